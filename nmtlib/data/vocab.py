@@ -1,0 +1,69 @@
+"""A vocabulary numbers the tokens of one side of a corpus; four numbers are special everywhere."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+PAD, BOS, EOS, UNK = 0, 1, 2, 3
+SPECIALS = ("<PAD>", "<BOS>", "<EOS>", "<UNK>")
+
+
+class Vocab:
+    """A two-way table between tokens (strings) and ids (0 .. len - 1).
+
+    The first four entries are always `SPECIALS`, with ids PAD, BOS, EOS and UNK.
+
+    >>> vocab = Vocab.build([["ein", "hund"], ["ein", "ball"]])
+    >>> vocab.encode(["ein", "pferd"])
+    [4, 3]
+    >>> vocab.decode([4, 2])
+    ['ein', '<EOS>']
+    """
+
+    def __init__(self, tokens: Sequence[str]):
+        """`tokens[i]` gets id i.  Raises ValueError on duplicates or where the specials are not first."""
+        if tuple(tokens[:4]) != SPECIALS:
+            raise ValueError(f"a vocabulary starts with {SPECIALS}; this one starts with {tuple(tokens[:4])}")
+        self.tokens = list(tokens)
+        self.ids = {token: number for number, token in enumerate(self.tokens)}
+        if len(self.ids) != len(self.tokens):
+            twice = [token for token, count in Counter(self.tokens).items() if count > 1]
+            raise ValueError(f"a token has one id, but these stand more than once: {twice[:5]}")
+
+    @classmethod
+    def build(
+        cls, sentences: Iterable[Iterable[str]], *, min_count: int = 1, max_size: int | None = None
+    ) -> Vocab:
+        """Number the tokens of tokenized *training* sentences, most frequent first, ties by alphabet.
+
+        Tokens seen fewer than `min_count` times are left out; `max_size` bounds the whole table.
+        """
+        counts = Counter(token for sentence in sentences for token in sentence)
+        for special in SPECIALS:
+            counts.pop(special, None)
+        kept = sorted((t for t, n in counts.items() if n >= min_count), key=lambda t: (-counts[t], t))
+        return cls([*SPECIALS, *kept][:max_size])
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __contains__(self, token: str) -> bool:
+        return token in self.ids
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Vocab) and self.tokens == other.tokens
+
+    __hash__ = None
+
+    def encode(self, tokens: Iterable[str]) -> list[int]:
+        """Ids of the tokens, UNK for a token that the table does not hold.  Adds no BOS or EOS."""
+        return [self.ids.get(token, UNK) for token in tokens]
+
+    def decode(self, ids: Iterable[int]) -> list[str]:
+        """Tokens of the ids, specials included.  Raises ValueError for an id outside the table."""
+        ids = [int(i) for i in ids]
+        for i in ids:
+            if not 0 <= i < len(self.tokens):
+                raise ValueError(f"token id {i} is outside this vocabulary of {len(self.tokens)} entries")
+        return [self.tokens[i] for i in ids]
