@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -67,19 +69,35 @@ class Corpus:
 
 
 def read_lines(path: str | Path) -> list[str]:
-    """The lines of a UTF-8 text file, stripped.  Raises ValueError naming the line that is not UTF-8."""
+    """The lines of a UTF-8 text file (a `.gz` file is decompressed) without their line ends.
+
+    Raises FileNotFoundError for a missing file, ValueError for a damaged one or one that is not UTF-8.
+    """
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"no such text file: {path}")
+    data = path.read_bytes()
+    if path.suffix == ".gz":
+        try:
+            data = gzip.decompress(data)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise ValueError(f"{path}: not a complete gzip file ({error}); fetch it again") from error
+    return decode_lines(data, str(path))
+
+
+def decode_lines(data: bytes, where: str) -> list[str]:
+    """The lines of UTF-8 bytes without line ends and byte order mark.  Raises ValueError naming `where`."""
     lines = []
     # Only \n ends a line: str.splitlines would also cut at U+2028 and break the pairing of two files.
-    data = path.read_bytes().removeprefix(b"\xef\xbb\xbf").removesuffix(b"\n")
+    data = data.removeprefix(b"\xef\xbb\xbf").removesuffix(b"\n")
     for number, raw in enumerate(data.split(b"\n") if data else [], start=1):
         try:
-            lines.append(raw.decode("utf-8").strip())
+            lines.append(raw.decode("utf-8").removesuffix("\r"))
         except UnicodeDecodeError as error:
-            raise ValueError(f"{path}, line {number}: not valid UTF-8 ({error.reason}); "
-                             f"convert it first, for example with iconv -t UTF-8") from None
+            raise ValueError(
+                f"{where}, line {number}: not valid UTF-8 ({error.reason}); "
+                f"convert it first, for example with iconv -t UTF-8"
+            ) from None
     return lines
 
 
@@ -89,11 +107,14 @@ def from_files(source: str | Path, target: str | Path) -> list[Pair]:
     Raises ValueError where the line counts differ or a line is empty on one side or both: a shifted
     line would pair every later sentence with the wrong one.
     """
-    left, right = read_lines(source), read_lines(target)
+    left, right = ([line.strip() for line in read_lines(path)] for path in (source, target))
     if len(left) != len(right):
-        raise ValueError(f"{source} has {len(left)} lines but {target} has {len(right)}; "
-                         f"line i of one must translate line i of the other")
-    _refuse_empty([(i, a, b) for i, (a, b) in enumerate(zip(left, right, strict=True), 1)], f"{source} | {target}")
+        raise ValueError(
+            f"{source} has {len(left)} lines but {target} has {len(right)}; "
+            f"line i of one must translate line i of the other"
+        )
+    rows = [(number, *pair) for number, pair in enumerate(zip(left, right, strict=True), start=1)]
+    _refuse_empty(rows, f"{source} | {target}")
     return [Pair(a, b) for a, b in zip(left, right, strict=True)]
 
 
@@ -105,9 +126,11 @@ def from_tsv(path: str | Path) -> list[Pair]:
     rows = []
     for number, line in enumerate(read_lines(path), start=1):
         columns = line.split("\t")
-        if line and len(columns) != 2:
-            raise ValueError(f"{path}, line {number}: expected source TAB target, found {len(columns)} column(s)")
-        rows.append((number, columns[0].strip(), columns[-1].strip() if line else ""))
+        if len(columns) != 2:
+            raise ValueError(
+                f"{path}, line {number}: expected source TAB target, found {len(columns)} column(s)"
+            )
+        rows.append((number, columns[0].strip(), columns[1].strip()))
     _refuse_empty(rows, str(path))
     return [Pair(source, target) for _, source, target in rows]
 
@@ -118,5 +141,7 @@ def _refuse_empty(rows: list[tuple[int, str, str]], where: str) -> None:
     empty = [number for number, source, target in rows if not source or not target]
     if empty:
         shown = ", ".join(map(str, empty[:5])) + (", …" if len(empty) > 5 else "")
-        raise ValueError(f"{where}: {len(empty)} line(s) with an empty side: {shown}; "
-                         f"remove these lines (from both files) first")
+        raise ValueError(
+            f"{where}: {len(empty)} line(s) with an empty side: {shown}; "
+            f"remove these lines (from both files) first"
+        )

@@ -38,7 +38,10 @@ class Vocab:
         """Number the tokens of tokenized *training* sentences, most frequent first, ties by alphabet.
 
         Tokens seen fewer than `min_count` times are left out; `max_size` bounds the whole table.
+        Raises ValueError where `max_size` leaves no room for the specials.
         """
+        if max_size is not None and max_size < len(SPECIALS):
+            raise ValueError(f"max_size={max_size}, but the specials alone take {len(SPECIALS)} entries")
         counts = Counter(token for sentence in sentences for token in sentence)
         for special in SPECIALS:
             counts.pop(special, None)

@@ -1,0 +1,1 @@
+"""Search for the best translation, the translator around it, and the metrics."""

@@ -1,0 +1,1 @@
+"""Loss, schedule, trainer and checkpoints."""

@@ -1,0 +1,227 @@
+"""The command line: train, evaluate, translate, data, summary."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+EXPECTED_ERRORS = (
+    ValueError,
+    OSError,
+    FloatingPointError,
+)  # what the library raises for input that it cannot use
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """All commands and their options."""
+    parser = argparse.ArgumentParser(
+        prog="nmtlib", description="Train, evaluate and use a Transformer for translation."
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    train = commands.add_parser("train", help="train a preset, or resume a run")
+    train.add_argument(
+        "preset", nargs="?", help="name of a preset or path of a .toml file (see: nmtlib summary)"
+    )
+    train.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="assignments",
+                       help="change one setting, such as training.epochs=5; may be repeated")  # fmt: skip
+    train.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="run folder (default: runs/PRESET, or the first free runs/PRESET-2, …)",
+    )
+    train.add_argument(
+        "--resume", action="store_true", help="go on with the run in --out, or the newest of this preset"
+    )
+    train.add_argument("--minutes", type=float, metavar="N", help="stop cleanly after N minutes of training")
+    train.add_argument(
+        "--evaluate", action="store_true", help="then evaluate on the test and challenge splits"
+    )
+    train.set_defaults(run=command_train)
+
+    evaluate = commands.add_parser("evaluate", help="score a run on a split of its corpus")
+    evaluate.add_argument("folder", type=Path, metavar="RUN")
+    evaluate.add_argument("--split", default="test", help="train, validation, test (default) or challenge")
+    evaluate.add_argument("--beam", type=int, help="beam size, 1 = greedy (default: the run's setting)")
+    evaluate.add_argument(
+        "--length-penalty", type=float, metavar="A", help="exponent of the length penalty, 0 = none"
+    )
+    evaluate.add_argument("--output", type=Path, metavar="FILE", help="write the JSON here, too")
+    evaluate.set_defaults(run=command_evaluate)
+
+    translate = commands.add_parser("translate", help="translate arguments, or standard input line by line")
+    translate.add_argument("folder", type=Path, metavar="RUN")
+    translate.add_argument("sentences", nargs="*", metavar="SENTENCE")
+    translate.add_argument("--beam", type=int)
+    translate.set_defaults(run=command_translate)
+
+    data = commands.add_parser("data", help="list, fetch or check corpora")
+    data.add_argument("action", choices=["list", "fetch", "check"])
+    data.add_argument("name", nargs="?", help="name of a corpus, for fetch and check")
+    data.set_defaults(run=command_data)
+
+    summary = commands.add_parser(
+        "summary", help="show the settings and parameters of a preset or run; alone: all presets"
+    )
+    summary.add_argument("what", nargs="?", metavar="PRESET|RUN")
+    summary.set_defaults(run=command_summary)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit status (0 good, 1 an error that was explained, 130 interrupted)."""
+    options = build_parser().parse_args(arguments)
+    try:
+        return options.run(options) or 0
+    except EXPECTED_ERRORS as error:
+        print(f"nmtlib: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("nmtlib: interrupted; what was saved is complete", file=sys.stderr)
+        return 130
+
+
+def command_train(options: argparse.Namespace) -> None:
+    from nmtlib.experiment import train
+    from nmtlib.settings import load_settings
+
+    folder = choose_folder(options)
+    settings = None
+    if options.resume:
+        if options.assignments:
+            raise ValueError("--set cannot change a run that is resumed: its settings are part of it")
+    else:
+        settings = load_settings(options.preset).with_assignments(options.assignments)
+    train(folder, settings, minutes=options.minutes, report=lambda line: print(line, flush=True))
+    if is_first_process():
+        print(f"the run lies in {folder}", flush=True)
+        if options.evaluate:
+            evaluate_and_show(folder)
+
+
+def choose_folder(options: argparse.Namespace) -> Path:
+    """The run folder: --out, or the first free one (the last used one, to resume) named after the preset."""
+    if options.out:
+        return options.out
+    if not options.preset:
+        raise ValueError(
+            "train needs the name of a preset, or --resume with --out; list the presets with: nmtlib summary"
+        )
+    stem = Path("runs") / Path(options.preset).stem
+    number, folder = 1, stem
+    while folder.exists():
+        number += 1
+        last, folder = folder, stem.with_name(f"{stem.name}-{number}")
+    if not options.resume:
+        return folder
+    if number == 1:
+        raise FileNotFoundError(f"there is no run {stem} to resume; start one without --resume")
+    return last
+
+
+def is_first_process() -> bool:
+    """Whether this process speaks for all that torchrun started."""
+    import os
+
+    return os.environ.get("RANK", "0") == "0"
+
+
+def evaluate_and_show(folder: Path) -> None:
+    """Score the test split, and the challenge split where there is one, and show five translations."""
+    from nmtlib.experiment import format_samples, load_corpus
+    from nmtlib.inference.translator import Translator
+
+    translator = Translator.load(folder)
+    corpus = load_corpus(translator.settings.corpus)
+    for split in ("test", "challenge"):
+        if getattr(corpus, split):
+            hypotheses = evaluate_split(translator, corpus, folder, split)
+            if split == "test":
+                samples = format_samples(corpus.test[:5], hypotheses[:5])
+    print("\n".join(["", *samples]))
+
+
+def evaluate_split(
+    translator, corpus, folder: Path, split: str, output: Path | None = None, **search
+) -> list[str]:
+    """Evaluate, print, and write the result into the run folder; returns the translations."""
+    from nmtlib.inference.evaluate import evaluate
+    from nmtlib.training.checkpoint import write_atomically
+
+    evaluation, hypotheses = evaluate(translator, corpus, split, **search)
+    print("\n".join(evaluation.lines()), flush=True)
+    stem = folder / f"{split}-beam{evaluation.beam}"
+    data = (json.dumps(evaluation.to_dict(), indent=2, ensure_ascii=False) + "\n").encode()
+    for path in [stem.with_suffix(".json")] + ([output] if output else []):
+        write_atomically(path, data)
+    write_atomically(stem.with_suffix(".txt"), ("\n".join(hypotheses) + "\n").encode())
+    return hypotheses
+
+
+def command_evaluate(options: argparse.Namespace) -> None:
+    from nmtlib.experiment import load_corpus
+    from nmtlib.inference.translator import Translator
+
+    translator = Translator.load(options.folder)
+    corpus = load_corpus(translator.settings.corpus)
+    evaluate_split(translator, corpus, options.folder, options.split, options.output, beam=options.beam,
+                   length_penalty=options.length_penalty)  # fmt: skip
+
+
+def command_translate(options: argparse.Namespace) -> None:
+    from nmtlib.inference.translator import Translator
+
+    translator = Translator.load(options.folder)
+    if options.sentences:
+        print("\n".join(translator.translate(options.sentences, beam=options.beam)))
+        return
+    for line in sys.stdin:  # one by one, so that a person at a terminal gets an answer to each line
+        print(translator.translate([line.strip()], beam=options.beam)[0], flush=True)
+
+
+def command_data(options: argparse.Namespace) -> int:
+    from nmtlib.data.corpora import check, fetch, names
+
+    if options.action == "list":
+        print("\n".join(names()))
+        return 0
+    if not options.name:
+        raise ValueError(f"data {options.action} needs the name of a corpus: {', '.join(names())}")
+    if options.action == "fetch":
+        print(f"{options.name} is complete in {fetch(options.name)}")
+        return 0
+    report = check(options.name)
+    print("\n".join(report.lines))
+    return 0 if report.ok else 1
+
+
+def command_summary(options: argparse.Namespace) -> None:
+    from nmtlib.experiment import load_run_settings
+    from nmtlib.settings import load_settings, presets
+
+    if not options.what:
+        print("\n".join(presets()))
+        return
+    folder = Path(options.what)
+    if (folder / "settings.json").is_file():
+        print(load_run_settings(folder).to_json())
+        show_run(folder)
+    else:
+        print(load_settings(options.what).to_json())
+
+
+def show_run(folder: Path) -> None:
+    """The parameter table and the last epoch of a run."""
+    from nmtlib.inference.translator import Translator
+    from nmtlib.training.history import read_history
+
+    table = Translator.load(folder).model.parameter_table()
+    for part, count in table.items():
+        print(f"{part:<22}{count:>14,}")
+    print(f"{'total':<22}{sum(table.values()):>14,}")
+    history = read_history(folder / "history.csv")
+    print(history[-1].line(len(history)))

@@ -1,0 +1,256 @@
+"""Meanings at random: clauses and sentences that make sense."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nmtlib.data.toy.closed_class import NAMES, OFTEN
+from nmtlib.data.toy.meaning import Clause, Comparison, Event, Location, Phrase, Sentence, State
+from nmtlib.data.toy.phrases import PhraseSampler
+from nmtlib.data.toy.world import COMPARABLE, FRAMES, PEOPLE, PREDICATES, REASONS, WHEREABOUTS, Frame, expand
+
+PAST_TIMES = ("yesterday", "last_week", "this_morning", "monday", "today")
+COMING_TIMES = ("tomorrow", "next_week", "this_evening", "monday")
+MODAL_TIMES = ("today", "tomorrow", "monday", "this_evening")
+DAILY_TIMES = ("every_day", "every_morning", *sorted(OFTEN))
+WEEKLY = frozenset({"visit", "shop", "go", "swim", "football", "dance", "run"})
+MODALS = ("can", "must", "want", "may")
+COMPANY = frozenset({"run", "swim", "dance", "play", "football", "go", "shop"})
+GIVING = frozenset({"give", "show"})
+MOODS = ("tired", "hungry", "thirsty", "sick", "sad", "happy")
+GOODS = expand("vehicle dress coat hat bag watch house computer")
+PRONOUN_OF = {
+    **{name: pronoun for name, (_, pronoun) in NAMES.items()},
+    **dict.fromkeys(("man", "teacher", "boy", "father", "son", "he"), "he"),
+    **dict.fromkeys(("woman", "doctor", "neighbour", "mother", "daughter", "she"), "she"),
+    **{pronoun: pronoun for pronoun in ("I", "we", "they")},
+}
+KINDS = ("statement", "question", "wh", "that", "because", "state", "comparison", "location")
+SHARES = (40, 12, 8, 12, 8, 7, 7, 6)
+# A question to "you" needs a form of its own only from these verbs, in the present.
+YOU_VERBS = frozenset({"have", "like", "know", "need", "speak"})
+BY_VERB = {verb: [frame for frame in FRAMES if frame.verb == verb] for verb in {f.verb: 0 for f in FRAMES}}
+
+
+class Sampler(PhraseSampler):
+    """Draws meanings from a `random.Random`; the same state of it gives the same meanings."""
+
+    def sentence(self) -> Sentence:
+        """One meaning."""
+        kind = self.rng.choices(KINDS, SHARES)[0]
+        return getattr(self, "_" + kind)()
+
+    # --- events ---
+
+    def event(self, frame: Frame, subject: Phrase, use: str, *, negated: bool = False) -> Event:
+        """Somebody does what the frame allows; `use` is one of the uses of the frame or a modal."""
+        aspect = {"daily": "plain", "state": "plain", "modal": ""}.get(use, use) or self.pick(MODALS)
+        time = self._time(frame, use, negated)
+        event = Event(subject, frame.verb, aspect, time=time, negated=negated)
+        taken = [subject]
+        if frame.verb in GIVING:
+            event = replace(event, recipient=self.other("someone", subject))
+            taken.append(event.recipient)
+        if frame.objects:
+            event = replace(event, object=self._object(frame, event, taken))
+        if frame.verb in COMPANY and self.chance(0.3):
+            event = replace(event, companion=self.other("someone", *taken))
+        place_fits = frame.verb == "go" or not (negated and frame.objects)
+        if frame.places and place_fits and (frame.verb == "go" or self.chance(0.5)):
+            event = replace(event, place=self.pick(frame.places))
+        return event
+
+    def _time(self, frame: Frame, use: str, negated: bool) -> str:
+        if use == "past":
+            # Without its time, English "read" could be present or past, and Mandarin 睡觉 了 "fell asleep".
+            optional = frame.objects and frame.verb != "read" and self.chance(0.2)
+            return "" if optional else self.pick(PAST_TIMES)
+        if use == "will":
+            return self.pick(COMING_TIMES)
+        if use == "daily" and not negated:
+            return "every_week" if frame.verb in WEEKLY and self.chance(0.3) else self.pick(DAILY_TIMES)
+        return self.pick(MODAL_TIMES) if use in ("modal", *MODALS) and self.chance(0.5) else ""
+
+    def _object(self, frame: Frame, event: Event, taken: list[Phrase]) -> Phrase:
+        concept = self.pick(frame.objects)
+        if concept in PEOPLE or "fetch" == frame.verb:
+            return self.other(concept, *taken)
+        habit = event.aspect == "plain" and (event.time in OFTEN or (not event.time and event.negated))
+        if frame.uses == ("state",):
+            habit = frame.verb == "like" and self.chance(0.5)
+            if frame.verb == "like" and not habit:
+                return self._definite(concept)
+        elif frame.verb == "tidy":
+            return self.known(concept)
+        if habit or event.aspect == "like":
+            return self.generic(concept)
+        every = event.aspect == "plain"
+        if every or self.chance(0.55):
+            return self.new(concept, counted=not event.negated and event.aspect != "now")
+        return self._definite(concept)
+
+    def _definite(self, concept: str) -> Phrase:
+        """The known thing; what is not counted stays without an article (drinks coffee)."""
+        phrase = self.new(concept)
+        return phrase if not phrase.determiner else self.known(concept)
+
+    def _use(self, frame: Frame, *wanted: str) -> str:
+        return self.pick([use for use in frame.uses if not wanted or use in wanted])
+
+    def _any_event(self) -> Event:
+        frame = self.pick(FRAMES)
+        subject = self.subject(frame)
+        return self.event(frame, subject, self._use(frame), negated=self.chance(0.2))
+
+    # --- sentences ---
+
+    def _statement(self) -> Sentence:
+        event = self._any_event()
+        if event.aspect == "now" and not event.negated and self.chance(0.5):
+            event = self._caption(event)
+        movable = event.aspect != "plain" and event.time
+        return Sentence(event, time_first=bool(movable) and self.chance(0.4))
+
+    def _caption(self, event: Event) -> Event:
+        """The same seen by a stranger: a dog, two men."""
+        noun = event.subject.noun
+        if noun in PRONOUN_OF and noun not in ("man", "teacher", "boy", "woman", "doctor"):
+            return event
+        return replace(event, subject=self.new(noun))
+
+    def _question(self) -> Sentence:
+        """Does Anna ...?  Can you ...?"""
+        if self.chance(0.2):
+            clause = self.pick((self._state, self._comparison, self._location))().clause
+            return Sentence(replace(clause, negated=False), question=True) if not isinstance(
+                clause, Comparison) else Sentence(clause, question=True)  # fmt: skip
+        frame = self.pick(FRAMES)
+        use = self._use(frame)
+        you = use in ("past", "will", "modal") or frame.verb in YOU_VERBS
+        subject = Phrase("you") if you and frame.subjects[0] in PEOPLE and self.chance(0.5) else self.subject(
+            frame, ("he", "she", "they"))  # fmt: skip
+        return Sentence(self.event(frame, subject, use), question=True)
+
+    def _wh(self) -> Sentence:
+        """Who ...?  What ...?  Where ...?"""
+        ask = self.pick(("who", "what", "where"))
+        frames = [frame for frame in FRAMES if frame.subjects[0] in PEOPLE and _can_ask(ask, frame)]
+        frame = self.pick(frames)
+        uses = {"who": ("now", "past", "will", "modal", "state"), "what": ("now", "past", "will", "modal"),
+                "where": ("will", "modal", "daily", "past")[: 4 if frame.verb == "go" else 3]}[ask]  # fmt: skip
+        use = self._use(frame, *uses)
+        you = use in ("past", "will", "modal") and self.chance(0.4)
+        subject = Phrase("you") if you else self.subject(frame, ("he", "she", "they"))
+        if ask == "who":
+            subject = Phrase("who")
+        event = self.event(frame, subject, use)
+        if ask == "what":
+            event = replace(event, object=Phrase("what"))
+        elif ask == "where":
+            time = "" if event.aspect == "plain" and frame.verb != "go" else event.time
+            event = replace(event, place="where", time=time)
+        return Sentence(event, question=True)
+
+    def _that(self) -> Sentence:
+        """Anna hopes that ..."""
+        speaker = self.someone("grown")
+        attitude = self.pick(("think", "know_that", "hope", "say"))
+        while True:
+            clause = self.pick((self._any_event, self._any_event, lambda: self._other_clause()))()
+            if clause.subject.noun == speaker.noun and speaker.noun not in ("I", "he", "she", "we", "they"):
+                continue
+            if attitude != "hope" or _is_hoped(clause):
+                return Sentence(clause, speaker=speaker, attitude=attitude)
+
+    def _other_clause(self) -> Clause:
+        return self.pick((self._state, self._comparison, self._location))().clause
+
+    def _because(self) -> Sentence:
+        """... because she is tired"""
+        if self.chance(0.35):
+            return self._purchase()
+        verb = self.pick(tuple(REASONS))
+        frame = self.pick(BY_VERB[verb][:1])
+        subject = self._doer(frame)
+        aspects, reasons = REASONS[verb]
+        aspect = self.pick(aspects)
+        negated = aspect.startswith("not-")
+        event = self.event(frame, subject, aspect.removeprefix("not-"), negated=negated)
+        pronoun, reason = Phrase(_pronoun(subject)), self.pick(reasons)
+        if reason == "no_time":
+            why = Event(pronoun, "have", "plain", Phrase("time"), negated=True)
+        else:
+            why = State(pronoun, reason)
+        return Sentence(event, reason=why)
+
+    def _doer(self, frame: Frame) -> Phrase:
+        """A subject that a pronoun can take up: *das Kind* and *das Mädchen* are neither he nor she."""
+        while True:
+            subject = self.subject(frame)
+            if subject.plural or subject.noun in PRONOUN_OF:
+                return subject
+
+    def _purchase(self) -> Sentence:
+        """Anna wants to buy the hat because it is cheap."""
+        frame = self.pick(BY_VERB["buy"])
+        subject, concept = self._doer(frame), self.pick(GOODS)
+        thing = self.known(concept)
+        while thing.plural or thing.adjective in ("cheap", "expensive"):
+            thing = self.known(concept)
+        negated = self.chance(0.5)
+        event = Event(subject, "buy", "want", thing, negated=negated)
+        why = "expensive" if negated else "cheap"
+        return Sentence(event, reason=State(Phrase(concept, "it"), why))
+
+    def _state(self) -> Sentence:
+        adjective, nouns = self.pick(PREDICATES)
+        concept = self.pick(nouns)
+        subject = self.someone(concept) if concept in PEOPLE else self.known(concept)
+        subject = replace(subject, adjective="")
+        past = adjective in MOODS and self.chance(0.4)
+        time = self.pick(("yesterday", "this_morning")) if past else ""
+        if adjective in MOODS and not past and self.chance(0.3):
+            time = "today"
+        return Sentence(State(subject, adjective, time, past, negated=self.chance(0.25)))
+
+    def _comparison(self) -> Sentence:
+        adjective, nouns = self.pick(COMPARABLE)
+        while True:
+            pair = [replace(self.known(self.pick(nouns)), adjective="", plural=False) for _ in range(2)]
+            if pair[0] != pair[1]:
+                return Sentence(Comparison(pair[0], adjective, pair[1], self.pick(("more", "more", "as", "less"))))
+
+    def _location(self) -> Sentence:
+        things, places = self.pick(WHEREABOUTS)
+        concept, exists = self.pick(things), self.chance(0.5)
+        negated = self.chance(0.2)
+        if concept in PEOPLE:
+            subject = self.someone(concept)
+            exists = exists and subject.determiner in ("the", "this")
+        else:
+            subject = self.known(concept)
+        if exists and subject.determiner not in ("", "my"):
+            subject = self.new(subject.noun, counted=not negated)
+        else:
+            exists = False
+        return Sentence(Location(subject, self.pick(places), exists, negated))
+
+
+def _pronoun(subject: Phrase) -> str:
+    return "they" if subject.plural else PRONOUN_OF[subject.noun]
+
+
+def _can_ask(word: str, frame: Frame) -> bool:
+    if word == "who":
+        return frame.verb not in ("like", "need", "know")
+    if word == "what":
+        return bool(frame.objects) and not set(frame.objects) & {"someone", "dog", "boy"} and (
+            "state" not in frame.uses and frame.verb not in ("listen", "tidy", "open", "close"))  # fmt: skip
+    return frame.verb == "go" or (bool(frame.places) and not frame.objects and "daily" in frame.uses)
+
+
+def _is_hoped(clause: Clause) -> bool:
+    """One hopes for what is not known yet: what will or can be, or a state."""
+    return isinstance(clause, State | Location) or (isinstance(clause, Event) and clause.aspect in ("will", "can"))
+
+

@@ -1,0 +1,138 @@
+"""A run: one folder that holds everything about one training, from its settings to its translations."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+
+from nmtlib.data.batching import Example, make_example
+from nmtlib.data.codec import Codec, build_codecs
+from nmtlib.data.corpora import load
+from nmtlib.data.corpus import Corpus, Pair, from_files, from_tsv
+from nmtlib.inference.translator import Translator
+from nmtlib.model.transformer import Transformer
+from nmtlib.settings import CorpusSettings, Settings
+from nmtlib.training.checkpoint import write_atomically
+from nmtlib.training.distributed import Processes
+from nmtlib.training.hardware import choose_device
+from nmtlib.training.history import EpochRecord, draw_curves
+from nmtlib.training.trainer import Trainer
+
+
+def load_corpus(settings: CorpusSettings) -> Corpus:
+    """The corpus that the settings name, or the one that their files hold.
+
+    Raises ValueError where neither a name nor training and validation files are given.
+    """
+    if settings.name:
+        return load(settings.name)
+    if not (settings.train and settings.validation and settings.source_language and settings.target_language):
+        raise ValueError("[corpus] needs a name, or source_language, target_language, train and validation "
+                         "(each one TSV file, or a source and a target file)")  # fmt: skip
+    splits = {}
+    for split in ("train", "validation", "test"):
+        files = getattr(settings, split)
+        if len(files) > 2:
+            raise ValueError(f"[corpus] {split} is one TSV file or two text files, not {len(files)} files")
+        splits[split] = from_files(*files) if len(files) == 2 else from_tsv(files[0]) if files else []
+    return Corpus("own", settings.source_language, settings.target_language, **splits)
+
+
+def create_run(folder: Path, settings: Settings, corpus: Corpus) -> None:
+    """Make a run folder with its settings and codecs.  Raises FileExistsError where one is there already."""
+    if folder.exists() and any(folder.iterdir()):
+        raise FileExistsError(f"{folder} is there already and not empty; nothing is overwritten: continue it with --resume, "
+                              f"or choose another --out")  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
+    tokenizer = settings.tokenizer
+    source, target = build_codecs(corpus, tokenizer.kind, size=tokenizer.size, min_count=tokenizer.min_count,
+                                  joint=tokenizer.joint, lowercase=tokenizer.lowercase)  # fmt: skip
+    write_atomically(folder / "source.json", source.to_json().encode())
+    write_atomically(folder / "target.json", target.to_json().encode())
+    write_atomically(folder / "settings.json", settings.to_json().encode())
+
+
+def load_run_settings(folder: Path) -> Settings:
+    """The settings of a run folder.  Raises FileNotFoundError where it is none."""
+    path = folder / "settings.json"
+    if not path.is_file():
+        raise FileNotFoundError(f"{folder} is not a run folder (it has no settings.json)")
+    return Settings.from_dict(json.loads(path.read_text("utf-8")), where=str(path))
+
+
+def encode_pairs(
+    pairs: Sequence[Pair], source: Codec, target: Codec, max_length: int | None = None
+) -> tuple[list[Example], int]:
+    """Pairs as ids, and how many were left out for being longer than `max_length` on one side, specials included."""
+    examples = [make_example(source.encode(p.source), target.encode(p.target)) for p in pairs]
+    if max_length is None:
+        return examples, 0
+    kept = [e for e in examples if len(e.source) <= max_length and len(e.target) <= max_length + 1]
+    return kept, len(examples) - len(kept)
+
+
+def train(
+    folder: str | Path,
+    settings: Settings | None = None,
+    *,
+    minutes: float | None = None,
+    report: Callable[[str], None] = print,
+) -> list[EpochRecord]:
+    """Train a new run with `settings`, or resume the one in `folder` where none are given; returns the history.
+
+    Under torchrun every process calls this; the first one prepares the folder and writes to it.
+    """
+    folder, resuming = Path(folder), settings is None
+    settings = load_run_settings(folder) if resuming else settings
+    processes = Processes(choose_device(settings.training.device))
+    report = report if processes.is_main else lambda line: None
+    try:
+        corpus = load_corpus(settings.corpus)
+        if processes.is_main and not resuming:
+            create_run(folder, settings, corpus)
+        processes.wait()
+        source, target = Codec.load(folder / "source.json"), Codec.load(folder / "target.json")
+        longest = min(settings.training.max_length, settings.model.max_length)
+        training, left_out = encode_pairs(corpus.train, source, target, longest)
+        validation, unread = encode_pairs(corpus.validation, source, target, settings.model.max_length)
+        report(f"{corpus.name}: {len(training):,} training pairs, {len(validation):,} for validation; "
+               f"vocabularies {len(source.vocab):,} and {len(target.vocab):,}")  # fmt: skip
+        if left_out or unread:
+            report(
+                f"left out as longer than {longest} tokens: {left_out} training pairs, {unread} for validation"
+            )
+        torch.manual_seed(settings.training.seed)
+        model = Transformer(settings.model.config(len(source.vocab), len(target.vocab)))
+        trainer = Trainer(
+            model, training, validation, settings.training, folder, processes=processes, report=report
+        )
+        report(f"model of {sum(model.parameter_table().values()):,} parameters, {trainer.batches_per_epoch} batches an epoch, "
+               f"on {trainer.device} in {str(trainer.precision).removeprefix('torch.')}")  # fmt: skip
+        if resuming and (folder / "last.safetensors").is_file():
+            trainer.resume()
+            report(f"resuming in epoch {trainer.progress.epoch + 1} after {trainer.progress.updates} updates")
+        history = trainer.fit(minutes)
+        if processes.is_main and history:
+            draw_curves(folder / "curves.png", history, title=corpus.name)
+            write_samples(folder, corpus.validation[:5])
+        return history
+    finally:
+        processes.close()
+
+
+def write_samples(folder: Path, pairs: Sequence[Pair]) -> None:
+    """Write translations of some validation sentences to `samples.txt`."""
+    hypotheses = Translator.load(folder).translate([p.source for p in pairs])
+    write_atomically(folder / "samples.txt", "\n".join(format_samples(pairs, hypotheses)).encode())
+
+
+def format_samples(pairs: Sequence[Pair], hypotheses: Sequence[str]) -> list[str]:
+    """Source, translation and reference below each other, a blank line between sentences."""
+    lines = []
+    for pair, hypothesis in zip(pairs, hypotheses, strict=True):
+        verdict = "reference  " + ("(the same)" if hypothesis == pair.target else pair.target)
+        lines += [f"source     {pair.source}", f"model      {hypothesis}", verdict, ""]
+    return lines

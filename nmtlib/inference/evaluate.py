@@ -1,0 +1,152 @@
+"""Score a trained run on one split of a corpus, and record everything that the score depends on."""
+
+from __future__ import annotations
+
+import platform
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from nmtlib.data.corpus import Corpus, Pair
+from nmtlib.inference.metrics import bleu_nltk, bleu_sacre, chrf
+from nmtlib.inference.translator import Translator
+from nmtlib.training.loss import perplexity
+from nmtlib.training.measure import CORRECT, LABELS, NLL, measure_all
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Quality on some sentence pairs.  BLEU (with sacreBLEU's signature) and chrF run to 100, `bleu_nltk` to 1.
+
+    `bleu_nltk` compares the words between spaces, so it is of use where the corpus is tokenized already.
+    """
+
+    sentences: int
+    bleu: float
+    signature: str
+    bleu_nltk: float
+    chrf: float
+    chrf_signature: str
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Scores of one split, those without the pairs whose source was in the training data, and the circumstances.
+
+    `perplexity` and `token_accuracy` are teacher-forced, on the reference; `seconds` is the time of translating.
+    """
+
+    corpus: str
+    split: str
+    beam: int
+    length_penalty: float
+    scores: Scores
+    leaked_sources: int
+    scores_without_leaked: Scores | None
+    perplexity: float
+    token_accuracy: float
+    seconds: float
+    sentences_per_second: float
+    parameters: int
+    command: str
+    machine: dict[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The evaluation as JSON-able dictionaries."""
+        return asdict(self)
+
+    def lines(self) -> list[str]:
+        """The evaluation for people."""
+        s, search = self.scores, "greedy search" if self.beam == 1 else f"beam {self.beam}"
+        lines = [
+            f"{self.corpus} {self.split}: {s.sentences} sentences, {search}, {self.seconds:.1f} s "
+            f"({self.sentences_per_second:.0f} sentences/s)",
+            f"  BLEU {s.bleu:.2f} ({s.signature})",
+            f"  NLTK corpus BLEU {s.bleu_nltk:.4f}   chrF {s.chrf:.2f}   perplexity {self.perplexity:.2f}   "
+            f"token accuracy {self.token_accuracy:.3f}",
+        ]
+        if self.scores_without_leaked:
+            clean = self.scores_without_leaked
+            lines.append(
+                f"  without the {self.leaked_sources} pairs whose source stands in the training data: "
+                f"BLEU {clean.bleu:.2f}   NLTK corpus BLEU {clean.bleu_nltk:.4f}"
+            )
+        return lines
+
+
+def evaluate(
+    translator: Translator,
+    corpus: Corpus,
+    split: str = "test",
+    *,
+    beam: int | None = None,
+    length_penalty: float | None = None,
+) -> tuple[Evaluation, list[str]]:
+    """Translate a split and score it; returns the evaluation and the translations.
+
+    Raises ValueError for a split that the corpus does not have.
+    """
+    pairs, decoding = corpus.split(split), translator.settings.decoding
+    beam = decoding.beam if beam is None else beam
+    length_penalty = decoding.length_penalty if length_penalty is None else length_penalty
+    started = time.perf_counter()
+    hypotheses = translator.translate([p.source for p in pairs], beam=beam, length_penalty=length_penalty)
+    seconds = time.perf_counter() - started
+
+    lowercase, language = translator.settings.tokenizer.lowercase, corpus.target_language
+    seen = {p.source for p in corpus.train} if split != "train" else set()
+    fresh = [i for i, p in enumerate(pairs) if p.source not in seen]
+    sums = measure_all(translator.model, [translator.example(p.source, p.target) for p in pairs])
+    leaked = len(pairs) - len(fresh)
+    evaluation = Evaluation(
+        corpus=corpus.name, split=split, beam=beam, length_penalty=length_penalty,
+        scores=score(hypotheses, pairs, language, lowercase=lowercase),
+        leaked_sources=leaked,
+        scores_without_leaked=score([hypotheses[i] for i in fresh], [pairs[i] for i in fresh], language, lowercase=lowercase)
+        if leaked and fresh else None,
+        perplexity=perplexity(float(sums[NLL]), int(sums[LABELS])), token_accuracy=float(sums[CORRECT] / sums[LABELS]),
+        seconds=seconds, sentences_per_second=len(pairs) / seconds,
+        parameters=sum(translator.model.parameter_table().values()), command=command_line(), machine=describe_machine(),
+    )  # fmt: skip
+    return evaluation, hypotheses
+
+
+def score(
+    hypotheses: Sequence[str], pairs: Sequence[Pair], language: str, *, lowercase: bool = False
+) -> Scores:
+    """All metrics of some translations against the targets of `pairs`; Chinese is scored by characters ('zh')."""
+    references = [p.target for p in pairs]
+    if lowercase:
+        hypotheses, references = [h.lower() for h in hypotheses], [r.lower() for r in references]
+    bleu = bleu_sacre(
+        hypotheses, references, tokenize="zh" if language == "zh" else "13a", lowercase=lowercase
+    )
+    characters = chrf(hypotheses, references)
+    words = bleu_nltk([h.split() for h in hypotheses], [r.split() for r in references])
+    return Scores(len(pairs), bleu.score, bleu.signature, words, characters.score, characters.signature)
+
+
+def command_line() -> str:
+    """The command that is running, without the paths of this machine."""
+    program, *arguments = sys.argv
+    return " ".join(
+        ["nmtlib" if Path(program).name in ("nmtlib", "__main__.py") else Path(program).name, *arguments]
+    )
+
+
+def describe_machine() -> dict[str, Any]:
+    """Processor, threads and library versions: what a timing depends on."""
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
+    return {
+        "device": device,
+        "processor": platform.machine(),
+        "threads": torch.get_num_threads(),
+        "python": platform.python_version(),
+        **{package: version(package) for package in ("nmtlib", "torch", "tokenizers", "sacrebleu", "nltk")},
+    }

@@ -1,0 +1,118 @@
+"""A trained run, ready to translate sentences."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from nmtlib.data.batching import Example, make_example, pad
+from nmtlib.data.codec import Codec
+from nmtlib.data.vocab import EOS
+from nmtlib.inference.search import Hypothesis, beam_search, greedy_search
+from nmtlib.model.transformer import Transformer
+from nmtlib.settings import DecodingSettings, Settings
+from nmtlib.training.checkpoint import load_model
+from nmtlib.training.hardware import choose_device
+
+
+class Translator:
+    """Text in, text out: the model of a run with both its codecs.
+
+    >>> Translator.load("runs/toy-de-en").translate(["der Hund schläft ."])  # doctest: +SKIP
+    ['the dog is sleeping .']
+    """
+
+    def __init__(self, model: Transformer, source: Codec, target: Codec, settings: Settings | None = None):
+        self.model, self.source, self.target = model.eval(), source, target
+        self.settings = settings or Settings()
+
+    @classmethod
+    def load(cls, run: str | Path, *, device: str = "auto") -> Translator:
+        """Load a run folder.  Raises FileNotFoundError where it is none, ValueError where it is damaged.
+
+        While a training is still going on, its best epoch so far is taken.
+        """
+        run = Path(run)
+        if not (run / "settings.json").is_file():
+            raise FileNotFoundError(
+                f"{run} is not a run folder (it has no settings.json); train one with: nmtlib train PRESET --out {run}"
+            )
+        weights = next(
+            (run / name for name in ("model.safetensors", "best.safetensors") if (run / name).is_file()), None
+        )
+        if weights is None:
+            raise FileNotFoundError(
+                f"{run} holds no weights yet: its first epoch has not ended; continue with: nmtlib train --resume"
+            )
+        model = load_model(weights).to(choose_device(device))
+        source, target = Codec.load(run / "source.json"), Codec.load(run / "target.json")
+        sizes = (model.config.source_vocab_size, model.config.target_vocab_size)
+        if sizes != (len(source.vocab), len(target.vocab)):
+            raise ValueError(f"{run}: the model was trained with vocabularies of {sizes[0]} and {sizes[1]} entries, but "
+                             f"source.json and target.json hold {len(source.vocab)} and {len(target.vocab)}")  # fmt: skip
+        return cls(
+            model, source, target, Settings.from_dict(json.loads((run / "settings.json").read_text("utf-8")))
+        )
+
+    def translate(self, sentences: Sequence[str], **options) -> list[str]:
+        """The best translation of each sentence, in order; an empty sentence has an empty translation.
+
+        `options` are those of `search`.  Raises ValueError for one string in place of a list, or a sentence
+        longer than the model's position table.
+        """
+        return [self.target.decode(best[0].ids) for best in self.search(sentences, **options)]
+
+    def search(
+        self, sentences: Sequence[str], *, beam: int | None = None, length_penalty: float | None = None,
+        n_best: int = 1, max_length: int | None = None,
+    ) -> list[list[Hypothesis]]:  # fmt: skip
+        """The `n_best` hypotheses of each sentence, best first; beam 1 is greedy search.
+
+        What is not given is taken from the run's settings.  Sentences are sorted by length and translated in
+        batches of a limited number of tokens; the result is in the order given.
+        """
+        if isinstance(sentences, str):
+            raise ValueError("translate takes a list of sentences, not one string; write [sentence]")
+        decoding: DecodingSettings = self.settings.decoding
+        beam = decoding.beam if beam is None else beam
+        length_penalty = decoding.length_penalty if length_penalty is None else length_penalty
+        encoded = [self.source.encode(sentence) for sentence in sentences]
+        limit = self.model.config.max_length
+        for number, ids in enumerate(encoded):
+            if len(ids) + 1 > limit:
+                raise ValueError(f"sentence {number + 1} has {len(ids)} tokens, but this model reads at most {limit - 1}; split it: "
+                                 f"{sentences[number][:50]!r}…")  # fmt: skip
+        results: list[list[Hypothesis]] = [[Hypothesis([], 0.0, 0.0)]] * len(sentences)
+        for rows in self.batches(encoded, max(decoding.max_tokens // beam, 1)):
+            source = pad([[*encoded[i], EOS] for i in rows]).to(next(self.model.parameters()).device)
+            if beam == 1 and n_best == 1:
+                found = [
+                    [Hypothesis(ids, 0.0, 0.0)]
+                    for ids in greedy_search(self.model, source, max_length=max_length)
+                ]
+            else:
+                found = beam_search(
+                    self.model,
+                    source,
+                    beam,
+                    n_best=n_best,
+                    length_penalty=length_penalty,
+                    max_length=max_length,
+                )
+            for i, hypotheses in zip(rows, found, strict=True):
+                results[i] = hypotheses
+        return results
+
+    def batches(self, encoded: list[list[int]], max_tokens: int) -> list[list[int]]:
+        """Numbers of the non-empty sentences, longest first, in batches of at most `max_tokens` positions."""
+        batches: list[list[int]] = []
+        for i in sorted((i for i, ids in enumerate(encoded) if ids), key=lambda i: -len(encoded[i])):
+            if not batches or (len(batches[-1]) + 1) * (len(encoded[batches[-1][0]]) + 1) > max_tokens:
+                batches.append([])
+            batches[-1].append(i)
+        return batches
+
+    def example(self, source: str, target: str) -> Example:
+        """A pair as the ids that the model was trained on."""
+        return make_example(self.source.encode(source), self.target.encode(target))

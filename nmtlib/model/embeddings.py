@@ -1,0 +1,76 @@
+"""Token embeddings and the two ways to tell the model where a token stands."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+
+class TokenEmbedding(nn.Embedding):
+    """Look up one vector per token id and scale it by sqrt(d_model).  Vaswani et al. 2017, 3.4.
+
+    ids (B, S) -> (B, S, D).  The PAD row is zero and is never trained through the lookup.
+    Raises ValueError where an id lies outside the vocabulary.
+    """
+
+    def __init__(self, vocab_size: int, d_model: int, pad: int = 0):
+        super().__init__(vocab_size, d_model, padding_idx=pad)
+        self.scale = math.sqrt(d_model)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        # On a GPU the comparison would wait for all queued work, and torch itself checks there.
+        if (
+            ids.device.type == "cpu"
+            and ids.numel()
+            and not 0 <= int(ids.min()) <= int(ids.max()) < self.num_embeddings
+        ):
+            raise ValueError(
+                f"token ids lie in {int(ids.min())}..{int(ids.max())}, but this embedding has "
+                f"{self.num_embeddings} rows (0..{self.num_embeddings - 1}); was the text encoded with another vocabulary?"
+            )
+        return super().forward(ids) * self.scale  # (B, S, D)
+
+
+def sinusoidal_table(length: int, d_model: int) -> Tensor:
+    """The fixed position table, (length, D).  Vaswani et al. 2017, 3.5.
+
+    Dimension pairs (2i, 2i+1) hold sin and cos of position / 10000^(2i/D): each pair turns at its own
+    speed, from one turn in 2 pi positions (i = 0) to one in nearly 10000 * 2 pi.
+    """
+    if d_model % 2:
+        raise ValueError(f"sinusoidal positions pair sine with cosine: d_model must be even, not {d_model}")
+    position = torch.arange(length, dtype=torch.float64)[:, None]  # (length, 1)
+    speed = 10000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)  # (D/2,)
+    angle = position * speed  # (length, D/2)
+    return (
+        torch.stack([angle.sin(), angle.cos()], dim=-1).reshape(length, d_model).to(torch.get_default_dtype())
+    )
+
+
+class Positions(nn.Module):
+    """Add to each embedding the vector of its position: a fixed sinusoid or a learned table.
+
+    embedded (B, S, D) -> (B, S, D); `start` is the position of the first token, which in step-by-step
+    decoding is the number of tokens before it.  Raises ValueError beyond the end of the table.
+    """
+
+    def __init__(self, d_model: int, max_length: int, kind: str = "sinusoidal"):
+        super().__init__()
+        if kind == "sinusoidal":
+            # A buffer follows .to(device) and .to(dtype); being computable it stays out of the checkpoint.
+            self.register_buffer("table", sinusoidal_table(max_length, d_model), persistent=False)
+        elif kind == "learned":
+            self.table = nn.Parameter(torch.empty(max_length, d_model))
+        else:
+            raise ValueError(f"positions are 'sinusoidal' or 'learned', not {kind!r}")
+
+    def forward(self, embedded: Tensor, start: int = 0) -> Tensor:
+        end = start + embedded.size(1)
+        if end > len(self.table):
+            raise ValueError(
+                f"a sentence of {end} tokens is longer than the position table of {len(self.table)}; "
+                f"split it, or train a model with a larger max_length"
+            )
+        return embedded + self.table[start:end]  # (B, S, D)

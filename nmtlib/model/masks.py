@@ -1,0 +1,34 @@
+"""Attention masks: bool tensors that broadcast to (B, H, T, S), in which True means *may attend*."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def padding_mask(ids: Tensor, pad: int = 0) -> Tensor:
+    """Which positions of a padded batch hold real tokens, for use as keys.
+
+    `ids` (B, S) -> (B, 1, 1, S), False at `pad`.
+    """
+    return (ids != pad)[:, None, None, :]  # (B, 1, 1, S)
+
+
+def causal_mask(length: int, *, past: int = 0, device: torch.device | str | None = None) -> Tensor:
+    """Which positions each new position may look at: itself and all before it.  Vaswani et al. 2017, 3.2.3.
+
+    The `length` queries follow `past` positions that are already there (0 in training; in step-by-step
+    decoding the size of the cache).  Returns (1, 1, length, past + length).
+
+    >>> causal_mask(3)[0, 0].int()
+    tensor([[1, 0, 0],
+            [1, 1, 0],
+            [1, 1, 1]], dtype=torch.int32)
+    """
+    full = torch.ones(length, past + length, dtype=torch.bool, device=device)
+    return full.tril(diagonal=past)[None, None]  # (1, 1, T, past + T)
+
+
+def target_mask(ids: Tensor, pad: int = 0) -> Tensor:
+    """Causal and padding mask of a padded target batch in one: `ids` (B, T) -> (B, 1, T, T)."""
+    return padding_mask(ids, pad) & causal_mask(ids.size(1), device=ids.device)  # (B, 1, T, T)

@@ -1,0 +1,84 @@
+"""The training loss, and the two figures read beside it: negative log-likelihood and accuracy."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from nmtlib.data.vocab import PAD
+
+
+def label_smoothed_loss(
+    logits: Tensor, labels: Tensor, smoothing: float = 0.1, *, reduction: str = "mean"
+) -> Tensor:
+    """Cross-entropy against a target that keeps a little probability for the other words.
+
+    Szegedy et al. 2016, 7; Vaswani et al. 2017, 5.4.  logits (..., V), labels (...) -> a scalar in nats.
+    The target gives 1 - smoothing to the label and spreads `smoothing` evenly over the V - 1 classes that
+    are words, never over PAD.  Positions whose label is PAD count neither in the sum nor in the mean;
+    `reduction` is 'mean' (over the other positions) or 'sum'.
+    Raises ValueError for a smoothing outside [0, 1), shapes that do not match, or a mean over nothing.
+    """
+    if not 0 <= smoothing < 1:
+        raise ValueError(f"smoothing is a probability in [0, 1), not {smoothing}")
+    if reduction not in ("mean", "sum"):
+        raise ValueError(f"reduction is 'mean' or 'sum', not {reduction!r}")
+    loss, _ = losses(logits, labels, smoothing)
+    if reduction == "sum":
+        return loss
+    count = (labels != PAD).sum()
+    if not count:
+        raise ValueError("every label is PAD: the mean over no tokens is not defined")
+    return loss / count
+
+
+def losses(logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+    """Summed smoothed loss and summed negative log-likelihood, both over the non-PAD labels, in nats.
+
+    Only the first can be differentiated; the second is for reading.
+    """
+    if logits.shape[:-1] != labels.shape:
+        raise ValueError(f"logits {tuple(logits.shape)} and labels {tuple(labels.shape)} do not match: "
+                         f"expected (..., V) and (...)")  # fmt: skip
+    return _SmoothedCrossEntropy.apply(logits.flatten(0, -2), labels.flatten(), smoothing)
+
+
+class _SmoothedCrossEntropy(torch.autograd.Function):
+    """Cross-entropy of the prediction p against the smoothed target q, whose gradient is p - q.
+
+    Autograd would find the same, but through five tables of the size of the logits; they are the largest
+    tensors of a training step.
+    """
+
+    @staticmethod
+    def forward(ctx, logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+        real = labels != PAD  # (N,)
+        logp = logits.log_softmax(dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32))  # (N, V)
+        nll = -logp.gather(-1, labels[:, None])[real].sum()
+        ctx.even = smoothing / (logits.size(-1) - 1)  # what q gives to each class but PAD
+        ctx.save_for_backward(logp, labels, real)
+        ctx.smoothing, ctx.dtype = smoothing, logits.dtype
+        loss = nll.clone()
+        if smoothing:
+            loss = (1 - smoothing) * nll + ctx.even * (logp[:, PAD] - logp.sum(dim=-1))[real].sum()
+        ctx.mark_non_differentiable(nll)
+        return loss, nll
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, gradient: Tensor, _: Tensor) -> tuple[Tensor, None, None]:
+        logp, labels, real = ctx.saved_tensors
+        difference = logp.exp().sub_(ctx.even)  # (N, V): p - q, with the label still to come
+        difference[:, PAD] += ctx.even
+        difference.scatter_add_(-1, labels[:, None], difference.new_full((len(labels), 1), ctx.smoothing - 1))
+        return difference.mul_((real * gradient)[:, None]).to(ctx.dtype), None, None
+
+
+def count_correct(logits: Tensor, labels: Tensor) -> Tensor:
+    """How many non-PAD labels are the most probable word: logits (..., V), labels (...) -> a scalar."""
+    return ((logits.argmax(dim=-1) == labels) & (labels != PAD)).sum()
+
+
+def perplexity(nll_sum: float, tokens: int) -> float:
+    """exp of the mean *unsmoothed* negative log-likelihood (nats) of `tokens` tokens."""
+    return float(torch.tensor(nll_sum / tokens, dtype=torch.float64).exp())

@@ -1,0 +1,171 @@
+"""Reading parallel text: every line keeps its partner, or the file is refused."""
+
+import gzip
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nmtlib.data.corpus import SPLITS, Corpus, Pair, decode_lines, from_files, from_tsv, read_lines
+
+# Characters at which str.splitlines would cut, but an editor or `wc -l` would not.
+SEPARATORS = "\u2028\u2029\x85\x0b\x0c\x1c"
+sentences = st.lists(
+    st.text(alphabet="aöüß你 " + SEPARATORS, min_size=1, max_size=9).filter(str.strip), min_size=1, max_size=6
+)
+reusing_tmp_path = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def write(path, text, encoding="utf-8"):
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+@reusing_tmp_path
+@given(sentences, st.sampled_from(["\n", "\r\n"]), st.booleans(), st.booleans())
+def test_lines_are_cut_at_line_feeds_only(tmp_path, lines, end, byte_order_mark, final_end):
+    text = end.join(lines) + (end if final_end else "")
+    path = write(tmp_path / "text", text, "utf-8-sig" if byte_order_mark else "utf-8")
+    assert read_lines(path) == lines
+
+
+@reusing_tmp_path
+@given(sentences, st.randoms())
+def test_from_files_keeps_the_pairing(tmp_path, lines, random):
+    others = random.sample(lines, len(lines))
+    source = write(tmp_path / "a", "\n".join(lines) + "\n")
+    target = write(tmp_path / "b", "\r\n".join(others) + "\r\n", "utf-8-sig")
+    assert from_files(source, target) == [
+        Pair(a.strip(), b.strip()) for a, b in zip(lines, others, strict=True)
+    ]
+
+
+@reusing_tmp_path
+@given(sentences)
+def test_from_tsv_reads_what_from_files_reads(tmp_path, lines):
+    source, target = write(tmp_path / "a", "\n".join(lines)), write(tmp_path / "b", "\n".join(lines[::-1]))
+    rows = "\n".join(f"{a}\t{b}" for a, b in zip(lines, lines[::-1], strict=True))
+    assert from_tsv(write(tmp_path / "tsv", rows)) == from_files(source, target)
+
+
+def test_a_line_separator_inside_a_line_stays_there(tmp_path):
+    source, target = write(tmp_path / "a", "ein\u2028hund\nzwei\n"), write(tmp_path / "b", "a dog\ntwo\n")
+    assert from_files(source, target) == [Pair("ein\u2028hund", "a dog"), Pair("zwei", "two")]
+
+
+def test_compressed_files_read_as_the_plain_ones(tmp_path):
+    text = b"ein hund\nzwei\n"
+    (tmp_path / "a").write_bytes(text)
+    (tmp_path / "a.gz").write_bytes(gzip.compress(text))
+    assert read_lines(tmp_path / "a.gz") == read_lines(tmp_path / "a")
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda b: b[:-5], lambda b: b[:-8] + b"\0" * 4 + b[-4:], lambda b: b"<html>"]
+)
+def test_a_damaged_compressed_file_is_refused(tmp_path, damage):
+    path = tmp_path / "a.gz"
+    path.write_bytes(damage(gzip.compress(b"ein hund\n" * 50)))
+    with pytest.raises(ValueError, match=r"a\.gz: not a complete gzip file"):
+        read_lines(path)
+
+
+@pytest.mark.parametrize("read", [read_lines, from_tsv, lambda path: from_files(path, path)])
+def test_a_missing_file_is_named(tmp_path, read):
+    with pytest.raises(FileNotFoundError, match="nowhere.txt"):
+        read(tmp_path / "nowhere.txt")
+
+
+def test_different_line_counts_are_refused_with_both_counts(tmp_path):
+    source, target = write(tmp_path / "a", "1\n2\n3\n"), write(tmp_path / "b", "1\n2\n")
+    with pytest.raises(ValueError, match="3 lines but .* has 2"):
+        from_files(source, target)
+
+
+@pytest.mark.parametrize("empty", ["", " ", "\u3000", "\r"])
+@pytest.mark.parametrize("side", [0, 1])
+def test_an_empty_line_is_refused_by_number_on_either_side(tmp_path, empty, side):
+    files = [write(tmp_path / "0", "1\n2\n3\n"), write(tmp_path / "1", "1\n2\n3\n")]
+    write(files[side], f"1\n{empty}\n3\n")
+    with pytest.raises(ValueError, match=r"1 line\(s\) with an empty side: 2;"):
+        from_files(*files)
+
+
+@pytest.mark.parametrize("row", ["\tx", "x\t", " \t "])
+def test_an_empty_column_is_refused_by_line_number(tmp_path, row):
+    with pytest.raises(ValueError, match="empty side: 2;"):
+        from_tsv(write(tmp_path / "tsv", f"a\tb\n{row}\n"))
+
+
+@pytest.mark.parametrize(("row", "count"), [("x", 1), ("x\ty\tz", 3), ("x\ty\t", 3), ("", 1)])
+def test_a_wrong_number_of_columns_is_refused(tmp_path, row, count):
+    with pytest.raises(ValueError, match=rf"line 2: expected source TAB target, found {count} column"):
+        from_tsv(write(tmp_path / "tsv", f"a\tb\n{row}\nc\td\n"))
+
+
+def test_many_empty_lines_are_counted_but_not_all_listed(tmp_path):
+    path = write(tmp_path / "a", "\n" * 20 + "x\n")
+    with pytest.raises(ValueError, match=r"20 line\(s\) with an empty side: 1, 2, 3, 4, 5, …;"):
+        from_files(path, path)
+
+
+@pytest.mark.parametrize("content", ["", "\n", "\ufeff"])
+def test_files_without_a_sentence_are_refused(tmp_path, content):
+    path = write(tmp_path / "a", content)
+    for read in (from_tsv, lambda p: from_files(p, p)):
+        with pytest.raises(ValueError, match="no sentences"):
+            read(path)
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_text_that_is_not_utf8_is_refused_by_file_and_line(tmp_path, encoding):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"gut\n" + "schön\n".encode(encoding))
+    with pytest.raises(ValueError, match=r"a\.txt, line 2: not valid UTF-8"):
+        read_lines(path)
+
+
+def test_decode_lines_of_nothing_is_no_line():
+    assert decode_lines(b"", "x") == [] and decode_lines(b"\n\n", "x") == ["", ""]
+
+
+alignments = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), unique=True).map(
+    lambda a: tuple(sorted(a))
+)
+pairs = st.builds(Pair, st.text("ab ", min_size=1), st.text("xy ", min_size=1), alignments)
+
+
+@given(st.lists(pairs, max_size=3), st.lists(pairs, min_size=1, max_size=3))
+def test_reversing_swaps_both_sides_and_twice_is_the_corpus_again(train, test):
+    corpus = Corpus("tiny-de-en", "de", "en", train=train, test=test, vocabularies=(["de"], ["en"]))
+    turned = corpus.reversed()
+    assert (turned.name, turned.source_language, turned.target_language) == ("tiny-en-de", "en", "de")
+    assert turned.vocabularies == (["en"], ["de"])
+    for one, other in zip(test, turned.test, strict=True):
+        assert (one.source, one.target) == (other.target, other.source)
+        assert set(one.alignment) == {(s, t) for t, s in other.alignment}
+    again = turned.reversed()
+    assert again.name == corpus.name and again.vocabularies == corpus.vocabularies
+    assert [list(again.split(s)) for s in SPLITS if getattr(corpus, s)] == [s for s in (train, test) if s]
+
+
+def test_reversing_a_corpus_without_vocabularies_gives_none():
+    assert Corpus("x-de-en", "de", "en", train=[Pair("a", "b")]).reversed().vocabularies is None
+
+
+def test_split_returns_the_named_pairs():
+    corpus = Corpus("x-de-en", "de", "en", **{name: [Pair(name, "t")] for name in SPLITS})
+    assert all(corpus.split(name)[0].source == name for name in SPLITS)
+
+
+def test_an_unknown_split_is_refused_with_the_known_ones():
+    with pytest.raises(ValueError, match="'dev'.*train, validation, test, challenge"):
+        Corpus("x-de-en", "de", "en").split("dev")
+
+
+def test_an_empty_split_is_refused_with_those_that_are_there():
+    corpus = Corpus("x-de-en", "de", "en", train=[Pair("a", "b")])
+    with pytest.raises(ValueError, match="no test split; it has train"):
+        corpus.split("test")
+    with pytest.raises(ValueError, match="it has none"):
+        Corpus("x-de-en", "de", "en").split("test")

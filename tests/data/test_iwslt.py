@@ -1,0 +1,405 @@
+"""The IWSLT'14 recipe on a tiny release of the same format, written here."""
+
+import gzip
+import io
+import os
+import tarfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmtlib.data import iwslt
+from nmtlib.data.corpus import Pair
+from nmtlib.data.iwslt import clean, count_tokens, read_archive, read_corpus, split
+
+TINY_SETS = {"TED.dev2010": 2, "TEDX.dev2012": 1, "TED.tst2010": 3, "TED.tst2011": 1, "TED.tst2012": 2}
+TALK = {
+    "de": "<url>http://x</url>\n<keywords>Wort, a</keywords>\n<speaker>Ada</speaker>\n<talkid>7</talkid>\n"
+    "<title>Ein Titel hier</title>\n<description>TED: Worum es geht</description>\n",
+    "en": "<url>http://x</url>\n<keywords>word</keywords>\n<speaker>Ada</speaker>\n<talkid>7</talkid>\n"
+    "<title>A title here</title>\n<description>TED: what it is about</description>\n",
+}
+END = '<reviewer href="x">R</reviewer>\n<translator href="y">T</translator>\n'
+LINES = 60
+
+
+@pytest.fixture(autouse=True)
+def tiny_sets(monkeypatch):
+    monkeypatch.setattr(iwslt, "TEST_SETS", TINY_SETS)
+
+
+def xml(side, name, count):
+    segments = "".join(
+        f'<seg id="{n}"> {side} {name} Satz {n}: “R &amp; D”, it’s &lt;so&gt; </seg>\n'
+        for n in range(1, count + 1)
+    )
+    return (
+        f'<?xml version="1.0" encoding="UTF-8"?>\n<mteval>\n<srcset setid="x">\n<doc docid="1">\n'
+        f"<title>Titel, kein Segment</title>\n{segments}</doc>\n</srcset>\n</mteval>\n"
+    ).encode()
+
+
+def release(campaign="IWSLT14", sets=None):
+    """File name -> contents of a small release: one talk of 60 lines and all test sets."""
+    files = {
+        f"train.tags.de-en.{side}": (
+            TALK[side] + "".join(f" Die Zeile {n} ist {side}. \n" for n in range(1, LINES + 1)) + END
+        ).encode()
+        for side in ("de", "en")
+    }
+    for name, count in (sets or TINY_SETS).items():
+        for side in ("de", "en"):
+            files[f"{campaign}.{name}.de-en.{side}.xml"] = xml(side, name, count)
+    return files
+
+
+def pack(path, files, *extra, folder="de-en/"):
+    """A .tgz of the files; `extra` are (TarInfo, contents or None) put in front."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(path, "w:gz") as archive:
+        for member, data in [*extra, *((plain(folder + name, data), data) for name, data in files.items())]:
+            archive.addfile(member, None if data is None else io.BytesIO(data))
+    return path
+
+
+def plain(name, data=b"", **fields):
+    member = tarfile.TarInfo(name)
+    member.size = len(data)
+    for field, value in fields.items():
+        setattr(member, field, value)
+    return member
+
+
+def unpack(folder, files):
+    (folder / "de-en").mkdir(parents=True)
+    for name, data in files.items():
+        (folder / "de-en" / name).write_bytes(data)
+    return folder
+
+
+def archive_and_folder(tmp_path, files):
+    pack(tmp_path / "packed" / "de-en.tgz", files)
+    return tmp_path / "packed", unpack(tmp_path / "unpacked", files)
+
+
+def tree(folder):
+    return {path: path.stat().st_mtime_ns for path in Path(folder).rglob("*")}
+
+
+# The recipe
+
+
+def test_the_whole_recipe_from_archive_or_folder(tmp_path):
+    packed, unpacked = archive_and_folder(tmp_path, release())
+    before = tree(tmp_path)
+    corpus = read_corpus(packed)
+    assert read_corpus(unpacked) == corpus and tree(tmp_path) == before  # reading writes nothing
+    assert (corpus.name, corpus.source_language, corpus.target_language) == ("iwslt14-de-en", "de", "en")
+    text = [Pair("ein titel hier", "a title here"), Pair("ted: worum es geht", "ted: what it is about")]
+    text += [Pair(f"die zeile {n} ist de.", f"die zeile {n} ist en.") for n in range(1, LINES + 1)]
+    assert list(corpus.validation) == [text[22], text[45]]  # the 23rd and the 46th
+    assert list(corpus.train) == [pair for pair in text if pair not in corpus.validation]
+    expected = [(name, n) for name, count in TINY_SETS.items() for n in range(1, count + 1)]
+    assert [pair.source for pair in corpus.test] == [
+        f"de {name.lower()} satz {n}: “r & d”, it's <so>" for name, n in expected
+    ]
+    assert [pair.target for pair in corpus.test] == [
+        p.source.replace("de ", "en ", 1) for p in corpus.test
+    ]  # fmt: skip
+
+
+def test_apostrophes_are_straightened_in_the_test_files_only():
+    files = release()
+    files["train.tags.de-en.de"] = files["train.tags.de-en.en"] = "It’s A &amp; B\n".encode()
+    assert iwslt.training_pairs(files) == [Pair("it’s a & b", "it’s a & b")]
+    assert iwslt.segments('<seg id="4">It’s</seg>'.encode(), "x") == [(4, "it's")]
+
+
+@pytest.mark.parametrize("folder", ["", "./de-en/", "iwslt/de-en/"])
+def test_the_folder_inside_the_archive_does_not_matter(tmp_path, folder):
+    path = pack(tmp_path / "de-en.tgz", release(), folder=folder)
+    assert read_archive(path) == release()
+
+
+def test_the_campaign_of_2016_serves_as_well_and_that_of_2014_goes_first(tmp_path):
+    old, new = release(), release("IWSLT16")
+    packed = pack(tmp_path / "new" / "de-en.tgz", new).parent
+    assert read_corpus(packed).test == read_corpus(pack(tmp_path / "old" / "de-en.tgz", old).parent).test
+    new = {name: data.replace(b"Satz", b"newer") for name, data in new.items()}
+    both = unpack(tmp_path / "both", {**new, **old})
+    assert {pair.source.split()[2] for pair in read_corpus(both).test} == {"satz"}
+    (both / "de-en" / "IWSLT14.TED.tst2011.de-en.en.xml").unlink()
+    assert {pair.source.split()[2] for pair in read_corpus(both).test} == {"newer"}
+
+
+def test_other_files_in_the_archive_are_not_read(tmp_path):
+    extra = [(plain("de-en/README", b"x"), b"x"), (plain("de-en", type=tarfile.DIRTYPE), None)]
+    assert read_archive(pack(tmp_path / "de-en.tgz", release(), *extra)) == release()
+
+
+# Cleaning and splitting
+
+sentences = st.lists(
+    st.sampled_from(["ja", "nein,", "--", "It's", "1,000", "a-b", "", "\u2028"]), max_size=6
+).map(" ".join)
+pairs = st.lists(st.builds(Pair, sentences, sentences), max_size=50)
+
+
+@given(pairs)
+def test_cleaning_keeps_exactly_the_pairs_of_fit_lengths(given_pairs):
+    def fits(pair):
+        a, b = count_tokens(pair.source), count_tokens(pair.target)
+        return a > 0 and b > 0 and 2 * a <= 3 * b and 2 * b <= 3 * a
+
+    assert clean(given_pairs) == [pair for pair in given_pairs if fits(pair)]
+    turned = clean([pair.reversed() for pair in given_pairs])
+    assert turned == [pair.reversed() for pair in clean(given_pairs)]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "kept"),
+    [(1, 1, True), (0, 0, False), (0, 1, False), (2, 3, True), (2, 4, False), (4, 6, True), (4, 7, False),
+     (175, 175, True), (175, 176, False), (176, 176, False), (117, 175, True), (116, 175, False)],
+)  # fmt: skip
+def test_the_limits_of_length_and_ratio(source, target, kept):
+    for a, b in ((source, target), (target, source)):
+        assert clean([Pair("w " * a, "w " * b)]) == ([Pair("w " * a, "w " * b)] if kept else [])
+
+
+@given(st.lists(st.integers(), unique=True, max_size=100))
+def test_every_23rd_pair_validates_and_none_is_lost(numbers):
+    train, validation = split(numbers)
+    assert [numbers.index(n) for n in validation] == list(range(22, len(numbers), 23))
+    assert sorted(train + validation) == sorted(numbers) and train == [n for n in numbers if n in train]
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("Hello , world !", 4),
+        ("Hello, world!", 4),
+        ("Yak-Hirte", 1),
+        ("it's", 2),
+        ("er... ja", 3),
+        ("(a)", 3),
+        ("", 0),
+    ],
+)
+def test_tokens_are_counted_as_moses_cuts_them(text, tokens):
+    assert count_tokens(text) == tokens
+
+
+# Files that do not fit
+
+
+@pytest.mark.parametrize("side", ["de", "en"])
+@pytest.mark.parametrize(
+    "change", [lambda b: b + b"one more\n", lambda b: b.replace(b" Die Zeile 9 ist", b"<url>")]
+)
+def test_unequal_training_files_are_refused_with_both_counts(tmp_path, side, change):
+    files = release()
+    files[f"train.tags.de-en.{side}"] = change(files[f"train.tags.de-en.{side}"])
+    for folder in archive_and_folder(tmp_path, files):
+        with pytest.raises(ValueError, match=r"has 6[123] lines of text, .* has 6[123];"):
+            read_corpus(folder)
+    with pytest.raises(ValueError, match="lines of text"):
+        iwslt.verify_archive(tmp_path / "packed" / "de-en.tgz")
+
+
+def test_training_files_without_text_are_refused():
+    with pytest.raises(ValueError, match="has 0 lines"):
+        iwslt.training_pairs(release() | dict.fromkeys(release(), b"<url>x</url>\n"))
+
+
+def change_xml(change, name="IWSLT14.TED.tst2010.de-en.en.xml"):
+    files = release()
+    files[name] = change(files[name])
+    return files
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda b: b.replace(b'<seg id="2">', b'<seg id="5">'),
+        lambda b: b"".join(line for line in b.splitlines(True) if b'id="2"' not in line),
+        lambda b: b.replace(b"</doc>", b'<seg id="4"> one more </seg>\n</doc>'),
+        lambda b: b[: len(b) // 2].rpartition(b"\n")[0],
+        lambda b: b"",
+    ],
+    ids=["number", "one fewer", "one more", "cut off", "empty"],
+)
+def test_test_files_that_do_not_match_are_refused(tmp_path, change):
+    for folder in archive_and_folder(tmp_path, change_xml(change)):
+        with pytest.raises(ValueError, match="tst2010: .*expected 3 in each"):
+            read_corpus(folder)
+
+
+def test_test_sets_shortened_on_both_sides_are_refused(tmp_path):
+    files = release() | {
+        name: data for name, data in release(sets=TINY_SETS | {"TED.tst2010": 2}).items() if "tst2010" in name
+    }
+    with pytest.raises(ValueError, match="has 2 segments and .* has 2; expected 3"):
+        iwslt.verify_archive(pack(tmp_path / "de-en.tgz", files))
+
+
+@pytest.mark.parametrize(
+    "broken",
+    ['<seg id="2"> open', "closed </seg>", '<seg id="2"> a </seg><seg id="3"> b </seg>', "<seg> a </seg>",
+     '<seg id="2"> a <seg> b </seg>', '<seg id="2"> a </seg> b', '<seg id="zwei"> a </seg>'],
+)  # fmt: skip
+def test_a_broken_segment_is_refused_by_file_and_line(broken):
+    with pytest.raises(ValueError, match=r"some\.xml, line 3: expected <seg"):
+        iwslt.segments(f'<doc>\n<seg id="1"> gut </seg>\n{broken}\n'.encode(), "some.xml")
+
+
+def test_an_empty_segment_keeps_its_place():
+    assert iwslt.segments(b'<seg id="1"></seg>\n<seg id="2"> a </seg>', "x") == [(1, ""), (2, "a")]
+
+
+def test_invalid_utf8_is_refused_by_file_and_line():
+    with pytest.raises(ValueError, match=r"some\.xml, line 2: not valid UTF-8"):
+        iwslt.segments(b"<doc>\n\xff\n", "some.xml")
+
+
+@pytest.mark.parametrize("name", ["train.tags.de-en.en", "IWSLT14.TED.dev2010.de-en.de.xml"])
+def test_what_is_missing_is_named(tmp_path, name):
+    files = release()
+    del files[name]
+    packed, unpacked = archive_and_folder(tmp_path, files)
+    assert iwslt.missing_files(unpacked) == [name]
+    with pytest.raises(FileNotFoundError, match=f"lacks {name}; save https://.*de-en.tgz as {unpacked}"):
+        read_corpus(unpacked)
+    with pytest.raises(ValueError, match=f"not the IWSLT'14 archive: it lacks {name}"):
+        read_corpus(packed)
+
+
+def test_an_empty_folder_lacks_everything(tmp_path):
+    assert iwslt.missing_files(tmp_path) == list(release())
+
+
+# Damaged and hostile archives
+
+
+@pytest.mark.parametrize("part", [0.0, 0.1, 0.5, 0.9, 0.999])
+def test_a_truncated_archive_is_refused(tmp_path, part):
+    path = pack(tmp_path / "de-en.tgz", release())
+    path.write_bytes(path.read_bytes()[: int(part * path.stat().st_size)])
+    with pytest.raises(ValueError, match="de-en.tgz: not (a complete .tgz|the IWSLT'14) archive"):
+        read_archive(path)
+
+
+def test_a_changed_byte_is_found_by_the_checksum_of_gzip(tmp_path):
+    path = pack(tmp_path / "de-en.tgz", release())
+    data = gzip.decompress(path.read_bytes())
+    # Stored without compression, so that the changed letter leaves the stream itself intact.
+    stored = gzip.compress(data, compresslevel=0)
+    path.write_bytes(stored.replace(b"Die Zeile 9 ist de", b"Die Zeile 9 war de"))
+    with pytest.raises(ValueError, match="not a complete .tgz archive"):
+        read_archive(path)
+
+
+@pytest.mark.parametrize(
+    "content", [b"<html>moved</html>", b"", gzip.compress(b"no tar"), gzip.compress(b"")]
+)
+def test_something_else_under_that_name_is_refused(tmp_path, content):
+    (tmp_path / "de-en.tgz").write_bytes(content)
+    with pytest.raises(ValueError, match="de-en.tgz: not"):
+        read_archive(tmp_path / "de-en.tgz")
+
+
+def sparse():
+    return plain("de-en/hole", pax_headers={"GNU.sparse.map": "0,1", "GNU.sparse.size": "1"})
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        plain("/etc/train.tags.de-en.de"),
+        plain("../train.tags.de-en.de"),
+        plain("de-en/../../x"),
+        plain("..\\x"),
+        plain("C:x"),
+        plain("de-en/train.tags.de-en.de", type=tarfile.SYMTYPE, linkname="/etc/passwd"),
+        plain("de-en/train.tags.de-en.de", type=tarfile.LNKTYPE, linkname="de-en/README"),
+        plain("de-en/x", type=tarfile.FIFOTYPE),
+        plain("de-en/x", type=tarfile.CHRTYPE),
+        plain("de-en/x", type=tarfile.BLKTYPE),
+        sparse(),
+    ],
+    ids=lambda member: f"{member.type.decode()} {member.name}",
+)
+def test_a_member_that_could_do_harm_refuses_the_archive(tmp_path, member):
+    path = pack(tmp_path / "in" / "de-en.tgz", release(), (member, None))
+    before = tree(tmp_path)
+    with pytest.raises(ValueError, match="refused: its member") as caught:
+        read_archive(path)
+    assert member.name in str(caught.value).replace("\\\\", "\\") and tree(tmp_path) == before
+
+
+def test_a_member_that_stands_twice_refuses_the_archive(tmp_path):
+    name, data = next(iter(release().items()))
+    path = pack(tmp_path / "de-en.tgz", release(), (plain(f"other/{name}", data), data))
+    with pytest.raises(ValueError, match=f"{name} stands in it twice"):
+        read_archive(path)
+
+
+def test_too_many_members_refuse_the_archive(tmp_path):
+    path = pack(tmp_path / "de-en.tgz", release(), *((plain(f"{n}"), None) for n in range(iwslt.MAX_MEMBERS)))
+    with pytest.raises(ValueError, match="more than 100 members"):
+        read_archive(path)
+
+
+def bomb(path, header):
+    """An archive whose only member declares 8 GiB; 4 MiB of zeros follow."""
+    with gzip.open(path, "wb") as file:
+        file.write(header + bytes(4 * 2**20))
+
+
+@pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME])
+def test_a_member_or_header_that_declares_a_huge_size_is_not_read(tmp_path, monkeypatch, kind):
+    monkeypatch.setattr(iwslt, "MAX_BYTES", 2**20)
+    header = plain("de-en/train.tags.de-en.de", size=8 * 2**30, type=kind).tobuf(tarfile.GNU_FORMAT)
+    bomb(tmp_path / "de-en.tgz", header)
+    with pytest.raises(ValueError, match="refused: it (holds|has) more than .*1,048,576 bytes"):
+        read_archive(tmp_path / "de-en.tgz")
+
+
+def test_the_bound_is_on_all_contents_together_and_on_what_follows_the_archive(tmp_path, monkeypatch):
+    monkeypatch.setattr(iwslt, "MAX_BYTES", 2**20)
+    many = [(plain(f"de-en/{n}", bytes(300_000)), bytes(300_000)) for n in range(4)]
+    with pytest.raises(ValueError, match="holds more than 1,048,576 bytes"):
+        read_archive(pack(tmp_path / "many" / "de-en.tgz", release(), *many))
+    path = pack(tmp_path / "de-en.tgz", release())
+    path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()) + bytes(2**20)))
+    with pytest.raises(ValueError, match="holds more than"):
+        read_archive(path)
+
+
+# The released test files
+
+
+@pytest.fixture
+def real_folder():
+    root = os.environ.get("NMTLIB_DATA")
+    if not root:
+        pytest.skip("NMTLIB_DATA is not set: no real test files")
+    folder = Path(root) / "iwslt"
+    if any(name.endswith(".xml") for name in iwslt.missing_files(folder)):
+        pytest.skip(f"{folder} does not hold the IWSLT test files")
+    return folder
+
+
+def test_the_released_test_sets_have_6750_aligned_segments(real_folder, monkeypatch):
+    monkeypatch.undo()  # the real sizes of the test sets
+    assert sum(iwslt.TEST_SETS.values()) == 6750
+    test = iwslt.evaluation_pairs(iwslt.read_release(real_folder))
+    assert len(test) == 6750
+    for pair in test:
+        for text in (pair.source, pair.target):
+            assert text and text == text.lower().strip() and "’" not in text
+            assert "<seg" not in text and "&amp;" not in text
+    # Translations of each other: long sentences have long partners.
+    fit = [p for p in test if 0.5 <= len(p.source) / len(p.target) <= 2]
+    assert len(fit) > 0.95 * len(test)

@@ -1,0 +1,91 @@
+"""Properties of the token-id table."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmtlib.data.vocab import BOS, EOS, PAD, SPECIALS, UNK, Vocab
+
+tokens = st.text(alphabet="abcdefghij", min_size=1, max_size=3)
+texts = st.lists(st.lists(tokens, max_size=8), max_size=8)
+
+
+@given(texts)
+def test_known_tokens_survive_a_round_trip(sentences):
+    vocab = Vocab.build(sentences)
+    for sentence in sentences:
+        assert vocab.decode(vocab.encode(sentence)) == sentence
+    assert sorted(vocab.ids.values()) == list(range(len(vocab)))
+
+
+@given(texts)
+def test_specials_have_their_fixed_ids_whatever_the_text(sentences):
+    vocab = Vocab.build([*sentences, [*SPECIALS, *SPECIALS]])
+    assert vocab.encode(SPECIALS) == [PAD, BOS, EOS, UNK] == [0, 1, 2, 3]
+    assert len(set(vocab.tokens)) == len(vocab)
+
+
+@given(texts, st.randoms())
+def test_order_of_the_sentences_does_not_matter(sentences, random):
+    shuffled = random.sample(sentences, len(sentences))
+    assert Vocab.build(shuffled) == Vocab.build(sentences)
+
+
+@given(texts)
+def test_frequent_tokens_come_first_and_ties_by_alphabet(sentences):
+    flat = [token for sentence in sentences for token in sentence]
+    order = Vocab.build(sentences).tokens[4:]
+    keys = [(-flat.count(token), token) for token in order]
+    assert keys == sorted(keys) and set(order) == set(flat)
+
+
+@given(texts, st.integers(1, 4), st.integers(4, 12))
+def test_limits_keep_the_front_of_the_unlimited_table(sentences, min_count, max_size):
+    flat = [token for sentence in sentences for token in sentence]
+    limited = Vocab.build(sentences, min_count=min_count, max_size=max_size)
+    frequent = [t for t in Vocab.build(sentences).tokens if t in SPECIALS or flat.count(t) >= min_count]
+    assert limited.tokens == frequent[:max_size]
+
+
+def test_a_token_outside_the_table_is_unk():
+    vocab = Vocab.build([["hund"]])
+    assert vocab.encode(["hund", "katze"]) == [4, UNK]
+    assert "hund" in vocab and "katze" not in vocab
+
+
+@pytest.mark.parametrize("outside", [-1, 5, 10**6])
+def test_decode_refuses_an_id_outside_the_table(outside):
+    vocab = Vocab.build([["hund"]])
+    with pytest.raises(ValueError, match=f"{outside} is outside .* 5 entries"):
+        vocab.decode([4, outside])
+
+
+@pytest.mark.parametrize("table", [[], ["hund"], [*SPECIALS[::-1], "hund"], list(SPECIALS[:3])])
+def test_a_table_without_the_specials_in_front_is_refused(table):
+    with pytest.raises(ValueError, match="starts with"):
+        Vocab(table)
+
+
+def test_a_table_with_a_token_twice_is_refused():
+    with pytest.raises(ValueError, match="hund"):
+        Vocab([*SPECIALS, "hund", "katze", "hund"])
+
+
+@pytest.mark.parametrize("max_size", [-1, 0, 3])
+def test_a_limit_that_cuts_the_specials_is_refused(max_size):
+    with pytest.raises(ValueError, match=f"max_size={max_size}.*specials"):
+        Vocab.build([["hund"]], max_size=max_size)
+
+
+def test_the_table_does_not_share_the_callers_list():
+    given_list = [*SPECIALS, "hund"]
+    vocab = Vocab(given_list)
+    given_list.append("katze")
+    assert len(vocab) == 5
+
+
+def test_equality_is_by_tokens_and_tables_cannot_be_dictionary_keys():
+    assert Vocab([*SPECIALS, "a"]) == Vocab([*SPECIALS, "a"]) != Vocab([*SPECIALS, "b"])
+    assert Vocab([*SPECIALS, "a"]) != [*SPECIALS, "a"]
+    with pytest.raises(TypeError):
+        hash(Vocab(SPECIALS))

@@ -1,0 +1,228 @@
+"""The model equals torch's own Transformer, is causal, ignores padding, and decodes step by step alike."""
+
+import dataclasses
+import math
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from nmtlib.model.cache import DecoderState
+from nmtlib.model.masks import padding_mask, target_mask
+from nmtlib.model.transformer import Transformer, TransformerConfig
+
+SMALL = TransformerConfig(13, 17, d_model=16, n_heads=4, n_encoder_layers=2, n_decoder_layers=3, d_ff=24, max_length=20)
+
+
+def make(**changes) -> Transformer:
+    torch.manual_seed(0)
+    return Transformer(dataclasses.replace(SMALL, **changes)).double().eval()
+
+
+def batch():
+    source = torch.tensor([[4, 5, 6, 7, 2], [8, 9, 2, 0, 0], [5, 2, 0, 0, 0]])
+    target = torch.tensor([[1, 4, 5, 6], [1, 7, 0, 0], [1, 9, 10, 0]])
+    return source, target
+
+
+def torch_twin(model: Transformer) -> nn.Transformer:
+    """torch's Transformer with the same weights; without closing norms where ours (post-norm) has none."""
+    c = model.config
+    twin = nn.Transformer(c.d_model, c.n_heads, c.n_encoder_layers, c.n_decoder_layers, c.d_ff, dropout=0.0,
+                          batch_first=True, norm_first=c.norm == "pre").double().eval()  # fmt: skip
+    if c.norm == "post":
+        twin.encoder.norm = twin.decoder.norm = None
+    else:
+        twin.encoder.norm.load_state_dict(model.encoder_norm.state_dict())
+        twin.decoder.norm.load_state_dict(model.decoder_norm.state_dict())
+
+    def copy_attention(ours, theirs):
+        parts = (ours.query, ours.key, ours.value)
+        theirs.in_proj_weight.data = torch.cat([p.weight.data for p in parts])
+        theirs.in_proj_bias.data = torch.cat([p.bias.data for p in parts])
+        theirs.out_proj.load_state_dict(ours.output.state_dict())
+
+    for ours, theirs in zip([*model.encoder, *model.decoder], [*twin.encoder.layers, *twin.decoder.layers], strict=True):
+        copy_attention(ours.self_attention, theirs.self_attn)
+        if hasattr(ours, "cross_attention"):
+            copy_attention(ours.cross_attention, theirs.multihead_attn)
+        theirs.linear1.load_state_dict(ours.feed_forward.expand.state_dict())
+        theirs.linear2.load_state_dict(ours.feed_forward.contract.state_dict())
+        for number, residual in enumerate(ours.residuals, start=1):
+            getattr(theirs, f"norm{number}").load_state_dict(residual.norm.state_dict())
+    return twin
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_logits_equal_torch_transformer_in_float64_with_padding(norm):
+    model = make(norm=norm)
+    for parameter in model.parameters():  # biases and norms that start at 0 and 1 would hide a swap
+        nn.init.normal_(parameter, std=0.3)
+    source, target = batch()
+    twin = torch_twin(model)
+    src_padding, tgt_padding = source == 0, target == 0
+    out = twin(
+        model.source_positions(model.source_embedding(source)),
+        model.target_positions(model.target_embedding(target)),
+        tgt_mask=~torch.ones(4, 4, dtype=torch.bool).tril(),
+        src_key_padding_mask=src_padding,
+        tgt_key_padding_mask=tgt_padding,
+        memory_key_padding_mask=src_padding,
+    )
+    real = target != 0
+    difference = (model(source, target) - model.output(out))[real]
+    assert difference.abs().max() < 1e-10
+
+
+def test_paper_size_model_has_the_known_number_of_parameters():
+    table = Transformer(TransformerConfig(3922, 3775)).parameter_table()
+    assert sum(table.values()) == 50_015_935
+
+
+@pytest.mark.parametrize(("tied", "saved"), [("target", 17 * 16), ("all", 2 * 17 * 16)])
+def test_a_tied_tensor_is_one_tensor_and_counted_once(tied, saved):
+    untied, model = make(source_vocab_size=17), make(source_vocab_size=17, tied=tied)
+    assert sum(untied.parameter_table().values()) - sum(model.parameter_table().values()) == saved
+    with torch.no_grad():
+        model.output.weight[5] += 1
+    assert torch.equal(model.target_embedding.weight, model.output.weight)
+    assert torch.equal(model.source_embedding.weight, model.output.weight) == (tied == "all")
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_a_future_token_changes_nothing_before_it(training):
+    model = make(dropout=0.0).train(training)
+    source, target = batch()
+    changed = target.clone()
+    changed[0, 2] = 11
+    before, after = model(source, target), model(source, changed)
+    assert torch.equal(before[0, :2], after[0, :2])
+    assert not torch.allclose(before[0, 2], after[0, 2])
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_more_padding_changes_nothing(training):
+    model = make(dropout=0.0).train(training)
+    source, target = batch()
+    wider = model(F.pad(source, (0, 3)), F.pad(target, (0, 2)))[:, :4]
+    real = target != 0
+    assert torch.allclose(model(source, target)[real], wider[real], atol=1e-12)
+
+
+def test_a_sentence_alone_gets_the_logits_that_it_gets_in_a_batch():
+    model = make()
+    source, target = batch()
+    together = model(source, target)
+    alone = model(source[1:2, :3], target[1:2, :2])
+    assert torch.allclose(together[1:2, :2], alone, atol=1e-12)
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
+def test_step_by_step_decoding_equals_decoding_at_once(norm, positions):
+    model = make(norm=norm, positions=positions)
+    source, target = batch()
+    state = model.start(source)
+    assert isinstance(state, DecoderState)
+    full = model(source, target)
+    for position in range(target.size(1)):
+        logits = model.step(target[:, position], state)
+        real = target[:, position] != 0
+        assert torch.allclose(logits[real], full[real, position], atol=1e-10)
+        assert torch.equal(logits[real].argmax(-1), full[real, position].argmax(-1))
+
+
+def test_hypotheses_of_one_sentence_share_its_memory():
+    model = make()
+    source, target = batch()
+    state = model.start(source)
+    model.step(target[:, 0], state)
+    state.select_hypotheses(torch.arange(3).repeat_interleave(2))  # two hypotheses each
+    tokens = torch.tensor([4, 5, 6, 7, 8, 9])
+    logits = model.step(tokens, state)
+    for row, token in enumerate(tokens):
+        sentence = source[row // 2 : row // 2 + 1]
+        alone = model(sentence, torch.tensor([[1, int(token)]]))[:, -1]
+        assert torch.allclose(logits[row : row + 1], alone, atol=1e-10)
+
+
+def test_the_cache_follows_the_hypotheses_that_are_kept():
+    model = make()
+    source, target = batch()
+    state = model.start(source)
+    model.step(target[:, 0], state)
+    model.step(target[:, 1], state)
+    state.select_hypotheses(torch.tensor([2, 0]))
+    state.select_sentences(torch.tensor([2, 0]))
+    logits = model.step(target[[2, 0], 2], state)
+    full = model(source, target[:, :3])[[2, 0], -1]
+    assert torch.allclose(logits, full, atol=1e-10)
+
+
+@pytest.mark.parametrize("tied", ["none", "all"])
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_the_first_loss_is_about_that_of_an_even_guess(tied, norm):
+    torch.manual_seed(1)
+    vocab = 4000
+    model = Transformer(TransformerConfig(vocab, vocab, d_model=128, n_heads=4, n_encoder_layers=2, n_decoder_layers=2,
+                                          d_ff=256, norm=norm, tied=tied)).eval()  # fmt: skip
+    source, target = torch.randint(4, vocab, (2, 16, 12)).unbind()
+    with torch.no_grad():
+        loss = F.cross_entropy(model(source, target[:, :-1]).flatten(0, 1), target[:, 1:].flatten())
+    assert abs(loss - math.log(vocab)) < 0.02 * math.log(vocab)
+
+
+def test_every_parameter_gets_a_gradient_and_the_pad_row_none_through_the_lookup():
+    model = make(norm="post").train()
+    source, target = batch()
+    model(source, target).pow(2).mean().backward()
+    without = [name for name, p in model.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0]
+    # A key's bias shifts all scores of a query alike, and softmax does not notice a shift.
+    assert [name for name in without if not name.endswith("key.bias")] == []
+    assert not model.source_embedding.weight.grad[0].any()
+
+
+def test_layers_share_no_weights():
+    model = make()
+    pointers = [p.data_ptr() for p in model.parameters()]
+    assert len(set(pointers)) == len(pointers)
+
+
+def test_the_computable_position_table_is_not_saved_but_follows_the_model():
+    model = make()
+    assert not [name for name in model.state_dict() if "table" in name]
+    assert model.source_positions.table.dtype == torch.float64
+    assert [n for n, _ in make(positions="learned").named_parameters() if n.endswith("positions.table")]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"d_model": 18}, "not divisible by 4"),
+        ({"d_model": 0}, "d_model must be at least 1"),
+        ({"dropout": 1.0}, "dropout is a probability"),
+        ({"norm": "middle"}, "norm is one of"),
+        ({"positions": "none"}, "positions is one of"),
+        ({"tied": "both"}, "tied is one of"),
+        ({"tied": "all"}, "needs one joint vocabulary"),
+    ],
+)
+def test_a_configuration_that_cannot_be_is_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        dataclasses.replace(SMALL, **change)
+
+
+def test_ids_outside_the_vocabulary_and_sentences_beyond_the_table_are_refused():
+    model = make()
+    source, target = batch()
+    with pytest.raises(ValueError, match=r"token ids lie in 0\.\.13, but this embedding has 13 rows"):
+        model(source.where(source != 9, 13), target)
+    with pytest.raises(ValueError, match="longer than the position table of 20"):
+        model(torch.full((1, 21), 4), target[:1])
+
+
+def test_masks_of_a_batch_broadcast_over_heads_and_queries():
+    source, target = batch()
+    assert padding_mask(source).shape == (3, 1, 1, 5)
+    assert target_mask(target).shape == (3, 1, 4, 4)

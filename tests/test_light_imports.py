@@ -1,0 +1,66 @@
+"""Importing the package must stay quick: libraries that only some functions need wait until these run."""
+
+import importlib.util
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+HEAVY = {"spacy", "nltk", "sacrebleu", "matplotlib", "seaborn", "pandas", "jupyter", "IPython"}
+PACKAGES = ("model", "data", "training", "inference")
+HAS_CLI = importlib.util.find_spec("nmtlib.cli") is not None
+
+IMPORT_ALL = f"""
+import importlib, json, pkgutil, sys
+
+def load(name):
+    module = importlib.import_module(name)
+    found[name] = sorted({HEAVY!r} & set(sys.modules))
+    return module
+
+found = {{}}
+load("nmtlib")
+for package in {PACKAGES!r}:
+    path = load("nmtlib." + package).__path__
+    for info in pkgutil.walk_packages(path, "nmtlib." + package + "."):
+        load(info.name)
+if {HAS_CLI}:
+    load("nmtlib.cli")
+print(json.dumps(found))
+"""
+
+
+def run_python(code: str) -> str:
+    """The last line that a fresh interpreter prints."""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()[-1]
+
+
+def import_seconds(module: str) -> float:
+    timed = f"import time; start = time.perf_counter(); import {module}; print(time.perf_counter() - start)"
+    return float(run_python(timed))
+
+
+def test_no_module_imports_a_heavy_library():
+    found = json.loads(run_python(IMPORT_ALL))
+    assert {"nmtlib", "nmtlib.data.vocab", "nmtlib.data.tokenizers", "nmtlib.inference.metrics"} <= set(found)
+    first = next((name for name, heavy in found.items() if heavy), None)
+    assert first is None, (
+        f"importing {first} imports {found[first]}; import it inside the function that needs it"
+    )
+
+
+@pytest.mark.skipif(not HAS_CLI, reason="there is no nmtlib.cli yet")
+def test_the_command_line_starts_at_most_a_second_after_torch():
+    torch_seconds, cli_seconds = zip(
+        *[(import_seconds("torch"), import_seconds("nmtlib.cli")) for _ in range(3)], strict=True
+    )
+    assert statistics.median(cli_seconds) <= statistics.median(torch_seconds) + 1, (
+        torch_seconds,
+        cli_seconds,
+    )
