@@ -125,7 +125,8 @@ def sample(
 
     def choose(logp: Tensor) -> Tensor:
         logp, words = (logp / temperature).sort(dim=-1, descending=True)  # (N, V)
-        logp[:, top_k:] = -math.inf
+        if top_k is not None:
+            logp[:, top_k:] = -math.inf
         p = logp.softmax(dim=-1)
         p = p.masked_fill(p.cumsum(dim=-1) - p >= top_p, 0.0)  # the mass *before* a token decides on it
         return words.gather(-1, torch.multinomial(p, 1, generator=generator)).squeeze(-1)  # (N,)

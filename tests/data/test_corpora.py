@@ -302,6 +302,15 @@ def test_check_compares_the_test_files_of_2016_with_their_checksums(tmp_path):
     assert not report.ok and report.lines[0].startswith("wrong ") and "expected 669c478b" in report.lines[0]
 
 
+def test_check_is_not_ok_while_a_checksum_is_wrong_even_if_all_files_fit(tmp_path, home):
+    unpack_iwslt(tmp_path)
+    for path in (tmp_path / "iwslt" / "de-en").glob("IWSLT14.*"):
+        path.rename(path.with_name(path.name.replace("IWSLT14", "IWSLT16")))
+    report = check("iwslt14-de-en", root=tmp_path)
+    assert not report.ok and sum(line.startswith("wrong ") for line in report.lines) == 10
+    assert "test: 5 pairs" in report.lines
+
+
 # Checking
 
 

@@ -362,7 +362,7 @@ def test_a_member_or_header_that_declares_a_huge_size_is_not_read(tmp_path, monk
     monkeypatch.setattr(iwslt, "MAX_BYTES", 2**20)
     header = plain("de-en/train.tags.de-en.de", size=8 * 2**30, type=kind).tobuf(tarfile.GNU_FORMAT)
     bomb(tmp_path / "de-en.tgz", header)
-    with pytest.raises(ValueError, match="refused: it (holds|has) more than .*1,048,576 bytes"):
+    with pytest.raises(ValueError, match="refused: it holds more than 1,048,576 bytes"):
         read_archive(tmp_path / "de-en.tgz")
 
 

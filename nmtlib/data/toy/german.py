@@ -153,10 +153,11 @@ def _is_definite(phrase: Phrase) -> bool:
 def _event(event: Event) -> _Parts:
     parts = _Parts(noun_phrase(event.subject, "nominative", "subject"), *_verb(event))
     parts.time = list(TIMES[event.time].german) if event.time else []
-    if event.aspect == "now":
-        parts.time.append(("gerade", ("aspect",)))
     known, new = [], []
     no_article = event.object is not None and not _is_definite(event.object) and event.aspect != "like"
+    negation = [NOT] if event.negated and not no_article else []
+    if event.aspect == "now":  # gerade das Buch, but das Buch gerade nicht
+        (negation or parts.time).insert(0, ("gerade", ("aspect",)))
     cases = ((event.recipient, "dative", "recipient"),
              (event.object, "dative" if event.verb == "help" else "accusative", "object"))  # fmt: skip
     for phrase, case, role in cases:
@@ -171,8 +172,7 @@ def _event(event: Event) -> _Parts:
             known += items
         else:
             new += items
-    if event.negated and not no_article:
-        known.append(NOT)
+    known += negation
     if event.aspect == "like":
         known.append(("gern", ("aspect",)))
     if event.companion:

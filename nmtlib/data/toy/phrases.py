@@ -11,7 +11,7 @@ from nmtlib.data.toy.meaning import Phrase
 from nmtlib.data.toy.world import BEFORE, PEOPLE, Frame, expand
 
 ADULTS, MINORS, KIN, ALL_NAMES = expand("adult"), expand("young"), expand("kin"), tuple(NAMES)
-OWNED = frozenset(expand("teacher doctor neighbour child pet horse snack cake text photo vehicle furniture "
+OWNED = frozenset(expand("teacher doctor neighbour child pet horse apple banana cake text photo vehicle furniture "
                          "clothes thing computer house room coffee tea soup"))  # fmt: skip
 
 
@@ -22,14 +22,14 @@ class PhraseSampler:
         self.rng = rng
         self.pick, self.chance = rng.choice, lambda p: rng.random() < p
 
-    def known(self, concept: str) -> Phrase:
-        """the dog, this dog, my dog, the dogs"""
+    def known(self, concept: str, owned: bool = True) -> Phrase:
+        """the dog, this dog, the dogs; with `owned` also my dog"""
         if concept in NAMES:
             return Phrase(concept)
         noun = NOUNS[concept]
         if "kin" in noun.groups:
             return Phrase(concept, self.pick(tuple(OWNERS)))
-        if concept in OWNED and self.chance(0.35):
+        if owned and concept in OWNED and self.chance(0.35):
             return self.described(Phrase(concept, self.pick(tuple(OWNERS))))
         determiner = "this" if noun.measure and self.chance(0.3) else "the"
         plural = bool(noun.german_plural) and self.chance(0.2)
@@ -73,11 +73,12 @@ class PhraseSampler:
         concept = self.pick(frame.subjects)
         return self.someone(concept, pronouns) if concept in PEOPLE else self.known(concept)
 
-    def other(self, concept: str, *taken: Phrase) -> Phrase:
+    def other(self, concepts: tuple[str, ...], *taken: Phrase) -> Phrase:
         """Somebody who does not take part yet: no "I see me", no "the man helps this man"."""
         nouns = {phrase.noun for phrase in taken}
         pronouns = ("he", "she") if nouns & {"I", "we"} else ("I", "he", "she", "we")
         while True:
+            concept = self.pick(concepts)
             phrase = self.someone(concept, pronouns) if concept in PEOPLE else self.known(concept)
             if phrase.noun not in nouns:
                 return phrase

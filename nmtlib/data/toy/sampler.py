@@ -5,18 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nmtlib.data.toy.closed_class import NAMES, OFTEN
+from nmtlib.data.toy.lexicon import NOUNS
 from nmtlib.data.toy.meaning import Clause, Comparison, Event, Location, Phrase, Sentence, State
 from nmtlib.data.toy.phrases import PhraseSampler
-from nmtlib.data.toy.world import COMPARABLE, FRAMES, PEOPLE, PREDICATES, REASONS, WHEREABOUTS, Frame, expand
+from nmtlib.data.toy.world import COMPARABLE, FRAMES, PEOPLE, PREDICATES, REASONS, TRAITS, USES, WHEREABOUTS, Frame, expand
 
-PAST_TIMES = ("yesterday", "last_week", "this_morning", "monday", "today")
-COMING_TIMES = ("tomorrow", "next_week", "this_evening", "monday")
+PAST_TIMES = ("yesterday", "this_morning", "monday", "today", "last_week")
+COMING_TIMES = ("tomorrow", "this_evening", "monday", "next_week")
 MODAL_TIMES = ("today", "tomorrow", "monday", "this_evening")
 DAILY_TIMES = ("every_day", "every_morning", *sorted(OFTEN))
-WEEKLY = frozenset({"visit", "shop", "go", "swim", "football", "dance", "run"})
 MODALS = ("can", "must", "want", "may")
-COMPANY = frozenset({"run", "swim", "dance", "play", "football", "go", "shop"})
-GIVING = frozenset({"give", "show"})
+ATTITUDES = ("think", "know_that", "hope", "say")
 MOODS = ("tired", "hungry", "thirsty", "sick", "sad", "happy")
 GOODS = expand("vehicle dress coat hat bag watch house computer")
 PRONOUN_OF = {
@@ -27,8 +26,6 @@ PRONOUN_OF = {
 }
 KINDS = ("statement", "question", "wh", "that", "because", "state", "comparison", "location")
 SHARES = (40, 12, 8, 12, 8, 7, 7, 6)
-# A question to "you" needs a form of its own only from these verbs, in the present.
-YOU_VERBS = frozenset({"have", "like", "know", "need", "speak"})
 BY_VERB = {verb: [frame for frame in FRAMES if frame.verb == verb] for verb in {f.verb: 0 for f in FRAMES}}
 
 
@@ -43,56 +40,55 @@ class Sampler(PhraseSampler):
     # --- events ---
 
     def event(self, frame: Frame, subject: Phrase, use: str, *, negated: bool = False) -> Event:
-        """Somebody does what the frame allows; `use` is one of the uses of the frame or a modal."""
-        aspect = {"daily": "plain", "state": "plain", "modal": ""}.get(use, use) or self.pick(MODALS)
-        time = self._time(frame, use, negated)
-        event = Event(subject, frame.verb, aspect, time=time, negated=negated)
+        """Somebody does what the frame allows; `use` is one of the uses of the frame, or a modal."""
+        verb = frame.verb
+        if use == "modal":
+            use = self.pick(MODALS[:3] if verb in TRAITS["no may"] else MODALS)
+        aspect = "plain" if use in ("daily", "state") else use
+        event = Event(subject, verb, aspect, time=self._time(frame, use, negated), negated=negated)
         taken = [subject]
-        if frame.verb in GIVING:
-            event = replace(event, recipient=self.other("someone", subject))
+        if verb in TRAITS["gift"]:
+            event = replace(event, recipient=self.other(("someone",), subject))
             taken.append(event.recipient)
         if frame.objects:
             event = replace(event, object=self._object(frame, event, taken))
-        if frame.verb in COMPANY and self.chance(0.3):
-            event = replace(event, companion=self.other("someone", *taken))
-        place_fits = frame.verb == "go" or not (negated and frame.objects)
-        if frame.places and place_fits and (frame.verb == "go" or self.chance(0.5)):
+        if verb in TRAITS["company"] and self.chance(0.3):
+            event = replace(event, companion=self.other(("someone",), *taken))
+        if verb == "go" or (frame.places and self.chance(0.5) and not (frame.objects and (negated or use == "like"))):
             event = replace(event, place=self.pick(frame.places))
         return event
 
     def _time(self, frame: Frame, use: str, negated: bool) -> str:
+        verb, last = frame.verb, None if frame.verb in TRAITS["weeks"] else -1
         if use == "past":
             # Without its time, English "read" could be present or past, and Mandarin 睡觉 了 "fell asleep".
-            optional = frame.objects and frame.verb != "read" and self.chance(0.2)
-            return "" if optional else self.pick(PAST_TIMES)
+            optional = frame.objects and verb != "read" and self.chance(0.2)
+            return "" if optional else self.pick(PAST_TIMES[:last])
         if use == "will":
-            return self.pick(COMING_TIMES)
+            return self.pick(COMING_TIMES[:last])
         if use == "daily" and not negated:
-            return "every_week" if frame.verb in WEEKLY and self.chance(0.3) else self.pick(DAILY_TIMES)
-        return self.pick(MODAL_TIMES) if use in ("modal", *MODALS) and self.chance(0.5) else ""
+            return "every_week" if last is None and self.chance(0.3) else self.pick(DAILY_TIMES)
+        timed = use in MODALS and verb not in TRAITS["untimed"]
+        return self.pick(MODAL_TIMES) if timed and self.chance(0.5) else ""
 
     def _object(self, frame: Frame, event: Event, taken: list[Phrase]) -> Phrase:
-        concept = self.pick(frame.objects)
-        if concept in PEOPLE or "fetch" == frame.verb:
-            return self.other(concept, *taken)
-        habit = event.aspect == "plain" and (event.time in OFTEN or (not event.time and event.negated))
-        if frame.uses == ("state",):
-            habit = frame.verb == "like" and self.chance(0.5)
-            if frame.verb == "like" and not habit:
-                return self._definite(concept)
-        elif frame.verb == "tidy":
-            return self.known(concept)
-        if habit or event.aspect == "like":
+        verb, concept = frame.verb, self.pick(frame.objects)
+        if concept in PEOPLE or verb == "fetch":
+            return self.other(frame.objects, *taken)
+        in_general = event.aspect == "plain" and (event.time in OFTEN or (not event.time and event.negated))
+        if frame.uses == USES["state"]:
+            in_general = verb == "like" and self.chance(0.5)
+        if in_general or event.aspect == "like":
             return self.generic(concept)
-        every = event.aspect == "plain"
-        if every or self.chance(0.55):
-            return self.new(concept, counted=not event.negated and event.aspect != "now")
-        return self._definite(concept)
+        new = event.aspect == "plain" and verb != "like"
+        if verb in TRAITS["new"] or (verb not in TRAITS["known"] and (new or self.chance(0.5))):
+            counted = verb in TRAITS["counted"] and not event.negated and event.aspect != "now"
+            return self.new(concept, counted)
+        return self._definite(concept, owned=verb not in TRAITS["not owned"])
 
-    def _definite(self, concept: str) -> Phrase:
+    def _definite(self, concept: str, owned: bool = True) -> Phrase:
         """The known thing; what is not counted stays without an article (drinks coffee)."""
-        phrase = self.new(concept)
-        return phrase if not phrase.determiner else self.known(concept)
+        return self.known(concept, owned) if NOUNS[concept].measure else self.new(concept)
 
     def _use(self, frame: Frame, *wanted: str) -> str:
         return self.pick([use for use in frame.uses if not wanted or use in wanted])
@@ -122,11 +118,11 @@ class Sampler(PhraseSampler):
         """Does Anna ...?  Can you ...?"""
         if self.chance(0.2):
             clause = self.pick((self._state, self._comparison, self._location))().clause
-            return Sentence(replace(clause, negated=False), question=True) if not isinstance(
-                clause, Comparison) else Sentence(clause, question=True)  # fmt: skip
+            plain = {"degree": "more"} if isinstance(clause, Comparison) else {"negated": False}
+            return Sentence(replace(clause, **plain), question=True)
         frame = self.pick(FRAMES)
         use = self._use(frame)
-        you = use in ("past", "will", "modal") or frame.verb in YOU_VERBS
+        you = use in ("past", "will", "modal") or frame.verb in TRAITS["to you"]
         subject = Phrase("you") if you and frame.subjects[0] in PEOPLE and self.chance(0.5) else self.subject(
             frame, ("he", "she", "they"))  # fmt: skip
         return Sentence(self.event(frame, subject, use), question=True)
@@ -154,12 +150,14 @@ class Sampler(PhraseSampler):
     def _that(self) -> Sentence:
         """Anna hopes that ..."""
         speaker = self.someone("grown")
-        attitude = self.pick(("think", "know_that", "hope", "say"))
+        attitude = self.pick(ATTITUDES)
+        me = speaker.noun in ("I", "we")
+        while attitude == "say" and me:
+            attitude = self.pick(ATTITUDES)
         while True:
-            clause = self.pick((self._any_event, self._any_event, lambda: self._other_clause()))()
-            if clause.subject.noun == speaker.noun and speaker.noun not in ("I", "he", "she", "we", "they"):
-                continue
-            if attitude != "hope" or _is_hoped(clause):
+            clause = self._any_event() if self.chance(0.7) else self._other_clause()
+            new = clause.subject.noun not in (("I", "we") if me else (speaker.noun,))
+            if new and (attitude != "hope" or _is_hoped(clause)):
                 return Sentence(clause, speaker=speaker, attitude=attitude)
 
     def _other_clause(self) -> Clause:
@@ -194,9 +192,9 @@ class Sampler(PhraseSampler):
         """Anna wants to buy the hat because it is cheap."""
         frame = self.pick(BY_VERB["buy"])
         subject, concept = self._doer(frame), self.pick(GOODS)
-        thing = self.known(concept)
+        thing = self.known(concept, owned=False)
         while thing.plural or thing.adjective in ("cheap", "expensive"):
-            thing = self.known(concept)
+            thing = self.known(concept, owned=False)
         negated = self.chance(0.5)
         event = Event(subject, "buy", "want", thing, negated=negated)
         why = "expensive" if negated else "cheap"
@@ -217,7 +215,9 @@ class Sampler(PhraseSampler):
         adjective, nouns = self.pick(COMPARABLE)
         while True:
             pair = [replace(self.known(self.pick(nouns)), adjective="", plural=False) for _ in range(2)]
-            if pair[0] != pair[1]:
+            first, second = (phrase.determiner for phrase in pair)
+            same = pair[0].noun == pair[1].noun
+            if not same or (first != second and "the" not in (first, second)):
                 return Sentence(Comparison(pair[0], adjective, pair[1], self.pick(("more", "more", "as", "less"))))
 
     def _location(self) -> Sentence:
@@ -226,13 +226,11 @@ class Sampler(PhraseSampler):
         negated = self.chance(0.2)
         if concept in PEOPLE:
             subject = self.someone(concept)
-            exists = exists and subject.determiner in ("the", "this")
         else:
             subject = self.known(concept)
-        if exists and subject.determiner not in ("", "my"):
+        exists = exists and subject.noun in NOUNS and bool(NOUNS[subject.noun].measure)
+        if exists:
             subject = self.new(subject.noun, counted=not negated)
-        else:
-            exists = False
         return Sentence(Location(subject, self.pick(places), exists, negated))
 
 
@@ -250,7 +248,5 @@ def _can_ask(word: str, frame: Frame) -> bool:
 
 
 def _is_hoped(clause: Clause) -> bool:
-    """One hopes for what is not known yet: what will or can be, or a state."""
-    return isinstance(clause, State | Location) or (isinstance(clause, Event) and clause.aspect in ("will", "can"))
-
-
+    """One hopes for what is not known yet."""
+    return isinstance(clause, Event) and clause.aspect in ("will", "can") and not clause.negated

@@ -29,7 +29,7 @@ USES = {
 _FRAMES = """
 sleep    | someone  |               | home garden                                        | activity
 sleep    | pet      |               | kitchen under_table on_chair under_tree before_door before_house | animal
-run      | someone  |               | park garden                                        | activity
+run      | someone  |               | park                                               | activity
 swim     | someone  |               | lake                                               | activity
 work     | grown    |               | office school hospital library restaurant home garden | activity
 play     | young    |               | garden park kitchen behind_house under_tree        | play
@@ -51,7 +51,7 @@ buy      | grown    | snack cake food drink flower newspaper | supermarket marke
 buy      | grown    | clothes thing book | market                                        | result
 buy      | grown    | vehicle furniture house computer horse dog |                       | result
 sell     | grown    | vehicle furniture house computer horse cow |                       | result
-sell     | grown    | snack bread flower clothes thing | market                          | action
+sell     | grown    | snack flower bread    | market                                     | action
 read     | someone  | text          | park garden library home kitchen                   | activity
 write    | someone  | letter book   | library home office                                | action
 see      | someone  | animal        | park garden behind_house                           | sight
@@ -120,8 +120,8 @@ happy       |                                       | someone                   
 
 # what may be | where
 _WHEREABOUTS = """
-text thing hat photo lamp        | on_table under_table on_chair
-snack                            | on_table on_chair
+text thing hat photo             | on_table under_table on_chair
+snack lamp                       | on_table kitchen
 thing hat book                   | kitchen office under_chair
 pet                              | garden kitchen under_table on_chair under_chair under_tree before_door behind_house
 bird horse                       | garden behind_house under_tree before_house
@@ -139,6 +139,20 @@ sing dance laugh                       | now              | happy
 cry                                    | now              | sad tired
 work run swim dance football cook      | not-can not-want not-will | tired sick
 shop go tidy bake learn visit          | not-can not-want not-will | tired sick no_time
+"""
+
+# What is special about a verb.
+_TRAITS = """
+company   | run swim dance play football go shop
+gift      | give show
+weeks     | buy sell visit repair learn go work write swim football dance
+counted   | buy sell see have read write eat give show
+new       | write bake
+known     | tidy open close
+not owned | buy
+no may    | find look_for speak
+untimed   | speak
+to you    | have like know need speak
 """
 
 GROUPS = {
@@ -185,6 +199,7 @@ FRAMES = [
     Frame(verb, expand(subjects), expand(objects), tuple(places.split()), USES[use])
     for verb, subjects, objects, places, use in rows(_FRAMES)
 ]
+TRAITS = {trait: frozenset(verbs.split()) for trait, verbs in rows(_TRAITS)}
 BEFORE = _by_noun(0)
 PREDICATES = [(adjective, expand(nouns)) for adjective, _, nouns, _ in rows(_FITTING) if nouns]
 COMPARABLE = [

@@ -1,0 +1,186 @@
+"""Search finds what it promises: greedy = beam 1, a wide beam = every translation tried, and no leaks."""
+
+import dataclasses
+import itertools
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmtlib.data.vocab import BOS, EOS, PAD, UNK
+from nmtlib.inference.search import Hypothesis, beam_search, greedy_search, length_limits, length_norm, sample
+from nmtlib.model.transformer import Transformer, TransformerConfig
+
+CONFIG = TransformerConfig(9, 7, d_model=8, n_heads=2, n_encoder_layers=1, n_decoder_layers=2, d_ff=16, max_length=40)
+SOURCE = torch.tensor([[4, 5, 6, 7, EOS], [8, 4, EOS, PAD, PAD], [6, EOS, PAD, PAD, PAD]])
+
+
+def make(seed=0, eos_bias=0.0, **changes) -> Transformer:
+    """A random model that is far from indifferent, and as ready to stop as `eos_bias` makes it."""
+    torch.manual_seed(seed)
+    model = Transformer(dataclasses.replace(CONFIG, **changes)).double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.5 * torch.randn_like(parameter))
+        model.output.bias[EOS] += eos_bias
+    return model.eval()
+
+
+def log_prob(model, source, ids) -> float:
+    """Log-probability of a translation and its EOS, by teacher forcing, without any cache."""
+    with torch.no_grad():
+        logp = model(source, torch.tensor([[BOS, *ids]])).log_softmax(-1)[0]
+    return float(logp[range(len(ids) + 1), [*ids, EOS]].sum())
+
+
+def every_translation(model, source, longest, penalty) -> list[tuple[float, list[int]]]:
+    """All translations of at most `longest` words with their scores, best first."""
+    words = [w for w in range(CONFIG.target_vocab_size) if w not in (PAD, BOS, EOS, UNK)]
+    every = [list(ids) for n in range(longest + 1) for ids in itertools.product(words, repeat=n)]
+    scored = [(log_prob(model, source, ids) / ((5 + len(ids) + 1) / 6) ** penalty, ids) for ids in every]
+    return sorted(scored, key=lambda pair: -pair[0])
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.6, 1.0, -1.0])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_wide_beam_equals_brute_force(seed, penalty):
+    model = make(seed)
+    for row in range(3):
+        source = SOURCE[row : row + 1]
+        expected = every_translation(model, source, 4, penalty)
+        found = beam_search(model, source, 150, n_best=5, length_penalty=penalty, max_length=4)[0]
+        assert [h.ids for h in found] == [ids for _, ids in expected[:5]]
+        assert [h.score for h in found] == pytest.approx([score for score, _ in expected[:5]], abs=1e-9)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10_000), eos_bias=st.floats(-3, 3))
+def test_beam_one_equals_greedy(seed, eos_bias):
+    model = make(seed, eos_bias)
+    assert [h[0].ids for h in beam_search(model, SOURCE, 1)] == greedy_search(model, SOURCE)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10_000), eos_bias=st.floats(-3, 3), beam=st.integers(1, 5))
+def test_the_score_is_the_models_own_and_a_sentence_is_found_alike_alone_and_in_a_batch(seed, eos_bias, beam):
+    model = make(seed, eos_bias)
+    together = beam_search(model, SOURCE, beam, n_best=beam)
+    for row, hypotheses in enumerate(together):
+        source = SOURCE[row : row + 1, : int((SOURCE[row] != PAD).sum())]
+        assert [h.ids for h in beam_search(model, source, beam, n_best=beam)[0]] == [h.ids for h in hypotheses]
+        assert [h.score for h in hypotheses] == sorted((h.score for h in hypotheses), reverse=True)
+        for h in hypotheses:
+            assert h.log_prob == pytest.approx(log_prob(model, source, h.ids), abs=1e-8)
+            assert h.score == pytest.approx(h.log_prob / length_norm(len(h.ids) + 1, 1.0), abs=1e-8)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_greedy_takes_the_best_word_each_time_by_full_decoding(seed):
+    model = make(seed)
+    for row, ids in enumerate(greedy_search(model, SOURCE)):
+        source, prefix = SOURCE[row : row + 1], [BOS]
+        limit = int(length_limits(source, 40)[0])
+        while len(prefix) < limit:
+            with torch.no_grad():
+                logits = model(source, torch.tensor([prefix]))[0, -1]
+            logits[[PAD, BOS, UNK]] = -math.inf
+            if (word := int(logits.argmax())) == EOS:
+                break
+            prefix.append(word)
+        assert ids == prefix[1:]
+
+
+def test_a_greater_length_penalty_prefers_longer_translations():
+    lengths = {}
+    for penalty in (-3.0, 0.0, 3.0):
+        found = [beam_search(make(seed, -2.0), SOURCE, 20, length_penalty=penalty, max_length=6) for seed in range(10)]
+        lengths[penalty] = sum(len(h[0].ids) for batch in found for h in batch)
+    assert lengths[-3.0] < lengths[0.0] < lengths[3.0]
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_lengths_stay_within_their_bounds(beam):
+    talkative, silent = make(eos_bias=-50.0), make(eos_bias=50.0)
+    assert all(len(h.ids) == 4 for hs in beam_search(talkative, SOURCE, beam, max_length=4) for h in hs)
+    assert all(len(h.ids) == 3 for hs in beam_search(silent, SOURCE, beam, min_length=3) for h in hs)
+    assert [len(ids) for ids in greedy_search(talkative, SOURCE, max_length=4)] == [4, 4, 4]
+    # Twice the source's own tokens and ten, EOS included; neither its padding nor its neighbours count.
+    assert [len(h[0].ids) for h in beam_search(talkative, SOURCE, beam)] == [19, 15, 13]
+    assert length_limits(SOURCE, 12).tolist() == [12, 12, 12]
+
+
+def test_the_position_table_bounds_a_translation():
+    model = make(eos_bias=-50.0, max_length=8)
+    assert [len(ids) for ids in greedy_search(model, SOURCE)] == [7, 7, 7]
+    assert [len(h[0].ids) for h in beam_search(model, SOURCE, 2)] == [7, 7, 7]
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 10_000), temperature=st.floats(0.2, 3))
+def test_a_sample_holds_words_only_and_repeats_with_its_seed(seed, temperature):
+    model = make(seed)
+    first, second = (
+        sample(model, SOURCE, temperature=temperature, generator=torch.Generator().manual_seed(7)) for _ in range(2)
+    )
+    assert first == second
+    assert all(word not in (PAD, BOS, EOS, UNK) for ids in first for word in ids)
+
+
+def test_samples_follow_the_models_distribution():
+    model = make(3)
+    source = SOURCE[:1].expand(4000, -1)
+    drawn = sample(model, source, generator=torch.Generator().manual_seed(0), max_length=1)
+    with torch.no_grad():
+        logp = model(SOURCE[:1], torch.tensor([[BOS]]))[0, 0].log_softmax(-1)
+    logp[[PAD, BOS, UNK]] = -math.inf
+    expected = logp.softmax(-1)
+    for word in (4, 5, 6):
+        assert sum(ids == [word] for ids in drawn) / 4000 == pytest.approx(float(expected[word]), abs=0.03)
+
+
+def test_one_choice_or_no_heat_is_greedy_search():
+    for seed in range(5):
+        model = make(seed)
+        greedy = greedy_search(model, SOURCE)
+        assert sample(model, SOURCE, top_k=1) == greedy
+        assert sample(model, SOURCE, top_p=1e-9) == greedy
+        assert sample(model, SOURCE, temperature=1e-6) == greedy
+
+
+def test_the_nucleus_is_the_smallest_set_that_reaches_p():
+    model = make(3)
+    with torch.no_grad():
+        p = model(SOURCE[:1], torch.tensor([[BOS]]))[0, 0]
+    p[[PAD, BOS, UNK]] = -math.inf
+    p, words = p.softmax(-1).sort(descending=True)
+    two = float(p[0] + p[1] / 2)  # the first word alone does not reach it, the first two do
+    drawn = sample(model, SOURCE[:1].expand(2000, -1), top_p=two, generator=torch.Generator().manual_seed(0), max_length=1)
+    seen = {ids[0] if ids else EOS for ids in drawn}
+    assert seen == set(words[:2].tolist())
+
+
+def test_search_leaves_the_model_in_the_mode_it_was_in_and_uses_no_dropout():
+    model = make(dropout=0.5).train()
+    results = [(greedy_search(model, SOURCE), beam_search(model, SOURCE, 3)) for _ in range(2)]
+    assert results[0] == results[1] and model.training
+    assert isinstance(results[0][1][0][0], Hypothesis)
+
+
+@pytest.mark.parametrize(("beam", "n_best"), [(0, 1), (2, 3), (2, 0)])
+def test_impossible_beams_are_refused(beam, n_best):
+    with pytest.raises(ValueError, match="1 <= n_best <= beam"):
+        beam_search(make(), SOURCE, beam, n_best=n_best)
+
+
+@pytest.mark.parametrize("options", [{"temperature": 0}, {"top_p": 0}, {"top_p": 1.5}, {"top_k": 0}])
+def test_impossible_sampling_is_refused(options):
+    with pytest.raises(ValueError, match="sampling needs"):
+        sample(make(), SOURCE, **options)
+
+
+def test_a_translation_of_no_words_at_most_is_refused():
+    with pytest.raises(ValueError, match="max_length"):
+        greedy_search(make(), SOURCE, max_length=0)

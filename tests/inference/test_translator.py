@@ -1,0 +1,309 @@
+"""A translator gives each sentence its own translation, in order; of a damaged run it says what is wrong."""
+
+import dataclasses
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from safetensors.torch import save_file
+
+from nmtlib.cli import build_parser
+from nmtlib.data.codec import Codec
+from nmtlib.data.tokenizers import WhitespaceTokenizer
+from nmtlib.data.vocab import BOS, EOS, SPECIALS, Vocab
+from nmtlib.inference import translator as module
+from nmtlib.inference.translator import Translator
+from nmtlib.model.transformer import Transformer
+from nmtlib.settings import DecodingSettings, ModelSettings, Settings
+from nmtlib.training.checkpoint import load_model, save_checkpoint
+
+SOURCE, TARGET = [f"s{i}" for i in range(9)], [f"t{i}" for i in range(7)]
+MODEL = ModelSettings(d_model=16, n_heads=2, n_encoder_layers=1, n_decoder_layers=2, d_ff=24, max_length=12)
+SETTINGS = Settings(model=MODEL, decoding=DecodingSettings(beam=3, max_tokens=60))
+SENTENCES = [
+    "s1 s2 s3",
+    "s4",
+    "s5 s6 s7 s8 s0 s1 s2",
+    "s8 s8",
+    "s3 s1",
+    "s0 s4 s6 s2 s8",
+    "s7",
+    "s2 s5 s5 s1",
+]
+
+
+def random_model(seed: int = 1) -> Transformer:
+    """An untrained model that listens to the source so much that most get their own translation."""
+    torch.manual_seed(seed)
+    model = Transformer(MODEL.config(len(SPECIALS) + len(SOURCE), len(SPECIALS) + len(TARGET)))
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.add_(0.5 * torch.randn_like(parameter)).mul_(3 if "cross_attention" in name else 1)
+        model.output.bias.zero_()
+    return model.eval()
+
+
+@pytest.fixture
+def run(tmp_path) -> Path:
+    """A run folder as a finished training leaves it, with an untrained model."""
+    folder = tmp_path / "a-run"
+    folder.mkdir()
+    for name, words in (("source", SOURCE), ("target", TARGET)):
+        codec = Codec(WhitespaceTokenizer(), Vocab([*SPECIALS, *words]))
+        (folder / f"{name}.json").write_text(codec.to_json(), "utf-8")
+    (folder / "settings.json").write_text(SETTINGS.to_json(), "utf-8")
+    save_checkpoint(folder / "model.safetensors", random_model())
+    return folder
+
+
+@pytest.fixture
+def translator(run) -> Translator:
+    """In float64, where sums in another order cannot change which word is the most probable one."""
+    loaded = Translator.load(run, device="cpu")
+    loaded.model.double()
+    return loaded
+
+
+def with_decoding(translator: Translator, **changes) -> Translator:
+    decoding = dataclasses.replace(translator.settings.decoding, **changes)
+    settings = dataclasses.replace(translator.settings, decoding=decoding)
+    return Translator(translator.model, translator.source, translator.target, settings)
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_each_sentence_gets_its_own_translation_in_order(translator, beam):
+    alone = [translator.translate([sentence], beam=beam)[0] for sentence in SENTENCES]
+    assert len(set(alone)) > len(SENTENCES) // 2, "sentences translated alike could not show a wrong order"
+    assert translator.translate(SENTENCES, beam=beam) == alone
+    assert translator.translate(SENTENCES[::-1], beam=beam) == alone[::-1]
+    assert translator.translate([*SENTENCES, *SENTENCES], beam=beam) == alone * 2
+
+
+@pytest.mark.parametrize("beam", [1, 2, 3])
+@pytest.mark.parametrize("max_tokens", [1, 20, 10_000])
+def test_batching_does_not_change_results(translator, max_tokens, beam):
+    expected = translator.search(SENTENCES, beam=beam)
+    found = with_decoding(translator, max_tokens=max_tokens).search(SENTENCES, beam=beam)
+    assert [h[0].ids for h in found] == [h[0].ids for h in expected]
+    for one, other in zip(found, expected, strict=True):
+        assert one[0].score == pytest.approx(other[0].score, abs=1e-9)
+
+
+def test_a_batch_stays_within_its_budget(translator, monkeypatch):
+    shapes = []
+
+    def spy(model, source, beam, **options):
+        shapes.append((source.shape, beam))
+        return original(model, source, beam, **options)
+
+    original = module.beam_search
+    monkeypatch.setattr(module, "beam_search", spy)
+    with_decoding(translator, max_tokens=48).translate(SENTENCES, beam=3)
+    assert len(shapes) > 1 and sum(rows for (rows, _), _ in shapes) == len(SENTENCES)
+    assert all(rows * width * beam <= 48 for (rows, width), beam in shapes)
+
+
+@hypothesis_settings(deadline=None)
+@given(st.lists(st.integers(0, 9), max_size=12), st.integers(1, 40))
+def test_batches_hold_each_sentence_once_and_no_empty_one(lengths, max_tokens):
+    encoded = [[5] * length for length in lengths]
+    batches = Translator.batches(None, encoded, max_tokens)
+    assert sorted(i for batch in batches for i in batch) == [i for i, n in enumerate(lengths) if n]
+    for batch in batches:
+        cost = len(batch) * (max(lengths[i] for i in batch) + 1)  # + EOS
+        assert cost <= max_tokens or len(batch) == 1
+    for batch, following in zip(batches, batches[1:], strict=False):
+        joined = [*batch, following[0]]
+        assert len(joined) * (max(lengths[i] for i in joined) + 1) > max_tokens, (
+            "a batch is filled before the next"
+        )
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_an_empty_sentence_has_an_empty_translation(translator, beam):
+    full = translator.translate(SENTENCES[:2], beam=beam)
+    mixed = translator.translate(["", SENTENCES[0], "  \t ", SENTENCES[1], ""], beam=beam)
+    assert mixed == ["", full[0], "", full[1], ""]
+    assert translator.translate(["", " "], beam=beam) == ["", ""]
+    assert translator.translate([], beam=beam) == []
+
+
+def test_unknown_words_are_read_and_never_said(translator):
+    hypothesis = translator.translate(["s1 what is that"])[0]
+    assert hypothesis and set(hypothesis.split()) <= set(TARGET)
+
+
+def test_one_string_is_refused(translator):
+    with pytest.raises(ValueError, match=r"\[sentence\]"):
+        translator.translate("s1 s2")
+
+
+def test_the_longest_sentence_that_fits_is_translated(translator):
+    longest = " ".join(["s1"] * (MODEL.max_length - 1))
+    assert len(translator.translate([longest])) == 1
+    with pytest.raises(ValueError) as caught:
+        translator.translate(["s1", "s2 s3", longest + " s4", "s5"])
+    message = str(caught.value)
+    assert "sentence 3 " in message and f"{MODEL.max_length} tokens" in message
+    assert f"at most {MODEL.max_length - 1}" in message and "s1 s1" in message
+
+
+def test_what_is_not_given_is_taken_from_the_settings_of_the_run(translator, monkeypatch):
+    asked = []
+
+    def spy(model, source, beam, *, n_best, length_penalty, max_length):
+        asked.append((beam, n_best, length_penalty, max_length))
+        return original(
+            model, source, beam, n_best=n_best, length_penalty=length_penalty, max_length=max_length
+        )
+
+    original = module.beam_search
+    monkeypatch.setattr(module, "beam_search", spy)
+    translator = with_decoding(translator, beam=4, length_penalty=0.25)
+    translator.search(["s1"])
+    translator.search(["s1"], beam=2, length_penalty=0.0, n_best=2, max_length=3)
+    assert asked == [(4, 1, 0.25, None), (2, 2, 0.0, 3)]
+
+
+def test_n_best_are_different_and_best_first(translator):
+    for hypotheses in translator.search(SENTENCES, beam=4, n_best=3):
+        assert len({tuple(h.ids) for h in hypotheses}) == 3
+        assert [h.score for h in hypotheses] == sorted((h.score for h in hypotheses), reverse=True)
+    assert all(len(h[0].ids) <= 2 for h in translator.search(SENTENCES, max_length=2))
+
+
+@pytest.mark.parametrize(
+    "options", [{"beam": 0}, {"beam": -1}, {"n_best": 0}, {"beam": 2, "n_best": 3}, {"max_length": 0}]
+)
+def test_options_without_sense_are_refused(translator, options):
+    with pytest.raises(ValueError):
+        translator.translate(SENTENCES, **options)
+
+
+@pytest.mark.parametrize("beam", [1, 2])
+def test_a_hypothesis_carries_its_own_log_probability(translator, beam):
+    for sentence, (best,) in zip(
+        SENTENCES, translator.search(SENTENCES, beam=beam, length_penalty=0.0), strict=True
+    ):
+        source = torch.tensor([[*translator.source.encode(sentence), EOS]])
+        with torch.no_grad():
+            logp = translator.model(source, torch.tensor([[BOS, *best.ids]])).log_softmax(-1)[0]
+        expected = float(logp[range(len(best.ids) + 1), [*best.ids, EOS]].sum())
+        assert best.log_prob == pytest.approx(expected, abs=1e-9)
+        assert best.score == pytest.approx(best.log_prob)
+
+
+def test_an_example_is_what_training_reads(translator):
+    example = translator.example("s0 s1", "t0")
+    assert example == ([4, 5, EOS], [BOS, 4, EOS])
+
+
+def test_the_same_run_loads_the_same_twice_and_translates_without_dropout(run):
+    one, other = Translator.load(run), Translator.load(str(run))
+    assert not one.model.training
+    assert one.settings == other.settings == SETTINGS
+    assert one.translate(SENTENCES) == other.translate(SENTENCES) == one.translate(SENTENCES)
+
+
+def same_weights(one: Transformer, other: Transformer) -> bool:
+    return all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
+
+
+def test_the_best_epoch_serves_until_the_chosen_model_is_there(run):
+    chosen, best = random_model(), random_model(seed=2)
+    save_checkpoint(run / "best.safetensors", best)
+    assert same_weights(Translator.load(run).model, chosen)
+    (run / "model.safetensors").unlink()
+    assert same_weights(Translator.load(run).model, best)
+
+
+def test_a_device_that_is_not_there_is_refused(run):
+    with pytest.raises(ValueError, match="nonsense"):
+        Translator.load(run, device="nonsense")
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path):
+    (tmp_path / "empty").mkdir()
+    for name in ("missing", "empty"):
+        with pytest.raises(FileNotFoundError, match=f"{name} is not a run folder"):
+            Translator.load(tmp_path / name)
+
+
+def test_a_run_without_weights_says_how_to_go_on(run):
+    (run / "model.safetensors").unlink()
+    with pytest.raises(FileNotFoundError, match="no weights yet") as caught:
+        Translator.load(run)
+    command = str(caught.value).split("nmtlib ")[-1].split()
+    options = build_parser().parse_args(command)
+    assert options.resume and options.out == run, "the command that it suggests must work"
+
+
+@pytest.mark.parametrize("name", ["source.json", "target.json"])
+def test_a_run_without_a_codec_names_the_file(run, name):
+    (run / name).unlink()
+    with pytest.raises(FileNotFoundError, match=name):
+        Translator.load(run)
+
+
+def test_truncated_weights_are_refused_at_every_length(run):
+    path = run / "model.safetensors"
+    whole = path.read_bytes()
+    for length in (0, 5, 8, 200, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:length])
+        with pytest.raises(ValueError, match="model.safetensors is damaged"):
+            Translator.load(run)
+    path.write_bytes(whole)
+    assert Translator.load(run).translate(["s1"])
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        None,
+        {"format": "pt"},
+        {"config": "yes"},
+        {"config": "[]"},
+        {"config": '{"d_model": 16}'},
+        {"config": '{"source_vocab_size": 13, "target_vocab_size": 11, "colour": "red"}'},
+        {"config": '{"source_vocab_size": 13, "target_vocab_size": 11, "d_model": 3, "n_heads": 2}'},
+    ],
+)
+def test_a_foreign_safetensors_file_is_refused(run, metadata):
+    save_file({"weight": torch.zeros(2)}, run / "model.safetensors", metadata=metadata)
+    with pytest.raises(ValueError, match="model.safetensors"):
+        Translator.load(run)
+
+
+def test_a_pickle_is_refused(run):
+    torch.save({"weight": torch.zeros(2)}, run / "model.safetensors")
+    with pytest.raises(ValueError, match="model.safetensors is damaged or not a checkpoint"):
+        Translator.load(run)
+
+
+@pytest.mark.parametrize(("name", "words"), [("source", [*SOURCE, "more"]), ("target", TARGET[:-1])])
+def test_a_vocabulary_of_another_size_is_refused(run, name, words):
+    path = run / f"{name}.json"
+    path.write_text(Codec(WhitespaceTokenizer(), Vocab([*SPECIALS, *words])).to_json(), "utf-8")
+    with pytest.raises(ValueError) as caught:
+        Translator.load(run)
+    config = load_model(run / "model.safetensors").config
+    sizes = [config.source_vocab_size, config.target_vocab_size, len(SPECIALS) + len(words)]
+    assert all(str(number) in str(caught.value) for number in sizes) and str(run) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"\xff", b"[]", b"3", b'{"model": 3}', b'{"training": {"epochs": 0}}']
+)
+def test_damaged_settings_are_named(run, content):
+    (run / "settings.json").write_bytes(content)
+    with pytest.raises(ValueError, match="settings.json"):
+        Translator.load(run)
+
+
+def test_a_score_is_a_number(translator):
+    for hypotheses in translator.search(["s1 s2", ""]):
+        assert all(math.isfinite(h.score) for h in hypotheses)

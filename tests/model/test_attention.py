@@ -1,0 +1,148 @@
+"""Attention equals torch's in every path, respects masks, and can be recorded."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from torch.nn import functional as F
+
+from nmtlib.model.attention import MultiHeadAttention, record_attention, scaled_dot_product_attention
+
+
+def tensors(batch=2, heads=3, targets=4, sources=5, size=8, seed=0, dtype=torch.float64):
+    torch.manual_seed(seed)
+    query = torch.randn(batch, heads, targets, size, dtype=dtype)
+    key, value = torch.randn(2, batch, heads, sources, size, dtype=dtype)
+    return query, key, value
+
+
+def all_paths(query, key, value, mask=None):
+    """The result by the fused kernel, by the formula, and by the path that training takes."""
+    fused = scaled_dot_product_attention(query, key, value, mask)
+    written, weights = scaled_dot_product_attention(query, key, value, mask, return_weights=True)
+    trained = scaled_dot_product_attention(query.clone().requires_grad_(), key, value, mask).detach()
+    return fused, written, trained, weights
+
+
+shapes = st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(1, 6), st.integers(1, 6), st.sampled_from([2, 8]))
+
+
+@settings(max_examples=40, deadline=None)
+@given(shape=shapes, seed=st.integers(0, 1000), share=st.floats(0.2, 1.0))
+def test_all_paths_equal_torch_whatever_the_shapes_and_masks(shape, seed, share):
+    query, key, value = tensors(*shape, seed=seed)
+    mask = torch.rand(query.shape[:-1] + key.shape[-2:-1]) < share
+    mask[..., 0] |= ~mask.any(-1)  # torch leaves a row without any key undefined
+    expected = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+    *results, weights = all_paths(query, key, value, mask)
+    for result in results:
+        assert torch.allclose(result, expected, atol=1e-12)
+    assert torch.allclose(weights.sum(-1), torch.ones_like(weights.sum(-1)))
+    assert not weights[~mask].any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_a_query_that_may_attend_to_nothing_gets_zeros_in_every_path_and_finite_gradients(dtype):
+    query, key, value = tensors(dtype=dtype)
+    mask = torch.ones(2, 1, 4, 5, dtype=torch.bool)
+    mask[1, :, 2] = False
+    for result in all_paths(query, key, value, mask)[:3]:
+        assert not result[1, :, 2].any() and result.isfinite().all()
+    query.requires_grad_()
+    scaled_dot_product_attention(query, key, value, mask).sum().backward()
+    assert query.grad.isfinite().all()
+
+
+def test_scores_are_divided_by_the_root_of_the_head_size():
+    query, key, value = tensors(size=16)
+    _, weights = scaled_dot_product_attention(query, key, value, return_weights=True)
+    assert torch.allclose(weights, (query @ key.transpose(-2, -1) / math.sqrt(16)).softmax(-1))
+
+
+def test_the_order_of_the_keys_does_not_matter():
+    query, key, value = tensors()
+    order = torch.tensor([3, 0, 4, 1, 2])
+    shuffled = scaled_dot_product_attention(query, key[..., order, :], value[..., order, :])
+    assert torch.allclose(shuffled, scaled_dot_product_attention(query, key, value))
+
+
+def test_a_mask_that_is_not_bool_is_refused():
+    with pytest.raises(ValueError, match="a mask is a bool tensor"):
+        scaled_dot_product_attention(*tensors(), torch.zeros(4, 5))
+
+
+def test_dropout_removes_weights_and_keeps_the_mean():
+    torch.manual_seed(0)
+    query, key, _ = tensors(batch=64, heads=8)
+    value = torch.ones(64, 8, 5, 8, dtype=torch.float64)
+    result, weights = scaled_dot_product_attention(query, key, value, dropout_p=0.5, return_weights=True)
+    assert torch.allclose(weights.sum(-1), torch.ones_like(weights.sum(-1))), "the weights shown are those before dropout"
+    assert abs(result.mean() - 1) < 0.02 and result.std() > 0.1
+
+
+def multi_head(d_model=16, n_heads=4, seed=0):
+    torch.manual_seed(seed)
+    ours = MultiHeadAttention(d_model, n_heads).double().eval()
+    theirs = nn.MultiheadAttention(d_model, n_heads, batch_first=True).double().eval()
+    parts = (ours.query, ours.key, ours.value)
+    theirs.in_proj_weight.data = torch.cat([p.weight.data for p in parts])
+    theirs.in_proj_bias.data = torch.cat([p.bias.data for p in parts])
+    theirs.out_proj.load_state_dict(ours.output.state_dict())
+    return ours, theirs
+
+
+@pytest.mark.parametrize("n_heads", [1, 2, 8])
+def test_equals_torch_multi_head_attention(n_heads):
+    ours, theirs = multi_head(n_heads=n_heads)
+    query, memory = torch.randn(2, 3, 16).double(), torch.randn(2, 5, 16).double()
+    mask = torch.ones(2, 1, 1, 5, dtype=torch.bool)
+    mask[1, ..., 3:] = False
+    expected, weights = theirs(query, memory, memory, key_padding_mask=~mask[:, 0, 0], average_attn_weights=False)
+    with record_attention(ours) as maps:
+        result = ours(query, memory, memory, mask)
+    assert torch.allclose(result, expected, atol=1e-12)
+    assert torch.allclose(maps[""][0], weights, atol=1e-12)
+
+
+def test_equals_a_loop_over_heads():
+    ours, _ = multi_head()
+    x = torch.randn(2, 5, 16).double()
+    heads = []
+    for h in range(4):
+        rows = slice(4 * h, 4 * h + 4)
+        q, k, v = (x @ p.weight[rows].T + p.bias[rows] for p in (ours.query, ours.key, ours.value))
+        heads.append((q @ k.transpose(1, 2) / 2).softmax(-1) @ v)
+    assert torch.allclose(ours(x, x, x), ours.output(torch.cat(heads, -1)), atol=1e-12)
+
+
+def test_recording_changes_no_result_and_ends_with_the_block():
+    ours, _ = multi_head()
+    model = nn.ModuleDict({"first": ours, "second": multi_head(seed=1)[0]})
+    x = torch.randn(2, 5, 16).double()
+    before = ours(x, x, x)
+    with record_attention(model) as maps:
+        inside = model["second"](ours(x, x, x), x, x)
+    assert {name: [tuple(w.shape) for w in found] for name, found in maps.items()} == {
+        "first": [(2, 4, 5, 5)],
+        "second": [(2, 4, 5, 5)],
+    }
+    assert torch.allclose(before, ours(x, x, x)) and inside.shape == x.shape
+    assert len(maps["first"]) == 1, "nothing is recorded after the block"
+    assert "weighted_values" not in vars(ours)
+
+
+def test_recording_ends_even_where_the_block_fails():
+    ours, _ = multi_head()
+    with pytest.raises(RuntimeError, match="inside"), record_attention(ours):
+        raise RuntimeError("inside")
+    assert "weighted_values" not in vars(ours)
+
+
+def test_a_model_without_attention_and_a_size_that_does_not_divide_are_refused():
+    with pytest.raises(ValueError, match="Linear holds no MultiHeadAttention"), record_attention(nn.Linear(2, 2)):
+        pass
+    with pytest.raises(ValueError, match="10 is not divisible by 4"):
+        MultiHeadAttention(10, 4)

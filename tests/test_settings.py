@@ -1,0 +1,335 @@
+"""Settings are checked where they are given: an error names the place, the key, and what was expected."""
+
+import json
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from nmtlib.model.transformer import TransformerConfig
+from nmtlib.settings import CorpusSettings, Settings, load_settings, presets
+
+DEFAULT = Settings()
+
+
+def test_the_presets_of_the_course_are_there():
+    assert {"toy-de-en", "toy-en-zh", "multi30k-de-en", "cmn-en-zh"} <= set(presets())
+    assert presets() == sorted(set(presets()))
+
+
+@pytest.mark.parametrize("name", presets())
+def test_a_preset_builds_a_valid_configuration(name):
+    settings = load_settings(name)
+    assert settings.corpus.name == name, "a preset is named after its corpus"
+    config = settings.model.config(5000, 5000)
+    assert isinstance(config, TransformerConfig)
+    assert asdict(config) == {"source_vocab_size": 5000, "target_vocab_size": 5000} | asdict(settings.model)
+    assert settings.model.tied != "all" or settings.tokenizer.joint, "tied tables need one vocabulary"
+    longest = min(settings.training.max_length, settings.model.max_length) + 1
+    assert settings.training.max_tokens >= longest, "the longest sentence that is kept must fit into a batch"
+
+
+@pytest.mark.parametrize("name", presets())
+def test_a_preset_survives_json(name):
+    settings = load_settings(name)
+    assert Settings.from_dict(json.loads(settings.to_json())) == settings
+
+
+@hypothesis_settings(deadline=None, max_examples=50)
+@given(
+    st.fixed_dictionaries(
+        {
+            "corpus.source_language": st.text(max_size=8),
+            "corpus.train": st.lists(st.text(max_size=8), max_size=2),
+            "tokenizer.joint": st.booleans(),
+            "training.epochs": st.integers(1, 10**12),
+            "training.learning_rate": st.floats(1e-12, 1e3),
+            "training.schedule": st.sampled_from(["noam", "inverse-sqrt", "cosine"]),
+            "decoding.length_penalty": st.floats(-2, 2),
+        }
+    )
+)
+def test_any_settings_survive_json(values):
+    settings = DEFAULT
+    for key, value in values.items():
+        settings = settings.with_value(key, value)
+    assert Settings.from_dict(json.loads(settings.to_json())) == settings
+
+
+def test_every_field_can_be_set_and_only_that_one_changes():
+    other = {int: 7, float: 0.25, bool: True, str: "something", list: ["a", "b"]}
+    known = {"schedule": "noam", "precision": "bf16"}
+    for section in fields(Settings):
+        for field in fields(getattr(DEFAULT, section.name)):
+            old = getattr(getattr(DEFAULT, section.name), field.name)
+            value = known.get(field.name, other[type(old)])
+            changed = DEFAULT.with_value(f"{section.name}.{field.name}", value)
+            part = replace(getattr(DEFAULT, section.name), **{field.name: value})
+            assert changed == replace(DEFAULT, **{section.name: part}) != DEFAULT
+
+
+@pytest.mark.parametrize(
+    ("assignment", "section", "name", "value"),
+    [
+        ("training.epochs=3", "training", "epochs", 3),
+        ("epochs=3", "training", "epochs", 3),
+        (" epochs = 3 ", "training", "epochs", 3),
+        ("epochs=1_000", "training", "epochs", 1000),
+        ("learning_rate=2e-3", "training", "learning_rate", 0.002),
+        ("learning_rate=1", "training", "learning_rate", 1.0),
+        ("model.dropout=0", "model", "dropout", 0.0),
+        ("joint=true", "tokenizer", "joint", True),
+        ("tokenizer.lowercase=false", "tokenizer", "lowercase", False),
+        ("kind=spacy", "tokenizer", "kind", "spacy"),
+        ('kind="spacy"', "tokenizer", "kind", "spacy"),
+        ("kind='spacy'", "tokenizer", "kind", "spacy"),
+        ("schedule=inverse-sqrt", "training", "schedule", "inverse-sqrt"),
+        ("device=cuda:0", "training", "device", "cuda:0"),
+        ("name=a=b", "corpus", "name", "a=b"),
+        ("name=", "corpus", "name", ""),
+        ('corpus.train=["a.de", "a.en"]', "corpus", "train", ["a.de", "a.en"]),
+        ("test=[]", "corpus", "test", []),
+    ],
+)
+def test_an_assignment_is_read_as_toml(assignment, section, name, value):
+    given = getattr(getattr(DEFAULT.with_assignments([assignment]), section), name)
+    assert given == value and type(given) is type(value)
+
+
+def test_the_last_of_several_assignments_counts_and_the_original_stays():
+    changed = DEFAULT.with_assignments(["epochs=3", "model.d_model=64", "epochs=5"])
+    assert (changed.training.epochs, changed.model.d_model) == (5, 64)
+    assert DEFAULT == Settings()
+
+
+@pytest.mark.parametrize(
+    ("key", "sections"), [("max_tokens", ("training", "decoding")), ("max_length", ("model", "training"))]
+)
+def test_a_bare_key_of_two_sections_is_refused_and_both_are_named(key, sections):
+    with pytest.raises(ValueError, match="several sections") as caught:
+        DEFAULT.with_assignments([f"{key}=64"])
+    assert all(f"{section}.{key}" in str(caught.value) for section in sections)
+    for section in sections:
+        changed = DEFAULT.with_assignments([f"{section}.{key}=64"])
+        assert getattr(getattr(changed, section), key) == 64
+        other = next(s for s in sections if s != section)
+        assert getattr(changed, other) == getattr(DEFAULT, other)
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [
+        ("epoch", "training.epochs"),
+        ("training.epoch", "training.epochs"),
+        ("model.epochs", "training.epochs"),
+        ("modell.d_model", "model.d_model"),
+        ("learningrate", "training.learning_rate"),
+        ("model.max_lenght", "model.max_length"),
+        # The section was right, so the hint must keep it:
+        ("training.max_lenght", "training.max_length"),
+        ("decoding.max_token", "decoding.max_tokens"),
+    ],
+)
+def test_an_unknown_key_is_refused_with_the_nearest_one(key, hint):
+    with pytest.raises(ValueError, match="unknown key") as caught:
+        DEFAULT.with_assignments([f"{key}=1"])
+    message = str(caught.value)
+    assert repr(key) in message and "--set" in message
+    assert f"did you mean {hint}?" in message
+
+
+def test_an_unknown_key_like_no_other_is_answered_with_all_keys():
+    with pytest.raises(ValueError, match="unknown key 'qqqqq'") as caught:
+        DEFAULT.with_assignments(["qqqqq=1"])
+    for section in fields(Settings):
+        for field in fields(getattr(DEFAULT, section.name)):
+            assert f"{section.name}.{field.name}" in str(caught.value)
+
+
+@pytest.mark.parametrize("assignment", ["epochs", "", "epochs 3", "--epochs"])
+def test_an_assignment_without_an_equals_sign_is_refused(assignment):
+    with pytest.raises(ValueError, match="key=value"):
+        DEFAULT.with_assignments([assignment])
+
+
+@pytest.mark.parametrize(
+    ("assignment", "expected", "given"),
+    [
+        ("epochs=2.5", "int", "2.5"),
+        ("epochs=true", "int", "True"),  # bool is an int to Python, but not to a reader
+        ("epochs=many", "int", "'many'"),
+        ('epochs="3"', "int", "'3'"),
+        ("joint=1", "bool", "1"),
+        ("joint=True", "bool", "'True'"),  # TOML writes true
+        ("kind=1", "str", "1"),
+        ("corpus.train=a.tsv", "list", "'a.tsv'"),
+        ("model.dropout=high", "float", "'high'"),
+        ("model.dropout=true", "float", "True"),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_refused_with_both_types(assignment, expected, given):
+    with pytest.raises(ValueError) as caught:
+        DEFAULT.with_assignments([assignment])
+    message = str(caught.value)
+    assert f"a {expected}" in message and given in message and assignment.partition("=")[0] in message
+
+
+OUT_OF_RANGE = [
+    *[(f"training.{n}", v) for n in ("epochs", "accumulate", "warmup", "average") for v in (0, -1)],
+    *[(f"training.{n}", v) for n in ("max_tokens", "max_length") for v in (0, -1)],
+    *[(f"training.{n}", -1) for n in ("patience", "save_updates")],
+    *[(f"training.{n}", v) for n in ("learning_rate", "clip") for v in (0.0, -1.0, float("nan"))],
+    *[("training.smoothing", v) for v in (-0.1, 1.0, float("nan"))],
+    ("training.schedule", "linear"),
+    ("training.precision", "fp16"),
+    ("decoding.beam", 0),
+    ("decoding.beam", -1),
+    ("decoding.max_tokens", 0),
+    ("decoding.length_penalty", float("nan")),
+    ("decoding.length_penalty", float("inf")),
+    ("tokenizer.kind", "words"),
+    ("tokenizer.size", 0),
+    ("tokenizer.min_count", 0),
+]
+
+
+@pytest.mark.parametrize(("key", "value"), OUT_OF_RANGE)
+def test_a_value_out_of_range_is_refused_before_anything_runs(key, value):
+    with pytest.raises(ValueError) as caught:
+        DEFAULT.with_value(key, value, where="my.toml")
+    message = str(caught.value)
+    assert message.startswith("my.toml: ") and key in message and repr(value) in message
+
+
+@pytest.mark.parametrize("key", ["patience", "save_updates", "smoothing"])
+def test_zero_turns_a_feature_off(key):
+    assert getattr(DEFAULT.with_assignments([f"{key}=0"]).training, key) == 0
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"d_model": 30, "n_heads": 4},
+        {"norm": "middle"},
+        {"positions": "none"},
+        {"tied": "some"},
+        {"dropout": 1.0},
+    ],
+)
+def test_a_model_that_cannot_be_built_is_refused(changes):
+    settings = DEFAULT
+    with pytest.raises(ValueError):
+        for key, value in changes.items():
+            settings = settings.with_value(f"model.{key}", value)
+        settings.model.config(100, 100)
+
+
+def test_sections_must_be_sections():
+    with pytest.raises(ValueError, match="'training' must be a section"):
+        Settings.from_dict({"training": 3})
+    with pytest.raises(ValueError, match="preset.toml: 'epochs'"):
+        Settings.from_dict({"epochs": 3}, where="preset.toml")
+
+
+@pytest.mark.parametrize("values", [{"d_model": 3}, {}])
+def test_an_unknown_section_is_refused_even_when_it_is_empty(values):
+    with pytest.raises(ValueError, match="modell"):
+        Settings.from_dict({"modell": values})
+
+
+def test_no_sections_are_the_defaults():
+    assert Settings.from_dict({}) == Settings.from_dict({"model": {}}) == DEFAULT
+
+
+@pytest.mark.parametrize(
+    ("given", "hint"), [("toy-de-em", "toy-de-en"), ("Multi30k-de-en", "multi30k-de-en")]
+)
+def test_an_unknown_preset_is_refused_with_a_hint_and_all_names(given, hint):
+    with pytest.raises(ValueError, match=f"unknown preset '{given}'.*did you mean {hint}") as caught:
+        load_settings(given)
+    assert all(name in str(caught.value) for name in presets())
+
+
+@pytest.mark.parametrize("name", ["qqqqq", "", "../presets/toy-de-en"])
+def test_a_name_like_no_preset_is_refused_with_all_names(name):
+    with pytest.raises(ValueError, match="unknown preset") as caught:
+        load_settings(name)
+    assert all(name in str(caught.value) for name in presets())
+
+
+def test_a_missing_file_is_named(tmp_path):
+    for path in (tmp_path / "none.toml", tmp_path / "folder.toml"):
+        if path.stem == "folder":
+            path.mkdir()
+        with pytest.raises(FileNotFoundError, match=path.name):
+            load_settings(str(path))
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("[model]\nd_model == 3\n", "not valid TOML"),
+        ("[model\n", "not valid TOML"),
+        ("[model]\nd_model = 3\nd_model = 4\n", "not valid TOML"),
+        ("epochs = 3\n", "must be a section"),
+        ("[model]\nlayers = 3\n", "unknown key"),
+        ("[training]\nepochs = '3'\n", "epochs is an? int"),
+        ("[training]\nepochs = 0\n", "at least 1"),
+        (b"[corpus]\nname = '\xff'\n", "(?i)utf-8"),
+        ("[corpus]\ntrain = [1]\n", "train"),
+    ],
+)
+def test_a_damaged_file_is_named_with_what_is_wrong(tmp_path, content, expected):
+    path = write(tmp_path / "own.toml", content)
+    with pytest.raises(ValueError, match=expected) as caught:
+        load_settings(path)
+    assert "own.toml" in str(caught.value)
+
+
+def test_a_file_with_a_byte_order_mark_is_read(tmp_path):
+    path = write(tmp_path / "own.toml", b"\xef\xbb\xbf[training]\nepochs = 3\n")
+    assert load_settings(path).training.epochs == 3
+
+
+OWN = """
+[corpus]
+source_language = "de"
+target_language = "en"
+train = ["train.de", "sub/train.en"]
+validation = ["valid.tsv"]
+"""
+
+
+def test_text_files_are_relative_to_their_toml_file(tmp_path, monkeypatch):
+    path = write(tmp_path / "somewhere" / "own.toml", OWN)
+    folder = tmp_path / "somewhere"
+    corpus = load_settings(path).corpus
+    assert corpus == CorpusSettings(
+        source_language="de",
+        target_language="en",
+        train=[str(folder / "train.de"), str(folder / "sub" / "train.en")],
+        validation=[str(folder / "valid.tsv")],
+    )
+    monkeypatch.chdir(tmp_path)
+    relative = load_settings("somewhere/own.toml").corpus
+    assert [str(Path(file).resolve()) for file in relative.train] == corpus.train
+
+
+def test_an_absolute_path_in_a_toml_file_stays(tmp_path):
+    file = tmp_path / "elsewhere" / "train.tsv"
+    path = write(tmp_path / "own.toml", f"[corpus]\ntrain = [{json.dumps(str(file))}]\n")
+    assert load_settings(path).corpus.train == [str(file)]
+
+
+def test_what_a_toml_file_leaves_out_has_its_default(tmp_path):
+    settings = load_settings(write(tmp_path / "own.toml", "[training]\nepochs = 3\n"))
+    assert settings == DEFAULT.with_value("training.epochs", 3)
