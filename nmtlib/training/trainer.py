@@ -221,7 +221,6 @@ class Trainer:
         )  # fmt: skip
         progress.history.append(record)
         progress.batches, progress.epoch_seconds, progress.sums = 0, 0.0, [0.0] * 4
-        self.report(record.line(self.settings.epochs))
         if self.processes.is_main:
             save_checkpoint(
                 self.folder / f"epoch-{progress.epoch:03d}.safetensors", self.model, epoch=progress.epoch
@@ -232,6 +231,7 @@ class Trainer:
         self.save()
         for old in self.epoch_files()[: -self.settings.average] if self.processes.is_main else []:
             old.unlink()
+        self.report(record.line(self.settings.epochs))  # only now: a reported epoch is a saved one
 
     def save(self) -> None:
         """Write `last.safetensors`: all that a resume needs."""

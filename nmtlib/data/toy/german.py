@@ -147,7 +147,7 @@ def _verb(event: Event) -> tuple[Item, list[Item], list[Item]]:
 
 
 def _is_definite(phrase: Phrase) -> bool:
-    return phrase.determiner not in ("a", "", *NUMBERS) or phrase.noun in NAMES
+    return phrase.determiner not in ("a", "", *NUMBERS) or phrase.noun in NAMES or phrase.noun in PRONOUNS
 
 
 def _event(event: Event) -> _Parts:

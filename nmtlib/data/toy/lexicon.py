@@ -44,13 +44,10 @@ newspaper | die Zeitung Zeitungen     | newspaper newspapers | 份 报纸   | te
 letter    | der Brief Briefe          | letter letters       | 封 信     | text
 photo     | das Foto Fotos            | photo photos         | 张 照片   |
 film      | der Film Filme            | film films           | 部 电影   |
-song      | das Lied Lieder           | song songs           | 首 歌     |
-music     | die Musik                 | music                | 音乐      |
 car       | das Auto Autos            | car cars             | 辆 汽车   | vehicle
 bicycle   | das Fahrrad Fahrräder     | bicycle bicycles     | 辆 自行车 | vehicle
 table     | der Tisch Tische          | table tables         | 张 桌子   | furniture
 chair     | der Stuhl Stühle          | chair chairs         | 把 椅子   | furniture
-lamp      | die Lampe Lampen          | lamp lamps           | 盏 灯     | furniture
 dress     | das Kleid Kleider         | dress dresses        | 条 裙子   | clothes
 coat      | der Mantel Mäntel         | coat coats           | 件 大衣   | clothes
 shirt     | das Hemd Hemden           | shirt shirts         | 件 衬衫   | clothes
@@ -61,7 +58,6 @@ watch     | die Uhr Uhren             | watch watches        | 块 手表   | th
 computer  | der Computer Computer     | computer computers   | 台 电脑   |
 flower    | die Blume Blumen          | flower flowers       | 朵 花     |
 house     | das Haus Häuser           | house houses         | 座 房子   |
-room      | das Zimmer Zimmer         | room rooms           | 个 房间   |
 window    | das Fenster Fenster       | window windows       | 扇 窗户   | opening
 door      | die Tür Türen             | door doors           | 扇 门     | opening
 German    | das Deutsch               | German               | 德语      | language
@@ -100,10 +96,8 @@ open      | auf-machen, macht, hat aufgemacht                 | open, opened, op
 close     | zu-machen, macht, hat zugemacht                   | close, closed, closing             | 关上
 bake      | backen, backt, hat gebacken                       | bake, baked, baking                | 烤
 cook      | kochen, kocht, hat gekocht                        | cook, cooked, cooking              | 煮
-listen    | hören, hört, hat gehört                           | listen, listened, listening, to    | 听
 learn     | lernen, lernt, hat gelernt                        | learn, learned, learning           | 学习
 speak     | sprechen, spricht, hat gesprochen                 | speak, spoke, speaking             | 说
-tidy      | auf-räumen, räumt, hat aufgeräumt                 | tidy, tidied, tidying, up          | 收拾
 help      | helfen, hilft, hat geholfen                       | help, helped, helping              | 帮助
 visit     | besuchen, besucht, hat besucht                    | visit, visited, visiting           | 看望
 call      | an-rufen, ruft, hat angerufen                     | call, called, calling              | 打 电话
@@ -130,7 +124,6 @@ old         | alt älter                 | old, older                    | 年�
 old_animal  | alt älter                 | old, older                    | 老, -
 old_thing   | alt älter                 | old, older                    | 旧, 旧
 red         | rot                       | red                           | 红色 的, -
-blue        | blau                      | blue                          | 蓝色 的, -
 black       | schwarz                   | black                         | 黑色 的, -
 white       | weiß                      | white                         | 白色 的, -
 beautiful   | schön schöner             | beautiful, more beautiful     | 漂亮 的, 漂亮
@@ -140,7 +133,6 @@ heavy       | schwer schwerer           | heavy, heavier                | -, 重
 young       | jung jünger               | young, younger                | 年轻 的, 年轻
 clever      | klug klüger               | clever, cleverer              | 聪明 的, 聪明
 friendly    | freundlich freundlicher   | friendly, friendlier          | 友好 的, 友好
-famous      | berühmt berühmter         | famous, more famous           | 有名 的, 有名
 interesting | interessant interessanter | interesting, more interesting | 有趣 的, 有趣
 good        | gut besser                | good, better                  | 好, 好
 hot         | heiß heißer               | hot, hotter                   | 热, 热

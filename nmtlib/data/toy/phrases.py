@@ -10,8 +10,10 @@ from nmtlib.data.toy.lexicon import ADJECTIVES, NOUNS
 from nmtlib.data.toy.meaning import Phrase
 from nmtlib.data.toy.world import BEFORE, PEOPLE, Frame, expand
 
+SPEAKING = ("I", "he", "she", "we", "they")
+SPOKEN_OF = ("he", "she", "they")
 ADULTS, MINORS, KIN, ALL_NAMES = expand("adult"), expand("young"), expand("kin"), tuple(NAMES)
-OWNED = frozenset(expand("teacher doctor neighbour child pet horse apple banana cake text photo vehicle furniture "
+OWNED = frozenset(expand("teacher doctor neighbour pet horse cake text photo vehicle furniture "
                          "clothes thing computer house room coffee tea soup"))  # fmt: skip
 
 
@@ -39,10 +41,10 @@ class PhraseSampler:
         """a dog, two dogs, many dogs; bread"""
         noun = NOUNS[concept]
         if not noun.measure:
-            return self.described(Phrase(concept))
+            return self.described(Phrase(concept), 0.45)
         if counted and noun.german_plural and self.chance(0.35):
             return self.described(Phrase(concept, self.pick(("two", "three", "four", "many")), True))
-        return self.described(Phrase(concept, "a"))
+        return self.described(Phrase(concept, "a"), 0.45)
 
     def generic(self, concept: str) -> Phrase:
         """dogs (in general); bread"""
@@ -58,7 +60,7 @@ class PhraseSampler:
             return phrase
         return replace(phrase, adjective=adjective)
 
-    def someone(self, group: str, pronouns: tuple[str, ...] = ("I", "he", "she", "we", "they")) -> Phrase:
+    def someone(self, group: str, pronouns: tuple[str, ...] = SPEAKING) -> Phrase:
         """he, Anna, my mother, the young doctor"""
         kind = self.rng.random()
         if kind < 0.25 and pronouns:
@@ -69,7 +71,7 @@ class PhraseSampler:
             return self.known(self.pick(KIN))
         return self.known(self.pick(ADULTS if group == "grown" else ADULTS + MINORS))
 
-    def subject(self, frame: Frame, pronouns: tuple[str, ...] = ("I", "he", "she", "we", "they")) -> Phrase:
+    def subject(self, frame: Frame, pronouns: tuple[str, ...] = SPEAKING) -> Phrase:
         concept = self.pick(frame.subjects)
         return self.someone(concept, pronouns) if concept in PEOPLE else self.known(concept)
 
@@ -80,5 +82,6 @@ class PhraseSampler:
         while True:
             concept = self.pick(concepts)
             phrase = self.someone(concept, pronouns) if concept in PEOPLE else self.known(concept)
-            if phrase.noun not in nouns:
+            a_parent = phrase.noun not in ("son", "daughter") or not nouns & set(MINORS)
+            if phrase.noun not in nouns and a_parent:
                 return phrase

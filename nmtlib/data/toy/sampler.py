@@ -7,16 +7,19 @@ from dataclasses import replace
 from nmtlib.data.toy.closed_class import NAMES, OFTEN
 from nmtlib.data.toy.lexicon import NOUNS
 from nmtlib.data.toy.meaning import Clause, Comparison, Event, Location, Phrase, Sentence, State
-from nmtlib.data.toy.phrases import PhraseSampler
+from nmtlib.data.toy.phrases import SPEAKING, SPOKEN_OF, PhraseSampler
 from nmtlib.data.toy.world import COMPARABLE, FRAMES, PEOPLE, PREDICATES, REASONS, TRAITS, USES, WHEREABOUTS, Frame, expand
 
 PAST_TIMES = ("yesterday", "this_morning", "monday", "today", "last_week")
 COMING_TIMES = ("tomorrow", "this_evening", "monday", "next_week")
 MODAL_TIMES = ("today", "tomorrow", "monday", "this_evening")
 DAILY_TIMES = ("every_day", "every_morning", *sorted(OFTEN))
+# "I" has a verb form of its own, so it keeps to uses whose finite verb is one of a few (ich habe, ich will).
+WITH_I = ("past", "will", "modal", "state")
 MODALS = ("can", "must", "want", "may")
 ATTITUDES = ("think", "know_that", "hope", "say")
 MOODS = ("tired", "hungry", "thirsty", "sick", "sad", "happy")
+WARES = expand("snack flower")
 GOODS = expand("vehicle dress coat hat bag watch house computer")
 PRONOUN_OF = {
     **{name: pronoun for name, (_, pronoun) in NAMES.items()},
@@ -54,7 +57,9 @@ class Sampler(PhraseSampler):
             event = replace(event, object=self._object(frame, event, taken))
         if verb in TRAITS["company"] and self.chance(0.3):
             event = replace(event, companion=self.other(("someone",), *taken))
-        if verb == "go" or (frame.places and self.chance(0.5) and not (frame.objects and (negated or use == "like"))):
+        needed = verb == "go" or (verb in TRAITS["placed"] and use in ("past", "will", "daily"))
+        crowded = frame.objects and (negated or use == "like")
+        if needed or (frame.places and not crowded and self.chance(0.5)):
             event = replace(event, place=self.pick(frame.places))
         return event
 
@@ -78,9 +83,9 @@ class Sampler(PhraseSampler):
         in_general = event.aspect == "plain" and (event.time in OFTEN or (not event.time and event.negated))
         if frame.uses == USES["state"]:
             in_general = verb == "like" and self.chance(0.5)
-        if in_general or event.aspect == "like":
+        if in_general or event.aspect == "like" or (verb == "sell" and concept in WARES):
             return self.generic(concept)
-        new = event.aspect == "plain" and verb != "like"
+        new = event.aspect == "plain"
         if verb in TRAITS["new"] or (verb not in TRAITS["known"] and (new or self.chance(0.5))):
             counted = verb in TRAITS["counted"] and not event.negated and event.aspect != "now"
             return self.new(concept, counted)
@@ -95,8 +100,9 @@ class Sampler(PhraseSampler):
 
     def _any_event(self) -> Event:
         frame = self.pick(FRAMES)
-        subject = self.subject(frame)
-        return self.event(frame, subject, self._use(frame), negated=self.chance(0.2))
+        use = self._use(frame)
+        subject = self.subject(frame, SPEAKING if use in WITH_I else SPEAKING[1:])
+        return self.event(frame, subject, use, negated=self.chance(0.2))
 
     # --- sentences ---
 
@@ -124,7 +130,7 @@ class Sampler(PhraseSampler):
         use = self._use(frame)
         you = use in ("past", "will", "modal") or frame.verb in TRAITS["to you"]
         subject = Phrase("you") if you and frame.subjects[0] in PEOPLE and self.chance(0.5) else self.subject(
-            frame, ("he", "she", "they"))  # fmt: skip
+            frame, SPOKEN_OF)  # fmt: skip
         return Sentence(self.event(frame, subject, use), question=True)
 
     def _wh(self) -> Sentence:
@@ -136,7 +142,7 @@ class Sampler(PhraseSampler):
                 "where": ("will", "modal", "daily", "past")[: 4 if frame.verb == "go" else 3]}[ask]  # fmt: skip
         use = self._use(frame, *uses)
         you = use in ("past", "will", "modal") and self.chance(0.4)
-        subject = Phrase("you") if you else self.subject(frame, ("he", "she", "they"))
+        subject = Phrase("you") if you else self.subject(frame, SPOKEN_OF)
         if ask == "who":
             subject = Phrase("who")
         event = self.event(frame, subject, use)
@@ -169,9 +175,9 @@ class Sampler(PhraseSampler):
             return self._purchase()
         verb = self.pick(tuple(REASONS))
         frame = self.pick(BY_VERB[verb][:1])
-        subject = self._doer(frame)
         aspects, reasons = REASONS[verb]
         aspect = self.pick(aspects)
+        subject = self._doer(frame, SPEAKING[aspect == "now" :])
         negated = aspect.startswith("not-")
         event = self.event(frame, subject, aspect.removeprefix("not-"), negated=negated)
         pronoun, reason = Phrase(_pronoun(subject)), self.pick(reasons)
@@ -181,17 +187,17 @@ class Sampler(PhraseSampler):
             why = State(pronoun, reason)
         return Sentence(event, reason=why)
 
-    def _doer(self, frame: Frame) -> Phrase:
+    def _doer(self, frame: Frame, pronouns: tuple[str, ...]) -> Phrase:
         """A subject that a pronoun can take up: *das Kind* and *das Mädchen* are neither he nor she."""
         while True:
-            subject = self.subject(frame)
+            subject = self.subject(frame, pronouns)
             if subject.plural or subject.noun in PRONOUN_OF:
                 return subject
 
     def _purchase(self) -> Sentence:
         """Anna wants to buy the hat because it is cheap."""
         frame = self.pick(BY_VERB["buy"])
-        subject, concept = self._doer(frame), self.pick(GOODS)
+        subject, concept = self._doer(frame, SPEAKING), self.pick(GOODS)
         thing = self.known(concept, owned=False)
         while thing.plural or thing.adjective in ("cheap", "expensive"):
             thing = self.known(concept, owned=False)
@@ -212,13 +218,15 @@ class Sampler(PhraseSampler):
         return Sentence(State(subject, adjective, time, past, negated=self.chance(0.25)))
 
     def _comparison(self) -> Sentence:
-        adjective, nouns = self.pick(COMPARABLE)
+        """bigger than, as big as, not as big as; of two houses both must be pointed out (this, my)"""
         while True:
-            pair = [replace(self.known(self.pick(nouns)), adjective="", plural=False) for _ in range(2)]
-            first, second = (phrase.determiner for phrase in pair)
-            same = pair[0].noun == pair[1].noun
-            if not same or (first != second and "the" not in (first, second)):
-                return Sentence(Comparison(pair[0], adjective, pair[1], self.pick(("more", "more", "as", "less"))))
+            adjective, nouns = self.pick(COMPARABLE)
+            one, other = (
+                replace(self.known(self.pick(nouns)), adjective="", plural=False) for _ in range(2)
+            )
+            if one.noun != other.noun or len({one.determiner, other.determiner, "the"}) == 3:
+                degree = self.pick(("more", "more", "as", "less"))
+                return Sentence(Comparison(one, adjective, other, degree))
 
     def _location(self) -> Sentence:
         things, places = self.pick(WHEREABOUTS)

@@ -47,7 +47,7 @@ eat      | someone  | snack cake food soup | kitchen garden restaurant home offi
 eat      | pet      | meat fish     | kitchen garden under_table                         | animal
 drink    | someone  | drink         | kitchen garden restaurant home office              | activity
 drink    | cat      | water milk    | kitchen garden                                     | animal
-buy      | grown    | snack cake food drink flower newspaper | supermarket market        | activity
+buy      | grown    | snack cake food milk flower newspaper | supermarket market         | activity
 buy      | grown    | clothes thing book | market                                        | result
 buy      | grown    | vehicle furniture house computer horse dog |                       | result
 sell     | grown    | vehicle furniture house computer horse cow |                       | result
@@ -68,10 +68,8 @@ open     | someone  | opening bag   |                                           
 close    | someone  | opening       |                                                    | result
 bake     | someone  | cake bread    | kitchen home                                       | activity
 cook     | someone  | soup rice fish meat egg | kitchen home                             | activity
-listen   | someone  | music song    | home kitchen garden                                | activity
 learn    | someone  | language      | school library home                                | activity
 speak    | someone  | language      |                                                    | skill
-tidy     | someone  | room          |                                                    | action
 help     | someone  | someone       | garden kitchen                                     | activity
 visit    | someone  | someone       |                                                    | habit
 call     | someone  | someone       |                                                    | activity
@@ -79,22 +77,21 @@ fetch    | grown    | minor         | school station                            
 give     | someone  | snack text flower key photo |                                      | result
 show     | someone  | text photo watch thing |                                           | result
 have     | someone  | pet vehicle thing computer house horse text time money |           | state
-like     | someone  | animal snack drink music flower book film song |                   | state
+like     | someone  | animal snack drink flower book film |                   | state
 know     | someone  | someone       |                                                    | state
-need     | someone  | clothes thing computer vehicle money time lamp |                   | state
+need     | someone  | clothes thing computer vehicle money time |                   | state
 """
 
 # adjective | nouns it may stand before | nouns it may be said of | groups whose members compare
 _FITTING = """
 big         | pet horse house table bag cake car flower | pet horse house table bag car | dog cat horse cow ; house ; table ; car ; bag
 tall        |                                       | boy girl man woman kin name          | person
-small       | pet bird house table bag car room     | pet bird house room bag              | dog cat bird ; house ; bag ; room
+small       | pet bird house table bag car     | pet bird house bag              | dog cat bird ; house ; bag 
 new         | vehicle clothes house computer watch table teacher neighbour | vehicle clothes computer watch | vehicle ; computer
 old         | man woman teacher doctor neighbour    |                                      |
 old_animal  | pet horse                             |                                      |
 old_thing   | vehicle clothes house computer table chair newspaper photo | vehicle house computer chair coat | vehicle ; house ; computer
 red         | vehicle dress coat hat bag chair flower |                                    |
-blue        | vehicle clothes bag chair flower      |                                      |
 black       | pet horse bird car clothes bag        |                                      |
 white       | pet horse bird car clothes flower house |                                    |
 beautiful   | woman horse bird flower dress house watch photo | horse flower dress house watch | dress coat ; horse ; house ; watch
@@ -104,11 +101,10 @@ heavy       |                                       | bag table computer chair  
 young       | man woman teacher doctor neighbour    | teacher doctor neighbour mother father | adult name
 clever      | child boy girl dog                    | child boy girl dog kin name          | child boy girl name ; pet
 friendly    | teacher doctor neighbour child man woman | teacher doctor neighbour name     |
-famous      | doctor teacher book song film         | book song film doctor                | book ; film ; song
 interesting | book letter film newspaper            | book letter film newspaper           | book film newspaper
-good        | book song film teacher doctor         |                                      |
-hot         | coffee tea milk water soup            | coffee tea milk soup                 |
-cold        | coffee tea milk water                 | coffee tea milk soup                 |
+good        | book film teacher doctor              |                                  |
+hot         | coffee tea soup                       | coffee tea milk soup                 |
+cold        | coffee milk water                     | coffee tea milk soup                 |
 fresh       | bread fish milk meat egg              | bread fish milk meat                 |
 tired       |                                       | someone                              |
 hungry      |                                       | someone                              |
@@ -121,7 +117,7 @@ happy       |                                       | someone                   
 # what may be | where
 _WHEREABOUTS = """
 text thing hat photo             | on_table under_table on_chair
-snack lamp                       | on_table kitchen
+snack                       | on_table kitchen
 thing hat book                   | kitchen office under_chair
 pet                              | garden kitchen under_table on_chair under_chair under_tree before_door behind_house
 bird horse                       | garden behind_house under_tree before_house
@@ -138,7 +134,7 @@ drink                                  | now want         | thirsty
 sing dance laugh                       | now              | happy
 cry                                    | now              | sad tired
 work run swim dance football cook      | not-can not-want not-will | tired sick
-shop go tidy bake learn visit          | not-can not-want not-will | tired sick no_time
+shop go bake  learn visit          | not-can not-want not-will | tired sick no_time
 """
 
 # What is special about a verb.
@@ -148,7 +144,8 @@ gift      | give show
 weeks     | buy sell visit repair learn go work write swim football dance
 counted   | buy sell see have read write eat give show
 new       | write bake
-known     | tidy open close
+known     | open close like
+placed    | sleep
 not owned | buy
 no may    | find look_for speak
 untimed   | speak

@@ -1,0 +1,27 @@
+# Each target makes the virtual environment first, when it is missing or requirements.txt has changed.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: train test lab lint bench readme
+.DEFAULT_GOAL := test
+
+.venv/installed: requirements.txt pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	touch $@
+
+train: .venv/installed  ## train the bundled German-English corpus and translate its test set (about two minutes)
+	$(BIN)/nmtlib train toy-de-en --evaluate
+
+test: .venv/installed  ## style and all tests
+	$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	OMP_NUM_THREADS=1 PYTHONHASHSEED=0 $(BIN)/python -m pytest --nbval -q
+
+lab: .venv/installed  ## open JupyterLab
+	$(BIN)/jupyter lab
+
+bench: .venv/installed  ## speed against torch.nn.Transformer, in one run
+	$(BIN)/python benchmarks/train.py
+
+readme: .venv/installed  ## write the results of benchmarks/results into README.md
+	$(BIN)/python benchmarks/readme.py

@@ -1,0 +1,234 @@
+"""An evaluation scores each sentence against its own reference, tells of leaks, and records how it was made."""
+
+import json
+import math
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmtlib.data.codec import build_codecs
+from nmtlib.data.corpus import Corpus, Pair
+from nmtlib.data.vocab import BOS, EOS
+from nmtlib.inference import evaluate as module
+from nmtlib.inference.evaluate import command_line, describe_machine, evaluate, score
+from nmtlib.inference.metrics import bleu_nltk
+from nmtlib.inference.translator import Translator
+from nmtlib.model.transformer import Transformer
+from nmtlib.settings import DecodingSettings, ModelSettings, Settings, TokenizerSettings
+
+TRAIN = [
+    Pair("Der Hund läuft in den Park .", "The dog runs into the park ."),
+    Pair("Die Katze schläft heute zu Hause .", "The cat sleeps at home today ."),
+]
+FRESH = [
+    Pair("Das Kind spielt mit dem Ball .", "The child plays with the ball ."),
+    Pair("Die Frau liest ein gutes Buch .", "The woman reads a good book ."),
+    Pair("Ein Mann kauft das rote Auto .", "A man buys the red car ."),
+]
+
+
+def corpus(test=FRESH, target_language="en") -> Corpus:
+    return Corpus("tiny", "de", target_language, train=TRAIN, test=test)
+
+
+class Stub(Translator):
+    """A translator with a real model that gives the translations it is told to."""
+
+    def __init__(self, answers: dict[str, str], *, lowercase: bool = False):
+        settings = Settings(
+            tokenizer=TokenizerSettings(kind="whitespace", lowercase=lowercase),
+            model=ModelSettings(d_model=8, n_heads=2, n_encoder_layers=1, n_decoder_layers=1, d_ff=16),
+            decoding=DecodingSettings(beam=3, length_penalty=0.5),
+        )
+        source, target = build_codecs(
+            Corpus("c", "de", "en", [*TRAIN, *FRESH]), "whitespace", lowercase=lowercase
+        )
+        torch.manual_seed(0)
+        model = Transformer(settings.model.config(len(source.vocab), len(target.vocab)))
+        super().__init__(model, source, target, settings)
+        self.answers, self.asked = answers, []
+
+    def translate(self, sentences, **options):
+        self.asked.append(options)
+        return [self.answers[sentence] for sentence in sentences]
+
+
+PERFECT = {p.source: p.target for p in (*TRAIN, *FRESH)}
+
+
+def test_perfect_translations_have_the_highest_scores():
+    evaluation, hypotheses = evaluate(Stub(PERFECT), corpus())
+    assert hypotheses == [p.target for p in FRESH]
+    scores = evaluation.scores
+    assert (scores.bleu, scores.chrf, scores.bleu_nltk) == pytest.approx((100, 100, 1))
+    assert (evaluation.corpus, evaluation.split, scores.sentences) == ("tiny", "test", len(FRESH))
+
+
+def test_each_sentence_is_compared_with_its_own_reference():
+    rotated = {p.source: q.target for p, q in zip(FRESH, FRESH[1:] + FRESH[:1], strict=True)}
+    scores = evaluate(Stub(rotated), corpus())[0].scores
+    assert scores.bleu < 50 and scores.bleu_nltk < 0.5 and scores.chrf < 50
+
+
+def test_one_wrong_word_costs_every_score_something():
+    wrong = PERFECT | {FRESH[0].source: FRESH[0].target.replace("plays", "eats")}
+    scores = evaluate(Stub(wrong), corpus())[0].scores
+    assert 0 < scores.bleu < 100 and 0 < scores.bleu_nltk < 1 and 0 < scores.chrf < 100
+
+
+@pytest.mark.parametrize("lowercase", [False, True])
+def test_capitals_count_unless_the_model_has_none(lowercase):
+    lowered = {source: target.lower() for source, target in PERFECT.items()}
+    scores = evaluate(Stub(lowered, lowercase=lowercase), corpus())[0].scores
+    perfect = (scores.bleu, scores.chrf, scores.bleu_nltk) == pytest.approx((100, 100, 1))
+    assert perfect == lowercase
+    assert f"case:{'lc' if lowercase else 'mixed'}" in scores.signature
+
+
+def test_chinese_is_scored_by_characters():
+    pairs = [Pair("a", "我在公园里看书。"), Pair("b", "他今天不在家里。")]
+    near = ["我在公园里看报。", "他今天不在家里。"]
+    scores = score(near, pairs, "zh")
+    assert "tok:zh" in scores.signature
+    assert scores.bleu > 60, "seven of eight characters are right"
+    assert score(near, pairs, "en").bleu < 60 and "tok:13a" in score(near, pairs, "en").signature
+
+
+def test_without_leaks_nothing_is_said_of_them():
+    evaluation, _ = evaluate(Stub(PERFECT), corpus())
+    assert evaluation.leaked_sources == 0 and evaluation.scores_without_leaked is None
+    assert "training data" not in "\n".join(evaluation.lines())
+
+
+def test_leaked_sentences_are_counted_and_scored_apart():
+    half_right = {p.source: p.target.replace("with", "near").replace("good", "new") for p in FRESH}
+    answers = PERFECT | half_right
+    test = [FRESH[0], TRAIN[1], FRESH[1], Pair(TRAIN[0].source, "The dog is running ."), FRESH[2]]
+    evaluation, hypotheses = evaluate(Stub(answers), corpus(test))
+    assert evaluation.leaked_sources == 2, "the source decides, whatever the reference"
+    assert evaluation.scores_without_leaked == score([half_right[p.source] for p in FRESH], FRESH, "en")
+    assert evaluation.scores == score(hypotheses, test, "en")
+    assert evaluation.scores.sentences == 5 and evaluation.scores_without_leaked.sentences == 3
+    said = "\n".join(evaluation.lines())
+    assert "without the 2 pairs" in said
+    assert f"{evaluation.scores.bleu:.2f}" in said and f"{evaluation.scores_without_leaked.bleu:.2f}" in said
+
+
+def test_a_split_of_leaked_sentences_alone_is_told():
+    evaluation, _ = evaluate(Stub(PERFECT), corpus(TRAIN))
+    assert evaluation.leaked_sources == 2 and evaluation.scores_without_leaked is None
+    assert "training data" in "\n".join(evaluation.lines()), (
+        "a score of memory alone must not look like a score"
+    )
+
+
+def test_the_training_split_does_not_leak_into_itself():
+    evaluation, _ = evaluate(Stub(PERFECT), corpus(), "train")
+    assert evaluation.split == "train" and evaluation.leaked_sources == 0
+    assert evaluation.scores.sentences == len(TRAIN)
+
+
+@pytest.mark.parametrize(
+    ("split", "expected"), [("tests", "unknown split 'tests'"), ("challenge", "no challenge split")]
+)
+def test_a_split_that_is_not_there_is_refused_before_any_work(split, expected):
+    stub = Stub(PERFECT)
+    with pytest.raises(ValueError, match=expected):
+        evaluate(stub, corpus(), split)
+    assert not stub.asked
+
+
+def test_the_search_is_that_of_the_run_unless_another_is_given():
+    stub = Stub(PERFECT)
+    usual, _ = evaluate(stub, corpus())
+    other, _ = evaluate(stub, corpus(), beam=1, length_penalty=0.0)
+    assert stub.asked == [{"beam": 3, "length_penalty": 0.5}, {"beam": 1, "length_penalty": 0.0}]
+    assert (usual.beam, usual.length_penalty, other.beam, other.length_penalty) == (3, 0.5, 1, 0.0)
+    assert "beam 3" in usual.lines()[0] and "greedy" in other.lines()[0]
+
+
+def test_perplexity_and_accuracy_are_those_of_the_references():
+    stub = Stub(PERFECT)
+    stub.model.double()
+    evaluation, _ = evaluate(stub, corpus())
+    nll, correct, labels = 0.0, 0, 0
+    for pair in FRESH:
+        source, target = stub.source.encode(pair.source), stub.target.encode(pair.target)
+        with torch.no_grad():
+            logp = stub.model(torch.tensor([[*source, EOS]]), torch.tensor([[BOS, *target]])).log_softmax(-1)[
+                0
+            ]
+        wanted = torch.tensor([*target, EOS])
+        nll -= float(logp[range(len(wanted)), wanted].sum())
+        correct += int((logp.argmax(-1) == wanted).sum())
+        labels += len(wanted)
+    assert evaluation.perplexity == pytest.approx(math.exp(nll / labels), rel=1e-9)
+    assert evaluation.token_accuracy == pytest.approx(correct / labels)
+    changed, _ = evaluate(Stub({p.source: "nothing ." for p in FRESH}), corpus())
+    assert changed.perplexity == pytest.approx(evaluation.perplexity, rel=1e-5), (
+        "translations do not change it"
+    )
+
+
+def test_the_speed_is_that_of_translating(monkeypatch):
+    clock = iter([10.0, 14.0])
+    monkeypatch.setattr(module.time, "perf_counter", lambda: next(clock))
+    evaluation, _ = evaluate(Stub(PERFECT), corpus())
+    assert evaluation.seconds == 4 and evaluation.sentences_per_second == len(FRESH) / 4
+
+
+def test_an_evaluation_is_json():
+    stub = Stub(PERFECT)
+    evaluation, _ = evaluate(stub, corpus([*FRESH, TRAIN[0]]))
+    data = evaluation.to_dict()
+    assert json.loads(json.dumps(data, allow_nan=False)) == data
+    assert data["parameters"] == sum(p.numel() for p in stub.model.parameters())
+    assert data["scores"]["signature"].startswith("nrefs:1|")
+    assert data["scores_without_leaked"]["bleu_nltk"] == pytest.approx(1)
+    assert bleu_nltk([p.target.split() for p in FRESH], [p.target.split() for p in FRESH]) == 1
+
+
+def test_the_machine_is_described_by_what_a_timing_depends_on():
+    machine = describe_machine()
+    assert machine["torch"] == torch.__version__ and machine["threads"] == torch.get_num_threads()
+    assert machine["python"].split(".") == [str(n) for n in sys.version_info[:3]]
+    assert {"nmtlib", "tokenizers", "sacrebleu", "nltk", "device", "processor"} <= set(machine)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["evaluate", "runs/toy-de-en", "--beam", "1"],
+        ["train", "toy-de-en", "--set", "model.d_model=64", "--evaluate"],
+        ["evaluate", "runs/my run", "--split", "test"],
+        ["train", "own.toml", "--set", 'corpus.train=["a.de", "a.en"]'],
+    ],
+)
+@pytest.mark.parametrize("program", ["/usr/local/bin/nmtlib", "/home/me/nmtlib/__main__.py", "nmtlib"])
+def test_the_command_can_be_typed_again(program, arguments, monkeypatch):
+    monkeypatch.setattr(sys, "argv", [program, *arguments])
+    assert shlex.split(command_line()) == ["nmtlib", *arguments]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["evaluate", "/somewhere/private/runs/toy-de-en"],
+        ["evaluate", "runs/toy-de-en", "--output", "/somewhere/private/toy-de-en.json"],
+        ["evaluate", "runs/toy-de-en", "--output=/somewhere/private/toy-de-en.json"],
+        ["train", "/somewhere/private/toy-de-en.toml", "--evaluate"],
+        ["train", "toy-de-en", "--set", 'corpus.test=["/somewhere/private/test.tsv"]'],
+    ],
+)
+def test_the_command_has_no_path_of_this_machine(arguments, monkeypatch):
+    monkeypatch.setattr(sys, "argv", [str(Path(sys.executable).with_name("nmtlib")), *arguments])
+    assert "private" not in command_line() and str(Path(sys.executable).parent) not in command_line()
+    assert command_line().startswith(f"nmtlib {arguments[0]} ") and "toy-de-en" in command_line()
+
+
+def test_a_notebook_does_not_show_its_paths(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["/opt/ipykernel_launcher.py", "-f", "/home/me/runtime/kernel-1.json"])
+    assert "/home" not in command_line() and "/opt" not in command_line()

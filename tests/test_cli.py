@@ -1,0 +1,647 @@
+"""The command line, from text files to translations; whatever goes wrong is one line, and nothing is lost."""
+
+import contextlib
+import io
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+from itertools import product
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmtlib import cli
+from nmtlib.data.corpora import names
+from nmtlib.inference.translator import Translator
+from nmtlib.settings import Settings, load_settings, presets
+from nmtlib.training.checkpoint import load_model, read_checkpoint
+from nmtlib.training.history import read_history
+from nmtlib.training.trainer import Trainer
+
+GERMAN = ["der hund", "die katze", "das kind", "die frau", "der mann"], ["läuft", "schläft", "singt", "liest"]
+ENGLISH = ["the dog", "the cat", "the child", "the woman", "the man"], ["runs", "sleeps", "sings", "reads"]
+TIMES = [("heute", "today"), ("hier", "here"), ("nie", "never")]
+PRESET = """
+[corpus]
+source_language = "de"
+target_language = "en"
+train = ["train.tsv"]
+validation = ["validation.tsv"]
+test = ["test.tsv"]
+
+[tokenizer]
+kind = "whitespace"
+
+[model]
+d_model = 16
+n_heads = 2
+n_encoder_layers = 1
+n_decoder_layers = 1
+d_ff = 32
+max_length = 20
+
+[training]
+epochs = 2
+max_tokens = 64
+learning_rate = 5e-3
+warmup = 5
+average = 2
+precision = "fp32"
+device = "cpu"
+
+[decoding]
+beam = 2
+"""
+RUN_FILES = {
+    "settings.json",
+    "source.json",
+    "target.json",
+    "model.safetensors",
+    "best.safetensors",
+    "last.safetensors",
+    "history.csv",
+    "curves.png",
+    "samples.txt",
+}
+
+
+def sentence_pairs() -> list[tuple[str, str]]:
+    """Sixty pairs, all different, in a fixed mixed order."""
+    sides = [zip(*(german_english), strict=True) for german_english in zip(GERMAN, ENGLISH, strict=True)]
+    rows = [(f"{s[0]} {v[0]} {t[0]} .", f"{s[1]} {v[1]} {t[1]} .") for s, v, t in product(*sides, TIMES)]
+    random.Random(0).shuffle(rows)
+    return rows
+
+
+SPLITS = {
+    "train": sentence_pairs()[:40],
+    "validation": sentence_pairs()[40:50],
+    "test": sentence_pairs()[50:],
+}
+
+
+def write_corpus(folder: Path, preset: str = PRESET) -> Path:
+    """Three TSV files and their preset; returns the path of the preset."""
+    for split, rows in SPLITS.items():
+        (folder / f"{split}.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in rows), "utf-8")
+    (folder / "own.toml").write_text(preset, "utf-8")
+    return folder / "own.toml"
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """All files below a folder with what they hold."""
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+@pytest.fixture
+def preset(tmp_path) -> str:
+    return str(write_corpus(tmp_path))
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory) -> tuple[Path, str]:
+    """A finished run, and what its training printed."""
+    folder = tmp_path_factory.mktemp("trained")
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        status = cli.main(["train", str(write_corpus(folder)), "--out", str(folder / "run")])
+    assert status == 0
+    return folder / "run", printed.getvalue()
+
+
+@pytest.fixture
+def run(trained, tmp_path) -> Path:
+    """A copy of the finished run, to be changed at will."""
+    return shutil.copytree(trained[0], tmp_path / "run")
+
+
+@pytest.fixture
+def call(capsys):
+    """Run one command in this process; returns exit status, standard output and standard error."""
+
+    def run_command(*arguments) -> tuple[int, str, str]:
+        capsys.readouterr()
+        status = cli.main([str(argument) for argument in arguments])
+        return status, *capsys.readouterr()
+
+    return run_command
+
+
+@pytest.fixture
+def refused(call):
+    """Run a command that must fail as an error should; returns its one line."""
+
+    def run_command(*arguments) -> str:
+        status, _, error = call(*arguments)
+        assert status == 1
+        assert error.startswith("nmtlib: ") and error.endswith("\n") and error.count("\n") == 1, error
+        assert "Traceback" not in error and len(error.strip()) > len("nmtlib: something")
+        return error
+
+    return run_command
+
+
+def weights(path: Path) -> dict[str, torch.Tensor]:
+    return {name: t for name, t in read_checkpoint(path)[1].items() if name.startswith("model.")}
+
+
+def same_weights(one: Path, other: Path) -> bool:
+    a, b = weights(one), weights(other)
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+# Training
+
+
+def test_a_finished_run_is_complete(trained):
+    folder, printed = trained
+    files = set(contents(folder))
+    assert RUN_FILES <= files
+    assert {name for name in files - RUN_FILES if not name.startswith("epoch-")} == set(), (
+        "nothing half written"
+    )
+    assert json.loads((folder / "settings.json").read_text("utf-8"))["model"]["d_model"] == 16
+    history = read_history(folder / "history.csv")
+    assert [record.epoch for record in history] == [1, 2]
+    assert history[1].train_nll < history[0].train_nll, "it learns"
+    assert (folder / "curves.png").read_bytes().startswith(b"\x89PNG") and (
+        folder / "curves.png"
+    ).stat().st_size > 5000
+    for name in ("model", "best", "last"):
+        assert load_model(folder / f"{name}.safetensors").config.d_model == 16
+    assert "40 training pairs" in printed and "10 for validation" in printed and str(folder) in printed
+    assert len(re.findall(r"^epoch +\d/2 ", printed, re.MULTILINE)) == 2
+
+
+def test_the_samples_are_translations_of_validation_sentences(trained):
+    folder, _ = trained
+    samples = (folder / "samples.txt").read_text("utf-8")
+    sources = [source for source, _ in SPLITS["validation"][:5]]
+    assert re.findall(r"^source +(.*)$", samples, re.MULTILINE) == sources
+    hypotheses = Translator.load(folder, device="cpu").translate(sources)
+    assert [line.strip() for line in re.findall(r"^model *(.*)$", samples, re.MULTILINE)] == hypotheses
+
+
+def test_assignments_change_the_run(call, preset, tmp_path):
+    status, printed, _ = call(
+        "train", preset, "--out", tmp_path / "run", "--set", "epochs=1", "--set", "model.d_ff=48"
+    )
+    assert status == 0
+    settings = Settings.from_dict(json.loads((tmp_path / "run" / "settings.json").read_text("utf-8")))
+    assert settings == load_settings(preset).with_assignments(["epochs=1", "model.d_ff=48"])
+    assert load_model(tmp_path / "run" / "model.safetensors").config.d_ff == 48
+    assert "epoch   1/1" in printed
+
+
+def test_the_same_command_makes_the_same_model(call, preset, trained, tmp_path):
+    assert call("train", preset, "--out", tmp_path / "again")[0] == 0
+    for name in ("model", "best"):
+        assert same_weights(tmp_path / "again" / f"{name}.safetensors", trained[0] / f"{name}.safetensors")
+    assert call("train", preset, "--out", tmp_path / "other", "--set", "seed=2")[0] == 0
+    assert not same_weights(tmp_path / "other" / "model.safetensors", trained[0] / "model.safetensors")
+
+
+def test_a_run_is_never_overwritten(refused, preset, run):
+    before = contents(run)
+    line = refused("train", preset, "--out", run)
+    assert "nothing is overwritten" in line and str(run) in line
+    assert contents(run) == before
+
+
+def test_a_folder_with_other_things_is_never_used(refused, preset, tmp_path):
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.txt").write_text("precious")
+    refused("train", preset, "--out", tmp_path / "thesis")
+    refused("train", preset, "--out", tmp_path / "thesis" / "chapter.txt")
+    assert contents(tmp_path / "thesis") == {"chapter.txt": b"precious"}
+
+
+def test_runs_are_numbered(call, refused, preset, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for expected in ("own", "own-2", "own-3"):
+        status, printed, _ = call("train", "own.toml", "--set", "epochs=1")
+        assert status == 0 and str(Path("runs") / expected) in printed
+        assert (tmp_path / "runs" / expected / "model.safetensors").is_file()
+    assert sorted(os.listdir("runs")) == ["own", "own-2", "own-3"]
+    before = contents(tmp_path / "runs" / "own")
+    status, printed, _ = call("train", "own.toml", "--resume")
+    assert status == 0 and str(Path("runs/own-3")) in printed, "the newest is resumed"
+    assert sorted(os.listdir("runs")) == ["own", "own-2", "own-3"]
+    assert contents(tmp_path / "runs" / "own") == before
+
+
+def test_evaluate_after_training(call, preset, tmp_path):
+    status, printed, _ = call("train", preset, "--out", tmp_path / "run", "--set", "epochs=1", "--evaluate")
+    assert status == 0 and "BLEU" in printed and SPLITS["test"][0][0] in printed
+    assert json.loads((tmp_path / "run" / "test-beam2.json").read_text("utf-8"))["split"] == "test"
+
+
+def test_evaluate_after_training_without_a_test_split_says_so(call, preset, tmp_path):
+    status, _, error = call(
+        "train", preset, "--out", tmp_path / "run", "--set", "test=[]", "--set", "epochs=1", "--evaluate"
+    )
+    assert (tmp_path / "run" / "model.safetensors").is_file(), "the training itself is kept"
+    assert status == 0 or ("test" in error and error.startswith("nmtlib: ") and error.count("\n") == 1)
+
+
+# Stopping and resuming
+
+
+def test_a_stopped_run_goes_on_to_the_same_model(call, preset, trained, tmp_path):
+    status, printed, _ = call("train", preset, "--out", tmp_path / "run", "--minutes", "0")
+    assert status == 0 and "--resume" in printed
+    assert not (tmp_path / "run" / "model.safetensors").exists(), "it stopped within the first epoch"
+    status, printed, _ = call("train", "--resume", "--out", tmp_path / "run")
+    assert status == 0 and "resuming in epoch 1" in printed
+    for name in ("model", "best"):
+        assert same_weights(tmp_path / "run" / f"{name}.safetensors", trained[0] / f"{name}.safetensors")
+
+
+def test_a_run_killed_before_its_first_save_can_be_resumed(call, preset, trained, tmp_path, monkeypatch):
+    def killed(trainer):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "run_epoch", killed)
+        status, _, error = call("train", preset, "--out", tmp_path / "run")
+    assert status == 130 and error.startswith("nmtlib: interrupted") and error.count("\n") == 1
+    assert call("train", "--resume", "--out", tmp_path / "run")[0] == 0
+    assert same_weights(tmp_path / "run" / "model.safetensors", trained[0] / "model.safetensors")
+
+
+def test_resuming_a_finished_run_changes_no_weights(call, run):
+    before = contents(run)
+    status, printed, _ = call("train", "--resume", "--out", run)
+    after = contents(run)
+    assert status == 0 and after.keys() == before.keys()
+    for name in (
+        "history.csv",
+        "best.safetensors",
+        "last.safetensors",
+        "settings.json",
+        "source.json",
+        "samples.txt",
+    ):
+        assert after[name] == before[name]
+    assert same_weights(run / "model.safetensors", run / "best.safetensors") or "average" in printed
+    assert "epoch 3" not in printed, "there are two epochs"
+
+
+def test_a_resumed_run_translates_with_its_best_epoch_so_far(call, preset, tmp_path, monkeypatch):
+    """Epoch 1, a clean stop; resumed, epoch 2, better, then killed: epoch 1's model must not stay in use."""
+    run, run_epoch = tmp_path / "run", Trainer.run_epoch
+
+    def stop_after(epochs, how):
+        def patched(trainer):
+            if trainer.progress.epoch == epochs:
+                return how()
+            return run_epoch(trainer)
+
+        return patched
+
+    def kill():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Trainer, "run_epoch", stop_after(1, lambda: False))
+    assert call("train", preset, "--out", run, "--set", "epochs=3")[0] == 0
+    monkeypatch.setattr(Trainer, "run_epoch", stop_after(2, kill))
+    assert call("train", "--resume", "--out", run)[0] == 130
+    history = read_history(run / "history.csv")
+    assert len(history) == 2 and history[1].validation_nll < history[0].validation_nll
+    used = dict(Translator.load(run, device="cpu").model.named_parameters())
+    best = dict(load_model(run / "best.safetensors").named_parameters())
+    assert all(torch.equal(used[name], best[name]) for name in best)
+
+
+def test_resume_needs_a_run(refused, preset, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "no run" in refused("train", "own.toml", "--resume")
+    assert "not a run folder" in refused("train", "--resume", "--out", "nowhere")
+    assert "--out" in refused("train", "--resume")
+    assert not Path("runs").exists() and not Path("nowhere").exists()
+
+
+def test_resume_refuses_other_settings(refused, run):
+    before = contents(run)
+    assert "--set" in refused("train", "--resume", "--out", run, "--set", "epochs=5")
+    assert contents(run) == before
+
+
+# A start that fails leaves no folder that stands in the way of the next one
+
+
+@pytest.mark.parametrize(
+    "assignment",
+    [
+        "kind=words",
+        "kind=given",
+        "size=2",
+        "n_heads=3",
+        "norm=middle",
+        "dropout=1.5",
+        "tied=all",
+        "training.max_tokens=3",
+        "training.max_length=1",
+        "device=nonsense",
+        "decoding.beam=0",
+    ],
+)
+def test_a_start_that_fails_leaves_nothing_behind(call, refused, preset, tmp_path, monkeypatch, assignment):
+    monkeypatch.chdir(tmp_path)
+    before = contents(tmp_path)
+    refused("train", preset, "--set", assignment)
+    assert contents(tmp_path) == before
+    status, printed, _ = call("train", preset, "--set", "epochs=1")
+    assert status == 0 and os.listdir("runs") == ["own"], "the next try gets the first name"
+
+
+@pytest.mark.parametrize("minutes", ["-1", "nan"])
+def test_minutes_are_a_length_of_time(refused, preset, tmp_path, minutes):
+    assert "minutes" in refused("train", preset, "--out", tmp_path / "run", "--minutes", minutes)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_diverged_training_says_so_and_gives_advice_that_can_be_followed(refused, preset, tmp_path):
+    line = refused("train", preset, "--out", tmp_path / "run", "--set", "learning_rate=1e38", "--set", "clip=1e38",
+                   "--set", "warmup=1")  # fmt: skip
+    assert "learning_rate" in line and "loss" in line
+    if "last.safetensors" in line:
+        assert (tmp_path / "run" / "last.safetensors").is_file(), (
+            "it must not point to a file that is not there"
+        )
+
+
+def test_long_validation_sentences_do_not_end_a_training_in_an_error(call, preset, tmp_path):
+    with open(tmp_path / "validation.tsv", encoding="utf-8") as file:
+        rest = file.read()
+    (tmp_path / "validation.tsv").write_text(f"{'sehr ' * 30}lang\t{'very ' * 30}long\n{rest}", "utf-8")
+    status, printed, error = call("train", preset, "--out", tmp_path / "run", "--set", "epochs=1")
+    assert (status, error) == (0, "") and (tmp_path / "run" / "samples.txt").is_file()
+    assert "1 for validation" in printed
+
+
+def test_each_limit_is_named_with_what_it_left_out(call, preset, tmp_path):
+    with open(tmp_path / "train.tsv", "a", encoding="utf-8") as file:
+        file.write(f"{'sehr ' * 12}lang\t{'very ' * 12}long\n")
+    with open(tmp_path / "validation.tsv", "a", encoding="utf-8") as file:
+        file.write(f"{'sehr ' * 25}lang\t{'very ' * 25}long\n")
+    _, printed, _ = call(
+        "train", preset, "--out", tmp_path / "run", "--set", "epochs=1", "--set", "training.max_length=10"
+    )
+    assert re.search(r"10 tokens: 1 training", printed)
+    assert re.search(r"20 tokens.*validation|validation.*20 tokens", printed), (
+        "validation is read up to the model's limit"
+    )
+
+
+# Evaluating and translating
+
+
+def test_evaluate_writes_what_it_prints(call, run, tmp_path):
+    before = contents(run)
+    status, printed, _ = call("evaluate", run, "--output", tmp_path / "result.json")
+    assert status == 0 and "test: 10 sentences, beam 2" in printed
+    result = json.loads((run / "test-beam2.json").read_text("utf-8"))
+    assert result["scores"]["sentences"] == 10 and result["split"] == "test" and result["beam"] == 2
+    assert f"BLEU {result['scores']['bleu']:.2f}" in printed and result["scores"]["signature"] in printed
+    assert (tmp_path / "result.json").read_bytes() == (run / "test-beam2.json").read_bytes()
+    hypotheses = (run / "test-beam2.txt").read_text("utf-8").splitlines()
+    assert hypotheses == Translator.load(run, device="cpu").translate(
+        [source for source, _ in SPLITS["test"]]
+    )
+    assert {name: data for name, data in contents(run).items() if name in before} == before
+
+
+def test_results_of_other_splits_and_searches_stand_side_by_side(call, run):
+    assert call("evaluate", run)[0] == 0
+    first = contents(run)
+    for options in (["--beam", 1], ["--split", "validation"], ["--length-penalty", 0.5]):
+        status, printed, _ = call("evaluate", run, *options)
+        assert status == 0 and "BLEU" in printed
+        after = contents(run)
+        assert {name: after[name] for name in first} == first, f"{options} overwrote another result"
+        assert len(after) > len(first)
+
+
+def test_a_result_that_cannot_be_written_is_an_error_without_a_word_on_training(refused, run, tmp_path):
+    line = refused("evaluate", run, "--output", tmp_path / "nowhere" / "result.json")
+    assert "result.json" in line and "--resume" not in line
+
+
+def test_translate_arguments_and_standard_input_alike(call, run, monkeypatch):
+    sources = [source for source, _ in SPLITS["test"][:3]]
+    sources.insert(1, "")
+    expected = Translator.load(run, device="cpu").translate(sources)
+    assert call("translate", run, *sources) == (0, "\n".join(expected) + "\n", "")
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(sources) + "\n"))
+    assert call("translate", run) == (0, "\n".join(expected) + "\n", "")
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    assert call("translate", run) == (0, "", "")
+    greedy = Translator.load(run, device="cpu").translate(sources, beam=1)
+    assert call("translate", run, *sources, "--beam", 1)[1] == "\n".join(greedy) + "\n"
+
+
+def test_a_line_that_cannot_be_translated_is_named_by_its_number(refused, run, monkeypatch):
+    sentences = ["der hund läuft .", "die katze schläft .", "nie " * 30, "das kind singt ."]
+    assert "sentence 3 " in refused("translate", run, *sentences)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(sentences) + "\n"))
+    line = refused("translate", run)
+    assert re.search(r"\b(line|sentence) 3\b", line) and "sentence 1 " not in line
+
+
+def test_input_that_is_not_utf8_is_refused(refused, run, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"der hund\n\xff\n"), "utf-8"))
+    assert "utf-8" in refused("translate", run).lower()
+
+
+# Summary and data
+
+
+def test_summary_alone_lists_the_presets(call):
+    assert call("summary") == (0, "\n".join(presets()) + "\n", "")
+
+
+@pytest.mark.parametrize("name", presets())
+def test_summary_of_a_preset_is_its_settings(call, name):
+    status, printed, _ = call("summary", name)
+    assert status == 0 and Settings.from_dict(json.loads(printed)) == load_settings(name)
+
+
+def test_summary_of_a_run_shows_settings_parameters_and_the_last_epoch(call, run):
+    status, printed, _ = call("summary", run)
+    data, end = json.JSONDecoder().raw_decode(printed)
+    assert status == 0 and data == json.loads((run / "settings.json").read_text("utf-8"))
+    table = {
+        part: int(count.replace(",", ""))
+        for part, count in re.findall(r"^(\S+) +([\d,]+)$", printed[end:], re.MULTILINE)
+    }
+    total = table.pop("total")
+    assert total == sum(table.values()) == sum(t.numel() for t in weights(run / "model.safetensors").values())
+    assert printed.splitlines()[-1].startswith("epoch   2/2 ")
+
+
+def test_summary_of_an_unfinished_run_counts_the_planned_epochs(call, run):
+    settings = json.loads((run / "settings.json").read_text("utf-8"))
+    settings["training"]["epochs"] = 7
+    (run / "settings.json").write_text(json.dumps(settings), "utf-8")
+    assert call("summary", run)[1].splitlines()[-1].startswith("epoch   2/7 ")
+
+
+def test_data_list_names_the_corpora(call):
+    assert call("data", "list") == (0, "\n".join(names()) + "\n", "")
+
+
+def test_data_check_of_a_generated_corpus_is_good(call, tmp_path, monkeypatch):
+    monkeypatch.setenv("NMTLIB_DATA", str(tmp_path / "cache"))
+    status, printed, _ = call("data", "check", "toy-de-en")
+    assert status == 0 and "train" in printed
+    assert not (tmp_path / "cache").exists()
+
+
+def test_data_check_of_what_is_not_there_says_how_to_get_it(call, tmp_path, monkeypatch):
+    monkeypatch.setenv("NMTLIB_DATA", str(tmp_path / "cache"))
+    status, printed, _ = call("data", "check", "multi30k-de-en")
+    assert status == 1 and "missing" in printed and "nmtlib data fetch multi30k-de-en" in printed
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["train"], "preset"),
+        (["train", "--out", "x"], "preset"),
+        (["train", "toy-de-em"], "did you mean toy-de-en"),
+        (["train", "missing.toml"], "missing.toml"),
+        (["train", "own.toml", "--set", "epochs"], "key=value"),
+        (["train", "own.toml", "--set", "epoch=3"], "training.epochs"),
+        (["train", "own.toml", "--set", "max_tokens=3"], "decoding.max_tokens"),
+        (["train", "own.toml", "--set", "epochs=0"], "at least 1"),
+        (["train", "own.toml", "--set", "epochs=x"], "int"),
+        (["train", "own.toml", "--set", "name=toy-de-em"], "toy-de-en"),
+        (["train", "own.toml", "--set", "train=[]"], "train"),
+        (["train", "own.toml", "--set", "source_language=''"], "source_language"),
+        (["train", "own.toml", "--set", "train=['a', 'b', 'c']"], "train"),
+        (["train", "own.toml", "--set", "train=[1]"], "train"),
+        (["train", "own.toml", "--set", "train=['missing.tsv']"], "missing.tsv"),
+        (["train", "own.toml", "--set", "kind=spacy", "--set", "source_language=qq"], "qq"),
+        (["evaluate", "missing"], "not a run folder"),
+        (["evaluate", "own.toml"], "not a run folder"),
+        (["evaluate", "run", "--split", "tests"], "tests"),
+        (["evaluate", "run", "--split", "challenge"], "challenge"),
+        (["evaluate", "run", "--beam", "0"], "beam"),
+        (["evaluate", "run", "--beam", "-1"], "beam"),
+        (["evaluate", "run", "--length-penalty", "nan"], "penalty"),
+        (["translate", "missing", "a"], "not a run folder"),
+        (["translate", "run", "a", "--beam", "0"], "beam"),
+        (["translate", "run", "nie " * 30], "30 tokens"),
+        (["translate", "run", "der <EOS> hund"], "<EOS>"),
+        (["data", "check"], "name"),
+        (["data", "fetch"], "name"),
+        (["data", "check", "toy-de-em"], "toy-de-en"),
+        (["summary", "missing"], "missing"),
+        (["summary", "missing.toml"], "missing.toml"),
+    ],
+)
+def test_bad_input_is_answered_in_one_line(refused, run, preset, tmp_path, monkeypatch, arguments, expected):
+    monkeypatch.chdir(tmp_path)
+    before = contents(tmp_path)
+    assert expected in refused(*arguments)
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("settings.json", b"{"),
+        ("settings.json", b"[]"),
+        ("source.json", b"{"),
+        ("target.json", b'{"tokenizer": {"kind": "words"}, "tokens": []}'),
+        ("model.safetensors", b"weights"),
+        ("model.safetensors", None),
+        ("source.json", None),
+    ],
+)
+@pytest.mark.parametrize("command", ["evaluate", "translate", "summary"])
+def test_a_damaged_run_is_answered_in_one_line_with_the_file(refused, run, command, name, content):
+    if content is None:
+        (run / name).unlink()
+        (run / "best.safetensors").unlink()
+    else:
+        (run / name).write_bytes(content)
+    line = refused(command, run, *(["der hund"] if command == "translate" else []))
+    assert name in line or "no weights yet" in line
+
+
+@pytest.mark.parametrize("content", [b"", b"epoch\n", b"epoch,colour\n1,red\n", b"\xff"])
+def test_a_damaged_history_is_answered_in_one_line_with_the_file(refused, run, content):
+    (run / "history.csv").write_bytes(content)
+    assert "history.csv" in refused("summary", run)
+
+
+@pytest.mark.parametrize("content", [b"", b"not a checkpoint"])
+def test_a_run_with_a_damaged_checkpoint_is_not_resumed(refused, run, content):
+    (run / "last.safetensors").write_bytes(content)
+    before = contents(run)
+    assert "last.safetensors" in refused("train", "--resume", "--out", run)
+    assert contents(run) == before
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "expected"),
+    [
+        ("train.tsv", b"der hund\tthe dog\nder hund the dog\n", ["train.tsv", "line 2", "TAB"]),
+        ("train.tsv", b"der hund\tthe dog\ta\n", ["train.tsv", "line 1", "3"]),
+        ("train.tsv", b"", ["train.tsv", "no sentences"]),
+        ("train.tsv", b"der hund\tthe dog\n\tthe cat\n", ["train.tsv", "2"]),
+        ("validation.tsv", b"der hund\tthe dog\n\n", ["validation.tsv", "line 2"]),
+        ("test.tsv", b"der hund\tthe dog\ndie \xe4rztin\tthe doctor\n", ["test.tsv", "line 2", "UTF-8"]),
+        ("train.de", b"a\nb\nc\n", ["train.de", "3", "train.en", "2"]),
+        ("train.de", b"a\n\n", ["train.de", "2", "empty"]),
+        ("train.de", b"a\n\xff\n", ["train.de", "line 2", "UTF-8"]),
+    ],
+)
+def test_damaged_text_files_are_answered_in_one_line(refused, preset, tmp_path, file, content, expected):
+    if file == "train.de":
+        (tmp_path / "train.en").write_text("a\nb\n")
+        Path(preset).write_text(PRESET.replace('["train.tsv"]', '["train.de", "train.en"]'), "utf-8")
+    (tmp_path / file).write_bytes(content)
+    before = contents(tmp_path)
+    line = refused("train", preset, "--out", tmp_path / "run")
+    assert all(part in line for part in expected)
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("command", [[], ["train"], ["evaluate"], ["translate"], ["data"], ["summary"]])
+def test_every_command_has_help(command, capsys):
+    with pytest.raises(SystemExit) as left:
+        cli.main([*command, "--help"])
+    assert left.value.code == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert shown.startswith(" ".join(["usage: nmtlib", *command]))
+    if not command:
+        assert all(name in shown for name in ("train", "evaluate", "translate", "data", "summary"))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["trian"], ["data"], ["data", "delete"], ["evaluate"], ["translate"], ["train", "x", "--beam"]],
+)
+def test_a_command_that_does_not_exist_shows_the_usage(arguments, capsys):
+    with pytest.raises(SystemExit) as left:
+        cli.main(arguments)
+    assert left.value.code == 2 and capsys.readouterr().err.startswith("usage: nmtlib")
+
+
+def test_the_module_is_the_command(tmp_path):
+    command = [sys.executable, "-m", "nmtlib"]
+    good = subprocess.run([*command, "summary"], capture_output=True, text=True, cwd=tmp_path)
+    assert (good.returncode, good.stdout.splitlines(), good.stderr) == (0, presets(), "")
+    bad = subprocess.run([*command, "evaluate", "missing"], capture_output=True, text=True, cwd=tmp_path)
+    assert (bad.returncode, bad.stdout, bad.stderr.count("\n")) == (1, "", 1)
+    assert bad.stderr.startswith("nmtlib: missing is not a run folder")

@@ -1,0 +1,102 @@
+"""A checkpoint is complete, rebuilds its model alone, and no failure destroys the one before."""
+
+import resource
+import subprocess
+import sys
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from nmtlib.model.transformer import Transformer, TransformerConfig
+from nmtlib.training.checkpoint import (
+    average_checkpoints,
+    load_model,
+    load_weights,
+    read_checkpoint,
+    save_checkpoint,
+    write_atomically,
+)
+
+CONFIG = TransformerConfig(11, 11, d_model=8, n_heads=2, n_encoder_layers=1, n_decoder_layers=1, d_ff=16, tied="all")
+
+
+def make(seed=0, config=CONFIG):
+    torch.manual_seed(seed)
+    return Transformer(config).eval()
+
+
+def test_a_model_is_rebuilt_from_the_file_alone(tmp_path):
+    model = make()
+    save_checkpoint(tmp_path / "m.safetensors", model, epoch=3)
+    again = load_model(tmp_path / "m.safetensors")
+    assert again.config == CONFIG and not again.training
+    source, target = torch.tensor([[4, 5, 2]]), torch.tensor([[1, 6]])
+    assert torch.equal(model(source, target), again(source, target))
+    assert again.output.weight is again.target_embedding.weight is again.source_embedding.weight
+    assert read_checkpoint(tmp_path / "m.safetensors")[2] == {"epoch": 3}
+    assert [p.name for p in tmp_path.iterdir()] == ["m.safetensors"], "no temporary file stays"
+
+
+def test_the_average_is_the_mean_of_the_weights(tmp_path):
+    models = [make(seed) for seed in range(3)]
+    paths = [tmp_path / f"{i}.safetensors" for i in range(3)]
+    for model, path in zip(models, paths, strict=True):
+        save_checkpoint(path, model)
+    averaged = make(9)
+    load_weights(averaged, average_checkpoints(paths))
+    for name, parameter in averaged.named_parameters():
+        mean = sum(dict(m.named_parameters())[name] for m in models) / 3
+        assert torch.allclose(parameter, mean, atol=1e-6)
+    with pytest.raises(ValueError, match="at least one"):
+        average_checkpoints([])
+
+
+def test_damaged_and_foreign_files_are_refused(tmp_path):
+    path = tmp_path / "m.safetensors"
+    with pytest.raises(FileNotFoundError, match="no checkpoint at"):
+        load_model(path)
+    save_checkpoint(path, make())
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(ValueError, match="damaged or not a checkpoint"):
+        load_model(path)
+    path.write_bytes(b"not tensors at all")
+    with pytest.raises(ValueError, match="damaged or not a checkpoint"):
+        load_model(path)
+    save_file({"weight": torch.zeros(2)}, path)
+    with pytest.raises(ValueError, match="was not written by nmtlib"):
+        load_model(path)
+
+
+def test_weights_of_another_model_are_refused():
+    other = make(config=TransformerConfig(11, 11, d_model=16, n_heads=2, n_encoder_layers=1, n_decoder_layers=1, d_ff=16))
+    with pytest.raises(ValueError, match="does not fit this model"):
+        load_weights(make(), {f"model.{n}": p for n, p in other.named_parameters()})
+
+
+def test_a_failed_write_keeps_the_old_file_and_leaves_no_part(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    write_atomically(path, b"old")
+
+    def full(number):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space left on device.*untouched"):
+        write_atomically(path, b"new")
+    assert path.read_bytes() == b"old" and [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_real_limit_on_file_size_is_reported_and_keeps_the_old_file(tmp_path):
+    """The system itself refuses to write more than 1,000 bytes, as a full disk does."""
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    program = (
+        "import resource, signal, sys; from nmtlib.training.checkpoint import write_atomically;"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000));"
+        "write_atomically(sys.argv[1], bytes(5000))"
+    )
+    assert resource.RLIMIT_FSIZE is not None
+    done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True)
+    assert done.returncode != 0 and "what it held before is untouched" in done.stderr
+    assert path.read_bytes() == b"old" and [p.name for p in tmp_path.iterdir()] == ["file"]

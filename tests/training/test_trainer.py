@@ -1,0 +1,235 @@
+"""Training learns, repeats bit for bit, survives a kill, and does not care how sentences are spread over batches."""
+
+import math
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from dataclasses import replace
+
+import pytest
+import torch
+
+from nmtlib.data.batching import make_example
+from nmtlib.model.transformer import Transformer, TransformerConfig
+from nmtlib.settings import TrainingSettings
+from nmtlib.training.checkpoint import load_model, read_checkpoint
+from nmtlib.training.history import read_history
+from nmtlib.training.trainer import Trainer
+
+CONFIG = TransformerConfig(20, 20, d_model=16, n_heads=2, n_encoder_layers=1, n_decoder_layers=1, d_ff=32,
+                           dropout=0.1, norm="pre")  # fmt: skip
+SETTINGS = TrainingSettings(epochs=3, max_tokens=64, learning_rate=5e-3, warmup=5, average=2, precision="fp32", device="cpu")
+
+
+def copying(count=60, seed=0):
+    """A language in which a translation repeats its source."""
+    generator = torch.Generator().manual_seed(seed)
+    rows = [torch.randint(4, 20, (int(n),), generator=generator).tolist() for n in torch.randint(2, 8, (count,), generator=generator)]
+    return [make_example(row, row) for row in rows]
+
+
+def make_trainer(folder, settings=SETTINGS, config=CONFIG, train=None, **options):
+    folder.mkdir(exist_ok=True)
+    torch.manual_seed(settings.seed)
+    return Trainer(Transformer(config), train or copying(), copying(20, seed=1), settings, folder, report=lambda line: None, **options)
+
+
+def weights(trainer):
+    return {name: p.detach().clone() for name, p in trainer.model.named_parameters()}
+
+
+def same(first, second):
+    return first.keys() == second.keys() and all(torch.equal(first[n], second[n]) for n in first)
+
+
+def test_a_run_learns_and_leaves_everything_behind(tmp_path):
+    trainer = make_trainer(tmp_path, replace(SETTINGS, epochs=12, average=3))
+    history = trainer.fit()
+    assert [r.epoch for r in history] == list(range(1, 13))
+    assert history[-1].validation_nll < 0.9 * history[0].validation_nll
+    assert history[-1].validation_accuracy > history[0].validation_accuracy
+    assert read_history(tmp_path / "history.csv")[-1].updates == trainer.progress.updates == 12 * trainer.updates_per_epoch
+    names = sorted(p.name for p in tmp_path.iterdir())
+    assert names == ["best.safetensors", "epoch-010.safetensors", "epoch-011.safetensors", "epoch-012.safetensors",
+                     "history.csv", "last.safetensors", "model.safetensors"]  # fmt: skip
+    best = min(history, key=lambda r: r.validation_nll)
+    assert read_checkpoint(tmp_path / "best.safetensors")[2]["epoch"] == best.epoch
+    assert read_checkpoint(tmp_path / "model.safetensors")[2]["validation_nll"] <= best.validation_nll
+
+
+def test_what_is_kept_is_what_validates_best(tmp_path):
+    trainer = make_trainer(tmp_path)
+    trainer.fit()
+    sums = trainer.measure_validation(load_model(tmp_path / "model.safetensors"))
+    assert float(sums[1] / sums[3]) == pytest.approx(read_checkpoint(tmp_path / "model.safetensors")[2]["validation_nll"], abs=1e-6)
+
+
+def test_a_run_repeats_bit_for_bit_and_another_seed_does_not(tmp_path):
+    runs = []
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        trainer = make_trainer(tmp_path / name, replace(SETTINGS, seed=seed))
+        trainer.fit()
+        runs.append(weights(trainer))
+    assert same(runs[0], runs[1]) and not same(runs[0], runs[2])
+
+
+@pytest.mark.parametrize("stop_after", [1, 4, 7, 11])
+def test_a_stopped_run_resumes_bit_for_bit_within_an_epoch_too(tmp_path, stop_after, monkeypatch):
+    whole = make_trainer(tmp_path / "whole")
+    whole.fit()
+    stopped = make_trainer(tmp_path / "stopped")
+    monkeypatch.setattr(Trainer, "must_stop", lambda self: self.progress.updates >= stop_after)
+    stopped.fit()
+    monkeypatch.undo()
+    assert stopped.progress.updates in (stop_after, stop_after + 1)  # the end of an epoch is not interrupted
+    resumed = make_trainer(tmp_path / "stopped")
+    resumed.resume()
+    resumed.fit()
+    assert same(weights(whole), weights(resumed))
+    figures = [(r.train_loss, r.train_accuracy, r.validation_nll) for r in whole.progress.history]
+    assert figures == [pytest.approx((r.train_loss, r.train_accuracy, r.validation_nll), abs=1e-12) for r in resumed.progress.history]
+    for name in ("best", "model"):
+        first, second = (read_checkpoint(tmp_path / run / f"{name}.safetensors")[1] for run in ("whole", "stopped"))
+        assert same(first, second)
+
+
+PROGRAM = """
+    import sys, pathlib
+    sys.path.insert(0, {tests!r})
+    import torch; torch.set_num_threads(1)
+    from test_trainer import SETTINGS, make_trainer, replace
+    trainer = make_trainer(pathlib.Path(sys.argv[1]), replace(SETTINGS, epochs=int(sys.argv[2]), save_updates=2))
+    if len(sys.argv) > 3: trainer.resume()
+    trainer.report = lambda line: print(line, flush=True)
+    trainer.fit()
+"""
+
+
+def start(folder, epochs, *more):
+    program = textwrap.dedent(PROGRAM.format(tests=os.path.dirname(__file__)))
+    return subprocess.Popen([sys.executable, "-c", program, str(folder), str(epochs), *more], stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True)  # fmt: skip
+
+
+def test_a_killed_run_resumes_to_bit_identical_weights(tmp_path):
+    epochs = 40
+    killed = start(tmp_path / "killed", epochs)
+    for line in killed.stdout:
+        if re.match(r"epoch +3/", line):
+            break
+    time.sleep(0.02)  # somewhere within an epoch
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()
+    before = read_checkpoint(tmp_path / "killed" / "last.safetensors")[2]["progress"]
+    assert 3 <= before["epoch"] < epochs, "the run was killed in the middle"
+    resumed, whole = start(tmp_path / "killed", epochs, "resume"), start(tmp_path / "whole", epochs)
+    assert resumed.wait() == whole.wait() == 0, resumed.stderr.read() + whole.stderr.read()
+    for name in ("last", "best", "model"):
+        first, second = (read_checkpoint(tmp_path / run / f"{name}.safetensors")[1] for run in ("killed", "whole"))
+        assert same(first, second), name
+
+
+def test_ctrl_c_ends_cleanly_and_loses_nothing(tmp_path):
+    run = start(tmp_path / "run", 10_000)
+    for line in run.stdout:
+        if re.match(r"epoch +2/", line):
+            break
+    run.send_signal(signal.SIGINT)
+    out, err = run.communicate(timeout=60)
+    assert run.returncode == 0 and "--resume goes on from here" in out and not err
+    assert read_checkpoint(tmp_path / "run" / "last.safetensors")[2]["progress"]["epoch"] >= 2
+    assert (tmp_path / "run" / "model.safetensors").is_file()
+
+
+def test_a_time_limit_ends_cleanly(tmp_path):
+    trainer = make_trainer(tmp_path, replace(SETTINGS, epochs=10_000))
+    started = time.monotonic()
+    trainer.fit(minutes=0.02)
+    assert time.monotonic() - started < 30 and 0 < trainer.progress.updates < 10_000
+    assert (tmp_path / "last.safetensors").is_file()
+
+
+def one_update(tmp_path, batches, **changes):
+    """Weights after one update of a model without dropout on batches of the given sentence numbers."""
+    from nmtlib.data.batching import collate
+
+    trainer = make_trainer(tmp_path, replace(SETTINGS, clip=1e9, **changes), replace(CONFIG, dropout=0.0), train=(data := copying(12)))
+    trainer.model.double()
+    trainer.update([collate([data[i] for i in batch]) for batch in batches])
+    return {name: p.grad if p.grad is not None else p.detach().clone() for name, p in trainer.model.named_parameters()}
+
+
+def test_accumulation_makes_the_update_of_one_large_batch(tmp_path):
+    whole = one_update(tmp_path, [range(12)])
+    for spread in ([range(6), range(6, 12)], [range(1), range(1, 12)], [[i] for i in range(12)]):
+        parts = one_update(tmp_path, spread)
+        assert all(torch.allclose(whole[name], parts[name], atol=1e-9) for name in whole)
+
+
+def test_accumulated_epochs_make_fewer_updates(tmp_path):
+    trainer = make_trainer(tmp_path, replace(SETTINGS, epochs=1, accumulate=3))
+    trainer.fit()
+    assert trainer.progress.updates == -(-trainer.batches_per_epoch // 3)
+
+
+def test_patience_stops_early_and_keeps_the_best(tmp_path, monkeypatch):
+    nlls = iter([3.0, 2.0, 2.5, 2.6, 1.0, 1.0])
+    monkeypatch.setattr(Trainer, "validate", lambda self: (next(nlls), 0.5))
+    trainer = make_trainer(tmp_path, replace(SETTINGS, epochs=6, patience=2))
+    assert len(trainer.fit()) == 4
+    assert read_checkpoint(tmp_path / "best.safetensors")[2]["epoch"] == 2
+
+
+def test_validation_uses_no_dropout_changes_nothing_and_returns_to_training(tmp_path):
+    trainer = make_trainer(tmp_path, config=replace(CONFIG, dropout=0.5))
+    before = weights(trainer)
+    trainer.model.train()
+    assert trainer.validate() == trainer.validate()
+    assert trainer.model.training and same(before, weights(trainer))
+    assert all(p.grad is None for p in trainer.model.parameters())
+
+
+def test_the_learning_rate_follows_the_schedule_by_update(tmp_path):
+    trainer = make_trainer(tmp_path, replace(SETTINGS, schedule="noam", learning_rate=2.0, accumulate=2))
+    trainer.fit()
+    last = trainer.progress.updates
+    assert trainer.optimizer.param_groups[0]["lr"] == pytest.approx(2 * 16**-0.5 * min(last**-0.5, last * 5**-1.5))
+
+
+def test_a_loss_that_is_not_finite_stops_the_run_and_spares_the_checkpoint(tmp_path):
+    trainer = make_trainer(tmp_path)
+    trainer.stop_asked, trainer.deadline = threading.Event(), math.inf
+    trainer.run_epoch()
+    with torch.no_grad():
+        trainer.model.output.bias.fill_(float("nan"))
+    with pytest.raises(FloatingPointError, match="loss of epoch 2 is nan; lower learning_rate"):
+        trainer.fit()
+    assert all(t.isfinite().all() for t in read_checkpoint(tmp_path / "last.safetensors")[1].values())
+
+
+def test_bfloat16_trains_and_leaves_float32_weights(tmp_path):
+    trainer = make_trainer(tmp_path, replace(SETTINGS, precision="bf16"))
+    history = trainer.fit()
+    assert history[-1].train_nll < history[0].train_nll
+    assert all(p.dtype == torch.float32 for p in trainer.model.parameters())
+
+
+@pytest.mark.parametrize(("train", "validation"), [([], copying(2)), (copying(2), [])])
+def test_nothing_to_train_on_is_refused(tmp_path, train, validation):
+    with pytest.raises(ValueError, match="training needs sentences"):
+        Trainer(Transformer(CONFIG), train, validation, SETTINGS, tmp_path)
+
+
+def test_a_model_without_training_state_cannot_be_resumed(tmp_path):
+    trainer = make_trainer(tmp_path)
+    with pytest.raises(FileNotFoundError, match="no checkpoint at"):
+        trainer.resume()
+    trainer.fit()
+    (tmp_path / "last.safetensors").write_bytes((tmp_path / "best.safetensors").read_bytes())
+    with pytest.raises(ValueError, match="cannot be resumed"):
+        make_trainer(tmp_path).resume()
