@@ -15,11 +15,11 @@ import statistics
 import time
 from pathlib import Path
 
-import nmtlib  # noqa: F401  (before torch: it chooses how threads wait)
 import torch
 from torch import nn
 from torch.nn import functional as F
 
+import nmtlib  # noqa: F401  (before torch: it chooses how threads wait)
 from nmtlib.data.batching import Batch
 from nmtlib.data.vocab import PAD
 from nmtlib.inference.evaluate import describe_machine

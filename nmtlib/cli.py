@@ -23,9 +23,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     train = commands.add_parser("train", help="train a preset, or resume a run")
-    train.add_argument(
-        "preset", nargs="?", help="name of a preset or path of a .toml file (see: nmtlib summary)"
-    )
+    train.add_argument("preset", nargs="?", help="name of a preset or path of a .toml file (see: nmtlib summary)")
     train.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="assignments",
                        help="change one setting, such as training.epochs=5; may be repeated")  # fmt: skip
     train.add_argument(
@@ -38,18 +36,14 @@ def build_parser() -> argparse.ArgumentParser:
         "--resume", action="store_true", help="go on with the run in --out, or the newest of this preset"
     )
     train.add_argument("--minutes", type=float, metavar="N", help="stop cleanly after N minutes of training")
-    train.add_argument(
-        "--evaluate", action="store_true", help="then evaluate on the test and challenge splits"
-    )
+    train.add_argument("--evaluate", action="store_true", help="then evaluate on the test and challenge splits")
     train.set_defaults(run=command_train)
 
     evaluate = commands.add_parser("evaluate", help="score a run on a split of its corpus")
     evaluate.add_argument("folder", type=Path, metavar="RUN")
     evaluate.add_argument("--split", default="test", help="train, validation, test (default) or challenge")
     evaluate.add_argument("--beam", type=int, help="beam size, 1 = greedy (default: the run's setting)")
-    evaluate.add_argument(
-        "--length-penalty", type=float, metavar="A", help="exponent of the length penalty, 0 = none"
-    )
+    evaluate.add_argument("--length-penalty", type=float, metavar="A", help="exponent of the length penalty, 0 = none")
     evaluate.add_argument("--output", type=Path, metavar="FILE", help="write the JSON here, too")
     evaluate.set_defaults(run=command_evaluate)
 
@@ -145,17 +139,18 @@ def evaluate_and_show(folder: Path) -> None:
     print("\n".join(["", *samples]))
 
 
-def evaluate_split(
-    translator, corpus, folder: Path, split: str, output: Path | None = None, **search
-) -> list[str]:
+def evaluate_split(translator, corpus, folder: Path, split: str, output: Path | None = None, **search) -> list[str]:
     """Evaluate, print, and write the result into the run folder; returns the translations."""
+    from nmtlib.experiment import training_summary
     from nmtlib.inference.evaluate import evaluate
     from nmtlib.training.checkpoint import write_atomically
 
     evaluation, hypotheses = evaluate(translator, corpus, split, **search)
     print("\n".join(evaluation.lines()), flush=True)
     stem = folder / f"{split}-beam{evaluation.beam}"
-    data = (json.dumps(evaluation.to_dict(), indent=2, ensure_ascii=False) + "\n").encode()
+    data = (
+        json.dumps({**evaluation.to_dict(), "training": training_summary(folder)}, indent=2, ensure_ascii=False) + "\n"
+    ).encode()
     for path in [stem.with_suffix(".json")] + ([output] if output else []):
         write_atomically(path, data)
     write_atomically(stem.with_suffix(".txt"), ("\n".join(hypotheses) + "\n").encode())

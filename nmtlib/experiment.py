@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
+import statistics
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -12,14 +15,17 @@ from nmtlib.data.batching import Example, make_example
 from nmtlib.data.codec import Codec, build_codecs
 from nmtlib.data.corpora import load
 from nmtlib.data.corpus import Corpus, Pair, from_files, from_tsv
+from nmtlib.inference.evaluate import command_line
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
 from nmtlib.settings import CorpusSettings, Settings
-from nmtlib.training.checkpoint import write_atomically
+from nmtlib.training.checkpoint import read_checkpoint, write_atomically
 from nmtlib.training.distributed import Processes
 from nmtlib.training.hardware import choose_device
-from nmtlib.training.history import EpochRecord, draw_curves
+from nmtlib.training.history import EpochRecord, draw_curves, read_history
 from nmtlib.training.trainer import Trainer
+
+LOG = "log.txt"  # in a run folder: the command, then every line that the training reported
 
 
 def load_corpus(settings: CorpusSettings) -> Corpus:
@@ -44,8 +50,10 @@ def load_corpus(settings: CorpusSettings) -> Corpus:
 def create_run(folder: Path, settings: Settings, corpus: Corpus) -> None:
     """Make a run folder with its settings and codecs.  Raises FileExistsError where one is there already."""
     if folder.exists() and any(folder.iterdir()):
-        raise FileExistsError(f"{folder} is there already and not empty; nothing is overwritten: continue it with --resume, "
-                              f"or choose another --out")  # fmt: skip
+        raise FileExistsError(
+            f"{folder} is there already and not empty; nothing is overwritten: continue it with --resume, "
+            f"or choose another --out"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer = settings.tokenizer
     source, target = build_codecs(corpus, tokenizer.kind, size=tokenizer.size, min_count=tokenizer.min_count,
@@ -88,12 +96,13 @@ def train(
     folder, resuming = Path(folder), settings is None
     settings = load_run_settings(folder) if resuming else settings
     processes = Processes(choose_device(settings.training.device))
-    report = report if processes.is_main else lambda line: None
     try:
         corpus = load_corpus(settings.corpus)
         if processes.is_main and not resuming:
             create_run(folder, settings, corpus)
         processes.wait()
+        report = _log_too(report, folder / LOG) if processes.is_main else lambda line: None
+        report(f"$ {command_line()}")
         source, target = Codec.load(folder / "source.json"), Codec.load(folder / "target.json")
         longest = min(settings.training.max_length, settings.model.max_length)
         training, left_out = encode_pairs(corpus.train, source, target, longest)
@@ -101,16 +110,12 @@ def train(
         report(f"{corpus.name}: {len(training):,} training pairs, {len(validation):,} for validation; "
                f"vocabularies {len(source.vocab):,} and {len(target.vocab):,}")  # fmt: skip
         if left_out or unread:
-            report(
-                f"left out as longer than {longest} tokens: {left_out} training pairs, {unread} for validation"
-            )
+            report(f"left out as longer than {longest} tokens: {left_out} training pairs, {unread} for validation")
         torch.manual_seed(settings.training.seed)
         model = Transformer(settings.model.config(len(source.vocab), len(target.vocab)))
-        trainer = Trainer(
-            model, training, validation, settings.training, folder, processes=processes, report=report
-        )
-        report(f"model of {sum(model.parameter_table().values()):,} parameters, {trainer.batches_per_epoch} batches an epoch, "
-               f"on {trainer.device} in {str(trainer.precision).removeprefix('torch.')}")  # fmt: skip
+        trainer = Trainer(model, training, validation, settings.training, folder, processes=processes, report=report)
+        report(f"model of {sum(model.parameter_table().values()):,} parameters, {trainer.batches_per_epoch} batches "
+               f"an epoch, on {trainer.device} in {str(trainer.precision).removeprefix('torch.')}")  # fmt: skip
         if resuming and (folder / "last.safetensors").is_file():
             trainer.resume()
             report(f"resuming in epoch {trainer.progress.epoch + 1} after {trainer.progress.updates} updates")
@@ -121,6 +126,33 @@ def train(
         return history
     finally:
         processes.close()
+
+
+def _log_too(report: Callable[[str], None], path: Path) -> Callable[[str], None]:
+    """Report a line and append it to the log of the run."""
+
+    def both(line: str) -> None:
+        report(line)
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+    return both
+
+
+def training_summary(folder: Path) -> dict[str, Any]:
+    """How a run was trained: the command, seed, epochs, minutes, speed, and which weights were kept."""
+    history = read_history(folder / "history.csv")
+    _, _, notes = read_checkpoint(folder / "model.safetensors")
+    return {
+        "command": (folder / LOG).read_text("utf-8").splitlines()[0].removeprefix("$ "),
+        "seed": load_run_settings(folder).training.seed,
+        "epochs": len(history),
+        "updates": history[-1].updates,
+        "minutes": round(history[-1].seconds / 60, 2),
+        "tokens_per_second": round(statistics.median(r.tokens_per_second for r in history)),
+        "weights": notes["weights"],
+        "validation_perplexity": round(math.exp(notes["validation_nll"]), 3),
+    }
 
 
 def write_samples(folder: Path, pairs: Sequence[Pair]) -> None:

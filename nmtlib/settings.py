@@ -170,9 +170,7 @@ class Settings:
 def presets() -> list[str]:
     """Names of the presets that come with nmtlib."""
     return sorted(
-        p.name.removesuffix(".toml")
-        for p in resources.files("nmtlib.presets").iterdir()
-        if p.name.endswith(".toml")
+        p.name.removesuffix(".toml") for p in resources.files("nmtlib.presets").iterdir() if p.name.endswith(".toml")
     )
 
 
@@ -184,8 +182,10 @@ def load_settings(preset: str) -> Settings:
     """
     if not preset.endswith(".toml"):
         if preset not in presets():
-            raise ValueError(f"unknown preset {preset!r}{_hint(preset, presets())}; the presets are {', '.join(presets())}, "
-                             f"or give the path of a .toml file")  # fmt: skip
+            raise ValueError(
+                f"unknown preset {preset!r}{_hint(preset, presets())}; the presets are {', '.join(presets())}, "
+                f"or give the path of a .toml file"
+            )
         text, folder = (resources.files("nmtlib.presets") / f"{preset}.toml").read_text("utf-8"), Path()
     else:
         path = Path(preset)
@@ -197,7 +197,7 @@ def load_settings(preset: str) -> Settings:
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{preset} is not valid TOML: {error}") from None
     files = {
-        s: [str(folder / f) for f in getattr(settings.corpus, s)] for s in ("train", "validation", "test")
+        s: [str((folder / f).resolve()) for f in getattr(settings.corpus, s)] for s in ("train", "validation", "test")
     }
     return replace(settings, corpus=replace(settings.corpus, **files))
 
@@ -217,9 +217,7 @@ def _find(key: str, where: str) -> tuple[str, str]:
     near = [
         k
         for k in everything
-        if k.endswith(
-            "." + (difflib.get_close_matches(name, [n for v in known.values() for n in v], 1) or [""])[0]
-        )
+        if k.endswith("." + (difflib.get_close_matches(name, [n for v in known.values() for n in v], 1) or [""])[0])
     ]
     raise ValueError(
         f"{where}: unknown key {key!r}; "

@@ -161,16 +161,12 @@ def test_a_finished_run_is_complete(trained):
     folder, printed = trained
     files = set(contents(folder))
     assert RUN_FILES <= files
-    assert {name for name in files - RUN_FILES if not name.startswith("epoch-")} == set(), (
-        "nothing half written"
-    )
+    assert {name for name in files - RUN_FILES if not name.startswith("epoch-")} == set(), "nothing half written"
     assert json.loads((folder / "settings.json").read_text("utf-8"))["model"]["d_model"] == 16
     history = read_history(folder / "history.csv")
     assert [record.epoch for record in history] == [1, 2]
     assert history[1].train_nll < history[0].train_nll, "it learns"
-    assert (folder / "curves.png").read_bytes().startswith(b"\x89PNG") and (
-        folder / "curves.png"
-    ).stat().st_size > 5000
+    assert (folder / "curves.png").read_bytes().startswith(b"\x89PNG") and (folder / "curves.png").stat().st_size > 5000
     for name in ("model", "best", "last"):
         assert load_model(folder / f"{name}.safetensors").config.d_model == 16
     assert "40 training pairs" in printed and "10 for validation" in printed and str(folder) in printed
@@ -187,9 +183,7 @@ def test_the_samples_are_translations_of_validation_sentences(trained):
 
 
 def test_assignments_change_the_run(call, preset, tmp_path):
-    status, printed, _ = call(
-        "train", preset, "--out", tmp_path / "run", "--set", "epochs=1", "--set", "model.d_ff=48"
-    )
+    status, printed, _ = call("train", preset, "--out", tmp_path / "run", "--set", "epochs=1", "--set", "model.d_ff=48")
     assert status == 0
     settings = Settings.from_dict(json.loads((tmp_path / "run" / "settings.json").read_text("utf-8")))
     assert settings == load_settings(preset).with_assignments(["epochs=1", "model.d_ff=48"])
@@ -365,14 +359,15 @@ def test_minutes_are_a_length_of_time(refused, preset, tmp_path, minutes):
     assert not (tmp_path / "run").exists()
 
 
-def test_a_diverged_training_says_so_and_gives_advice_that_can_be_followed(refused, preset, tmp_path):
-    line = refused("train", preset, "--out", tmp_path / "run", "--set", "learning_rate=1e38", "--set", "clip=1e38",
-                   "--set", "warmup=1")  # fmt: skip
+@pytest.mark.parametrize("save_updates", [0, 1])
+def test_a_diverged_training_says_so_and_gives_advice_that_can_be_followed(refused, preset, tmp_path, save_updates):
+    values = ["learning_rate=1e38", "clip=1e38", "warmup=1", f"save_updates={save_updates}"]
+    line = refused("train", preset, "--out", tmp_path / "run", *(f"--set={value}" for value in values))
     assert "learning_rate" in line and "loss" in line
+    assert "resume" not in line, "a resumed run keeps its learning rate: only a new run can have another"
     if "last.safetensors" in line:
-        assert (tmp_path / "run" / "last.safetensors").is_file(), (
-            "it must not point to a file that is not there"
-        )
+        sound = weights(tmp_path / "run" / "last.safetensors")
+        assert all(tensor.isfinite().all() for tensor in sound.values())
 
 
 def test_long_validation_sentences_do_not_end_a_training_in_an_error(call, preset, tmp_path):
@@ -410,9 +405,7 @@ def test_evaluate_writes_what_it_prints(call, run, tmp_path):
     assert f"BLEU {result['scores']['bleu']:.2f}" in printed and result["scores"]["signature"] in printed
     assert (tmp_path / "result.json").read_bytes() == (run / "test-beam2.json").read_bytes()
     hypotheses = (run / "test-beam2.txt").read_text("utf-8").splitlines()
-    assert hypotheses == Translator.load(run, device="cpu").translate(
-        [source for source, _ in SPLITS["test"]]
-    )
+    assert hypotheses == Translator.load(run, device="cpu").translate([source for source, _ in SPLITS["test"]])
     assert {name: data for name, data in contents(run).items() if name in before} == before
 
 

@@ -244,9 +244,7 @@ def test_no_sections_are_the_defaults():
     assert Settings.from_dict({}) == Settings.from_dict({"model": {}}) == DEFAULT
 
 
-@pytest.mark.parametrize(
-    ("given", "hint"), [("toy-de-em", "toy-de-en"), ("Multi30k-de-en", "multi30k-de-en")]
-)
+@pytest.mark.parametrize(("given", "hint"), [("toy-de-em", "toy-de-en"), ("Multi30k-de-en", "multi30k-de-en")])
 def test_an_unknown_preset_is_refused_with_a_hint_and_all_names(given, hint):
     with pytest.raises(ValueError, match=f"unknown preset '{given}'.*did you mean {hint}") as caught:
         load_settings(given)

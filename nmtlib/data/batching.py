@@ -63,9 +63,7 @@ def collate(examples: Sequence[Example]) -> Batch:
     return Batch(pad([e.source for e in examples]), pad([e.target for e in examples]))
 
 
-def token_batches(
-    examples: Sequence[Example], max_tokens: int, *, seed: int | None = None
-) -> list[list[int]]:
+def token_batches(examples: Sequence[Example], max_tokens: int, *, seed: int | None = None) -> list[list[int]]:
     """Group example numbers so that sentences of similar length share a batch of limited size.
 
     A batch of n sentences costs n * the longest source or target in it, padding included, and that is at
@@ -79,9 +77,7 @@ def token_batches(
             raise ValueError(f"sentence {number} has {length} tokens, more than max_tokens = {max_tokens}; "
                              f"raise max_tokens, or leave the sentence out (max_length)")  # fmt: skip
     generator = torch.Generator().manual_seed(seed or 0)
-    order = (
-        range(len(examples)) if seed is None else torch.randperm(len(examples), generator=generator).tolist()
-    )
+    order = range(len(examples)) if seed is None else torch.randperm(len(examples), generator=generator).tolist()
     # The sort is stable: among equal lengths the random order stays.
     order = sorted(order, key=lambda i: (cost[i], len(examples[i].target), len(examples[i].source)))
 

@@ -44,9 +44,7 @@ class Codec:
 
     def to_json(self) -> str:
         """Everything as JSON; `Codec.load` reads it back."""
-        return json.dumps(
-            {"tokenizer": self.tokenizer.to_dict(), "tokens": self.vocab.tokens}, ensure_ascii=False
-        )
+        return json.dumps({"tokenizer": self.tokenizer.to_dict(), "tokens": self.vocab.tokens}, ensure_ascii=False)
 
     @classmethod
     def load(cls, path: str | Path) -> Codec:
@@ -85,23 +83,19 @@ def build_codecs(
     if kind == "given":
         if corpus.vocabularies is None:
             raise ValueError(
-                f"corpus {corpus.name!r} is not published with vocabularies; use tokenizer.kind whitespace, spacy or bpe"
+                f"corpus {corpus.name!r} is not published with vocabularies; "
+                f"use tokenizer.kind whitespace, spacy or bpe"
             )
-        return tuple(
-            Codec(_tokenizer_for(tokens, lowercase), Vocab(tokens)) for tokens in corpus.vocabularies
-        )
+        return tuple(Codec(_tokenizer_for(tokens, lowercase), Vocab(tokens)) for tokens in corpus.vocabularies)
     if kind == "whitespace":
         tokenizers = [WhitespaceTokenizer(lowercase=lowercase)] * 2
     elif kind == "spacy":
         tokenizers = [
-            SpacyTokenizer(lang, lowercase=lowercase)
-            for lang in (corpus.source_language, corpus.target_language)
+            SpacyTokenizer(lang, lowercase=lowercase) for lang in (corpus.source_language, corpus.target_language)
         ]
     else:
         raise ValueError(f"tokenizer.kind is one of {', '.join(KINDS)}, not {kind!r}")
-    sides = [
-        [t.encode(text) for text in texts] for t, texts in zip(tokenizers, (sources, targets), strict=True)
-    ]
+    sides = [[t.encode(text) for text in texts] for t, texts in zip(tokenizers, (sources, targets), strict=True)]
     groups: list[Iterable] = [sides[0] + sides[1]] * 2 if joint else sides
     vocabs = [Vocab.build(group, min_count=min_count, max_size=size) for group in groups]
     return tuple(Codec(t, v) for t, v in zip(tokenizers, vocabs, strict=True))

@@ -119,9 +119,7 @@ def _base(name: str) -> str:
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
         hint = f"did you mean {near[0]!r}?  " if near else ""
-        raise ValueError(
-            f"unknown corpus {name!r}; {hint}the corpora, each also reversed: {', '.join(names())}"
-        )
+        raise ValueError(f"unknown corpus {name!r}; {hint}the corpora, each also reversed: {', '.join(names())}")
     return known[name]
 
 

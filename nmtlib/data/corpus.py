@@ -127,9 +127,7 @@ def from_tsv(path: str | Path) -> list[Pair]:
     for number, line in enumerate(read_lines(path), start=1):
         columns = line.split("\t")
         if len(columns) != 2:
-            raise ValueError(
-                f"{path}, line {number}: expected source TAB target, found {len(columns)} column(s)"
-            )
+            raise ValueError(f"{path}, line {number}: expected source TAB target, found {len(columns)} column(s)")
         rows.append((number, columns[0].strip(), columns[1].strip()))
     _refuse_empty(rows, str(path))
     return [Pair(source, target) for _, source, target in rows]
@@ -142,6 +140,5 @@ def _refuse_empty(rows: list[tuple[int, str, str]], where: str) -> None:
     if empty:
         shown = ", ".join(map(str, empty[:5])) + (", …" if len(empty) > 5 else "")
         raise ValueError(
-            f"{where}: {len(empty)} line(s) with an empty side: {shown}; "
-            f"remove these lines (from both files) first"
+            f"{where}: {len(empty)} line(s) with an empty side: {shown}; remove these lines (from both files) first"
         )

@@ -91,9 +91,7 @@ def read_archive(path: Path) -> dict[str, bytes]:
             while stream.read(2**16):  # to the end, where gzip's own checksum of the contents stands
                 pass
     except (gzip.BadGzipFile, EOFError, zlib.error, tarfile.TarError) as error:
-        raise ValueError(
-            f"{path}: not a complete .tgz archive ({error}); delete it and fetch it again"
-        ) from error
+        raise ValueError(f"{path}: not a complete .tgz archive ({error}); delete it and fetch it again") from error
     except ValueError as error:
         raise ValueError(f"{path}: refused: {error}") from error
     if missing := lacking(found):
@@ -140,9 +138,7 @@ def read_corpus(folder: Path) -> Corpus:
     Raises FileNotFoundError naming the files that are missing, ValueError for files that do not match.
     """
     if missing := missing_files(folder):
-        raise FileNotFoundError(
-            f"{folder / UNPACKED} lacks {', '.join(missing)}; save {URL} as {folder / ARCHIVE}"
-        )
+        raise FileNotFoundError(f"{folder / UNPACKED} lacks {', '.join(missing)}; save {URL} as {folder / ARCHIVE}")
     release = read_release(folder)
     train, validation = split(clean(training_pairs(release)))
     return Corpus("iwslt14-de-en", *SIDES, train, validation, evaluation_pairs(release))
@@ -222,8 +218,6 @@ def segments(data: bytes, name: str) -> list[tuple[int, str]]:
         if re.search(r"</?seg\b", line):
             match = _SEGMENT.fullmatch(line.strip())
             if not match:
-                raise ValueError(
-                    f'{name}, line {number}: expected <seg id="N"> text </seg>, found {line[:80]!r}'
-                )
+                raise ValueError(f'{name}, line {number}: expected <seg id="N"> text </seg>, found {line[:80]!r}')
             found.append((int(match[1]), _plain(match[2]).replace("’", "'")))
     return found

@@ -48,9 +48,7 @@ def _read_cmn(folder: Path) -> Corpus:
 
 def _token_list(folder: Path, side: str) -> list[str]:
     """The published tokens in the order of their ids, which are also given the other way round."""
-    forth, back = (
-        json.loads((folder / f"{table}_{side}.json").read_bytes()) for table in ("word2int", "int2word")
-    )
+    forth, back = (json.loads((folder / f"{table}_{side}.json").read_bytes()) for table in ("word2int", "int2word"))
     if {str(number): token for token, number in forth.items()} != back:
         raise ValueError(f"{folder}: word2int_{side}.json and int2word_{side}.json contradict each other")
     if sorted(forth.values()) != list(range(len(forth))):

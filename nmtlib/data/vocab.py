@@ -32,9 +32,7 @@ class Vocab:
             raise ValueError(f"a token has one id, but these stand more than once: {twice[:5]}")
 
     @classmethod
-    def build(
-        cls, sentences: Iterable[Iterable[str]], *, min_count: int = 1, max_size: int | None = None
-    ) -> Vocab:
+    def build(cls, sentences: Iterable[Iterable[str]], *, min_count: int = 1, max_size: int | None = None) -> Vocab:
         """Number the tokens of tokenized *training* sentences, most frequent first, ties by alphabet.
 
         Tokens seen fewer than `min_count` times are left out; `max_size` bounds the whole table.

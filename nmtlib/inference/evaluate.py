@@ -102,14 +102,16 @@ def evaluate(
     lowercase, language = translator.settings.tokenizer.lowercase, corpus.target_language
     seen = {p.source for p in corpus.train} if split != "train" else set()
     fresh = [i for i, p in enumerate(pairs) if p.source not in seen]
+
+    def score_rows(rows: Sequence[int]) -> Scores:
+        return score([hypotheses[i] for i in rows], [pairs[i] for i in rows], language, lowercase=lowercase)
+
     sums = measure_all(translator.model, [translator.example(p.source, p.target) for p in pairs])
     leaked = len(pairs) - len(fresh)
     evaluation = Evaluation(
         corpus=corpus.name, split=split, beam=beam, length_penalty=length_penalty,
-        scores=score(hypotheses, pairs, language, lowercase=lowercase),
-        leaked_sources=leaked,
-        scores_without_leaked=score([hypotheses[i] for i in fresh], [pairs[i] for i in fresh], language, lowercase=lowercase)
-        if leaked and fresh else None,
+        scores=score_rows(range(len(pairs))), leaked_sources=leaked,
+        scores_without_leaked=score_rows(fresh) if leaked and fresh else None,
         perplexity=perplexity(float(sums[NLL]), int(sums[LABELS])), token_accuracy=float(sums[CORRECT] / sums[LABELS]),
         seconds=seconds, sentences_per_second=len(pairs) / seconds,
         parameters=sum(translator.model.parameter_table().values()), command=command_line(), machine=describe_machine(),
@@ -117,16 +119,12 @@ def evaluate(
     return evaluation, hypotheses
 
 
-def score(
-    hypotheses: Sequence[str], pairs: Sequence[Pair], language: str, *, lowercase: bool = False
-) -> Scores:
+def score(hypotheses: Sequence[str], pairs: Sequence[Pair], language: str, *, lowercase: bool = False) -> Scores:
     """All metrics of some translations against the targets of `pairs`; Chinese is scored by characters ('zh')."""
     references = [p.target for p in pairs]
     if lowercase:
         hypotheses, references = [h.lower() for h in hypotheses], [r.lower() for r in references]
-    bleu = bleu_sacre(
-        hypotheses, references, tokenize="zh" if language == "zh" else "13a", lowercase=lowercase
-    )
+    bleu = bleu_sacre(hypotheses, references, tokenize="zh" if language == "zh" else "13a", lowercase=lowercase)
     characters = chrf(hypotheses, references)
     words = bleu_nltk([h.split() for h in hypotheses], [r.split() for r in references])
     return Scores(len(pairs), bleu.score, bleu.signature, words, characters.score, characters.signature)
@@ -135,9 +133,7 @@ def score(
 def command_line() -> str:
     """The command that is running, without the paths of this machine."""
     program, *arguments = sys.argv
-    return " ".join(
-        ["nmtlib" if Path(program).name in ("nmtlib", "__main__.py") else Path(program).name, *arguments]
-    )
+    return " ".join(["nmtlib" if Path(program).name in ("nmtlib", "__main__.py") else Path(program).name, *arguments])
 
 
 def describe_machine() -> dict[str, Any]:

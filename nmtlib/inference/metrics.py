@@ -84,9 +84,7 @@ def bleu_sacre(
     from sacrebleu.metrics import BLEU
 
     if tokenize not in get_args(BleuTokenize):
-        raise ValueError(
-            f"unknown tokenize {tokenize!r}; expected one of {', '.join(get_args(BleuTokenize))}"
-        )
+        raise ValueError(f"unknown tokenize {tokenize!r}; expected one of {', '.join(get_args(BleuTokenize))}")
     _check_texts(hypotheses, references)
     # `force` silences the complaint about tokenized text, which "none" asks for.
     metric = BLEU(tokenize=tokenize, lowercase=lowercase, force=tokenize == "none")
@@ -119,8 +117,7 @@ def token_accuracy(logits: torch.Tensor, labels: torch.Tensor) -> float:
     """
     if logits.dim() != 3 or logits.shape[:2] != labels.shape:
         raise ValueError(
-            f"logits {tuple(logits.shape)} and labels {tuple(labels.shape)} do not fit; "
-            f"expected (B, T, V) and (B, T)"
+            f"logits {tuple(logits.shape)} and labels {tuple(labels.shape)} do not fit; expected (B, T, V) and (B, T)"
         )
     counted = labels != PAD  # (B, T)
     if not counted.any():
@@ -132,9 +129,7 @@ def token_accuracy(logits: torch.Tensor, labels: torch.Tensor) -> float:
 def _check_lengths(hypotheses: Sequence, references: Sequence) -> None:
     for role, sentences in (("hypotheses", hypotheses), ("references", references)):
         if isinstance(sentences, str):
-            raise ValueError(
-                f"{role} is one string, {_shown(sentences)}; expected a list with one entry a sentence"
-            )
+            raise ValueError(f"{role} is one string, {_shown(sentences)}; expected a list with one entry a sentence")
     if len(hypotheses) != len(references) or not len(hypotheses):
         raise ValueError(
             f"{len(hypotheses)} hypotheses and {len(references)} references; "

@@ -209,9 +209,7 @@ def beam_search(
         score = (log_prob / length_norm(length, length_penalty)).masked_fill(~(ends & among_best), -math.inf)
         finished.add(rows, grown[..., 1:], log_prob, score)
 
-        log_prob, order = log_prob.masked_fill(ends, -math.inf).topk(
-            min(beam, log_prob.size(1)), dim=1
-        )  # (n, w)
+        log_prob, order = log_prob.masked_fill(ends, -math.inf).topk(min(beam, log_prob.size(1)), dim=1)  # (n, w)
         ids = grown.gather(1, order[..., None].expand(-1, -1, length + 1))
         parents = parents.gather(1, order)
         # Scores only fall, except for the norm: the best that an open hypothesis can reach is at one of the ends.

@@ -49,11 +49,11 @@ class Translator:
         source, target = Codec.load(run / "source.json"), Codec.load(run / "target.json")
         sizes = (model.config.source_vocab_size, model.config.target_vocab_size)
         if sizes != (len(source.vocab), len(target.vocab)):
-            raise ValueError(f"{run}: the model was trained with vocabularies of {sizes[0]} and {sizes[1]} entries, but "
-                             f"source.json and target.json hold {len(source.vocab)} and {len(target.vocab)}")  # fmt: skip
-        return cls(
-            model, source, target, Settings.from_dict(json.loads((run / "settings.json").read_text("utf-8")))
-        )
+            raise ValueError(
+                f"{run}: the model was trained with vocabularies of {sizes[0]} and {sizes[1]} entries, but "
+                f"source.json and target.json hold {len(source.vocab)} and {len(target.vocab)}"
+            )
+        return cls(model, source, target, Settings.from_dict(json.loads((run / "settings.json").read_text("utf-8"))))
 
     def translate(self, sentences: Sequence[str], **options) -> list[str]:
         """The best translation of each sentence, in order; an empty sentence has an empty translation.
@@ -81,15 +81,16 @@ class Translator:
         limit = self.model.config.max_length
         for number, ids in enumerate(encoded):
             if len(ids) + 1 > limit:
-                raise ValueError(f"sentence {number + 1} has {len(ids)} tokens, but this model reads at most {limit - 1}; split it: "
-                                 f"{sentences[number][:50]!r}…")  # fmt: skip
+                raise ValueError(
+                    f"sentence {number + 1} has {len(ids)} tokens, but this model reads at most {limit - 1}; "
+                    f"split it: {sentences[number][:50]!r}…"
+                )
         results: list[list[Hypothesis]] = [[Hypothesis([], 0.0, 0.0)]] * len(sentences)
         for rows in self.batches(encoded, max(decoding.max_tokens // beam, 1)):
             source = pad([[*encoded[i], EOS] for i in rows]).to(next(self.model.parameters()).device)
             if beam == 1 and n_best == 1:
                 found = [
-                    [Hypothesis(ids, 0.0, 0.0)]
-                    for ids in greedy_search(self.model, source, max_length=max_length)
+                    [Hypothesis(ids, 0.0, 0.0)] for ids in greedy_search(self.model, source, max_length=max_length)
                 ]
             else:
                 found = beam_search(

@@ -56,9 +56,7 @@ class MultiHeadAttention(nn.Module):
     def __init__(self, d_model: int, n_heads: int, dropout: float = 0.0):
         super().__init__()
         if n_heads < 1 or d_model % n_heads:
-            raise ValueError(
-                f"d_model must be a multiple of n_heads, but {d_model} is not divisible by {n_heads}"
-            )
+            raise ValueError(f"d_model must be a multiple of n_heads, but {d_model} is not divisible by {n_heads}")
         self.n_heads = n_heads
         self.dropout = dropout
         self.query = nn.Linear(d_model, d_model)

@@ -19,9 +19,7 @@ def dropout(x: Tensor, p: float) -> Tensor:
     dropped = round(p * 256)
     if x.device.type != "cpu" or not 0 < dropped < 256:
         return F.dropout(x, p)
-    numbers = torch.empty(-(-x.numel() // 8), dtype=torch.int64).random_(
-        -(2**63), None
-    )  # 64 random bits each
+    numbers = torch.empty(-(-x.numel() // 8), dtype=torch.int64).random_(-(2**63), None)  # 64 random bits each
     kept = (numbers.view(torch.uint8)[: x.numel()] >= dropped).view(x.shape)
     return x * kept * (256 / (256 - dropped))
 

@@ -21,14 +21,10 @@ class TokenEmbedding(nn.Embedding):
 
     def forward(self, ids: Tensor) -> Tensor:
         # On a GPU the comparison would wait for all queued work, and torch itself checks there.
-        if (
-            ids.device.type == "cpu"
-            and ids.numel()
-            and not 0 <= int(ids.min()) <= int(ids.max()) < self.num_embeddings
-        ):
+        if ids.device.type == "cpu" and ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < self.num_embeddings:
             raise ValueError(
                 f"token ids lie in {int(ids.min())}..{int(ids.max())}, but this embedding has "
-                f"{self.num_embeddings} rows (0..{self.num_embeddings - 1}); was the text encoded with another vocabulary?"
+                f"{self.num_embeddings} rows; was the text encoded with another vocabulary?"
             )
         return super().forward(ids) * self.scale  # (B, S, D)
 
@@ -44,9 +40,7 @@ def sinusoidal_table(length: int, d_model: int) -> Tensor:
     position = torch.arange(length, dtype=torch.float64)[:, None]  # (length, 1)
     speed = 10000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)  # (D/2,)
     angle = position * speed  # (length, D/2)
-    return (
-        torch.stack([angle.sin(), angle.cos()], dim=-1).reshape(length, d_model).to(torch.get_default_dtype())
-    )
+    return torch.stack([angle.sin(), angle.cos()], dim=-1).reshape(length, d_model).to(torch.get_default_dtype())
 
 
 class Positions(nn.Module):

@@ -50,9 +50,7 @@ class Residual(nn.Module):
 class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward, each with its residual connection: (B, S, D) -> (B, S, D)."""
 
-    def __init__(
-        self, d_model: int, n_heads: int, d_ff: int, dropout: float, attention_dropout: float, norm: str
-    ):
+    def __init__(self, d_model: int, n_heads: int, d_ff: int, dropout: float, attention_dropout: float, norm: str):
         super().__init__()
         self.self_attention = MultiHeadAttention(d_model, n_heads, attention_dropout)
         self.feed_forward = FeedForward(d_model, d_ff, dropout)
@@ -66,9 +64,7 @@ class EncoderLayer(nn.Module):
 class DecoderLayer(nn.Module):
     """Causal self-attention, attention to the encoder's memory, feed-forward: (B, T, D) -> (B, T, D)."""
 
-    def __init__(
-        self, d_model: int, n_heads: int, d_ff: int, dropout: float, attention_dropout: float, norm: str
-    ):
+    def __init__(self, d_model: int, n_heads: int, d_ff: int, dropout: float, attention_dropout: float, norm: str):
         super().__init__()
         self.self_attention = MultiHeadAttention(d_model, n_heads, attention_dropout)
         self.cross_attention = MultiHeadAttention(d_model, n_heads, attention_dropout)
@@ -99,6 +95,4 @@ class DecoderLayer(nn.Module):
     def attend_to_memory(self, x: Tensor, cache: LayerCache, memory_mask: Tensor | None) -> Tensor:
         """Cross-attention; the N/B hypotheses of one sentence are N/B queries to the one memory they share."""
         queries = x.view(len(cache.memory_keys), -1, x.size(-1))  # (B, N/B, D)
-        return self.cross_attention.attend(
-            queries, cache.memory_keys, cache.memory_values, memory_mask
-        ).view_as(x)
+        return self.cross_attention.attend(queries, cache.memory_keys, cache.memory_values, memory_mask).view_as(x)

@@ -74,15 +74,11 @@ def read_checkpoint(path: str | Path) -> tuple[TransformerConfig, dict[str, Tens
     return config, tensors, json.loads(header.get("notes", "{}"))
 
 
-def load_weights(
-    model: Transformer, tensors: Mapping[str, Tensor], *, where: str | Path = "checkpoint"
-) -> None:
+def load_weights(model: Transformer, tensors: Mapping[str, Tensor], *, where: str | Path = "checkpoint") -> None:
     """Copy the weights of a checkpoint into a model; raises ValueError where names or shapes differ."""
     given = {name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")}
     expected = dict(model.named_parameters())
-    differing = sorted(given.keys() ^ expected.keys()) or [
-        n for n in given if given[n].shape != expected[n].shape
-    ]
+    differing = sorted(given.keys() ^ expected.keys()) or [n for n in given if given[n].shape != expected[n].shape]
     if differing:
         raise ValueError(
             f"{where} does not fit this model: {len(differing)} tensor(s) differ, such as {differing[0]!r}"
@@ -121,9 +117,7 @@ def optimizer_tensors(model: Transformer, optimizer: torch.optim.Optimizer) -> d
     }
 
 
-def restore_optimizer(
-    model: Transformer, optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]
-) -> None:
+def restore_optimizer(model: Transformer, optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
     """Put back what `optimizer_tensors` named."""
     for name, parameter in model.named_parameters():
         for key in ("step", "exp_avg", "exp_avg_sq"):

@@ -31,8 +31,7 @@ def choose_precision(device: torch.device, name: str = "auto") -> torch.dtype:
         native = torch.cuda.is_bf16_supported(including_emulation=False)
     else:
         native = device.type == "cpu" and any(
-            getattr(torch.cpu, probe, bool)()
-            for probe in ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+            getattr(torch.cpu, probe, bool)() for probe in ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
         )
     return torch.bfloat16 if native else torch.float32
 

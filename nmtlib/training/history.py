@@ -46,9 +46,7 @@ def write_history(path: str | Path, history: Sequence[EpochRecord]) -> None:
     text = io.StringIO()
     writer = csv.DictWriter(text, [f.name for f in fields(EpochRecord)], lineterminator="\n")
     writer.writeheader()
-    writer.writerows(
-        {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in asdict(r).items()} for r in history
-    )
+    writer.writerows({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in asdict(r).items()} for r in history)
     write_atomically(path, text.getvalue().encode())
 
 
@@ -76,9 +74,7 @@ def draw_curves(path: str | Path, history: Sequence[EpochRecord], title: str = "
         for split, color, marker in (("train", "#0072B2", "o"), ("validation", "#D55E00", "s")):
             values = [getattr(r, f"{split}_{key}") for r in history]
             axes.plot(epochs, values, color=color, marker=marker, markersize=3, label=split)
-        axes.axvline(
-            best.epoch, color="0.6", linestyle=":", label=f"lowest validation loss (epoch {best.epoch})"
-        )
+        axes.axvline(best.epoch, color="0.6", linestyle=":", label=f"lowest validation loss (epoch {best.epoch})")
         axes.set(xlabel="epoch", ylabel=label)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         if key == "perplexity":

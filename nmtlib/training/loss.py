@@ -8,9 +8,7 @@ from torch import Tensor
 from nmtlib.data.vocab import PAD
 
 
-def label_smoothed_loss(
-    logits: Tensor, labels: Tensor, smoothing: float = 0.1, *, reduction: str = "mean"
-) -> Tensor:
+def label_smoothed_loss(logits: Tensor, labels: Tensor, smoothing: float = 0.1, *, reduction: str = "mean") -> Tensor:
     """Cross-entropy against a target that keeps a little probability for the other words.
 
     Szegedy et al. 2016, 7; Vaswani et al. 2017, 5.4.  logits (..., V), labels (...) -> a scalar in nats.

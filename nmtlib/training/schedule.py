@@ -21,9 +21,7 @@ def cosine_rate(step: int, peak: float, warmup: int, total: int) -> float:
     """Linear rise to `peak`, then half a cosine down to zero after step `total`.  Loshchilov and Hutter 2017."""
     _check(step, warmup)
     if total < warmup:
-        raise ValueError(
-            f"a cosine schedule needs more updates than its warm-up: total {total}, warmup {warmup}"
-        )
+        raise ValueError(f"a cosine schedule needs more updates than its warm-up: total {total}, warmup {warmup}")
     if step <= warmup:
         return peak * step / warmup
     progress = min((step - warmup) / (total + 1 - warmup), 1.0)

@@ -78,9 +78,7 @@ class Trainer:
     ):
         """Raises ValueError where there is nothing to train on or a sentence is longer than the model allows."""
         if not train or not validation:
-            raise ValueError(
-                f"training needs sentences: {len(train)} for training, {len(validation)} for validation"
-            )
+            raise ValueError(f"training needs sentences: {len(train)} for training, {len(validation)} for validation")
         self.settings = settings
         self.folder = Path(folder)
         self.processes = processes or Processes(choose_device(settings.device))
@@ -132,25 +130,33 @@ class Trainer:
                    desc=f"epoch {progress.epoch + 1}/{settings.epochs}")  # fmt: skip
         self.model.train()
         with bar:
-            while progress.batches < len(plan):
+            while True:
                 numbers = plan[progress.batches : progress.batches + settings.accumulate]
                 sums += self.update([collate([self.train[i] for i in batch]) for batch in numbers])
                 progress.batches += len(numbers)
                 bar.update(len(numbers))
                 progress.epoch_seconds = before + time.monotonic() - started
                 progress.seconds = earlier + time.monotonic() - started
-                finished = progress.batches >= len(plan)
-                stop = not finished and self.must_stop()
-                save = (
-                    settings.save_updates and progress.updates % settings.save_updates == 0 and not finished
-                )
-                if stop or save:
-                    progress.sums = self.processes.sum(sums.clone()).tolist()
+                if progress.batches >= len(plan):
+                    break
+                stop = self.must_stop()
+                if stop or (settings.save_updates and progress.updates % settings.save_updates == 0):
+                    progress.sums = self.total(sums)
                     self.save()
                 if stop:
                     return False
-        self.finish_epoch(self.processes.sum(sums).tolist())
+        self.finish_epoch(*self.total(sums))
         return True
+
+    def total(self, sums: Tensor) -> list[float]:
+        """The sums of all processes.  Raises FloatingPointError where the loss is no longer a number."""
+        total = self.processes.sum(sums.clone()).tolist()
+        if not all(map(math.isfinite, total)):
+            raise FloatingPointError(
+                f"the loss became {total[0]} by update {self.progress.updates}; train again with a lower learning_rate "
+                f"or a longer warmup.  What was saved before, in {self.folder}, is sound"
+            )
+        return total
 
     def update(self, batches: list[Batch]) -> Tensor:
         """One step of the optimizer on one or several batches; returns this process's sums (see `Progress`).
@@ -170,9 +176,7 @@ class Trainer:
         for batch in batches:
             batch = batch.rows(processes.rank, processes.count).to(self.device)
             if len(batch.source):
-                loss, figures = measure(
-                    self.model, batch, precision=self.precision, smoothing=settings.smoothing
-                )
+                loss, figures = measure(self.model, batch, precision=self.precision, smoothing=settings.smoothing)
                 (loss / labels).backward()
                 sums += figures
         processes.sum_gradients(self.model.parameters())
@@ -203,13 +207,9 @@ class Trainer:
         total = self.updates_per_epoch * settings.epochs
         return cosine_rate(update, settings.learning_rate, min(settings.warmup, total), total)
 
-    def finish_epoch(self, sums: list[float]) -> None:
-        """Validate, record, and save what the end of an epoch leaves behind."""
+    def finish_epoch(self, loss: float, nll: float, correct: float, labels: float) -> None:
+        """Validate, record, and save what the end of an epoch leaves behind; given are the sums of the epoch."""
         progress = self.progress
-        loss, nll, correct, labels = sums
-        if not math.isfinite(loss):
-            raise FloatingPointError(f"the loss of epoch {progress.epoch + 1} is {loss}; lower learning_rate or raise warmup, "
-                                     f"and resume from {self.folder / 'last.safetensors'}, which is sound")  # fmt: skip
         validation_nll, validation_accuracy = self.validate()
         progress.epoch += 1
         record = EpochRecord(
@@ -222,9 +222,7 @@ class Trainer:
         progress.history.append(record)
         progress.batches, progress.epoch_seconds, progress.sums = 0, 0.0, [0.0] * 4
         if self.processes.is_main:
-            save_checkpoint(
-                self.folder / f"epoch-{progress.epoch:03d}.safetensors", self.model, epoch=progress.epoch
-            )
+            save_checkpoint(self.folder / f"epoch-{progress.epoch:03d}.safetensors", self.model, epoch=progress.epoch)
             if progress.best is record:
                 save_checkpoint(self.folder / "best.safetensors", self.model, epoch=progress.epoch)
             write_history(self.folder / "history.csv", progress.history)
@@ -237,9 +235,7 @@ class Trainer:
         """Write `last.safetensors`: all that a resume needs."""
         if self.processes.is_main:
             tensors = optimizer_tensors(self.model, self.optimizer)
-            save_checkpoint(
-                self.folder / "last.safetensors", self.model, tensors, progress=asdict(self.progress)
-            )
+            save_checkpoint(self.folder / "last.safetensors", self.model, tensors, progress=asdict(self.progress))
 
     def choose_model(self) -> None:
         """Write `model.safetensors`: the best epoch, or the average of the last ones where that validates better."""
@@ -253,14 +249,10 @@ class Trainer:
             sums = self.measure_validation(averaged)
             nll = float(sums[NLL] / sums[LABELS])
             if nll < best.validation_nll:
-                chosen, notes = (
-                    averaged,
-                    {"weights": f"average of the last {len(paths)} epochs", "validation_nll": nll},
-                )
+                chosen = averaged
+                notes = {"weights": f"average of the last {len(paths)} epochs", "validation_nll": nll}
         save_checkpoint(self.folder / "model.safetensors", chosen, **notes)
-        self.report(
-            f"kept: {notes['weights']}, validation perplexity {math.exp(notes['validation_nll']):.2f}"
-        )
+        self.report(f"kept: {notes['weights']}, validation perplexity {math.exp(notes['validation_nll']):.2f}")
 
     def epoch_files(self) -> list[Path]:
         """Checkpoints of the last epochs, oldest first."""
@@ -269,16 +261,12 @@ class Trainer:
     def out_of_patience(self) -> bool:
         """Whether validation has not improved for `patience` epochs."""
         best = self.progress.best
-        stuck = bool(
-            self.settings.patience and best and self.progress.epoch - best.epoch >= self.settings.patience
-        )
+        stuck = bool(self.settings.patience and best and self.progress.epoch - best.epoch >= self.settings.patience)
         if stuck:
             self.report(f"no better validation loss for {self.settings.patience} epochs: stopping early")
         return stuck
 
     def must_stop(self) -> bool:
         """Whether any process was asked to stop or is out of time; all of them learn it at once."""
-        asked = torch.tensor(
-            [float(self.stop_asked.is_set() or time.monotonic() > self.deadline)], device=self.device
-        )
+        asked = torch.tensor([float(self.stop_asked.is_set() or time.monotonic() > self.deadline)], device=self.device)
         return bool(self.processes.sum(asked))

@@ -9,7 +9,9 @@ from nmtlib.data.batching import Batch, Example, collate, make_example, padding_
 from nmtlib.data.vocab import BOS, EOS, PAD
 
 examples = st.lists(
-    st.tuples(st.integers(1, 30), st.integers(2, 30)).map(lambda n: Example([4] * n[0], [5] * n[1])), min_size=1, max_size=80
+    st.tuples(st.integers(1, 30), st.integers(2, 30)).map(lambda n: Example([4] * n[0], [5] * n[1])),
+    min_size=1,
+    max_size=80,
 )
 
 

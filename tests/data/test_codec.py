@@ -20,9 +20,7 @@ GIVEN = (
     [*SPECIALS, "tom", "'s", "na@@", "ils", "are", "."],
     [*SPECIALS, "汤@@", "姆", "的", "指甲", "。"],
 )
-CORPUS = Corpus(
-    "tiny", "de", "en", TRAIN, validation=[Pair("Ein Zebra", "a zebra")], test=[Pair("Das Gnu", "the gnu")]
-)
+CORPUS = Corpus("tiny", "de", "en", TRAIN, validation=[Pair("Ein Zebra", "a zebra")], test=[Pair("Das Gnu", "the gnu")])
 PUBLISHED = Corpus("tom", "en", "zh", [Pair("tom 's na@@ ils .", "汤@@ 姆 的 指甲 。")], vocabularies=GIVEN)
 MADE = ("whitespace", "spacy", "bpe")  # kinds whose vocabulary is made from the training split
 
@@ -77,9 +75,7 @@ def test_marked_pieces_are_looked_up_and_never_stripped():
 
 
 def test_given_vocabularies_without_marks_are_words():
-    corpus = Corpus(
-        "w", "en", "zh", [Pair("a b", "c")], vocabularies=([*SPECIALS, "a", "b"], [*SPECIALS, "c"])
-    )
+    corpus = Corpus("w", "en", "zh", [Pair("a b", "c")], vocabularies=([*SPECIALS, "a", "b"], [*SPECIALS, "c"]))
     source, target = build_codecs(corpus, "given")
     assert type(source.tokenizer) is type(target.tokenizer) is WhitespaceTokenizer
     assert source.encode("b a ab") == [5, 4, UNK]

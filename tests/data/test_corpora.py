@@ -144,9 +144,7 @@ def test_loading_a_reversed_name_turns_every_pair(tmp_path, home):
 @pytest.fixture
 def toy(monkeypatch):
     module = ModuleType("nmtlib.data.toy")
-    module.load_toy = lambda name: Corpus(
-        name, *name.split("-")[1:], train=[Pair("a", "b")] * 3, test=[Pair("c", "d")]
-    )
+    module.load_toy = lambda name: Corpus(name, *name.split("-")[1:], train=[Pair("a", "b")] * 3, test=[Pair("c", "d")])
     monkeypatch.setitem(sys.modules, "nmtlib.data.toy", module)
 
 
@@ -210,9 +208,7 @@ def test_a_damaged_file_in_the_cache_is_named_and_not_overwritten(tmp_path, home
     folder = fetch(MULTI30K, root=tmp_path)
     (folder / "val.de.gz").write_bytes(b"damaged")
     for use in (load, fetch):
-        with pytest.raises(
-            ValueError, match=r"val\.de\.gz: its SHA-256 is .*, expected .*; delete this file"
-        ):
+        with pytest.raises(ValueError, match=r"val\.de\.gz: its SHA-256 is .*, expected .*; delete this file"):
             use(MULTI30K, root=tmp_path)
     assert (folder / "val.de.gz").read_bytes() == b"damaged"
 
@@ -221,9 +217,7 @@ def test_a_damaged_file_in_the_cache_is_named_and_not_overwritten(tmp_path, home
     ("number", "expected"),
     [(errno.EACCES, FileNotFoundError), (errno.EROFS, FileNotFoundError), (errno.ENOSPC, OSError)],
 )
-def test_a_read_only_cache_lacks_the_file_and_a_full_disk_is_what_it_is(
-    tmp_path, home, monkeypatch, number, expected
-):
+def test_a_read_only_cache_lacks_the_file_and_a_full_disk_is_what_it_is(tmp_path, home, monkeypatch, number, expected):
     def fail(*args):
         raise OSError(number, os.strerror(number))
 
@@ -335,9 +329,7 @@ def test_check_reports_files_that_are_intact_but_do_not_fit(tmp_path, home, monk
     fetch(MULTI30K, root=tmp_path)
     monkeypatch.setitem(corpora.PUBLISHED, MULTI30K, replace(PUBLISHED[MULTI30K], pairs=(9, 1, 1)))
     report = check(MULTI30K, root=tmp_path)
-    assert (
-        not report.ok and report.lines[-1].startswith("wrong ") and "expected (9, 1, 1)" in report.lines[-1]
-    )
+    assert not report.ok and report.lines[-1].startswith("wrong ") and "expected (9, 1, 1)" in report.lines[-1]
 
 
 def test_leaked_finds_test_sources_that_were_trained_on():
@@ -367,9 +359,7 @@ def real(request):
 @pytest.mark.parametrize("real", [MULTI30K], indirect=True)
 def test_real_multi30k_is_raw_german_and_english(real):
     assert (len(real.train), len(real.validation), len(real.test)) == (29_000, 1_014, 1_000)
-    german, english = (
-        " ".join(side) for side in zip(*((p.source, p.target) for p in real.train), strict=True)
-    )
+    german, english = (" ".join(side) for side in zip(*((p.source, p.target) for p in real.train), strict=True))
     assert "ß" in german and "ß" not in english and german != german.lower()
     assert " the " in english and " der " in german and " ." not in english[:2000]
 

@@ -35,9 +35,7 @@ def test_from_files_keeps_the_pairing(tmp_path, lines, random):
     others = random.sample(lines, len(lines))
     source = write(tmp_path / "a", "\n".join(lines) + "\n")
     target = write(tmp_path / "b", "\r\n".join(others) + "\r\n", "utf-8-sig")
-    assert from_files(source, target) == [
-        Pair(a.strip(), b.strip()) for a, b in zip(lines, others, strict=True)
-    ]
+    assert from_files(source, target) == [Pair(a.strip(), b.strip()) for a, b in zip(lines, others, strict=True)]
 
 
 @reusing_tmp_path
@@ -60,9 +58,7 @@ def test_compressed_files_read_as_the_plain_ones(tmp_path):
     assert read_lines(tmp_path / "a.gz") == read_lines(tmp_path / "a")
 
 
-@pytest.mark.parametrize(
-    "damage", [lambda b: b[:-5], lambda b: b[:-8] + b"\0" * 4 + b[-4:], lambda b: b"<html>"]
-)
+@pytest.mark.parametrize("damage", [lambda b: b[:-5], lambda b: b[:-8] + b"\0" * 4 + b[-4:], lambda b: b"<html>"])
 def test_a_damaged_compressed_file_is_refused(tmp_path, damage):
     path = tmp_path / "a.gz"
     path.write_bytes(damage(gzip.compress(b"ein hund\n" * 50)))
@@ -129,9 +125,7 @@ def test_decode_lines_of_nothing_is_no_line():
     assert decode_lines(b"", "x") == [] and decode_lines(b"\n\n", "x") == ["", ""]
 
 
-alignments = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), unique=True).map(
-    lambda a: tuple(sorted(a))
-)
+alignments = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), unique=True).map(lambda a: tuple(sorted(a)))
 pairs = st.builds(Pair, st.text("ab ", min_size=1), st.text("xy ", min_size=1), alignments)
 
 

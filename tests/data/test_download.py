@@ -269,12 +269,8 @@ def test_runs_at_the_same_time_do_not_disturb_each_other(server, tmp_path):
     assert names(tmp_path) == ["file.gz"] and server.asked.count("bytes=1000-") <= 1
 
 
-@pytest.mark.parametrize(
-    ("terminal", "progress", "shown"), [(1, True, True), (1, False, False), (0, True, False)]
-)
-def test_progress_is_drawn_on_a_terminal_only(
-    server, tmp_path, capsys, monkeypatch, terminal, progress, shown
-):
+@pytest.mark.parametrize(("terminal", "progress", "shown"), [(1, True, True), (1, False, False), (0, True, False)])
+def test_progress_is_drawn_on_a_terminal_only(server, tmp_path, capsys, monkeypatch, terminal, progress, shown):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: bool(terminal))
     get(server, tmp_path / "file.gz", progress=progress)
     assert ("file.gz" in capsys.readouterr().err) is shown

@@ -32,8 +32,7 @@ def tiny_sets(monkeypatch):
 
 def xml(side, name, count):
     segments = "".join(
-        f'<seg id="{n}"> {side} {name} Satz {n}: “R &amp; D”, it’s &lt;so&gt; </seg>\n'
-        for n in range(1, count + 1)
+        f'<seg id="{n}"> {side} {name} Satz {n}: “R &amp; D”, it’s &lt;so&gt; </seg>\n' for n in range(1, count + 1)
     )
     return (
         f'<?xml version="1.0" encoding="UTF-8"?>\n<mteval>\n<srcset setid="x">\n<doc docid="1">\n'
@@ -141,9 +140,9 @@ def test_other_files_in_the_archive_are_not_read(tmp_path):
 
 # Cleaning and splitting
 
-sentences = st.lists(
-    st.sampled_from(["ja", "nein,", "--", "It's", "1,000", "a-b", "", "\u2028"]), max_size=6
-).map(" ".join)
+sentences = st.lists(st.sampled_from(["ja", "nein,", "--", "It's", "1,000", "a-b", "", "\u2028"]), max_size=6).map(
+    " ".join
+)
 pairs = st.lists(st.builds(Pair, sentences, sentences), max_size=50)
 
 
@@ -195,9 +194,7 @@ def test_tokens_are_counted_as_moses_cuts_them(text, tokens):
 
 
 @pytest.mark.parametrize("side", ["de", "en"])
-@pytest.mark.parametrize(
-    "change", [lambda b: b + b"one more\n", lambda b: b.replace(b" Die Zeile 9 ist", b"<url>")]
-)
+@pytest.mark.parametrize("change", [lambda b: b + b"one more\n", lambda b: b.replace(b" Die Zeile 9 ist", b"<url>")])
 def test_unequal_training_files_are_refused_with_both_counts(tmp_path, side, change):
     files = release()
     files[f"train.tags.de-en.{side}"] = change(files[f"train.tags.de-en.{side}"])
@@ -300,9 +297,7 @@ def test_a_changed_byte_is_found_by_the_checksum_of_gzip(tmp_path):
         read_archive(path)
 
 
-@pytest.mark.parametrize(
-    "content", [b"<html>moved</html>", b"", gzip.compress(b"no tar"), gzip.compress(b"")]
-)
+@pytest.mark.parametrize("content", [b"<html>moved</html>", b"", gzip.compress(b"no tar"), gzip.compress(b"")])
 def test_something_else_under_that_name_is_refused(tmp_path, content):
     (tmp_path / "de-en.tgz").write_bytes(content)
     with pytest.raises(ValueError, match="de-en.tgz: not"):

@@ -31,9 +31,7 @@ TRAINING = [sentence for sentences in SENTENCES.values() for sentence in sentenc
 BPE = BPETokenizer.train(TRAINING, 160)
 
 any_text = st.text().filter(lambda text: "▁" not in text)
-sentence_like = st.lists(st.sampled_from([*"aB7é我。,.'- \t\n　", "n't", "<EOS>", "dog"]), max_size=12).map(
-    "".join
-)
+sentence_like = st.lists(st.sampled_from([*"aB7é我。,.'- \t\n　", "n't", "<EOS>", "dog"]), max_size=12).map("".join)
 texts = any_text | sentence_like | st.sampled_from(TRAINING)
 known_texts = st.text(alphabet=sorted(set("".join(TRAINING))), max_size=40)
 
@@ -68,9 +66,7 @@ def test_a_mark_stands_before_each_word_and_nowhere_else(tokenizer, text):
     assert all("▁" not in token[1:] for token in tokens)
 
 
-@pytest.mark.parametrize(
-    "tokenizer", [SpacyTokenizer("en"), SpacyTokenizer("en", mark_spaces=False), BPE], ids=str
-)
+@pytest.mark.parametrize("tokenizer", [SpacyTokenizer("en"), SpacyTokenizer("en", mark_spaces=False), BPE], ids=str)
 def test_a_text_with_the_mark_itself_is_refused(tokenizer):
     with pytest.raises(ValueError, match="U\\+2581"):
         tokenizer.encode("low ▁ bar")
@@ -162,8 +158,7 @@ def test_spacy_without_marks_gives_the_same_words(language, text):
 def test_lowercase_cuts_at_the_same_places(language, mark_spaces):
     for sentence in [*SENTENCES[language], "U.S.A. Dr. Groß"]:
         cased, lower = (
-            SpacyTokenizer(language, mark_spaces=mark_spaces, lowercase=flag).encode(sentence)
-            for flag in (False, True)
+            SpacyTokenizer(language, mark_spaces=mark_spaces, lowercase=flag).encode(sentence) for flag in (False, True)
         )
         assert lower == [token.lower() for token in cased] != cased or sentence == sentence.lower()
 

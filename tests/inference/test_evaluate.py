@@ -1,4 +1,4 @@
-"""An evaluation scores each sentence against its own reference, tells of leaks, and records how it was made."""
+"""An evaluation scores each sentence against its own reference, tells of leaks, and says how it was made."""
 
 import json
 import math
@@ -43,9 +43,7 @@ class Stub(Translator):
             model=ModelSettings(d_model=8, n_heads=2, n_encoder_layers=1, n_decoder_layers=1, d_ff=16),
             decoding=DecodingSettings(beam=3, length_penalty=0.5),
         )
-        source, target = build_codecs(
-            Corpus("c", "de", "en", [*TRAIN, *FRESH]), "whitespace", lowercase=lowercase
-        )
+        source, target = build_codecs(Corpus("c", "de", "en", [*TRAIN, *FRESH]), "whitespace", lowercase=lowercase)
         torch.manual_seed(0)
         model = Transformer(settings.model.config(len(source.vocab), len(target.vocab)))
         super().__init__(model, source, target, settings)
@@ -120,9 +118,7 @@ def test_leaked_sentences_are_counted_and_scored_apart():
 def test_a_split_of_leaked_sentences_alone_is_told():
     evaluation, _ = evaluate(Stub(PERFECT), corpus(TRAIN))
     assert evaluation.leaked_sources == 2 and evaluation.scores_without_leaked is None
-    assert "training data" in "\n".join(evaluation.lines()), (
-        "a score of memory alone must not look like a score"
-    )
+    assert "training data" in "\n".join(evaluation.lines()), "a score of memory alone must not look like a score"
 
 
 def test_the_training_split_does_not_leak_into_itself():
@@ -158,9 +154,7 @@ def test_perplexity_and_accuracy_are_those_of_the_references():
     for pair in FRESH:
         source, target = stub.source.encode(pair.source), stub.target.encode(pair.target)
         with torch.no_grad():
-            logp = stub.model(torch.tensor([[*source, EOS]]), torch.tensor([[BOS, *target]])).log_softmax(-1)[
-                0
-            ]
+            logp = stub.model(torch.tensor([[*source, EOS]]), torch.tensor([[BOS, *target]])).log_softmax(-1)[0]
         wanted = torch.tensor([*target, EOS])
         nll -= float(logp[range(len(wanted)), wanted].sum())
         correct += int((logp.argmax(-1) == wanted).sum())
@@ -168,9 +162,7 @@ def test_perplexity_and_accuracy_are_those_of_the_references():
     assert evaluation.perplexity == pytest.approx(math.exp(nll / labels), rel=1e-9)
     assert evaluation.token_accuracy == pytest.approx(correct / labels)
     changed, _ = evaluate(Stub({p.source: "nothing ." for p in FRESH}), corpus())
-    assert changed.perplexity == pytest.approx(evaluation.perplexity, rel=1e-5), (
-        "translations do not change it"
-    )
+    assert changed.perplexity == pytest.approx(evaluation.perplexity, rel=1e-5), "translations do not change it"
 
 
 def test_the_speed_is_that_of_translating(monkeypatch):

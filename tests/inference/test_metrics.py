@@ -181,10 +181,7 @@ def test_accuracy_counts_the_right_labels_and_ignores_pad(data, batch, length, p
     labels, guesses = (torch.tensor(data.draw(st.lists(rows, min_size=batch, max_size=batch))) for _ in "ab")
     logits = torch.nn.functional.one_hot(guesses, 7).float()  # (B, T, V)
     accuracy = token_accuracy(logits, labels)
-    assert (
-        accuracy
-        == sum(a == b for a, b in zip(labels.flatten(), guesses.flatten(), strict=True)) / labels.numel()
-    )
+    assert accuracy == sum(a == b for a, b in zip(labels.flatten(), guesses.flatten(), strict=True)) / labels.numel()
 
     padded_labels = torch.nn.functional.pad(labels, (0, pad), value=PAD)
     for guessed_at_pad in (PAD, EOS):  # (B, pad, V) right by chance, or wrong

@@ -118,9 +118,7 @@ def test_batches_hold_each_sentence_once_and_no_empty_one(lengths, max_tokens):
         assert cost <= max_tokens or len(batch) == 1
     for batch, following in zip(batches, batches[1:], strict=False):
         joined = [*batch, following[0]]
-        assert len(joined) * (max(lengths[i] for i in joined) + 1) > max_tokens, (
-            "a batch is filled before the next"
-        )
+        assert len(joined) * (max(lengths[i] for i in joined) + 1) > max_tokens, "a batch is filled before the next"
 
 
 @pytest.mark.parametrize("beam", [1, 3])
@@ -157,9 +155,7 @@ def test_what_is_not_given_is_taken_from_the_settings_of_the_run(translator, mon
 
     def spy(model, source, beam, *, n_best, length_penalty, max_length):
         asked.append((beam, n_best, length_penalty, max_length))
-        return original(
-            model, source, beam, n_best=n_best, length_penalty=length_penalty, max_length=max_length
-        )
+        return original(model, source, beam, n_best=n_best, length_penalty=length_penalty, max_length=max_length)
 
     original = module.beam_search
     monkeypatch.setattr(module, "beam_search", spy)
@@ -186,9 +182,7 @@ def test_options_without_sense_are_refused(translator, options):
 
 @pytest.mark.parametrize("beam", [1, 2])
 def test_a_hypothesis_carries_its_own_log_probability(translator, beam):
-    for sentence, (best,) in zip(
-        SENTENCES, translator.search(SENTENCES, beam=beam, length_penalty=0.0), strict=True
-    ):
+    for sentence, (best,) in zip(SENTENCES, translator.search(SENTENCES, beam=beam, length_penalty=0.0), strict=True):
         source = torch.tensor([[*translator.source.encode(sentence), EOS]])
         with torch.no_grad():
             logp = translator.model(source, torch.tensor([[BOS, *best.ids]])).log_softmax(-1)[0]
@@ -295,9 +289,7 @@ def test_a_vocabulary_of_another_size_is_refused(run, name, words):
     assert all(str(number) in str(caught.value) for number in sizes) and str(run) in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"{", b"\xff", b"[]", b"3", b'{"model": 3}', b'{"training": {"epochs": 0}}']
-)
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[]", b"3", b'{"model": 3}', b'{"training": {"epochs": 0}}'])
 def test_damaged_settings_are_named(run, content):
     (run / "settings.json").write_bytes(content)
     with pytest.raises(ValueError, match="settings.json"):

@@ -79,7 +79,9 @@ def test_dropout_removes_weights_and_keeps_the_mean():
     query, key, _ = tensors(batch=64, heads=8)
     value = torch.ones(64, 8, 5, 8, dtype=torch.float64)
     result, weights = scaled_dot_product_attention(query, key, value, dropout_p=0.5, return_weights=True)
-    assert torch.allclose(weights.sum(-1), torch.ones_like(weights.sum(-1))), "the weights shown are those before dropout"
+    assert torch.allclose(weights.sum(-1), torch.ones_like(weights.sum(-1))), (
+        "the weights shown are those before dropout"
+    )
     assert abs(result.mean() - 1) < 0.02 and result.std() > 0.1
 
 
@@ -142,7 +144,10 @@ def test_recording_ends_even_where_the_block_fails():
 
 
 def test_a_model_without_attention_and_a_size_that_does_not_divide_are_refused():
-    with pytest.raises(ValueError, match="Linear holds no MultiHeadAttention"), record_attention(nn.Linear(2, 2)):
+    with (
+        pytest.raises(ValueError, match="Linear holds no MultiHeadAttention"),
+        record_attention(nn.Linear(2, 2)),
+    ):
         pass
     with pytest.raises(ValueError, match="10 is not divisible by 4"):
         MultiHeadAttention(10, 4)

@@ -43,7 +43,9 @@ def test_positions_are_distinct_and_a_shift_is_one_rotation_for_all():
     assert distances.min() > 0.1
     shift, pairs = 7, table.view(200, 8, 2)  # (position, pair, sin and cos)
     angle = shift * 10000.0 ** (-torch.arange(8).double() / 8)
-    rotation = torch.stack([torch.stack([angle.cos(), angle.sin()], -1), torch.stack([-angle.sin(), angle.cos()], -1)], -2)
+    rotation = torch.stack(
+        [torch.stack([angle.cos(), angle.sin()], -1), torch.stack([-angle.sin(), angle.cos()], -1)], -2
+    )
     rotated = torch.einsum("pij,npj->npi", rotation, pairs[:-shift])
     assert torch.allclose(rotated, pairs[shift:], atol=1e-5)
 

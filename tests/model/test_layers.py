@@ -12,7 +12,11 @@ SIZES = {"d_model": 8, "n_heads": 2, "d_ff": 12, "dropout": 0.0, "attention_drop
 def test_feed_forward_is_two_linear_maps_around_a_relu_at_each_position_alone():
     layer = FeedForward(8, 12)
     x = torch.randn(2, 5, 8)
-    expected = F.linear(F.relu(F.linear(x, layer.expand.weight, layer.expand.bias)), layer.contract.weight, layer.contract.bias)
+    expected = F.linear(
+        F.relu(F.linear(x, layer.expand.weight, layer.expand.bias)),
+        layer.contract.weight,
+        layer.contract.bias,
+    )
     assert torch.allclose(layer(x), expected)
     assert torch.allclose(layer(x)[:, 3:4], layer(x[:, 3:4]), atol=1e-6)
 

@@ -46,7 +46,9 @@ def torch_twin(model: Transformer) -> nn.Transformer:
         theirs.in_proj_bias.data = torch.cat([p.bias.data for p in parts])
         theirs.out_proj.load_state_dict(ours.output.state_dict())
 
-    for ours, theirs in zip([*model.encoder, *model.decoder], [*twin.encoder.layers, *twin.decoder.layers], strict=True):
+    for ours, theirs in zip(
+        [*model.encoder, *model.decoder], [*twin.encoder.layers, *twin.decoder.layers], strict=True
+    ):
         copy_attention(ours.self_attention, theirs.self_attn)
         if hasattr(ours, "cross_attention"):
             copy_attention(ours.cross_attention, theirs.multihead_attn)

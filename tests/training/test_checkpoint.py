@@ -69,7 +69,9 @@ def test_damaged_and_foreign_files_are_refused(tmp_path):
 
 
 def test_weights_of_another_model_are_refused():
-    other = make(config=TransformerConfig(11, 11, d_model=16, n_heads=2, n_encoder_layers=1, n_decoder_layers=1, d_ff=16))
+    other = make(
+        config=TransformerConfig(11, 11, d_model=16, n_heads=2, n_encoder_layers=1, n_decoder_layers=1, d_ff=16)
+    )
     with pytest.raises(ValueError, match="does not fit this model"):
         load_weights(make(), {f"model.{n}": p for n, p in other.named_parameters()})
 

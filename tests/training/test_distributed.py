@@ -35,7 +35,9 @@ device = "cpu"
 @pytest.fixture(scope="module")
 def preset(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("distributed")
-    rows = [f"{'a b c d e f'[: 2 * (i % 5) + 3]} x{i % 7}\t{'u v w x y z'[: 2 * (i % 6) + 1]} y{i % 7}" for i in range(41)]
+    rows = [
+        f"{'a b c d e f'[: 2 * (i % 5) + 3]} x{i % 7}\t{'u v w x y z'[: 2 * (i % 6) + 1]} y{i % 7}" for i in range(41)
+    ]
     (folder / "pairs.tsv").write_text("\n".join(rows) + "\n")
     (folder / "own.toml").write_text(TOML)
     return folder / "own.toml"

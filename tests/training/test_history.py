@@ -19,7 +19,9 @@ def test_what_is_written_is_read_back(tmp_path):
     again = read_history(tmp_path / "h.csv")
     assert [r.epoch for r in again] == [1, 2, 3, 4] and isinstance(again[0].epoch, int)
     for written, read in zip(history(), again, strict=True):
-        assert all(math.isclose(getattr(written, f), getattr(read, f), rel_tol=1e-5) for f in EpochRecord.__dataclass_fields__)
+        assert all(
+            math.isclose(getattr(written, f), getattr(read, f), rel_tol=1e-5) for f in EpochRecord.__dataclass_fields__
+        )
 
 
 def test_the_line_for_people_names_its_figures():

@@ -97,7 +97,11 @@ def test_half_precision_logits_are_summed_in_float32(dtype):
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [({"smoothing": 1.0}, "smoothing"), ({"smoothing": -0.1}, "smoothing"), ({"reduction": "none"}, "reduction")],
+    [
+        ({"smoothing": 1.0}, "smoothing"),
+        ({"smoothing": -0.1}, "smoothing"),
+        ({"reduction": "none"}, "reduction"),
+    ],
 )
 def test_impossible_options_are_refused(change, message):
     logits, labels = batch()

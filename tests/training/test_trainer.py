@@ -23,20 +23,33 @@ from nmtlib.training.trainer import Trainer
 
 CONFIG = TransformerConfig(20, 20, d_model=16, n_heads=2, n_encoder_layers=1, n_decoder_layers=1, d_ff=32,
                            dropout=0.1, norm="pre")  # fmt: skip
-SETTINGS = TrainingSettings(epochs=3, max_tokens=64, learning_rate=5e-3, warmup=5, average=2, precision="fp32", device="cpu")
+SETTINGS = TrainingSettings(
+    epochs=3, max_tokens=64, learning_rate=5e-3, warmup=5, average=2, precision="fp32", device="cpu"
+)
 
 
 def copying(count=60, seed=0):
     """A language in which a translation repeats its source."""
     generator = torch.Generator().manual_seed(seed)
-    rows = [torch.randint(4, 20, (int(n),), generator=generator).tolist() for n in torch.randint(2, 8, (count,), generator=generator)]
+    rows = [
+        torch.randint(4, 20, (int(n),), generator=generator).tolist()
+        for n in torch.randint(2, 8, (count,), generator=generator)
+    ]
     return [make_example(row, row) for row in rows]
 
 
 def make_trainer(folder, settings=SETTINGS, config=CONFIG, train=None, **options):
     folder.mkdir(exist_ok=True)
     torch.manual_seed(settings.seed)
-    return Trainer(Transformer(config), train or copying(), copying(20, seed=1), settings, folder, report=lambda line: None, **options)
+    return Trainer(
+        Transformer(config),
+        train or copying(),
+        copying(20, seed=1),
+        settings,
+        folder,
+        report=lambda line: None,
+        **options,
+    )
 
 
 def weights(trainer):
@@ -53,7 +66,9 @@ def test_a_run_learns_and_leaves_everything_behind(tmp_path):
     assert [r.epoch for r in history] == list(range(1, 13))
     assert history[-1].validation_nll < 0.9 * history[0].validation_nll
     assert history[-1].validation_accuracy > history[0].validation_accuracy
-    assert read_history(tmp_path / "history.csv")[-1].updates == trainer.progress.updates == 12 * trainer.updates_per_epoch
+    assert (
+        read_history(tmp_path / "history.csv")[-1].updates == trainer.progress.updates == 12 * trainer.updates_per_epoch
+    )
     names = sorted(p.name for p in tmp_path.iterdir())
     assert names == ["best.safetensors", "epoch-010.safetensors", "epoch-011.safetensors", "epoch-012.safetensors",
                      "history.csv", "last.safetensors", "model.safetensors"]  # fmt: skip
@@ -66,7 +81,9 @@ def test_what_is_kept_is_what_validates_best(tmp_path):
     trainer = make_trainer(tmp_path)
     trainer.fit()
     sums = trainer.measure_validation(load_model(tmp_path / "model.safetensors"))
-    assert float(sums[1] / sums[3]) == pytest.approx(read_checkpoint(tmp_path / "model.safetensors")[2]["validation_nll"], abs=1e-6)
+    assert float(sums[1] / sums[3]) == pytest.approx(
+        read_checkpoint(tmp_path / "model.safetensors")[2]["validation_nll"], abs=1e-6
+    )
 
 
 def test_a_run_repeats_bit_for_bit_and_another_seed_does_not(tmp_path):
@@ -92,7 +109,9 @@ def test_a_stopped_run_resumes_bit_for_bit_within_an_epoch_too(tmp_path, stop_af
     resumed.fit()
     assert same(weights(whole), weights(resumed))
     figures = [(r.train_loss, r.train_accuracy, r.validation_nll) for r in whole.progress.history]
-    assert figures == [pytest.approx((r.train_loss, r.train_accuracy, r.validation_nll), abs=1e-12) for r in resumed.progress.history]
+    assert figures == [
+        pytest.approx((r.train_loss, r.train_accuracy, r.validation_nll), abs=1e-12) for r in resumed.progress.history
+    ]
     for name in ("best", "model"):
         first, second = (read_checkpoint(tmp_path / run / f"{name}.safetensors")[1] for run in ("whole", "stopped"))
         assert same(first, second)
@@ -158,7 +177,12 @@ def one_update(tmp_path, batches, **changes):
     """Weights after one update of a model without dropout on batches of the given sentence numbers."""
     from nmtlib.data.batching import collate
 
-    trainer = make_trainer(tmp_path, replace(SETTINGS, clip=1e9, **changes), replace(CONFIG, dropout=0.0), train=(data := copying(12)))
+    trainer = make_trainer(
+        tmp_path,
+        replace(SETTINGS, clip=1e9, **changes),
+        replace(CONFIG, dropout=0.0),
+        train=(data := copying(12)),
+    )
     trainer.model.double()
     trainer.update([collate([data[i] for i in batch]) for batch in batches])
     return {name: p.grad if p.grad is not None else p.detach().clone() for name, p in trainer.model.named_parameters()}
@@ -207,7 +231,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_spares_the_checkpoint(tmp_p
     trainer.run_epoch()
     with torch.no_grad():
         trainer.model.output.bias.fill_(float("nan"))
-    with pytest.raises(FloatingPointError, match="loss of epoch 2 is nan; lower learning_rate"):
+    with pytest.raises(FloatingPointError, match="the loss became nan by update .*lower learning_rate"):
         trainer.fit()
     assert all(t.isfinite().all() for t in read_checkpoint(tmp_path / "last.safetensors")[1].values())
 

@@ -1,4 +1,4 @@
-"""German: four cases less one, three genders, and a verb in two places.
+"""German: a verb in two places.
 
 A clause is a finite verb and a bracket.  In a main clause the finite verb is second and the rest of the verb
 closes the clause; after *dass* and *weil* the whole verb comes last.
@@ -8,30 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from nmtlib.data.toy.closed_class import NAMES, NUMBERS, OWNERS, PLACES, PRONOUNS, TIMES, person
-from nmtlib.data.toy.lexicon import ADJECTIVES, NOUNS, VERBS
+from nmtlib.data.toy.closed_class import NAMES, NUMBERS, PLACES, PRONOUNS, TIMES, person
+from nmtlib.data.toy.declension import noun_phrase
+from nmtlib.data.toy.lexicon import ADJECTIVES, VERBS
 from nmtlib.data.toy.meaning import Clause, Comparison, Event, Item, Location, Phrase, Sentence, State
-
-# Endings for masculine, feminine, neuter, plural.
-DEFINITE = {
-    "nominative": ("der", "die", "das", "die"),
-    "accusative": ("den", "die", "das", "die"),
-    "dative": ("dem", "der", "dem", "den"),
-}
-THIS = {
-    "nominative": ("er", "e", "es", "e"),
-    "accusative": ("en", "e", "es", "e"),
-    "dative": ("em", "er", "em", "en"),
-}
-EIN = {**THIS, "nominative": ("", "e", "", "e"), "accusative": ("en", "e", "", "e")}
-STRONG = THIS  # no article: the adjective carries the ending that the article would
-WEAK = {
-    "nominative": ("e", "e", "e", "en"),
-    "accusative": ("en", "e", "e", "en"),
-    "dative": ("en", "en", "en", "en"),
-}
-MIXED = {**WEAK, "nominative": ("er", "e", "es", "en"), "accusative": ("en", "e", "es", "en")}
-CASES = tuple(DEFINITE)
 
 AUXILIARIES = {
     "hat": {"1sg": "habe", "2sg": "hast", "3sg": "hat", "1pl": "haben", "3pl": "haben"},
@@ -44,58 +24,6 @@ AUXILIARIES = {
     "may": {"1sg": "darf", "2sg": "darfst", "3sg": "darf", "1pl": "dürfen", "3pl": "dürfen"},
 }
 NOT = ("nicht", ("negation",))
-
-
-def determiner(word: str, case: str, form: int, negated: bool = False) -> tuple[str, dict]:
-    """The German determiner and the adjective endings that follow it; `form` counts m, f, n, plural."""
-    if negated and word in ("a", ""):
-        return "kein" + EIN[case][form], MIXED
-    if word == "the":
-        return DEFINITE[case][form], WEAK
-    if word == "this":
-        return "dies" + THIS[case][form], WEAK
-    if word == "a":
-        return "ein" + EIN[case][form], MIXED
-    if word in OWNERS:
-        return OWNERS[word][0] + EIN[case][form], MIXED
-    if word == "many":
-        return NUMBERS[word][0] + ("n" if case == "dative" else ""), STRONG
-    return (NUMBERS[word][0] if word in NUMBERS else ""), STRONG
-
-
-def attributive(adjective: str, ending: str) -> str:
-    """The adjective before a noun: teuer loses its second e (ein teures Auto)."""
-    stem = ADJECTIVES[adjective].german
-    return (stem[:-2] + "r" if stem.endswith("uer") else stem) + ending
-
-
-def noun_form(concept: str, case: str, plural: bool) -> str:
-    """The noun in its case: dative plurals take -n, weak masculines -n outside the nominative."""
-    noun = NOUNS[concept]
-    if not plural:
-        return noun.german + ("n" if "weak" in noun.groups and case != "nominative" else "")
-    takes_n = case == "dative" and noun.german_plural[-1] not in "ns"
-    return noun.german_plural + ("n" if takes_n else "")
-
-
-def noun_phrase(phrase: Phrase, case: str, role: str, negated: bool = False) -> list[Item]:
-    """Determiner, adjective and noun in one case; a negated "a" (or no determiner) becomes *kein*."""
-    if phrase.noun in PRONOUNS:
-        return [(PRONOUNS[phrase.noun].german[CASES.index(case)], (role,))]
-    if phrase.noun in NAMES:
-        return [(phrase.noun, (role,))]
-    form = 3 if phrase.plural else "mfn".index(NOUNS[phrase.noun].gender)
-    if phrase.determiner == "it":
-        return [(("er", "sie", "es")[form], (role,))]
-    word, endings = determiner(phrase.determiner, case, form, negated)
-    items = []
-    if word:
-        keys = (f"{role}.determiner",) if phrase.determiner else ()
-        items.append((word, keys + (("negation",) if word.startswith("kein") else ())))
-    if phrase.adjective:
-        items.append((attributive(phrase.adjective, endings[case][form]), (f"{role}.adjective",)))
-    items.append((noun_form(phrase.noun, case, phrase.plural), (role,)))
-    return items
 
 
 def present(verb: str, who: str) -> str:

@@ -132,7 +132,6 @@ expensive   | teuer teurer              | expensive, more expensive     | 昂贵
 heavy       | schwer schwerer           | heavy, heavier                | -, 重
 young       | jung jünger               | young, younger                | 年轻 的, 年轻
 clever      | klug klüger               | clever, cleverer              | 聪明 的, 聪明
-friendly    | freundlich freundlicher   | friendly, friendlier          | 友好 的, 友好
 interesting | interessant interessanter | interesting, more interesting | 有趣 的, 有趣
 good        | gut besser                | good, better                  | 好, 好
 hot         | heiß heißer               | hot, hotter                   | 热, 热

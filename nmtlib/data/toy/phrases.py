@@ -37,14 +37,14 @@ class PhraseSampler:
         plural = bool(noun.german_plural) and self.chance(0.2)
         return self.described(Phrase(concept, determiner, plural))
 
-    def new(self, concept: str, counted: bool = True) -> Phrase:
+    def new(self, concept: str, counted: bool = True, chance: float = 0.45) -> Phrase:
         """a dog, two dogs, many dogs; bread"""
         noun = NOUNS[concept]
         if not noun.measure:
-            return self.described(Phrase(concept), 0.45)
+            return self.described(Phrase(concept), chance)
         if counted and noun.german_plural and self.chance(0.35):
             return self.described(Phrase(concept, self.pick(("two", "three", "four", "many")), True))
-        return self.described(Phrase(concept, "a"), 0.45)
+        return self.described(Phrase(concept, "a"), chance)
 
     def generic(self, concept: str) -> Phrase:
         """dogs (in general); bread"""

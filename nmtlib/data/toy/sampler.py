@@ -8,14 +8,23 @@ from nmtlib.data.toy.closed_class import NAMES, OFTEN
 from nmtlib.data.toy.lexicon import NOUNS
 from nmtlib.data.toy.meaning import Clause, Comparison, Event, Location, Phrase, Sentence, State
 from nmtlib.data.toy.phrases import SPEAKING, SPOKEN_OF, PhraseSampler
-from nmtlib.data.toy.world import COMPARABLE, FRAMES, PEOPLE, PREDICATES, REASONS, TRAITS, USES, WHEREABOUTS, Frame, expand
+from nmtlib.data.toy.world import (
+    COMPARABLE,
+    FRAMES,
+    PEOPLE,
+    PREDICATES,
+    REASONS,
+    TRAITS,
+    USES,
+    WHEREABOUTS,
+    Frame,
+    expand,
+)
 
 PAST_TIMES = ("yesterday", "this_morning", "monday", "today", "last_week")
 COMING_TIMES = ("tomorrow", "this_evening", "monday", "next_week")
 MODAL_TIMES = ("today", "tomorrow", "monday", "this_evening")
 DAILY_TIMES = ("every_day", "every_morning", *sorted(OFTEN))
-# "I" has a verb form of its own, so it keeps to uses whose finite verb is one of a few (ich habe, ich will).
-WITH_I = ("past", "will", "modal", "state")
 MODALS = ("can", "must", "want", "may")
 ATTITUDES = ("think", "know_that", "hope", "say")
 MOODS = ("tired", "hungry", "thirsty", "sick", "sad", "happy")
@@ -28,7 +37,7 @@ PRONOUN_OF = {
     **{pronoun: pronoun for pronoun in ("I", "we", "they")},
 }
 KINDS = ("statement", "question", "wh", "that", "because", "state", "comparison", "location")
-SHARES = (40, 12, 8, 12, 8, 7, 7, 6)
+SHARES = (38, 12, 8, 16, 8, 6, 6, 6)
 BY_VERB = {verb: [frame for frame in FRAMES if frame.verb == verb] for verb in {f.verb: 0 for f in FRAMES}}
 
 
@@ -101,7 +110,7 @@ class Sampler(PhraseSampler):
     def _any_event(self) -> Event:
         frame = self.pick(FRAMES)
         use = self._use(frame)
-        subject = self.subject(frame, SPEAKING if use in WITH_I else SPEAKING[1:])
+        subject = self.subject(frame, SPEAKING[not _has_common_form(frame, use) :])
         return self.event(frame, subject, use, negated=self.chance(0.2))
 
     # --- sentences ---
@@ -118,7 +127,7 @@ class Sampler(PhraseSampler):
         noun = event.subject.noun
         if noun in PRONOUN_OF and noun not in ("man", "teacher", "boy", "woman", "doctor"):
             return event
-        return replace(event, subject=self.new(noun))
+        return replace(event, subject=self.new(noun, chance=0.7))
 
     def _question(self) -> Sentence:
         """Does Anna ...?  Can you ...?"""
@@ -128,7 +137,7 @@ class Sampler(PhraseSampler):
             return Sentence(replace(clause, **plain), question=True)
         frame = self.pick(FRAMES)
         use = self._use(frame)
-        you = use in ("past", "will", "modal") or frame.verb in TRAITS["to you"]
+        you = _has_common_form(frame, use)
         subject = Phrase("you") if you and frame.subjects[0] in PEOPLE and self.chance(0.5) else self.subject(
             frame, SPOKEN_OF)  # fmt: skip
         return Sentence(self.event(frame, subject, use), question=True)
@@ -141,7 +150,7 @@ class Sampler(PhraseSampler):
         uses = {"who": ("now", "past", "will", "modal", "state"), "what": ("now", "past", "will", "modal"),
                 "where": ("will", "modal", "daily", "past")[: 4 if frame.verb == "go" else 3]}[ask]  # fmt: skip
         use = self._use(frame, *uses)
-        you = use in ("past", "will", "modal") and self.chance(0.4)
+        you = _has_common_form(frame, use) and self.chance(0.4)
         subject = Phrase("you") if you else self.subject(frame, SPOKEN_OF)
         if ask == "who":
             subject = Phrase("who")
@@ -221,9 +230,7 @@ class Sampler(PhraseSampler):
         """bigger than, as big as, not as big as; of two houses both must be pointed out (this, my)"""
         while True:
             adjective, nouns = self.pick(COMPARABLE)
-            one, other = (
-                replace(self.known(self.pick(nouns)), adjective="", plural=False) for _ in range(2)
-            )
+            one, other = (replace(self.known(self.pick(nouns)), adjective="", plural=False) for _ in range(2))
             if one.noun != other.noun or len({one.determiner, other.determiner, "the"}) == 3:
                 degree = self.pick(("more", "more", "as", "less"))
                 return Sentence(Comparison(one, adjective, other, degree))
@@ -238,8 +245,13 @@ class Sampler(PhraseSampler):
             subject = self.known(concept)
         exists = exists and subject.noun in NOUNS and bool(NOUNS[subject.noun].measure)
         if exists:
-            subject = self.new(subject.noun, counted=not negated)
+            subject = self.new(subject.noun, counted=not negated, chance=0.7)
         return Sentence(Location(subject, self.pick(places), exists, negated))
+
+
+def _has_common_form(frame: Frame, use: str) -> bool:
+    """Whether "I" and "you" fit: their verb forms are rare, so they keep to ich habe, du willst and the like."""
+    return use in ("past", "will", "modal") or frame.verb in TRAITS["I and you"]
 
 
 def _pronoun(subject: Phrase) -> str:

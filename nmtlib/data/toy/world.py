@@ -100,11 +100,10 @@ expensive   | vehicle clothes bag watch house       | vehicle clothes bag watch 
 heavy       |                                       | bag table computer chair             | bag computer ; table chair
 young       | man woman teacher doctor neighbour    | teacher doctor neighbour mother father | adult name
 clever      | child boy girl dog                    | child boy girl dog kin name          | child boy girl name ; pet
-friendly    | teacher doctor neighbour child man woman | teacher doctor neighbour name     |
 interesting | book letter film newspaper            | book letter film newspaper           | book film newspaper
 good        | book film teacher doctor              |                                  |
 hot         | coffee tea soup                       | coffee tea milk soup                 |
-cold        | coffee milk water                     | coffee tea milk soup                 |
+cold        | coffee milk water soup                | coffee tea milk soup                 |
 fresh       | bread fish milk meat egg              | bread fish milk meat                 |
 tired       |                                       | someone                              |
 hungry      |                                       | someone                              |
@@ -117,7 +116,8 @@ happy       |                                       | someone                   
 # what may be | where
 _WHEREABOUTS = """
 text thing hat photo             | on_table under_table on_chair
-snack                       | on_table kitchen
+snack                            | on_table kitchen
+clothes                          | on_chair
 thing hat book                   | kitchen office under_chair
 pet                              | garden kitchen under_table on_chair under_chair under_tree before_door behind_house
 bird horse                       | garden behind_house under_tree before_house
@@ -149,7 +149,7 @@ placed    | sleep
 not owned | buy
 no may    | find look_for speak
 untimed   | speak
-to you    | have like know need speak
+I and you | have like
 """
 
 GROUPS = {

@@ -1,0 +1,315 @@
+"""What README.md tells the reader to type and to open exists: commands, settings, make targets, links."""
+
+import re
+import shlex
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from nmtlib.cli import build_parser
+from nmtlib.data.corpora import names
+from nmtlib.data.corpus import SPLITS
+from nmtlib.settings import Settings, load_settings, presets
+
+ROOT = Path(__file__).resolve().parents[1]
+README, MAKEFILE = ROOT / "README.md", ROOT / "Makefile"
+OPERATORS = {"|", "||", "&", "&&", ";", ">", ">>", "<", "2>", "&>", "(", ")"}
+FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*\n(.*?)(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+
+
+# Reading a document
+
+
+def fenced_lines(text: str) -> list[str]:
+    """The lines of all fenced code blocks, lines that end in a backslash joined with the next one."""
+    blocks = [block.replace("\\\n", " ") for _, block in FENCE.findall(text)]
+    return [line.strip() for block in blocks for line in block.splitlines() if line.strip()]
+
+
+def commands(text: str) -> list[list[str]]:
+    """The commands in fenced code blocks as words, without prompt, comments and environment assignments.
+
+    A line with several commands (joined by a pipe, &&, ...) counts as several; what a redirection names is no word.
+    """
+    found = []
+    for line in fenced_lines(text):
+        lexer = shlex.shlex(line.removeprefix("$ "), posix=True, punctuation_chars="|&;<>")
+        lexer.whitespace_split, lexer.commenters = True, ""
+        try:
+            words = list(lexer)
+        except ValueError:
+            continue  # a quote that does not close: prose or output, no command
+        comment = next((i for i, word in enumerate(words) if word.startswith("#")), len(words))
+        command: list[str] = []
+        skip = False
+        for word in [*words[:comment], ";"]:
+            if skip:
+                skip = False
+            elif word and set(word) <= set("<>&") and set(word) & set("<>"):
+                skip = True
+            elif word in OPERATORS:
+                while command and re.fullmatch(r"[A-Za-z_]\w*=.*", command[0], re.DOTALL):
+                    command.pop(0)
+                if command:
+                    found.append(command)
+                command = []
+            else:
+                command.append(word)
+    return found
+
+
+def nmtlib_commands(text: str) -> list[list[str]]:
+    """Arguments of every `nmtlib ...` and `... -m nmtlib ...` (python, torchrun) in fenced code blocks."""
+    found = []
+    for command in commands(text):
+        if command[0] == "nmtlib":
+            found.append(command[1:])
+        elif "nmtlib" in command and command[command.index("nmtlib") - 1] == "-m":
+            found.append(command[command.index("nmtlib") + 1 :])
+    return found
+
+
+def make_targets(text: str) -> list[str]:
+    """Every target X of a `make X`, in fenced code blocks and between single backticks in the text."""
+    inline = [shlex.split(span) for span in re.findall(r"(?<!`)`(make [^`\n]+)`(?!`)", FENCE.sub("", text))]
+    found = [command[1:] for command in [*commands(text), *inline] if command[0] == "make"]
+    return [word for words in found for word in words if "=" not in word and not word.startswith("-")]
+
+
+def makefile_targets(text: str) -> set[str]:
+    """The targets that a Makefile has rules for."""
+    rules = re.findall(r"^([A-Za-z0-9][\w./ -]*?)\s*::?(?!=)", text, re.MULTILINE)
+    return {target for rule in rules for target in rule.split()}
+
+
+def links(text: str) -> list[str]:
+    """Targets of all links and images outside code: [x](target), [x]: target, <img src=...>, <a href=...>."""
+    text = re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", "", FENCE.sub("", text))
+    inline = re.findall(r"\]\(\s*<?([^)\s>]+)>?(?:\s+[\"'][^)]*)?\)", text)
+    references = re.findall(r"^ {0,3}\[[^\]]+\]:\s*<?([^\s>]+)", text, re.MULTILINE)
+    html = re.findall(r"<(?:img|a|source)\b[^>]*?\b(?:src|href|srcset)=[\"']([^\"'\s]+)", text)
+    return inline + references + html
+
+
+def anchors(text: str) -> set[str]:
+    """The names under which GitHub lets one jump to the headings of a Markdown text."""
+    found: set[str] = set()
+    for heading in re.findall(r"^ {0,3}#{1,6}[ \t]+(.+?)[ \t]*#*[ \t]*$", FENCE.sub("", text), re.MULTILINE):
+        heading = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
+        slug = re.sub(r"[^\w\- ]", "", heading).replace(" ", "-")
+        number = sum(1 for name in found if re.fullmatch(rf"{re.escape(slug)}(-\d+)?", name))
+        found.add(f"{slug}-{number}" if slug in found else slug)
+    return found | set(re.findall(r"<a\s+(?:name|id)=[\"']([^\"']+)", text))
+
+
+# Finding what is wrong
+
+
+def command_problem(arguments: list[str]) -> str:
+    """Why the program would refuse these arguments, or nothing."""
+    try:
+        options = build_parser().parse_args(arguments)
+    except SystemExit as left:
+        return "" if left.code == 0 else "the command line does not accept it"
+    try:
+        if options.command == "train":
+            own = options.preset is None or options.preset.endswith(".toml")
+            settings = Settings() if own else load_settings(options.preset)
+            settings.with_assignments(options.assignments)
+            if options.preset is None and not options.resume:
+                return "it names no preset"
+    except ValueError as error:
+        return str(error)
+    corpora = [*names(), *(f"{a}-{c}-{b}" for a, b, c in (name.split("-") for name in names()))]
+    if options.command == "data" and options.action != "list" and options.name not in corpora:
+        return f"unknown corpus {options.name!r}"
+    if options.command == "evaluate" and options.split not in SPLITS:
+        return f"unknown split {options.split!r}"
+    if options.command == "summary" and options.what:
+        own = options.what.endswith(".toml") or Path(options.what).parts[0] == "runs"
+        return "" if own or options.what in presets() else f"unknown preset {options.what!r}"
+    return ""
+
+
+def link_problem(link: str, document: Path) -> str:
+    """Why a link of a document does not lead to a file or heading of this repository, or nothing."""
+    if re.match(r"[a-z][a-z0-9+.-]*:|//", link, re.IGNORECASE):
+        return ""  # another site, or mailto:
+    path, _, anchor = unquote(link).partition("#")
+    if path.startswith("/"):
+        return "it starts at the root of the disk"
+    target = document.parent / path if path else document
+    if not target.exists():
+        return "there is no such file"
+    if not target.resolve().is_relative_to(ROOT if document.is_relative_to(ROOT) else document.parent):
+        return "it leaves the repository"
+    if anchor and target.suffix == ".md" and anchor not in anchors(target.read_text("utf-8")):
+        return "there is no such heading"
+    return ""
+
+
+# README.md and Makefile
+
+
+def readme() -> str:
+    return README.read_text("utf-8")
+
+
+def test_every_command_in_the_readme_is_accepted():
+    given = nmtlib_commands(readme())
+    assert len(given) >= 3, "the README shows how to train, evaluate and translate"
+    problems = {shlex.join(["nmtlib", *arguments]): command_problem(arguments) for arguments in given}
+    assert {command: problem for command, problem in problems.items() if problem} == {}
+
+
+def test_every_make_target_in_the_readme_is_in_the_makefile():
+    named = set(make_targets(readme()))
+    assert named, "the README names at least one make target"
+    assert named - makefile_targets(MAKEFILE.read_text("utf-8")) == set()
+
+
+def test_every_command_in_the_makefile_is_accepted():
+    recipes = re.findall(r"^\t[@-]*(.*(?:\\\n.*)*)", MAKEFILE.read_text("utf-8"), re.MULTILINE)
+    assert recipes
+    given = nmtlib_commands("```\n" + "\n".join(recipes) + "\n```\n")
+    given = [arguments for arguments in given if not any("$" in word for word in arguments)]
+    problems = {shlex.join(["nmtlib", *arguments]): command_problem(arguments) for arguments in given}
+    assert {command: problem for command, problem in problems.items() if problem} == {}
+
+
+def test_every_link_in_the_readme_leads_somewhere():
+    given = links(readme())
+    assert given, "the README links to the modules and notebooks"
+    problems = {link: link_problem(link, README) for link in given}
+    assert {link: problem for link, problem in problems.items() if problem} == {}
+
+
+# The reading itself
+
+SAMPLE = """
+# Two commands
+
+Type `nmtlib train PRESET` or `make lab`; [the paper](https://arxiv.org/abs/1706.03762), ![curves](figures/a%20b.png).
+
+```bash
+pip install -e .            # once
+NMTLIB_DATA=~/data OMP_NUM_THREADS=2 nmtlib train toy-de-en --set training.epochs=2 \\
+    --set "model.norm=post"   # two minutes
+$ nmtlib evaluate runs/toy-de-en --beam 1 > result.json
+echo "der hund ; läuft" | nmtlib translate runs/toy-de-en && make test bench JOBS=2
+torchrun --nproc-per-node=2 -m nmtlib train multi30k-de-en
+nmtlib translate runs/toy-de-en "ein # im Satz" 'it''s'
+# nmtlib imagined
+```
+
+~~~
+python -m nmtlib summary
+~~~
+
+```text
+BLEU 41.2: it's no command
+[no](link.md)
+```
+
+See `[no](code.md)`, [this heading](#two-commands), [the model](nmtlib/model/ "all of it"), and [more][more].
+<img src="figures/plot.png" width="50%"> <a href='LICENSE'>licence</a>
+
+[more]: notebooks/00_start.ipynb
+"""
+
+
+def test_commands_are_found_with_their_words():
+    assert nmtlib_commands(SAMPLE) == [
+        ["train", "toy-de-en", "--set", "training.epochs=2", "--set", "model.norm=post"],
+        ["evaluate", "runs/toy-de-en", "--beam", "1"],
+        ["translate", "runs/toy-de-en"],
+        ["train", "multi30k-de-en"],
+        ["translate", "runs/toy-de-en", "ein # im Satz", "its"],
+        ["summary"],
+    ]
+    assert nmtlib_commands("nmtlib outside any block\n") == nmtlib_commands("```\n# nmtlib x\n```\n") == []
+
+
+def test_make_targets_are_found():
+    assert sorted(make_targets(SAMPLE)) == ["bench", "lab", "test"]
+    makefile = "PYTHON := python\nARGS ?= x\n.PHONY: lab\ntest lab: build\n\techo a:b\nbench-all:\n\techo x\n"
+    assert makefile_targets(makefile) == {"test", "lab", "bench-all"}
+
+
+def test_links_are_found_outside_code():
+    assert links(SAMPLE) == [
+        "https://arxiv.org/abs/1706.03762",
+        "figures/a%20b.png",
+        "#two-commands",
+        "nmtlib/model/",
+        "notebooks/00_start.ipynb",
+        "figures/plot.png",
+        "LICENSE",
+    ]
+
+
+def test_headings_have_the_names_of_github():
+    text = "# Two commands\n## `nmtlib`: what's in it?\n## Results\n### Results\n```\n# a comment\n```\n"
+    assert anchors(text) == {"two-commands", "nmtlib-whats-in-it", "results", "results-1"}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "train toy-de-en --set epochs=2 --out runs/x --minutes 5 --evaluate",
+        "train own.toml --set training.epochs=2",
+        "train --resume --out runs/x",
+        "data fetch multi30k-en-de",
+        "data list",
+        "summary",
+        "summary runs/toy-de-en",
+        "summary toy-en-zh",
+        "evaluate runs/x --split challenge",
+        "translate runs/x der hund",
+        "train --help",
+    ],
+)
+def test_a_good_command_has_no_problem(command):
+    assert command_problem(command.split()) == ""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "trian toy-de-en",
+        "train toy-de-em",
+        "train",
+        "train toy-de-en --epochs 2",
+        "train toy-de-en --set epoch=2",
+        "train toy-de-en --set max_tokens=512",
+        "train own.toml --set epochs=0",
+        "data fetch multi30k",
+        "data check",
+        "data remove toy-de-en",
+        "summary toy-de-em",
+        "evaluate runs/x --split valid",
+        "evaluate",
+        "",
+    ],
+)
+def test_a_bad_command_has_a_problem(command, capsys):
+    assert command_problem(command.split())
+
+
+def test_links_are_followed(tmp_path):
+    document = tmp_path / "docs" / "readme.md"
+    (tmp_path / "docs" / "more").mkdir(parents=True)
+    document.write_text("# One\n", "utf-8")
+    (tmp_path / "docs" / "more" / "two three.md").write_text("## Second part\n", "utf-8")
+    good = [
+        "more/",
+        "more/two%20three.md",
+        "#one",
+        "more/two%20three.md#second-part",
+        "https://x.org/#y",
+        "mailto:a@b.c",
+    ]
+    assert [link_problem(link, document) for link in good] == [""] * len(good)
+    bad = ["more/two.md", "#two", "more/two%20three.md#first", str(document), "../../etc", "http.md"]
+    assert all(link_problem(link, document) for link in bad)
