@@ -25,7 +25,6 @@ from nmtlib.data.vocab import PAD
 from nmtlib.inference.evaluate import describe_machine
 from nmtlib.model.embeddings import Positions, TokenEmbedding
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.training.hardware import keep_freed_memory
 from nmtlib.training.measure import measure
 
 CONFIG = TransformerConfig(6000, 6000, d_model=256, n_heads=4, n_encoder_layers=3, n_decoder_layers=3, d_ff=1024,
@@ -102,7 +101,6 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "train.json")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    keep_freed_memory()  # for both
     candidates = {
         f"{name} {precision}": make(getattr(torch, precision))
         for name, make in (("nmtlib", ours), ("nn.Transformer", theirs))

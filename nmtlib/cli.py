@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -83,15 +84,18 @@ def command_train(options: argparse.Namespace) -> None:
     from nmtlib.experiment import train
     from nmtlib.settings import load_settings
 
-    folder = choose_folder(options)
-    settings = None
+    if not options.preset and not (options.resume and options.out):
+        raise ValueError(
+            "train needs the name of a preset, or --resume with --out; list the presets with: nmtlib summary"
+        )
+    folder, settings = choose_folder(options), None
     if options.resume:
         if options.assignments:
             raise ValueError("--set cannot change a run that is resumed: its settings are part of it")
     else:
         settings = load_settings(options.preset).with_assignments(options.assignments)
     train(folder, settings, minutes=options.minutes, report=lambda line: print(line, flush=True))
-    if is_first_process():
+    if os.environ.get("RANK", "0") == "0":  # of the processes that torchrun started, one speaks
         print(f"the run lies in {folder}", flush=True)
         if options.evaluate:
             evaluate_and_show(folder)
@@ -101,10 +105,6 @@ def choose_folder(options: argparse.Namespace) -> Path:
     """The run folder: --out, or the first free one (the last used one, to resume) named after the preset."""
     if options.out:
         return options.out
-    if not options.preset:
-        raise ValueError(
-            "train needs the name of a preset, or --resume with --out; list the presets with: nmtlib summary"
-        )
     stem = Path("runs") / Path(options.preset).stem
     number, folder = 1, stem
     while folder.exists():
@@ -115,13 +115,6 @@ def choose_folder(options: argparse.Namespace) -> Path:
     if number == 1:
         raise FileNotFoundError(f"there is no run {stem} to resume; start one without --resume")
     return last
-
-
-def is_first_process() -> bool:
-    """Whether this process speaks for all that torchrun started."""
-    import os
-
-    return os.environ.get("RANK", "0") == "0"
 
 
 def evaluate_and_show(folder: Path) -> None:

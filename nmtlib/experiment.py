@@ -6,6 +6,7 @@ import json
 import math
 import statistics
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from nmtlib.data.codec import Codec, build_codecs
 from nmtlib.data.corpora import load
 from nmtlib.data.corpus import Corpus, Pair, from_files, from_tsv
 from nmtlib.inference.evaluate import command_line
-from nmtlib.inference.translator import Translator
+from nmtlib.inference.translator import Translator, weights_file
 from nmtlib.model.transformer import Transformer
 from nmtlib.settings import CorpusSettings, Settings
 from nmtlib.training.checkpoint import read_checkpoint, write_atomically
@@ -55,9 +56,7 @@ def create_run(folder: Path, settings: Settings, corpus: Corpus) -> None:
             f"or choose another --out"
         )
     folder.mkdir(parents=True, exist_ok=True)
-    tokenizer = settings.tokenizer
-    source, target = build_codecs(corpus, tokenizer.kind, size=tokenizer.size, min_count=tokenizer.min_count,
-                                  joint=tokenizer.joint, lowercase=tokenizer.lowercase)  # fmt: skip
+    source, target = build_codecs(corpus, **asdict(settings.tokenizer))
     write_atomically(folder / "source.json", source.to_json().encode())
     write_atomically(folder / "target.json", target.to_json().encode())
     write_atomically(folder / "settings.json", settings.to_json().encode())
@@ -93,10 +92,11 @@ def train(
 
     Under torchrun every process calls this; the first one prepares the folder and writes to it.
     """
-    folder, resuming = Path(folder), settings is None
-    settings = load_run_settings(folder) if resuming else settings
+    resuming = settings is None
+    settings = load_run_settings(Path(folder)) if resuming else settings
     processes = Processes(choose_device(settings.training.device))
     try:
+        folder = Path(processes.agree(str(folder)))
         corpus = load_corpus(settings.corpus)
         if processes.is_main and not resuming:
             create_run(folder, settings, corpus)
@@ -142,7 +142,7 @@ def _log_too(report: Callable[[str], None], path: Path) -> Callable[[str], None]
 def training_summary(folder: Path) -> dict[str, Any]:
     """How a run was trained: the command, seed, epochs, minutes, speed, and which weights were kept."""
     history = read_history(folder / "history.csv")
-    _, _, notes = read_checkpoint(folder / "model.safetensors")
+    _, _, notes = read_checkpoint(weights_file(folder))
     return {
         "command": (folder / LOG).read_text("utf-8").splitlines()[0].removeprefix("$ "),
         "seed": load_run_settings(folder).training.seed,

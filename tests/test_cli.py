@@ -67,6 +67,7 @@ RUN_FILES = {
     "history.csv",
     "curves.png",
     "samples.txt",
+    "log.txt",
 }
 
 
@@ -246,11 +247,11 @@ def test_evaluate_after_training_without_a_test_split_says_so(call, preset, tmp_
 
 
 def test_a_stopped_run_goes_on_to_the_same_model(call, preset, trained, tmp_path):
-    status, printed, _ = call("train", preset, "--out", tmp_path / "run", "--minutes", "0")
+    status, printed, _ = call("train", preset, "--out", tmp_path / "run", "--minutes", "1e-9")
     assert status == 0 and "--resume" in printed
     assert not (tmp_path / "run" / "model.safetensors").exists(), "it stopped within the first epoch"
     status, printed, _ = call("train", "--resume", "--out", tmp_path / "run")
-    assert status == 0 and "resuming in epoch 1" in printed
+    assert status == 0 and "resuming" in printed and "epoch   1/2" in printed
     for name in ("model", "best"):
         assert same_weights(tmp_path / "run" / f"{name}.safetensors", trained[0] / f"{name}.safetensors")
 
@@ -365,9 +366,8 @@ def test_a_diverged_training_says_so_and_gives_advice_that_can_be_followed(refus
     line = refused("train", preset, "--out", tmp_path / "run", *(f"--set={value}" for value in values))
     assert "learning_rate" in line and "loss" in line
     assert "resume" not in line, "a resumed run keeps its learning rate: only a new run can have another"
-    if "last.safetensors" in line:
-        sound = weights(tmp_path / "run" / "last.safetensors")
-        assert all(tensor.isfinite().all() for tensor in sound.values())
+    for path in (tmp_path / "run").glob("*.safetensors"):
+        assert all(tensor.isfinite().all() for tensor in weights(path).values()), "what was saved is sound"
 
 
 def test_long_validation_sentences_do_not_end_a_training_in_an_error(call, preset, tmp_path):
@@ -376,7 +376,7 @@ def test_long_validation_sentences_do_not_end_a_training_in_an_error(call, prese
     (tmp_path / "validation.tsv").write_text(f"{'sehr ' * 30}lang\t{'very ' * 30}long\n{rest}", "utf-8")
     status, printed, error = call("train", preset, "--out", tmp_path / "run", "--set", "epochs=1")
     assert (status, error) == (0, "") and (tmp_path / "run" / "samples.txt").is_file()
-    assert "1 for validation" in printed
+    assert re.search(r"\b1 (pairs? )?for validation", printed), "what was left out is told"
 
 
 def test_each_limit_is_named_with_what_it_left_out(call, preset, tmp_path):
@@ -387,10 +387,8 @@ def test_each_limit_is_named_with_what_it_left_out(call, preset, tmp_path):
     _, printed, _ = call(
         "train", preset, "--out", tmp_path / "run", "--set", "epochs=1", "--set", "training.max_length=10"
     )
-    assert re.search(r"10 tokens: 1 training", printed)
-    assert re.search(r"20 tokens.*validation|validation.*20 tokens", printed), (
-        "validation is read up to the model's limit"
-    )
+    assert re.search(r"10 tokens: 1 training|1 training[^,;]* 10 tokens", printed)
+    assert re.search(r"validation.* 20\b|\b20 .*validation", printed), "validation is read up to the model's limit"
 
 
 # Evaluating and translating
@@ -407,6 +405,22 @@ def test_evaluate_writes_what_it_prints(call, run, tmp_path):
     hypotheses = (run / "test-beam2.txt").read_text("utf-8").splitlines()
     assert hypotheses == Translator.load(run, device="cpu").translate([source for source, _ in SPLITS["test"]])
     assert {name: data for name, data in contents(run).items() if name in before} == before
+
+
+def test_a_result_tells_how_the_run_was_trained(call, run):
+    assert call("evaluate", run)[0] == 0
+    training = json.loads((run / "test-beam2.json").read_text("utf-8"))["training"]
+    history = read_history(run / "history.csv")
+    assert (training["seed"], training["epochs"], training["updates"]) == (1, 2, history[-1].updates)
+    assert training["command"] == (run / "log.txt").read_text("utf-8").splitlines()[0].removeprefix("$ ")
+    assert training["validation_perplexity"] <= min(r.validation_perplexity for r in history) + 0.001
+
+
+def test_a_run_that_is_still_training_can_be_evaluated(call, run):
+    (run / "model.safetensors").unlink()
+    status, printed, error = call("evaluate", run)
+    assert (status, error) == (0, "") and "BLEU" in printed
+    assert json.loads((run / "test-beam2.json").read_text("utf-8"))["scores"]["sentences"] == 10
 
 
 def test_results_of_other_splits_and_searches_stand_side_by_side(call, run):
@@ -582,7 +596,7 @@ def test_a_run_with_a_damaged_checkpoint_is_not_resumed(refused, run, content):
     (run / "last.safetensors").write_bytes(content)
     before = contents(run)
     assert "last.safetensors" in refused("train", "--resume", "--out", run)
-    assert contents(run) == before
+    assert contents(run) | {"log.txt": before["log.txt"]} == before
 
 
 @pytest.mark.parametrize(

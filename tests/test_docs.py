@@ -60,10 +60,10 @@ def commands(text: str) -> list[list[str]]:
 
 
 def nmtlib_commands(text: str) -> list[list[str]]:
-    """Arguments of every `nmtlib ...` and `... -m nmtlib ...` (python, torchrun) in fenced code blocks."""
+    """Arguments of every `nmtlib ...`, `.venv/bin/nmtlib ...` and `... -m nmtlib ...` in fenced code blocks."""
     found = []
     for command in commands(text):
-        if command[0] == "nmtlib":
+        if command[0].rpartition("/")[2] == "nmtlib":
             found.append(command[1:])
         elif "nmtlib" in command and command[command.index("nmtlib") - 1] == "-m":
             found.append(command[command.index("nmtlib") + 1 :])
@@ -204,7 +204,8 @@ nmtlib translate runs/toy-de-en "ein # im Satz" 'it''s'
 ```
 
 ~~~
-python -m nmtlib summary
+.venv/bin/python -m nmtlib summary
+.venv/bin/nmtlib data list
 ~~~
 
 ```text
@@ -227,6 +228,7 @@ def test_commands_are_found_with_their_words():
         ["train", "multi30k-de-en"],
         ["translate", "runs/toy-de-en", "ein # im Satz", "its"],
         ["summary"],
+        ["data", "list"],
     ]
     assert nmtlib_commands("nmtlib outside any block\n") == nmtlib_commands("```\n# nmtlib x\n```\n") == []
 

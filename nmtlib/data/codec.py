@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,6 +63,7 @@ def build_codecs(
     corpus: Corpus,
     kind: str,
     *,
+    target_kind: str = "",
     size: int = 8000,
     min_count: int = 1,
     joint: bool = False,
@@ -70,35 +71,42 @@ def build_codecs(
 ) -> tuple[Codec, Codec]:
     """The codecs of both sides, made from the training split alone.
 
-    `kind` is one of `KINDS`; 'given' takes the vocabularies that the corpus is published with.  `joint` makes one
-    vocabulary for both sides (and one tokenizer, for 'bpe').  Raises ValueError where these do not fit together.
+    `kind` is one of `KINDS`; 'given' takes the vocabularies that the corpus is published with.  `target_kind` is that
+    of the target side, '' for the same.  `joint` makes one vocabulary for both sides (and one tokenizer, for 'bpe').
+    Raises ValueError where these do not fit together.
     """
-    sources, targets = [p.source for p in corpus.train], [p.target for p in corpus.train]
-    if kind == "bpe":
-        if joint:
-            shared = BPETokenizer.train(sources + targets, size, lowercase=lowercase)
-            return (Codec(shared, Vocab(shared.tokens)),) * 2
-        tokenizers = [BPETokenizer.train(texts, size, lowercase=lowercase) for texts in (sources, targets)]
-        return tuple(Codec(t, Vocab(t.tokens)) for t in tokenizers)
-    if kind == "given":
-        if corpus.vocabularies is None:
-            raise ValueError(
-                f"corpus {corpus.name!r} is not published with vocabularies; "
-                f"use tokenizer.kind whitespace, spacy or bpe"
-            )
-        return tuple(Codec(_tokenizer_for(tokens, lowercase), Vocab(tokens)) for tokens in corpus.vocabularies)
-    if kind == "whitespace":
-        tokenizers = [WhitespaceTokenizer(lowercase=lowercase)] * 2
-    elif kind == "spacy":
-        tokenizers = [
-            SpacyTokenizer(lang, lowercase=lowercase) for lang in (corpus.source_language, corpus.target_language)
-        ]
-    else:
-        raise ValueError(f"tokenizer.kind is one of {', '.join(KINDS)}, not {kind!r}")
-    sides = [[t.encode(text) for text in texts] for t, texts in zip(tokenizers, (sources, targets), strict=True)]
-    groups: list[Iterable] = [sides[0] + sides[1]] * 2 if joint else sides
-    vocabs = [Vocab.build(group, min_count=min_count, max_size=size) for group in groups]
-    return tuple(Codec(t, v) for t, v in zip(tokenizers, vocabs, strict=True))
+    kinds, languages = (kind, target_kind or kind), (corpus.source_language, corpus.target_language)
+    if unknown := set(kinds) - set(KINDS):
+        raise ValueError(f"tokenizer.kind is one of {', '.join(KINDS)}, not {unknown.pop()!r}")
+    if joint and (kinds[0] != kinds[1] or kind == "given"):
+        raise ValueError(f"a joint vocabulary needs one kind of tokenizer for both sides, and not 'given': {kinds}")
+    if "given" in kinds and corpus.vocabularies is None:
+        raise ValueError(
+            f"corpus {corpus.name!r} is not published with vocabularies; use tokenizer.kind whitespace, spacy or bpe"
+        )
+    texts = [p.source for p in corpus.train], [p.target for p in corpus.train]
+    if kind == "bpe" and joint:
+        shared = BPETokenizer.train(texts[0] + texts[1], size, lowercase=lowercase)
+        return (Codec(shared, Vocab(shared.tokens)),) * 2
+
+    def build(side: int) -> Codec:
+        if kinds[side] == "given":
+            tokens = corpus.vocabularies[side]
+            return Codec(_tokenizer_for(tokens, lowercase), Vocab(tokens))
+        if kinds[side] == "bpe":
+            tokenizer = BPETokenizer.train(texts[side], size, lowercase=lowercase)
+            return Codec(tokenizer, Vocab(tokenizer.tokens))
+        sides = (0, 1) if joint else (side,)
+        tokenizers = {
+            s: SpacyTokenizer(languages[s], lowercase=lowercase)
+            if kinds[s] == "spacy"
+            else WhitespaceTokenizer(lowercase=lowercase)
+            for s in sides
+        }
+        sentences = (tokenizers[s].encode(text) for s in sides for text in texts[s])
+        return Codec(tokenizers[side], Vocab.build(sentences, min_count=min_count, max_size=size))
+
+    return build(0), build(1)
 
 
 def _tokenizer_for(tokens: list[str], lowercase: bool) -> Tokenizer:

@@ -16,6 +16,19 @@ from nmtlib.training.checkpoint import load_model
 from nmtlib.training.hardware import choose_device
 
 
+def weights_file(run: Path) -> Path:
+    """The weights to translate with: those chosen at the end of the training, until then the best epoch's.
+
+    Raises FileNotFoundError before the first epoch has ended.
+    """
+    for name in ("model.safetensors", "best.safetensors"):
+        if (run / name).is_file():
+            return run / name
+    raise FileNotFoundError(
+        f"{run} holds no weights yet: its first epoch has not ended; continue with: nmtlib train --resume --out {run}"
+    )
+
+
 class Translator:
     """Text in, text out: the model of a run with both its codecs.
 
@@ -38,14 +51,7 @@ class Translator:
             raise FileNotFoundError(
                 f"{run} is not a run folder (it has no settings.json); train one with: nmtlib train PRESET --out {run}"
             )
-        weights = next(
-            (run / name for name in ("model.safetensors", "best.safetensors") if (run / name).is_file()), None
-        )
-        if weights is None:
-            raise FileNotFoundError(
-                f"{run} holds no weights yet: its first epoch has not ended; continue with: nmtlib train --resume"
-            )
-        model = load_model(weights).to(choose_device(device))
+        model = load_model(weights_file(run)).to(choose_device(device))
         source, target = Codec.load(run / "source.json"), Codec.load(run / "target.json")
         sizes = (model.config.source_vocab_size, model.config.target_vocab_size)
         if sizes != (len(source.vocab), len(target.vocab)):

@@ -51,6 +51,13 @@ class Processes:
         for p, gradient in zip(parameters, flat.split([p.numel() for p in parameters]), strict=True):
             p.grad.copy_(gradient.view_as(p))
 
+    def agree(self, text: str) -> str:
+        """The text of the first process, for all."""
+        shared = [text]
+        if self.count > 1:
+            dist.broadcast_object_list(shared)
+        return shared[0]
+
     def wait(self) -> None:
         """Block until every process is here."""
         if self.count > 1:

@@ -1,9 +1,6 @@
-"""What the machine at hand does best: device, number format, and how memory is reused."""
+"""What the machine at hand does best: device and number format."""
 
 from __future__ import annotations
-
-import ctypes
-import platform
 
 import torch
 
@@ -34,16 +31,3 @@ def choose_precision(device: torch.device, name: str = "auto") -> torch.dtype:
             getattr(torch.cpu, probe, bool)() for probe in ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
         )
     return torch.bfloat16 if native else torch.float32
-
-
-def keep_freed_memory() -> bool:
-    """Ask the C library to keep freed memory for the next step instead of giving it back to the system.
-
-    A training step frees and asks again for the same large blocks; fetching each page anew costs a CPU about
-    a sixth of the step.  Does nothing but on Linux with glibc; returns whether it did.
-    """
-    if platform.libc_ver()[0] != "glibc":
-        return False
-    trim_threshold, mmap_max = -1, -4  # parameter numbers of mallopt(3)
-    libc = ctypes.CDLL("libc.so.6")
-    return bool(libc.mallopt(mmap_max, 0) and libc.mallopt(trim_threshold, 2**31 - 1))

@@ -7,6 +7,8 @@ from torch import Tensor
 
 from nmtlib.data.vocab import PAD
 
+ROWS_AT_ONCE = 256  # positions whose probabilities are held at a time
+
 
 def label_smoothed_loss(logits: Tensor, labels: Tensor, smoothing: float = 0.1, *, reduction: str = "mean") -> Tensor:
     """Cross-entropy against a target that keeps a little probability for the other words.
@@ -44,32 +46,38 @@ def losses(logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Te
 class _SmoothedCrossEntropy(torch.autograd.Function):
     """Cross-entropy of the prediction p against the smoothed target q, whose gradient is p - q.
 
-    Autograd would find the same, but through five tables of the size of the logits; they are the largest
-    tensors of a training step.
+    Autograd would find the same, but through several tables of the size of the logits, which are the largest
+    tensors of a training step.  Here loss and gradient are made together, some rows at a time.
     """
 
     @staticmethod
     def forward(ctx, logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+        dtype = torch.promote_types(logits.dtype, torch.float32)
         real = labels != PAD  # (N,)
-        logp = logits.log_softmax(dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32))  # (N, V)
-        nll = -logp.gather(-1, labels[:, None])[real].sum()
-        ctx.even = smoothing / (logits.size(-1) - 1)  # what q gives to each class but PAD
-        ctx.save_for_backward(logp, labels, real)
-        ctx.smoothing, ctx.dtype = smoothing, logits.dtype
-        loss = nll.clone()
-        if smoothing:
-            loss = (1 - smoothing) * nll + ctx.even * (logp[:, PAD] - logp.sum(dim=-1))[real].sum()
+        even = smoothing / (logits.size(-1) - 1)  # what q gives to each class but PAD
+        gradient = torch.empty_like(logits) if ctx.needs_input_grad[0] else None
+        loss, nll = torch.zeros(2, dtype=dtype, device=logits.device).unbind()
+        for first in range(0, len(labels), ROWS_AT_ONCE):
+            rows = slice(first, first + ROWS_AT_ONCE)
+            logp = logits[rows].log_softmax(dim=-1, dtype=dtype)  # (rows, V)
+            label = labels[rows, None]  # (rows, 1)
+            nll = nll - logp.gather(-1, label)[real[rows]].sum()
+            if smoothing:
+                loss = loss + even * (logp[:, PAD] - logp.sum(dim=-1))[real[rows]].sum()
+            if gradient is not None:
+                difference = logp.exp_().sub_(even)  # p - q, but for PAD and the label
+                difference[:, PAD] += even
+                difference.scatter_add_(-1, label, difference.new_full(label.shape, smoothing - 1))
+                gradient[rows] = difference.mul_(real[rows, None])
+        ctx.save_for_backward(gradient)
         ctx.mark_non_differentiable(nll)
-        return loss, nll
+        return loss + (1 - smoothing) * nll, nll
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, gradient: Tensor, _: Tensor) -> tuple[Tensor, None, None]:
-        logp, labels, real = ctx.saved_tensors
-        difference = logp.exp().sub_(ctx.even)  # (N, V): p - q, with the label still to come
-        difference[:, PAD] += ctx.even
-        difference.scatter_add_(-1, labels[:, None], difference.new_full((len(labels), 1), ctx.smoothing - 1))
-        return difference.mul_((real * gradient)[:, None]).to(ctx.dtype), None, None
+        (difference,) = ctx.saved_tensors
+        return difference * gradient.to(difference.dtype), None, None
 
 
 def count_correct(logits: Tensor, labels: Tensor) -> Tensor:

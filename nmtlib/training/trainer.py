@@ -27,7 +27,7 @@ from nmtlib.training.checkpoint import (
     save_checkpoint,
 )
 from nmtlib.training.distributed import Processes
-from nmtlib.training.hardware import choose_device, choose_precision, keep_freed_memory
+from nmtlib.training.hardware import choose_device, choose_precision
 from nmtlib.training.history import EpochRecord, write_history
 from nmtlib.training.loss import perplexity
 from nmtlib.training.measure import LABELS, NLL, measure, measure_all
@@ -105,7 +105,6 @@ class Trainer:
 
     def fit(self, minutes: float | None = None) -> list[EpochRecord]:
         """Train until the last epoch, early stopping, the time limit in minutes, or Ctrl-C; returns the history."""
-        keep_freed_memory()
         self.deadline = math.inf if minutes is None else time.monotonic() + 60 * minutes
         with stop_on_signal() as self.stop_asked:
             while self.progress.epoch < self.settings.epochs and not self.out_of_patience():
@@ -222,9 +221,10 @@ class Trainer:
         progress.history.append(record)
         progress.batches, progress.epoch_seconds, progress.sums = 0, 0.0, [0.0] * 4
         if self.processes.is_main:
-            save_checkpoint(self.folder / f"epoch-{progress.epoch:03d}.safetensors", self.model, epoch=progress.epoch)
+            notes = {"weights": f"epoch {progress.epoch}", "validation_nll": validation_nll}
+            save_checkpoint(self.folder / f"epoch-{progress.epoch:03d}.safetensors", self.model, **notes)
             if progress.best is record:
-                save_checkpoint(self.folder / "best.safetensors", self.model, epoch=progress.epoch)
+                save_checkpoint(self.folder / "best.safetensors", self.model, **notes)
             write_history(self.folder / "history.csv", progress.history)
         self.save()
         for old in self.epoch_files()[: -self.settings.average] if self.processes.is_main else []:
@@ -239,16 +239,15 @@ class Trainer:
 
     def choose_model(self) -> None:
         """Write `model.safetensors`: the best epoch, or the average of the last ones where that validates better."""
-        best = self.progress.best
-        chosen = load_model(self.folder / "best.safetensors").to(self.device)
-        notes = {"weights": f"epoch {best.epoch}", "validation_nll": best.validation_nll}
+        best = self.folder / "best.safetensors"
+        chosen, notes = load_model(best).to(self.device), read_checkpoint(best)[2]
         paths = self.epoch_files()
         if len(paths) > 1:
             averaged = Transformer(self.model.config).to(self.device)
             load_weights(averaged, average_checkpoints(paths))
             sums = self.measure_validation(averaged)
             nll = float(sums[NLL] / sums[LABELS])
-            if nll < best.validation_nll:
+            if nll < notes["validation_nll"]:
                 chosen = averaged
                 notes = {"weights": f"average of the last {len(paths)} epochs", "validation_nll": nll}
         save_checkpoint(self.folder / "model.safetensors", chosen, **notes)

@@ -116,6 +116,19 @@ def test_joint_means_one_vocabulary(kind):
         assert source.encode("The dog runs .") == target.encode("The dog runs .")
 
 
+@pytest.mark.parametrize("target_kind", MADE)
+@pytest.mark.parametrize("kind", MADE)
+def test_each_side_can_have_a_kind_of_its_own(kind, target_kind):
+    source, target = build(kind, target_kind=target_kind)
+    assert (source, target) == (build(kind)[0], build(target_kind)[1])
+
+
+def test_one_side_alone_can_have_the_given_vocabulary():
+    source, target = build_codecs(PUBLISHED, "whitespace", target_kind="given")
+    assert type(source.tokenizer) is WhitespaceTokenizer and source.vocab != Vocab(GIVEN[0])
+    assert target == build("given")[1]
+
+
 def test_each_side_has_the_rules_of_its_language():
     corpus = Corpus("zh", "en", "zh", [Pair("It's a dog.", "我在2017年")])
     source, target = build_codecs(corpus, "spacy")
@@ -239,14 +252,27 @@ def test_an_unknown_kind_is_refused_with_the_known_ones():
     assert all(kind in str(caught.value) for kind in KINDS)
 
 
+def test_an_unknown_kind_of_the_target_side_is_refused():
+    with pytest.raises(ValueError, match="'words'"):
+        build("bpe", target_kind="words")
+
+
 def test_given_asks_for_a_corpus_with_vocabularies():
     with pytest.raises(ValueError, match="'tiny'.*vocabularies"):
         build_codecs(CORPUS, "given")
+    with pytest.raises(ValueError, match="'tiny'.*vocabularies"):
+        build_codecs(CORPUS, "bpe", target_kind="given")
 
 
-def test_given_vocabularies_cannot_be_made_joint():
+@pytest.mark.parametrize("target_kind", ["given", "whitespace", ""])
+def test_given_vocabularies_cannot_be_made_joint(target_kind):
     with pytest.raises(ValueError, match="joint"):
-        build_codecs(PUBLISHED, "given", joint=True)
+        build_codecs(PUBLISHED, "given", target_kind=target_kind, joint=True)
+
+
+def test_two_kinds_cannot_be_made_joint():
+    with pytest.raises(ValueError, match="joint"):
+        build("bpe", target_kind="spacy", joint=True)
 
 
 @pytest.mark.parametrize("kind", MADE)

@@ -221,6 +221,11 @@ def test_the_command_has_no_path_of_this_machine(arguments, monkeypatch):
     assert command_line().startswith(f"nmtlib {arguments[0]} ") and "toy-de-en" in command_line()
 
 
+def test_another_program_is_not_taken_for_this_one(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["/usr/lib/python3/site-packages/pytest/__main__.py", "-q"])
+    assert not command_line().startswith("nmtlib") and "/usr" not in command_line()
+
+
 def test_a_notebook_does_not_show_its_paths(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["/opt/ipykernel_launcher.py", "-f", "/home/me/runtime/kernel-1.json"])
     assert "/home" not in command_line() and "/opt" not in command_line()

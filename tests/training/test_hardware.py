@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from nmtlib.training.hardware import choose_device, choose_precision, keep_freed_memory
+from nmtlib.training.hardware import choose_device, choose_precision
 
 CPU = torch.device("cpu")
 
@@ -29,8 +29,3 @@ def test_an_absent_or_unknown_device_is_refused():
         assert choose_device() == CPU
         with pytest.raises(ValueError, match="device 'cuda' cannot be used here"):
             choose_device("cuda")
-
-
-def test_memory_is_kept_with_glibc_only(monkeypatch):
-    monkeypatch.setattr("platform.libc_ver", lambda: ("", ""))
-    assert keep_freed_memory() is False

@@ -73,7 +73,7 @@ def test_a_run_learns_and_leaves_everything_behind(tmp_path):
     assert names == ["best.safetensors", "epoch-010.safetensors", "epoch-011.safetensors", "epoch-012.safetensors",
                      "history.csv", "last.safetensors", "model.safetensors"]  # fmt: skip
     best = min(history, key=lambda r: r.validation_nll)
-    assert read_checkpoint(tmp_path / "best.safetensors")[2]["epoch"] == best.epoch
+    assert read_checkpoint(tmp_path / "best.safetensors")[2]["weights"] == f"epoch {best.epoch}"
     assert read_checkpoint(tmp_path / "model.safetensors")[2]["validation_nll"] <= best.validation_nll
 
 
@@ -206,7 +206,7 @@ def test_patience_stops_early_and_keeps_the_best(tmp_path, monkeypatch):
     monkeypatch.setattr(Trainer, "validate", lambda self: (next(nlls), 0.5))
     trainer = make_trainer(tmp_path, replace(SETTINGS, epochs=6, patience=2))
     assert len(trainer.fit()) == 4
-    assert read_checkpoint(tmp_path / "best.safetensors")[2]["epoch"] == 2
+    assert read_checkpoint(tmp_path / "best.safetensors")[2]["weights"] == "epoch 2"
 
 
 def test_validation_uses_no_dropout_changes_nothing_and_returns_to_training(tmp_path):

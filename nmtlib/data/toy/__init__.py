@@ -15,12 +15,12 @@ from nmtlib.data.toy.meaning import Item, Sentence
 from nmtlib.data.toy.sampler import Sampler
 from nmtlib.data.toy.splits import HELD_OUT, combinations, is_held_out
 
-__all__ = ["HELD_OUT", "MOST", "RENDERERS", "TOY_CORPORA", "combinations", "load_toy", "translate"]
+__all__ = ["HELD_OUT", "LIMITS", "RENDERERS", "TOY_CORPORA", "combinations", "load_toy", "translate"]
 
 RENDERERS = {"de": german.render, "en": english.render, "zh": mandarin.render}
 TOY_CORPORA = {"toy-de-en": ("de", "en"), "toy-en-zh": ("en", "zh")}
 # What one seed is asked for at most.  The grammar knows more, but finds new sentences more and more slowly.
-MOST = {"train + validation + test": 200_000, "challenge": 20_000}
+LIMITS = {"train + validation + test": 200_000, "challenge": 20_000}
 
 
 def translate(sentence: Sentence, source: str, target: str) -> Pair:
@@ -58,7 +58,7 @@ def load_toy(
     the others none.  Validation, test and challenge do not change with the size of train, and a smaller train
     is the beginning of a larger one, so results on the same seed compare.
 
-    Raises ValueError for an unknown name, a negative size, or more pairs than `MOST`.
+    Raises ValueError for an unknown name, a negative size, or more pairs than `LIMITS`.
 
     >>> load_toy("toy-en-zh", train=1, validation=0, test=0, challenge=0).train[0].source
     ''
@@ -96,7 +96,7 @@ def _check_sizes(**sizes: int) -> None:
     for split, size in sizes.items():
         if size < 0:
             raise ValueError(f"{split}={size}: a split has 0 pairs or more")
-    for splits, most in MOST.items():
+    for splits, limit in LIMITS.items():
         asked = sum(sizes[split] for split in splits.split(" + "))
-        if asked > most:
-            raise ValueError(f"{splits}: {asked} pairs asked for, at most {most} can be had; ask for fewer")
+        if asked > limit:
+            raise ValueError(f"{splits}: {asked} pairs asked for, at most {limit} can be had; ask for fewer")

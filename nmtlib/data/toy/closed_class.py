@@ -146,9 +146,7 @@ NAMES = {name: (mandarin, pronoun) for name, mandarin, pronoun in rows(_NAMES)}
 OWNERS = {concept: (german, mandarin) for concept, german, mandarin in rows(_OWNERS)}
 NUMBERS = {concept: (german, mandarin) for concept, german, mandarin in rows(_NUMBERS)}
 PLACES = {concept: _place(*cells) for concept, *cells in rows(_PLACES)}
-PLACES["where"] = Adverbial(
-    *([(word, (RELATION, GROUND))] for word in ("wo", "where", "哪里", "wohin", "where"))
-)
+PLACES["where"] = Adverbial(*([(word, (RELATION, GROUND))] for word in ("wo", "where", "哪里", "wohin", "where")))
 TIMES = {concept: Adverbial(*map(_marked, cells)) for concept, *cells in rows(_TIMES)}
 
 

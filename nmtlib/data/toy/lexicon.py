@@ -135,7 +135,7 @@ clever      | klug klüger               | clever, cleverer              | 聪�
 interesting | interessant interessanter | interesting, more interesting | 有趣 的, 有趣
 good        | gut besser                | good, better                  | 好, 好
 hot         | heiß heißer               | hot, hotter                   | 热, 热
-cold        | kalt kälter               | cold, colder                  | 冷, 冷
+cold        | kalt kälter               | cold, colder                  | 凉, 凉
 fresh       | frisch frischer           | fresh, fresher                | 新鲜 的, 新鲜
 tired       | müde                      | tired                         | -, 累
 hungry      | hungrig                   | hungry                        | -, 饿

@@ -5,7 +5,7 @@ Words are separated by spaces, as a word segmenter would leave them.
 
 from __future__ import annotations
 
-from nmtlib.data.toy.closed_class import GROUND, NAMES, NUMBERS, OWNERS, PLACES, PRONOUNS, RELATION, TIMES
+from nmtlib.data.toy.closed_class import NAMES, NUMBERS, OWNERS, PLACES, PRONOUNS, RELATION, TIMES
 from nmtlib.data.toy.lexicon import ADJECTIVES, NOUNS, VERBS
 from nmtlib.data.toy.meaning import Clause, Comparison, Event, Item, Location, Phrase, Sentence, State
 
@@ -21,7 +21,7 @@ ASPECTS = {
     "may": ("可以", "不 可以"),
     "like": ("喜欢", "不 喜欢"),
 }
-# What one has learned to do one 会, not 能.
+# What one has learned to do one 会; what one is able to do here and now one 能.
 SKILLS = frozenset({"swim", "football", "dance", "sing", "speak"})
 WITH_GEI = frozenset({"call", "show"})
 
@@ -53,10 +53,11 @@ def noun_phrase(phrase: Phrase, role: str, bare: bool = False) -> list[Item]:
     return items
 
 
-def _before_verb(event: Event) -> list[Item]:
+def _before_verb(event: Event, skill: bool) -> list[Item]:
     """The aspect and its negation: 正在, 没 在, 不 会, 想."""
     aspect, negated = ASPECTS[event.aspect]
-    if event.aspect == "can" and event.verb in SKILLS and not (event.time or event.place or event.companion):
+    here_and_now = event.time or event.place or event.companion
+    if skill and event.aspect == "can" and event.verb in SKILLS and not here_and_now:
         aspect, negated = "会", "不 会"
     if not event.negated:
         return [(aspect, ("aspect",))] if aspect else []
@@ -82,7 +83,7 @@ def _circumstances(event: Event) -> list[Item]:
     return items
 
 
-def _event(event: Event, question: bool) -> list[Item]:
+def _event(event: Event, question: bool, skill: bool) -> list[Item]:
     verb = VERBS[event.verb]
     items = noun_phrase(event.subject, "subject")
     items += TIMES[event.time].mandarin if event.time else []
@@ -94,7 +95,7 @@ def _event(event: Event, question: bool) -> list[Item]:
     if event.verb == "have" and event.negated:
         items.append(("没有", (*keys, "negation")))
     else:
-        items += [*_before_verb(event), *_circumstances(event), (verb.mandarin, keys)]
+        items += [*_before_verb(event, skill), *_circumstances(event), (verb.mandarin, keys)]
     if not le_last:
         items += done
     items += [(verb.mandarin_object, ("verb.extra",))] if verb.mandarin_object else []
@@ -144,9 +145,9 @@ def _location(clause: Location, question: bool) -> list[Item]:
     return [*noun_phrase(clause.subject, "subject"), *negation, ("在", ("copula", RELATION)), *place]
 
 
-def _clause(clause: Clause, question: bool = False) -> list[Item]:
+def _clause(clause: Clause, question: bool = False, skill: bool = True) -> list[Item]:
     if isinstance(clause, Event):
-        return _event(clause, question)
+        return _event(clause, question, skill)
     if isinstance(clause, State):
         return _state(clause, question)
     return _comparison(clause) if isinstance(clause, Comparison) else _location(clause, question)
@@ -154,7 +155,9 @@ def _clause(clause: Clause, question: bool = False) -> list[Item]:
 
 def render(sentence: Sentence) -> list[Item]:
     """The Mandarin sentence for a meaning, as items."""
-    items = _clause(sentence.clause, sentence.question)
+    # 不 会 跳舞 has not learned to dance; who is ill, or hopes for it, 不 能 or 能.
+    skill = sentence.reason is None and sentence.attitude != "hope"
+    items = _clause(sentence.clause, sentence.question, skill)
     if sentence.time_first:
         keys = {key for _, keys in TIMES[sentence.clause.time].mandarin for key in keys}
         time = [item for item in items if keys & set(item[1])]

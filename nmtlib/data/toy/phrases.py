@@ -10,11 +10,9 @@ from nmtlib.data.toy.lexicon import ADJECTIVES, NOUNS
 from nmtlib.data.toy.meaning import Phrase
 from nmtlib.data.toy.world import BEFORE, PEOPLE, Frame, expand
 
-SPEAKING = ("I", "he", "she", "we", "they")
-SPOKEN_OF = ("he", "she", "they")
 ADULTS, MINORS, KIN, ALL_NAMES = expand("adult"), expand("young"), expand("kin"), tuple(NAMES)
 OWNED = frozenset(expand("teacher doctor neighbour pet horse cake text photo vehicle furniture "
-                         "clothes thing computer house room coffee tea soup"))  # fmt: skip
+                         "clothes thing computer house coffee tea soup"))  # fmt: skip
 
 
 class PhraseSampler:
@@ -22,7 +20,11 @@ class PhraseSampler:
 
     def __init__(self, rng: random.Random):
         self.rng = rng
-        self.pick, self.chance = rng.choice, lambda p: rng.random() < p
+        self.pick = rng.choice
+
+    def chance(self, probability: float) -> bool:
+        """True so often."""
+        return self.rng.random() < probability
 
     def known(self, concept: str, owned: bool = True) -> Phrase:
         """the dog, this dog, the dogs; with `owned` also my dog"""
@@ -60,7 +62,7 @@ class PhraseSampler:
             return phrase
         return replace(phrase, adjective=adjective)
 
-    def someone(self, group: str, pronouns: tuple[str, ...] = SPEAKING) -> Phrase:
+    def someone(self, group: str, pronouns: tuple[str, ...] = ("I", "he", "she", "we", "they")) -> Phrase:
         """he, Anna, my mother, the young doctor"""
         kind = self.rng.random()
         if kind < 0.25 and pronouns:
@@ -71,7 +73,8 @@ class PhraseSampler:
             return self.known(self.pick(KIN))
         return self.known(self.pick(ADULTS if group == "grown" else ADULTS + MINORS))
 
-    def subject(self, frame: Frame, pronouns: tuple[str, ...] = SPEAKING) -> Phrase:
+    def subject(self, frame: Frame, pronouns: tuple[str, ...]) -> Phrase:
+        """Somebody or something that may be the subject of the frame."""
         concept = self.pick(frame.subjects)
         return self.someone(concept, pronouns) if concept in PEOPLE else self.known(concept)
 
@@ -82,6 +85,6 @@ class PhraseSampler:
         while True:
             concept = self.pick(concepts)
             phrase = self.someone(concept, pronouns) if concept in PEOPLE else self.known(concept)
-            a_parent = phrase.noun not in ("son", "daughter") or not nouns & set(MINORS)
-            if phrase.noun not in nouns and a_parent:
+            boy_with_son = phrase.noun in ("son", "daughter") and nouns & set(MINORS)
+            if phrase.noun not in nouns and not boy_with_son:
                 return phrase

@@ -82,35 +82,62 @@ know     | someone  | someone       |                                           
 need     | someone  | clothes thing computer vehicle money time |                   | state
 """
 
-# adjective | nouns it may stand before | nouns it may be said of | groups whose members compare
-_FITTING = """
-big         | pet horse house table bag cake car flower | pet horse house table bag car | dog cat horse cow ; house ; table ; car ; bag
-tall        |                                       | boy girl man woman kin name          | person
-small       | pet bird house table bag car     | pet bird house bag              | dog cat bird ; house ; bag 
-new         | vehicle clothes house computer watch table teacher neighbour | vehicle clothes computer watch | vehicle ; computer
-old         | man woman teacher doctor neighbour    |                                      |
-old_animal  | pet horse                             |                                      |
-old_thing   | vehicle clothes house computer table chair newspaper photo | vehicle house computer chair coat | vehicle ; house ; computer
-red         | vehicle dress coat hat bag chair flower |                                    |
-black       | pet horse bird car clothes bag        |                                      |
-white       | pet horse bird car clothes flower house |                                    |
-beautiful   | woman horse bird flower dress house watch photo | horse flower dress house watch | dress coat ; horse ; house ; watch
-cheap       | vehicle clothes bag watch computer    | vehicle clothes bag watch computer   | vehicle ; clothes ; watch bag
-expensive   | vehicle clothes bag watch house       | vehicle clothes bag watch house      | vehicle ; clothes ; watch computer
-heavy       |                                       | bag table computer chair             | bag computer ; table chair
-young       | man woman teacher doctor neighbour    | teacher doctor neighbour mother father | adult name
-clever      | child boy girl dog                    | child boy girl dog kin name          | child boy girl name ; pet
-interesting | book letter film newspaper            | book letter film newspaper           | book film newspaper
-good        | book film teacher doctor              |                                  |
-hot         | coffee tea soup                       | coffee tea milk soup                 |
-cold        | coffee milk water soup                | coffee tea milk soup                 |
-fresh       | bread fish milk meat egg              | bread fish milk meat                 |
-tired       |                                       | someone                              |
-hungry      |                                       | someone                              |
-thirsty     |                                       | someone                              |
-sick        |                                       | someone                              |
-sad         |                                       | someone                              |
-happy       |                                       | someone                              |
+# adjective | nouns that it may stand before
+_BEFORE = """
+big         | pet horse house table bag cake car flower
+small       | pet bird house table bag car
+new         | vehicle clothes house computer watch table teacher neighbour
+old         | adult
+old_animal  | pet horse
+old_thing   | vehicle clothes house computer table chair newspaper photo
+red         | vehicle dress coat hat bag chair flower
+black       | pet horse bird car clothes bag
+white       | pet horse bird car clothes flower house
+beautiful   | woman horse bird flower dress house watch photo
+cheap       | vehicle clothes bag watch computer
+expensive   | vehicle clothes bag watch house
+young       | adult
+clever      | young dog
+interesting | text film
+good        | book film teacher doctor
+hot         | coffee tea soup
+cold        | coffee milk water soup
+fresh       | bread fish milk meat egg
+"""
+
+# adjective | nouns that it may be said of
+_SAID = """
+big         | pet horse house table bag car
+tall        | boy girl man woman kin name
+small       | pet bird house bag
+new         | vehicle clothes computer watch
+old_thing   | vehicle house computer chair coat
+beautiful   | horse flower dress house watch
+cheap       | vehicle clothes bag watch computer
+expensive   | vehicle clothes bag watch house
+heavy       | bag table computer chair
+young       | teacher doctor neighbour mother father
+clever      | young dog kin name
+interesting | text film
+hot         | coffee tea milk soup
+cold        | coffee tea milk soup
+fresh       | bread fish milk meat
+"""
+
+# adjective | groups whose members compare
+_COMPARED = """
+big         | dog cat horse cow ; house ; table ; car ; bag
+tall        | person
+small       | dog cat bird ; house ; bag
+new         | vehicle ; computer
+old_thing   | vehicle ; house ; computer
+beautiful   | dress coat ; horse ; house ; watch
+cheap       | vehicle ; clothes ; watch bag
+expensive   | vehicle ; clothes ; watch computer
+heavy       | bag computer ; table chair
+young       | adult name
+clever      | young name ; pet
+interesting | book film newspaper
 """
 
 # what may be | where
@@ -118,8 +145,9 @@ _WHEREABOUTS = """
 text thing hat photo             | on_table under_table on_chair
 snack                            | on_table kitchen
 clothes                          | on_chair
+furniture                        | kitchen garden
 thing hat book                   | kitchen office under_chair
-pet                              | garden kitchen under_table on_chair under_chair under_tree before_door behind_house
+pet                              | garden kitchen under_table under_tree before_door behind_house
 bird horse                       | garden behind_house under_tree before_house
 vehicle                          | before_house behind_house next_to_house
 someone                          | park garden kitchen school station library supermarket restaurant
@@ -132,9 +160,9 @@ sleep                                  | now want         | tired
 eat                                    | now want         | hungry
 drink                                  | now want         | thirsty
 sing dance laugh                       | now              | happy
-cry                                    | now              | sad tired
+cry                                    | now              | sad
 work run swim dance football cook      | not-can not-want not-will | tired sick
-shop go bake  learn visit          | not-can not-want not-will | tired sick no_time
+shop go bake learn visit               | not-can not-want not-will | tired sick no_time
 """
 
 # What is special about a verb.
@@ -162,12 +190,17 @@ PEOPLE = ("someone", "grown")
 
 
 def expand(words: str) -> tuple[str, ...]:
-    """The concepts that a cell of group names and concepts stands for, each once."""
+    """The concepts that a cell of group names and concepts stands for, each once.
+
+    Raises ValueError for a word that the lexicon does not know.
+    """
     found: dict[str, None] = {}
     for word in words.split():
         members = [concept for concept, noun in NOUNS.items() if word in noun.groups]
         for group in GROUPS.get(word, ()):
             members += [group] if group in NAMES else expand(group)
+        if not members and word not in (*NOUNS, *PEOPLE):
+            raise ValueError(f"{word!r} is neither a noun nor a group of nouns of the lexicon")
         found |= dict.fromkeys(members or [word])
     return tuple(found)
 
@@ -183,11 +216,10 @@ class Frame:
     uses: tuple[str, ...]
 
 
-def _by_noun(column: int) -> dict[str, list[str]]:
-    """Noun concept -> adjectives, from the cells of one column of the table of fitting adjectives."""
+def _adjectives_by_noun() -> dict[str, list[str]]:
     table: dict[str, list[str]] = {}
-    for adjective, *cells in rows(_FITTING):
-        for noun in expand(cells[column]):
+    for adjective, nouns in rows(_BEFORE):
+        for noun in expand(nouns):
             table.setdefault(noun, []).append(adjective)
     return table
 
@@ -197,13 +229,10 @@ FRAMES = [
     for verb, subjects, objects, places, use in rows(_FRAMES)
 ]
 TRAITS = {trait: frozenset(verbs.split()) for trait, verbs in rows(_TRAITS)}
-BEFORE = _by_noun(0)
-PREDICATES = [(adjective, expand(nouns)) for adjective, _, nouns, _ in rows(_FITTING) if nouns]
-COMPARABLE = [
-    (adjective, expand(group))
-    for adjective, _, _, groups in rows(_FITTING)
-    for group in filter(None, groups.split(" ; "))
-]
+MOODS = ("tired", "hungry", "thirsty", "sick", "sad", "happy")
+BEFORE = _adjectives_by_noun()
+SAID = [*((adjective, expand(nouns)) for adjective, nouns in rows(_SAID)), *((mood, PEOPLE[:1]) for mood in MOODS)]
+COMPARED = [(adjective, expand(group)) for adjective, groups in rows(_COMPARED) for group in groups.split(";")]
 WHEREABOUTS = [(expand(things), tuple(places.split())) for things, places in rows(_WHEREABOUTS)]
 REASONS = {
     verb: (tuple(aspects.split()), tuple(reasons.split()))
