@@ -33,7 +33,8 @@ class CorpusSettings:
 class TokenizerSettings:
     """How text becomes tokens: `kind` is 'whitespace', 'spacy', 'bpe', or 'given' (the corpus's own vocabularies).
 
-    `target_kind` is that of the target side, '' for the same.  `size` bounds each vocabulary, `min_count` drops rarer words (not for 'bpe'), `joint` makes one for both sides.
+    `target_kind` is that of the target side, '' for the same.  `size` bounds each vocabulary,
+    `min_count` drops rarer words (not for 'bpe'), `joint` makes one for both sides.
     """
 
     kind: str = "bpe"

@@ -14,7 +14,8 @@ from typing import Any
 import torch
 
 from nmtlib.data.corpus import Corpus, Pair
-from nmtlib.inference.metrics import bleu_nltk, bleu_sacre, chrf
+from nmtlib.data.tokenizers import WhitespaceTokenizer
+from nmtlib.inference.metrics import BleuTokenize, bleu_nltk, bleu_sacre, chrf
 from nmtlib.inference.translator import Translator
 from nmtlib.training.loss import perplexity
 from nmtlib.training.measure import CORRECT, LABELS, NLL, measure_all
@@ -99,12 +100,12 @@ def evaluate(
     hypotheses = translator.translate([p.source for p in pairs], beam=beam, length_penalty=length_penalty)
     seconds = time.perf_counter() - started
 
-    lowercase, language = translator.settings.tokenizer.lowercase, corpus.target_language
+    lowercase, tokenize = translator.settings.tokenizer.lowercase, bleu_tokenizer(translator, corpus)
     seen = {p.source for p in corpus.train} if split != "train" else set()
     fresh = [i for i, p in enumerate(pairs) if p.source not in seen]
 
     def score_rows(rows: Sequence[int]) -> Scores:
-        return score([hypotheses[i] for i in rows], [pairs[i] for i in rows], language, lowercase=lowercase)
+        return score([hypotheses[i] for i in rows], [pairs[i] for i in rows], tokenize=tokenize, lowercase=lowercase)
 
     sums = measure_all(translator.model, [translator.example(p.source, p.target) for p in pairs])
     leaked = len(pairs) - len(fresh)
@@ -119,12 +120,21 @@ def evaluate(
     return evaluation, hypotheses
 
 
-def score(hypotheses: Sequence[str], pairs: Sequence[Pair], language: str, *, lowercase: bool = False) -> Scores:
-    """All metrics of some translations against the targets of `pairs`; Chinese is scored by characters ('zh')."""
+def bleu_tokenizer(translator: Translator, corpus: Corpus) -> BleuTokenize:
+    """How sacreBLEU shall cut the words: Chinese by characters, text whose tokens stand apart not at all."""
+    if corpus.target_language == "zh":
+        return "zh"
+    return "none" if isinstance(translator.target.tokenizer, WhitespaceTokenizer) else "13a"
+
+
+def score(
+    hypotheses: Sequence[str], pairs: Sequence[Pair], *, tokenize: BleuTokenize = "13a", lowercase: bool = False
+) -> Scores:
+    """All metrics of some translations against the targets of `pairs`."""
     references = [p.target for p in pairs]
     if lowercase:
         hypotheses, references = [h.lower() for h in hypotheses], [r.lower() for r in references]
-    bleu = bleu_sacre(hypotheses, references, tokenize="zh" if language == "zh" else "13a", lowercase=lowercase)
+    bleu = bleu_sacre(hypotheses, references, tokenize=tokenize, lowercase=lowercase)
     characters = chrf(hypotheses, references)
     words = bleu_nltk([h.split() for h in hypotheses], [r.split() for r in references])
     return Scores(len(pairs), bleu.score, bleu.signature, words, characters.score, characters.signature)

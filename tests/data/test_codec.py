@@ -47,9 +47,10 @@ def test_a_kind_is_a_tokenizer(kind, tokenizer):
     assert all(type(codec.tokenizer) is tokenizer for codec in build(kind))
 
 
+@pytest.mark.parametrize("joint", [False, True])
 @pytest.mark.parametrize("kind", MADE)
-def test_training_sentences_come_back(kind):
-    for codec, texts in zip(build(kind), sentences(kind), strict=True):
+def test_training_sentences_come_back(kind, joint):
+    for codec, texts in zip(build(kind, joint=joint), sentences(kind), strict=True):
         for text in texts:
             ids = codec.encode(text)
             assert ids and not {PAD, BOS, EOS, UNK} & set(ids)

@@ -13,8 +13,19 @@ from pathlib import Path
 import pytest
 
 from nmtlib.data.corpus import SPLITS
-from nmtlib.data.toy import HELD_OUT, LIMITS, RENDERERS, TOY_CORPORA, combinations, load_toy, translate
-from nmtlib.data.toy import declension, english, german, mandarin
+from nmtlib.data.toy import (
+    HELD_OUT,
+    LIMITS,
+    RENDERERS,
+    TOY_CORPORA,
+    combinations,
+    declension,
+    english,
+    german,
+    load_toy,
+    mandarin,
+    translate,
+)
 from nmtlib.data.toy.closed_class import NAMES, PLACES, PRONOUNS, TIMES
 from nmtlib.data.toy.lexicon import ADJECTIVES, NOUNS, VERBS
 from nmtlib.data.toy.meaning import Comparison, Event, Location, Phrase, Sentence, State
@@ -432,7 +443,7 @@ def test_alignment_is_in_range_and_reaches_every_content_word(sampled, source, t
 
 
 def is_monotone(alignment) -> bool:
-    return all(j <= l for i, j in alignment for k, l in alignment if i < k)
+    return all(j <= m for i, j in alignment for k, m in alignment if i < k)
 
 
 def test_alignment_is_monotone_where_the_languages_share_their_order(sampled):
@@ -446,7 +457,7 @@ def test_alignment_is_monotone_where_the_languages_share_their_order(sampled):
         if still or state or isinstance(clause, Comparison) or (isinstance(clause, Location) and not clause.exists):
             checked["de"] += 1
             assert is_monotone(translate(sentence, "de", "en").alignment), sentence
-        if (still and not clause.negated) or state:
+        if (still and not clause.negated and clause.adjective != "sick") or state:
             checked["zh"] += 1
             assert is_monotone(translate(sentence, "en", "zh").alignment), sentence
     assert min(checked.values()) > 1_000

@@ -89,10 +89,10 @@ def test_capitals_count_unless_the_model_has_none(lowercase):
 def test_chinese_is_scored_by_characters():
     pairs = [Pair("a", "我在公园里看书。"), Pair("b", "他今天不在家里。")]
     near = ["我在公园里看报。", "他今天不在家里。"]
-    scores = score(near, pairs, "zh")
+    scores = score(near, pairs, tokenize="zh")
     assert "tok:zh" in scores.signature
     assert scores.bleu > 60, "seven of eight characters are right"
-    assert score(near, pairs, "en").bleu < 60 and "tok:13a" in score(near, pairs, "en").signature
+    assert score(near, pairs).bleu < 60 and "tok:13a" in score(near, pairs).signature
 
 
 def test_without_leaks_nothing_is_said_of_them():
@@ -107,8 +107,8 @@ def test_leaked_sentences_are_counted_and_scored_apart():
     test = [FRESH[0], TRAIN[1], FRESH[1], Pair(TRAIN[0].source, "The dog is running ."), FRESH[2]]
     evaluation, hypotheses = evaluate(Stub(answers), corpus(test))
     assert evaluation.leaked_sources == 2, "the source decides, whatever the reference"
-    assert evaluation.scores_without_leaked == score([half_right[p.source] for p in FRESH], FRESH, "en")
-    assert evaluation.scores == score(hypotheses, test, "en")
+    assert evaluation.scores_without_leaked == score([half_right[p.source] for p in FRESH], FRESH)
+    assert evaluation.scores == score(hypotheses, test)
     assert evaluation.scores.sentences == 5 and evaluation.scores_without_leaked.sentences == 3
     said = "\n".join(evaluation.lines())
     assert "without the 2 pairs" in said

@@ -60,8 +60,8 @@ def load_toy(
 
     Raises ValueError for an unknown name, a negative size, or more pairs than `LIMITS`.
 
-    >>> load_toy("toy-en-zh", train=1, validation=0, test=0, challenge=0).train[0].source
-    ''
+    >>> load_toy("toy-en-zh", train=1, validation=0, test=0, challenge=0).train[0].target
+    '我们 的 咖啡 很 凉 。'
     """
     if name not in TOY_CORPORA:
         raise ValueError(f"unknown toy corpus {name!r}; there are {', '.join(TOY_CORPORA)}")

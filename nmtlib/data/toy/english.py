@@ -17,7 +17,7 @@ def third_person(verb: str) -> str:
     """The form for he, she and it: eats, watches, tidies, goes, has."""
     if verb == "have":
         return "has"
-    if verb[-1] == "y" and verb[-2] not in "aeou":
+    if verb[-1] == "y" and verb[-2] not in "aeiou":
         return verb[:-1] + "ies"
     return verb + ("es" if verb.endswith(("s", "sh", "ch", "o")) else "s")
 

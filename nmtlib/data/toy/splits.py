@@ -14,8 +14,8 @@ ROLES = ("subject", "object", "recipient", "companion", "standard")
 
 HELD_OUT = {
     "adjective before noun": frozenset({
-        ("red", "car"), ("black", "cat"), ("white", "flower"), ("new", "bicycle"), ("small", "house"),
-        ("big", "horse"), ("young", "doctor"), ("clever", "girl"), ("fresh", "bread"), ("hot", "tea"),
+        ("red", "car"), ("black", "cat"), ("white", "bird"), ("new", "bicycle"), ("small", "bag"),
+        ("big", "horse"), ("young", "doctor"), ("clever", "dog"), ("beautiful", "dress"), ("hot", "coffee"),
         ("interesting", "newspaper"), ("cheap", "watch"),
     }),
     "verb with object": frozenset({
