@@ -8,6 +8,11 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # at run time each command imports what it needs, so that --help is quick
+    from nmtlib.data.corpus import Corpus
+    from nmtlib.inference.translator import Translator
 
 EXPECTED_ERRORS = (
     ValueError,
@@ -51,7 +56,7 @@ def build_parser() -> argparse.ArgumentParser:
     translate = commands.add_parser("translate", help="translate arguments, or standard input line by line")
     translate.add_argument("folder", type=Path, metavar="RUN")
     translate.add_argument("sentences", nargs="*", metavar="SENTENCE")
-    translate.add_argument("--beam", type=int)
+    translate.add_argument("--beam", type=int, help="beam size, 1 = greedy (default: the run's setting)")
     translate.set_defaults(run=command_translate)
 
     data = commands.add_parser("data", help="list, fetch or check corpora")
@@ -88,6 +93,8 @@ def command_train(options: argparse.Namespace) -> None:
         raise ValueError(
             "train needs the name of a preset, or --resume with --out; list the presets with: nmtlib summary"
         )
+    if options.minutes is not None and not options.minutes > 0:
+        raise ValueError(f"--minutes is a length of time greater than 0, not {options.minutes}")
     folder, settings = choose_folder(options), None
     if options.resume:
         if options.assignments:
@@ -124,15 +131,15 @@ def evaluate_and_show(folder: Path) -> None:
 
     translator = Translator.load(folder)
     corpus = load_corpus(translator.settings.corpus)
-    for split in ("test", "challenge"):
-        if getattr(corpus, split):
-            hypotheses = evaluate_split(translator, corpus, folder, split)
-            if split == "test":
-                samples = format_samples(corpus.test[:5], hypotheses[:5])
-    print("\n".join(["", *samples]))
+    hypotheses = evaluate_split(translator, corpus, folder, "test")
+    if corpus.challenge:
+        evaluate_split(translator, corpus, folder, "challenge")
+    print("\n".join(["", *format_samples(corpus.test[:5], hypotheses[:5])]))
 
 
-def evaluate_split(translator, corpus, folder: Path, split: str, output: Path | None = None, **search) -> list[str]:
+def evaluate_split(
+    translator: Translator, corpus: Corpus, folder: Path, split: str, output: Path | None = None, **search: Any
+) -> list[str]:
     """Evaluate, print, and write the result into the run folder; returns the translations."""
     from nmtlib.experiment import training_summary
     from nmtlib.inference.evaluate import evaluate
@@ -140,13 +147,15 @@ def evaluate_split(translator, corpus, folder: Path, split: str, output: Path | 
 
     evaluation, hypotheses = evaluate(translator, corpus, split, **search)
     print("\n".join(evaluation.lines()), flush=True)
-    stem = folder / f"{split}-beam{evaluation.beam}"
+    stem = f"{split}-beam{evaluation.beam}"
+    if evaluation.length_penalty != translator.settings.decoding.length_penalty:
+        stem += f"-penalty{evaluation.length_penalty:g}"
     data = (
         json.dumps({**evaluation.to_dict(), "training": training_summary(folder)}, indent=2, ensure_ascii=False) + "\n"
     ).encode()
-    for path in [stem.with_suffix(".json")] + ([output] if output else []):
+    for path in [folder / f"{stem}.json"] + ([output] if output else []):
         write_atomically(path, data)
-    write_atomically(stem.with_suffix(".txt"), ("\n".join(hypotheses) + "\n").encode())
+    write_atomically(folder / f"{stem}.txt", ("\n".join(hypotheses) + "\n").encode())
     return hypotheses
 
 
@@ -167,8 +176,11 @@ def command_translate(options: argparse.Namespace) -> None:
     if options.sentences:
         print("\n".join(translator.translate(options.sentences, beam=options.beam)))
         return
-    for line in sys.stdin:  # one by one, so that a person at a terminal gets an answer to each line
-        print(translator.translate([line.strip()], beam=options.beam)[0], flush=True)
+    for number, line in enumerate(sys.stdin, start=1):  # one by one: a person at a terminal waits for each answer
+        try:
+            print(translator.translate([line.strip()], beam=options.beam)[0], flush=True)
+        except ValueError as error:
+            raise ValueError(f"line {number}: {str(error).removeprefix('sentence 1 ')}") from None
 
 
 def command_data(options: argparse.Namespace) -> int:
@@ -196,13 +208,14 @@ def command_summary(options: argparse.Namespace) -> None:
         return
     folder = Path(options.what)
     if (folder / "settings.json").is_file():
-        print(load_run_settings(folder).to_json())
-        show_run(folder)
+        settings = load_run_settings(folder)
+        print(settings.to_json())
+        show_run(folder, settings.training.epochs)
     else:
         print(load_settings(options.what).to_json())
 
 
-def show_run(folder: Path) -> None:
+def show_run(folder: Path, epochs: int) -> None:
     """The parameter table and the last epoch of a run."""
     from nmtlib.inference.translator import Translator
     from nmtlib.training.history import read_history
@@ -212,4 +225,4 @@ def show_run(folder: Path) -> None:
         print(f"{part:<22}{count:>14,}")
     print(f"{'total':<22}{sum(table.values()):>14,}")
     history = read_history(folder / "history.csv")
-    print(history[-1].line(len(history)))
+    print(history[-1].line(epochs))

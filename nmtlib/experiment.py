@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
+import shutil
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -55,8 +55,9 @@ def create_run(folder: Path, settings: Settings, corpus: Corpus) -> None:
             f"{folder} is there already and not empty; nothing is overwritten: continue it with --resume, "
             f"or choose another --out"
         )
-    folder.mkdir(parents=True, exist_ok=True)
     source, target = build_codecs(corpus, **asdict(settings.tokenizer))
+    settings.model.config(len(source.vocab), len(target.vocab))  # raises before anything is written
+    folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / "source.json", source.to_json().encode())
     write_atomically(folder / "target.json", target.to_json().encode())
     write_atomically(folder / "settings.json", settings.to_json().encode())
@@ -67,7 +68,7 @@ def load_run_settings(folder: Path) -> Settings:
     path = folder / "settings.json"
     if not path.is_file():
         raise FileNotFoundError(f"{folder} is not a run folder (it has no settings.json)")
-    return Settings.from_dict(json.loads(path.read_text("utf-8")), where=str(path))
+    return Settings.load(path)
 
 
 def encode_pairs(
@@ -110,15 +111,23 @@ def train(
         report(f"{corpus.name}: {len(training):,} training pairs, {len(validation):,} for validation; "
                f"vocabularies {len(source.vocab):,} and {len(target.vocab):,}")  # fmt: skip
         if left_out or unread:
-            report(f"left out as longer than {longest} tokens: {left_out} training pairs, {unread} for validation")
+            report(f"left out: {left_out} training pairs longer than {longest} tokens, {unread} pairs for validation "
+                   f"longer than {settings.model.max_length}")  # fmt: skip
         torch.manual_seed(settings.training.seed)
         model = Transformer(settings.model.config(len(source.vocab), len(target.vocab)))
-        trainer = Trainer(model, training, validation, settings.training, folder, processes=processes, report=report)
+        try:
+            trainer = Trainer(
+                model, training, validation, settings.training, folder, processes=processes, report=report
+            )
+        except ValueError:
+            if processes.is_main and not resuming:
+                shutil.rmtree(folder)  # ours, and without any training: it must not block the next try
+            raise
         report(f"model of {sum(model.parameter_table().values()):,} parameters, {trainer.batches_per_epoch} batches "
                f"an epoch, on {trainer.device} in {str(trainer.precision).removeprefix('torch.')}")  # fmt: skip
         if resuming and (folder / "last.safetensors").is_file():
             trainer.resume()
-            report(f"resuming in epoch {trainer.progress.epoch + 1} after {trainer.progress.updates} updates")
+            report(f"resuming after {trainer.progress.epoch} epochs and {trainer.progress.updates} updates")
         history = trainer.fit(minutes)
         if processes.is_main and history:
             draw_curves(folder / "curves.png", history, title=corpus.name)
@@ -157,7 +166,10 @@ def training_summary(folder: Path) -> dict[str, Any]:
 
 def write_samples(folder: Path, pairs: Sequence[Pair]) -> None:
     """Write translations of some validation sentences to `samples.txt`."""
-    hypotheses = Translator.load(folder).translate([p.source for p in pairs])
+    translator = Translator.load(folder)
+    limit = translator.model.config.max_length
+    pairs = [p for p in pairs if len(translator.source.encode(p.source)) < limit]
+    hypotheses = translator.translate([p.source for p in pairs])
     write_atomically(folder / "samples.txt", "\n".join(format_samples(pairs, hypotheses)).encode())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import math
 import tomllib
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -11,6 +12,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from nmtlib.data.codec import KINDS
 from nmtlib.model.transformer import TransformerConfig
 
 
@@ -43,6 +45,12 @@ class TokenizerSettings:
     min_count: int = 1
     joint: bool = False
     lowercase: bool = False
+
+    def __post_init__(self):
+        _require(self.kind in KINDS, "kind", f"one of {', '.join(KINDS)}", self.kind)
+        _require(self.target_kind in ("", *KINDS), "target_kind", f"one of {', '.join(KINDS)}", self.target_kind)
+        for name in ("size", "min_count"):
+            _require(getattr(self, name) >= 1, name, "at least 1", getattr(self, name))
 
 
 @dataclass(frozen=True)
@@ -116,6 +124,11 @@ class DecodingSettings:
     length_penalty: float = 1.0
     max_tokens: int = 4096
 
+    def __post_init__(self):
+        for name in ("beam", "max_tokens"):
+            _require(getattr(self, name) >= 1, name, "at least 1", getattr(self, name))
+        _require(math.isfinite(self.length_penalty), "length_penalty", "a finite number", self.length_penalty)
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -131,12 +144,26 @@ class Settings:
     def from_dict(cls, sections: dict[str, dict[str, Any]], *, where: str = "settings") -> Settings:
         """Checked settings from nested dictionaries.  Raises ValueError naming an unknown key or wrong type."""
         settings = cls()
+        if not isinstance(sections, dict):
+            raise ValueError(f"{where}: expected sections, not {type(sections).__name__}")
+        known = [section.name for section in fields(cls)]
         for section, values in sections.items():
             if not isinstance(values, dict):
                 raise ValueError(f"{where}: {section!r} must be a section [{section}] of key = value lines")
+            if section not in known:
+                raise ValueError(f"{where}: unknown section {section!r}; the sections are {', '.join(known)}")
             for key, value in values.items():
                 settings = settings.with_value(f"{section}.{key}", value, where=where)
         return settings
+
+    @classmethod
+    def load(cls, path: Path) -> Settings:
+        """The settings in a JSON file that `to_json` wrote.  Raises ValueError naming a damaged file."""
+        try:
+            sections = json.loads(path.read_text("utf-8"))
+        except ValueError as error:  # no JSON, or no UTF-8
+            raise ValueError(f"{path} is damaged: {error}") from None
+        return cls.from_dict(sections, where=str(path))
 
     def with_value(self, key: str, value: Any, *, where: str = "--set") -> Settings:
         """A copy with one value changed; `key` is 'section.name', or a name that only one section has."""
@@ -149,6 +176,8 @@ class Settings:
             raise ValueError(
                 f"{where}: {section}.{name} is a {kind.__name__}, but {value!r} is a {type(value).__name__}"
             )
+        if kind is list and not all(isinstance(item, str) for item in value):
+            raise ValueError(f"{where}: {section}.{name} is a list of strings, not {value!r}")
         try:
             return replace(self, **{section: replace(old, **{name: value})})
         except ValueError as error:
@@ -188,16 +217,16 @@ def load_settings(preset: str) -> Settings:
                 f"unknown preset {preset!r}{_hint(preset, presets())}; the presets are {', '.join(presets())}, "
                 f"or give the path of a .toml file"
             )
-        text, folder = (resources.files("nmtlib.presets") / f"{preset}.toml").read_text("utf-8"), Path()
+        text, folder = (resources.files("nmtlib.presets") / f"{preset}.toml").read_bytes(), Path()
     else:
         path = Path(preset)
         if not path.is_file():
             raise FileNotFoundError(f"no such preset file: {path}")
-        text, folder = path.read_text("utf-8"), path.parent
+        text, folder = path.read_bytes(), path.parent
     try:
-        settings = Settings.from_dict(tomllib.loads(text), where=preset)
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{preset} is not valid TOML: {error}") from None
+        settings = Settings.from_dict(tomllib.loads(text.decode("utf-8-sig")), where=preset)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{preset} is not valid TOML in UTF-8: {error}") from None
     files = {
         s: [str((folder / f).resolve()) for f in getattr(settings.corpus, s)] for s in ("train", "validation", "test")
     }
@@ -216,11 +245,12 @@ def _find(key: str, where: str) -> tuple[str, str]:
             f"{where}: {key!r} stands in several sections; write " + " or ".join(f"{s}.{name}" for s in found)
         )
     everything = [f"{s}.{n}" for s, names in known.items() for n in names]
-    near = [
-        k
-        for k in everything
-        if k.endswith("." + (difflib.get_close_matches(name, [n for v in known.values() for n in v], 1) or [""])[0])
-    ]
+    close = difflib.get_close_matches(name, {n for names in known.values() for n in names}, n=1)
+    near = (
+        [k for k in everything if k.endswith(f".{name}")]
+        or difflib.get_close_matches(key, everything, n=1)
+        or [k for k in everything if k.rpartition(".")[2] in close]
+    )
     raise ValueError(
         f"{where}: unknown key {key!r}; "
         + (f"did you mean {near[0]}?" if near else f"the keys are {', '.join(everything)}")

@@ -55,7 +55,7 @@ class Codec:
         try:
             data = json.loads(path.read_text("utf-8"))
             return cls(from_dict(data["tokenizer"]), Vocab(data["tokens"]))
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError) as error:  # ValueError: no JSON, no UTF-8, no tokenizer, no vocabulary
             raise ValueError(f"{path} does not hold a tokenizer and its vocabulary ({error!r})") from None
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import platform
+import re
+import shlex
 import sys
 import time
 from collections.abc import Sequence
@@ -78,6 +80,8 @@ class Evaluation:
                 f"  without the {self.leaked_sources} pairs whose source stands in the training data: "
                 f"BLEU {clean.bleu:.2f}   NLTK corpus BLEU {clean.bleu_nltk:.4f}"
             )
+        elif self.leaked_sources:
+            lines.append("  the source of every pair stands in the training data: this is a score of memory")
         return lines
 
 
@@ -94,6 +98,7 @@ def evaluate(
     Raises ValueError for a split that the corpus does not have.
     """
     pairs, decoding = corpus.split(split), translator.settings.decoding
+    sums = measure_all(translator.model, [translator.example(p.source, p.target) for p in pairs])
     beam = decoding.beam if beam is None else beam
     length_penalty = decoding.length_penalty if length_penalty is None else length_penalty
     started = time.perf_counter()
@@ -107,7 +112,7 @@ def evaluate(
     def score_rows(rows: Sequence[int]) -> Scores:
         return score([hypotheses[i] for i in rows], [pairs[i] for i in rows], tokenize=tokenize, lowercase=lowercase)
 
-    sums = measure_all(translator.model, [translator.example(p.source, p.target) for p in pairs])
+    device = next(translator.model.parameters()).device
     leaked = len(pairs) - len(fresh)
     evaluation = Evaluation(
         corpus=corpus.name, split=split, beam=beam, length_penalty=length_penalty,
@@ -115,7 +120,8 @@ def evaluate(
         scores_without_leaked=score_rows(fresh) if leaked and fresh else None,
         perplexity=perplexity(float(sums[NLL]), int(sums[LABELS])), token_accuracy=float(sums[CORRECT] / sums[LABELS]),
         seconds=seconds, sentences_per_second=len(pairs) / seconds,
-        parameters=sum(translator.model.parameter_table().values()), command=command_line(), machine=describe_machine(),
+        parameters=sum(translator.model.parameter_table().values()),
+        command=command_line(), machine=describe_machine(device),
     )  # fmt: skip
     return evaluation, hypotheses
 
@@ -143,14 +149,17 @@ def score(
 def command_line() -> str:
     """The command that is running, without the paths of this machine."""
     program, *arguments = sys.argv
-    return " ".join(["nmtlib" if Path(program).name in ("nmtlib", "__main__.py") else Path(program).name, *arguments])
+    path = Path(program)
+    name = path.parent.name if path.name == "__main__.py" else path.name  # python -m nmtlib runs nmtlib/__main__.py
+    shown = (re.sub(r"""(?<![\w.])/[^\s"'=]*/""", "", argument) for argument in arguments)
+    return shlex.join([name, *shown])
 
 
-def describe_machine() -> dict[str, Any]:
-    """Processor, threads and library versions: what a timing depends on."""
-    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
+def describe_machine(device: torch.device | str = "cpu") -> dict[str, Any]:
+    """Device, processor, threads and library versions: what a timing depends on."""
+    device = torch.device(device)
     return {
-        "device": device,
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
         "processor": platform.machine(),
         "threads": torch.get_num_threads(),
         "python": platform.python_version(),

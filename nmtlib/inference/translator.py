@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from nmtlib.data.batching import Example, make_example, pad
 from nmtlib.data.codec import Codec
 from nmtlib.data.vocab import EOS
-from nmtlib.inference.search import Hypothesis, beam_search, greedy_search
+from nmtlib.inference.search import Hypothesis, beam_search
 from nmtlib.model.transformer import Transformer
 from nmtlib.settings import DecodingSettings, Settings
 from nmtlib.training.checkpoint import load_model
@@ -41,17 +41,18 @@ class Translator:
         self.settings = settings or Settings()
 
     @classmethod
-    def load(cls, run: str | Path, *, device: str = "auto") -> Translator:
+    def load(cls, run: str | Path, *, device: str | None = None) -> Translator:
         """Load a run folder.  Raises FileNotFoundError where it is none, ValueError where it is damaged.
 
-        While a training is still going on, its best epoch so far is taken.
+        While a training is still going on, its best epoch so far is taken.  `device` defaults to that of the run.
         """
         run = Path(run)
         if not (run / "settings.json").is_file():
             raise FileNotFoundError(
                 f"{run} is not a run folder (it has no settings.json); train one with: nmtlib train PRESET --out {run}"
             )
-        model = load_model(weights_file(run)).to(choose_device(device))
+        settings = Settings.load(run / "settings.json")
+        model = load_model(weights_file(run)).to(choose_device(device or settings.training.device))
         source, target = Codec.load(run / "source.json"), Codec.load(run / "target.json")
         sizes = (model.config.source_vocab_size, model.config.target_vocab_size)
         if sizes != (len(source.vocab), len(target.vocab)):
@@ -59,7 +60,7 @@ class Translator:
                 f"{run}: the model was trained with vocabularies of {sizes[0]} and {sizes[1]} entries, but "
                 f"source.json and target.json hold {len(source.vocab)} and {len(target.vocab)}"
             )
-        return cls(model, source, target, Settings.from_dict(json.loads((run / "settings.json").read_text("utf-8"))))
+        return cls(model, source, target, settings)
 
     def translate(self, sentences: Sequence[str], **options) -> list[str]:
         """The best translation of each sentence, in order; an empty sentence has an empty translation.
@@ -80,9 +81,11 @@ class Translator:
         """
         if isinstance(sentences, str):
             raise ValueError("translate takes a list of sentences, not one string; write [sentence]")
-        decoding: DecodingSettings = self.settings.decoding
-        beam = decoding.beam if beam is None else beam
-        length_penalty = decoding.length_penalty if length_penalty is None else length_penalty
+        given = {"beam": beam, "length_penalty": length_penalty}
+        decoding: DecodingSettings = replace(
+            self.settings.decoding, **{name: value for name, value in given.items() if value is not None}
+        )
+        beam, length_penalty = decoding.beam, decoding.length_penalty
         encoded = [self.source.encode(sentence) for sentence in sentences]
         limit = self.model.config.max_length
         for number, ids in enumerate(encoded):
@@ -94,19 +97,9 @@ class Translator:
         results: list[list[Hypothesis]] = [[Hypothesis([], 0.0, 0.0)]] * len(sentences)
         for rows in self.batches(encoded, max(decoding.max_tokens // beam, 1)):
             source = pad([[*encoded[i], EOS] for i in rows]).to(next(self.model.parameters()).device)
-            if beam == 1 and n_best == 1:
-                found = [
-                    [Hypothesis(ids, 0.0, 0.0)] for ids in greedy_search(self.model, source, max_length=max_length)
-                ]
-            else:
-                found = beam_search(
-                    self.model,
-                    source,
-                    beam,
-                    n_best=n_best,
-                    length_penalty=length_penalty,
-                    max_length=max_length,
-                )
+            found = beam_search(
+                self.model, source, beam, n_best=n_best, length_penalty=length_penalty, max_length=max_length
+            )
             for i, hypotheses in zip(rows, found, strict=True):
                 results[i] = hypotheses
         return results

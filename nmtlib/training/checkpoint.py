@@ -34,7 +34,7 @@ def write_atomically(path: str | Path, data: bytes) -> None:
         part.unlink(missing_ok=True)
         raise OSError(
             error.errno, f"could not write {path} ({error.strerror}); what it held before is untouched: "
-            f"make room or choose another folder, then continue with --resume"
+            "make room or choose another place"
         ) from None  # fmt: skip
 
 
@@ -69,9 +69,10 @@ def read_checkpoint(path: str | Path) -> tuple[TransformerConfig, dict[str, Tens
         )
     try:
         config = TransformerConfig(**json.loads(header["config"]))
-    except TypeError as error:
-        raise ValueError(f"{path} was written by another version of nmtlib: {error}") from None
-    return config, tensors, json.loads(header.get("notes", "{}"))
+        notes = json.loads(header.get("notes", "{}"))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path} was written by another version of nmtlib, or another program: {error}") from None
+    return config, tensors, notes
 
 
 def load_weights(model: Transformer, tensors: Mapping[str, Tensor], *, where: str | Path = "checkpoint") -> None:

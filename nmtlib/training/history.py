@@ -53,8 +53,14 @@ def write_history(path: str | Path, history: Sequence[EpochRecord]) -> None:
 def read_history(path: str | Path) -> list[EpochRecord]:
     """Read what `write_history` wrote."""
     kinds = {f.name: int if f.type == "int" else float for f in fields(EpochRecord)}
-    with open(path, newline="") as file:
-        return [EpochRecord(**{k: kinds[k](v) for k, v in row.items()}) for row in csv.DictReader(file)]
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            records = [EpochRecord(**{k: kinds[k](v) for k, v in row.items()}) for row in csv.DictReader(file)]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is no history of a training ({error!r})") from None
+    if not records:
+        raise ValueError(f"{path} holds no epoch")
+    return records
 
 
 def draw_curves(path: str | Path, history: Sequence[EpochRecord], title: str = "") -> None:

@@ -150,7 +150,8 @@ class Trainer:
     def total(self, sums: Tensor) -> list[float]:
         """The sums of all processes.  Raises FloatingPointError where the loss is no longer a number."""
         total = self.processes.sum(sums.clone()).tolist()
-        if not all(map(math.isfinite, total)):
+        # A step can spoil the weights before a loss shows it, and what is saved must be sound.
+        if not all(map(math.isfinite, total)) or not all(p.isfinite().all() for p in self.model.parameters()):
             raise FloatingPointError(
                 f"the loss became {total[0]} by update {self.progress.updates}; train again with a lower learning_rate "
                 f"or a longer warmup.  What was saved before, in {self.folder}, is sound"
@@ -225,6 +226,8 @@ class Trainer:
             save_checkpoint(self.folder / f"epoch-{progress.epoch:03d}.safetensors", self.model, **notes)
             if progress.best is record:
                 save_checkpoint(self.folder / "best.safetensors", self.model, **notes)
+                # What an earlier, stopped call of `fit` chose is worse than this epoch.
+                (self.folder / "model.safetensors").unlink(missing_ok=True)
             write_history(self.folder / "history.csv", progress.history)
         self.save()
         for old in self.epoch_files()[: -self.settings.average] if self.processes.is_main else []:
@@ -255,7 +258,7 @@ class Trainer:
 
     def epoch_files(self) -> list[Path]:
         """Checkpoints of the last epochs, oldest first."""
-        return sorted(self.folder.glob("epoch-*.safetensors"))
+        return sorted(self.folder.glob("epoch-*.safetensors"), key=lambda path: int(path.stem.split("-")[1]))
 
     def out_of_patience(self) -> bool:
         """Whether validation has not improved for `patience` epochs."""

@@ -50,7 +50,7 @@ def test_another_seed_gives_other_batches_in_another_order():
 
 def test_without_a_seed_batches_run_from_short_to_long():
     mixed = [Example([4] * n, [5] * n) for n in (9, 2, 30, 4)]
-    assert token_batches(mixed, 30) == [[1, 3], [0], [2]]
+    assert token_batches(mixed, 30) == [[1, 3, 0], [2]]
 
 
 def test_a_sentence_beyond_the_budget_is_refused_and_not_dropped():

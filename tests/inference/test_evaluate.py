@@ -107,8 +107,8 @@ def test_leaked_sentences_are_counted_and_scored_apart():
     test = [FRESH[0], TRAIN[1], FRESH[1], Pair(TRAIN[0].source, "The dog is running ."), FRESH[2]]
     evaluation, hypotheses = evaluate(Stub(answers), corpus(test))
     assert evaluation.leaked_sources == 2, "the source decides, whatever the reference"
-    assert evaluation.scores_without_leaked == score([half_right[p.source] for p in FRESH], FRESH)
-    assert evaluation.scores == score(hypotheses, test)
+    assert evaluation.scores_without_leaked == score([half_right[p.source] for p in FRESH], FRESH, tokenize="none")
+    assert evaluation.scores == score(hypotheses, test, tokenize="none")
     assert evaluation.scores.sentences == 5 and evaluation.scores_without_leaked.sentences == 3
     said = "\n".join(evaluation.lines())
     assert "without the 2 pairs" in said

@@ -17,7 +17,7 @@ import torch
 from nmtlib.data.batching import make_example
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.settings import TrainingSettings
-from nmtlib.training.checkpoint import load_model, read_checkpoint
+from nmtlib.training.checkpoint import average_checkpoints, load_model, read_checkpoint
 from nmtlib.training.history import read_history
 from nmtlib.training.trainer import Trainer
 
@@ -52,8 +52,12 @@ def make_trainer(folder, settings=SETTINGS, config=CONFIG, train=None, **options
     )
 
 
+def weights_of(model):
+    return {name: p.detach().clone() for name, p in model.named_parameters()}
+
+
 def weights(trainer):
-    return {name: p.detach().clone() for name, p in trainer.model.named_parameters()}
+    return weights_of(trainer.model)
 
 
 def same(first, second):
@@ -257,3 +261,22 @@ def test_a_model_without_training_state_cannot_be_resumed(tmp_path):
     (tmp_path / "last.safetensors").write_bytes((tmp_path / "best.safetensors").read_bytes())
     with pytest.raises(ValueError, match="cannot be resumed"):
         make_trainer(tmp_path).resume()
+
+
+def test_the_average_of_the_last_epochs_is_kept_where_it_validates_better(tmp_path, monkeypatch):
+    trainer = make_trainer(tmp_path, replace(SETTINGS, average=3))
+    trainer.fit()
+    expected = average_checkpoints([tmp_path / f"epoch-00{n}.safetensors" for n in (1, 2, 3)])
+    measured = []
+
+    def better(self, model, first=0, step=1):
+        measured.append(weights_of(model))
+        return torch.tensor([0.0, 0.5, 0.0, 1.0])
+
+    monkeypatch.setattr(Trainer, "measure_validation", better)
+    trainer.choose_model()
+    kept = load_model(tmp_path / "model.safetensors")
+    assert read_checkpoint(tmp_path / "model.safetensors")[2]["weights"] == "average of the last 3 epochs"
+    for found in (weights_of(kept), measured[0]):
+        assert all(torch.allclose(found[name], expected[f"model.{name}"]) for name in found)
+    assert not same(weights_of(kept), weights(trainer))
