@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: train test lab lint bench readme
+.PHONY: train test lab mutation bench readme
 .DEFAULT_GOAL := test
 
 .venv/installed: requirements.txt pyproject.toml
@@ -19,6 +19,9 @@ test: .venv/installed  ## style and all tests
 
 lab: .venv/installed  ## open JupyterLab
 	$(BIN)/jupyter lab
+
+mutation: .venv/installed  ## plant every silent bug of the catalogue and see that the checks find it
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/mutation.py
 
 bench: .venv/installed  ## speed against torch.nn.Transformer, in one run
 	$(BIN)/python benchmarks/train.py

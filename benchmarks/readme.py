@@ -80,7 +80,29 @@ def train_output() -> str:
     return "```text\n" + (RESULTS / "make-train.txt").read_text("utf-8").strip() + "\n```"
 
 
-BLOCKS = {"results": results_table, "speed": speed, "make-train": train_output}
+def check_output() -> str:
+    """What `nmtlib check` prints about the student's model."""
+    return "```text\n" + (RESULTS / "check-student-model.txt").read_text("utf-8").strip() + "\n```"
+
+
+def mutation() -> str:
+    """How many planted bugs the checks find."""
+    found = read("mutation.json")
+    alarms = len(found["clean"]["failed"]) or "no"
+    return (
+        f"[{found['caught']} of {found['planted']} silent bugs](benchmarks/MUTATION.md), planted one by one in "
+        f"nmtlib's own code,\nare caught by a check that names their cause, and {alarms} check raises an alarm on the "
+        "clean code: `make mutation`."
+    )
+
+
+BLOCKS = {
+    "results": results_table,
+    "speed": speed,
+    "make-train": train_output,
+    "check": check_output,
+    "mutation": mutation,
+}
 
 
 def fill(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The command line: train, evaluate, translate, data, summary."""
+"""The command line: train, evaluate, translate, data, summary, check."""
 
 from __future__ import annotations
 
@@ -69,6 +69,13 @@ def build_parser() -> argparse.ArgumentParser:
     )
     summary.add_argument("what", nargs="?", metavar="PRESET|RUN")
     summary.set_defaults(run=command_summary)
+
+    check = commands.add_parser("check", help="run the behaviour checks on your own Transformer, or on nmtlib")
+    check.add_argument("implementation", nargs="?", metavar="FILE:FACTORY",
+                       help="a file and its function that returns a model or an Adapter (default: nmtlib)")  # fmt: skip
+    check.add_argument("--only", action="append", metavar="NAME", help="one check, or a subject such as masks")
+    check.add_argument("--seed", type=int, default=0)
+    check.set_defaults(run=command_check)
     return parser
 
 
@@ -213,6 +220,17 @@ def command_summary(options: argparse.Namespace) -> None:
         show_run(folder, settings.training.epochs)
     else:
         print(load_settings(options.what).to_json())
+
+
+def command_check(options: argparse.Namespace) -> int:
+    from nmtlib.teaching.adapter import ours
+    from nmtlib.teaching.checks import run_checks
+    from nmtlib.teaching.student import load_adapter
+
+    adapter = load_adapter(options.implementation) if options.implementation else ours()
+    report = run_checks(adapter, only=options.only, seed=options.seed)
+    print(report)
+    return 0 if report.ok else 1
 
 
 def show_run(folder: Path, epochs: int) -> None:

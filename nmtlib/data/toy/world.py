@@ -165,7 +165,10 @@ work run swim dance football cook      | not-can not-want not-will | tired sick
 shop go bake learn visit               | not-can not-want not-will | tired sick no_time
 """
 
-# What is special about a verb.
+# What is special about a verb: "company" it may be done with somebody, "gift" somebody gets the object, "weeks"
+# it suits last or next week, "counted" takes two or many objects, "new" takes a book but not the book, "known" the
+# other way round, "placed" needs its place, "not owned" takes no "my", "no may" and "untimed" go without these,
+# "I and you" have a form of their own for the two even in the present.
 _TRAITS = """
 company   | run swim dance play football go shop
 gift      | give show
