@@ -93,6 +93,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def command_train(options: argparse.Namespace) -> None:
+    """Train a preset or resume a run, and evaluate it where that is asked for."""
+
     from nmtlib.experiment import train
     from nmtlib.settings import load_settings
 
@@ -167,6 +169,8 @@ def evaluate_split(
 
 
 def command_evaluate(options: argparse.Namespace) -> None:
+    """Score a run on one split."""
+
     from nmtlib.experiment import load_corpus
     from nmtlib.inference.translator import Translator
 
@@ -177,6 +181,8 @@ def command_evaluate(options: argparse.Namespace) -> None:
 
 
 def command_translate(options: argparse.Namespace) -> None:
+    """Translate the sentences given, or standard input."""
+
     from nmtlib.inference.translator import Translator
 
     translator = Translator.load(options.folder)
@@ -191,6 +197,8 @@ def command_translate(options: argparse.Namespace) -> None:
 
 
 def command_data(options: argparse.Namespace) -> int:
+    """List, fetch or check corpora; 1 where a corpus is not complete."""
+
     from nmtlib.data.corpora import check, fetch, names
 
     if options.action == "list":
@@ -207,6 +215,8 @@ def command_data(options: argparse.Namespace) -> int:
 
 
 def command_summary(options: argparse.Namespace) -> None:
+    """List the presets, or show one of them or a run."""
+
     from nmtlib.experiment import load_run_settings
     from nmtlib.settings import load_settings, presets
 
@@ -223,6 +233,8 @@ def command_summary(options: argparse.Namespace) -> None:
 
 
 def command_check(options: argparse.Namespace) -> int:
+    """Run the behaviour checks; 1 where one of them found something."""
+
     from nmtlib.teaching.adapter import ours
     from nmtlib.teaching.checks import run_checks
     from nmtlib.teaching.student import load_adapter

@@ -163,6 +163,7 @@ class _Finished:
         self.ids[rows] = every.gather(1, best[..., None].expand(-1, -1, every.size(2)))
 
     def hypotheses(self, n_best: int) -> list[list[Hypothesis]]:
+        """The `n_best` of each sentence, best first."""
         rows = zip(self.ids.tolist(), self.log_prob.tolist(), self.score.tolist(), strict=True)
         return [
             [Hypothesis(_words(ids), p, s) for ids, p, s in zip(*row, strict=True) if s > -math.inf][:n_best]

@@ -30,7 +30,7 @@ class Sizes:
 class Adapter:
     """Connects an implementation to the checks.  A part that is None is missing: its checks are skipped.
 
-    So does a part that raises NotImplementedError.  Conventions at this border, whatever holds inside: batch first,
+    So they are where it raises NotImplementedError.  Conventions at this border, whatever holds inside: batch first,
     a mask is bool and True means *may attend*, padding stands at the right, logits are not normalised.
     B batch, H heads, T queries or target length, S keys or source length, K head size, D d_model, V vocabulary.
 
