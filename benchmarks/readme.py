@@ -1,9 +1,10 @@
-"""Write the measured figures into README.md, between its `<!-- NAME:begin -->` and `<!-- NAME:end -->` marks.
+"""Draw the curves in figures/, and write what was measured into README.md.
 
     python benchmarks/readme.py            # rewrite README.md
     python benchmarks/readme.py --check    # exit status 1 where it is not up to date
 
-Every figure comes from a file in benchmarks/results, so none is typed by hand.
+It goes between the marks `<!-- NAME:begin -->` and `<!-- NAME:end -->`, and comes from the files in
+benchmarks/results, so no figure is typed by hand.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from nmtlib.training.history import draw_curves, read_history
+
 RESULTS = Path(__file__).parent / "results"
 README = Path(__file__).parents[1] / "README.md"
+FIGURES = README.parent / "figures"
 RUNS = {  # the row's name -> the preset, whose results are PRESET-SPLIT-beamN.json
     "German-English, bundled grammar": "toy-de-en",
     "English-Chinese, bundled grammar": "toy-en-zh",
@@ -128,6 +132,8 @@ def main() -> int:
     new = fill(old)
     if not options.check:
         README.write_text(new, "utf-8")
+        for preset in ("multi30k-de-en", "cmn-en-zh"):
+            draw_curves(FIGURES / f"{preset}-curves.png", read_history(RESULTS / f"{preset}-history.csv"), title=preset)
     elif new != old:
         print("README.md is not up to date; run: make readme", file=sys.stderr)
         return 1

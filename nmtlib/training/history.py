@@ -68,7 +68,7 @@ def draw_curves(path: str | Path, history: Sequence[EpochRecord], title: str = "
     from matplotlib.figure import Figure  # not pyplot: no window system, no global state
     from matplotlib.ticker import MaxNLocator
 
-    figure = Figure(figsize=(12, 3.6), layout="constrained")
+    figure = Figure(figsize=(12, 3.9), layout="constrained")
     epochs = [r.epoch for r in history]
     best = min(history, key=lambda r: r.validation_nll)
     panels = [
@@ -86,6 +86,7 @@ def draw_curves(path: str | Path, history: Sequence[EpochRecord], title: str = "
         if key == "perplexity":
             axes.set_yscale("log")
         axes.grid(alpha=0.3)
-    figure.axes[0].legend(frameon=False, fontsize=8)
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
     figure.suptitle(title)
     figure.savefig(path, dpi=100)
