@@ -33,7 +33,7 @@ class Translator:
     """Text in, text out: the model of a run with both its codecs.
 
     >>> Translator.load("runs/toy-de-en").translate(["der Hund schläft ."])  # doctest: +SKIP
-    ['the dog is sleeping .']
+    ['the dog sleeps .']
     """
 
     def __init__(self, model: Transformer, source: Codec, target: Codec, settings: Settings | None = None):
