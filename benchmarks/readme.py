@@ -60,8 +60,8 @@ def results_table() -> str:
         [
             *rows,
             "",
-            "One run and one seed each, on a shared machine with two virtual CPUs; the Multi30k run used one thread and",
-            "was stopped by its time limit in epoch 23 of 32.",
+            "One run and one seed each, on a shared machine with two virtual CPUs; the Multi30k run used one thread",
+            "and was stopped by its time limit in epoch 23 of 32.",
             "In brackets: without the test pairs whose source also stands in the training data.",
             "NLTK BLEU (0 to 1) compares the words between spaces.  sacreBLEU (0 to 100) has the signatures "
             + ", ".join(sorted(notes))
