@@ -23,7 +23,7 @@ def label_smoothed_loss(logits: Tensor, labels: Tensor, smoothing: float = 0.1, 
         raise ValueError(f"smoothing is a probability in [0, 1), not {smoothing}")
     if reduction not in ("mean", "sum"):
         raise ValueError(f"reduction is 'mean' or 'sum', not {reduction!r}")
-    loss, _ = losses(logits, labels, smoothing)
+    loss, *_ = losses(logits, labels, smoothing)
     if reduction == "sum":
         return loss
     count = (labels != PAD).sum()
@@ -32,10 +32,10 @@ def label_smoothed_loss(logits: Tensor, labels: Tensor, smoothing: float = 0.1, 
     return loss / count
 
 
-def losses(logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
-    """Summed smoothed loss and summed negative log-likelihood, both over the non-PAD labels, in nats.
+def losses(logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Summed smoothed loss, summed negative log-likelihood (nats) and the number of correct guesses.
 
-    Only the first can be differentiated; the second is for reading.
+    All three over the non-PAD labels.  Only the first can be differentiated; the others are for reading.
     """
     if logits.shape[:-1] != labels.shape:
         raise ValueError(f"logits {tuple(logits.shape)} and labels {tuple(labels.shape)} do not match: "
@@ -51,17 +51,19 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+    def forward(ctx, logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
         dtype = torch.promote_types(logits.dtype, torch.float32)
         real = labels != PAD  # (N,)
         even = smoothing / (logits.size(-1) - 1)  # what q gives to each class but PAD
         gradient = torch.empty_like(logits) if ctx.needs_input_grad[0] else None
         loss, nll = torch.zeros(2, dtype=dtype, device=logits.device).unbind()
+        correct = torch.zeros((), dtype=torch.long, device=logits.device)
         for first in range(0, len(labels), ROWS_AT_ONCE):
             rows = slice(first, first + ROWS_AT_ONCE)
             logp = logits[rows].log_softmax(dim=-1, dtype=dtype)  # (rows, V)
             label = labels[rows, None]  # (rows, 1)
             nll = nll - logp.gather(-1, label)[real[rows]].sum()
+            correct = correct + (logp.argmax(dim=-1) == labels[rows])[real[rows]].sum()
             if smoothing:
                 loss = loss + even * (logp[:, PAD] - logp.sum(dim=-1))[real[rows]].sum()
             if gradient is not None:
@@ -70,19 +72,14 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
                 difference.scatter_add_(-1, label, difference.new_full(label.shape, smoothing - 1))
                 gradient[rows] = difference.mul_(real[rows, None])
         ctx.save_for_backward(gradient)
-        ctx.mark_non_differentiable(nll)
-        return loss + (1 - smoothing) * nll, nll
+        ctx.mark_non_differentiable(nll, correct)
+        return loss + (1 - smoothing) * nll, nll, correct
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, gradient: Tensor, _: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx, gradient: Tensor, *_: Tensor) -> tuple[Tensor, None, None]:
         (difference,) = ctx.saved_tensors
         return difference * gradient.to(difference.dtype), None, None
-
-
-def count_correct(logits: Tensor, labels: Tensor) -> Tensor:
-    """How many non-PAD labels are the most probable word: logits (..., V), labels (...) -> a scalar."""
-    return ((logits.argmax(dim=-1) == labels) & (labels != PAD)).sum()
 
 
 def perplexity(nll_sum: float, tokens: int) -> float:

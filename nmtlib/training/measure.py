@@ -13,7 +13,7 @@ from torch import Tensor
 from nmtlib.data.batching import Batch, Example, collate, token_batches
 from nmtlib.data.vocab import PAD
 from nmtlib.model.transformer import Transformer
-from nmtlib.training.loss import count_correct, losses
+from nmtlib.training.loss import losses
 
 LOSS, NLL, CORRECT, LABELS = range(4)  # places in a tensor of sums
 
@@ -24,9 +24,9 @@ def measure(
     """The summed loss of a batch, to be differentiated, and its four sums (float64), to be read."""
     with torch.autocast(batch.source.device.type, torch.bfloat16, enabled=precision == torch.bfloat16):
         logits = model(batch.source, batch.decoder_input)  # (B, T, V)
-    loss, nll = losses(logits, batch.labels, smoothing)
+    loss, nll, correct = losses(logits, batch.labels, smoothing)
     labels = (batch.labels != PAD).sum()
-    return loss, torch.stack([loss.detach(), nll, count_correct(logits, batch.labels), labels]).double()
+    return loss, torch.stack([loss.detach(), nll, correct, labels]).double()
 
 
 @torch.no_grad()
