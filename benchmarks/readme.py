@@ -1,7 +1,7 @@
-"""Draw the curves in figures/, and write what was measured into README.md.
+"""Draw the curves in figures/, and write what was measured into README.md and benchmarks/NOTES.md.
 
-    python benchmarks/readme.py            # rewrite README.md
-    python benchmarks/readme.py --check    # exit status 1 where it is not up to date
+    python benchmarks/readme.py            # rewrite both
+    python benchmarks/readme.py --check    # exit status 1 where one is not up to date
 
 It goes between the marks `<!-- NAME:begin -->` and `<!-- NAME:end -->`, and comes from the files in
 benchmarks/results, so no figure is typed by hand.
@@ -10,135 +10,81 @@ benchmarks/results, so no figure is typed by hand.
 from __future__ import annotations
 
 import argparse
-import json
+import itertools
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import tables
+from tables import RESULTS, read
+
 from nmtlib.training.history import draw_curves, read_history
 
-RESULTS = Path(__file__).parent / "results"
-README = Path(__file__).parents[1] / "README.md"
-FIGURES = README.parent / "figures"
-RUNS = {  # the row's name -> the preset, whose results are PRESET-SPLIT-beamN.json
-    "German-English, bundled grammar": "toy-de-en",
-    "English-Chinese, bundled grammar": "toy-en-zh",
-    "German-English, Multi30k": "multi30k-de-en",
-    "English-Chinese, cmn-eng-simple": "cmn-en-zh",
-}
+ROOT = Path(__file__).parents[1]
+FIGURES = ROOT / "figures"
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00")  # Okabe and Ito 2008
+PAGES = {  # the blocks of each page, and what makes them
+    "README.md": {
+        "make-train": tables.train_output, "results": tables.results_table, "speed": tables.speed,
+        "check": tables.check_output, "mutation": tables.mutation,
+    },
+    "benchmarks/NOTES.md": {"step": tables.step},
+}  # fmt: skip
 
 
-def read(name: str) -> dict[str, Any]:
-    """One file of results."""
-    return json.loads((RESULTS / name).read_text("utf-8"))
+def draw_time_to_bleu(path: Path, found: Mapping[str, dict[str, Any]]) -> None:
+    """Draw BLEU against minutes of training, one curve for each name of a result of time_to_bleu.py."""
+    from matplotlib.figure import Figure  # not pyplot: no window system, no global state
+
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.subplots()
+    for color, (name, result) in zip(itertools.cycle(COLORS), found.items(), strict=False):
+        for key, style, what in (("bleu", "-", "each epoch"), ("bleu_average", "--", "average of the last epochs")):
+            scored = [(point["seconds"] / 60, point[key]) for point in result["points"] if key in point]
+            if scored:
+                axes.plot(*zip(*scored, strict=True), style, color=color, marker=".", label=f"{name}, {what}")
+    axes.set(xlabel="minutes of training", ylabel="BLEU on the validation split, greedy")
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False)
+    figure.savefig(path, dpi=100)
 
 
-def results_table() -> str:
-    """One row for each evaluation of each trained preset."""
-    rows = [
-        "| system | parameters | training | scored on | search | sacreBLEU | NLTK BLEU | sentences/s |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    notes = set()
-    for name, preset in RUNS.items():
-        for path in sorted(RESULTS.glob(f"{preset}-*-beam*.json"), reverse=True):
-            found = read(path.name)
-            training, scores, clean = found["training"], found["scores"], found["scores_without_leaked"]
-            notes.add(f"`{scores['signature']}`")
-            bleu, nltk = f"{scores['bleu']:.2f}", f"{scores['bleu_nltk']:.4f}"
-            if clean:
-                bleu, nltk = f"{bleu} ({clean['bleu']:.2f})", f"{nltk} ({clean['bleu_nltk']:.4f})"
-            search = "greedy" if found["beam"] == 1 else f"beam {found['beam']}"
-            rows.append(
-                f"| {name} | {found['parameters'] / 1e6:.1f} M "
-                f"| {training['epochs']} epochs, {training['minutes']:.0f} min "
-                f"| {scores['sentences']:,} {found['split']} pairs | {search} | {bleu} | {nltk} "
-                f"| {found['sentences_per_second']:.0f} |"
-            )
-    return "\n".join(
-        [
-            *rows,
-            "",
-            "One run and one seed each, on a shared machine with two virtual CPUs; the Multi30k run used one thread",
-            "and was stopped by its time limit in epoch 23 of 32.",
-            "In brackets: without the test pairs whose source also stands in the training data.",
-            "NLTK BLEU (0 to 1) compares the words between spaces.  sacreBLEU (0 to 100) has the signatures "
-            + ", ".join(sorted(notes))
-            + ".",
-        ]
-    )
-
-
-def speed() -> str:
-    """Training speed against torch's Transformer."""
-    found = read("train.json")
-    return (
-        f"Training tokens per second against `torch.nn.Transformer` of the same size, in one run on "
-        f"{found['machine']['threads']} CPU threads: **{found['ratio_float32']}×** in float32, "
-        f"**{found['ratio_bfloat16']}×** in bfloat16, **{found['ratio_as_used']}×** for our default (bfloat16 where "
-        f"the processor has it) against its default (float32). Command: `{found['command']}`."
-    )
-
-
-def train_output() -> str:
-    """What `make train` printed."""
-    return "```text\n" + (RESULTS / "make-train.txt").read_text("utf-8").strip() + "\n```"
-
-
-def check_output() -> str:
-    """What `nmtlib check` prints about the student's model."""
-    return "```text\n" + (RESULTS / "check-student-model.txt").read_text("utf-8").strip() + "\n```"
-
-
-def mutation() -> str:
-    """How many planted bugs the checks find."""
-    found = read("mutation.json")
-    healthy = read("false-alarms.json")["implementations"]
-    alarms = sum(len(runs["alarms"]) for runs in healthy.values())
-    seeds = min(runs["seeds"] for runs in healthy.values())
-    slowest = max(runs["seconds_a_run"] for runs in healthy.values())
-    return (
-        f"[{found['caught']} of {found['planted']} silent bugs](benchmarks/MUTATION.md), planted one by one in "
-        "nmtlib's\nown code, are caught by a check that names their cause (`make mutation`); healthy models over "
-        f"{seeds} seeds each\n({'; '.join(healthy)}) raised\n{alarms or 'no'} alarms.  "
-        f"All checks on one model took at most {slowest:.0f} seconds."
-    )
-
-
-BLOCKS = {
-    "results": results_table,
-    "speed": speed,
-    "make-train": train_output,
-    "check": check_output,
-    "mutation": mutation,
-}
-
-
-def fill(text: str) -> str:
-    """The README with every block made anew.  Raises ValueError where a block has no place in it."""
-    for name, make in BLOCKS.items():
+def fill(page: str, text: str) -> str:
+    """The text of a page with every block made anew.  Raises ValueError where a block has no place in it."""
+    for name, make in PAGES[page].items():
         pattern = re.compile(rf"(<!-- {name}:begin -->\n).*?(<!-- {name}:end -->)", re.DOTALL)
         if not pattern.search(text):
-            raise ValueError(f"{README.name} has no <!-- {name}:begin --> … <!-- {name}:end -->")
+            raise ValueError(f"{page} has no <!-- {name}:begin --> … <!-- {name}:end -->")
         content = make()
         text = pattern.sub(lambda match, content=content: f"{match[1]}{content}\n{match[2]}", text)
     return text
 
 
+def draw() -> None:
+    """The curves of the committed trainings, and the board of time against BLEU."""
+    for preset in ("multi30k-de-en", "cmn-en-zh"):
+        draw_curves(FIGURES / f"{preset}-curves.png", read_history(RESULTS / f"{preset}-history.csv"), title=preset)
+    boards = {path.stem.removeprefix("time-to-bleu-"): read(path.name) for path in sorted(RESULTS.glob("time-to-*"))}
+    if boards:
+        draw_time_to_bleu(FIGURES / "time-to-bleu.png", boards)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="change nothing, only say whether README.md is up to date")
+    parser.add_argument("--check", action="store_true", help="only say whether the pages are up to date")
     options = parser.parse_args()
-    old = README.read_text("utf-8")
-    new = fill(old)
-    if not options.check:
-        README.write_text(new, "utf-8")
-        for preset in ("multi30k-de-en", "cmn-en-zh"):
-            draw_curves(FIGURES / f"{preset}-curves.png", read_history(RESULTS / f"{preset}-history.csv"), title=preset)
-    elif new != old:
-        print("README.md is not up to date; run: make readme", file=sys.stderr)
+    texts = {page: (ROOT / page).read_text("utf-8") for page in PAGES}
+    made = {page: fill(page, text) for page, text in texts.items()}
+    stale = [page for page in PAGES if made[page] != texts[page]]
+    if options.check and stale:
+        print(f"not up to date: {', '.join(stale)}; run: make readme", file=sys.stderr)
         return 1
+    if not options.check:
+        for page, text in made.items():
+            (ROOT / page).write_text(text, "utf-8")
+        draw()
     return 0
 
 

@@ -1,25 +1,33 @@
-"""Training speed of nmtlib's Transformer against torch.nn.Transformer: same size, same batches, one run.
+"""Training speed and memory of nmtlib's Transformer, torch.nn.Transformer and Hugging Face's MarianMTModel.
 
     python benchmarks/train.py [--steps 8] [--threads 2] [--output FILE]
 
-Steps of the four candidates (either model, float32 and bfloat16) are interleaved, so that a change of the
-machine's speed meets all of them; what counts are the ratios of the medians.
-torch's model is used as its documentation shows it, with F.cross_entropy and Adam.
+The three have one size and get the same batches, in float32 and in bfloat16.  Steps of the candidates are
+interleaved, so that a change of the machine's speed meets all of them; what counts are the ratios of the medians.
+torch's model is used as its documentation shows it, with F.cross_entropy and Adam, and so is Marian's.
+Memory is the peak of a process of its own for each candidate, less what it held before it made the model.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import statistics
+import subprocess
+import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+import nmtlib  # noqa: F401  (before torch: it chooses how threads wait)
+
+# isort: split
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-import nmtlib  # noqa: F401  (before torch: it chooses how threads wait)
 from nmtlib.data.batching import Batch
 from nmtlib.data.vocab import PAD
 from nmtlib.inference.evaluate import describe_machine
@@ -28,7 +36,8 @@ from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.training.measure import measure
 
 CONFIG = TransformerConfig(6000, 6000, d_model=256, n_heads=4, n_encoder_layers=3, n_decoder_layers=3, d_ff=1024,
-                           dropout=0.1, norm="pre")  # fmt: skip
+                           dropout=0.1)  # fmt: skip
+Step = Callable[[Batch], None]
 
 
 class TorchTransformer(nn.Module):
@@ -52,7 +61,28 @@ class TorchTransformer(nn.Module):
         return self.output(out)
 
 
-def ours(precision: torch.dtype):
+class MarianTransformer(nn.Module):
+    """Hugging Face's Marian of the same size, with random weights: nothing is downloaded."""
+
+    def __init__(self, c: TransformerConfig):
+        super().__init__()
+        from transformers import MarianConfig, MarianMTModel
+
+        half = {"layers": c.n_encoder_layers, "attention_heads": c.n_heads, "ffn_dim": c.d_ff}
+        sides = {f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in half.items()}
+        self.body = MarianMTModel(MarianConfig(
+            vocab_size=c.source_vocab_size, decoder_vocab_size=c.target_vocab_size, d_model=c.d_model, **sides,
+            share_encoder_decoder_embeddings=False, tie_word_embeddings=False, dropout=c.dropout,
+            attention_dropout=c.attention_dropout, activation_dropout=c.dropout, activation_function="relu",
+            scale_embedding=True, max_position_embeddings=c.max_length, pad_token_id=PAD, bos_token_id=1,
+            eos_token_id=2, decoder_start_token_id=1, forced_eos_token_id=None,
+        ))  # fmt: skip
+
+    def forward(self, source, target):
+        return self.body(input_ids=source, attention_mask=source.ne(PAD), decoder_input_ids=target).logits
+
+
+def ours(precision: torch.dtype) -> Step:
     """One step of nmtlib's training."""
     torch.manual_seed(0)
     model = Transformer(CONFIG).train()
@@ -67,10 +97,10 @@ def ours(precision: torch.dtype):
     return step
 
 
-def theirs(precision: torch.dtype):
-    """One step of torch's Transformer."""
+def theirs(make: Callable[[TransformerConfig], nn.Module], precision: torch.dtype) -> Step:
+    """One step of another library's model, as its users write it."""
     torch.manual_seed(0)
-    model = TorchTransformer(CONFIG).train()
+    model = make(CONFIG).train()
     optimizer = torch.optim.Adam(model.parameters(), 1e-3, betas=(0.9, 0.98), eps=1e-9)
 
     def step(batch: Batch) -> None:
@@ -84,6 +114,20 @@ def theirs(precision: torch.dtype):
     return step
 
 
+LIBRARIES = {
+    "nmtlib": ours,
+    "nn.Transformer": partial(theirs, TorchTransformer),
+    "MarianMTModel": partial(theirs, MarianTransformer),
+}
+CANDIDATES = [f"{library} {precision}" for library in LIBRARIES for precision in ("float32", "bfloat16")]
+
+
+def make_step(candidate: str) -> Step:
+    """The step of a candidate such as 'nmtlib bfloat16'."""
+    library, precision = candidate.split()
+    return LIBRARIES[library](getattr(torch, precision))
+
+
 def batches(count: int, max_tokens: int = 2048) -> list[Batch]:
     """Batches of captions' lengths, bucketed as in training: each of one length."""
     generator = torch.Generator().manual_seed(0)
@@ -94,34 +138,60 @@ def batches(count: int, max_tokens: int = 2048) -> list[Batch]:
     return made
 
 
+def peak_rss() -> float:
+    """The largest resident memory of this process so far, in MiB (from Linux, whose rusage counts the parent's)."""
+    status = Path("/proc/self/status").read_text()
+    return int(re.search(r"VmHWM:\s*(\d+) kB", status)[1]) / 1024
+
+
+def peak_of_one(candidate: str) -> None:
+    """Print by how many MiB the largest of some steps raised the memory of this process."""
+    if candidate.startswith("Marian"):
+        import transformers.models.marian.modeling_marian  # noqa: F401  (its code is not the model's memory)
+    before, step = peak_rss(), make_step(candidate)
+    for batch in batches(4):
+        step(batch)
+    print(round(peak_rss() - before))
+
+
+def speeds(candidates: list[str], steps: int) -> dict[str, float]:
+    """Median target tokens/s of each candidate, their steps interleaved."""
+    made = {name: make_step(name) for name in candidates}
+    found: dict[str, list[float]] = {name: [] for name in made}
+    for number, batch in enumerate(batches(steps + 2)):
+        for name, step in made.items():
+            started = time.perf_counter()
+            step(batch)
+            if number >= 2:  # the first steps allocate
+                found[name].append(batch.labels.numel() / (time.perf_counter() - started))
+    return {name: statistics.median(values) for name, values in found.items()}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=8, help="timed steps of each candidate")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "train.json")
+    parser.add_argument("--memory-of", choices=CANDIDATES, help=argparse.SUPPRESS)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    candidates = {
-        f"{name} {precision}": make(getattr(torch, precision))
-        for name, make in (("nmtlib", ours), ("nn.Transformer", theirs))
-        for precision in ("float32", "bfloat16")
-    }
-    speeds: dict[str, list[float]] = {name: [] for name in candidates}
-    for number, batch in enumerate(batches(options.steps + 2)):
-        for name, step in candidates.items():
-            started = time.perf_counter()
-            step(batch)
-            if number >= 2:  # the first steps allocate
-                speeds[name].append(batch.labels.numel() / (time.perf_counter() - started))
-    medians = {name: statistics.median(found) for name, found in speeds.items()}
+    if options.memory_of:
+        return peak_of_one(options.memory_of)
+    medians = speeds(CANDIDATES, options.steps)
+    alone = [sys.executable, __file__, "--threads", str(options.threads), "--memory-of"]
+    peaks = {name: int(subprocess.run([*alone, name], check=True, text=True, capture_output=True).stdout)
+             for name in CANDIDATES}  # fmt: skip
     result = {
         "command": f"python benchmarks/train.py --steps {options.steps} --threads {options.threads}",
         "target_tokens_per_second": {name: round(median, 1) for name, median in medians.items()},
-        "ratio_float32": round(medians["nmtlib float32"] / medians["nn.Transformer float32"], 2),
-        "ratio_bfloat16": round(medians["nmtlib bfloat16"] / medians["nn.Transformer bfloat16"], 2),
+        "peak_memory_mib": peaks,
         "ratio_as_used": round(medians["nmtlib bfloat16"] / medians["nn.Transformer float32"], 2),
+        "ratios": {
+            f"{library} {precision}": round(medians[f"nmtlib {precision}"] / medians[f"{library} {precision}"], 2)
+            for library in LIBRARIES if library != "nmtlib" for precision in ("float32", "bfloat16")
+        },
         "machine": describe_machine(),
-    }
+    }  # fmt: skip
     options.output.write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps(result, indent=2))
 

@@ -12,16 +12,18 @@ from typing import Any
 
 import torch
 
-from nmtlib.data.batching import Example, make_example
+from nmtlib.data.batching import Example, fits, make_example
+from nmtlib.data.bpe_dropout import examples_by_epoch
 from nmtlib.data.codec import Codec, build_codecs
 from nmtlib.data.corpora import load
 from nmtlib.data.corpus import Corpus, Pair, from_files, from_tsv
+from nmtlib.data.prepared import SAMPLE, MappedExamples, Prepared, TextPairs, check_free, learn_codecs, prepare
 from nmtlib.inference.evaluate import command_line
 from nmtlib.inference.translator import Translator, weights_file
 from nmtlib.model.transformer import Transformer
 from nmtlib.settings import CorpusSettings, Settings
 from nmtlib.training.checkpoint import read_checkpoint, write_atomically
-from nmtlib.training.distributed import Processes
+from nmtlib.training.distributed import LostProcess, Processes
 from nmtlib.training.hardware import choose_device
 from nmtlib.training.history import EpochRecord, draw_curves, read_history
 from nmtlib.training.trainer import Trainer
@@ -29,11 +31,14 @@ from nmtlib.training.trainer import Trainer
 LOG = "log.txt"  # in a run folder: the command, then every line that the training reported
 
 
-def load_corpus(settings: CorpusSettings) -> Corpus:
+def load_corpus(settings: CorpusSettings, *, streaming: bool = False) -> Corpus:
     """The corpus that the settings name, or the one that their files hold.
 
-    Raises ValueError where neither a name nor training and validation files are given.
+    Of a prepared one, `train` is what `Prepared.corpus` says; with `streaming`, own training files are read only when
+    `train` is iterated.  Raises ValueError where neither a name nor training and validation files are given.
     """
+    if settings.prepared:
+        return Prepared.open(settings.prepared).corpus()
     if settings.name:
         return load(settings.name)
     if not (settings.train and settings.validation and settings.source_language and settings.target_language):
@@ -44,7 +49,10 @@ def load_corpus(settings: CorpusSettings) -> Corpus:
         files = getattr(settings, split)
         if len(files) > 2:
             raise ValueError(f"[corpus] {split} is one TSV file or two text files, not {len(files)} files")
-        splits[split] = from_files(*files) if len(files) == 2 else from_tsv(files[0]) if files else []
+        if streaming and split == "train":
+            splits[split] = TextPairs(files)
+        else:
+            splits[split] = from_files(*files) if len(files) == 2 else from_tsv(files[0]) if files else []
     return Corpus("own", settings.source_language, settings.target_language, **splits)
 
 
@@ -55,12 +63,78 @@ def create_run(folder: Path, settings: Settings, corpus: Corpus) -> None:
             f"{folder} is there already and not empty; nothing is overwritten: continue it with --resume, "
             f"or choose another --out"
         )
-    source, target = build_codecs(corpus, **asdict(settings.tokenizer))
+    tokenizer = asdict(settings.tokenizer)
+    if tokenizer.pop("bpe_dropout") and "bpe" not in (settings.tokenizer.kind, settings.tokenizer.target_kind):
+        raise ValueError("tokenizer.bpe_dropout needs tokenizer.kind or tokenizer.target_kind bpe; set it to 0")
+    if settings.corpus.prepared:
+        source, target = open_prepared(settings).codecs()
+    else:
+        source, target = build_codecs(corpus, **tokenizer)
     settings.model.config(len(source.vocab), len(target.vocab))  # raises before anything is written
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / "source.json", source.to_json().encode())
     write_atomically(folder / "target.json", target.to_json().encode())
     write_atomically(folder / "settings.json", settings.to_json().encode())
+
+
+def prepare_corpus(
+    settings: Settings,
+    folder: str | Path,
+    *,
+    sample: int = SAMPLE,
+    codecs: str | Path | None = None,
+    report: Callable[[str], None] = print,
+) -> None:
+    """Encode the corpus of the settings into a new folder, which `[corpus] prepared` names to train from it.
+
+    The vocabularies are learnt from at most `sample` training pairs, or taken from `codecs`, a run or prepared folder.
+    Raises ValueError where the settings do not allow it, and as `prepare` does.
+    """
+    check_free(Path(folder))
+    if settings.corpus.prepared:
+        raise ValueError(f"this corpus is prepared already, in {settings.corpus.prepared}")
+    tokenizer = asdict(settings.tokenizer)
+    if tokenizer.pop("bpe_dropout"):
+        raise ValueError("tokenizer.bpe_dropout cuts sentences anew each epoch, and a prepared corpus is cut for good; "
+                         "set it to 0")  # fmt: skip
+    corpus = load_corpus(settings.corpus, streaming=True)
+    if codecs:
+        _require_tokenizer(Path(codecs), settings)
+        source, target = (Codec.load(Path(codecs) / name) for name in ("source.json", "target.json"))
+    else:
+        source, target = learn_codecs(corpus, sample, **tokenizer)
+    report(f"vocabularies {len(source.vocab):,} and {len(target.vocab):,}")
+    prepare(folder, corpus, (source, target), settings.to_json(), report=report)
+
+
+def open_prepared(settings: Settings) -> Prepared:
+    """The prepared corpus of the settings.  Raises ValueError where they speak of another corpus or [tokenizer]."""
+    prepared = Prepared.open(settings.corpus.prepared)
+    for key in ("name", "source_language", "target_language"):
+        if getattr(settings.corpus, key) not in ("", prepared.notes[key]):
+            raise ValueError(f"{prepared.folder} holds a corpus whose {key} is {prepared.notes[key]!r}, not "
+                             f"{getattr(settings.corpus, key)!r}")  # fmt: skip
+    _require_tokenizer(prepared.folder, settings)
+    return prepared
+
+
+def _require_tokenizer(folder: Path, settings: Settings) -> None:
+    made = load_run_settings(folder).tokenizer
+    if made != settings.tokenizer:
+        raise ValueError(f"{folder} was made with another [tokenizer], {asdict(made)}, than the settings ask for, "
+                         f"{asdict(settings.tokenizer)}; they must be the same")  # fmt: skip
+
+
+def prepared_examples(settings: Settings, source: Codec, target: Codec, max_length: int) -> tuple[MappedExamples, int]:
+    """As `encode_pairs`, the training pairs of a prepared corpus.  Raises ValueError where its codecs are others."""
+    prepared = open_prepared(settings)
+    for side, mine, theirs in zip(("source", "target"), (source, target), prepared.codecs(), strict=True):
+        if mine.to_json() != theirs.to_json():
+            raise ValueError(f"{prepared.folder} has another {side} vocabulary than this run: its ids are other words; "
+                             f"name the folder that the run was started with")  # fmt: skip
+    examples = prepared.examples()
+    kept = examples.up_to(max_length)
+    return kept, len(examples) - len(kept)
 
 
 def load_run_settings(folder: Path) -> Settings:
@@ -78,7 +152,7 @@ def encode_pairs(
     examples = [make_example(source.encode(p.source), target.encode(p.target)) for p in pairs]
     if max_length is None:
         return examples, 0
-    kept = [e for e in examples if len(e.source) <= max_length and len(e.target) <= max_length + 1]
+    kept = [e for e in examples if fits(e, max_length)]
     return kept, len(examples) - len(kept)
 
 
@@ -88,6 +162,7 @@ def train(
     *,
     minutes: float | None = None,
     report: Callable[[str], None] = print,
+    after_epoch: Callable[[Trainer], None] | None = None,
 ) -> list[EpochRecord]:
     """Train a new run with `settings`, or resume the one in `folder` where none are given; returns the history.
 
@@ -106,7 +181,16 @@ def train(
         report(f"$ {command_line()}")
         source, target = Codec.load(folder / "source.json"), Codec.load(folder / "target.json")
         longest = min(settings.training.max_length, settings.model.max_length)
-        training, left_out = encode_pairs(corpus.train, source, target, longest)
+        if settings.corpus.prepared:
+            training, left_out = prepared_examples(settings, source, target, longest)
+        else:
+            training, left_out = encode_pairs(corpus.train, source, target, longest)
+        resegment = None
+        if settings.tokenizer.bpe_dropout:
+            resegment = examples_by_epoch(
+                corpus.train, source, target, settings.tokenizer.bpe_dropout, seed=settings.training.seed,
+                max_length=longest, max_tokens=settings.training.max_tokens,
+            )  # fmt: skip
         validation, unread = encode_pairs(corpus.validation, source, target, settings.model.max_length)
         report(f"{corpus.name}: {len(training):,} training pairs, {len(validation):,} for validation; "
                f"vocabularies {len(source.vocab):,} and {len(target.vocab):,}")  # fmt: skip
@@ -117,8 +201,9 @@ def train(
         model = Transformer(settings.model.config(len(source.vocab), len(target.vocab)))
         try:
             trainer = Trainer(
-                model, training, validation, settings.training, folder, processes=processes, report=report
-            )
+                model, training, validation, settings.training, folder, processes=processes, report=report,
+                resegment=resegment, after_epoch=after_epoch,
+            )  # fmt: skip
         except ValueError:
             if processes.is_main and not resuming:
                 shutil.rmtree(folder)  # ours, and without any training: it must not block the next try
@@ -133,6 +218,9 @@ def train(
             draw_curves(folder / "curves.png", history, title=corpus.name)
             write_samples(folder, corpus.validation[:5])
         return history
+    except LostProcess as error:
+        raise LostProcess(f"{error}; what was saved is sound: give the same torchrun command with --resume "
+                          f"--out {folder}") from error  # fmt: skip
     finally:
         processes.close()
 

@@ -20,7 +20,8 @@ from nmtlib.model.transformer import TransformerConfig
 class CorpusSettings:
     """Either `name`, a corpus that nmtlib knows, or the reader's own files and their two languages.
 
-    A split is [source file, target file], or [one TSV file] with `source TAB target` lines.
+    A split is [source file, target file], or [one TSV file] with `source TAB target` lines.  `prepared` is a folder
+    that `nmtlib data prepare` made of such a corpus; training then reads that and needs nothing else of it.
     """
 
     name: str = ""
@@ -29,6 +30,10 @@ class CorpusSettings:
     train: list = field(default_factory=list)
     validation: list = field(default_factory=list)
     test: list = field(default_factory=list)
+    prepared: str = ""
+
+    def __post_init__(self):
+        _require(self.prepared == self.prepared.strip(), "prepared", "the path of a folder", self.prepared)
 
 
 @dataclass(frozen=True)
@@ -36,7 +41,8 @@ class TokenizerSettings:
     """How text becomes tokens: `kind` is 'whitespace', 'spacy', 'bpe', or 'given' (the corpus's own vocabularies).
 
     `target_kind` is that of the target side, '' for the same.  `size` bounds each vocabulary,
-    `min_count` drops rarer words (not for 'bpe'), `joint` makes one for both sides.
+    `min_count` drops rarer words (not for 'bpe'), `joint` makes one for both sides.  `bpe_dropout`: share of
+    the merges left out at random when the training sentences are cut, anew for each epoch (Provilkov et al. 2020).
     """
 
     kind: str = "bpe"
@@ -45,12 +51,14 @@ class TokenizerSettings:
     min_count: int = 1
     joint: bool = False
     lowercase: bool = False
+    bpe_dropout: float = 0.0
 
     def __post_init__(self):
         _require(self.kind in KINDS, "kind", f"one of {', '.join(KINDS)}", self.kind)
         _require(self.target_kind in ("", *KINDS), "target_kind", f"one of {', '.join(KINDS)}", self.target_kind)
         for name in ("size", "min_count"):
             _require(getattr(self, name) >= 1, name, "at least 1", getattr(self, name))
+        _require(0 <= self.bpe_dropout < 1, "bpe_dropout", "in [0, 1)", self.bpe_dropout)
 
 
 @dataclass(frozen=True)
@@ -79,10 +87,12 @@ class TrainingSettings:
     """How a model is trained.  Batch size in tokens, padding included; lengths in tokens; rates per update.
 
     `schedule` is 'noam' (`learning_rate` is then its factor), 'inverse-sqrt' or 'cosine' (it is the peak).
-    `accumulate` batches make one update.  `average`: how many last epochs to average at the end.
+    `accumulate` batches make one update.  `r_drop`: weight of agreement between two passes of each batch with
+    different dropout, 0 = one pass (Liang et al. 2021).  `average`: how many last epochs to average at the end.
     `patience`: epochs without a better validation loss before training stops, 0 = never.
     `save_updates`: also save within an epoch, every so many updates, 0 = no.
     `precision` is 'auto', 'fp32' or 'bf16'; `device` 'auto' or any torch device.
+    `checkpoint_activations` saves memory: backward computes the inside of each layer a second time.
     """
 
     seed: int = 1
@@ -94,12 +104,14 @@ class TrainingSettings:
     schedule: str = "cosine"
     warmup: int = 400
     smoothing: float = 0.1
+    r_drop: float = 0.0
     clip: float = 1.0
     average: int = 5
     patience: int = 0
     save_updates: int = 0
     precision: str = "auto"
     device: str = "auto"
+    checkpoint_activations: bool = False
 
     def __post_init__(self):
         for name in ("epochs", "max_tokens", "max_length", "accumulate", "warmup", "average"):
@@ -109,6 +121,7 @@ class TrainingSettings:
         for name in ("learning_rate", "clip"):
             _require(getattr(self, name) > 0, name, "greater than 0", getattr(self, name))
         _require(0 <= self.smoothing < 1, "smoothing", "in [0, 1)", self.smoothing)
+        _require(0 <= self.r_drop < math.inf, "r_drop", "a finite number, 0 or more", self.r_drop)
         for name, known in (
             ("schedule", ("noam", "inverse-sqrt", "cosine")),
             ("precision", ("auto", "fp32", "bf16")),
@@ -208,7 +221,7 @@ def presets() -> list[str]:
 def load_settings(preset: str) -> Settings:
     """Settings of a preset by name, or of the reader's own TOML file by path.
 
-    Paths of text files in a TOML file are relative to that file.
+    Paths in a TOML file are relative to that file.
     Raises ValueError for an unknown name, FileNotFoundError for a missing file.
     """
     if not preset.endswith(".toml"):
@@ -230,6 +243,8 @@ def load_settings(preset: str) -> Settings:
     files = {
         s: [str((folder / f).resolve()) for f in getattr(settings.corpus, s)] for s in ("train", "validation", "test")
     }
+    if settings.corpus.prepared:
+        files["prepared"] = str((folder / settings.corpus.prepared).resolve())
     return replace(settings, corpus=replace(settings.corpus, **files))
 
 

@@ -31,9 +31,9 @@ def test_a_figure_changed_by_hand_is_noticed(tmp_path):
     text = (ROOT / "README.md").read_text("utf-8")
     bleu = f"{json.loads(EVALUATIONS[0].read_text('utf-8'))['scores']['bleu']:.2f}"
     assert bleu in text
-    assert script.fill(text.replace(bleu, "99.99")) == script.fill(text) == text
+    assert script.fill("README.md", text.replace(bleu, "99.99")) == script.fill("README.md", text) == text
     with pytest.raises(ValueError, match="has no <!-- "):
-        script.fill("# nothing")
+        script.fill("README.md", "# nothing")
 
 
 @pytest.mark.parametrize("path", EVALUATIONS, ids=lambda path: path.stem)

@@ -184,6 +184,7 @@ OUT_OF_RANGE = [
     *[(f"training.{n}", -1) for n in ("patience", "save_updates")],
     *[(f"training.{n}", v) for n in ("learning_rate", "clip") for v in (0.0, -1.0, float("nan"))],
     *[("training.smoothing", v) for v in (-0.1, 1.0, float("nan"))],
+    *[("training.r_drop", v) for v in (-0.1, float("inf"), float("nan"))],
     ("training.schedule", "linear"),
     ("training.precision", "fp16"),
     ("decoding.beam", 0),
@@ -194,6 +195,7 @@ OUT_OF_RANGE = [
     ("tokenizer.kind", "words"),
     ("tokenizer.size", 0),
     ("tokenizer.min_count", 0),
+    *[("tokenizer.bpe_dropout", v) for v in (-0.1, 1.0, float("nan"))],
 ]
 
 
@@ -205,7 +207,7 @@ def test_a_value_out_of_range_is_refused_before_anything_runs(key, value):
     assert message.startswith("my.toml: ") and key in message and repr(value) in message
 
 
-@pytest.mark.parametrize("key", ["patience", "save_updates", "smoothing"])
+@pytest.mark.parametrize("key", ["patience", "save_updates", "smoothing", "r_drop"])
 def test_zero_turns_a_feature_off(key):
     assert getattr(DEFAULT.with_assignments([f"{key}=0"]).training, key) == 0
 

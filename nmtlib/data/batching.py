@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -22,6 +23,11 @@ class Example(NamedTuple):
 def make_example(source_ids: Sequence[int], target_ids: Sequence[int]) -> Example:
     """Add the special ids to a pair of token ids, in the one place where it is done."""
     return Example([*source_ids, EOS], [BOS, *target_ids, EOS])
+
+
+def fits(example: Example, max_length: int) -> bool:
+    """Whether the encoder and the decoder read at most `max_length` tokens of an example."""
+    return len(example.source) <= max_length and len(example.target) <= max_length + 1
 
 
 @dataclass(frozen=True)
@@ -41,10 +47,6 @@ class Batch:
         """What it must say at each of these positions, (B, T): the next token, PAD beyond EOS."""
         return self.target[:, 1:]
 
-    def rows(self, first: int, step: int) -> Batch:
-        """Every `step`-th pair from `first` on: the share of one of `step` processes."""
-        return Batch(self.source[first::step], self.target[first::step])
-
     def to(self, device: torch.device | str) -> Batch:
         """The same batch on another device; from pinned memory the copy runs beside the computation."""
         return Batch(self.source.to(device, non_blocking=True), self.target.to(device, non_blocking=True))
@@ -63,6 +65,13 @@ def collate(examples: Sequence[Example]) -> Batch:
     return Batch(pad([e.source for e in examples]), pad([e.target for e in examples]))
 
 
+def lengths_of(examples: Sequence[Example]) -> np.ndarray:
+    """Source and target length of each example, (N, 2); examples that know their `lengths` are not read for it."""
+    if hasattr(examples, "lengths"):
+        return examples.lengths
+    return np.array([(len(e.source), len(e.target)) for e in examples], dtype=np.int32).reshape(-1, 2)
+
+
 def token_batches(examples: Sequence[Example], max_tokens: int, *, seed: int | None = None) -> list[list[int]]:
     """Group example numbers so that sentences of similar length share a batch of limited size.
 
@@ -71,22 +80,28 @@ def token_batches(examples: Sequence[Example], max_tokens: int, *, seed: int | N
     same way for the same seed; without, batches run from short to long.
     Raises ValueError for a sentence that alone exceeds the budget.
     """
-    cost = [max(len(example.source), len(example.target)) for example in examples]
-    for number, length in enumerate(cost):
-        if length > max_tokens:
-            raise ValueError(f"sentence {number} has {length} tokens, more than max_tokens = {max_tokens}; "
-                             f"raise max_tokens, or leave the sentence out (max_length)")  # fmt: skip
-    generator = torch.Generator().manual_seed(seed or 0)
-    order = range(len(examples)) if seed is None else torch.randperm(len(examples), generator=generator).tolist()
-    # The sort is stable: among equal lengths the random order stays.
-    order = sorted(order, key=lambda i: (cost[i], len(examples[i].target), len(examples[i].source)))
+    return [numbers.tolist() for numbers in plan_batches(lengths_of(examples), max_tokens, seed=seed)]
 
-    batches: list[list[int]] = []
-    for i in order:
-        # Sorted by cost, so the newest sentence is the longest of its batch.
-        if not batches or (len(batches[-1]) + 1) * cost[i] > max_tokens:
-            batches.append([])
-        batches[-1].append(i)
+
+def plan_batches(lengths: np.ndarray, max_tokens: int, *, seed: int | None = None) -> list[np.ndarray]:
+    """`token_batches` from the lengths (N, 2) alone, for a corpus larger than memory: 8 bytes a sentence."""
+    cost = lengths.max(axis=1)
+    if (too_long := np.flatnonzero(cost > max_tokens)).size:
+        number = too_long[0]
+        raise ValueError(f"sentence {number} has {cost[number]} tokens, more than max_tokens = {max_tokens}; "
+                         f"raise max_tokens, or leave the sentence out (max_length)")  # fmt: skip
+    generator = torch.Generator().manual_seed(seed or 0)
+    order = np.arange(len(cost)) if seed is None else torch.randperm(len(cost), generator=generator).numpy()
+    # The sort is stable: among equal lengths the random order stays.  The last key counts most.
+    order = order[np.lexsort((lengths[order, 0], lengths[order, 1], cost[order]))]
+
+    batches, start = [], 0
+    while start < len(order):
+        # Sorted by cost, so the newest sentence is the longest of its batch, and what n sentences cost grows with n.
+        longest = cost[order[start : start + max_tokens]]
+        size = int((np.arange(1, len(longest) + 1) * longest <= max_tokens).sum())
+        batches.append(order[start : start + size])
+        start += size
     if seed is None:
         return batches
     return [batches[i] for i in torch.randperm(len(batches), generator=generator).tolist()]

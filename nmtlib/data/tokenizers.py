@@ -209,6 +209,15 @@ class BPETokenizer:
         """The pieces of the text, <UNK> for an unseen character.  Raises ValueError if the text holds "▁"."""
         return self._tokenizer.encode(_one_space(text)).tokens
 
+    def words(self, text: str) -> list[str]:
+        """The words and punctuation marks that `encode` cuts, one by one, into pieces."""
+        normal = self._tokenizer.normalizer.normalize_str(_one_space(text))
+        return [word for word, _ in self._tokenizer.pre_tokenizer.pre_tokenize_str(normal)]
+
+    def merges(self) -> dict[tuple[str, str], int]:
+        """The pairs of pieces that `encode` joins, and their rank: the lowest is joined first."""
+        return {(left, right): rank for rank, (left, right) in enumerate(json.loads(self.model)["model"]["merges"])}
+
     def decode(self, tokens: Sequence[str]) -> str:
         """The text of the pieces."""
         return _join_marked(tokens)

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from nmtlib.model.cache import DecoderState
 from nmtlib.model.dropout import Dropout
@@ -69,6 +70,7 @@ class Transformer(nn.Module):
     def __init__(self, config: TransformerConfig):
         super().__init__()
         self.config = config
+        self.checkpoint_activations = False  # a matter of training, so it is no part of the configuration
         d_model, pre_norm = config.d_model, config.norm == "pre"
         layer = (d_model, config.n_heads, config.d_ff, config.dropout, config.attention_dropout, config.norm)
 
@@ -112,7 +114,7 @@ class Transformer(nn.Module):
         mask = padding_mask(source, PAD) if source_mask is None else source_mask
         x = self.dropout(self.source_positions(self.source_embedding(source)))  # (B, S, D)
         for layer in self.encoder:
-            x = layer(x, mask)
+            x = self.run(layer, x, mask)
         return self.encoder_norm(x)
 
     def decode(self, target: Tensor, memory: Tensor, memory_mask: Tensor | None) -> Tensor:
@@ -120,8 +122,17 @@ class Transformer(nn.Module):
         mask = target_mask(target, PAD)  # (B, 1, T, T)
         x = self.dropout(self.target_positions(self.target_embedding(target)))  # (B, T, D)
         for layer in self.decoder:
-            x = layer(x, memory, mask, memory_mask)
+            x = self.run(layer, x, memory, mask, memory_mask)
         return self.output(self.decoder_norm(x))  # (B, T, V)
+
+    def run(self, layer: nn.Module, *inputs: Tensor | None) -> Tensor:
+        """The layer's output; with `checkpoint_activations`, backward computes all that is inside it once more.
+
+        That saves memory for a third more computation (Chen et al. 2016); dropout draws the same numbers again.
+        """
+        if self.checkpoint_activations and self.training:
+            return checkpoint(layer, *inputs, use_reentrant=False)
+        return layer(*inputs)
 
     def start(self, source: Tensor) -> DecoderState:
         """Encode the source (B, S) and prepare decoding with one hypothesis per sentence."""

@@ -3,29 +3,48 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import socket
+import time
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch import distributed as dist
+
+from nmtlib.training.signals import ignore_sigterm
+
+
+class LostProcess(ConnectionError):
+    """One of the processes that train together has ended, or does not answer; no other can go on without it."""
 
 
 class Processes:
     """The processes that train together: `rank` is this one's number, `count` how many there are.
 
     Started with `torchrun --nproc-per-node=N -m nmtlib train ...` they find each other; otherwise there is one,
-    and every method is a no-op.
+    and every method is a no-op.  Methods that wait for the others raise LostProcess where one of them has ended or
+    takes longer than NMTLIB_TIMEOUT seconds (an environment variable, 600 if not set).  On GPUs the end of a process
+    shows only by that time; but torchrun sees it at once and ends the others within half a minute.
     """
 
     def __init__(self, device: torch.device):
         self.rank = int(os.environ.get("RANK", 0))
         self.count = int(os.environ.get("WORLD_SIZE", 1))
         self.device = device
+        self.lost = False
         if device.type == "cuda" and self.count > 1:
             self.device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
             torch.cuda.set_device(self.device)
-        if self.count > 1 and not dist.is_initialized():
-            dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        self.places: list[tuple[str, int]] = [("", 0)] * self.count  # machine and system's number of each process
+        if self.count > 1:
+            if not dist.is_initialized():
+                backend = "nccl" if device.type == "cuda" else "gloo"
+                timeout = timedelta(seconds=float(os.environ.get("NMTLIB_TIMEOUT", 600)))
+                self.together(dist.init_process_group, backend, timeout=timeout)
+            self.together(dist.all_gather_object, self.places, (socket.gethostname(), os.getpid()))
 
     @property
     def is_main(self) -> bool:
@@ -35,7 +54,7 @@ class Processes:
     def sum(self, values: Tensor) -> Tensor:
         """The sum of a tensor over all processes, in place."""
         if self.count > 1:
-            dist.all_reduce(values)
+            self.together(dist.all_reduce, values)
         return values
 
     def sum_gradients(self, parameters: Iterable[torch.nn.Parameter]) -> None:
@@ -46,8 +65,7 @@ class Processes:
         for p in parameters:
             if p.grad is None:  # this process had no sentence in the batch
                 p.grad = torch.zeros_like(p)
-        flat = torch.cat([p.grad.flatten() for p in parameters])
-        dist.all_reduce(flat)
+        flat = self.sum(torch.cat([p.grad.flatten() for p in parameters]))
         for p, gradient in zip(parameters, flat.split([p.numel() for p in parameters]), strict=True):
             p.grad.copy_(gradient.view_as(p))
 
@@ -55,15 +73,49 @@ class Processes:
         """The text of the first process, for all."""
         shared = [text]
         if self.count > 1:
-            dist.broadcast_object_list(shared)
+            self.together(dist.broadcast_object_list, shared)
         return shared[0]
 
     def wait(self) -> None:
         """Block until every process is here."""
         if self.count > 1:
-            dist.barrier()
+            self.together(dist.barrier)
+
+    def together(self, operation: Callable[..., Any], *arguments: Any, **options: Any) -> None:
+        """Do what all processes do at the same time.  Raises LostProcess, naming it, where one is gone."""
+        try:
+            operation(*arguments, **options)
+        except torch.OutOfMemoryError:
+            raise
+        except RuntimeError as error:  # the backends raise nothing narrower
+            ignore_sigterm()  # torchrun now ends this process, too; it shall say why first
+            self.lost = True
+            if gone := self.gone():
+                reason = f"process {', '.join(map(str, gone))} has ended (killed, out of memory, or by an error)"
+            else:
+                reason = f"another process has ended or does not answer ({str(error).splitlines()[0]})"
+            raise LostProcess(f"{reason}; process {self.rank} cannot train without it") from error
+
+    def gone(self, seconds: float = 1.0) -> list[int]:
+        """The processes on this machine that have ended, as soon as there are any, for at most some seconds."""
+        deadline = time.monotonic() + seconds
+        while True:
+            here = [rank for rank, place in enumerate(self.places) if place[0] == socket.gethostname()]
+            ended = [rank for rank in here if not is_running(self.places[rank][1])]
+            if ended or time.monotonic() > deadline:
+                return ended
+            time.sleep(0.01)  # a process closes its connections a moment before it has ended
 
     def close(self) -> None:
-        """Leave the group."""
-        if self.count > 1 and dist.is_initialized():
+        """Leave the group; from one that has lost a process there is no orderly way out."""
+        if self.count > 1 and dist.is_initialized() and not self.lost:
             dist.destroy_process_group()
+
+
+def is_running(process: int) -> bool:
+    """Whether a process of this machine has not ended; true where the system does not tell (it is no Linux)."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return not Path("/proc/self/stat").exists()
+    return state not in "ZX"  # ended, but torchrun has not yet asked how

@@ -1,8 +1,15 @@
-"""What the machine at hand does best: device and number format."""
+"""What the machine at hand does best (device, number format, the way of a batch to it), and what a step needs there."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from itertools import accumulate
+
 import torch
+from torch.profiler import ProfilerActivity, profile
+
+from nmtlib.data.batching import Batch
 
 
 def choose_device(name: str = "auto") -> torch.device:
@@ -31,3 +38,27 @@ def choose_precision(device: torch.device, name: str = "auto") -> torch.dtype:
             getattr(torch.cpu, probe, bool)() for probe in ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
         )
     return torch.bfloat16 if native else torch.float32
+
+
+def to_device(batch: Batch, device: torch.device) -> Batch:
+    """The batch on the device.  Nobody waits for the copy to a GPU: it runs while the next operations are queued."""
+    if device.type == "cuda":  # the GPU fetches by itself only from memory that the system may not move
+        batch = Batch(batch.source.pin_memory(), batch.target.pin_memory())
+    return batch.to(device)
+
+
+def peak_memory(work: Callable[[], object], device: torch.device) -> int:
+    """The most bytes of tensors that `work` had at one moment, beyond those that were there before."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+        torch.cuda.reset_peak_memory_stats(device)
+        before = torch.cuda.memory_allocated(device)
+        work()
+        return torch.cuda.max_memory_allocated(device) - before
+    # torch keeps no account of a CPU's memory, but the profiler writes down whatever is taken and given back.
+    os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # else it says on stderr that it starts and stops
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
+        work()
+    events = [e for e in recorded.profiler.kineto_results.events() if e.name() == "[memory]"]
+    changes = (e.nbytes() for e in sorted(events, key=lambda e: e.start_ns()))
+    return max(accumulate(changes, initial=0))

@@ -82,6 +82,49 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         return difference * gradient.to(difference.dtype), None, None
 
 
+def disagreement(first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
+    """How far apart two predictions of the same tokens are: the mean of their KL divergences in both directions.
+
+    Liang et al. 2021 (R-Drop), eq. 2.  Logits (..., V) twice, labels (...) -> the sum over non-PAD labels, in nats.
+    Raises ValueError for shapes that do not match.
+    """
+    if first.shape != second.shape or first.shape[:-1] != labels.shape:
+        raise ValueError(f"logits {tuple(first.shape)} and {tuple(second.shape)} and labels {tuple(labels.shape)} do "
+                         f"not match: expected (..., V) twice and (...)")  # fmt: skip
+    return _SymmetricDivergence.apply(first.flatten(0, -2), second.flatten(0, -2), (labels != PAD).flatten())
+
+
+class _SymmetricDivergence(torch.autograd.Function):
+    """½ KL(p‖q) + ½ KL(q‖p), whose gradient for the logits of p is ½ [p (ln p - ln q - KL(p‖q)) + p - q].
+
+    As above, both are made together, some rows at a time.
+    """
+
+    @staticmethod
+    def forward(ctx, first: Tensor, second: Tensor, real: Tensor) -> Tensor:
+        dtype = torch.promote_types(first.dtype, torch.float32)
+        total = torch.zeros((), dtype=dtype, device=first.device)
+        gradients = [torch.empty_like(first), torch.empty_like(second)] if any(ctx.needs_input_grad) else []
+        for start in range(0, len(real), ROWS_AT_ONCE):
+            rows = slice(start, start + ROWS_AT_ONCE)
+            logp, logq = (logits[rows].log_softmax(dim=-1, dtype=dtype) for logits in (first, second))  # (rows, V)
+            p, q, ratio = logp.exp(), logq.exp(), logp - logq
+            kl_pq, kl_qp = (p * ratio).sum(-1, keepdim=True), -(q * ratio).sum(-1, keepdim=True)  # (rows, 1)
+            half = real[rows, None] / 2  # 0 at PAD
+            total += (half * (kl_pq + kl_qp)).sum()
+            if gradients:
+                gradients[0][rows] = half * (p * (ratio - kl_pq) + p - q)
+                gradients[1][rows] = half * (q * (-ratio - kl_qp) + q - p)
+        ctx.save_for_backward(*gradients)
+        return total
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
+        first, second = (found * gradient.to(found.dtype) for found in ctx.saved_tensors)
+        return first, second, None
+
+
 def perplexity(nll_sum: float, tokens: int) -> float:
     """exp of the mean *unsmoothed* negative log-likelihood (nats) of `tokens` tokens."""
     return float(torch.tensor(nll_sum / tokens, dtype=torch.float64).exp())

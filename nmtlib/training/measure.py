@@ -13,20 +13,33 @@ from torch import Tensor
 from nmtlib.data.batching import Batch, Example, collate, token_batches
 from nmtlib.data.vocab import PAD
 from nmtlib.model.transformer import Transformer
-from nmtlib.training.loss import losses
+from nmtlib.training.loss import disagreement, losses
 
 LOSS, NLL, CORRECT, LABELS = range(4)  # places in a tensor of sums
 
 
 def measure(
-    model: Transformer, batch: Batch, *, precision: torch.dtype = torch.float32, smoothing: float = 0.0
-) -> tuple[Tensor, Tensor]:
-    """The summed loss of a batch, to be differentiated, and its four sums (float64), to be read."""
+    model: Transformer, batch: Batch, *, precision: torch.dtype = torch.float32, smoothing: float = 0.0,
+    r_drop: float = 0.0,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """The summed loss of a batch, to be differentiated, and its four sums (float64), to be read.
+
+    With `r_drop`, the weight alpha of Liang et al. 2021, the batch passes twice, each time with other dropout, and
+    what drives the two predictions apart is punished.  The loss is half of theirs (eq. 4), so that alpha changes
+    nothing else: the mean of both cross-entropies + alpha / 2 of the `disagreement`.  The sums are means of both, too.
+    """
+    if r_drop:
+        batch = Batch(torch.cat([batch.source] * 2), torch.cat([batch.target] * 2))
     with torch.autocast(batch.source.device.type, torch.bfloat16, enabled=precision == torch.bfloat16):
         logits = model(batch.source, batch.decoder_input)  # (B, T, V)
     loss, nll, correct = losses(logits, batch.labels, smoothing)
     labels = (batch.labels != PAD).sum()
-    return loss, torch.stack([loss.detach(), nll, correct, labels]).double()
+    sums = torch.stack([loss.detach(), nll, correct, labels]).double()
+    if r_drop:
+        apart = disagreement(*logits.chunk(2), batch.labels.chunk(2)[0])
+        loss, sums = loss / 2 + r_drop / 2 * apart, sums / 2
+        sums[LOSS] = loss.detach()
+    return loss, sums
 
 
 @torch.no_grad()

@@ -26,4 +26,11 @@ def stop_on_signal() -> Iterator[threading.Event]:
         yield asked
     finally:
         for number, handler in old.items():
-            signal.signal(number, handler)
+            if signal.getsignal(number) is handle:  # and not something that the block has set since
+                signal.signal(number, handler)
+
+
+def ignore_sigterm() -> None:
+    """From now on SIGTERM does nothing, also after `stop_on_signal`: for a process that ends and has a last word."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -9,11 +9,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from nmtlib.data.batching import Batch, Example, collate, token_batches
+from nmtlib.data.batching import Batch, Example, collate, lengths_of, plan_batches
 from nmtlib.data.vocab import PAD
 from nmtlib.model.transformer import Transformer
 from nmtlib.settings import TrainingSettings
@@ -27,7 +28,7 @@ from nmtlib.training.checkpoint import (
     save_checkpoint,
 )
 from nmtlib.training.distributed import Processes
-from nmtlib.training.hardware import choose_device, choose_precision
+from nmtlib.training.hardware import choose_device, choose_precision, to_device
 from nmtlib.training.history import EpochRecord, write_history
 from nmtlib.training.loss import perplexity
 from nmtlib.training.measure import LABELS, NLL, measure, measure_all
@@ -75,20 +76,31 @@ class Trainer:
         *,
         processes: Processes | None = None,
         report: Callable[[str], None] = print,
+        resegment: Callable[[int], Sequence[Example]] | None = None,
+        after_epoch: Callable[[Trainer], None] | None = None,
     ):
-        """Raises ValueError where there is nothing to train on or a sentence is longer than the model allows."""
+        """`resegment` gives the sentences of `train` in other pieces for each epoch, counted from 0.  `after_epoch` is
+        called with the trainer when an epoch is saved, and its time does not count as training.
+
+        Raises ValueError where there is nothing to train on or a sentence is longer than the model allows.
+        """
         if not train or not validation:
             raise ValueError(f"training needs sentences: {len(train)} for training, {len(validation)} for validation")
-        self.settings = settings
+        if resegment:  # later epochs may hold a few batches more or less; the schedule counts those of the first
+            train = resegment(0)
+        self.settings, self.resegment = settings, resegment
         self.folder = Path(folder)
         self.processes = processes or Processes(choose_device(settings.device))
         self.device = self.processes.device
         self.precision = choose_precision(self.device, settings.precision)
         self.report = report if self.processes.is_main else lambda line: None
+        self.after_epoch = after_epoch if self.processes.is_main else None
         self.model = model.to(self.device)
+        self.model.checkpoint_activations = settings.checkpoint_activations
         self.train, self.validation = train, validation
         self.optimizer = torch.optim.Adam(model.parameters(), lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
-        self.batches_per_epoch = len(token_batches(train, settings.max_tokens))
+        self.lengths = lengths_of(train)  # all that is kept in memory of a corpus that is read from files
+        self.batches_per_epoch = len(plan_batches(self.lengths, settings.max_tokens))
         self.updates_per_epoch = math.ceil(self.batches_per_epoch / settings.accumulate)
         self.progress = Progress()
 
@@ -112,6 +124,10 @@ class Trainer:
                     self.report(f"stopped in epoch {self.progress.epoch + 1} after {self.progress.updates} updates; "
                                 f"--resume goes on from here")  # fmt: skip
                     break
+                if self.after_epoch:
+                    started = time.monotonic()
+                    self.after_epoch(self)
+                    self.deadline += time.monotonic() - started
         if self.processes.is_main and self.progress.history:
             self.choose_model()
         self.processes.wait()
@@ -120,10 +136,13 @@ class Trainer:
     def run_epoch(self) -> bool:
         """The rest of one epoch; False where it was asked to stop before the end."""
         settings, progress = self.settings, self.progress
-        # Batches depend on seed and epoch alone, so a resumed epoch finds the same ones and skips those done.
-        plan = token_batches(self.train, settings.max_tokens, seed=settings.seed * 100_003 + progress.epoch)
-        sums = torch.tensor(progress.sums, dtype=torch.float64, device=self.device) * self.processes.is_main
         started, earlier, before = time.monotonic(), progress.seconds, progress.epoch_seconds
+        if self.resegment:
+            self.train = self.resegment(progress.epoch)
+            self.lengths = lengths_of(self.train)
+        # Batches depend on seed and epoch alone, so a resumed epoch finds the same ones and skips those done.
+        plan = plan_batches(self.lengths, settings.max_tokens, seed=settings.seed * 100_003 + progress.epoch)
+        sums = torch.tensor(progress.sums, dtype=torch.float64, device=self.device) * self.processes.is_main
         terminal = self.processes.is_main and sys.stderr.isatty()
         bar = tqdm(total=len(plan), initial=progress.batches, disable=not terminal, leave=False, unit="batch",
                    desc=f"epoch {progress.epoch + 1}/{settings.epochs}")  # fmt: skip
@@ -131,7 +150,8 @@ class Trainer:
         with bar:
             while True:
                 numbers = plan[progress.batches : progress.batches + settings.accumulate]
-                sums += self.update([collate([self.train[i] for i in batch]) for batch in numbers])
+                labels = int((self.lengths[np.concatenate(numbers), 1] - 1).sum())  # all of a target but BOS
+                sums += self.update(self.shares(numbers), labels)
                 progress.batches += len(numbers)
                 bar.update(len(numbers))
                 progress.epoch_seconds = before + time.monotonic() - started
@@ -158,15 +178,21 @@ class Trainer:
             )
         return total
 
-    def update(self, batches: list[Batch]) -> Tensor:
+    def shares(self, numbers: Sequence[np.ndarray]) -> list[Batch]:
+        """This process's rows of some batches; only these are read.  A batch may have fewer rows than processes."""
+        mine = [batch[self.processes.rank :: self.processes.count] for batch in numbers]
+        return [collate([self.train[i] for i in batch]) for batch in mine if len(batch)]
+
+    def update(self, batches: list[Batch], labels: int | None = None) -> Tensor:
         """One step of the optimizer on one or several batches; returns this process's sums (see `Progress`).
 
         Losses are summed and divided by the number of labels of *all* batches and processes: the update does
-        not depend on how the same sentences are spread over them.
+        not depend on how the same sentences are spread over them.  One process alone need not be told `labels`.
         """
         settings, processes = self.settings, self.processes
         self.progress.updates += 1
-        labels = sum(int((batch.labels != PAD).sum()) for batch in batches)
+        if labels is None:
+            labels = sum(int((batch.labels != PAD).sum()) for batch in batches)
         rate = self.rate(self.progress.updates)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
@@ -174,11 +200,11 @@ class Trainer:
         torch.manual_seed((settings.seed * 1_000_003 + self.progress.updates) * 1009 + processes.rank)
         sums = torch.zeros(4, dtype=torch.float64, device=self.device)
         for batch in batches:
-            batch = batch.rows(processes.rank, processes.count).to(self.device)
-            if len(batch.source):
-                loss, figures = measure(self.model, batch, precision=self.precision, smoothing=settings.smoothing)
-                (loss / labels).backward()
-                sums += figures
+            batch = to_device(batch, self.device)
+            loss, figures = measure(self.model, batch, precision=self.precision, smoothing=settings.smoothing,
+                                    r_drop=settings.r_drop)  # fmt: skip
+            (loss / labels).backward()
+            sums += figures
         processes.sum_gradients(self.model.parameters())
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip)
         self.optimizer.step()
@@ -270,5 +296,8 @@ class Trainer:
 
     def must_stop(self) -> bool:
         """Whether any process was asked to stop or is out of time; all of them learn it at once."""
-        asked = torch.tensor([float(self.stop_asked.is_set() or time.monotonic() > self.deadline)], device=self.device)
-        return bool(self.processes.sum(asked))
+        late = self.processes.is_main and time.monotonic() > self.deadline
+        asked = late or self.stop_asked.is_set()
+        if self.processes.count == 1:  # to read a number from a GPU is to wait until all its work is done
+            return asked
+        return bool(self.processes.sum(torch.tensor([float(asked)], device=self.device)))

@@ -5,7 +5,16 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmtlib.data.batching import Batch, Example, collate, make_example, padding_waste, token_batches
+from nmtlib.data.batching import (
+    Batch,
+    Example,
+    collate,
+    lengths_of,
+    make_example,
+    padding_waste,
+    plan_batches,
+    token_batches,
+)
 from nmtlib.data.vocab import BOS, EOS, PAD
 
 examples = st.lists(
@@ -63,13 +72,31 @@ def test_nothing_to_collate_is_refused():
         collate([])
 
 
-def test_the_shares_of_several_processes_make_up_the_batch():
-    batch = collate([make_example([4] * n, [5] * n) for n in range(1, 6)])
-    for count in (1, 2, 3, 7):
-        shares = [batch.rows(rank, count) for rank in range(count)]
-        assert sum(len(share.source) for share in shares) == 5
-        merged = torch.cat([share.target for share in shares])
-        assert sorted(merged.tolist()) == sorted(batch.target.tolist())
+def one_by_one(examples, max_tokens, seed):
+    """The batches as their description says, sentence by sentence."""
+    generator = torch.Generator().manual_seed(seed or 0)
+    order = list(range(len(examples)))
+    if seed is not None:
+        order = torch.randperm(len(examples), generator=generator).tolist()
+    cost = [max(len(e.source), len(e.target)) for e in examples]
+    batches = []
+    for i in sorted(order, key=lambda i: (cost[i], len(examples[i].target), len(examples[i].source))):
+        if not batches or (len(batches[-1]) + 1) * cost[i] > max_tokens:
+            batches.append([])
+        batches[-1].append(i)
+    if seed is None:
+        return batches
+    return [batches[i] for i in torch.randperm(len(batches), generator=generator).tolist()]
+
+
+@settings(max_examples=60, deadline=None)
+@given(examples, st.integers(30, 200), st.one_of(st.none(), st.integers(0, 5)))
+def test_planning_from_lengths_makes_the_batches_that_sentence_by_sentence_makes(examples, max_tokens, seed):
+    expected = one_by_one(examples, max_tokens, seed)
+    assert token_batches(examples, max_tokens, seed=seed) == expected
+    lengths = lengths_of(examples)
+    assert [b.tolist() for b in plan_batches(lengths, max_tokens, seed=seed)] == expected
+    assert token_batches([], max_tokens, seed=seed) == []
 
 
 def test_padding_waste_is_the_share_of_pad():

@@ -231,3 +231,32 @@ def test_masks_of_a_batch_broadcast_over_heads_and_queries():
     source, target = batch()
     assert padding_mask(source).shape == (3, 1, 1, 5)
     assert target_mask(target).shape == (3, 1, 4, 4)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_recomputed_activations_give_the_same_gradients_and_draw_the_same_dropout(dropout, norm):
+    model = make(norm=norm, dropout=dropout, attention_dropout=dropout).train()
+    runs = []
+    for checkpointed in (False, True):
+        model.checkpoint_activations = checkpointed
+        model.zero_grad()
+        torch.manual_seed(1)
+        logits = model(*batch())
+        logits.square().sum().backward()
+        after = torch.rand(1)  # backward must not have moved the generator either
+        runs.append((logits, after, *(p.grad for p in model.parameters())))
+    assert all(torch.allclose(a, b, rtol=1e-12, atol=1e-14) for a, b in zip(*runs, strict=True))
+
+
+def test_each_layer_runs_again_in_backward_only_where_asked_and_only_while_training():
+    model = make()
+    calls = []
+    for layer in (*model.encoder, *model.decoder):
+        layer.feed_forward.register_forward_pre_hook(lambda module, inputs: calls.append(module))
+    for checkpointed, training, expected in ((False, True, 5), (True, True, 10), (True, False, 5)):
+        model.checkpoint_activations = checkpointed
+        model.train(training)
+        calls.clear()
+        model(*batch()).sum().backward()
+        assert len(calls) == expected

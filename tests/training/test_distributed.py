@@ -1,64 +1,189 @@
-"""Two processes make the updates that one would make."""
+"""Processes that train together: shares, sums, and what is said when one of them is lost.
 
-import csv
+Two real processes under torchrun are the subject of test_processes.py.
+"""
+
 import os
+import socket
 import subprocess
 import sys
-from pathlib import Path
+import textwrap
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
+import torch
+from torch import distributed as dist
 
-TOML = """
-[corpus]
-source_language = "de"
-target_language = "en"
-train = ["pairs.tsv"]
-validation = ["pairs.tsv"]
-[tokenizer]
-kind = "whitespace"
-[model]
-d_model = 16
-n_heads = 2
-n_encoder_layers = 1
-n_decoder_layers = 1
-d_ff = 32
-dropout = 0.0
-[training]
-epochs = 3
-max_tokens = 48
-warmup = 5
-precision = "fp32"
-device = "cpu"
+from nmtlib.data.batching import make_example
+from nmtlib.model.transformer import Transformer, TransformerConfig
+from nmtlib.settings import TrainingSettings
+from nmtlib.training.distributed import LostProcess, Processes, is_running
+from nmtlib.training.trainer import Trainer
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def second_of_three(monkeypatch):
+    """Process 1 of three, whose messages are recorded and not sent; process 2 has ended already."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])  # not waited for: the system still knows its number
+    host, sent = socket.gethostname(), []
+    places = [(host, os.getpid()), (host, os.getpid()), (host, ended.pid)]
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "3")
+    monkeypatch.setattr(dist, "init_process_group", lambda backend, timeout: sent.append((backend, timeout)))
+    monkeypatch.setattr(dist, "all_gather_object", lambda found, own: found.__setitem__(slice(None), places))
+    # Who ignores SIGTERM here would ignore it for the rest of the tests.
+    monkeypatch.setattr("nmtlib.training.distributed.ignore_sigterm", lambda: sent.append("SIGTERM is ignored"))
+    yield Processes(CPU), sent
+    ended.wait()
+
+
+def test_one_process_alone_talks_to_nobody(monkeypatch):
+    for name in ("all_reduce", "broadcast_object_list", "barrier", "init_process_group", "destroy_process_group"):
+        monkeypatch.setattr(dist, name, lambda *a, **k: pytest.fail("there is nobody to talk to"))
+    processes = Processes(CPU)
+    parameter = torch.nn.Parameter(torch.ones(2))
+    processes.sum_gradients([parameter])
+    assert parameter.grad is None and processes.is_main
+    assert processes.sum(torch.ones(2)).tolist() == [1, 1] and processes.agree("runs/x") == "runs/x"
+    processes.wait()
+    processes.close()
+
+
+def test_gradients_are_summed_in_one_message_also_where_there_is_none(second_of_three, monkeypatch):
+    processes, _ = second_of_three
+    messages = []
+
+    def doubled(values):
+        messages.append(values.numel())
+        values *= 2
+
+    monkeypatch.setattr(dist, "all_reduce", doubled)
+    with_gradient, without = torch.nn.Parameter(torch.ones(2, 3)), torch.nn.Parameter(torch.ones(5))
+    with_gradient.grad = torch.arange(6.0).view(2, 3)
+    processes.sum_gradients([with_gradient, without])
+    assert messages == [11]
+    assert with_gradient.grad.tolist() == [[0, 2, 4], [6, 8, 10]] and without.grad.tolist() == [0] * 5
+
+
+class Noted(list):
+    """Examples that note which of them were read."""
+
+    def __getitem__(self, number):
+        self.read.append(int(number))
+        return super().__getitem__(number)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+def test_each_process_reads_its_own_rows_and_together_they_read_the_batch(count, tmp_path):
+    train = Noted(make_example([4] * n, [5 + n] * n) for n in range(1, 11))
+    model = Transformer(TransformerConfig(20, 20, d_model=8, n_heads=2, n_encoder_layers=1, n_decoder_layers=1, d_ff=8))
+    batches, read, rows = [np.array([3, 0, 4, 1, 2]), np.array([9])], [], []
+    for rank in range(count):
+        processes = SimpleNamespace(rank=rank, count=count, is_main=not rank, device=CPU)
+        trainer = Trainer(model, train, train, TrainingSettings(max_tokens=50), tmp_path, processes=processes)
+        train.read = []
+        shares = trainer.shares(batches)
+        assert sorted(train.read) == sorted(i for batch in batches for i in batch[rank::count])
+        assert all(len(share.source) for share in shares), "there is no batch without a row"
+        read += train.read
+        rows += [[i for i in row if i] for share in shares for row in share.target.tolist()]
+    assert sorted(read) == [0, 1, 2, 3, 4, 9]
+    assert sorted(rows) == sorted(list(list.__getitem__(train, i).target) for i in read)
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(None, 600), ("7.5", 7.5)])
+def test_no_wait_is_without_end(seconds, expected, monkeypatch, request):
+    monkeypatch.delenv("NMTLIB_TIMEOUT", raising=False)
+    if seconds:
+        monkeypatch.setenv("NMTLIB_TIMEOUT", seconds)
+    _, sent = request.getfixturevalue("second_of_three")
+    (backend, timeout), *_ = sent
+    assert backend == "gloo" and timeout.total_seconds() == expected
+
+
+def test_the_process_that_ended_is_named(second_of_three, monkeypatch):
+    processes, sent = second_of_three
+
+    def reset(*arguments):
+        raise RuntimeError("Connection reset by peer\nand more")
+
+    left = []
+    monkeypatch.setattr(dist, "is_initialized", lambda: True)
+    monkeypatch.setattr(dist, "destroy_process_group", lambda: left.append("left"))
+    processes.close()
+    assert left == ["left"], "in peace, a process leaves the group"
+    for name, method in (("all_reduce", lambda: processes.sum(torch.ones(1))), ("barrier", processes.wait),
+                         ("broadcast_object_list", lambda: processes.agree("x"))):  # fmt: skip
+        monkeypatch.setattr(dist, name, reset)
+        with pytest.raises(LostProcess, match="^process 2 has ended.*process 1 cannot train without it$"):
+            method()
+    assert "SIGTERM is ignored" in sent, "or torchrun would end it before it can speak"
+    processes.close()
+    assert left == ["left"], "a group that has lost a process is not waited for"
+
+
+def test_where_nobody_here_has_ended_the_reason_is_quoted(second_of_three, monkeypatch):
+    processes, _ = second_of_three
+    processes.places[2] = "another machine", processes.places[2][1]
+    monkeypatch.setattr(processes, "gone", lambda: Processes.gone(processes, seconds=0.05))
+    monkeypatch.setattr(dist, "barrier", lambda: (_ for _ in ()).throw(RuntimeError("Timed out\nand more")))
+    with pytest.raises(LostProcess, match=r"another process .* \(Timed out\); process 1"):
+        processes.wait()
+
+
+def test_too_little_memory_is_no_lost_process(second_of_three, monkeypatch):
+    processes, _ = second_of_three
+    monkeypatch.setattr(dist, "barrier", lambda: (_ for _ in ()).throw(torch.OutOfMemoryError("full")))
+    with pytest.raises(torch.OutOfMemoryError, match="full"):
+        processes.wait()
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="the system does not tell")
+def test_a_process_runs_until_it_has_ended_and_not_until_someone_asks():
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    assert is_running(child.pid) and is_running(os.getpid())
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # it has ended, but the system keeps its number
+    assert not is_running(child.pid)
+    child.wait()
+    assert not is_running(child.pid)
+
+
+MUTE = """
+    import os, sys, time, torch
+    from nmtlib.training.distributed import LostProcess, Processes
+    print("ready", flush=True)
+    input()
+    processes = Processes(torch.device("cpu"))
+    if processes.rank == 1:
+        sys.stdin.read()  # it lives, but does not answer
+    try:
+        processes.wait()
+    except LostProcess as error:
+        print(error)
 """
 
 
-@pytest.fixture(scope="module")
-def preset(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("distributed")
-    rows = [
-        f"{'a b c d e f'[: 2 * (i % 5) + 3]} x{i % 7}\t{'u v w x y z'[: 2 * (i % 6) + 1]} y{i % 7}" for i in range(41)
-    ]
-    (folder / "pairs.tsv").write_text("\n".join(rows) + "\n")
-    (folder / "own.toml").write_text(TOML)
-    return folder / "own.toml"
-
-
-def train(launcher, preset, out, *options):
-    command = [*launcher, "-m", "nmtlib", "train", str(preset), "--out", str(out), *options]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
-    assert done.returncode == 0, done.stderr
-    with open(out / "history.csv", newline="") as file:
-        return list(csv.DictReader(file)), done.stdout
-
-
-def test_two_processes_have_the_loss_curve_of_one_and_one_of_them_reports(preset, tmp_path):
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    alone, _ = train([sys.executable], preset, tmp_path / "one")
-    together, out = train(torchrun, preset, tmp_path / "two")
-    assert len(alone) == len(together) == 3
-    for one, two in zip(alone, together, strict=True):
-        for column in ("updates", "train_loss", "train_accuracy", "validation_nll", "validation_accuracy"):
-            assert float(two[column]) == pytest.approx(float(one[column]), rel=1e-4), column
-    assert out.count("the run lies in") == 1 and out.count("epoch   1/3") == 1
-    assert sorted(p.name for p in (tmp_path / "one").iterdir()) == sorted(p.name for p in (tmp_path / "two").iterdir())
+def test_a_process_that_does_not_answer_is_not_waited_for_for_ever(tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    world = {**os.environ, "OMP_NUM_THREADS": "1", "NMTLIB_TIMEOUT": "3", "WORLD_SIZE": "2",
+             "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}  # fmt: skip
+    waiting, mute = (
+        subprocess.Popen([sys.executable, "-c", textwrap.dedent(MUTE)], env=world | {"RANK": rank}, text=True,
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for rank in "01"
+    )  # fmt: skip
+    for process in (waiting, mute):
+        assert process.stdout.readline() == "ready\n"
+    for process in (waiting, mute):  # both at once, or the slower start would be taken for silence
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    out, _ = waiting.communicate(timeout=120)
+    mute.kill()
+    mute.communicate()
+    assert "does not answer" in out and "process 0 cannot train without it" in out

@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from nmtlib.data.vocab import PAD
-from nmtlib.training.loss import label_smoothed_loss, losses, perplexity
+from nmtlib.training.loss import disagreement, label_smoothed_loss, losses, perplexity
 
 
 def batch(seed=0, rows=4, length=5, vocab=11):
@@ -93,6 +93,47 @@ def test_half_precision_logits_are_summed_in_float32(dtype):
     logits, labels = batch(rows=4, length=5, vocab=1000)
     half = logits.detach().to(dtype)
     assert torch.allclose(label_smoothed_loss(half, labels).double(), reference(half.double(), labels, 0.1), atol=1e-5)
+
+
+def straightforward_disagreement(first, second, labels):
+    """Half of both KL divergences, by torch and its autograd."""
+    logp, logq = (logits[labels != PAD].log_softmax(-1) for logits in (first, second))
+    return sum(F.kl_div(a, b, reduction="sum", log_target=True) for a, b in ((logp, logq), (logq, logp))) / 2
+
+
+@pytest.mark.parametrize("rows_at_once", [3, 256])
+def test_disagreement_equals_the_formula_in_value_and_gradients(rows_at_once, monkeypatch):
+    monkeypatch.setattr("nmtlib.training.loss.ROWS_AT_ONCE", rows_at_once)
+    (first, labels), (second, _) = batch(0), batch(1)
+    ours, theirs = disagreement(first, second, labels), straightforward_disagreement(first, second, labels)
+    assert ours > 0 and torch.allclose(ours, theirs, atol=1e-12)
+    for found, expected in zip(torch.autograd.grad(3 * ours, (first, second)),
+                               torch.autograd.grad(3 * theirs, (first, second)), strict=True):  # fmt: skip
+        assert torch.allclose(found, expected, atol=1e-12)
+
+
+def test_disagreement_is_zero_where_both_predict_the_same_and_the_same_in_both_directions():
+    (first, labels), (second, _) = batch(0), batch(1)
+    shifted = first + torch.arange(4.0)[:, None, None]  # the same probabilities
+    assert disagreement(first, shifted, labels).abs() < 1e-12
+    assert torch.allclose(disagreement(first, second, labels), disagreement(second, first, labels), atol=1e-12)
+
+
+def test_disagreement_does_not_look_at_pad_positions():
+    (first, labels), (second, _) = batch(0), batch(1)
+    found = disagreement(first, second, labels)
+    (gradient,) = torch.autograd.grad(found, first)
+    assert (gradient[labels == PAD] == 0).all() and (gradient[labels != PAD] != 0).any()
+    changed = second.detach().clone()
+    changed[labels == PAD] = 1e3
+    assert disagreement(first, changed, labels) == found
+
+
+def test_disagreement_refuses_shapes_that_do_not_match():
+    logits, labels = batch()
+    for arguments in ((logits, logits[:, :-1], labels), (logits, logits, labels[:, :-1])):
+        with pytest.raises(ValueError, match="do not match"):
+            disagreement(*arguments)
 
 
 @pytest.mark.parametrize(

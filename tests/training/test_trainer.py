@@ -199,6 +199,59 @@ def test_accumulation_makes_the_update_of_one_large_batch(tmp_path):
         assert all(torch.allclose(whole[name], parts[name], atol=1e-9) for name in whole)
 
 
+def test_r_drop_reaches_the_loss_and_resumes_bit_for_bit(tmp_path, monkeypatch):
+    settings = replace(SETTINGS, epochs=2, r_drop=2.0, accumulate=2)
+    whole, without = (make_trainer(tmp_path / str(s.r_drop), s) for s in (settings, replace(settings, r_drop=0.0)))
+    whole.fit(), without.fit()
+    assert not same(weights(whole), weights(without))
+    monkeypatch.setattr(Trainer, "must_stop", lambda self: self.progress.updates >= 4)
+    make_trainer(tmp_path / "stopped", settings).fit()
+    monkeypatch.undo()
+    resumed = make_trainer(tmp_path / "stopped", settings)
+    resumed.resume()
+    assert 0 < resumed.progress.updates < whole.progress.updates
+    resumed.fit()
+    assert same(weights(whole), weights(resumed))
+
+
+def test_accumulation_does_not_change_an_update_with_r_drop(tmp_path):
+    whole = one_update(tmp_path, [range(12)], r_drop=3.0)
+    parts = one_update(tmp_path, [range(1), range(1, 12)], r_drop=3.0)
+    assert all(torch.allclose(whole[name], parts[name], atol=1e-9) for name in whole)
+
+
+def test_each_epoch_can_have_its_own_examples_and_the_schedule_counts_those_of_the_first(tmp_path):
+    epochs = [copying(60), copying(90, seed=5), copying(30, seed=6)]
+    trainer = make_trainer(tmp_path, resegment=lambda epoch: epochs[epoch])
+    plain = make_trainer(tmp_path / "plain")
+    assert trainer.batches_per_epoch == plain.batches_per_epoch
+    seen = []
+    trainer.after_epoch = lambda trainer: seen.append((trainer.train, trainer.progress.updates))
+    trainer.fit()
+    assert [examples for examples, _ in seen] == epochs
+    updates = [total for _, total in seen]
+    assert updates[0] == plain.batches_per_epoch and updates[1] - updates[0] > updates[0] > updates[2] - updates[1]
+    assert all(math.isfinite(trainer.rate(update)) for update in range(1, updates[-1] + 100))
+
+
+def test_the_caller_sees_every_saved_epoch_and_the_time_that_it_takes_does_not_count(tmp_path, monkeypatch):
+    clock, seen = [0.0], []
+
+    def tick():
+        clock[0] += 0.001
+        return clock[0]
+
+    def look(trainer):
+        seen.append(trainer.progress.epoch)
+        assert trainer.epoch_files()[-1].stem == f"epoch-{trainer.progress.epoch:03d}"
+        clock[0] += 3600
+
+    monkeypatch.setattr("nmtlib.training.trainer.time.monotonic", tick)
+    trainer = make_trainer(tmp_path, after_epoch=look)
+    trainer.fit(minutes=1)
+    assert seen == [1, 2, 3] and 0 < trainer.progress.seconds < 60 < clock[0]
+
+
 def test_accumulated_epochs_make_fewer_updates(tmp_path):
     trainer = make_trainer(tmp_path, replace(SETTINGS, epochs=1, accumulate=3))
     trainer.fit()
@@ -280,3 +333,33 @@ def test_the_average_of_the_last_epochs_is_kept_where_it_validates_better(tmp_pa
     for found in (weights_of(kept), measured[0]):
         assert all(torch.allclose(found[name], expected[f"model.{name}"]) for name in found)
     assert not same(weights_of(kept), weights(trainer))
+
+
+def test_checkpointed_activations_change_no_weight(tmp_path):
+    runs = []
+    for name, checkpointed in (("plain", False), ("checkpointed", True)):
+        trainer = make_trainer(tmp_path / name, replace(SETTINGS, checkpoint_activations=checkpointed, accumulate=2))
+        assert trainer.model.checkpoint_activations == checkpointed
+        trainer.fit()
+        runs.append(weights(trainer))
+    assert all(torch.allclose(runs[0][name], runs[1][name], atol=1e-5) for name in runs[0])
+
+
+def test_every_batch_travels_through_to_device(tmp_path, monkeypatch):
+    sent = []
+    monkeypatch.setattr("nmtlib.training.trainer.to_device", lambda batch, device: sent.append(device) or batch)
+    trainer = make_trainer(tmp_path, replace(SETTINGS, epochs=1))
+    trainer.fit()
+    assert sent == [trainer.device] * trainer.batches_per_epoch
+
+
+def test_one_process_asks_itself_whether_to_stop_and_not_its_device(tmp_path):
+    trainer = make_trainer(tmp_path)
+    trainer.device = torch.device("meta")  # no number can be read from it
+    trainer.stop_asked, trainer.deadline = threading.Event(), math.inf
+    assert not trainer.must_stop()
+    trainer.deadline = 0.0
+    assert trainer.must_stop()
+    trainer.stop_asked.set()
+    trainer.deadline = math.inf
+    assert trainer.must_stop()

@@ -1,0 +1,122 @@
+"""What batches of similar lengths save: padding and speed of random, sorted and bucketed batches of one token budget.
+
+    python benchmarks/padding.py [--presets toy-de-en multi30k-de-en] [--batches 24] [--threads 2] [--output FILE]
+
+Padding is that of one whole epoch.  Speed is that of a sample of its batches, drawn with one seed for each order;
+steps of the three are interleaved, so that a change of the machine's speed meets all of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from timing import make_step, seconds  # before torch, as it imports nmtlib first
+
+# isort: split
+import torch
+
+from nmtlib.data.batching import Example, collate, padding_waste, token_batches
+from nmtlib.data.codec import Codec
+from nmtlib.data.vocab import PAD
+from nmtlib.experiment import create_run, encode_pairs, load_corpus
+from nmtlib.inference.evaluate import describe_machine
+from nmtlib.model.transformer import Transformer
+from nmtlib.settings import load_settings
+from nmtlib.training.hardware import choose_precision
+
+SEED = 1
+
+
+def fill(order: Iterable[int], examples: Sequence[Example], max_tokens: int) -> list[list[int]]:
+    """Batches of sentences in the given order, each as full as the budget of `token_batches` allows."""
+    batches: list[list[int]] = []
+    longest = 0
+    for i in order:
+        length = max(len(examples[i].source), len(examples[i].target))
+        longest = max(longest, length)
+        if not batches or (len(batches[-1]) + 1) * longest > max_tokens:
+            batches.append([])
+            longest = length
+        batches[-1].append(i)
+    return batches
+
+
+def plans(examples: Sequence[Example], max_tokens: int) -> dict[str, list[list[int]]]:
+    """One epoch in each of the three orders."""
+    numbers = list(range(len(examples)))
+    shuffled = random.Random(SEED).sample(numbers, len(numbers))
+    by_source = sorted(numbers, key=lambda i: len(examples[i].source))
+    return {
+        "random": fill(shuffled, examples, max_tokens),
+        "sorted by source": fill(by_source, examples, max_tokens),
+        "bucketed": token_batches(examples, max_tokens, seed=SEED),
+    }
+
+
+def compare(preset: str, count: int) -> dict[str, Any]:
+    """Padding and speed of each order on the training split of a preset."""
+    settings = load_settings(preset)
+    corpus = load_corpus(settings.corpus)
+    with TemporaryDirectory() as folder:
+        create_run(run := Path(folder) / "run", settings, corpus)
+        source, target = Codec.load(run / "source.json"), Codec.load(run / "target.json")
+    examples, _ = encode_pairs(corpus.train, source, target, settings.training.max_length)
+    torch.manual_seed(SEED)
+    model = Transformer(settings.model.config(len(source.vocab), len(target.vocab)))
+    precision = choose_precision(torch.device("cpu"), settings.training.precision)
+    step = make_step(model, precision)
+
+    epochs = plans(examples, settings.training.max_tokens)
+    samples = {name: random.Random(SEED).sample(plan, min(count, len(plan))) for name, plan in epochs.items()}
+    labels, spent = dict.fromkeys(epochs, 0), dict.fromkeys(epochs, 0.0)
+    for name in epochs:
+        step(collate([examples[i] for i in samples[name][0]]))  # the first steps allocate
+    for number in range(max(map(len, samples.values()))):
+        for name, sample in samples.items():
+            if number < len(sample):
+                batch = collate([examples[i] for i in sample[number]])
+                spent[name] += seconds(lambda batch=batch: step(batch))
+                labels[name] += int((batch.labels != PAD).sum())
+    return {
+        "sentences": len(examples),
+        "max_tokens": settings.training.max_tokens,
+        "precision": str(precision).removeprefix("torch."),
+        "orders": {
+            name: {
+                "padding": round(padding_waste(collate([examples[i] for i in b]) for b in plan), 4),
+                "batches_an_epoch": len(plan),
+                "timed_batches": len(samples[name]),
+                "target_tokens_per_second": round(labels[name] / spent[name], 1),
+            }
+            for name, plan in epochs.items()
+        },
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--presets", nargs="+", default=["toy-de-en", "multi30k-de-en"])
+    parser.add_argument("--batches", type=int, default=24, help="timed batches of each order")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "padding.json")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    result = {
+        "command": f"python benchmarks/padding.py --presets {' '.join(options.presets)} --batches {options.batches} "
+                   f"--threads {options.threads}",
+        "seed": SEED,
+        "presets": {preset: compare(preset, options.batches) for preset in options.presets},
+        "machine": describe_machine(),
+    }  # fmt: skip
+    options.output.write_text(json.dumps(result, indent=2) + "\n")
+    print(json.dumps(result, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""What was measured, as the Markdown blocks of README.md and NOTES.md; every number comes from benchmarks/results."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+RUNS = {  # the row's name -> the preset, whose results are PRESET-SPLIT-beamN.json
+    "German-English, bundled grammar": "toy-de-en",
+    "English-Chinese, bundled grammar": "toy-en-zh",
+    "German-English, Multi30k": "multi30k-de-en",
+    "English-Chinese, cmn-eng-simple": "cmn-en-zh",
+}
+
+
+def read(name: str) -> dict[str, Any]:
+    """One file of results."""
+    return json.loads((RESULTS / name).read_text("utf-8"))
+
+
+def results_table() -> str:
+    """One row for each evaluation of each trained preset."""
+    rows = [
+        "| system | parameters | training | scored on | search | sacreBLEU | NLTK BLEU | sentences/s |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    notes = set()
+    for name, preset in RUNS.items():
+        for path in sorted(RESULTS.glob(f"{preset}-*-beam*.json"), reverse=True):
+            found = read(path.name)
+            training, scores, clean = found["training"], found["scores"], found["scores_without_leaked"]
+            notes.add(f"`{scores['signature']}`")
+            bleu, nltk = f"{scores['bleu']:.2f}", f"{scores['bleu_nltk']:.4f}"
+            if clean:
+                bleu, nltk = f"{bleu} ({clean['bleu']:.2f})", f"{nltk} ({clean['bleu_nltk']:.4f})"
+            search = "greedy" if found["beam"] == 1 else f"beam {found['beam']}"
+            rows.append(
+                f"| {name} | {found['parameters'] / 1e6:.1f} M "
+                f"| {training['epochs']} epochs, {training['minutes']:.0f} min "
+                f"| {scores['sentences']:,} {found['split']} pairs | {search} | {bleu} | {nltk} "
+                f"| {found['sentences_per_second']:.0f} |"
+            )
+    return "\n".join(
+        [
+            *rows,
+            "",
+            "One run and one seed each, on a shared machine with two virtual CPUs; the Multi30k run used one thread",
+            "and was stopped by its time limit in epoch 23 of 32.",
+            "In brackets: without the test pairs whose source also stands in the training data.",
+            "NLTK BLEU (0 to 1) compares the words between spaces.  sacreBLEU (0 to 100) has the signatures "
+            + ", ".join(sorted(notes))
+            + ".",
+        ]
+    )
+
+
+def table(header: str, rows: list[list[Any]]) -> str:
+    """A Markdown table: the header's cells parted by |, numbers at the right."""
+    cells = [cell.strip() for cell in header.split("|")]
+    right = [bool(rows) and str(rows[0][place])[:1].isdigit() for place in range(len(cells))]
+    lines = [cells, ["---:" if side else "---" for side in right], *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+def speed() -> str:
+    """Training speed and memory against torch's Transformer and Marian."""
+    found = read("train.json")
+    speeds, memory = found["target_tokens_per_second"], found["peak_memory_mib"]
+    rows = [
+        [name.replace(" ", ", "), f"{speed:,.0f}", f"{speeds['nmtlib bfloat16'] / speed:.2f}×", memory[name]]
+        for name, speed in speeds.items()
+    ]
+    return (
+        f"Trained as each library's users do, on {found['machine']['threads']} CPU threads and the same batches, all "
+        f"in one run (`{found['command']}`):\n\n"
+        + table("model, precision | target tokens/s | our default is faster by | peak MiB", rows)
+        + "\n\nOur default is bfloat16 where the processor has it, theirs float32: "
+        f"**{found['ratio_as_used']}×** `torch.nn.Transformer`."
+    )
+
+
+def step() -> str:
+    """What each trick of the training step is worth."""
+    found = read("step.json")
+    rows = [[name, f"{ratio:.2f}"] for name, ratio in found["times_as_long"].items() if name != "as it is"]
+    return f"`{found['command']}`\n\n" + table("the step with | takes times as long", rows)
+
+
+def train_output() -> str:
+    """What `make train` printed."""
+    return "```text\n" + (RESULTS / "make-train.txt").read_text("utf-8").strip() + "\n```"
+
+
+def check_output() -> str:
+    """What `nmtlib check` prints about the student's model."""
+    return "```text\n" + (RESULTS / "check-student-model.txt").read_text("utf-8").strip() + "\n```"
+
+
+def mutation() -> str:
+    """How many planted bugs the checks find."""
+    found = read("mutation.json")
+    healthy = read("false-alarms.json")["implementations"]
+    alarms = sum(len(runs["alarms"]) for runs in healthy.values())
+    seeds = min(runs["seeds"] for runs in healthy.values())
+    slowest = max(runs["seconds_a_run"] for runs in healthy.values())
+    return (
+        f"[{found['caught']} of {found['planted']} silent bugs](benchmarks/MUTATION.md), planted one by one in "
+        "nmtlib's\nown code, are caught by a check that names their cause (`make mutation`); healthy models over "
+        f"{seeds} seeds each\n({'; '.join(healthy)}) raised\n{alarms or 'no'} alarms.  "
+        f"All checks on one model took at most {slowest:.0f} seconds."
+    )
