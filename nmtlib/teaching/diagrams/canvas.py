@@ -1,0 +1,222 @@
+"""A small drawing kit for diagrams: boxes, arrows, words and tables of coloured cells, measured in inches.
+
+Colours, fonts and sizes are set here and nowhere else, and no setting of matplotlib is read or changed,
+so that a diagram looks the same in a notebook, on GitHub and on paper.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from matplotlib import colormaps
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch, PathPatch, Rectangle
+from matplotlib.path import Path
+from matplotlib.text import Text
+
+from nmtlib.teaching.style import DIVERGING, SEQUENTIAL
+
+Point = tuple[float, float]
+
+INK, FAINT, ACCENT = "#222222", "#6B6B6B", "#0072B2"
+NAME, SMALL = 10.5, 9.0  # font sizes in points: a name in a box; a shape, or the name in the code
+# The palette of Okabe and Ito (2008), told apart by colour-blind readers too.  A step has no weights.
+KINDS = {
+    "embedding": "#CC79A7",
+    "attention": "#E69F00",
+    "feed-forward": "#56B4E9",
+    "norm": "#F0E442",
+    "linear": "#009E73",
+    "data": "#8C8C8C",
+    "step": "#FFFFFF",
+}
+
+
+def mix(color: str, other: str, share: float) -> tuple[float, float, float]:
+    """`share` of one colour and the rest of another, as RGB in [0, 1]."""
+    return tuple(share * a + (1 - share) * b for a, b in zip(to_rgb(color), to_rgb(other), strict=True))
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle that arrows start from and lead to: its centre and its size, in inches."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    def top(self, at: float = 0.5) -> Point:
+        """A point of the upper edge, `at` of the way from left to right."""
+        return self.x + (at - 0.5) * self.width, self.y + self.height / 2
+
+    def bottom(self, at: float = 0.5) -> Point:
+        """A point of the lower edge, `at` of the way from left to right."""
+        return self.x + (at - 0.5) * self.width, self.y - self.height / 2
+
+    def left(self, at: float = 0.5) -> Point:
+        """A point of the left edge, `at` of the way up."""
+        return self.x - self.width / 2, self.y + (at - 0.5) * self.height
+
+    def right(self, at: float = 0.5) -> Point:
+        """A point of the right edge, `at` of the way up."""
+        return self.x + self.width / 2, self.y + (at - 0.5) * self.height
+
+
+class Canvas:
+    """A white page of width x height inches; (0, 0) is its lower left corner, places are centres."""
+
+    def __init__(self, width: float, height: float = 1.0):
+        self.width = width
+        self.figure = Figure(facecolor="white", layout="none")
+        self.axes = self.figure.add_axes((0, 0, 1, 1))
+        self.axes.set_axis_off()
+        self.cut(height)
+
+    def cut(self, height: float) -> Figure:
+        """Make the page `height` inches high, now that the drawing shows what it needs; the finished figure."""
+        self.figure.set_size_inches(self.width, height)
+        self.axes.set(xlim=(0, self.width), ylim=(0, height))
+        return self.figure
+
+    def text(
+        self, x: float, y: float, text: str, *, size: float = NAME, mono: bool = False, align: str = "center",
+        color: str = INK, bold: bool = False, turn: float = 0,
+    ) -> Text:  # fmt: skip
+        """Words at a place; `align` says which end of them, `turn` the degrees against the clock."""
+        family = "DejaVu Sans Mono" if mono else "DejaVu Sans"
+        return self.axes.text(
+            x, y, text, fontsize=size, family=[family], math_fontfamily="dejavusans", color=color, ha=align,
+            va="center", weight="bold" if bold else "normal", rotation=turn, rotation_mode="anchor",
+        )  # fmt: skip
+
+    def code(self, x: float, y: float, text: str, *, align: str = "left", color: str = FAINT) -> Text:
+        """A shape such as (B, T, D) or a name in the code, small and in a font of even width."""
+        return self.text(x, y, text, size=SMALL, mono=True, align=align, color=color)
+
+    def tensor(self, x: float, y: float, name: str, shape: str, *, align: str = "left") -> None:
+        """The name of a tensor and, paler, its shape, on one line that begins (or ends: align='right') at x."""
+        before, after = (0, len(name) + 1) if align == "left" else (-len(shape) - 1, 0)
+        letter = 0.079  # inches: the width of every letter of the font, and a bit, as screens round it up to pixels
+        self.code(x + before * letter, y, name, align=align, color=INK)
+        self.code(x + after * letter, y, shape, align=align)
+
+    def lines(self, x: float, y: float, *lines: str) -> None:
+        """Explaining words, a line below the other, that begin at x; y is their middle."""
+        for i, line in enumerate(lines):
+            self.text(x, y + (0.5 * (len(lines) - 1) - i) * 0.2, line, size=10, align="left")
+
+    def box(
+        self, x: float, y: float, width: float, height: float, text: str = "", kind: str = "step", *, code: str = ""
+    ) -> Box:
+        """A rounded box in the colour of its kind (see `KINDS`), with a name and below it the name in the code."""
+        if kind not in KINDS:
+            raise ValueError(f"the kind of a box is one of {', '.join(KINDS)}, not {kind!r}")
+        self._rounded(x, y, width, height, mix(KINDS[kind], "white", 0.38), mix(KINDS[kind], INK, 0.55), zorder=2)
+        lines = [(line, NAME, False) for line in text.split("\n") if line]
+        lines += [(line, SMALL, True) for line in code.split("\n") if line]
+        heights = [size * 1.28 / 72 for _, size, _ in lines]
+        line_top = y + sum(heights) / 2
+        for (line, size, mono), line_height in zip(lines, heights, strict=True):
+            self.text(x, line_top - line_height / 2, line, size=size, mono=mono)
+            line_top -= line_height
+        return Box(x, y, width, height)
+
+    def frame(self, x: float, y: float, width: float, height: float) -> Box:
+        """A large pale box that holds others."""
+        self._rounded(x, y, width, height, "#F6F6F4", "#B5B5B0", zorder=0.5)
+        return Box(x, y, width, height)
+
+    def _rounded(self, x: float, y: float, width: float, height: float, face, edge, zorder: float) -> None:
+        corner = x - width / 2, y - height / 2
+        style = "round,pad=0,rounding_size=0.07"
+        self.axes.add_patch(
+            FancyBboxPatch(corner, width, height, style, facecolor=face, edgecolor=edge, linewidth=1.1, zorder=zorder)
+        )
+
+    def outline(self, x: float, y: float, width: float, height: float) -> Box:
+        """A heavy border around something that the eye should find."""
+        corner = x - width / 2, y - height / 2
+        self.axes.add_patch(Rectangle(corner, width, height, fill=False, edgecolor=ACCENT, linewidth=2.4, zorder=4))
+        return Box(x, y, width, height)
+
+    def plus(self, x: float, y: float, *, color: str = INK) -> Box:
+        """The sign of a sum: a plus in a circle."""
+        radius, arm = 0.105, 0.06
+        self.axes.add_patch(Circle((x, y), radius, facecolor="white", edgecolor=color, linewidth=1.3, zorder=3))
+        cross = Path([(x - arm, y), (x + arm, y), (x, y - arm), (x, y + arm)], [1, 2, 1, 2])
+        self.axes.add_patch(PathPatch(cross, edgecolor=color, linewidth=1.3, zorder=3.1))
+        return Box(x, y, 2 * radius, 2 * radius)
+
+    def arrow(self, *points: Point, color: str = INK, width: float = 1.2, head: bool = True) -> None:
+        """A line along the points, its corners rounded, with a head at the last."""
+        path = rounded_path(points, radius=0.08)
+        style = "-|>,head_length=0.45,head_width=0.2" if head else "-"
+        self.axes.add_patch(
+            FancyArrowPatch(
+                path=path,
+                arrowstyle=style,
+                mutation_scale=10 + 2 * width,
+                color=color,
+                linewidth=width,
+                joinstyle="miter",
+                capstyle="butt",
+                zorder=1.5,
+            )  # fmt: skip
+        )
+
+    def table(
+        self, x: float, y: float, values: Sequence[Sequence[float | None]], *, cell: Point = (0.44, 0.3),
+        rows: Sequence[str] = (), columns: Sequence[str] = (), numbers: str = ".1f", limit: float | None = None,
+        sequential: bool = False,
+    ) -> Box:  # fmt: skip
+        """Cells coloured by their value: blue below zero, red above, or from white to blue if `sequential`.
+
+        None makes an empty, hatched cell.  `numbers` is the format of the numbers shown, '' for none; the values
+        at +-`limit` get the full colours.
+        """
+        width, height = len(values[0]) * cell[0], len(values) * cell[1]
+        known = [abs(v) for row in values for v in row if v is not None]
+        limit = limit or max(known, default=0) or 1
+        left, top = x - width / 2, y + height / 2
+        for i, row in enumerate(values):
+            for j, value in enumerate(row):
+                face = "white" if value is None else shade(value / limit, sequential)
+                corner = left + j * cell[0], top - (i + 1) * cell[1]
+                edge, hatch = ("#CDCDCD", "///") if value is None else ("#ADADAD", None)
+                self.axes.add_patch(
+                    Rectangle(corner, *cell, facecolor=face, edgecolor=edge, linewidth=0.8, hatch=hatch, zorder=2)
+                )
+                if value is not None and numbers:
+                    shown = format(value, "z" + numbers).replace("-", "\N{MINUS SIGN}")  # z: no minus before zero
+                    self.text(corner[0] + cell[0] / 2, corner[1] + cell[1] / 2, shown, size=SMALL)
+        for i, word in enumerate(rows):
+            self.text(left - 0.08, top - (i + 0.5) * cell[1], word, size=SMALL, align="right")
+        for j, word in enumerate(columns):
+            self.text(left + (j + 0.5) * cell[0], top + 0.12, word, size=SMALL)
+        return Box(x, y, width, height)
+
+
+def shade(share: float, sequential: bool) -> tuple[float, ...]:
+    """The colour of a value in [-1, 1], pale enough to be written on."""
+    share = min(1.0, max(-1.0, share))
+    return colormaps[SEQUENTIAL](0.6 * max(share, 0)) if sequential else colormaps[DIVERGING](0.5 + 0.27 * share)
+
+
+def rounded_path(points: Sequence[Point], radius: float) -> Path:
+    """The line through the points, each corner replaced by a curve that begins `radius` before it."""
+    vertices, codes = [points[0]], [Path.MOVETO]
+    for before, corner, after in zip(points, points[1:], points[2:], strict=False):
+        begin, end = (toward(corner, other, radius) for other in (before, after))
+        vertices += [begin, corner, end]
+        codes += [Path.LINETO, Path.CURVE3, Path.CURVE3]
+    return Path([*vertices, points[-1]], [*codes, Path.LINETO])
+
+
+def toward(start: Point, goal: Point, distance: float) -> Point:
+    """The point `distance` from the start on the way to the goal, but not beyond half the way."""
+    share = min(0.5, distance / (math.dist(start, goal) or 1))
+    return start[0] + share * (goal[0] - start[0]), start[1] + share * (goal[1] - start[1])

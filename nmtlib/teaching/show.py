@@ -1,0 +1,154 @@
+"""What a notebook shows beside its own cells: the real source of the package, and questions to answer first.
+
+Everything is Markdown with a plain-text twin, so it reads well in JupyterLab, on GitHub and in a terminal, and
+is the same text in each run.  A live widget is an extra: where none runs, its Markdown stands in its place.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import inspect
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from string import ascii_uppercase
+from typing import Any
+
+PACKAGE = Path(__file__).resolve().parents[1]  # the folder nmtlib
+
+
+class Shown:
+    """Text for a notebook: Markdown or HTML, its plain twin for terminals, and perhaps a widget for a live page."""
+
+    def __init__(self, text: str, plain: str, widget: Any = None, *, kind: str = "text/markdown"):
+        self.text, self.plain, self.widget, self.kind = text, plain, widget, kind
+
+    def __repr__(self) -> str:
+        return self.plain
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, Any]:
+        live = {} if self.widget is None else self.widget._repr_mimebundle_()
+        return {**live, self.kind: self.text, "text/plain": self.plain}
+
+
+def kernel_with_widgets() -> bool:
+    """Whether this runs in a notebook kernel that has ipywidgets; a page to show them may still be missing."""
+    from IPython import get_ipython
+
+    return hasattr(get_ipython(), "kernel") and importlib.util.find_spec("ipywidgets") is not None
+
+
+def show_source(obj: Any, *, docstring: bool = True) -> None:
+    """Display the source of a function, class, method or module of nmtlib, highlighted, below its file's name.
+
+    `docstring=False` leaves the docstrings out.  Raises ValueError for an object that is not nmtlib's own.
+    """
+    from IPython.display import display
+
+    display(source_of(obj, docstring=docstring))
+
+
+def source_of(obj: Any, *, docstring: bool = True) -> Shown:
+    """What `show_source` displays.  Raises as it does."""
+    obj = obj.fget if isinstance(obj, property) else inspect.unwrap(obj)
+    try:
+        file = Path(inspect.getsourcefile(obj) or "").resolve()
+        code = textwrap.dedent(inspect.getsource(obj)).rstrip()
+    except (TypeError, OSError):
+        raise ValueError(f"show_source wants a function, class, method or module of nmtlib, not {obj!r}") from None
+    if not file.is_relative_to(PACKAGE):
+        raise ValueError(f"show_source shows the code of nmtlib, but {obj!r} is not part of it")
+    name = file.relative_to(PACKAGE.parent).as_posix()
+    code = code if docstring else without_docstrings(code)
+    fence = "````" if "```" in code else "```"
+    return Shown(f"**{name}**\n\n{fence}python\n{code}\n{fence}", f"# {name}\n{code}")
+
+
+def without_docstrings(code: str) -> str:
+    """The same code without the docstrings of its module, classes and functions.
+
+    >>> print(without_docstrings('def f():\\n    \"\"\"Nothing.\"\"\"\\n\\n    return None'))
+    def f():
+        return None
+    """
+    lines = code.splitlines()
+    for node in ast.walk(ast.parse(code)):
+        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if ast.get_docstring(node, clean=False) is None or len(node.body) == 1:
+            continue  # a body of nothing but its docstring would not be Python without it
+        first, last = node.body[0].lineno, node.body[0].end_lineno
+        blank = 1 if last < len(lines) and not lines[last].strip() else 0
+        for number in range(first - 1, last + blank):
+            lines[number] = None  # marked, not removed: the line numbers of the nodes still to come must hold
+    return "\n".join(line for line in lines if line is not None)
+
+
+def predict(question: str, options: Sequence[str], answer: str, because: str, *, mine: str | None = None) -> None:
+    """Ask before showing: the reader commits to a lettered option, then sees the answer and its reason.
+
+    `answer` is a letter ("B"), `because` completes "Answer: B, because …"; all texts may hold Markdown and $math$.
+    The reader clicks a letter where widgets run, or writes it as `mine`; in a stored notebook the answer is folded
+    below the question.
+    Raises ValueError for an answer that is not among the options.
+
+    >>> predict("How many rows has a causal mask of 4 words?", ["3", "4"], "B", "each word asks once.", mine="b")
+    How many rows has a causal mask of 4 words?
+      A. 3
+      B. 4
+    You said B, and so it is.
+    Answer: B, because each word asks once.
+    """
+    from IPython.display import display
+
+    if isinstance(options, str) or not 2 <= len(options) <= 6:
+        raise ValueError(f"a prediction needs 2 to 6 options in a list, not {options!r}")
+    letters = list(ascii_uppercase[: len(options)])
+    for name, letter in (("answer", answer), ("mine", mine)):
+        if (letter or name == "answer") and letter.upper() not in letters:
+            raise ValueError(f"{name} is one of the letters {', '.join(letters)}, not {letter!r}")
+    asked = [f"{letter}. {option}" for letter, option in zip(letters, options, strict=True)]
+    markdown = f"**Predict.** {question}\n\n" + "\n".join(f"- {line}" for line in asked)
+    display(Shown(markdown, "\n".join([question, *(f"  {line}" for line in asked)])))
+    reason = because.strip().removeprefix("because ")
+    display(_reveal(letters, answer.upper(), reason, mine.upper() if mine else ""))
+
+
+def _reveal(letters: list[str], answer: str, reason: str, chosen: str) -> Shown:
+    """The answer: open once the reader has chosen, folded before, with buttons where widgets run."""
+    if chosen:
+        said = remark(chosen, answer)
+        return Shown(f"{said}\n\n**Answer: {answer}**, because {reason}", f"{said}\nAnswer: {answer}, because {reason}")
+    folded = (
+        f"<details><summary>Choose a letter, then open the answer</summary>\n\n"
+        f"**Answer: {answer}**, because {reason}\n\n</details>"
+    )
+    buttons = _buttons(letters, answer, reason) if kernel_with_widgets() else None
+    return Shown(folded, f"Answer: {answer}, because {reason}", buttons)
+
+
+def remark(chosen: str, answer: str) -> str:
+    """A friendly line on what the reader chose.
+
+    >>> remark("A", "B")
+    'You said A. Compare your reason with this one.'
+    """
+    if chosen == answer:
+        return f"You said {chosen}, and so it is."
+    return f"You said {chosen}. Compare your reason with this one."
+
+
+def _buttons(letters: list[str], answer: str, reason: str) -> Any:
+    """Radio buttons that open the answer once one is chosen."""
+    import ipywidgets
+
+    choice = ipywidgets.RadioButtons(options=letters, value=None, description="I say:")
+    page = ipywidgets.Output()
+
+    def reveal(change: dict[str, Any]) -> None:
+        opened = _reveal(letters, answer, reason, change["new"])
+        page.outputs = ({"output_type": "display_data", "data": opened._repr_mimebundle_(), "metadata": {}},)
+
+    choice.observe(reveal, names="value")
+    return ipywidgets.VBox([choice, page])

@@ -1,0 +1,190 @@
+"""The text about a figure: the same for noise, another for another picture."""
+
+import re
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+import torch
+from matplotlib.patches import FancyArrowPatch, Rectangle
+
+from nmtlib.teaching import plots
+from nmtlib.teaching.describe import describe, summary
+
+matplotlib.use("Agg")
+WORDS = ["die", "kleinen", "Hunde", "sehen", "den", "Mann", ".", "<EOS>"]
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    plt.close("all")
+
+
+def attention(seed: int = 0, size: int = 8) -> np.ndarray:
+    scores = torch.randn(size, size, generator=torch.Generator().manual_seed(seed))
+    return (2 * scores).softmax(-1).numpy()
+
+
+def diagonal(offset: int = 0) -> np.ndarray:
+    return np.roll(np.eye(8), offset, axis=1)
+
+
+def text_of(drawn) -> str:
+    """The description of a figure, or of the figure of some axes."""
+    text = describe(drawn.figure)
+    plt.close(drawn.figure)
+    return text
+
+
+def heat(values, rows=WORDS, columns=WORDS, **more) -> str:
+    return text_of(plots.heat_map(values, rows, columns, **more))
+
+
+def lines(curves, **more) -> str:
+    return text_of(plots.curves(curves, x_label="step", y_label="nats", **more))
+
+
+LOSS = 4 * np.exp(-np.arange(60) / 20) + 0.5
+SWAPPED = [WORDS[1], WORDS[0], *WORDS[2:]]
+ONE_CELL = np.tril(np.ones((8, 8)), 0)
+LEAK = ONE_CELL.copy()
+LEAK[2, 3] = 1
+
+DIFFERENT = {
+    "transposed map": lambda: (heat(attention()), heat(attention().T)),
+    "map upside down": lambda: (heat(attention()), heat(attention()[::-1])),
+    "diagonal beside the diagonal": lambda: (heat(diagonal()), heat(diagonal(1))),
+    "diagonal before and after": lambda: (heat(diagonal(-1)), heat(diagonal(1))),
+    "one cell of a mask": lambda: (heat(ONE_CELL), heat(LEAK)),
+    "swapped row words": lambda: (heat(attention()), heat(attention(), rows=SWAPPED)),
+    "swapped column words": lambda: (heat(attention()), heat(attention(), columns=SWAPPED)),
+    "scale": lambda: (heat(attention()), heat(attention(), limits=(0, 3))),
+    "title": lambda: (heat(attention(), title="head 1"), heat(attention(), title="head 2")),
+    "name of an axis": lambda: (heat(attention(), row_label="query"), heat(attention(), row_label="key")),
+    "doubled curve": lambda: (lines({"a": LOSS}), lines({"a": 2 * LOSS})),
+    "curve raised by a twentieth": lambda: (lines({"a": LOSS}), lines({"a": 1.05 * LOSS})),
+    "curve backwards": lambda: (lines({"a": LOSS}), lines({"a": LOSS[::-1]})),
+    "curve elsewhere": lambda: (lines({"a": LOSS}), lines({"a": (np.arange(60) + 40, LOSS)})),
+    "labels of curves": lambda: (lines({"a": LOSS, "b": LOSS / 2}), lines({"b": LOSS, "a": LOSS / 2})),
+    "missing curve": lambda: (lines({"a": LOSS, "b": LOSS / 2}), lines({"a": LOSS})),
+    "logarithmic axis": lambda: (lines({"a": LOSS}), lines({"a": LOSS}, log_y=True)),
+    "small end of a logarithmic axis": lambda: (
+        lines({"a": [1, 1e-3, 1e-6]}, log_y=True),
+        lines({"a": [1, 1e-3, 1e-5]}, log_y=True),
+    ),
+    "bars": lambda: bars_pair({"a": 0.1, "b": 0.2, "c": 0.9}, {"a": 0.2, "b": 0.1, "c": 0.9}),
+    "many bars": lambda: bars_pair(dict.fromkeys(range(20), 0.1), {**dict.fromkeys(range(20), 0.1), 7: 0.2}),
+    "words beside points": lambda: scatter_pair(["a", "b", "c"], ["b", "a", "c"]),
+    "groups of points": lambda: scatter_pair(["a", "b", "c"], ["a", "b", "c"], ["x", "x", "y"]),
+}
+
+
+def bars_pair(first, second):
+    return tuple(text_of(plots.bars(values, y_label="share")) for values in (first, second))
+
+
+def scatter_pair(first, second, groups=None):
+    points = [[0, 0], [1, 2], [3, 1]]
+    axes = plots.scatter(points, first, groups=["x", "y", "x"]), plots.scatter(points, second, groups=groups)
+    return tuple(text_of(ax) for ax in axes)
+
+
+@pytest.mark.parametrize("change", DIFFERENT)
+def test_a_change_that_the_eye_sees_changes_the_text(change):
+    before, after = DIFFERENT[change]()
+    assert before != after
+
+
+def test_axes_that_are_gone_change_the_text():
+    maps = [attention(seed) for seed in range(3)]
+    first = text_of(plots.heat_maps(maps, WORDS, WORDS, ["1", "2", "3"]))
+    assert first.count("image:") == 3
+    assert first != text_of(plots.heat_maps(maps[:2], WORDS, WORDS, ["1", "2"]))
+    assert first != text_of(plots.heat_maps([maps[1], maps[0], maps[2]], WORDS, WORDS, ["1", "2", "3"]))
+
+
+@pytest.mark.parametrize("noise, most", [(1e-7, 0), (1e-6, 2)])
+def test_noise_hardly_ever_changes_the_summary(noise, most):
+    random, flips = np.random.RandomState(0), 0
+    for seed in range(400):
+        for values in (attention(seed, 3 + seed % 18), random.randn(50).cumsum()):
+            scale = noise * np.abs(values).max()
+            flips += summary(values) != summary(values + scale * random.randn(*values.shape))
+    assert flips <= most
+
+
+@pytest.mark.parametrize("number", [1, 0.5, 0.25, 0.125, 1 / 3, 1 / 7, 1 / 12, 1 / 60, 0.3, 0.05, 10, 100])
+def test_noise_around_usual_numbers_changes_nothing(number):
+    values = np.full((8, 8), number)
+    texts = {summary(values * (1 + noise)) for noise in np.linspace(-1e-6, 1e-6, 21)}
+    assert len(texts) == 1
+
+
+def test_noise_around_zero_changes_nothing():
+    values = np.random.RandomState(0).randn(40)
+    assert summary(1e-15 * values) == summary(np.zeros(40))
+    assert len({summary([1e-9 * sign, 1, -1]) for sign in (-1, 0, 1)}) == 1
+
+
+def test_the_text_of_a_figure_with_noise_is_the_same():
+    noise = 1e-7 * np.random.RandomState(0).randn(8, 8)
+    assert heat(attention(), annotate=True) == heat(attention() + noise, annotate=True)
+    assert lines({"a": LOSS}) == lines({"a": LOSS * (1 + 1e-7)})
+
+
+def test_drawing_a_figure_does_not_change_its_text():
+    drawn = [
+        plots.heat_map(attention(), WORDS, WORDS, title="map", annotate=True),
+        plots.curves({"a": LOSS, "b": LOSS / 2}, x_label="step", y_label="nats", log_x=True),
+        plots.bars({"x": {"a": 1, "b": 2}, "y": {"a": 3}}, y_label="share"),
+        plots.scatter([[0, 0], [1, 2]], ["a", "b"]),
+    ]
+    for ax in drawn:
+        before = describe(ax.figure)
+        ax.figure.canvas.draw()
+        assert describe(ax.figure) == before
+
+
+def test_the_text_names_what_is_drawn():
+    text = heat(attention(), title="head 3", row_label="target", column_label="source")
+    assert all(word in text for word in ["head 3", "target", "source", *WORDS, "image: 8×8"])
+    assert not re.search("0x[0-9a-f]{6}", text)
+
+
+def test_words_count_and_numbers_do_not():
+    def text(*words):
+        figure, ax = plt.subplots()
+        for place, word in enumerate(words):
+            ax.text(place, place, word)
+        return text_of(figure)
+
+    assert text("0.12", "-0.00", "3e-5", "nan") == text("0.13", "0.00", "4e-5", "-inf")
+    assert text("0.12") != text("0.12", "0.13")
+    assert text("add") != text("norm")
+
+
+def test_masked_and_infinite_values_are_gaps():
+    values = attention()
+    hidden = np.where(np.tri(8, dtype=bool), values, -np.inf)
+    assert summary(hidden).endswith("28 gaps")
+    assert summary(hidden) == summary(np.ma.masked_invalid(hidden))
+    assert "without a number" in summary([np.nan, np.inf]) and "without a number" in summary([])
+
+
+def test_other_artists_and_titles_count():
+    def text(*, height=1.0, arrow=True, area=2.0, title="all", points=3):
+        figure, (left, right) = plt.subplots(1, 2)
+        left.add_patch(Rectangle((0, 0), 1, height))
+        if arrow:
+            left.add_patch(FancyArrowPatch((0, 0), (1, 1)))
+        right.fill_between([0, 1], [0, area])
+        right.pcolormesh(np.arange(points * 4.0).reshape(points, 4))
+        right.inset_axes((0, 0, 0.5, 0.5)).plot(range(points))
+        figure.suptitle(title)
+        return text_of(figure)
+
+    changed = [{"height": 2.0}, {"arrow": False}, {"area": 1.0}, {"title": "some"}, {"points": 4}]
+    texts = {text(), *(text(**change) for change in changed)}
+    assert len(texts) == 6 and text() in texts
