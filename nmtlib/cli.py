@@ -1,4 +1,4 @@
-"""The command line: train, evaluate, translate, data, summary, check."""
+"""The command line: train, evaluate, translate, export, data, summary, check."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ EXPECTED_ERRORS = (
     ValueError,
     OSError,
     FloatingPointError,
+    ModuleNotFoundError,
 )  # what the library raises for input that it cannot use
 
 
@@ -59,9 +61,25 @@ def build_parser() -> argparse.ArgumentParser:
     translate.add_argument("--beam", type=int, help="beam size, 1 = greedy (default: the run's setting)")
     translate.set_defaults(run=command_translate)
 
-    data = commands.add_parser("data", help="list, fetch or check corpora")
-    data.add_argument("action", choices=["list", "fetch", "check"])
-    data.add_argument("name", nargs="?", help="name of a corpus, for fetch and check")
+    export = commands.add_parser("export", help="write the model of a run in the format of another program")
+    export.add_argument("folder", type=Path, metavar="RUN")
+    export.add_argument("--to", required=True, metavar="FORMAT",
+                        help="safetensors, marian or pegasus (Hugging Face), ctranslate2, onnx")  # fmt: skip
+    export.add_argument("--out", type=Path, metavar="DIR", help="a new folder (default: RUN/FORMAT)")
+    export.add_argument("--quantization", metavar="TYPE", help="for ctranslate2: int8, float16, …")
+    export.set_defaults(run=command_export)
+
+    data = commands.add_parser("data", help="list, fetch or check corpora, or prepare one that is larger than memory")
+    data.add_argument("action", choices=["list", "fetch", "check", "prepare"])
+    data.add_argument("name", nargs="?", help="name of a corpus (fetch, check); preset or .toml file (prepare)")
+    prepare = data.add_argument_group("prepare: encode a corpus into a folder; train with --set corpus.prepared=FOLDER")
+    prepare.add_argument("--out", type=Path, metavar="FOLDER", help="the new folder")
+    prepare.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="assignments",
+                         help="change one setting, such as tokenizer.size=32000; may be repeated")  # fmt: skip
+    prepare.add_argument("--sample", type=int, metavar="N",
+                         help="learn the vocabularies from at most N training pairs (default: a million)")  # fmt: skip
+    prepare.add_argument("--codecs", type=Path, metavar="RUN",
+                         help="take the vocabularies of this run or prepared folder, and learn none")  # fmt: skip
     data.set_defaults(run=command_data)
 
     summary = commands.add_parser(
@@ -196,11 +214,24 @@ def command_translate(options: argparse.Namespace) -> None:
             raise ValueError(f"line {number}: {str(error).removeprefix('sentence 1 ')}") from None
 
 
+def command_export(options: argparse.Namespace) -> None:
+    """Write a model in another format."""
+
+    from nmtlib.export import export
+
+    folder = export(options.folder, options.to, options.out, quantization=options.quantization)
+    print(f"the model lies in {folder}; how to load it: {folder / 'README.md'}")
+
+
 def command_data(options: argparse.Namespace) -> int:
-    """List, fetch or check corpora; 1 where a corpus is not complete."""
+    """List, fetch, check or prepare corpora; 1 where a corpus is not complete."""
 
     from nmtlib.data.corpora import check, fetch, names
 
+    if options.action == "prepare":
+        return command_prepare(options)
+    if options.out or options.assignments or options.sample is not None or options.codecs:
+        raise ValueError(f"--out, --set, --sample and --codecs are for data prepare, not for data {options.action}")
     if options.action == "list":
         print("\n".join(names()))
         return 0
@@ -212,6 +243,22 @@ def command_data(options: argparse.Namespace) -> int:
     report = check(options.name)
     print("\n".join(report.lines))
     return 0 if report.ok else 1
+
+
+def command_prepare(options: argparse.Namespace) -> int:
+    """Encode a corpus into a folder that is read through a memory map."""
+
+    from nmtlib.experiment import prepare_corpus
+    from nmtlib.settings import load_settings
+
+    if not options.name or not options.out:
+        raise ValueError("data prepare needs a preset or a .toml file, and --out FOLDER")
+    settings = load_settings(options.name).with_assignments(options.assignments)
+    limit = {} if options.sample is None else {"sample": options.sample}
+    report = partial(print, flush=True)
+    prepare_corpus(settings, options.out, codecs=options.codecs, report=report, **limit)
+    print(f"the prepared corpus lies in {options.out}; train from it with: --set corpus.prepared={options.out}")
+    return 0
 
 
 def command_summary(options: argparse.Namespace) -> None:

@@ -624,7 +624,7 @@ def test_damaged_text_files_are_answered_in_one_line(refused, preset, tmp_path, 
     assert contents(tmp_path) == before
 
 
-@pytest.mark.parametrize("command", [[], ["train"], ["evaluate"], ["translate"], ["data"], ["summary"]])
+@pytest.mark.parametrize("command", [[], ["train"], ["evaluate"], ["translate"], ["export"], ["data"], ["summary"]])
 def test_every_command_has_help(command, capsys):
     with pytest.raises(SystemExit) as left:
         cli.main([*command, "--help"])
@@ -632,7 +632,7 @@ def test_every_command_has_help(command, capsys):
     shown = " ".join(capsys.readouterr().out.split())
     assert shown.startswith(" ".join(["usage: nmtlib", *command]))
     if not command:
-        assert all(name in shown for name in ("train", "evaluate", "translate", "data", "summary"))
+        assert all(name in shown for name in ("train", "evaluate", "translate", "export", "data", "summary"))
 
 
 @pytest.mark.parametrize(
@@ -652,3 +652,55 @@ def test_the_module_is_the_command(tmp_path):
     bad = subprocess.run([*command, "evaluate", "missing"], capture_output=True, text=True, cwd=tmp_path)
     assert (bad.returncode, bad.stdout, bad.stderr.count("\n")) == (1, "", 1)
     assert bad.stderr.startswith("nmtlib: missing is not a run folder")
+
+
+# Corpora larger than memory
+
+
+def test_a_corpus_is_prepared_and_trained_from(call, preset, trained, tmp_path):
+    status, printed, error = call("data", "prepare", preset, "--out", tmp_path / "prepared")
+    assert (status, error) == (0, "") and "40 pairs encoded" in printed
+    assert f"--set corpus.prepared={tmp_path / 'prepared'}" in printed, "the next step is told"
+    (tmp_path / "train.tsv").unlink()
+    status, printed, _ = call(
+        "train", preset, "--out", tmp_path / "run", "--evaluate", "--set", f"corpus.prepared={tmp_path / 'prepared'}"
+    )
+    assert status == 0 and "40 training pairs" in printed and "own test: 10 sentences" in printed
+    for name in ("model", "best", "last"):
+        assert same_weights(tmp_path / "run" / f"{name}.safetensors", trained[0] / f"{name}.safetensors")
+
+
+def test_prepared_vocabularies_are_learnt_from_a_sample_or_taken_from_a_run(call, preset, run, tmp_path):
+    for option, value in (("--sample", 2), ("--codecs", run)):
+        assert call("data", "prepare", preset, "--out", tmp_path / option, option, value)[0] == 0
+    tokens = [json.loads((tmp_path / o / "source.json").read_text("utf-8"))["tokens"] for o in ("--sample", "--codecs")]
+    assert len(tokens[0]) < len(tokens[1]), "two sentences have fewer words"
+    assert (tmp_path / "--codecs" / "source.json").read_bytes() == (run / "source.json").read_bytes()
+    assert call("data", "prepare", preset, "--out", tmp_path / "new", "--set", "min_count=2")[0] == 0
+    assert json.loads((tmp_path / "new" / "settings.json").read_text("utf-8"))["tokenizer"]["min_count"] == 2
+
+
+def test_what_cannot_be_prepared_is_answered_in_one_line(refused, preset, run, tmp_path):
+    assert "--out" in refused("data", "prepare", preset)
+    assert "preset" in refused("data", "prepare", "--out", tmp_path / "p")
+    assert "sample" in refused("data", "prepare", preset, "--out", tmp_path / "p", "--sample", 0)
+    assert "tokenizer" in refused(
+        "data", "prepare", preset, "--out", tmp_path / "p", "--codecs", run, "--set", "size=9"
+    )
+    assert "nothing is overwritten" in refused("data", "prepare", preset, "--out", run)
+    assert "for data prepare" in refused("data", "list", "--out", tmp_path / "p")
+    assert "for data prepare" in refused("data", "check", "toy-de-en", "--sample", 0)
+    assert "prepared" in refused("train", preset, "--out", tmp_path / "r", "--set", "corpus.prepared=nowhere")
+    assert not (tmp_path / "p").exists() and not (tmp_path / "r").exists()
+
+
+def test_a_run_is_exported_where_it_is_asked_for_and_never_over_something(call, refused, run, tmp_path):
+    status, shown, error = call("export", run, "--to", "safetensors")
+    assert (status, error) == (0, "") and str(run / "safetensors" / "README.md") in shown
+    call("export", run, "--to", "safetensors", "--out", tmp_path / "mine")
+    assert contents(tmp_path / "mine") == contents(run / "safetensors")
+    assert "nothing is overwritten" in refused("export", run, "--to", "safetensors")
+    assert "word" in refused("export", run, "--to", "word")
+    assert "int8" in refused("export", run, "--to", "safetensors", "--out", tmp_path / "q", "--quantization", "int8")
+    assert "not a run folder" in refused("export", tmp_path / "missing", "--to", "safetensors")
+    assert not (tmp_path / "q").exists() and not (tmp_path / "missing").exists()

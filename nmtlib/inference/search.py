@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from nmtlib.data.vocab import BOS, EOS, PAD, UNK
+from nmtlib.inference.kernels import onednn_linears
 from nmtlib.model.transformer import Transformer
 
 NEVER_SAID = [PAD, BOS, UNK]  # a translation is made of words
@@ -46,7 +47,7 @@ def _in_eval_mode(search: Callable) -> Callable:
         was_training = model.training
         model.eval()
         try:
-            with torch.inference_mode():
+            with torch.inference_mode(), onednn_linears(model):
                 return search(model, source, *args, **kwargs)
         finally:
             model.train(was_training)
@@ -54,9 +55,14 @@ def _in_eval_mode(search: Callable) -> Callable:
     return run
 
 
+def _score_type(dtype: torch.dtype) -> torch.dtype:
+    """The type of sums of log-probabilities: float32 at least, for in bfloat16 two beginnings of many score alike."""
+    return torch.promote_types(dtype, torch.float32)
+
+
 def _log_probs(logits: Tensor, length: int, limits: Tensor, min_length: int = 0) -> Tensor:
     """Log-probabilities (B, ..., V) of token number `length`, -inf for what may not be said at this place."""
-    logp = logits.log_softmax(dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32))
+    logp = logits.log_softmax(dim=-1, dtype=_score_type(logits.dtype))
     logp[..., NEVER_SAID] = -math.inf
     if length <= min_length:
         logp[..., EOS] = -math.inf
@@ -142,6 +148,15 @@ def length_norm(length: int | Tensor, penalty: float) -> float | Tensor:
     return ((5 + length) / 6) ** penalty
 
 
+def _best(scores: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The `count` greatest of scores (n, w, V), greatest first, and their places in w and in V: (n, count) each."""
+    # They stand in the `count` columns that have the greatest maxima, and V maxima are sorted sooner than w * V scores.
+    columns = scores.amax(dim=1).topk(min(count, scores.size(2)), dim=1).indices  # (n, c)
+    few = scores.gather(2, columns[:, None].expand(-1, scores.size(1), -1)).flatten(1)  # (n, w * c)
+    values, places = few.topk(min(count, few.size(1)), dim=1)  # (n, count)
+    return values, places // columns.size(1), columns.gather(1, places % columns.size(1))
+
+
 class _Finished:
     """The best `size` finished hypotheses of each of B sentences, best first."""
 
@@ -194,15 +209,14 @@ def beam_search(
     state = model.start(source)
     rows = torch.arange(len(source), device=source.device)  # (n,): the sentences still searched
     ids = torch.full((len(source), 1, 1), BOS, device=source.device)  # (n, w, length): one beginning at first
-    log_prob = state.layers[0].memory_keys.new_zeros(len(source), 1)  # (n, w)
+    log_prob = torch.zeros(len(source), 1, dtype=_score_type(model.output.weight.dtype), device=source.device)  # (n, w)
     finished = _Finished(len(source), beam, int(limits.max()), log_prob)
 
     for length in range(1, int(limits.max()) + 1):
         logits = model.step(ids[..., -1].flatten(), state).unflatten(0, ids.shape[:2])  # (n, w, V)
-        logp = log_prob[..., None] + _log_probs(logits, length, limits[rows], min_length)  # (n, w, V)
+        logp = _log_probs(logits, length, limits[rows], min_length).add_(log_prob[..., None])  # (n, w, V)
         # At most one candidate of each beginning is EOS, so 2 * beam of them hold `beam` that go on.
-        log_prob, best = logp.flatten(1).topk(min(2 * beam, logp[0].numel()), dim=1)  # (n, 2 beam)
-        parents, words = best // logp.size(2), best % logp.size(2)
+        log_prob, parents, words = _best(logp, 2 * beam)  # (n, 2 beam) each
         grown = torch.cat([ids.gather(1, parents[..., None].expand(-1, -1, length)), words[..., None]], dim=2)
 
         ends = words == EOS

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 from nmtlib.data.batching import Example, make_example, pad
 from nmtlib.data.codec import Codec
 from nmtlib.data.vocab import EOS
+from nmtlib.inference.kernels import bfloat16_linears
 from nmtlib.inference.search import Hypothesis, beam_search
 from nmtlib.model.transformer import Transformer
 from nmtlib.settings import DecodingSettings, Settings
 from nmtlib.training.checkpoint import load_model
 from nmtlib.training.hardware import choose_device
+
+PRECISIONS = ("fp32", "bf16")
 
 
 def weights_file(run: Path) -> Path:
@@ -36,15 +40,23 @@ class Translator:
     ['the dog sleeps .']
     """
 
-    def __init__(self, model: Transformer, source: Codec, target: Codec, settings: Settings | None = None):
+    def __init__(
+        self, model: Transformer, source: Codec, target: Codec, settings: Settings | None = None, *,
+        precision: str = "fp32",
+    ):  # fmt: skip
+        if precision not in PRECISIONS:
+            raise ValueError(f"precision is one of {', '.join(PRECISIONS)}, not {precision!r}")
         self.model, self.source, self.target = model.eval(), source, target
         self.settings = settings or Settings()
+        self.precision = precision
 
     @classmethod
-    def load(cls, run: str | Path, *, device: str | None = None) -> Translator:
+    def load(cls, run: str | Path, *, device: str | None = None, precision: str = "fp32") -> Translator:
         """Load a run folder.  Raises FileNotFoundError where it is none, ValueError where it is damaged.
 
         While a training is still going on, its best epoch so far is taken.  `device` defaults to that of the run.
+        `precision` "bf16" lets a CPU multiply in bfloat16: quicker where it does so natively, with now and then
+        another word in a translation.
         """
         run = Path(run)
         if not (run / "settings.json").is_file():
@@ -60,7 +72,7 @@ class Translator:
                 f"{run}: the model was trained with vocabularies of {sizes[0]} and {sizes[1]} entries, but "
                 f"source.json and target.json hold {len(source.vocab)} and {len(target.vocab)}"
             )
-        return cls(model, source, target, settings)
+        return cls(model, source, target, settings, precision=precision)
 
     def translate(self, sentences: Sequence[str], **options) -> list[str]:
         """The best translation of each sentence, in order; an empty sentence has an empty translation.
@@ -95,13 +107,14 @@ class Translator:
                     f"split it: {sentences[number][:50]!r}…"
                 )
         results: list[list[Hypothesis]] = [[Hypothesis([], 0.0, 0.0)]] * len(sentences)
-        for rows in self.batches(encoded, max(decoding.max_tokens // beam, 1)):
-            source = pad([[*encoded[i], EOS] for i in rows]).to(next(self.model.parameters()).device)
-            found = beam_search(
-                self.model, source, beam, n_best=n_best, length_penalty=length_penalty, max_length=max_length
-            )
-            for i, hypotheses in zip(rows, found, strict=True):
-                results[i] = hypotheses
+        with bfloat16_linears(self.model) if self.precision == "bf16" else nullcontext():
+            for rows in self.batches(encoded, max(decoding.max_tokens // beam, 1)):
+                source = pad([[*encoded[i], EOS] for i in rows]).to(next(self.model.parameters()).device)
+                found = beam_search(
+                    self.model, source, beam, n_best=n_best, length_penalty=length_penalty, max_length=max_length
+                )
+                for i, hypotheses in zip(rows, found, strict=True):
+                    results[i] = hypotheses
         return results
 
     def batches(self, encoded: list[list[int]], max_tokens: int) -> list[list[int]]:

@@ -43,10 +43,12 @@ class DecoderState:
         """
         for layer in self.layers:
             if layer.keys is not None:
-                layer.keys, layer.values = layer.keys[rows], layer.values[rows]
+                layer.keys = layer.keys.index_select(0, rows)  # several times faster than keys[rows]
+                layer.values = layer.values.index_select(0, rows)
 
     def select_sentences(self, rows: Tensor) -> None:
         """Keep the sentences `rows` (B',), in that order.  Their hypotheses are selected separately."""
         self.memory_mask = self.memory_mask[rows]
         for layer in self.layers:
-            layer.memory_keys, layer.memory_values = layer.memory_keys[rows], layer.memory_values[rows]
+            layer.memory_keys = layer.memory_keys.index_select(0, rows)
+            layer.memory_values = layer.memory_values.index_select(0, rows)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmtlib.data.vocab import BOS, EOS, PAD, UNK
-from nmtlib.inference.search import Hypothesis, beam_search, greedy_search, length_limits, length_norm, sample
+from nmtlib.inference.search import Hypothesis, _best, beam_search, greedy_search, length_limits, length_norm, sample
 from nmtlib.model.transformer import Transformer, TransformerConfig
 
 CONFIG = TransformerConfig(9, 7, d_model=8, n_heads=2, n_encoder_layers=1, n_decoder_layers=2, d_ff=16, max_length=40)
@@ -53,6 +53,37 @@ def test_a_wide_beam_equals_brute_force(seed, penalty):
         found = beam_search(model, source, 150, n_best=5, length_penalty=penalty, max_length=4)[0]
         assert [h.ids for h in found] == [ids for _, ids in expected[:5]]
         assert [h.score for h in found] == pytest.approx([score for score, _ in expected[:5]], abs=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    sizes=st.tuples(st.integers(1, 3), st.integers(1, 5), st.integers(1, 9)),
+    count=st.integers(1, 12),
+    seed=st.integers(0, 10_000),
+)
+def test_the_best_candidates_are_those_of_a_full_sort(sizes, count, seed):
+    scores = torch.randperm(math.prod(sizes), generator=torch.Generator().manual_seed(seed)).view(sizes).double()
+    scores[scores < 3] = -math.inf
+    values, parents, words = _best(scores, count)
+    expected = scores.flatten(1).sort(dim=1, descending=True).values[:, :count]
+    assert torch.equal(values, expected)
+    assert torch.equal(scores[torch.arange(sizes[0])[:, None], parents, words], expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_a_model_of_few_bits_is_scored_in_float32(dtype):
+    model = make(2).to(dtype)
+    found = beam_search(model, SOURCE, 4, n_best=4)
+    scores = torch.tensor([h.log_prob for hypotheses in found for h in hypotheses])
+    assert not torch.equal(scores, scores.bfloat16().float()), "the sums have more digits than bfloat16 can hold"
+    for row, hypotheses in enumerate(found):
+        assert len({tuple(h.ids) for h in hypotheses}) == len(hypotheses)
+        for h in hypotheses:
+            source = SOURCE[row : row + 1, : int((SOURCE[row] != PAD).sum())]
+            with torch.no_grad():
+                logp = model(source, torch.tensor([[BOS, *h.ids]])).float().log_softmax(-1)[0]
+            summed = float(logp[range(len(h.ids) + 1), [*h.ids, EOS]].sum())
+            assert h.log_prob == pytest.approx(summed, abs=0.2 if dtype == torch.bfloat16 else 1e-4)
 
 
 @settings(max_examples=25, deadline=None)

@@ -299,3 +299,12 @@ def test_damaged_settings_are_named(run, content):
 def test_a_score_is_a_number(translator):
     for hypotheses in translator.search(["s1 s2", ""]):
         assert all(math.isfinite(h.score) for h in hypotheses)
+
+
+def test_bfloat16_multiplies_otherwise_and_translates_nearly_alike(run):
+    exact, quick = Translator.load(run, device="cpu"), Translator.load(run, device="cpu", precision="bf16")
+    scores = [[best.log_prob for (best,) in t.search(SENTENCES, max_length=1)] for t in (exact, quick)]
+    assert scores[0] != scores[1]
+    assert scores[0] == pytest.approx(scores[1], abs=0.5)
+    with pytest.raises(ValueError, match="fp32, bf16"):
+        Translator.load(run, precision="fp8")

@@ -1,0 +1,181 @@
+"""Decoding speed of nmtlib against Hugging Face transformers and CTranslate2: same weights, same batches, one run.
+
+    python benchmarks/decode.py [--run runs/multi30k-de-en] [--sentences 1000] [--threads 2] [--repeats 3]
+
+The run is exported by `nmtlib.export`.  Each batch is translated by all candidates before the next one comes, so that
+a change of the machine's speed meets all of them; what counts are the ratios.  Tokenization is not timed.
+With the length penalty 0 all of them search by one rule and must say the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import nmtlib  # noqa: F401  (before torch: it chooses how threads wait)
+from nmtlib.data.batching import pad
+from nmtlib.data.vocab import EOS, PAD, SPECIALS
+from nmtlib.experiment import load_corpus
+from nmtlib.export import export
+from nmtlib.inference.evaluate import bleu_tokenizer, command_line, describe_machine, score
+from nmtlib.inference.kernels import bfloat16_linears
+from nmtlib.inference.search import NEVER_SAID, beam_search, length_limits
+from nmtlib.inference.translator import Translator
+
+OURS, OURS_BF16, THEIRS = "nmtlib float32", "nmtlib bfloat16", "transformers float32"
+CT2, CT2_INT8 = "CTranslate2 float32", "CTranslate2 int8"
+SAME_RULE = "All rank hypotheses by their log-probability alone and stop after as many have ended as the beam is wide."
+OTHER_RULES = (
+    "The programs rank by other rules, so outputs and BLEU differ: nmtlib divides a log-probability by "
+    "((5 + length) / 6) ** penalty, transformers and CTranslate2 by length ** penalty."
+)
+Ids = list[list[int]]
+Search = Callable[[Ids, int], Ids]  # source sentences with EOS, and the beam -> translations without specials
+
+
+def ours(translator: Translator, penalty: float, bfloat16: bool) -> Search:
+    """nmtlib's beam search; a beam of 1 is greedy search."""
+
+    def search(sources: Ids, beam: int) -> Ids:
+        with bfloat16_linears(translator.model) if bfloat16 else contextlib.nullcontext():
+            found = beam_search(translator.model, pad(sources), beam, length_penalty=penalty)
+        return [best.ids for (best,) in found]
+
+    return search
+
+
+def hugging_face(translator: Translator, run: Path, place: Path, penalty: float) -> Search:
+    """`generate` of Marian, or of its pre-norm relative Pegasus."""
+    import transformers
+
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    family = "marian" if translator.model.config.norm == "post" else "pegasus"
+    model = transformers.AutoModelForSeq2SeqLM.from_pretrained(export(run, family, place / family)).eval()
+    limit = translator.model.config.max_length
+
+    def search(sources: Ids, beam: int) -> Ids:
+        source = pad(sources)
+        longest = int(length_limits(source, limit).max())
+        rank = {"length_penalty": penalty, "early_stopping": True} if beam > 1 else {}
+        with torch.inference_mode():
+            said = model.generate(
+                source, attention_mask=(source != PAD).long(), num_beams=beam, max_new_tokens=longest,
+                do_sample=False, **rank,
+            )  # fmt: skip
+        return [row[: row.index(EOS)] if EOS in row else row for row in said[:, 1:].tolist()]
+
+    return search
+
+
+def ctranslate2(translator: Translator, folder: Path, penalty: float, threads: int, number: str) -> Search:
+    """CTranslate2's translator, its weights in the number format `number`."""
+    import ctranslate2
+
+    model = ctranslate2.Translator(str(folder), intra_threads=threads, inter_threads=1, compute_type=number)
+    source, target, limit = translator.source.vocab, translator.target.vocab, translator.model.config.max_length
+
+    def search(sources: Ids, beam: int) -> Ids:
+        found = model.translate_batch(
+            [source.decode(row[:-1]) for row in sources], beam_size=beam, min_decoding_length=0, max_input_length=0,
+            length_penalty=penalty or 1e-6,  # 0 would be another rule: stop once the best hypothesis of a step ends
+            max_decoding_length=int(length_limits(pad(sources), limit).max()),
+            suppress_sequences=[[SPECIALS[i]] for i in NEVER_SAID],
+        )  # fmt: skip
+        return [target.encode(result.hypotheses[0]) for result in found]
+
+    return search
+
+
+def measure(
+    candidates: dict[str, Search], batches: list[Ids], beam: int, repeats: int
+) -> tuple[dict[str, list[float]], dict[str, Ids]]:
+    """Seconds of each repeat, and the translations in the order of the batches, for each candidate."""
+    seconds = {name: [0.0] * repeats for name in candidates}
+    said: dict[str, Ids] = {}
+    for search in candidates.values():
+        search(batches[-1], beam)  # the first time allocates
+    for repeat in range(repeats):
+        said = {name: [] for name in candidates}
+        for batch in batches:
+            for name, search in candidates.items():
+                started = time.perf_counter()
+                said[name] += search(batch, beam)
+                seconds[name][repeat] += time.perf_counter() - started
+    return seconds, said
+
+
+def report(seconds: dict[str, list[float]], said: dict[str, Ids], bleu: Callable[[Ids], float]) -> dict[str, Any]:
+    """Speeds, speeds relative to ours in float32 (medians over the repeats), and what the translations are like."""
+    count = len(said[OURS])
+    return {
+        name: {
+            "sentences_per_second": round(count / statistics.median(times), 1),
+            "nmtlib_speed_over_this": round(
+                statistics.median(a / b for a, b in zip(times, seconds[OURS], strict=True)), 2
+            ),
+            "same_as_nmtlib": round(sum(a == b for a, b in zip(said[name], said[OURS], strict=True)) / count, 4),
+            "bleu": round(bleu(said[name]), 2),
+        }
+        for name, times in seconds.items()
+        if name != OURS_BF16 or statistics.median(times) < statistics.median(seconds[OURS])
+    }  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--run", type=Path, default=Path("runs/multi30k-de-en"))
+    parser.add_argument("--sentences", type=int, default=1000, help="the first so many of the test split")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--length-penalty", type=float, default=0.0)
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "decode.json")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    translator = Translator.load(options.run, device="cpu")
+    corpus, penalty = load_corpus(translator.settings.corpus), options.length_penalty
+    pairs = corpus.test[: options.sentences]
+    encoded = [translator.source.encode(pair.source) for pair in pairs]
+    tokenize, lowercase = bleu_tokenizer(translator, corpus), translator.settings.tokenizer.lowercase
+    results: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as place:
+        exported = export(options.run, "ctranslate2", Path(place) / "ctranslate2")
+        candidates = {
+            OURS: ours(translator, penalty, bfloat16=False),
+            OURS_BF16: ours(translator, penalty, bfloat16=True),
+            THEIRS: hugging_face(translator, options.run, Path(place), penalty),
+            CT2: ctranslate2(translator, exported, penalty, options.threads, "float32"),
+            CT2_INT8: ctranslate2(translator, exported, penalty, options.threads, "int8"),
+        }
+        for beam in (1, 5):
+            order = translator.batches(encoded, translator.settings.decoding.max_tokens // beam)
+            batches = [[[*encoded[i], EOS] for i in rows] for rows in order]
+            ordered = [pairs[i] for rows in order for i in rows]
+
+            def bleu(said: Ids, ordered=ordered) -> float:
+                texts = [translator.target.decode(ids) for ids in said]
+                return score(texts, ordered, tokenize=tokenize, lowercase=lowercase).bleu
+
+            results[f"beam {beam}"] = report(*measure(candidates, batches, beam, options.repeats), bleu)
+    result = {
+        "command": f"python {command_line()}".replace("decode.py", "benchmarks/decode.py"),
+        "sentences": len(pairs), "repeats": options.repeats, "length_penalty": penalty,
+        "note": OTHER_RULES if penalty else SAME_RULE, **results,
+        "machine": describe_machine() | {name: version(name) for name in ("transformers", "ctranslate2")},
+    }  # fmt: skip
+    options.output.write_text(json.dumps(result, indent=2) + "\n")
+    print(json.dumps(result, indent=2))
+
+
+if __name__ == "__main__":
+    main()
