@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: train test lab mutation bench readme
+.PHONY: train test lab notebooks checkpoints figures mutation bench readme
 .DEFAULT_GOAL := test
 
 .venv/installed: requirements.txt pyproject.toml
@@ -19,6 +19,15 @@ test: .venv/installed  ## style and all tests
 
 lab: .venv/installed  ## open JupyterLab
 	$(BIN)/jupyter lab
+
+notebooks: .venv/installed  ## run all notebooks and store their outputs (a second run changes nothing)
+	$(BIN)/python notebooks/execute.py
+
+checkpoints: .venv/installed  ## train the two toy models that ship with the course again (about three minutes)
+	$(BIN)/python -m nmtlib.teaching.toy --make
+
+figures: .venv/installed  ## draw the diagrams in figures/ again
+	$(BIN)/python -m nmtlib.teaching.gallery
 
 mutation: .venv/installed  ## plant every silent bug of the catalogue and see that the checks find it
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/mutation.py

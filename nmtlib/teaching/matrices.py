@@ -155,7 +155,7 @@ def as_matrix(values, rows: Words, columns: Words) -> np.ndarray:
 
 
 def _limits(values: np.ndarray, diverging: bool) -> tuple[float, float]:
-    """The ends of the colour scale: white is 0, unless all values are far from it."""
+    """The ends of the colour scale: from 0, or from the least value where that is less; or alike on both sides of 0."""
     finite = values[np.isfinite(values)]
     low, high = (finite.min(), finite.max()) if finite.size else (0.0, 0.0)
     if diverging:
@@ -191,7 +191,7 @@ def _new_axes(shape: tuple[int, ...], rows: Words, columns: Words, title: str, l
     size = min(largest, (WIDTH - left - beside) / shape[1], 6.5 / shape[0])
     below = 0.2 if _longest(columns) < 0.95 * size else _longest(columns) * (0.75 if _longest(columns) < LONG else 1.0)
     width, height = left + shape[1] * size + beside, max(shape[0] * size, 0.8) + below + MARGIN + 0.1
-    return plt.subplots(figsize=(max(width, 2.2, letters(title, 10)), height))[1]
+    return plt.subplots(figsize=(max(width, 2.2, min(WIDTH, letters(title, 10))), height))[1]
 
 
 def _cell_inches(ax: Axes, shape: tuple[int, ...]) -> float:

@@ -117,9 +117,9 @@ def test_noise_hardly_ever_changes_the_summary(noise, most):
 
 @pytest.mark.parametrize("number", [1, 0.5, 0.25, 0.125, 1 / 3, 1 / 7, 1 / 12, 1 / 60, 0.3, 0.05, 10, 100])
 def test_noise_around_usual_numbers_changes_nothing(number):
-    values = np.full((8, 8), number)
-    texts = {summary(values * (1 + noise)) for noise in np.linspace(-1e-6, 1e-6, 21)}
-    assert len(texts) == 1
+    for values in (np.full((8, 8), number), np.array([0, number, number, number, max(1, number)])):
+        texts = {summary(values * (1 + noise)) for noise in np.linspace(-1e-6, 1e-6, 21)}
+        assert len(texts) == 1
 
 
 def test_noise_around_zero_changes_nothing():

@@ -53,7 +53,8 @@ def test_every_diagram_is_in_the_gallery():
 
 def test_drawing_again_gives_the_same_bytes(two, files, tmp_path):
     assert set(files) == {f"{name}.{kind}" for name in SMALL for kind in ("svg", "png")}
-    with matplotlib.rc_context({"svg.hashsalt": "other", "font.size": 20, "savefig.dpi": 30, "svg.fonttype": "none"}):
+    settings = {"svg.hashsalt": "other", "hatch.linewidth": 4, "savefig.dpi": 30, "svg.fonttype": "none"}
+    with matplotlib.rc_context(settings):
         before = dict(matplotlib.rcParams)
         again = {path.name: path.read_bytes() for path in gallery.write(tmp_path)}
         assert dict(matplotlib.rcParams) == before
