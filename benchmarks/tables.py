@@ -111,3 +111,52 @@ def mutation() -> str:
         f"{seeds} seeds each\n({'; '.join(healthy)}) raised\n{alarms or 'no'} alarms.  "
         f"All checks on one model took at most {slowest:.0f} seconds."
     )
+
+
+def decode() -> str:
+    """Decoding speed beside Hugging Face's generate and CTranslate2, with the same weights."""
+    found = read("decode.json")
+    rows = [
+        [name.replace(" float32", ", float32").replace(" bfloat16", ", bfloat16").replace(" int8", ", int8")]
+        + [cell for beam in ("beam 1", "beam 5") for cell in _decoded(found[beam].get(name))]
+        for name in found["beam 5"]
+    ]
+    threads = found["machine"]["threads"]
+    return (
+        f"{found['sentences']:,} sentences of the Multi30k test set with the same weights and the same search rule, "
+        f"{threads} CPU thread{'s' if threads > 1 else ''}, all in one run (`{found['command']}`):\n\n"
+        + table("program | greedy, sentences/s | nmtlib is faster by | beam 5, sentences/s | nmtlib is faster by "
+                "| same translations | BLEU", [[*row[:3], *row[5:]] for row in rows])
+    )  # fmt: skip
+
+
+def _decoded(found: dict[str, Any] | None) -> list[str]:
+    if found is None:
+        return ["", "", "", ""]
+    ratio, same = found["nmtlib_speed_over_this"], found["same_as_nmtlib"]
+    return [f"{found['sentences_per_second']:.0f}", f"{ratio:.2f}×", f"{same:.1%}", f"{found['bleu']:.2f}"]
+
+
+def padding() -> str:
+    """Padding and speed of three ways to make batches."""
+    found = read("padding.json")
+    rows = [
+        [f"{preset}, {order}", f"{one['padding']:.1%}", one["batches_an_epoch"]]
+        + [f"{one['target_tokens_per_second']:,.0f}"]
+        for preset, corpus in found["presets"].items()
+        for order, one in corpus["orders"].items()
+    ]
+    return f"`{found['command']}`\n\n" + table("batches | padding | batches an epoch | target tokens/s", rows)
+
+
+def scaling() -> str:
+    """How well time and memory of a step follow the formulas."""
+    found = read("scaling.json")
+    rows = [
+        [precision, f"{one['time_error_held_out']['median']:.1%}", f"{one['time_error_held_out']['largest']:.1%}",
+         f"{one['memory_error']['largest']:.1%}"]
+        for precision, one in found.items() if isinstance(one, dict) and "points" in one
+    ]  # fmt: skip
+    return f"`{found['command']}`\n\n" + table(
+        "precision | error of the time, median | largest | error of the memory, largest", rows
+    )
