@@ -28,7 +28,8 @@ COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00")  # Okabe and It
 PAGES = {  # the blocks of each page, and what makes them
     "README.md": {
         "make-train": tables.train_output, "results": tables.results_table, "speed": tables.speed,
-        "decode": tables.decode, "check": tables.check_output, "mutation": tables.mutation,
+        "decode": tables.decode, "board": tables.board, "notebooks": tables.notebooks, "ablation": tables.ablation,
+        "check": tables.check_output, "mutation": tables.mutation,
     },
     "benchmarks/NOTES.md": {"step": tables.step, "padding": tables.padding, "scaling": tables.scaling},
 }  # fmt: skip

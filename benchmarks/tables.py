@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
+NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
+LEARNED = {  # number of a notebook -> what one learns in it, and the modules that it shows
+    "00": ("translate at once; the map of the course; is everything installed?", "`inference.translator`"),
+    "01": ("tokens, vocabulary, BPE with one merge by hand, padding and buckets", "`data`"),
+    "02": ("one-hot and look-up, √d_model, neighbours before and after training, weight tying", "`model.embeddings`"),
+    "03": ("the formula, wavelengths, rotation, learned against sinusoidal", "`model.embeddings`"),
+    "04": ("query, key, value; why 1/√d_k; maps with words on the axes", "`model.attention`"),
+    "05": ("heads as one batched product; what each head attends to; heads switched off", "`model.attention`"),
+    "06": ("padding, causal and cross masks; a leak that looks like success; NaN", "`model.masks`"),
+    "07": ("feed-forward, residual, LayerNorm, pre- and post-norm; parameters counted; equal to torch", "`model`"),
+    "08": ("the smoothed loss, over-confidence, Noam with and without warm-up", "`training.loss`, `training.schedule`"),
+}
 RUNS = {  # the row's name -> the preset, whose results are PRESET-SPLIT-beamN.json
     "German-English, bundled grammar": "toy-de-en",
     "English-Chinese, bundled grammar": "toy-en-zh",
@@ -46,8 +59,7 @@ def results_table() -> str:
         [
             *rows,
             "",
-            "One run and one seed each, on a shared machine with two virtual CPUs; the Multi30k run used one thread",
-            "and was stopped by its time limit in epoch 23 of 32.",
+            "One run and one seed each, on a shared machine with two virtual CPUs, beside other work.",
             "In brackets: without the test pairs whose source also stands in the training data.",
             "NLTK BLEU (0 to 1) compares the words between spaces.  sacreBLEU (0 to 100) has the signatures "
             + ", ".join(sorted(notes))
@@ -160,3 +172,49 @@ def scaling() -> str:
     return f"`{found['command']}`\n\n" + table(
         "precision | error of the time, median | largest | error of the memory, largest", rows
     )
+
+
+def notebooks() -> str:
+    """What each notebook teaches, about which modules, and how long it takes to read and to run."""
+    seconds = json.loads((NOTEBOOKS / "timings.json").read_text("utf-8"))
+    rows = []
+    for path in sorted(NOTEBOOKS.glob("[0-9]*.ipynb")):
+        opening = "".join(json.loads(path.read_text("utf-8"))["cells"][0]["source"])
+        title = re.search(r"# (.+)", opening)[1]
+        minutes = re.search(r"\*\*Time\*\* (\d+) minutes", opening)[1]
+        learned, modules = LEARNED[path.stem[:2]]
+        rows.append(
+            [f"[{title}](notebooks/{path.name})", learned, modules, f"{minutes} min", f"{seconds[path.name]} s"]
+        )
+    return table("notebook | what you learn | modules | to read | to run", rows)
+
+
+def ablation() -> str:
+    """What each switch changes, on validation data."""
+    found = read("ablation.json")
+    rows = [
+        [row["name"], row["search"], f"{row['bleu']:.2f}", "" if row["gain"] is None else f"{row['gain']:+.2f}"]
+        + [f"{row['minutes']:.1f}"]
+        for row in found["summary"]
+    ]
+    base = found["baseline"]
+    seeds = sorted({run["seed"] for run in found["runs"]})
+    return (
+        f"{found['corpus']}, validation split, {base['training']['epochs']} epochs of a model with d_model "
+        f"{base['model']['d_model']}, seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}, sacreBLEU "
+        f"`{found['signature']}`:\n\n"
+        + table("variant | search | BLEU | gain | minutes", rows)
+    )  # fmt: skip
+
+
+def board() -> str:
+    """Minutes of training until the validation BLEU passes each mark."""
+    rows = []
+    for path in sorted(RESULTS.glob("time-to-bleu-*.json")):
+        found = read(path.name)
+        name = path.stem.removeprefix("time-to-bleu-")
+        for what, marks in (("each epoch", found["marks"]), ("average of the last", found["marks_average"])):
+            reached = [f"{seconds / 60:.1f}" if seconds is not None else "–" for seconds in marks.values()]
+            rows.append([f"{name}, {what}", f"{found['parameters'] / 1e6:.1f} M", found["machine"]["device"], *reached])
+    marks = " | ".join(f"BLEU {mark}" for mark in found["marks"])
+    return table(f"preset, weights | parameters | device | {marks}", rows)

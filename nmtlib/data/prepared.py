@@ -260,8 +260,10 @@ class Prepared:
     def examples(self) -> MappedExamples:
         """The training pairs."""
         datasets = _datasets()
-        shards = [datasets.load_from_disk(shard) for shard in sorted((self.folder / "train").iterdir())]
-        return MappedExamples(datasets.concatenate_datasets(shards))
+        shards = sorted(Path(path).parent for path in self.notes["files"] if path.endswith(".arrow"))
+        return MappedExamples(
+            datasets.concatenate_datasets([datasets.load_from_disk(self.folder / shard) for shard in shards])
+        )
 
 
 def _refuse_half(folder: Path) -> None:

@@ -92,6 +92,8 @@ def test_the_examples_are_those_of_the_corpus_in_memory(settings, folder):
     kept, left_out = encode_pairs(corpus.train, source, target, 7)
     assert list(examples.up_to(7)) == kept and 0 < left_out < 60
     assert list(examples.up_to(9).up_to(7)) == kept
+    shutil.copytree(folder / "train" / "00000", folder / "train" / "00003")
+    assert list(Prepared.open(folder).examples()) == expected, "what is not on the list is not read"
 
 
 def test_batches_come_from_the_lengths_and_no_row_is_read(folder, monkeypatch):
@@ -238,21 +240,25 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path, monkeypatch):
     for count in sizes:
         corpus = Corpus("own", "de", "en", TextPairs(write_files(tmp_path, count)), sentences(5))
         out = tmp_path / str(count)
-        before = pyarrow.total_allocated_bytes()
-        writing = peak_megabytes(lambda c=corpus, o=out: prepare(o, c, codecs, "{}", report=quiet))
+        before, arrow = pyarrow.total_allocated_bytes(), []
+
+        def note(line, before=before, arrow=arrow):
+            arrow.append((pyarrow.total_allocated_bytes() - before) / 2**20)
+
+        writing = peak_megabytes(lambda c=corpus, o=out, n=note: prepare(o, c, codecs, "{}", report=n))
         examples = []
         opening = peak_megabytes(lambda o=out, e=examples: e.append(Prepared.open(o).examples()))
         planning = peak_megabytes(lambda e=examples: plan_batches(e[0].lengths, 4096, seed=1))
         assert examples[0].rows.data.nbytes > 30 * count, "there is something that could be held"
-        arrow = (pyarrow.total_allocated_bytes() - before) / 2**20
-        grown[count] = writing, opening, planning, arrow
+        note("with all of it open")
+        grown[count] = writing, opening, planning, max(arrow)
     small, large = (np.array(grown[count]) for count in sizes)
     pairs = (sizes[1] - sizes[0]) / 2**20
     writing, opening, planning, arrow = large - small
     assert writing < 0.3, grown
     assert opening < 40 * pairs, grown
     assert planning < 80 * pairs, grown
-    assert arrow < 1 * pairs, grown
+    assert arrow < 5 * pairs, grown
 
 
 # Never half of a corpus, never another one
