@@ -1,0 +1,9 @@
+"""Let `pytest --nbval` be started from any folder: the sanitize file is found from the project's root."""
+
+from pathlib import Path
+
+
+def pytest_configure(config):
+    path = getattr(config.option, "nbval_sanitize_with", None)
+    if path and not Path(path).is_absolute():
+        config.option.nbval_sanitize_with = str(config.rootpath / path)
