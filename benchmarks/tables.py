@@ -184,7 +184,7 @@ def notebooks() -> str:
         minutes = re.search(r"\*\*Time\*\* (\d+) minutes", opening)[1]
         learned, modules = LEARNED[path.stem[:2]]
         rows.append(
-            [f"[{title}](notebooks/{path.name})", learned, modules, f"{minutes} min", f"{seconds[path.name]} s"]
+            [f"[{title}](notebooks/{path.name})", learned, modules, f"{minutes} min", f"{seconds[path.stem]} s"]
         )
     return table("notebook | what you learn | modules | to read | to run", rows)
 

@@ -27,7 +27,7 @@ def scaled_dot_product_attention(
     query (..., T, K), key (..., S, K), value (..., S, K) -> (..., T, K); `mask` is bool, broadcasts to
     (..., T, S), and True means *may attend*.  A query that may attend to nothing gets zeros.
     With `return_weights` the weights (..., T, S) come back beside the result.  There are two paths to one
-    result: the formula written out, and torch's fused kernel, which never holds the weights.
+    result: the formula written out, and torch's own function, whose fused kernels never hold the weights.
     """
     if mask is not None and mask.dtype != torch.bool:
         raise ValueError(f"a mask is a bool tensor (True = may attend), not {mask.dtype}")
@@ -37,7 +37,7 @@ def scaled_dot_product_attention(
         return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout_p)
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))  # (..., T, S)
     if mask is not None:
-        # The lowest number of the type, not -inf: a row of nothing but -inf would become 0/0 = NaN.
+        # The lowest number of the type, not -inf: a row of nothing but -inf would become NaN.
         scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
     weights = scores.softmax(dim=-1)  # (..., T, S)
     if mask is not None:
