@@ -33,6 +33,7 @@ from nmtlib.inference.search import NEVER_SAID, beam_search, length_limits
 from nmtlib.inference.translator import Translator
 
 OURS, OURS_BF16, THEIRS = "nmtlib float32", "nmtlib bfloat16", "transformers float32"
+THEIRS_SINGLY = "transformers float32, one by one"  # how its pipelines call `generate` where no batch size is given
 CT2, CT2_INT8 = "CTranslate2 float32", "CTranslate2 int8"
 SAME_RULE = "All rank hypotheses by their log-probability alone and stop after as many have ended as the beam is wide."
 OTHER_RULES = (
@@ -149,11 +150,13 @@ def main() -> None:
     tokenize, lowercase = bleu_tokenizer(translator, corpus), translator.settings.tokenizer.lowercase
     results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as place:
+        theirs = hugging_face(translator, options.run, Path(place), penalty)
         exported = export(options.run, "ctranslate2", Path(place) / "ctranslate2")
         candidates = {
             OURS: ours(translator, penalty, bfloat16=False),
             OURS_BF16: ours(translator, penalty, bfloat16=True),
-            THEIRS: hugging_face(translator, options.run, Path(place), penalty),
+            THEIRS: theirs,
+            THEIRS_SINGLY: lambda sources, beam: [theirs([source], beam)[0] for source in sources],
             CT2: ctranslate2(translator, exported, penalty, options.threads, "float32"),
             CT2_INT8: ctranslate2(translator, exported, penalty, options.threads, "int8"),
         }
