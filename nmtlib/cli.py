@@ -6,102 +6,25 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from nmtlib.arguments import build_parser
 
 if TYPE_CHECKING:  # at run time each command imports what it needs, so that --help is quick
     from nmtlib.data.corpus import Corpus
     from nmtlib.inference.translator import Translator
 
-EXPECTED_ERRORS = (
-    ValueError,
-    OSError,
-    FloatingPointError,
-    ModuleNotFoundError,
-)  # what the library raises for input that it cannot use
-
-
-def build_parser() -> argparse.ArgumentParser:
-    """All commands and their options."""
-    parser = argparse.ArgumentParser(
-        prog="nmtlib", description="Train, evaluate and use a Transformer for translation."
-    )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-
-    train = commands.add_parser("train", help="train a preset, or resume a run")
-    train.add_argument("preset", nargs="?", help="name of a preset or path of a .toml file (see: nmtlib summary)")
-    train.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="assignments",
-                       help="change one setting, such as training.epochs=5; may be repeated")  # fmt: skip
-    train.add_argument(
-        "--out",
-        type=Path,
-        metavar="DIR",
-        help="run folder (default: runs/PRESET, or the first free runs/PRESET-2, …)",
-    )
-    train.add_argument(
-        "--resume", action="store_true", help="go on with the run in --out, or the newest of this preset"
-    )
-    train.add_argument("--minutes", type=float, metavar="N", help="stop cleanly after N minutes of training")
-    train.add_argument("--evaluate", action="store_true", help="then evaluate on the test and challenge splits")
-    train.set_defaults(run=command_train)
-
-    evaluate = commands.add_parser("evaluate", help="score a run on a split of its corpus")
-    evaluate.add_argument("folder", type=Path, metavar="RUN")
-    evaluate.add_argument("--split", default="test", help="train, validation, test (default) or challenge")
-    evaluate.add_argument("--beam", type=int, help="beam size, 1 = greedy (default: the run's setting)")
-    evaluate.add_argument("--length-penalty", type=float, metavar="A", help="exponent of the length penalty, 0 = none")
-    evaluate.add_argument("--output", type=Path, metavar="FILE", help="write the JSON here, too")
-    evaluate.set_defaults(run=command_evaluate)
-
-    translate = commands.add_parser("translate", help="translate arguments, or standard input line by line")
-    translate.add_argument("folder", type=Path, metavar="RUN")
-    translate.add_argument("sentences", nargs="*", metavar="SENTENCE")
-    translate.add_argument("--beam", type=int, help="beam size, 1 = greedy (default: the run's setting)")
-    translate.set_defaults(run=command_translate)
-
-    export = commands.add_parser("export", help="write the model of a run in the format of another program")
-    export.add_argument("folder", type=Path, metavar="RUN")
-    export.add_argument("--to", required=True, metavar="FORMAT",
-                        help="safetensors, marian or pegasus (Hugging Face), ctranslate2, onnx")  # fmt: skip
-    export.add_argument("--out", type=Path, metavar="DIR", help="a new folder (default: RUN/FORMAT)")
-    export.add_argument("--quantization", metavar="TYPE", help="for ctranslate2: int8, float16, …")
-    export.set_defaults(run=command_export)
-
-    data = commands.add_parser("data", help="list, fetch or check corpora, or prepare one that is larger than memory")
-    data.add_argument("action", choices=["list", "fetch", "check", "prepare"])
-    data.add_argument("name", nargs="?", help="name of a corpus (fetch, check); preset or .toml file (prepare)")
-    prepare = data.add_argument_group("prepare: encode a corpus into a folder; train with --set corpus.prepared=FOLDER")
-    prepare.add_argument("--out", type=Path, metavar="FOLDER", help="the new folder")
-    prepare.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="assignments",
-                         help="change one setting, such as tokenizer.size=32000; may be repeated")  # fmt: skip
-    prepare.add_argument("--sample", type=int, metavar="N",
-                         help="learn the vocabularies from at most N training pairs (default: a million)")  # fmt: skip
-    prepare.add_argument("--codecs", type=Path, metavar="RUN",
-                         help="take the vocabularies of this run or prepared folder, and learn none")  # fmt: skip
-    data.set_defaults(run=command_data)
-
-    summary = commands.add_parser(
-        "summary", help="show the settings and parameters of a preset or run; alone: all presets"
-    )
-    summary.add_argument("what", nargs="?", metavar="PRESET|RUN")
-    summary.set_defaults(run=command_summary)
-
-    check = commands.add_parser("check", help="run the behaviour checks on your own Transformer, or on nmtlib")
-    check.add_argument("implementation", nargs="?", metavar="FILE:FACTORY",
-                       help="a file and its function that returns a model or an Adapter (default: nmtlib)")  # fmt: skip
-    check.add_argument("--only", action="append", metavar="NAME", help="one check, or a subject such as masks")
-    check.add_argument("--seed", type=int, default=0)
-    check.set_defaults(run=command_check)
-    return parser
+EXPECTED_ERRORS = (ValueError, OSError, FloatingPointError, ModuleNotFoundError)  # for input that it cannot use
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status (0 good, 1 an error that was explained, 130 interrupted)."""
     options = build_parser().parse_args(arguments)
     try:
-        return options.run(options) or 0
+        return COMMANDS[options.command](options) or 0
     except EXPECTED_ERRORS as error:
         print(f"nmtlib: {error}", file=sys.stderr)
         return 1
@@ -112,7 +35,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def command_train(options: argparse.Namespace) -> None:
     """Train a preset or resume a run, and evaluate it where that is asked for."""
-
     from nmtlib.experiment import train
     from nmtlib.settings import load_settings
 
@@ -188,7 +110,6 @@ def evaluate_split(
 
 def command_evaluate(options: argparse.Namespace) -> None:
     """Score a run on one split."""
-
     from nmtlib.experiment import load_corpus
     from nmtlib.inference.translator import Translator
 
@@ -200,7 +121,6 @@ def command_evaluate(options: argparse.Namespace) -> None:
 
 def command_translate(options: argparse.Namespace) -> None:
     """Translate the sentences given, or standard input."""
-
     from nmtlib.inference.translator import Translator
 
     translator = Translator.load(options.folder)
@@ -216,7 +136,6 @@ def command_translate(options: argparse.Namespace) -> None:
 
 def command_export(options: argparse.Namespace) -> None:
     """Write a model in another format."""
-
     from nmtlib.export import export
 
     folder = export(options.folder, options.to, options.out, quantization=options.quantization)
@@ -225,7 +144,6 @@ def command_export(options: argparse.Namespace) -> None:
 
 def command_data(options: argparse.Namespace) -> int:
     """List, fetch, check or prepare corpora; 1 where a corpus is not complete."""
-
     from nmtlib.data.corpora import check, fetch, names
 
     if options.action == "prepare":
@@ -247,7 +165,6 @@ def command_data(options: argparse.Namespace) -> int:
 
 def command_prepare(options: argparse.Namespace) -> int:
     """Encode a corpus into a folder that is read through a memory map."""
-
     from nmtlib.experiment import prepare_corpus
     from nmtlib.settings import load_settings
 
@@ -263,7 +180,6 @@ def command_prepare(options: argparse.Namespace) -> int:
 
 def command_summary(options: argparse.Namespace) -> None:
     """List the presets, or show one of them or a run."""
-
     from nmtlib.experiment import load_run_settings
     from nmtlib.settings import load_settings, presets
 
@@ -281,7 +197,6 @@ def command_summary(options: argparse.Namespace) -> None:
 
 def command_check(options: argparse.Namespace) -> int:
     """Run the behaviour checks; 1 where one of them found something."""
-
     from nmtlib.teaching.adapter import ours
     from nmtlib.teaching.checks import run_checks
     from nmtlib.teaching.student import load_adapter
@@ -303,3 +218,14 @@ def show_run(folder: Path, epochs: int) -> None:
     print(f"{'total':<22}{sum(table.values()):>14,}")
     history = read_history(folder / "history.csv")
     print(history[-1].line(epochs))
+
+
+COMMANDS: dict[str, Callable[[argparse.Namespace], int | None]] = {
+    "train": command_train,
+    "evaluate": command_evaluate,
+    "translate": command_translate,
+    "export": command_export,
+    "data": command_data,
+    "summary": command_summary,
+    "check": command_check,
+}

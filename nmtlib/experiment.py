@@ -156,6 +156,30 @@ def encode_pairs(
     return kept, len(examples) - len(kept)
 
 
+def read_examples(
+    settings: Settings, corpus: Corpus, source: Codec, target: Codec, report: Callable[[str], None]
+) -> tuple[Sequence[Example], list[Example], Callable[[int], Sequence[Example]] | None]:
+    """Training and validation examples, and what cuts the training pairs anew for each epoch of BPE dropout."""
+    longest = min(settings.training.max_length, settings.model.max_length)
+    if settings.corpus.prepared:
+        training, left_out = prepared_examples(settings, source, target, longest)
+    else:
+        training, left_out = encode_pairs(corpus.train, source, target, longest)
+    resegment = None
+    if settings.tokenizer.bpe_dropout:
+        resegment = examples_by_epoch(
+            corpus.train, source, target, settings.tokenizer.bpe_dropout, seed=settings.training.seed,
+            max_length=longest, max_tokens=settings.training.max_tokens,
+        )  # fmt: skip
+    validation, unread = encode_pairs(corpus.validation, source, target, settings.model.max_length)
+    report(f"{corpus.name}: {len(training):,} training pairs, {len(validation):,} for validation; "
+           f"vocabularies {len(source.vocab):,} and {len(target.vocab):,}")  # fmt: skip
+    if left_out or unread:
+        report(f"left out: {left_out} training pairs longer than {longest} tokens, {unread} pairs for validation "
+               f"longer than {settings.model.max_length}")  # fmt: skip
+    return training, validation, resegment
+
+
 def train(
     folder: str | Path,
     settings: Settings | None = None,
@@ -180,23 +204,7 @@ def train(
         report = _log_too(report, folder / LOG) if processes.is_main else lambda line: None
         report(f"$ {command_line()}")
         source, target = Codec.load(folder / "source.json"), Codec.load(folder / "target.json")
-        longest = min(settings.training.max_length, settings.model.max_length)
-        if settings.corpus.prepared:
-            training, left_out = prepared_examples(settings, source, target, longest)
-        else:
-            training, left_out = encode_pairs(corpus.train, source, target, longest)
-        resegment = None
-        if settings.tokenizer.bpe_dropout:
-            resegment = examples_by_epoch(
-                corpus.train, source, target, settings.tokenizer.bpe_dropout, seed=settings.training.seed,
-                max_length=longest, max_tokens=settings.training.max_tokens,
-            )  # fmt: skip
-        validation, unread = encode_pairs(corpus.validation, source, target, settings.model.max_length)
-        report(f"{corpus.name}: {len(training):,} training pairs, {len(validation):,} for validation; "
-               f"vocabularies {len(source.vocab):,} and {len(target.vocab):,}")  # fmt: skip
-        if left_out or unread:
-            report(f"left out: {left_out} training pairs longer than {longest} tokens, {unread} pairs for validation "
-                   f"longer than {settings.model.max_length}")  # fmt: skip
+        training, validation, resegment = read_examples(settings, corpus, source, target, report)
         torch.manual_seed(settings.training.seed)
         model = Transformer(settings.model.config(len(source.vocab), len(target.vocab)))
         try:

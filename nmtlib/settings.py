@@ -76,6 +76,7 @@ class ModelSettings:
     norm: str = "pre"
     positions: str = "sinusoidal"
     tied: str = "none"
+    embedding_start: str = "xavier"
 
     def config(self, source_vocab_size: int, target_vocab_size: int) -> TransformerConfig:
         """The complete configuration; raises ValueError where the values do not fit together."""

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from nmtlib.cli import build_parser
+from nmtlib.arguments import build_parser
 from nmtlib.data.corpora import names
 from nmtlib.data.corpus import SPLITS
 from nmtlib.settings import Settings, load_settings, presets

@@ -24,6 +24,8 @@ class TransformerConfig:
     The defaults are the base model of Vaswani et al. 2017, table 3.  `norm` is 'post' (the paper) or 'pre';
     `positions` 'sinusoidal' or 'learned'; `tied` says which tables are one and the same tensor: 'none',
     'target' (target embedding = output projection) or 'all' (source embedding too: one joint vocabulary).
+    `embedding_start` says how the embeddings are drawn: 'xavier' (uniform, standard deviation sqrt(2 / (V + D)))
+    or 'normal' (standard deviation 1 / sqrt(D), so that words times sqrt(D) have size 1 for any vocabulary).
     Raises ValueError for a value that no model can have.
     """
 
@@ -40,6 +42,7 @@ class TransformerConfig:
     norm: str = "post"
     positions: str = "sinusoidal"
     tied: str = "none"
+    embedding_start: str = "xavier"
 
     def __post_init__(self):
         for name in ("source_vocab_size", "target_vocab_size", "d_model", "n_heads", "n_encoder_layers",
@@ -49,8 +52,12 @@ class TransformerConfig:
         for name in ("dropout", "attention_dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} is a probability in [0, 1), not {getattr(self, name)}")
-        for name, known in (("norm", ("pre", "post")), ("positions", ("sinusoidal", "learned")),
-                            ("tied", ("none", "target", "all"))):  # fmt: skip
+        for name, known in (
+            ("norm", ("pre", "post")),
+            ("positions", ("sinusoidal", "learned")),
+            ("tied", ("none", "target", "all")),
+            ("embedding_start", ("xavier", "normal")),
+        ):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} is one of {', '.join(known)}, not {getattr(self, name)!r}")
         if self.d_model % self.n_heads:
@@ -92,9 +99,10 @@ class Transformer(nn.Module):
             self.source_embedding.weight = self.target_embedding.weight
 
     def reset_parameters(self) -> None:
-        """Xavier-uniform matrices (Glorot and Bengio 2010), zero biases, zero PAD rows.
+        """Xavier-uniform matrices (Glorot and Bengio 2010), zero biases, zero PAD rows; embeddings as configured.
 
-        The logits then start near zero, so the first loss is about ln V: the model guesses evenly.
+        The logits then start near zero, so the first loss is about ln V: the model guesses evenly.  With a tied table
+        that starts 'normal' they start at size 1, which costs half a nat more.
         """
         for name, parameter in self.named_parameters():
             if parameter.dim() > 1:
@@ -102,6 +110,8 @@ class Transformer(nn.Module):
             elif name.endswith("bias"):
                 nn.init.zeros_(parameter)
         for embedding in (self.source_embedding, self.target_embedding):
+            if self.config.embedding_start == "normal":
+                nn.init.normal_(embedding.weight, std=1 / math.sqrt(self.config.d_model))
             nn.init.zeros_(embedding.weight[PAD].detach())
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:

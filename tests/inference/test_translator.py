@@ -11,7 +11,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from safetensors.torch import save_file
 
-from nmtlib.cli import build_parser
+from nmtlib.arguments import build_parser
 from nmtlib.data.codec import Codec
 from nmtlib.data.tokenizers import WhitespaceTokenizer
 from nmtlib.data.vocab import BOS, EOS, SPECIALS, Vocab

@@ -165,17 +165,32 @@ def test_the_cache_follows_the_hypotheses_that_are_kept():
     assert torch.allclose(logits, full, atol=1e-10)
 
 
+@pytest.mark.parametrize("embedding_start", ["xavier", "normal"])
 @pytest.mark.parametrize("tied", ["none", "all"])
 @pytest.mark.parametrize("norm", ["pre", "post"])
-def test_the_first_loss_is_about_that_of_an_even_guess(tied, norm):
+def test_the_first_loss_is_about_that_of_an_even_guess(tied, norm, embedding_start):
     torch.manual_seed(1)
     vocab = 4000
-    model = Transformer(TransformerConfig(vocab, vocab, d_model=128, n_heads=4, n_encoder_layers=2, n_decoder_layers=2,
-                                          d_ff=256, norm=norm, tied=tied)).eval()  # fmt: skip
+    config = TransformerConfig(vocab, vocab, d_model=128, n_heads=4, n_encoder_layers=2, n_decoder_layers=2, d_ff=256,
+                               norm=norm, tied=tied, embedding_start=embedding_start)  # fmt: skip
+    model = Transformer(config).eval()
     source, target = torch.randint(4, vocab, (2, 16, 12)).unbind()
     with torch.no_grad():
         loss = F.cross_entropy(model(source, target[:, :-1]).flatten(0, 1), target[:, 1:].flatten())
-    assert abs(loss - math.log(vocab)) < 0.02 * math.log(vocab)
+    logits_of_size_one = tied == "all" and embedding_start == "normal"  # which cost half of their variance
+    assert abs(loss - math.log(vocab) - logits_of_size_one / 2) < 0.02 * math.log(vocab)
+
+
+@pytest.mark.parametrize("vocab", [50, 5000])
+def test_embeddings_that_start_normal_are_read_at_size_one_whatever_the_vocabulary(vocab):
+    torch.manual_seed(1)
+    sizes = {}
+    for start in ("xavier", "normal"):
+        model = make(source_vocab_size=vocab, d_model=64, embedding_start=start)
+        sizes[start] = model.source_embedding(torch.arange(4, vocab)).square().mean().sqrt().item()
+        assert not model.source_embedding.weight[0].any()
+    assert sizes["normal"] == pytest.approx(1, rel=0.05)
+    assert sizes["xavier"] == pytest.approx(math.sqrt(64 * 2 / (vocab + 64)), rel=0.05)
 
 
 def test_every_parameter_gets_a_gradient_and_the_pad_row_none_through_the_lookup():
@@ -211,6 +226,7 @@ def test_the_computable_position_table_is_not_saved_but_follows_the_model():
         ({"positions": "none"}, "positions is one of"),
         ({"tied": "both"}, "tied is one of"),
         ({"tied": "all"}, "needs one joint vocabulary"),
+        ({"embedding_start": "zero"}, "embedding_start is one of"),
     ],
 )
 def test_a_configuration_that_cannot_be_is_refused(change, message):

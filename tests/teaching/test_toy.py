@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from nmtlib import experiment
-from nmtlib.cli import build_parser
+from nmtlib.arguments import build_parser
 from nmtlib.data import corpora
 from nmtlib.settings import load_settings
 from nmtlib.teaching import toy
