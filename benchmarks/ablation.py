@@ -31,12 +31,14 @@ from nmtlib.training.hardware import choose_device
 
 RESULTS = Path(__file__).parent / "results" / "ablation.json"
 SMALL = ("d_model=128", "n_heads=4", "n_encoder_layers=2", "n_decoder_layers=2", "d_ff=512", "training.max_tokens=2048",
-         "learning_rate=2e-3", "warmup=300", "dropout=0.2", "attention_dropout=0.0", "average=3")  # fmt: skip
+         "learning_rate=2e-3", "warmup=300", "dropout=0.2", "attention_dropout=0.0", "average=3",
+         "embedding_start=xavier")  # fmt: skip
 SWITCHES = {  # name -> what is set
     "baseline": (),
     "no label smoothing": ("smoothing=0",),
     "norm before each layer": ("norm=pre",),
     "norm after each layer": ("norm=post",),
+    "embeddings start normal": ("embedding_start=normal",),
     "no table shared": ("tied=none",),
     "target tables shared": ("tied=target",),
     "all tables shared": ("tied=all",),

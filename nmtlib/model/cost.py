@@ -135,12 +135,14 @@ class _Kept:
         return 2 if self.half else 0
 
     def encoder_layer(self) -> int:
+        """Bytes that one encoder layer keeps."""
         source = self.B * self.S
         inputs = self.linear_input(source, maps=3)  # of query, key and value
         attention = self.attention(self.S, self.S, mask=source)
         return inputs + attention + self.feed_forward(source) + 2 * self.residual(source)
 
     def decoder_layer(self) -> int:
+        """Bytes that one decoder layer keeps."""
         source, target = self.B * self.S, self.B * self.T
         inputs = self.linear_input(target, maps=3) + self.linear_input(target, maps=1)
         if self.half:  # in float32 all layers read one memory, see `outside_layers`

@@ -64,13 +64,16 @@ class TorchTransformer(nn.Module):
         self.output = nn.Linear(d_model, sizes.target_vocab_size, bias=bias)
 
     def embed(self, table: nn.Embedding, ids: Tensor) -> Tensor:
+        """Ids (B, S) -> word + position (B, S, D)."""
         return self.dropout(self.positions(table(ids) * self.scale))
 
     def encode(self, source: Tensor) -> Tensor:
+        """Source ids (B, S) -> memory (B, S, D)."""
         x = self.embed(self.source_embedding, source)
         return self.transformer.encoder(x, src_key_padding_mask=source == PAD)
 
     def decode(self, target: Tensor, memory: Tensor, source: Tensor) -> Tensor:
+        """Target ids (B, T) and the memory (B, S, D) of source ids (B, S) -> logits (B, T, V)."""
         future = torch.ones(target.size(1), target.size(1), dtype=torch.bool, device=target.device).triu(1)
         x = self.transformer.decoder(
             self.embed(self.target_embedding, target), memory, tgt_mask=future,
@@ -142,6 +145,7 @@ class Loop:
         self.scheduler = torch.optim.lr_scheduler.LambdaLR(self.optimizer, lambda n: schedule(n + 1) / schedule(1))
 
     def update(self, micro_batches: list[list[IdPair]]) -> None:
+        """One step on the micro-batches, each token weighing the same."""
         batches = [make_batch(pairs) for pairs in micro_batches]
         counts = [int((labels != PAD).sum()) for *_, labels in batches]
         self.model.train()

@@ -117,8 +117,8 @@ def mask_half(adapter: Adapter, seed: int) -> str:
     return f"in float16 and bfloat16 {said}"
 
 
-@check("attention.masked_row", cause="-inf in a whole row becomes 0/0 = NaN in the softmax; fill with the lowest "
-       "finite number.", notebook=MASKING, needs=("attention",))  # fmt: skip
+@check("attention.masked_row", cause="-inf in a whole row becomes -inf - (-inf) = NaN in the softmax; fill "
+       "with the lowest finite number.", notebook=MASKING, needs=("attention",))  # fmt: skip
 def masked_row(adapter: Adapter, seed: int) -> str:
     """A query that may attend to nothing gets numbers, and so do all gradients."""
     query, key, value = random_input(adapter)
@@ -185,6 +185,7 @@ def heads(adapter: Adapter) -> torch.nn.Module:
 
 
 def run_heads(module, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Tensor:
+    """What a multi-head attention makes of its inputs, of the shape of `query`; Finding where it is another."""
     with torch.no_grad():
         return tensor(module(query, key, value, mask), "the result of multi-head attention", tuple(query.shape))
 

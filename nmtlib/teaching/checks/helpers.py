@@ -21,7 +21,7 @@ def tensor(value, what: str, shape: tuple[int, ...] | None = None) -> Tensor:
                       "Axes are exchanged, or a position is lost or added on the way.")  # fmt: skip
     if not value.isfinite().all():
         raise Finding(f"{what} holds NaN or infinity",
-                      "0/0 after a softmax over nothing but -inf, or a number too large for its type.")  # fmt: skip
+                      "softmax over nothing but -inf, or a number too large for its type.")  # fmt: skip
     return value
 
 

@@ -19,6 +19,7 @@ def is_norm(module: nn.Module) -> bool:
 
 
 def run_layer(module: nn.Module, x: Tensor) -> Tensor:
+    """What an encoder layer makes of x (B, S, D) without padding; Finding where the shape is another."""
     with torch.no_grad():
         mask = torch.ones(len(x), 1, 1, x.size(1), dtype=torch.bool)
         return tensor(module(x, mask), "the result of an encoder layer", tuple(x.shape))

@@ -36,6 +36,8 @@ class Watch:
         self.stuck: dict[str, str] = {}  # part -> the check in which it did not return
 
     def watched(self, name: str, part):
+        """The part, which now notes when it is called and when it has come back."""
+
         def run(*args, **kwargs):
             outer, self.running = self.running, (name, time.monotonic())
             result = part(*args, **kwargs)  # where it raises, `running` keeps its name for the report
