@@ -12,6 +12,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 try:
     import ablation
     import readme
+    import seeds
     import time_to_bleu
 finally:
     sys.path.pop(0)
@@ -237,3 +238,42 @@ def test_a_killed_variant_goes_on_where_it_stopped(tmp_path, fake_bleu, monkeypa
     (found,) = run_ablation(tmp_path, "--only", "baseline")["runs"]
     assert read_history(tmp_path / "runs" / "baseline-seed1" / "history.csv") == before
     assert found["training"]["updates"] == before[-1].updates
+
+
+# --- seeds ------------------------------------------------------------------------------------------
+
+
+def run_seeds(folder, *more):
+    settings = [part for value in (*TINY, "epochs=1") for part in ("--set", value)]
+    places = ["--out", str(folder / "runs"), "--output", str(folder / "found.json")]
+    seeds.main(["toy-de-en", *settings, *places, *more])
+    return json.loads((folder / "found.json").read_text("utf-8"))
+
+
+def test_every_seed_is_trained_once_scored_on_the_test_split_and_reported(tmp_path, corpus, monkeypatch, capsys):
+    def score_weights(translator, corpus, split):  # BLEU itself is 0 after so little training
+        found, hypotheses = evaluate(translator, corpus, split)
+        scores = replace(found.scores, bleu=fingerprint(translator.model))
+        return replace(found, split=split, scores=scores), hypotheses
+
+    trained, train = [], seeds.train
+    monkeypatch.setattr("nmtlib.experiment.load_corpus", lambda settings: corpus)
+    monkeypatch.setattr("nmtlib.experiment.draw_curves", lambda *_, **__: None)
+    monkeypatch.setattr(seeds, "load_corpus", lambda settings: corpus)
+    monkeypatch.setattr(seeds, "evaluate", score_weights)
+    monkeypatch.setattr(seeds, "train", lambda folder, *given, **options: (
+        trained.append(folder.name), train(folder, *given, **options)))  # fmt: skip
+    one = run_seeds(tmp_path, "--seeds", "3")
+    assert one["bleu"] == {"mean": one["runs"][0]["bleu"], "deviation": None}
+    found = run_seeds(tmp_path, "--seeds", "3", "4")
+    assert trained == ["3", "4"], "a seed that is there is not trained again"
+    assert [(run["seed"], run["training"]["seed"]) for run in found["runs"]] == [(3, 3), (4, 4)]
+    models = [load_model(tmp_path / "runs" / seed / "model.safetensors") for seed in trained]
+    assert [run["bleu"] for run in found["runs"]] == [fingerprint(model) for model in models]
+    assert found["bleu"]["deviation"] > 0 and "of 2 seeds" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="results of other settings; choose another --output"):
+        run_seeds(tmp_path, "--set", "d_ff=24")
+
+
+def test_the_spread_is_mean_and_standard_deviation_of_a_sample():
+    assert seeds.spread([{"bleu": 1.0}, {"bleu": 3.0}], "bleu") == {"mean": 2.0, "deviation": pytest.approx(2**0.5)}
