@@ -20,12 +20,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import nmtlib  # noqa: F401  (before torch: it chooses how threads wait)
+
+# isort: split
 import torch
 
-import nmtlib  # noqa: F401  (before torch: it chooses how threads wait)
 from nmtlib.data.batching import pad
 from nmtlib.data.vocab import EOS, PAD, SPECIALS
-from nmtlib.experiment import load_corpus
+from nmtlib.experiment import load_corpus, training_summary
 from nmtlib.export import export
 from nmtlib.inference.evaluate import bleu_tokenizer, command_line, describe_machine, score
 from nmtlib.inference.kernels import bfloat16_linears
@@ -129,7 +131,6 @@ def report(seconds: dict[str, list[float]], said: dict[str, Ids], bleu: Callable
             "bleu": round(bleu(said[name]), 2),
         }
         for name, times in seconds.items()
-        if name != OURS_BF16 or statistics.median(times) < statistics.median(seconds[OURS])
     }  # fmt: skip
 
 
@@ -173,7 +174,7 @@ def main() -> None:
     result = {
         "command": f"python {command_line()}".replace("decode.py", "benchmarks/decode.py"),
         "sentences": len(pairs), "repeats": options.repeats, "length_penalty": penalty,
-        "note": OTHER_RULES if penalty else SAME_RULE, **results,
+        "note": OTHER_RULES if penalty else SAME_RULE, **results, "training": training_summary(options.run),
         "machine": describe_machine() | {name: version(name) for name in ("transformers", "ctranslate2")},
     }  # fmt: skip
     options.output.write_text(json.dumps(result, indent=2) + "\n")

@@ -77,8 +77,7 @@ def torchs_step(config: TransformerConfig, candidate: Candidate, device: torch.d
     optimizer = torch.optim.Adam(model.parameters(), 1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
 
     def step(batch: Batch) -> None:
-        # torch's model makes its causal mask on the default device.
-        with device, torch.autocast(device.type, torch.bfloat16, enabled=candidate.precision == torch.bfloat16):
+        with torch.autocast(device.type, torch.bfloat16, enabled=candidate.precision == torch.bfloat16):
             logits = model(batch.source, batch.decoder_input)
             loss = F.cross_entropy(logits.flatten(0, 1), batch.labels.flatten(), ignore_index=PAD, label_smoothing=0.1)
         loss.backward()

@@ -78,7 +78,7 @@ def memory(plan: Plan) -> list[str]:
     return ["## Memory of one GPU", prose(f"""
         Its share of a batch is {plan.sentences // plan.assumed.gpus} pairs, in bfloat16
         (`nmtlib.model.cost.training_memory`):"""), table(("what", "bytes"), rows), prose(f"""
-        The peak is {human(plan.memory.peak + plan.memory.gradients)}.
+        The peak is {human(max(plan.memory.peak, plan.state))}.
         {plan.state / plan.parameters:.0f} bytes for each parameter do not depend on the batch; a checkpoint to resume
         from has {plan.checkpoint / plan.parameters:.0f}, together {human(plan.checkpoint)}, which take
         {lasting(plan.checkpoint / plan.assumed.disk)} to write at {human(plan.assumed.disk, "B/s")} (assumed).

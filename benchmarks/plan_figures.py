@@ -122,7 +122,7 @@ class Plan:
     @property
     def preparing(self) -> float:
         """Seconds to encode the corpus in one process."""
-        return self.fact["pairs"] / self.prepared["pairs_a_second"]
+        return self.tokens / (self.prepared["pairs_a_second"] * self.prepared["tokens"] / self.prepared["pairs"])
 
     @property
     def reading(self) -> float:

@@ -32,6 +32,8 @@ from nmtlib.inference.evaluate import describe_machine
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.settings import load_settings
 
+SHARE = (107, 30)  # pairs and tokens of one GPU's share of the batch in PLAN.md: the loss works through it in blocks
+
 
 class Operations(TorchDispatchMode):
     """Counts the operations that do work: no views, no empty tensors."""
@@ -44,10 +46,10 @@ class Operations(TorchDispatchMode):
 
 
 def count_operations(config: TransformerConfig) -> int:
-    """Operations of one update; they depend on the layers, not on their sizes."""
+    """Operations of one update on a GPU's share of a batch; they depend on the layers and labels, not on widths."""
     small = replace(config, source_vocab_size=50, target_vocab_size=50, d_model=16, n_heads=2, d_ff=16)
     step = make_step(Transformer(small), torch.bfloat16)
-    ids = torch.randint(4, 50, (2, 9))
+    ids = torch.randint(4, 50, SHARE)
     step(Batch(ids, ids))  # the first makes Adam's moments
     with Operations() as operations:
         step(Batch(ids, ids))

@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 
 import nmtlib  # noqa: F401  (before torch: it chooses how threads wait)
@@ -36,7 +37,7 @@ from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.training.measure import measure
 
 CONFIG = TransformerConfig(6000, 6000, d_model=256, n_heads=4, n_encoder_layers=3, n_decoder_layers=3, d_ff=1024,
-                           dropout=0.1)  # fmt: skip
+                           dropout=0.1, attention_dropout=0.1)  # fmt: skip
 Step = Callable[[Batch], None]
 
 
@@ -50,13 +51,20 @@ class TorchTransformer(nn.Module):
         self.positions = Positions(c.d_model, c.max_length)
         self.body = nn.Transformer(c.d_model, c.n_heads, c.n_encoder_layers, c.n_decoder_layers, c.d_ff, c.dropout,
                                    batch_first=True, norm_first=c.norm == "pre")  # fmt: skip
+        for module in self.body.modules():
+            if isinstance(module, nn.MultiheadAttention):  # whose dropout is otherwise that of everything else
+                module.dropout = c.attention_dropout
         self.output = nn.Linear(c.d_model, c.target_vocab_size)
+        if c.tied != "none":
+            self.output.weight = self.target.weight
+        if c.tied == "all":
+            self.source.weight = self.target.weight
 
     def forward(self, source, target):
         out = self.body(
             self.positions(self.source(source)), self.positions(self.target(target)),
-            tgt_mask=nn.Transformer.generate_square_subsequent_mask(target.size(1)), tgt_is_causal=True,
-            src_key_padding_mask=source == PAD, memory_key_padding_mask=source == PAD,
+            tgt_mask=nn.Transformer.generate_square_subsequent_mask(target.size(1), device=target.device),
+            tgt_is_causal=True, src_key_padding_mask=source == PAD, memory_key_padding_mask=source == PAD,
         )  # fmt: skip
         return self.output(out)
 
@@ -79,7 +87,8 @@ class MarianTransformer(nn.Module):
         ))  # fmt: skip
 
     def forward(self, source, target):
-        return self.body(input_ids=source, attention_mask=source.ne(PAD), decoder_input_ids=target).logits
+        mask = source.ne(PAD)
+        return self.body(input_ids=source, attention_mask=mask, decoder_input_ids=target, use_cache=False).logits
 
 
 def ours(precision: torch.dtype) -> Step:
@@ -190,7 +199,7 @@ def main() -> None:
             f"{library} {precision}": round(medians[f"nmtlib {precision}"] / medians[f"{library} {precision}"], 2)
             for library in LIBRARIES if library != "nmtlib" for precision in ("float32", "bfloat16")
         },
-        "machine": describe_machine(),
+        "machine": describe_machine() | {"transformers": version("transformers")},
     }  # fmt: skip
     options.output.write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps(result, indent=2))

@@ -114,6 +114,10 @@ def command_evaluate(options: argparse.Namespace) -> None:
     from nmtlib.inference.translator import Translator
 
     translator = Translator.load(options.folder)
+    if options.split == "train" and translator.settings.corpus.prepared:
+        raise ValueError(
+            "a prepared corpus keeps no text of its training pairs; evaluate validation, test or challenge"
+        )
     corpus = load_corpus(translator.settings.corpus)
     evaluate_split(translator, corpus, options.folder, options.split, options.output, beam=options.beam,
                    length_penalty=options.length_penalty)  # fmt: skip

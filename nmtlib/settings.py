@@ -92,7 +92,7 @@ class TrainingSettings:
     different dropout, 0 = one pass (Liang et al. 2021).  `average`: how many last epochs to average at the end.
     `patience`: epochs without a better validation loss before training stops, 0 = never.
     `save_updates`: also save within an epoch, every so many updates, 0 = no.
-    `precision` is 'auto', 'fp32' or 'bf16'; `device` 'auto' or any torch device.
+    `precision` is 'auto', 'fp32' or 'bf16'; `device` 'auto', 'cpu' or 'cuda'.
     `checkpoint_activations` saves memory: backward computes the inside of each layer a second time.
     """
 

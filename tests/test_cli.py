@@ -658,7 +658,7 @@ def test_the_module_is_the_command(tmp_path):
 # Corpora larger than memory
 
 
-def test_a_corpus_is_prepared_and_trained_from(call, preset, trained, tmp_path):
+def test_a_corpus_is_prepared_and_trained_from(call, refused, preset, trained, tmp_path):
     status, printed, error = call("data", "prepare", preset, "--out", tmp_path / "prepared")
     assert (status, error) == (0, "") and "40 pairs encoded" in printed
     assert f"--set corpus.prepared={tmp_path / 'prepared'}" in printed, "the next step is told"
@@ -669,6 +669,7 @@ def test_a_corpus_is_prepared_and_trained_from(call, preset, trained, tmp_path):
     assert status == 0 and "40 training pairs" in printed and "own test: 10 sentences" in printed
     for name in ("model", "best", "last"):
         assert same_weights(tmp_path / "run" / f"{name}.safetensors", trained[0] / f"{name}.safetensors")
+    assert "no text of its training pairs" in refused("evaluate", tmp_path / "run", "--split", "train")
 
 
 def test_prepared_vocabularies_are_learnt_from_a_sample_or_taken_from_a_run(call, preset, run, tmp_path):

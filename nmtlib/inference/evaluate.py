@@ -155,12 +155,20 @@ def command_line() -> str:
     return shlex.join([name, *shown])
 
 
+def _processor() -> str:
+    """The name of the processor where Linux tells it, otherwise its kind."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text("utf-8").splitlines() if info.is_file() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
 def describe_machine(device: torch.device | str = "cpu") -> dict[str, Any]:
     """Device, processor, threads and library versions: what a timing depends on."""
     device = torch.device(device)
     return {
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
-        "processor": platform.machine(),
+        "processor": _processor(),
         "threads": torch.get_num_threads(),
         "python": platform.python_version(),
         **{package: version(package) for package in ("nmtlib", "torch", "tokenizers", "sacrebleu", "nltk")},

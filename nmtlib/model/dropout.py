@@ -10,9 +10,9 @@ from torch.nn import functional as F
 def dropout(x: Tensor, p: float) -> Tensor:
     """Zero each value with probability p and scale the others so that the mean stays.  Srivastava et al. 2014.
 
-    On a CPU torch draws one random number a value, one after the other: a fifth of a training step.
-    One 64-bit number holds eight random bytes, so here a value costs one byte, and p is rounded to
-    a multiple of 1/256.
+    On a CPU torch draws one random number a value, one after the other, which about doubles the time of a training
+    step.  One 64-bit number holds eight random bytes, so here a value costs one byte, and p is rounded to a multiple
+    of 1/256.
     """
     if p == 0:
         return x

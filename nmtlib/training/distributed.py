@@ -35,9 +35,6 @@ class Processes:
         self.count = int(os.environ.get("WORLD_SIZE", 1))
         self.device = device
         self.lost = False
-        if device.type == "cuda" and self.count > 1:
-            self.device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
-            torch.cuda.set_device(self.device)
         self.places: list[tuple[str, int]] = [("", 0)] * self.count  # machine and system's number of each process
         if self.count > 1:
             if not dist.is_initialized():

@@ -13,11 +13,20 @@ from nmtlib.data.batching import Batch
 
 
 def choose_device(name: str = "auto") -> torch.device:
-    """The named device; 'auto' is the GPU where there is one.  Raises ValueError for one that is not there."""
+    """The named device, cpu or cuda; 'auto' is the GPU where there is one.
+
+    Of the processes that torchrun starts on one machine each gets its own GPU.  Raises ValueError for a device of
+    another kind (sums are kept in float64, which not all have) and for one that is not there.
+    """
     if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         device = torch.device(name)
+        if device.type not in ("cpu", "cuda"):
+            raise ValueError(f"device {name!r} cannot be used here: nmtlib runs on cpu and cuda")
+        if device.type == "cuda" and int(os.environ.get("WORLD_SIZE", 1)) > 1:
+            device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+            torch.cuda.set_device(device)  # before anything is made on another process's GPU
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError) as error:
         raise ValueError(f"device {name!r} cannot be used here: {str(error).splitlines()[0]}") from None

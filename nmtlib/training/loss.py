@@ -61,11 +61,12 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         for first in range(0, len(labels), ROWS_AT_ONCE):
             rows = slice(first, first + ROWS_AT_ONCE)
             logp = logits[rows].log_softmax(dim=-1, dtype=dtype)  # (rows, V)
-            label = labels[rows, None]  # (rows, 1)
-            nll = nll - logp.gather(-1, label)[real[rows]].sum()
-            correct = correct + (logp.argmax(dim=-1) == labels[rows])[real[rows]].sum()
+            label, pad = labels[rows, None], ~real[rows]  # (rows, 1) and (rows,)
+            # PAD is filled with 0, not left out by an index: a GPU would have to count before it goes on.
+            nll = nll - logp.gather(-1, label)[:, 0].masked_fill(pad, 0).sum()
+            correct = correct + (logp.argmax(dim=-1) == labels[rows]).masked_fill(pad, 0).sum()
             if smoothing:
-                loss = loss + even * (logp[:, PAD] - logp.sum(dim=-1))[real[rows]].sum()
+                loss = loss + even * (logp[:, PAD] - logp.sum(dim=-1)).masked_fill(pad, 0).sum()
             if gradient is not None:
                 difference = logp.exp_().sub_(even)  # p - q, but for PAD and the label
                 difference[:, PAD] += even

@@ -128,6 +128,9 @@ class Trainer:
                     started = time.monotonic()
                     self.after_epoch(self)
                     self.deadline += time.monotonic() - started
+                if self.must_stop() and self.progress.epoch < self.settings.epochs:
+                    self.report(f"stopped after epoch {self.progress.epoch}; --resume goes on from here")
+                    break
         if self.processes.is_main and self.progress.history:
             self.choose_model()
         self.processes.wait()

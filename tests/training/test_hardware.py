@@ -32,6 +32,22 @@ def test_an_absent_or_unknown_device_is_refused():
             choose_device("cuda")
 
 
+@pytest.mark.parametrize("name", ["mps", "meta"])
+def test_a_device_of_a_kind_that_cannot_train_is_refused_by_name(name):
+    with pytest.raises(ValueError, match=f"device '{name}' cannot be used here: nmtlib runs on cpu and cuda"):
+        choose_device(name)
+
+
+def test_each_process_of_a_machine_takes_its_own_gpu_before_it_uses_one(monkeypatch):
+    done = []
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: done.append(("set", device)))
+    monkeypatch.setattr(torch, "empty", lambda *_, device: done.append(("used", device)))
+    assert choose_device("cuda") == torch.device("cuda", 1)
+    assert done == [("set", torch.device("cuda", 1)), ("used", torch.device("cuda", 1))]
+
+
 def test_a_batch_goes_to_a_gpu_through_pinned_memory_without_waiting(monkeypatch):
     batch = collate([make_example([4, 5], [6]), make_example([7], [8, 9])])
     pinned, copies = [], []

@@ -177,6 +177,14 @@ def test_a_time_limit_ends_cleanly(tmp_path):
     assert (tmp_path / "last.safetensors").is_file()
 
 
+def test_a_training_whose_epochs_are_single_updates_can_be_stopped(tmp_path):
+    trainer, said = make_trainer(tmp_path, replace(SETTINGS, epochs=10_000, accumulate=10_000)), []
+    trainer.report = said.append
+    trainer.fit(minutes=1e-9)
+    assert trainer.progress.epoch == trainer.progress.updates == 1
+    assert "stopped after epoch 1; --resume goes on from here" in said
+
+
 def one_update(tmp_path, batches, **changes):
     """Weights after one update of a model without dropout on batches of the given sentence numbers."""
     from nmtlib.data.batching import collate
