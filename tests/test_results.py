@@ -1,11 +1,14 @@
 """The figures in README.md are those of the result files, and the result files say where they come from."""
 
+import itertools
 import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from nmtlib.settings import load_settings
 
 ROOT = Path(__file__).parents[1]
 RESULTS = sorted((ROOT / "benchmarks" / "results").glob("*.json"))
@@ -52,3 +55,14 @@ def test_the_results_that_the_readme_promises_are_there():
     for preset in ("toy-de-en-test-beam5", "toy-de-en-challenge-beam5", "multi30k-de-en-test-beam1",
                    "multi30k-de-en-test-beam5", "cmn-en-zh-test-beam5", "train"):  # fmt: skip
         assert f"{preset}.json" in names
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks" / "results").glob("time-to-*")), ids=lambda p: p.stem)
+def test_a_measured_training_can_be_repeated_by_its_command(path):
+    found = json.loads(path.read_text("utf-8"))
+    words = found["command"].split()
+    assignments = [value for key, value in itertools.pairwise(words) if key == "--set"]
+    assignments += [f"training.{key}={value}" for key in ("seed", "device")
+                    for word, value in itertools.pairwise(words) if word == f"--{key}"]  # fmt: skip
+    settings = load_settings(found["preset"]).with_assignments(assignments)
+    assert json.loads(settings.to_json()) == found["settings"], "the preset has changed since: measure again"
