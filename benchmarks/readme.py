@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import tables
-from tables import RESULTS, read
+from tables import RESULTS
 
 from nmtlib.training.history import draw_curves, read_history
 
@@ -67,9 +67,8 @@ def draw() -> None:
     """The curves of the committed trainings, and the board of time against BLEU."""
     for preset in ("multi30k-de-en", "cmn-en-zh"):
         draw_curves(FIGURES / f"{preset}-curves.png", read_history(RESULTS / f"{preset}-history.csv"), title=preset)
-    boards = {path.stem.removeprefix("time-to-bleu-"): read(path.name) for path in sorted(RESULTS.glob("time-to-*"))}
-    if boards:
-        draw_time_to_bleu(FIGURES / "time-to-bleu.png", boards)
+    boards = {tables.what_was_trained(found): found for found in tables.boards()}
+    draw_time_to_bleu(FIGURES / "time-to-bleu.png", boards)
 
 
 def main() -> int:

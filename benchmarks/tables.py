@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from pathlib import Path
@@ -224,14 +225,24 @@ def ablation() -> str:
     )  # fmt: skip
 
 
+def boards() -> list[dict[str, Any]]:
+    """All measurements of time_to_bleu.py."""
+    return [read(path.name) for path in sorted(RESULTS.glob("time-to-bleu-*.json"))]
+
+
+def what_was_trained(found: dict[str, Any]) -> str:
+    """The preset of a measured training and what its command changed in it."""
+    words = found["command"].split()
+    return " ".join([found["preset"], *(value for key, value in itertools.pairwise(words) if key == "--set")])
+
+
 def board() -> str:
     """Minutes of training until the validation BLEU passes each mark."""
     rows = []
-    for path in sorted(RESULTS.glob("time-to-bleu-*.json")):
-        found = read(path.name)
-        name = path.stem.removeprefix("time-to-bleu-")
+    for found in boards():
+        name = what_was_trained(found)
         for what, marks in (("each epoch", found["marks"]), ("average of the last", found["marks_average"])):
             reached = [f"{seconds / 60:.1f}" if seconds is not None else "–" for seconds in marks.values()]
-            rows.append([f"{name}, {what}", f"{found['parameters'] / 1e6:.1f} M", found["machine"]["device"], *reached])
+            rows.append([f"`{name}`", what, f"{found['parameters'] / 1e6:.1f} M", found["machine"]["device"], *reached])
     marks = " | ".join(f"BLEU {mark}" for mark in found["marks"])
-    return table(f"preset, weights | parameters | device | {marks}", rows)
+    return table(f"preset and changes | weights | parameters | device | {marks}", rows)
