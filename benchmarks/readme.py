@@ -36,16 +36,18 @@ PAGES = {  # the blocks of each page, and what makes them
 
 
 def draw_time_to_bleu(path: Path, found: Mapping[str, dict[str, Any]]) -> None:
-    """Draw BLEU against minutes of training, one curve for each name of a result of time_to_bleu.py."""
+    """Draw BLEU against minutes of training, one colour for each name of a result of time_to_bleu.py."""
     from matplotlib.figure import Figure  # not pyplot: no window system, no global state
 
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
     for color, (name, result) in zip(itertools.cycle(COLORS), found.items(), strict=False):
-        for key, style, what in (("bleu", "-", "each epoch"), ("bleu_average", "--", "average of the last epochs")):
+        for key, style in (("bleu", "-"), ("bleu_average", "--")):
             scored = [(point["seconds"] / 60, point[key]) for point in result["points"] if key in point]
             if scored:
-                axes.plot(*zip(*scored, strict=True), style, color=color, marker=".", label=f"{name}, {what}")
+                label = name if key == "bleu" else "_"  # which the legend leaves out
+                axes.plot(*zip(*scored, strict=True), style, color=color, marker=".", label=label)
+    axes.plot([], [], "--", color="grey", label="the same, average of the last epochs")
     axes.set(xlabel="minutes of training", ylabel="BLEU on the validation split, greedy")
     axes.grid(alpha=0.3)
     axes.legend(frameon=False)

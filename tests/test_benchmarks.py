@@ -152,12 +152,14 @@ def test_the_board_has_a_curve_for_each_score_of_each_result(tmp_path, monkeypat
     readme.draw_time_to_bleu(
         tmp_path / "board.png", {"cpu": {"points": points(5, 15, 25)}, "gpu": {"points": averaged}}
     )
-    lines = {line.get_label(): (list(line.get_xdata()), list(line.get_ydata())) for line in drawn[0].axes[0].lines}
-    assert lines == {
-        "cpu, each epoch": ([10 / 60, 20 / 60, 30 / 60], [5, 15, 25]),
-        "gpu, each epoch": ([10 / 60, 20 / 60], [10, 20]),
-        "gpu, average of the last epochs": ([10 / 60, 20 / 60], [11, 21]),
-    }
+    *curves, key = drawn[0].axes[0].lines
+    assert [(line.get_label(), list(line.get_xdata()), list(line.get_ydata())) for line in curves] == [
+        ("cpu", [10 / 60, 20 / 60, 30 / 60], [5, 15, 25]),
+        ("gpu", [10 / 60, 20 / 60], [10, 20]),
+        ("_", [10 / 60, 20 / 60], [11, 21]),
+    ]
+    assert curves[1].get_color() == curves[2].get_color() != curves[0].get_color()
+    assert curves[2].get_linestyle() == key.get_linestyle() == "--" and "average" in key.get_label()
     assert (tmp_path / "board.png").stat().st_size > 1000
 
 
