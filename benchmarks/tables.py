@@ -50,7 +50,9 @@ def results_table() -> str:
             bleu, nltk = f"{scores['bleu']:.2f}", f"{scores['bleu_nltk']:.4f}"
             if clean:
                 bleu, nltk = f"{bleu} ({clean['bleu']:.2f})", f"{nltk} ({clean['bleu_nltk']:.4f})"
-            search = "greedy" if found["beam"] == 1 else f"beam {found['beam']}"
+            search = "greedy"
+            if found["beam"] > 1:
+                search = f"beam {found['beam']}, length penalty {found['length_penalty']:g}"
             rows.append(
                 f"| {name} | {found['parameters'] / 1e6:.1f} M "
                 f"| {training['epochs']} epochs, {training['minutes']:.0f} min "
@@ -241,7 +243,10 @@ def board() -> str:
     rows = []
     for found in boards():
         name = what_was_trained(found)
-        for what, marks in (("each epoch", found["marks"]), ("average of the last", found["marks_average"])):
+        scored = [("each epoch", found["marks"])]
+        if any("bleu_average" in point for point in found["points"]):
+            scored.append(("average of the last", found["marks_average"]))
+        for what, marks in scored:
             reached = [f"{seconds / 60:.1f}" if seconds is not None else "–" for seconds in marks.values()]
             rows.append([f"`{name}`", what, f"{found['parameters'] / 1e6:.1f} M", found["machine"]["device"], *reached])
     marks = " | ".join(f"BLEU {mark}" for mark in found["marks"])

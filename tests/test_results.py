@@ -64,5 +64,7 @@ def test_a_measured_training_can_be_repeated_by_its_command(path):
     assignments = [value for key, value in itertools.pairwise(words) if key == "--set"]
     assignments += [f"training.{key}={value}" for key in ("seed", "device")
                     for word, value in itertools.pairwise(words) if word == f"--{key}"]  # fmt: skip
-    settings = load_settings(found["preset"]).with_assignments(assignments)
-    assert json.loads(settings.to_json()) == found["settings"], "the preset has changed since: measure again"
+    settings = json.loads(load_settings(found["preset"]).with_assignments(assignments).to_json())
+    for one in (settings, found["settings"]):
+        del one["decoding"]  # what is measured there is greedy
+    assert settings == found["settings"], "the preset has changed since: measure again"
