@@ -62,7 +62,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             rows = slice(first, first + ROWS_AT_ONCE)
             logp = logits[rows].log_softmax(dim=-1, dtype=dtype)  # (rows, V)
             label, pad = labels[rows, None], ~real[rows]  # (rows, 1) and (rows,)
-            # PAD is filled with 0, not left out by an index: a GPU would have to count before it goes on.
+            # PAD is set to 0, not indexed away: a GPU would wait to count what is left.
             nll = nll - logp.gather(-1, label)[:, 0].masked_fill(pad, 0).sum()
             correct = correct + (logp.argmax(dim=-1) == labels[rows]).masked_fill(pad, 0).sum()
             if smoothing:
