@@ -74,16 +74,14 @@ def results_table() -> str:
 
 
 def several_seeds() -> list[str]:
-    """A line for each preset that was trained with several seeds."""
-    lines = []
-    for path in sorted(RESULTS.glob("seeds-*.json")):
-        found = read(path.name)
-        bleu = found["bleu"]
-        lines.append(
-            f"`{found['preset']}` with {len(found['runs'])} seeds: sacreBLEU {bleu['mean']:.2f} ± "
-            f"{bleu['deviation']:.2f} on the test pairs (mean and standard deviation)."
-        )
-    return lines
+    """A line for each preset that was trained with several seeds; one seed alone has no deviation to tell."""
+    measured = [read(path.name) for path in sorted(RESULTS.glob("seeds-*.json"))]
+    return [
+        f"`{found['preset']}` with {len(found['runs'])} seeds: sacreBLEU {found['bleu']['mean']:.2f} ± "
+        f"{found['bleu']['deviation']:.2f} on the test pairs (mean and standard deviation)."
+        for found in measured
+        if len(found["runs"]) > 1
+    ]
 
 
 def table(header: str, rows: list[list[Any]]) -> str:
