@@ -1,10 +1,12 @@
-"""What does each switch bring?  Train one small configuration again and again with one thing changed at a time.
+"""What does each switch bring?  Train one small configuration again and again with one thing
+changed at a time.
 
     python benchmarks/ablation.py --epochs 12 [--seeds 1 2 3] [--preset cmn-en-zh] [--set KEY=VALUE …] [--only NAME …]
     python benchmarks/ablation.py --minutes 5      # equal minutes; the schedule still runs over training.epochs
 
-Scored on the *validation* split alone, so that no choice is made on the test split.  Writes results/ablation.json after
-each training; the same command skips those that are there and goes on with one that was stopped.
+Scored on the *validation* split alone, so that no choice is made on the test split.  Writes
+results/ablation.json after each training; the same command skips those that are there and goes on
+with one that was stopped.
 """
 
 from __future__ import annotations
@@ -26,13 +28,29 @@ from nmtlib.experiment import load_corpus, load_run_settings, train, training_su
 from nmtlib.inference.evaluate import command_line, describe_machine
 from nmtlib.inference.translator import Translator
 from nmtlib.settings import Settings, load_settings
-from nmtlib.training.checkpoint import average_checkpoints, load_weights, read_checkpoint, write_atomically
+from nmtlib.training.checkpoint import (
+    average_checkpoints,
+    load_weights,
+    read_checkpoint,
+    write_atomically,
+)
 from nmtlib.training.hardware import choose_device
 
 RESULTS = Path(__file__).parent / "results" / "ablation.json"
-SMALL = ("d_model=128", "n_heads=4", "n_encoder_layers=2", "n_decoder_layers=2", "d_ff=512", "training.max_tokens=2048",
-         "learning_rate=2e-3", "warmup=300", "dropout=0.2", "attention_dropout=0.0", "average=3",
-         "embedding_start=xavier")  # fmt: skip
+SMALL = (
+    "d_model=128",
+    "n_heads=4",
+    "n_encoder_layers=2",
+    "n_decoder_layers=2",
+    "d_ff=512",
+    "training.max_tokens=2048",
+    "learning_rate=2e-3",
+    "warmup=300",
+    "dropout=0.2",
+    "attention_dropout=0.0",
+    "average=3",
+    "embedding_start=xavier",
+)
 SWITCHES = {  # name -> what is set
     "baseline": (),
     "no label smoothing": ("smoothing=0",),
@@ -45,11 +63,16 @@ SWITCHES = {  # name -> what is set
     "BPE dropout 0.1": ("bpe_dropout=0.1",),
     "R-Drop, alpha 1": ("r_drop=1",),
 }
-SEARCHES = [(1, 1.0), *((5, penalty) for penalty in (0.0, 0.6, 1.0, 1.5))]  # beam, exponent of the length penalty
+SEARCHES = [
+    (1, 1.0),
+    *((5, penalty) for penalty in (0.0, 0.6, 1.0, 1.5)),
+]  # beam, exponent of the length penalty
 
 
 def variants(base: Settings) -> dict[str, Settings]:
-    """The baseline and every switch that changes something and can be set in it; other switches are left out."""
+    """The baseline and every switch that changes something and can be set in it; other switches are
+    left out.
+    """
     kinds = (base.tokenizer.kind, base.tokenizer.target_kind)
     possible = {}
     for name, assignments in SWITCHES.items():
@@ -72,7 +95,9 @@ def score_searches(translator: Translator, corpus: Corpus) -> tuple[list[dict[st
 
 
 def score_weights(folder: Path, translator: Translator, corpus: Corpus) -> dict[str, float]:
-    """Greedy BLEU of the best epoch and of the average of the last ones: two choices from one training."""
+    """Greedy BLEU of the best epoch and of the average of the last ones: two choices from one
+    training.
+    """
     epochs = sorted(folder.glob("epoch-*.safetensors"))
     choices = {
         "best epoch": read_checkpoint(folder / "best.safetensors")[1],
@@ -85,28 +110,40 @@ def score_weights(folder: Path, translator: Translator, corpus: Corpus) -> dict[
     return found
 
 
-def run(name: str, settings: Settings, corpus: Corpus, folder: Path, minutes: float | None) -> dict[str, Any]:
+def run(
+    name: str, settings: Settings, corpus: Corpus, folder: Path, minutes: float | None
+) -> dict[str, Any]:
     """Train one variant, or go on with it, and score it; returns its entry in the results."""
     there = (folder / "settings.json").is_file()
     if there and load_run_settings(folder) != settings:
         raise ValueError(f"{folder} was trained with other settings; choose another --out")
     left = None if minutes is None else minutes - seconds_trained(folder) / 60
     if left is None or left > 0:
-        train(folder, None if there else settings, minutes=left, report=lambda line: print(f"  {line}", flush=True))
+        train(
+            folder,
+            None if there else settings,
+            minutes=left,
+            report=lambda line: print(f"  {line}", flush=True),
+        )
     translator = Translator.load(folder)
     searches, signature = score_searches(translator, corpus)
     return {
-        "name": name, "seed": settings.training.seed, "parameters": sum(translator.model.parameter_table().values()),
-        "training": training_summary(folder), "signature": signature, "searches": searches,
+        "name": name,
+        "seed": settings.training.seed,
+        "parameters": sum(translator.model.parameter_table().values()),
+        "training": training_summary(folder),
+        "signature": signature,
+        "searches": searches,
         "weights": score_weights(folder, translator, corpus),
-    }  # fmt: skip
+    }
 
 
 def summarize(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One row for each variant and search: mean and standard deviation of BLEU over the seeds, and gain.
+    """One row for each variant and search: mean and standard deviation of BLEU over the seeds, and
+    gain.
 
-    Other searches and the choice of the weights are rows of the baseline alone.  The gain is against the baseline
-    of the same seeds with the same search, None where that is not there.
+    Other searches and the choice of the weights are rows of the baseline alone.  The gain is
+    against the baseline of the same seeds with the same search, None where that is not there.
     """
     scores: dict[tuple[str, str], dict[int, float]] = {}  # (name, search) -> seed -> BLEU
     minutes: dict[str, list[float]] = {}
@@ -122,12 +159,17 @@ def summarize(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     for (name, search), found in scores.items():
         base = scores.get(("baseline", search), {})
         gains = [bleu - base[seed] for seed, bleu in found.items() if seed in base]
-        rows.append({
-            "name": name, "search": search, "seeds": len(found), "bleu": round(statistics.mean(found.values()), 2),
-            "deviation": round(statistics.stdev(found.values()), 2) if len(found) > 1 else None,
-            "gain": round(statistics.mean(gains), 2) if gains and name != "baseline" else None,
-            "minutes": round(statistics.mean(minutes[name.partition(":")[0]]), 2),
-        })  # fmt: skip
+        rows.append(
+            {
+                "name": name,
+                "search": search,
+                "seeds": len(found),
+                "bleu": round(statistics.mean(found.values()), 2),
+                "deviation": round(statistics.stdev(found.values()), 2) if len(found) > 1 else None,
+                "gain": round(statistics.mean(gains), 2) if gains and name != "baseline" else None,
+                "minutes": round(statistics.mean(minutes[name.partition(":")[0]]), 2),
+            }
+        )
     return rows
 
 
@@ -138,55 +180,93 @@ def describe_search(beam: int, length_penalty: float, bleu: float = 0.0) -> str:
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
     """The summary for people; the gain is against the baseline with the same search."""
-    lines = [f"{'variant':<44}{'search':<28}{'BLEU':>7}{'sd':>7}{'gain':>7}{'seeds':>7}{'minutes':>9}"]
+    lines = [
+        f"{'variant':<44}{'search':<28}{'BLEU':>7}{'sd':>7}{'gain':>7}{'seeds':>7}{'minutes':>9}"
+    ]
     for row in rows:
         deviation = "" if row["deviation"] is None else f"{row['deviation']:.2f}"
         gain = "" if row["gain"] is None else f"{row['gain']:+.2f}"
-        lines.append(f"{row['name']:<44}{row['search']:<28}{row['bleu']:>7.2f}{deviation:>7}{gain:>7}"
-                     f"{row['seeds']:>7}{row['minutes']:>9.1f}")  # fmt: skip
+        lines.append(
+            f"{row['name']:<44}{row['search']:<28}{row['bleu']:>7.2f}{deviation:>7}{gain:>7}"
+            f"{row['seeds']:>7}{row['minutes']:>9.1f}"
+        )
     return "\n".join(lines)
 
 
 def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--preset", default="cmn-en-zh", help="name of a preset or path of a .toml file")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="assignments",
-                        help=f"change the baseline, which is the preset with {' '.join(SMALL)}")  # fmt: skip
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--preset", default="cmn-en-zh", help="name of a preset or path of a .toml file"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        dest="assignments",
+        help=f"change the baseline, which is the preset with {' '.join(SMALL)}",
+    )
     equal = parser.add_mutually_exclusive_group(required=True)
     equal.add_argument("--epochs", type=int, help="train every variant for so many epochs")
     equal.add_argument("--minutes", type=float, help="stop every variant after so many minutes")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
-    parser.add_argument("--only", nargs="+", choices=list(SWITCHES), default=list(SWITCHES), metavar="NAME")
-    parser.add_argument("--out", type=Path, default=Path("runs/ablation"), help="where the run folders go")
+    parser.add_argument(
+        "--only", nargs="+", choices=list(SWITCHES), default=list(SWITCHES), metavar="NAME"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("runs/ablation"), help="where the run folders go"
+    )
     parser.add_argument("--output", type=Path, default=RESULTS, help="the JSON file")
     return parser.parse_args(arguments)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Train what is missing; raises ValueError where the JSON holds the results of another baseline."""
+    """Train what is missing; raises ValueError where the JSON holds the results of another
+    baseline.
+    """
     options = read_options(arguments)
     base = load_settings(options.preset).with_assignments([*SMALL, *options.assignments])
     if options.epochs:
         base = base.with_value("training.epochs", options.epochs, where="--epochs")
-    corpus, setting = load_corpus(base.corpus), {"baseline": json.loads(base.to_json()), "minutes": options.minutes}
-    found = json.loads(options.output.read_text("utf-8")) if options.output.is_file() else {**setting, "runs": []}
+    corpus, setting = (
+        load_corpus(base.corpus),
+        {"baseline": json.loads(base.to_json()), "minutes": options.minutes},
+    )
+    found = (
+        json.loads(options.output.read_text("utf-8"))
+        if options.output.is_file()
+        else {**setting, "runs": []}
+    )
     if {key: found[key] for key in setting} != setting:
-        raise ValueError(f"{options.output} holds the results of another baseline; choose another --output")
+        raise ValueError(
+            f"{options.output} holds the results of another baseline; choose another --output"
+        )
     for seed in options.seeds:
         for name, settings in variants(base.with_value("training.seed", seed)).items():
-            if name not in options.only or any((r["name"], r["seed"]) == (name, seed) for r in found["runs"]):
+            if name not in options.only or any(
+                (r["name"], r["seed"]) == (name, seed) for r in found["runs"]
+            ):
                 continue
             print(f"{name}, seed {seed}", flush=True)
             folder = options.out / f"{name.lower().replace(',', '').replace(' ', '-')}-seed{seed}"
             found["runs"].append(run(name, settings, corpus, folder, options.minutes))
             result = {
-                "command": f"python benchmarks/{command_line()}", "corpus": corpus.name, "split": "validation",
-                "signature": found["runs"][-1]["signature"], "summary": summarize(found["runs"]), **setting,
-                "runs": found["runs"], "machine": describe_machine(choose_device(base.training.device)),
-            }  # fmt: skip
+                "command": f"python benchmarks/{command_line()}",
+                "corpus": corpus.name,
+                "split": "validation",
+                "signature": found["runs"][-1]["signature"],
+                "summary": summarize(found["runs"]),
+                **setting,
+                "runs": found["runs"],
+                "machine": describe_machine(choose_device(base.training.device)),
+            }
             options.output.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(options.output, (json.dumps(result, indent=2, ensure_ascii=False) + "\n").encode())
+            write_atomically(
+                options.output, (json.dumps(result, indent=2, ensure_ascii=False) + "\n").encode()
+            )
     print(table(summarize(found["runs"])))
 
 

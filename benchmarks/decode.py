@@ -1,10 +1,13 @@
-"""Decoding speed of nmtlib against Hugging Face transformers and CTranslate2: same weights, same batches, one run.
+"""Decoding speed of nmtlib against Hugging Face transformers and CTranslate2: same weights, same
+batches, one run.
 
-    python benchmarks/decode.py [--run runs/multi30k-de-en] [--sentences 1000] [--threads 2] [--repeats 3]
+python benchmarks/decode.py [--run runs/multi30k-de-en] [--sentences 1000] [--threads 2] [--repeats
+3]
 
-The run is exported by `nmtlib.export`.  Each batch is translated by all candidates before the next one comes, so that
-a change of the machine's speed meets all of them; what counts are the ratios.  Tokenization is not timed.
-With the length penalty 0 all of them search by one rule and must say the same.
+The run is exported by `nmtlib.extras.export`.  Each batch is translated by all candidates before
+the next one comes, so that a change of the machine's speed meets all of them; what counts are the
+ratios.  Tokenization is not timed. With the length penalty 0 all of them search by one rule and
+must say the same.
 """
 
 from __future__ import annotations
@@ -28,14 +31,15 @@ import torch
 from nmtlib.data.batching import pad
 from nmtlib.data.vocab import EOS, PAD, SPECIALS
 from nmtlib.experiment import load_corpus, training_summary
-from nmtlib.export import export
+from nmtlib.extras.export import export
 from nmtlib.inference.evaluate import bleu_tokenizer, command_line, describe_machine, score
 from nmtlib.inference.kernels import bfloat16_linears
 from nmtlib.inference.search import NEVER_SAID, beam_search, length_limits
 from nmtlib.inference.translator import Translator
 
 OURS, OURS_BF16, THEIRS = "nmtlib float32", "nmtlib bfloat16", "transformers float32"
-THEIRS_SINGLY = "transformers float32, one by one"  # how its pipelines call `generate` where no batch size is given
+# how its pipelines call `generate` where no batch size is given
+THEIRS_SINGLY = "transformers float32, one by one"
 CT2, CT2_INT8 = "CTranslate2 float32", "CTranslate2 int8"
 SAME_RULE = "All rank hypotheses by their log-probability alone and stop after as many have ended as the beam is wide."
 OTHER_RULES = (
@@ -43,7 +47,9 @@ OTHER_RULES = (
     "((5 + length) / 6) ** penalty, transformers and CTranslate2 by length ** penalty."
 )
 Ids = list[list[int]]
-Search = Callable[[Ids, int], Ids]  # source sentences with EOS, and the beam -> translations without specials
+Search = Callable[
+    [Ids, int], Ids
+]  # source sentences with EOS, and the beam -> translations without specials
 
 
 def ours(translator: Translator, penalty: float, bfloat16: bool) -> Search:
@@ -64,7 +70,9 @@ def hugging_face(translator: Translator, run: Path, place: Path, penalty: float)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     family = "marian" if translator.model.config.norm == "post" else "pegasus"
-    model = transformers.AutoModelForSeq2SeqLM.from_pretrained(export(run, family, place / family)).eval()
+    model = transformers.AutoModelForSeq2SeqLM.from_pretrained(
+        export(run, family, place / family)
+    ).eval()
     limit = translator.model.config.max_length
 
     def search(sources: Ids, beam: int) -> Ids:
@@ -73,28 +81,44 @@ def hugging_face(translator: Translator, run: Path, place: Path, penalty: float)
         rank = {"length_penalty": penalty, "early_stopping": True} if beam > 1 else {}
         with torch.inference_mode():
             said = model.generate(
-                source, attention_mask=(source != PAD).long(), num_beams=beam, max_new_tokens=longest,
-                do_sample=False, **rank,
-            )  # fmt: skip
+                source,
+                attention_mask=(source != PAD).long(),
+                num_beams=beam,
+                max_new_tokens=longest,
+                do_sample=False,
+                **rank,
+            )
         return [row[: row.index(EOS)] if EOS in row else row for row in said[:, 1:].tolist()]
 
     return search
 
 
-def ctranslate2(translator: Translator, folder: Path, penalty: float, threads: int, number: str) -> Search:
+def ctranslate2(
+    translator: Translator, folder: Path, penalty: float, threads: int, number: str
+) -> Search:
     """CTranslate2's translator, its weights in the number format `number`."""
     import ctranslate2
 
-    model = ctranslate2.Translator(str(folder), intra_threads=threads, inter_threads=1, compute_type=number)
-    source, target, limit = translator.source.vocab, translator.target.vocab, translator.model.config.max_length
+    model = ctranslate2.Translator(
+        str(folder), intra_threads=threads, inter_threads=1, compute_type=number
+    )
+    source, target, limit = (
+        translator.source.vocab,
+        translator.target.vocab,
+        translator.model.config.max_length,
+    )
 
     def search(sources: Ids, beam: int) -> Ids:
         found = model.translate_batch(
-            [source.decode(row[:-1]) for row in sources], beam_size=beam, min_decoding_length=0, max_input_length=0,
-            length_penalty=penalty or 1e-6,  # 0 would be another rule: stop once the best hypothesis of a step ends
+            [source.decode(row[:-1]) for row in sources],
+            beam_size=beam,
+            min_decoding_length=0,
+            max_input_length=0,
+            length_penalty=penalty
+            or 1e-6,  # 0 would be another rule: stop once the best hypothesis of a step ends
             max_decoding_length=int(length_limits(pad(sources), limit).max()),
             suppress_sequences=[[SPECIALS[i]] for i in NEVER_SAID],
-        )  # fmt: skip
+        )
         return [target.encode(result.hypotheses[0]) for result in found]
 
     return search
@@ -118,8 +142,12 @@ def measure(
     return seconds, said
 
 
-def report(seconds: dict[str, list[float]], said: dict[str, Ids], bleu: Callable[[Ids], float]) -> dict[str, Any]:
-    """Speeds, speeds relative to ours in float32 (medians over the repeats), and what the translations are like."""
+def report(
+    seconds: dict[str, list[float]], said: dict[str, Ids], bleu: Callable[[Ids], float]
+) -> dict[str, Any]:
+    """Speeds, speeds relative to ours in float32 (medians over the repeats), and what the
+    translations are like.
+    """
     count = len(said[OURS])
     return {
         name: {
@@ -127,28 +155,39 @@ def report(seconds: dict[str, list[float]], said: dict[str, Ids], bleu: Callable
             "nmtlib_speed_over_this": round(
                 statistics.median(a / b for a, b in zip(times, seconds[OURS], strict=True)), 2
             ),
-            "same_as_nmtlib": round(sum(a == b for a, b in zip(said[name], said[OURS], strict=True)) / count, 4),
+            "same_as_nmtlib": round(
+                sum(a == b for a, b in zip(said[name], said[OURS], strict=True)) / count, 4
+            ),
             "bleu": round(bleu(said[name]), 2),
         }
         for name, times in seconds.items()
-    }  # fmt: skip
+    }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--run", type=Path, default=Path("runs/multi30k-de-en"))
-    parser.add_argument("--sentences", type=int, default=1000, help="the first so many of the test split")
+    parser.add_argument(
+        "--sentences", type=int, default=1000, help="the first so many of the test split"
+    )
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--length-penalty", type=float, default=0.0)
-    parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "decode.json")
+    parser.add_argument(
+        "--output", type=Path, default=Path(__file__).parent / "results" / "decode.json"
+    )
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     translator = Translator.load(options.run, device="cpu")
     corpus, penalty = load_corpus(translator.settings.corpus), options.length_penalty
     pairs = corpus.test[: options.sentences]
     encoded = [translator.source.encode(pair.source) for pair in pairs]
-    tokenize, lowercase = bleu_tokenizer(translator, corpus), translator.settings.tokenizer.lowercase
+    tokenize, lowercase = (
+        bleu_tokenizer(translator, corpus),
+        translator.settings.tokenizer.lowercase,
+    )
     results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as place:
         theirs = hugging_face(translator, options.run, Path(place), penalty)
@@ -170,13 +209,20 @@ def main() -> None:
                 texts = [translator.target.decode(ids) for ids in said]
                 return score(texts, ordered, tokenize=tokenize, lowercase=lowercase).bleu
 
-            results[f"beam {beam}"] = report(*measure(candidates, batches, beam, options.repeats), bleu)
+            results[f"beam {beam}"] = report(
+                *measure(candidates, batches, beam, options.repeats), bleu
+            )
     result = {
         "command": f"python {command_line()}".replace("decode.py", "benchmarks/decode.py"),
-        "sentences": len(pairs), "repeats": options.repeats, "length_penalty": penalty,
-        "note": OTHER_RULES if penalty else SAME_RULE, **results, "training": training_summary(options.run),
-        "machine": describe_machine() | {name: version(name) for name in ("transformers", "ctranslate2")},
-    }  # fmt: skip
+        "sentences": len(pairs),
+        "repeats": options.repeats,
+        "length_penalty": penalty,
+        "note": OTHER_RULES if penalty else SAME_RULE,
+        **results,
+        "training": training_summary(options.run),
+        "machine": describe_machine()
+        | {name: version(name) for name in ("transformers", "ctranslate2")},
+    }
     options.output.write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps(result, indent=2))
 

@@ -1,9 +1,11 @@
-"""Do the behaviour checks blame a healthy model?  Run all of them on several implementations, with many seeds.
+"""Do the behaviour checks blame a healthy model?  Run all of them on several implementations, with
+many seeds.
 
     python benchmarks/false_alarms.py [--seeds 20] [--only NAME …]
 
-Marian needs the package transformers and is left out without it.  Writes results/false-alarms.json, in which the
-implementations of this run replace those of the same name; exit status 1 where a check raised an alarm.
+Marian needs the package transformers and is left out without it.  Writes results/false-alarms.json,
+in which the implementations of this run replace those of the same name; exit status 1 where a check
+raised an alarm.
 """
 
 from __future__ import annotations
@@ -14,10 +16,10 @@ import json
 import sys
 from pathlib import Path
 
+from nmtlib.checks import run_checks
+from nmtlib.checks.foreign import marian, torch_transformer
+from nmtlib.checks.parts import ours
 from nmtlib.inference.evaluate import describe_machine
-from nmtlib.teaching.adapter import ours
-from nmtlib.teaching.checks import run_checks
-from nmtlib.teaching.foreign import marian, torch_transformer
 
 RESULTS = Path(__file__).parent / "results" / "false-alarms.json"
 IMPLEMENTATIONS = {
@@ -30,9 +32,13 @@ IMPLEMENTATIONS = {
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--only", nargs="+", choices=list(IMPLEMENTATIONS), default=list(IMPLEMENTATIONS))
+    parser.add_argument(
+        "--only", nargs="+", choices=list(IMPLEMENTATIONS), default=list(IMPLEMENTATIONS)
+    )
     options = parser.parse_args()
     found = json.loads(RESULTS.read_text("utf-8"))["implementations"] if RESULTS.is_file() else {}
     alarms = 0
@@ -42,17 +48,27 @@ def main() -> int:
             continue
         reports = [run_checks(IMPLEMENTATIONS[name](), seed=seed) for seed in range(options.seeds)]
         failed = [
-            f"seed {seed}: {r.check.id}: {r.measured}" for seed, report in enumerate(reports) for r in report.failed
+            f"seed {seed}: {r.check.id}: {r.measured}"
+            for seed, report in enumerate(reports)
+            for r in report.failed
         ]
         alarms += len(failed)
         found[name] = {
-            "seeds": options.seeds, "alarms": failed,
+            "seeds": options.seeds,
+            "alarms": failed,
             "passed": min(len(report.passed) for report in reports),
             "skipped": max(len(report.skipped) for report in reports),
             "seconds_a_run": round(sum(report.seconds for report in reports) / options.seeds, 2),
-        }  # fmt: skip
-        print(f"{name}: {len(failed)} alarms in {options.seeds} runs of {found[name]['seconds_a_run']} s", flush=True)
-    result = {"command": "python benchmarks/false_alarms.py", "implementations": found, "machine": describe_machine()}
+        }
+        print(
+            f"{name}: {len(failed)} alarms in {options.seeds} runs of {found[name]['seconds_a_run']} s",
+            flush=True,
+        )
+    result = {
+        "command": "python benchmarks/false_alarms.py",
+        "implementations": found,
+        "machine": describe_machine(),
+    }
     RESULTS.write_text(json.dumps(result, indent=2) + "\n", "utf-8")
     return int(alarms > 0)
 

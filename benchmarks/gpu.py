@@ -3,8 +3,9 @@
     python benchmarks/gpu.py [--max-tokens 8192] [--steps 20] [--output FILE]
     python benchmarks/gpu.py --device cpu --quick     # the same path with a tiny model, to see that it works
 
-The model is the base model of Vaswani et al. 2017 with one vocabulary of 37,000; candidates run one after the
-other, each alone in memory.  The predicted memory is `nmtlib.model.cost.training_memory`, where it applies.
+The model is the base model of Vaswani et al. 2017 with one vocabulary of 37,000; candidates run one
+after the other, each alone in memory.  The predicted memory is
+`nmtlib.teaching.cost.training_memory`, where it applies.
 """
 
 from __future__ import annotations
@@ -31,13 +32,21 @@ from train import TorchTransformer
 from nmtlib.data.batching import Batch
 from nmtlib.data.vocab import PAD, UNK
 from nmtlib.inference.evaluate import describe_machine
-from nmtlib.model.cost import training_flops, training_memory
 from nmtlib.model.transformer import Transformer, TransformerConfig
+from nmtlib.teaching.cost import training_flops, training_memory
 from nmtlib.training.hardware import choose_device, peak_memory, to_device
 
 CONFIG = TransformerConfig(37000, 37000, tied="all")
-QUICK = replace(CONFIG, source_vocab_size=100, target_vocab_size=100, d_model=32, n_heads=2, n_encoder_layers=1,
-                n_decoder_layers=1, d_ff=64)  # fmt: skip
+QUICK = replace(
+    CONFIG,
+    source_vocab_size=100,
+    target_vocab_size=100,
+    d_model=32,
+    n_heads=2,
+    n_encoder_layers=1,
+    n_decoder_layers=1,
+    d_ff=64,
+)
 
 
 @dataclass(frozen=True)
@@ -63,23 +72,36 @@ CANDIDATES = {
 
 
 def make_batches(config: TransformerConfig, count: int, max_tokens: int) -> list[Batch]:
-    """Batches of the lengths of sentences, each of one length; the first, which the memory is taken of, of 32."""
+    """Batches of the lengths of sentences, each of one length; the first, which the memory is taken
+    of, of 32.
+    """
     generator = torch.Generator().manual_seed(0)
     lengths = [32, *torch.randint(12, 64, (count - 1,), generator=generator).tolist()]
     ids = (UNK + 1, config.source_vocab_size)
-    return [Batch(torch.randint(*ids, (max_tokens // n, n), generator=generator),
-                  torch.randint(*ids, (max_tokens // n, n + 1), generator=generator)) for n in lengths]  # fmt: skip
+    return [
+        Batch(
+            torch.randint(*ids, (max_tokens // n, n), generator=generator),
+            torch.randint(*ids, (max_tokens // n, n + 1), generator=generator),
+        )
+        for n in lengths
+    ]
 
 
-def torchs_step(config: TransformerConfig, candidate: Candidate, device: torch.device) -> tuple[nn.Module, Step]:
+def torchs_step(
+    config: TransformerConfig, candidate: Candidate, device: torch.device
+) -> tuple[nn.Module, Step]:
     """Model and step of nn.Transformer, as its users write them, but with fused Adam as ours."""
     model = TorchTransformer(config).to(device).train()
     optimizer = torch.optim.Adam(model.parameters(), 1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
 
     def step(batch: Batch) -> None:
-        with torch.autocast(device.type, torch.bfloat16, enabled=candidate.precision == torch.bfloat16):
+        with torch.autocast(
+            device.type, torch.bfloat16, enabled=candidate.precision == torch.bfloat16
+        ):
             logits = model(batch.source, batch.decoder_input)
-            loss = F.cross_entropy(logits.flatten(0, 1), batch.labels.flatten(), ignore_index=PAD, label_smoothing=0.1)
+            loss = F.cross_entropy(
+                logits.flatten(0, 1), batch.labels.flatten(), ignore_index=PAD, label_smoothing=0.1
+            )
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
@@ -88,7 +110,9 @@ def torchs_step(config: TransformerConfig, candidate: Candidate, device: torch.d
     return model, step
 
 
-def our_step(config: TransformerConfig, candidate: Candidate, device: torch.device) -> tuple[nn.Module, Step]:
+def our_step(
+    config: TransformerConfig, candidate: Candidate, device: torch.device
+) -> tuple[nn.Module, Step]:
     """Model and step of nmtlib."""
     model = Transformer(config).to(device)
     model.checkpoint_activations = candidate.checkpointed
@@ -108,7 +132,8 @@ def measure_one(
         for batch in batches[:2]:  # the first steps allocate and compile
             step(to_device(batch, device))
         first = to_device(batches[0], device)
-        # Weights and Adam's moments are there all the time; what else is there, comes and goes within a step.
+        # Weights and Adam's moments are there all the time; what else is there, comes and goes
+        # within a step.
         lasting = 3 * sum(p.nbytes for p in model.parameters())
         peak = lasting + peak_memory(lambda: step(first), device)
         for batch in batches:
@@ -122,36 +147,67 @@ def measure_one(
         "tflops_per_second": round(statistics.median(rates) / 1e12, 4),
         "peak_mib": round(peak / 2**20, 2),
     }
-    if not candidate.torchs and not candidate.compiled and (candidate.fused or device.type == "cpu"):
-        predicted = training_memory(config, len(first.source), first.source.size(1), first.labels.size(1),
-                                    precision=candidate.precision, checkpointing=candidate.checkpointed,
-                                    device=device.type).peak  # fmt: skip
-        result |= {"predicted_mib": round(predicted / 2**20, 2), "predicted_to_measured": round(predicted / peak, 3)}
+    if (
+        not candidate.torchs
+        and not candidate.compiled
+        and (candidate.fused or device.type == "cpu")
+    ):
+        predicted = training_memory(
+            config,
+            len(first.source),
+            first.source.size(1),
+            first.labels.size(1),
+            precision=candidate.precision,
+            checkpointing=candidate.checkpointed,
+            device=device.type,
+        ).peak
+        result |= {
+            "predicted_mib": round(predicted / 2**20, 2),
+            "predicted_to_measured": round(predicted / peak, 3),
+        }
     return result
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--max-tokens", type=int, default=8192, help="positions of a batch, on either side")
+    parser.add_argument(
+        "--max-tokens", type=int, default=8192, help="positions of a batch, on either side"
+    )
     parser.add_argument("--steps", type=int, default=20, help="timed steps of each candidate")
     parser.add_argument("--quick", action="store_true", help="a tiny model and few small batches")
-    parser.add_argument("--candidates", nargs="+", choices=CANDIDATES, default=list(CANDIDATES), metavar="NAME",
-                        help=f"of: {'; '.join(CANDIDATES)}")  # fmt: skip
-    parser.add_argument("--output", type=Path, help="default: benchmarks/results/gpu.json; with --quick no file")
+    parser.add_argument(
+        "--candidates",
+        nargs="+",
+        choices=CANDIDATES,
+        default=list(CANDIDATES),
+        metavar="NAME",
+        help=f"of: {'; '.join(CANDIDATES)}",
+    )
+    parser.add_argument(
+        "--output", type=Path, help="default: benchmarks/results/gpu.json; with --quick no file"
+    )
     options = parser.parse_args()
     try:
         device = choose_device(options.device)
     except ValueError as error:
-        print(f"{error}\nThis benchmark needs a GPU; to see that it works: benchmarks/gpu.py --device cpu --quick",
-              file=sys.stderr)  # fmt: skip
+        print(
+            f"{error}\nThis benchmark needs a GPU; to see that it works: benchmarks/gpu.py --device cpu --quick",
+            file=sys.stderr,
+        )
         return 1
-    config, steps, max_tokens = (QUICK, 4, 512) if options.quick else (CONFIG, options.steps, options.max_tokens)
+    config, steps, max_tokens = (
+        (QUICK, 4, 512) if options.quick else (CONFIG, options.steps, options.max_tokens)
+    )
     batches, found = make_batches(config, steps, max_tokens), {}
     for name in options.candidates:
         try:
             found[name] = measure_one(config, CANDIDATES[name], batches, device)
-        except torch.OutOfMemoryError as error:  # a smaller GPU still learns about the other candidates
+        except (
+            torch.OutOfMemoryError
+        ) as error:  # a smaller GPU still learns about the other candidates
             found[name] = {"failed": str(error).splitlines()[0]}
         print(name, found[name], flush=True)
         gc.collect()  # the next candidate shall have the memory to itself
@@ -159,11 +215,13 @@ def main() -> int:
             torch.cuda.empty_cache()
     result = {
         "command": f"python benchmarks/gpu.py --device {options.device} --max-tokens {max_tokens} --steps {steps}"
-                   f"{' --quick' if options.quick else ''}",
+        f"{' --quick' if options.quick else ''}",
         "candidates": found,
         "machine": describe_machine(device),
-    }  # fmt: skip
-    output = options.output or (None if options.quick else Path(__file__).parent / "results" / "gpu.json")
+    }
+    output = options.output or (
+        None if options.quick else Path(__file__).parent / "results" / "gpu.json"
+    )
     if output:
         output.write_text(json.dumps(result, indent=2) + "\n")
     return 0

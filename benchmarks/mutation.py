@@ -1,11 +1,12 @@
-"""Does every silent bug of the catalogue set off an alarm?  Plant them one by one and run the behaviour checks.
+"""Does every silent bug of the catalogue set off an alarm?  Plant them one by one and run the
+behaviour checks.
 
     python benchmarks/mutation.py                    # all bugs, all checks, and what each bug does to a training
     python benchmarks/mutation.py --quick            # only the checks that a bug names, and no training
     python benchmarks/mutation.py --only pad-in-loss # one bug (or several); writes no file
 
-Writes results/mutation.json and MUTATION.md beside this script.  Exit status 1 where the clean code raises an alarm,
-or a bug is caught by none of the checks that its entry names.
+Writes results/mutation.json and MUTATION.md beside this script.  Exit status 1 where the clean code
+raises an alarm, or a bug is caught by none of the checks that its entry names.
 """
 
 from __future__ import annotations
@@ -26,27 +27,48 @@ from typing import Any
 
 import torch
 
+from nmtlib.checks import run_checks
+from nmtlib.checks.bugs import BUGS, Bug, get
+from nmtlib.checks.parts import ours
 from nmtlib.data import batching
 from nmtlib.inference import search
 from nmtlib.inference.evaluate import describe_machine
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.settings import TrainingSettings
-from nmtlib.teaching.adapter import ours
-from nmtlib.teaching.bugs import BUGS, Bug, get
-from nmtlib.teaching.checks import run_checks
 from nmtlib.training.trainer import Trainer
 
 FOLDER = Path(__file__).parent
 WORDS, TEST = 6, 128
 TIME_LIMIT = 10.0  # seconds for one check
-CONFIG = TransformerConfig(4 + WORDS, 4 + WORDS, d_model=64, n_heads=4, n_encoder_layers=2, n_decoder_layers=1,
-                           d_ff=128, attention_dropout=0.1, max_length=48, norm="pre")  # fmt: skip
-SETTINGS = TrainingSettings(epochs=4, max_tokens=440, accumulate=2, learning_rate=0.01, schedule="inverse-sqrt",
-                            warmup=5, average=1, precision="fp32", device="cpu")  # fmt: skip
+CONFIG = TransformerConfig(
+    4 + WORDS,
+    4 + WORDS,
+    d_model=64,
+    n_heads=4,
+    n_encoder_layers=2,
+    n_decoder_layers=1,
+    d_ff=128,
+    attention_dropout=0.1,
+    max_length=48,
+    norm="pre",
+)
+SETTINGS = TrainingSettings(
+    epochs=4,
+    max_tokens=440,
+    accumulate=2,
+    learning_rate=0.01,
+    schedule="inverse-sqrt",
+    warmup=5,
+    average=1,
+    precision="fp32",
+    device="cpu",
+)
 
 
 def sentences(count: int) -> list[batching.Example]:
-    """One to three of six words; the translation says them backwards, one of the words twice and another not at all."""
+    """One to three of six words; the translation says them backwards, one of the words twice and
+    another not at all.
+    """
     generator = torch.Generator().manual_seed(0)
     made = []
     for length in torch.randint(1, 4, (count,), generator=generator).tolist():
@@ -57,10 +79,11 @@ def sentences(count: int) -> list[batching.Example]:
 
 
 def train_a_little(seed: int = 0) -> dict[str, Any]:
-    """What a reader would see after some 40 updates: the reported validation loss, and how many translations are right.
+    """What a reader would see after some 40 updates: the reported validation loss, and how many
+    translations are right.
 
-    Everything runs through the real trainer and search, with whatever is planted in them; functions are called through
-    their modules, for a name imported here would stay clean.
+    Everything runs through the real trainer and search, with whatever is planted in them; functions
+    are called through their modules, for a name imported here would stay clean.
     """
     seen: dict[str, Any] = {"updates": None, "loss": None, "right": None, "error": None}
     examples = sentences(2048 + TEST)
@@ -70,13 +93,20 @@ def train_a_little(seed: int = 0) -> dict[str, Any]:
         model = Transformer(CONFIG)
         with tempfile.TemporaryDirectory() as folder:
             history = Trainer(
-                model, train, test, replace(SETTINGS, seed=1 + seed), folder, report=lambda line: None
+                model,
+                train,
+                test,
+                replace(SETTINGS, seed=1 + seed),
+                folder,
+                report=lambda line: None,
             ).fit()
         if not math.isfinite(history[-1].validation_nll):
             raise FloatingPointError(f"the validation loss is {history[-1].validation_nll}")
         seen["updates"], seen["loss"] = history[-1].updates, round(history[-1].validation_nll, 4)
         found = search.beam_search(model, batching.pad([e.source for e in test]), 3)
-        right = sum(best[0].ids == list(e.target[1:-1]) for best, e in zip(found, test, strict=True))
+        right = sum(
+            best[0].ids == list(e.target[1:-1]) for best, e in zip(found, test, strict=True)
+        )
         seen["right"] = round(right / TEST, 3)
     except Exception as error:  # a bug may raise anything
         what = (str(error).splitlines() or [""])[0].partition(";")[0]
@@ -85,10 +115,14 @@ def train_a_little(seed: int = 0) -> dict[str, Any]:
 
 
 def examine(bug: Bug | None, *, quick: bool) -> dict[str, Any]:
-    """The checks that fail with a bug in the real code (or without one), and what a short training shows."""
+    """The checks that fail with a bug in the real code (or without one), and what a short training
+    shows.
+    """
     started = time.perf_counter()
     with bug.plant() if bug else contextlib.nullcontext():
-        report = run_checks(ours(), only=bug.caught_by if bug and quick else None, time_limit=TIME_LIMIT)
+        report = run_checks(
+            ours(), only=bug.caught_by if bug and quick else None, time_limit=TIME_LIMIT
+        )
         seen = {} if quick else train_a_little()
     failed = {r.check.id: {"verdict": r.verdict, "measured": r.measured} for r in report.failed}
     return {"failed": failed, **seen, "seconds": round(time.perf_counter() - started, 2)}
@@ -97,17 +131,30 @@ def examine(bug: Bug | None, *, quick: bool) -> dict[str, Any]:
 def row(key: str, quick: bool) -> dict[str, Any]:
     """One bug's entry in the results."""
     bug = get(key)
-    entry: dict[str, Any] = {"number": bug.number, "key": key, "title": bug.title, "planted": bool(bug.edits)}
+    entry: dict[str, Any] = {
+        "number": bug.number,
+        "key": key,
+        "title": bug.title,
+        "planted": bool(bug.edits),
+    }
     if not bug.edits:
         return {**entry, "why_not": bug.why_not}
     found = examine(bug, quick=quick)
     missed = [id for id in bug.caught_by if id not in found["failed"]]
     caught = len(missed) < len(bug.caught_by)
-    return {**entry, "caught": caught, "caught_by": list(bug.caught_by), "missed_by": missed, **found}
+    return {
+        **entry,
+        "caught": caught,
+        "caught_by": list(bug.caught_by),
+        "missed_by": missed,
+        **found,
+    }
 
 
 def rows(keys: list[str], quick: bool, workers: int) -> Iterator[dict[str, Any]]:
-    """The entries of these bugs, in this order; with several workers each bug is planted in a process of its own."""
+    """The entries of these bugs, in this order; with several workers each bug is planted in a
+    process of its own.
+    """
     if workers == 1:
         yield from (row(key, quick) for key in keys)
         return
@@ -125,7 +172,7 @@ def table(result: dict[str, Any]) -> str:
         "Generated by `python benchmarks/mutation.py`; the figures are those of `results/mutation.json`.",
         "",
         f"**{result['caught']} of {result['planted']}** planted bugs are caught by a check that their entry in "
-        f"`nmtlib/teaching/bugs` names; alarms on the clean code: {len(clean['failed'])}.",
+        f"`nmtlib/checks/bugs` names; alarms on the clean code: {len(clean['failed'])}.",
         "",
         f"*Loss* and *right* are what a reader would see after {clean['updates']} updates of a tiny model that learns "
         "to say one to three words backwards: the validation loss in nats that the trainer reports, and the share of "
@@ -138,13 +185,17 @@ def table(result: dict[str, Any]) -> str:
     ]
     for bug in result["bugs"]:
         if not bug["planted"]:
-            lines.append(f"| {bug['number']} | {bug['title']} | | | not planted: {bug['why_not']} | |")
+            lines.append(
+                f"| {bug['number']} | {bug['title']} | | | not planted: {bug['why_not']} | |"
+            )
             continue
         named = [f"`{id}`" if id in bug["failed"] else f"~~`{id}`~~" for id in bug["caught_by"]]
         also = [f"`{id}`" for id in bug["failed"] if id not in bug["caught_by"]]
         shown = also if len(also) <= 3 else [*also[:2], f"{len(also) - 2} more"]
         figures = f"{figure(bug, clean, 'loss', '.3f')} | {figure(bug, clean, 'right', '.0%')}"
-        lines.append(f"| {bug['number']} | {bug['title']} | {figures} | {', '.join(named)} | {', '.join(shown)} |")
+        lines.append(
+            f"| {bug['number']} | {bug['title']} | {figures} | {', '.join(named)} | {', '.join(shown)} |"
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -158,8 +209,13 @@ def figure(bug: dict[str, Any], clean: dict[str, Any], key: str, form: str) -> s
 def show(entry: dict[str, Any], *, everything: bool) -> None:
     """One line on the terminal, and with `everything` what each failing check measured."""
     mark = "caught" if entry["caught"] else "MISSED"
-    seen = entry.get("error") or (f"loss {entry['loss']:.3f}, right {entry['right']:.0%}" if "loss" in entry else "")
-    print(f"{entry['number']:>2} {entry['key']:<32} {mark}  {entry['seconds']:5.1f} s  {seen}", flush=True)
+    seen = entry.get("error") or (
+        f"loss {entry['loss']:.3f}, right {entry['right']:.0%}" if "loss" in entry else ""
+    )
+    print(
+        f"{entry['number']:>2} {entry['key']:<32} {mark}  {entry['seconds']:5.1f} s  {seen}",
+        flush=True,
+    )
     if entry["missed_by"]:
         print(f"   no alarm from: {', '.join(entry['missed_by'])}")
     for id, alarm in entry["failed"].items() if everything else ():
@@ -167,10 +223,20 @@ def show(entry: dict[str, Any], *, everything: bool) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", metavar="KEY", default=[], help="plant these bugs only; writes no file")
-    parser.add_argument("--quick", action="store_true", help="run only the checks that each bug names; writes no file")
-    parser.add_argument("--workers", type=int, default=2, help="processes; one thread each (default: 2)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--only", nargs="+", metavar="KEY", default=[], help="plant these bugs only; writes no file"
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="run only the checks that each bug names; writes no file",
+    )
+    parser.add_argument(
+        "--workers", type=int, default=2, help="processes; one thread each (default: 2)"
+    )
     options = parser.parse_args()
     keys = [get(key).key for key in options.only] or [bug.key for bug in BUGS]
     torch.set_num_threads(1)  # the models are tiny
@@ -188,14 +254,23 @@ def main() -> int:
     planted = [entry for entry in found if entry["planted"]]
     caught = sum(entry["caught"] for entry in planted)
     result = {
-        "command": "python benchmarks/mutation.py", "planted": len(planted), "caught": caught,
-        "score": round(caught / max(len(planted), 1), 3), "seconds": round(time.perf_counter() - started, 1),
-        "machine": describe_machine(), "clean": clean, "bugs": found,
-    }  # fmt: skip
-    print(f"{caught} of {len(planted)} bugs caught, {len(clean['failed'])} false alarms, {result['seconds']:.0f} s")
+        "command": "python benchmarks/mutation.py",
+        "planted": len(planted),
+        "caught": caught,
+        "score": round(caught / max(len(planted), 1), 3),
+        "seconds": round(time.perf_counter() - started, 1),
+        "machine": describe_machine(),
+        "clean": clean,
+        "bugs": found,
+    }
+    print(
+        f"{caught} of {len(planted)} bugs caught, {len(clean['failed'])} false alarms, {result['seconds']:.0f} s"
+    )
     if not options.only and not options.quick:
         (FOLDER / "results").mkdir(exist_ok=True)
-        (FOLDER / "results" / "mutation.json").write_text(json.dumps(result, indent=2) + "\n", "utf-8")
+        (FOLDER / "results" / "mutation.json").write_text(
+            json.dumps(result, indent=2) + "\n", "utf-8"
+        )
         (FOLDER / "MUTATION.md").write_text(table(result), "utf-8")
     return int(caught < len(planted) or bool(clean["failed"]))
 

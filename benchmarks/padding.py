@@ -1,9 +1,12 @@
-"""What batches of similar lengths save: padding and speed of random, sorted and bucketed batches of one token budget.
+"""What batches of similar lengths save: padding and speed of random, sorted and bucketed batches of
+one token budget.
 
-    python benchmarks/padding.py [--presets toy-de-en multi30k-de-en] [--batches 24] [--threads 2] [--output FILE]
+python benchmarks/padding.py [--presets toy-de-en multi30k-de-en] [--batches 24] [--threads 2]
+[--output FILE]
 
-Padding is that of one whole epoch.  Speed is that of a sample of its batches, drawn with one seed for each order;
-steps of the three are interleaved, so that a change of the machine's speed meets all of them.
+Padding is that of one whole epoch.  Speed is that of a sample of its batches, drawn with one seed
+for each order; steps of the three are interleaved, so that a change of the machine's speed meets
+all of them.
 """
 
 from __future__ import annotations
@@ -34,7 +37,9 @@ SEED = 1
 
 
 def fill(order: Iterable[int], examples: Sequence[Example], max_tokens: int) -> list[list[int]]:
-    """Batches of sentences in the given order, each as full as the budget of `token_batches` allows."""
+    """Batches of sentences in the given order, each as full as the budget of `token_batches`
+    allows.
+    """
     batches: list[list[int]] = []
     longest = 0
     for i in order:
@@ -73,7 +78,10 @@ def compare(preset: str, count: int) -> dict[str, Any]:
     step = make_step(model, precision)
 
     epochs = plans(examples, settings.training.max_tokens)
-    samples = {name: random.Random(SEED).sample(plan, min(count, len(plan))) for name, plan in epochs.items()}
+    samples = {
+        name: random.Random(SEED).sample(plan, min(count, len(plan)))
+        for name, plan in epochs.items()
+    }
     labels, spent = dict.fromkeys(epochs, 0), dict.fromkeys(epochs, 0.0)
     for name in epochs:
         step(collate([examples[i] for i in samples[name][0]]))  # the first steps allocate
@@ -100,20 +108,24 @@ def compare(preset: str, count: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--presets", nargs="+", default=["toy-de-en", "multi30k-de-en"])
     parser.add_argument("--batches", type=int, default=24, help="timed batches of each order")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "padding.json")
+    parser.add_argument(
+        "--output", type=Path, default=Path(__file__).parent / "results" / "padding.json"
+    )
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     result = {
         "command": f"python benchmarks/padding.py --presets {' '.join(options.presets)} --batches {options.batches} "
-                   f"--threads {options.threads}",
+        f"--threads {options.threads}",
         "seed": SEED,
         "presets": {preset: compare(preset, options.batches) for preset in options.presets},
         "machine": describe_machine(),
-    }  # fmt: skip
+    }
     options.output.write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps(result, indent=2))
 

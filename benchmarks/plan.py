@@ -1,10 +1,12 @@
-"""Plan the base model of Vaswani et al. 2017 on WMT'14 English-German with 8 GPUs: work, memory, disk, hours, limits.
+"""Plan the base model of Vaswani et al. 2017 on WMT'14 English-German with 8 GPUs: work, memory,
+disk, hours, limits.
 
     python benchmarks/plan.py              # write benchmarks/PLAN.md
     python benchmarks/plan.py --check      # exit status 1 where it is not up to date
     python benchmarks/plan.py --price 1.8 --tokens-per-second 90000    # other assumptions: the page is only printed
 
-Figures are cited or assumed (plan_figures.py), measured (results/prepared.json, train.json and gpu.json), or computed.
+Figures are cited or assumed (plan_figures.py), measured (results/prepared.json, train.json and
+gpu.json), or computed.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ RESULTS = Path(__file__).parent / "results"
 
 def prose(text: str) -> str:
     """A paragraph in lines of one width."""
-    return textwrap.fill(" ".join(text.split()), 118, break_long_words=False, break_on_hyphens=False)
+    return textwrap.fill(
+        " ".join(text.split()), 118, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
@@ -51,50 +55,72 @@ def lasting(seconds: float) -> str:
 
 
 def task(plan: Plan) -> list[str]:
-    fact, cited = plan.fact, [(unit, f"{value:,.10g}", source) for value, unit, source in FACTS.values()]
-    return ["## The task", table(("cited", "value", "source"), cited), prose(f"""
+    fact, cited = (
+        plan.fact,
+        [(unit, f"{value:,.10g}", source) for value, unit, source in FACTS.values()],
+    )
+    return [
+        "## The task",
+        table(("cited", "value", "source"), cited),
+        prose(f"""
         With {plan.assumed.pieces_per_word} pieces a word (assumed) a sentence has {plan.source_length} source and
         {plan.target_length} target tokens, the corpus {human(plan.tokens, "").strip()} tokens, a batch {plan.sentences}
         pairs, and all updates are {fact["steps"] * plan.sentences / fact["pairs"]:.1f} epochs.  Padding is not counted.
         The preset `base` with this vocabulary has {plan.parameters:,} parameters
-        ({plan.parameters / fact["paper_parameters"]:.0%} of the cited number).""")]  # fmt: skip
+        ({plan.parameters / fact["paper_parameters"]:.0%} of the cited number)."""),
+    ]
 
 
 def arithmetic(plan: Plan) -> list[str]:
     fact, total = plan.fact, plan.flops * plan.fact["steps"]
-    rows = [(name, human(count, "FLOP"), f"{count / plan.flops:.0%}") for name, count in plan.terms.items()]
-    return ["## Arithmetic", table(("one update, forward and backward", "operations", "share"), rows), prose(f"""
+    rows = [
+        (name, human(count, "FLOP"), f"{count / plan.flops:.0%}")
+        for name, count in plan.terms.items()
+    ]
+    return [
+        "## Arithmetic",
+        table(("one update, forward and backward", "operations", "share"), rows),
+        prose(f"""
         That is {human(plan.flops_per_token, "FLOP")} for a target token with its source,
         {plan.flops_per_token / plan.parameters:.1f} for each parameter, and {total:.2g} FLOP for all updates.  The
         {fact["paper_flops"]:.2g} of the paper are its hours, times its GPUs, times {human(fact["p100"], "FLOP/s")}: an
         upper bound, of which the products counted here are {total / fact["paper_flops"]:.0%}.  An update also starts
         {plan.prepared["operations_an_update"]:,} operations (counted on a CPU); at {plan.assumed.launch * 1e6:g} µs
-        each (assumed) that takes {lasting(plan.launches)}, however small the batch.""")]  # fmt: skip
+        each (assumed) that takes {lasting(plan.launches)}, however small the batch."""),
+    ]
 
 
 def memory(plan: Plan) -> list[str]:
     rows = [(name.replace("_", " "), human(count)) for name, count in asdict(plan.memory).items()]
     rows += [("gradients once more, as one message", human(plan.memory.gradients))]
-    return ["## Memory of one GPU", prose(f"""
+    return [
+        "## Memory of one GPU",
+        prose(f"""
         Its share of a batch is {plan.sentences // plan.assumed.gpus} pairs, in bfloat16
-        (`nmtlib.model.cost.training_memory`):"""), table(("what", "bytes"), rows), prose(f"""
+        (`nmtlib.teaching.cost.training_memory`):"""),
+        table(("what", "bytes"), rows),
+        prose(f"""
         The peak is {human(max(plan.memory.peak, plan.state))}.
         {plan.state / plan.parameters:.0f} bytes for each parameter do not depend on the batch; a checkpoint to resume
         from has {plan.checkpoint / plan.parameters:.0f}, together {human(plan.checkpoint)}, which take
         {lasting(plan.checkpoint / plan.assumed.disk)} to write at {human(plan.assumed.disk, "B/s")} (assumed).
-        """)]  # fmt: skip
+        """),
+    ]
 
 
 def disk(plan: Plan) -> list[str]:
     found = plan.prepared
-    return ["## Disk", prose(f"""
+    return [
+        "## Disk",
+        prose(f"""
         Measured on {found["corpus"]} ({found["pairs"]:,} pairs, `{found["command"]}`): a prepared corpus takes
         {found["bytes_a_token"]:.2f} bytes a token, of which 2 are its id; the rest,
         {found["bytes_a_pair_beside_ids"]:.1f} bytes a pair, are lengths and places.  One process encodes
         {found["pairs_a_second"]:,} pairs/s and reads a row in {found["microseconds_a_row"]:.1f} µs (CPU time).
         So WMT'14 takes {human(plan.disk)}, is prepared in
         {lasting(plan.preparing)}, and reading its rows takes each of {plan.assumed.gpus} processes
-        {lasting(plan.reading)} of an update.""")]  # fmt: skip
+        {lasting(plan.reading)} of an update."""),
+    ]
 
 
 def hours(plan: Plan) -> list[str]:
@@ -102,23 +128,53 @@ def hours(plan: Plan) -> list[str]:
     for name, (peak, _, link) in GPUS.items():
         for share in SHARES:
             bare = share * peak / plan.flops_per_token
-            real = plan.batch_tokens / plan.assumed.gpus / (plan.update(share * peak) + plan.all_reduce(link))
-            rows.append((name, f"{share:.0%}", f"{bare:,.0f}", f"{plan.hours(bare):.2f}", f"{real:,.0f}",
-                         f"{plan.hours(real):.2f}", f"{plan.dollars(real):.2f}"))  # fmt: skip
+            real = (
+                plan.batch_tokens
+                / plan.assumed.gpus
+                / (plan.update(share * peak) + plan.all_reduce(link))
+            )
+            rows.append(
+                (
+                    name,
+                    f"{share:.0%}",
+                    f"{bare:,.0f}",
+                    f"{plan.hours(bare):.2f}",
+                    f"{real:,.0f}",
+                    f"{plan.hours(real):.2f}",
+                    f"{plan.dollars(real):.2f}",
+                )
+            )
     peaks = ", ".join(f"{name} {human(peak, 'FLOP/s')}" for name, (peak, _, _) in GPUS.items())
-    head = ("GPU", "share of peak", "tokens/s", "hours", "tokens/s, with launches and all-reduce", "hours", "dollars")
-    return ["## Hours", prose(f"""
+    head = (
+        "GPU",
+        "share of peak",
+        "tokens/s",
+        "hours",
+        "tokens/s, with launches and all-reduce",
+        "hours",
+        "dollars",
+    )
+    return [
+        "## Hours",
+        prose(f"""
         **Calculated, not measured**: {plan.assumed.gpus} GPUs that do their arithmetic at a share of the dense bfloat16
         peak of their data sheets ({peaks}).  Tokens/s are target tokens of one GPU.  For the second figures an update
         lasts at least as long as it takes to start its operations, and then comes the all-reduce over NVLink.  A GPU
-        costs {plan.assumed.price:g} dollars an hour (assumed)."""), table(head, rows), prose(f"""
+        costs {plan.assumed.price:g} dollars an hour (assumed)."""),
+        table(head, rows),
+        prose(f"""
         For comparison, the {plan.fact["paper_hours"]} hours of the paper on {plan.fact["paper_gpus"]} P100 are
-        {plan.paper_speed:,.0f} tokens/s each."""), *measured(plan)]  # fmt: skip
+        {plan.paper_speed:,.0f} tokens/s each."""),
+        *measured(plan),
+    ]
 
 
 def measured(plan: Plan) -> list[str]:
     rate = plan.cpu_rate()
-    speed, base = plan.cpu["target_tokens_per_second"]["nmtlib bfloat16"], rate / plan.flops_per_token
+    speed, base = (
+        plan.cpu["target_tokens_per_second"]["nmtlib bfloat16"],
+        rate / plan.flops_per_token,
+    )
     cpu = f"""**Measured**: `{plan.cpu["command"]}` trains a small model with {speed:,.0f} tokens/s on
         {plan.cpu["machine"]["threads"]} CPU threads, {human(rate, "FLOP/s")}.  At that rate the base model would get
         {base:,.0f} tokens/s there, and need {lasting(plan.hours(base) * plan.assumed.gpus * 3600)}."""
@@ -128,25 +184,54 @@ def measured(plan: Plan) -> list[str]:
     source = "with the tokens/s that were given"
     if plan.gpu and not plan.assumed.tokens_per_second:
         source = f"measured on one {plan.gpu['machine']['device']} by `{plan.gpu['command']}`"
-    rows = [(name, f"{tokens:,.0f}", f"{tokens * plan.flops_per_token / 1e12:.0f}", f"{plan.hours(tokens):.2f}",
-             f"{plan.dollars(tokens):.2f}") for name, tokens in found.items()]  # fmt: skip
+    rows = [
+        (
+            name,
+            f"{tokens:,.0f}",
+            f"{tokens * plan.flops_per_token / 1e12:.0f}",
+            f"{plan.hours(tokens):.2f}",
+            f"{plan.dollars(tokens):.2f}",
+        )
+        for name, tokens in found.items()
+    ]
     head = ("step", "tokens/s of one GPU", "TFLOP/s", f"hours on {plan.assumed.gpus}", "dollars")
-    return [prose(cpu), prose(f"""On {plan.assumed.gpus} GPUs, {source}, if {plan.assumed.gpus} are {plan.assumed.gpus}
+    return [
+        prose(cpu),
+        prose(f"""On {plan.assumed.gpus} GPUs, {source}, if {plan.assumed.gpus} are {plan.assumed.gpus}
         times as fast as one and a share of a batch is as fast as a batch of the measurement:
-        """), table(head, rows)]  # fmt: skip
+        """),
+        table(head, rows),
+    ]
 
 
 def communication(plan: Plan) -> list[str]:
-    gradients, n, (name, (peak, _, _)) = plan.memory.gradients, plan.assumed.gpus, next(iter(GPUS.items()))
+    gradients, n, (name, (peak, _, _)) = (
+        plan.memory.gradients,
+        plan.assumed.gpus,
+        next(iter(GPUS.items())),
+    )
     update = plan.update(SHARES[1] * peak)
-    links = {f"NVLink, {gpu}": link for gpu, (_, _, link) in GPUS.items()} | {"network (assumed)": plan.assumed.network}
-    rows = [(link, human(speed, "B/s"), lasting(plan.all_reduce(speed)), f"{plan.all_reduce(speed) / update:.0%}")
-            for link, speed in links.items()]  # fmt: skip
-    return ["## Communication", prose(f"""
+    links = {f"NVLink, {gpu}": link for gpu, (_, _, link) in GPUS.items()} | {
+        "network (assumed)": plan.assumed.network
+    }
+    rows = [
+        (
+            link,
+            human(speed, "B/s"),
+            lasting(plan.all_reduce(speed)),
+            f"{plan.all_reduce(speed) / update:.0%}",
+        )
+        for link, speed in links.items()
+    ]
+    return [
+        "## Communication",
+        prose(f"""
         Every update sums {human(gradients)} of gradients.  Around a ring each GPU sends 2 ({n} - 1) / {n} of them,
         {human(2 * (n - 1) / n * gradients)}.  `Processes.sum_gradients` does it as one message after backward, so
         nothing hides it.  Without it an update lasts {lasting(update)} ({name}, {SHARES[1]:.0%} of peak, launches
-        included):"""), table(("connection", "in each direction", "all-reduce", "of an update"), rows)]  # fmt: skip
+        included):"""),
+        table(("connection", "in each direction", "all-reduce", "of an update"), rows),
+    ]
 
 
 def limits(plan: Plan) -> list[str]:
@@ -156,11 +241,35 @@ def limits(plan: Plan) -> list[str]:
     rows = [
         (f"{what} ({with_})", show(now), show(now * TIMES), show(limit), limit / now)
         for what, with_, now, limit, show in (
-            ("lengths and order of the corpus in the memory of a machine", "pairs", plan.order, assumed.memory, human),
-            ("planning the batches of an epoch, while the GPUs wait", "pairs", plan.planning, 60, lasting),
+            (
+                "lengths and order of the corpus in the memory of a machine",
+                "pairs",
+                plan.order,
+                assumed.memory,
+                human,
+            ),
+            (
+                "planning the batches of an epoch, while the GPUs wait",
+                "pairs",
+                plan.planning,
+                60,
+                lasting,
+            ),
             ("preparing the corpus in one process", "pairs", plan.preparing, 86_400, lasting),
-            ("weights, gradients and moments, whole on each GPU", "parameters", plan.state, capacity, human),
-            ("writing a checkpoint, while the others wait", "parameters", plan.checkpoint / assumed.disk, 60, lasting),
+            (
+                "weights, gradients and moments, whole on each GPU",
+                "parameters",
+                plan.state,
+                capacity,
+                human,
+            ),
+            (
+                "writing a checkpoint, while the others wait",
+                "parameters",
+                plan.checkpoint / assumed.disk,
+                60,
+                lasting,
+            ),
         )
     ]
     network = plan.all_reduce(assumed.network, TIMES * assumed.gpus)
@@ -171,24 +280,33 @@ def limits(plan: Plan) -> list[str]:
     rows = [(*row, f"{times:,.3g}") for *row, times in sorted(rows, key=lambda row: row[-1])]
     dollars = plan.dollars(SHARES[1] * peak / plan.flops_per_token)
     head = ("what (grows with)", "in this plan", f"{TIMES} times", "limit", "reaches it at, times")
-    return [f"## {TIMES} times as large", prose(f"""
+    return [
+        f"## {TIMES} times as large",
+        prose(f"""
         What breaks first when pairs, parameters or GPUs are {TIMES} times as many.  The limits: the memory of a machine
         (assumed) and of a GPU ({name}), a minute of waiting, a day of preparing, and a fifth of an update ({name},
-        {SHARES[1]:.0%} of peak, launches included) for the all-reduce."""), table(head, rows), prose("""
+        {SHARES[1]:.0%} of peak, launches included) for the all-reduce."""),
+        table(head, rows),
+        prose("""
         What each would need: gradients sent in parts while backward still runs, or fewer and larger updates; batches
         planned for one block of the corpus after the other, beside the training; several processes that prepare
         shards; moments, gradients and weights spread over the GPUs (Rajbhandari et al. 2020); checkpoints written in
-        shards, beside the training."""), prose(f"""
+        shards, beside the training."""),
+        prose(f"""
         Arithmetic alone costs {dollars:,.2f} dollars here ({name}, {SHARES[1]:.0%} of peak), {dollars * TIMES:,.0f} for
         {TIMES} times the tokens, and {dollars * TIMES**2:,.0f} where the model has {TIMES} times the parameters,
-        too.""")]  # fmt: skip
+        too."""),
+    ]
 
 
 def page(plan: Plan) -> str:
     """The whole page."""
-    parts = [f"# A plan: WMT'14 English-German, base model, {plan.assumed.gpus} GPUs", prose("""
+    parts = [
+        f"# A plan: WMT'14 English-German, base model, {plan.assumed.gpus} GPUs",
+        prose("""
         Written by `python benchmarks/plan.py`: every figure is cited, assumed or measured where it says so, and
-        otherwise computed from these.  k is 10³, M 10⁶, G 10⁹, T 10¹².""")]  # fmt: skip
+        otherwise computed from these.  k is 10³, M 10⁶, G 10⁹, T 10¹²."""),
+    ]
     for section in (task, arithmetic, memory, disk, hours, communication, limits):
         parts += section(plan)
     return "\n\n".join(parts) + "\n"
@@ -201,8 +319,14 @@ def read(name: str) -> dict[str, Any] | None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="change nothing, only say whether the page is up to date")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="change nothing, only say whether the page is up to date",
+    )
     for name, value in asdict(Assumptions()).items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=type(value), default=value)
     options = parser.parse_args(arguments)

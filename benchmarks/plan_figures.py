@@ -1,4 +1,5 @@
-"""The figures of the plan in PLAN.md: what is cited, assumed and measured, and what follows from it.
+"""The figures of the plan in PLAN.md: what is cited, assumed and measured, and what follows from
+it.
 
 Lengths, batch sizes and tokens are per side and without padding.
 """
@@ -13,9 +14,9 @@ import torch
 from train import CONFIG as SMALL
 from train import batches as small_batches
 
-from nmtlib.model.cost import TrainingMemory, flop_terms, training_flops, training_memory
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.settings import load_settings
+from nmtlib.teaching.cost import TrainingMemory, flop_terms, training_flops, training_memory
 
 VASWANI = "Vaswani et al. 2017"
 LUONG = "Luong et al. 2015, 4.1"
@@ -32,7 +33,9 @@ FACTS = {  # name -> (value, unit, source)
     "paper_flops": (3.3e18, "FLOP as the cost of the training", f"{VASWANI}, table 2"),
     "paper_parameters": (65e6, "parameters", f"{VASWANI}, table 3"),
 }
-GPUS = {  # dense bfloat16 FLOP/s, bytes of memory, bytes/s of NVLink in each direction; from NVIDIA's data sheets
+# dense bfloat16 FLOP/s, bytes of memory, bytes/s of NVLink in each direction; from NVIDIA's data
+# sheets
+GPUS = {
     "H100 SXM": (989e12, 80e9, 450e9),
     "A100 SXM": (312e12, 80e9, 300e9),
 }
@@ -51,13 +54,21 @@ class Assumptions:
     disk: float = 1e9  # bytes/s written to disk
     memory: float = 512e9  # bytes of a machine
     price: float = 2.5  # dollars for a GPU and an hour
-    tokens_per_second: float = 0.0  # target tokens/s of one GPU; 0 = from results/gpu.json, or not known
+    tokens_per_second: float = (
+        0.0  # target tokens/s of one GPU; 0 = from results/gpu.json, or not known
+    )
 
 
 class Plan:
     """Every figure of the page.  Lengths, batch sizes and tokens are per side and without padding."""
 
-    def __init__(self, assumed: Assumptions, prepared: dict[str, Any], cpu: dict[str, Any], gpu: dict[str, Any] | None):
+    def __init__(
+        self,
+        assumed: Assumptions,
+        prepared: dict[str, Any],
+        cpu: dict[str, Any],
+        gpu: dict[str, Any] | None,
+    ):
         self.assumed, self.prepared, self.cpu, self.gpu = assumed, prepared, cpu, gpu
         self.fact = {name: value for name, (value, _, _) in FACTS.items()}
         size = self.fact["vocabulary"]
@@ -96,12 +107,20 @@ class Plan:
     def memory(self) -> TrainingMemory:
         """Of one GPU, which has its share of a batch."""
         share = max(self.sentences // self.assumed.gpus, 1)
-        return training_memory(self.config, share, self.source_length, self.target_length,
-                               precision=torch.bfloat16, device="cuda")  # fmt: skip
+        return training_memory(
+            self.config,
+            share,
+            self.source_length,
+            self.target_length,
+            precision=torch.bfloat16,
+            device="cuda",
+        )
 
     @property
     def state(self) -> int:
-        """Bytes on each GPU that do not depend on the batch: 4 for weight, gradient, its copy to send, 2 moments."""
+        """Bytes on each GPU that do not depend on the batch: 4 for weight, gradient, its copy to
+        send, 2 moments.
+        """
         return self.memory.weights + 2 * self.memory.gradients + self.memory.moments
 
     @property
@@ -112,7 +131,9 @@ class Plan:
     @property
     def tokens(self) -> float:
         """Source and target tokens of the corpus."""
-        return self.fact["pairs"] * (self.source_length + self.target_length + 1)  # BOS and EOS are stored
+        return self.fact["pairs"] * (
+            self.source_length + self.target_length + 1
+        )  # BOS and EOS are stored
 
     @property
     def disk(self) -> float:
@@ -122,7 +143,9 @@ class Plan:
     @property
     def preparing(self) -> float:
         """Seconds to encode the corpus in one process."""
-        return self.tokens / (self.prepared["pairs_a_second"] * self.prepared["tokens"] / self.prepared["pairs"])
+        return self.tokens / (
+            self.prepared["pairs_a_second"] * self.prepared["tokens"] / self.prepared["pairs"]
+        )
 
     @property
     def reading(self) -> float:
@@ -146,7 +169,9 @@ class Plan:
 
     def hours(self, tokens_per_second: float) -> float:
         """Hours for all updates at so many target tokens/s of one GPU, when nothing waits."""
-        return self.fact["steps"] * self.fact["batch"] / (tokens_per_second * self.assumed.gpus) / 3600
+        return (
+            self.fact["steps"] * self.fact["batch"] / (tokens_per_second * self.assumed.gpus) / 3600
+        )
 
     @property
     def planning(self) -> float:
@@ -159,23 +184,32 @@ class Plan:
         return self.prepared["planning_bytes_a_pair"] * self.fact["pairs"] * self.assumed.gpus
 
     def update(self, flops_per_second: float) -> float:
-        """Seconds of one update without communication: arithmetic, or starting the operations where that is longer."""
+        """Seconds of one update without communication: arithmetic, or starting the operations where
+        that is longer.
+        """
         return max(self.flops / self.assumed.gpus / flops_per_second, self.launches)
 
     def cpu_rate(self) -> float:
         """FLOP/s of the CPU that trained the small model of train.py."""
-        batches = [(b.source.size(0), b.source.size(1), b.labels.size(1)) for b in small_batches(10)]
+        batches = [
+            (b.source.size(0), b.source.size(1), b.labels.size(1)) for b in small_batches(10)
+        ]
         flops = sum(training_flops(SMALL, *sizes) for sizes in batches)
         labels = sum(sentences * length for sentences, _, length in batches)
         return self.cpu["target_tokens_per_second"]["nmtlib bfloat16"] * flops / labels
 
     def gpu_speeds(self) -> dict[str, float]:
-        """Target tokens/s of one GPU: as given, or those of the bfloat16 steps of gpu.py; none where it never ran."""
+        """Target tokens/s of one GPU: as given, or those of the bfloat16 steps of gpu.py; none
+        where it never ran.
+        """
         if self.assumed.tokens_per_second:
             return {"as given": self.assumed.tokens_per_second}
         steps = self.gpu["candidates"] if self.gpu else {}
-        return {name: found["target_tokens_per_second"] for name, found in steps.items()
-                if name.startswith("bfloat16") and "target_tokens_per_second" in found}  # fmt: skip
+        return {
+            name: found["target_tokens_per_second"]
+            for name, found in steps.items()
+            if name.startswith("bfloat16") and "target_tokens_per_second" in found
+        }
 
     def all_reduce(self, bandwidth: float, gpus: int | None = None) -> float:
         """Seconds to sum the gradients around a ring: each GPU sends 2 (n - 1) / n of them."""

@@ -1,9 +1,10 @@
-"""What a prepared corpus costs: bytes on disk, and the seconds to encode it, to read a row and to plan an epoch.
+"""What a prepared corpus costs: bytes on disk, and the seconds to encode it, to read a row and to
+plan an epoch.
 
     python benchmarks/prepared.py [--corpus multi30k-de-en] [--output FILE]
 
-The tokenizer is that of the preset `base`; seconds are CPU time, which other programs disturb least.  The operations
-of one update of the model of that preset are counted, too.
+The tokenizer is that of the preset `base`; seconds are CPU time, which other programs disturb
+least.  The operations of one update of the model of that preset are counted, too.
 """
 
 from __future__ import annotations
@@ -26,13 +27,17 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from nmtlib.data.batching import Batch, plan_batches
-from nmtlib.data.prepared import Prepared
 from nmtlib.experiment import prepare_corpus
+from nmtlib.extras.prepared import Prepared
 from nmtlib.inference.evaluate import describe_machine
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.settings import load_settings
 
-SHARE = (107, 30)  # pairs and tokens of one GPU's share of the batch in PLAN.md: the loss works through it in blocks
+SHARE = (
+    107,
+    30,
+    # pairs and tokens of one GPU's share of the batch in PLAN.md: the loss works through it in blocks
+)
 
 
 class Operations(TorchDispatchMode):
@@ -41,13 +46,19 @@ class Operations(TorchDispatchMode):
     count = 0
 
     def __torch_dispatch__(self, function, types, arguments=(), options=None):
-        self.count += not (function.is_view or "empty" in function.name() or "_unsafe_view" in function.name())
+        self.count += not (
+            function.is_view or "empty" in function.name() or "_unsafe_view" in function.name()
+        )
         return function(*arguments, **(options or {}))
 
 
 def count_operations(config: TransformerConfig) -> int:
-    """Operations of one update on a GPU's share of a batch; they depend on the layers and labels, not on widths."""
-    small = replace(config, source_vocab_size=50, target_vocab_size=50, d_model=16, n_heads=2, d_ff=16)
+    """Operations of one update on a GPU's share of a batch; they depend on the layers and labels,
+    not on widths.
+    """
+    small = replace(
+        config, source_vocab_size=50, target_vocab_size=50, d_model=16, n_heads=2, d_ff=16
+    )
     step = make_step(Transformer(small), torch.bfloat16)
     ids = torch.randint(4, 50, SHARE)
     step(Batch(ids, ids))  # the first makes Adam's moments
@@ -61,17 +72,26 @@ def measure(corpus: str) -> dict[str, Any]:
     settings = load_settings("base").with_assignments([f"corpus.name={corpus}"])
     with tempfile.TemporaryDirectory() as folder:
         lines: list[tuple[float, str]] = []
-        prepare_corpus(settings, Path(folder) / "p", report=lambda line: lines.append((time.process_time(), line)))
+        prepare_corpus(
+            settings,
+            Path(folder) / "p",
+            report=lambda line: lines.append((time.process_time(), line)),
+        )
         encoding = lines[-1][0] - lines[0][0]  # from the vocabularies to the last shard
         opened = Prepared.open(Path(folder) / "p")
-        size = sum(count for path, count in opened.notes["files"].items() if path.endswith(".arrow"))
+        size = sum(
+            count for path, count in opened.notes["files"].items() if path.endswith(".arrow")
+        )
         examples, rows = opened.examples(), list(range(opened.notes["pairs"]))
         random.Random(0).shuffle(rows)
         started = time.process_time()
         for row in rows:
             examples[row]
         reading = (time.process_time() - started) / len(rows)
-    pairs, tokens = opened.notes["pairs"], opened.notes["source_tokens"] + opened.notes["target_tokens"]
+    pairs, tokens = (
+        opened.notes["pairs"],
+        opened.notes["source_tokens"] + opened.notes["target_tokens"],
+    )
     lengths = np.random.default_rng(0).integers(2, 60, (1_000_000, 2), dtype=np.int32)
     started = time.process_time()
     plan_batches(lengths, 25_000, seed=1)
@@ -82,20 +102,29 @@ def measure(corpus: str) -> dict[str, Any]:
     tracemalloc.stop()
     return {
         "command": f"python benchmarks/prepared.py --corpus {corpus}",
-        "corpus": corpus, "pairs": pairs, "tokens": tokens, "arrow_bytes": size,
+        "corpus": corpus,
+        "pairs": pairs,
+        "tokens": tokens,
+        "arrow_bytes": size,
         "bytes_a_token": round(size / tokens, 3),
-        "bytes_a_pair_beside_ids": round((size - 2 * tokens) / pairs, 2), "pairs_a_second": round(pairs / encoding),
-        "microseconds_a_row": round(reading * 1e6, 2), "planning_seconds_a_million_pairs": round(planning, 3),
+        "bytes_a_pair_beside_ids": round((size - 2 * tokens) / pairs, 2),
+        "pairs_a_second": round(pairs / encoding),
+        "microseconds_a_row": round(reading * 1e6, 2),
+        "planning_seconds_a_million_pairs": round(planning, 3),
         "planning_bytes_a_pair": round((peak + lengths.nbytes) / len(lengths), 1),
         "operations_an_update": count_operations(load_settings("base").model.config(50, 50)),
         "machine": describe_machine(),
-    }  # fmt: skip
+    }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--corpus", default="multi30k-de-en", help="name of a corpus")
-    parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "prepared.json")
+    parser.add_argument(
+        "--output", type=Path, default=Path(__file__).parent / "results" / "prepared.json"
+    )
     options = parser.parse_args()
     text = json.dumps(measure(options.corpus), indent=2)
     options.output.write_text(text + "\n", "utf-8")

@@ -27,23 +27,37 @@ FIGURES = ROOT / "figures"
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00")  # Okabe and Ito 2008
 PAGES = {  # the blocks of each page, and what makes them
     "README.md": {
-        "make-train": tables.train_output, "results": tables.results_table, "speed": tables.speed,
-        "decode": tables.decode, "board": tables.board, "notebooks": tables.notebooks, "ablation": tables.ablation,
-        "check": tables.check_output, "mutation": tables.mutation,
+        "make-train": tables.train_output,
+        "results": tables.results_table,
+        "speed": tables.speed,
+        "decode": tables.decode,
+        "board": tables.board,
+        "notebooks": tables.notebooks,
+        "ablation": tables.ablation,
+        "check": tables.check_output,
+        "mutation": tables.mutation,
     },
-    "benchmarks/NOTES.md": {"step": tables.step, "padding": tables.padding, "scaling": tables.scaling},
-}  # fmt: skip
+    "benchmarks/NOTES.md": {
+        "step": tables.step,
+        "padding": tables.padding,
+        "scaling": tables.scaling,
+    },
+}
 
 
 def draw_time_to_bleu(path: Path, found: Mapping[str, dict[str, Any]]) -> None:
-    """Draw BLEU against minutes of training, one colour for each name of a result of time_to_bleu.py."""
+    """Draw BLEU against minutes of training, one colour for each name of a result of
+    time_to_bleu.py.
+    """
     from matplotlib.figure import Figure  # not pyplot: no window system, no global state
 
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
     for color, (name, result) in zip(itertools.cycle(COLORS), found.items(), strict=False):
         for key, style in (("bleu", "-"), ("bleu_average", "--")):
-            scored = [(point["seconds"] / 60, point[key]) for point in result["points"] if key in point]
+            scored = [
+                (point["seconds"] / 60, point[key]) for point in result["points"] if key in point
+            ]
             if scored:
                 label = name if key == "bleu" else "_"  # which the legend leaves out
                 axes.plot(*zip(*scored, strict=True), style, color=color, marker=".", label=label)
@@ -55,7 +69,9 @@ def draw_time_to_bleu(path: Path, found: Mapping[str, dict[str, Any]]) -> None:
 
 
 def fill(page: str, text: str) -> str:
-    """The text of a page with every block made anew.  Raises ValueError where a block has no place in it."""
+    """The text of a page with every block made anew.  Raises ValueError where a block has no place
+    in it.
+    """
     for name, make in PAGES[page].items():
         pattern = re.compile(rf"(<!-- {name}:begin -->\n).*?(<!-- {name}:end -->)", re.DOTALL)
         if not pattern.search(text):
@@ -68,14 +84,22 @@ def fill(page: str, text: str) -> str:
 def draw() -> None:
     """The curves of the committed trainings, and the board of time against BLEU."""
     for preset in ("multi30k-de-en", "cmn-en-zh"):
-        draw_curves(FIGURES / f"{preset}-curves.png", read_history(RESULTS / f"{preset}-history.csv"), title=preset)
+        draw_curves(
+            FIGURES / f"{preset}-curves.png",
+            read_history(RESULTS / f"{preset}-history.csv"),
+            title=preset,
+        )
     boards = {tables.what_was_trained(found): found for found in tables.boards()}
     draw_time_to_bleu(FIGURES / "time-to-bleu.png", boards)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="only say whether the pages are up to date")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="only say whether the pages are up to date"
+    )
     options = parser.parse_args()
     texts = {page: (ROOT / page).read_text("utf-8") for page in PAGES}
     made = {page: fill(page, text) for page, text in texts.items()}

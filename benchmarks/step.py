@@ -1,9 +1,11 @@
-"""What each trick of the training step is worth: the step as it is, and with one thing done otherwise.
+"""What each trick of the training step is worth: the step as it is, and with one thing done
+otherwise.
 
     python benchmarks/step.py [--steps 8] [--threads 2] [--output FILE]
 
-The variants' steps are interleaved on the same batches; a ratio above 1 says how much slower the step is with that
-one change, and below 1 that the change would be a gain.  NOTES.md says what was kept, and why.
+The variants' steps are interleaved on the same batches; a ratio above 1 says how much slower the
+step is with that one change, and below 1 that the change would be a gain.  NOTES.md says what was
+kept, and why.
 """
 
 from __future__ import annotations
@@ -33,8 +35,17 @@ from nmtlib.model.attention import MultiHeadAttention
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.training import measure as measuring
 
-CONFIG = TransformerConfig(6000, 6000, d_model=256, n_heads=4, n_encoder_layers=3, n_decoder_layers=3, d_ff=1024,
-                           dropout=0.3, tied="all")  # fmt: skip
+CONFIG = TransformerConfig(
+    6000,
+    6000,
+    d_model=256,
+    n_heads=4,
+    n_encoder_layers=3,
+    n_decoder_layers=3,
+    d_ff=1024,
+    dropout=0.3,
+    tied="all",
+)
 
 
 def bool_dropout(x: Tensor, p: float) -> Tensor:
@@ -51,11 +62,16 @@ def whole_loss(logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor
     options = {"ignore_index": PAD, "reduction": "sum"}
     loss = F.cross_entropy(logits, labels, label_smoothing=smoothing, **options)
     with torch.no_grad():
-        nll, correct = F.cross_entropy(logits, labels, **options), (logits.argmax(-1) == labels)[labels != PAD].sum()
+        nll, correct = (
+            F.cross_entropy(logits, labels, **options),
+            (logits.argmax(-1) == labels)[labels != PAD].sum(),
+        )
     return loss, nll, correct
 
 
-def late_accuracy(logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
+def late_accuracy(
+    logits: Tensor, labels: Tensor, smoothing: float
+) -> tuple[Tensor, Tensor, Tensor]:
     """Our loss, with the correct guesses counted on the logits in their own type once more."""
     loss, nll, _ = LOSSES(logits, labels, smoothing)
     return loss, nll, (logits.argmax(dim=-1) == labels)[labels != PAD].sum()
@@ -70,7 +86,9 @@ def fused_attention(query, key, value, mask=None, *, dropout_p=0.0, return_weigh
     return FUSED(query, key, value, attn_mask=mask, dropout_p=dropout_p)
 
 
-def merged(self: MultiHeadAttention, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Tensor:
+def merged(
+    self: MultiHeadAttention, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
+) -> Tensor:
     """Queries, keys and values by one product where they come from one place."""
     if query is not key:
         return self.attend(query, *self.project(key, value), mask)
@@ -94,7 +112,9 @@ VARIANTS: dict[str, Callable] = {
     "dropout masks in bool": lambda: mock.patch.object(dropout, "dropout", bool_dropout),
     "torch's cross-entropy": lambda: mock.patch.object(measuring, "losses", whole_loss),
     "accuracy from bfloat16 logits": lambda: mock.patch.object(measuring, "losses", late_accuracy),
-    "fused attention kernel": lambda: mock.patch.object(attention, "scaled_dot_product_attention", fused_attention),
+    "fused attention kernel": lambda: mock.patch.object(
+        attention, "scaled_dot_product_attention", fused_attention
+    ),
     "merged query, key, value": lambda: mock.patch.object(MultiHeadAttention, "forward", merged),
 }
 
@@ -103,7 +123,9 @@ def make_step(name: str) -> Callable[[Batch], None]:
     """One update with the variant `name`."""
     torch.manual_seed(0)
     model = Transformer(CONFIG).train()
-    optimizer = torch.optim.Adam(model.parameters(), 1e-3, betas=(0.9, 0.98), eps=1e-9, fused="Adam" not in name)
+    optimizer = torch.optim.Adam(
+        model.parameters(), 1e-3, betas=(0.9, 0.98), eps=1e-9, fused="Adam" not in name
+    )
     precision = torch.float32 if name == "float32" else torch.bfloat16
 
     def step(batch: Batch) -> None:
@@ -118,10 +140,14 @@ def make_step(name: str) -> Callable[[Batch], None]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--steps", type=int, default=8, help="timed steps of each variant")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "step.json")
+    parser.add_argument(
+        "--output", type=Path, default=Path(__file__).parent / "results" / "step.json"
+    )
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     steps, seconds = {name: make_step(name) for name in VARIANTS}, {name: [] for name in VARIANTS}

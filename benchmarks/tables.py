@@ -1,4 +1,6 @@
-"""What was measured, as the Markdown blocks of README.md and NOTES.md; every number comes from benchmarks/results."""
+"""What was measured, as the Markdown blocks of README.md and NOTES.md; every number comes from
+benchmarks/results.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +13,30 @@ from typing import Any
 RESULTS = Path(__file__).parent / "results"
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 LEARNED = {  # number of a notebook -> what one learns in it, and the modules that it shows
-    "00": ("translate at once; the map of the course; is everything installed?", "`inference.translator`"),
+    "00": (
+        "translate at once; the map of the course; is everything installed?",
+        "`inference.translator`",
+    ),
     "01": ("tokens, vocabulary, BPE with one merge by hand, padding and buckets", "`data`"),
-    "02": ("one-hot and look-up, √d_model, neighbours before and after training, weight tying", "`model.embeddings`"),
+    "02": (
+        "one-hot and look-up, √d_model, neighbours before and after training, weight tying",
+        "`model.embeddings`",
+    ),
     "03": ("the formula, wavelengths, rotation, learned against sinusoidal", "`model.embeddings`"),
     "04": ("query, key, value; why 1/√d_k; maps with words on the axes", "`model.attention`"),
-    "05": ("heads as one batched product; what each head attends to; heads switched off", "`model.attention`"),
+    "05": (
+        "heads as one batched product; what each head attends to; heads switched off",
+        "`model.attention`",
+    ),
     "06": ("padding, causal and cross masks; a leak that looks like success; NaN", "`model.masks`"),
-    "07": ("feed-forward, residual, LayerNorm, pre- and post-norm; parameters counted; equal to torch", "`model`"),
-    "08": ("the smoothed loss, over-confidence, Noam with and without warm-up", "`training.loss`, `training.schedule`"),
+    "07": (
+        "feed-forward, residual, LayerNorm, pre- and post-norm; parameters counted; equal to torch",
+        "`model`",
+    ),
+    "08": (
+        "the smoothed loss, over-confidence, Noam with and without warm-up",
+        "`training.loss`, `training.schedule`",
+    ),
 }
 RUNS = {  # the row's name -> the preset, whose results are PRESET-SPLIT-beamN.json
     "German-English, bundled grammar": "toy-de-en",
@@ -45,7 +62,11 @@ def results_table() -> str:
     for name, preset in RUNS.items():
         for path in sorted(RESULTS.glob(f"{preset}-*-beam*.json"), reverse=True):
             found = read(path.name)
-            training, scores, clean = found["training"], found["scores"], found["scores_without_leaked"]
+            training, scores, clean = (
+                found["training"],
+                found["scores"],
+                found["scores_without_leaked"],
+            )
             notes.add(f"`{scores['signature']}`")
             bleu, nltk = f"{scores['bleu']:.2f}", f"{scores['bleu_nltk']:.4f}"
             if clean:
@@ -74,7 +95,9 @@ def results_table() -> str:
 
 
 def several_seeds() -> list[str]:
-    """A line for each preset that was trained with several seeds; one seed alone has no deviation to tell."""
+    """A line for each preset that was trained with several seeds; one seed alone has no deviation
+    to tell.
+    """
     measured = [read(path.name) for path in sorted(RESULTS.glob("seeds-*.json"))]
     return [
         f"`{found['preset']}` with {len(found['runs'])} seeds: sacreBLEU {found['bleu']['mean']:.2f} ± "
@@ -97,7 +120,12 @@ def speed() -> str:
     found = read("train.json")
     speeds, memory = found["target_tokens_per_second"], found["peak_memory_mib"]
     rows = [
-        [name.replace(" ", ", "), f"{speed:,.0f}", f"{speeds['nmtlib bfloat16'] / speed:.2f}×", memory[name]]
+        [
+            name.replace(" ", ", "),
+            f"{speed:,.0f}",
+            f"{speeds['nmtlib bfloat16'] / speed:.2f}×",
+            memory[name],
+        ]
         for name, speed in speeds.items()
     ]
     return (
@@ -112,7 +140,11 @@ def speed() -> str:
 def step() -> str:
     """What each trick of the training step is worth."""
     found = read("step.json")
-    rows = [[name, f"{ratio:.2f}"] for name, ratio in found["times_as_long"].items() if name != "as it is"]
+    rows = [
+        [name, f"{ratio:.2f}"]
+        for name, ratio in found["times_as_long"].items()
+        if name != "as it is"
+    ]
     return f"`{found['command']}`\n\n" + table("the step with | takes times as long", rows)
 
 
@@ -147,7 +179,11 @@ def decode() -> str:
     """Decoding speed beside Hugging Face's generate and CTranslate2, with the same weights."""
     found = read("decode.json")
     rows = [
-        [name.replace(" float32", ", float32").replace(" bfloat16", ", bfloat16").replace(" int8", ", int8")]
+        [
+            name.replace(" float32", ", float32")
+            .replace(" bfloat16", ", bfloat16")
+            .replace(" int8", ", int8")
+        ]
         + [cell for beam in ("beam 1", "beam 5") for cell in _decoded(found[beam].get(name))]
         for name in found["beam 5"]
     ]
@@ -155,16 +191,24 @@ def decode() -> str:
     return (
         f"{found['sentences']:,} sentences of the Multi30k test set with the same weights and the same search rule, "
         f"{threads} CPU thread{'s' if threads > 1 else ''}, all in one run (`{found['command']}`):\n\n"
-        + table("program | greedy, sentences/s | nmtlib is faster by | beam 5, sentences/s | nmtlib is faster by "
-                "| same translations, beam 5 | BLEU, beam 5", [[*row[:3], *row[5:]] for row in rows])
-    )  # fmt: skip
+        + table(
+            "program | greedy, sentences/s | nmtlib is faster by | beam 5, sentences/s | nmtlib is faster by "
+            "| same translations, beam 5 | BLEU, beam 5",
+            [[*row[:3], *row[5:]] for row in rows],
+        )
+    )
 
 
 def _decoded(found: dict[str, Any] | None) -> list[str]:
     if found is None:
         return ["", "", "", ""]
     ratio, same = found["nmtlib_speed_over_this"], found["same_as_nmtlib"]
-    return [f"{found['sentences_per_second']:.0f}", f"{ratio:.2f}×", f"{same:.1%}", f"{found['bleu']:.2f}"]
+    return [
+        f"{found['sentences_per_second']:.0f}",
+        f"{ratio:.2f}×",
+        f"{same:.1%}",
+        f"{found['bleu']:.2f}",
+    ]
 
 
 def padding() -> str:
@@ -176,17 +220,24 @@ def padding() -> str:
         for preset, corpus in found["presets"].items()
         for order, one in corpus["orders"].items()
     ]
-    return f"`{found['command']}`\n\n" + table("batches | padding | batches an epoch | target tokens/s", rows)
+    return f"`{found['command']}`\n\n" + table(
+        "batches | padding | batches an epoch | target tokens/s", rows
+    )
 
 
 def scaling() -> str:
     """How well time and memory of a step follow the formulas."""
     found = read("scaling.json")
     rows = [
-        [precision, f"{one['time_error_held_out']['median']:.1%}", f"{one['time_error_held_out']['largest']:.1%}",
-         f"{one['memory_error']['largest']:.1%}"]
-        for precision, one in found.items() if isinstance(one, dict) and "points" in one
-    ]  # fmt: skip
+        [
+            precision,
+            f"{one['time_error_held_out']['median']:.1%}",
+            f"{one['time_error_held_out']['largest']:.1%}",
+            f"{one['memory_error']['largest']:.1%}",
+        ]
+        for precision, one in found.items()
+        if isinstance(one, dict) and "points" in one
+    ]
     return f"`{found['command']}`\n\n" + table(
         "precision | error of the time, median | largest | error of the memory, largest", rows
     )
@@ -202,7 +253,13 @@ def notebooks() -> str:
         minutes = re.search(r"\*\*Time\*\* (\d+) minutes", opening)[1]
         learned, modules = LEARNED[path.stem[:2]]
         rows.append(
-            [f"[{title}](notebooks/{path.name})", learned, modules, f"{minutes} min", f"{seconds[path.stem]} s"]
+            [
+                f"[{title}](notebooks/{path.name})",
+                learned,
+                modules,
+                f"{minutes} min",
+                f"{seconds[path.stem]} s",
+            ]
         )
     return table("notebook | what you learn | modules | to read | to run", rows)
 
@@ -211,7 +268,12 @@ def ablation() -> str:
     """What each switch changes, on validation data."""
     found = read("ablation.json")
     rows = [
-        [row["name"], row["search"], f"{row['bleu']:.2f}", "" if row["gain"] is None else f"{row['gain']:+.2f}"]
+        [
+            row["name"],
+            row["search"],
+            f"{row['bleu']:.2f}",
+            "" if row["gain"] is None else f"{row['gain']:+.2f}",
+        ]
         + [f"{row['minutes']:.1f}"]
         for row in found["summary"]
     ]
@@ -220,9 +282,8 @@ def ablation() -> str:
     return (
         f"{found['corpus']}, validation split, {base['training']['epochs']} epochs of a model with d_model "
         f"{base['model']['d_model']}, seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}, sacreBLEU "
-        f"`{found['signature']}`:\n\n"
-        + table("variant | search | BLEU | gain | minutes", rows)
-    )  # fmt: skip
+        f"`{found['signature']}`:\n\n" + table("variant | search | BLEU | gain | minutes", rows)
+    )
 
 
 def boards() -> list[dict[str, Any]]:
@@ -233,7 +294,9 @@ def boards() -> list[dict[str, Any]]:
 def what_was_trained(found: dict[str, Any]) -> str:
     """The preset of a measured training and what its command changed in it."""
     words = found["command"].split()
-    return " ".join([found["preset"], *(value for key, value in itertools.pairwise(words) if key == "--set")])
+    return " ".join(
+        [found["preset"], *(value for key, value in itertools.pairwise(words) if key == "--set")]
+    )
 
 
 def board() -> str:
@@ -245,7 +308,17 @@ def board() -> str:
         if any("bleu_average" in point for point in found["points"]):
             scored.append(("average of the last", found["marks_average"]))
         for what, marks in scored:
-            reached = [f"{seconds / 60:.1f}" if seconds is not None else "–" for seconds in marks.values()]
-            rows.append([f"`{name}`", what, f"{found['parameters'] / 1e6:.1f} M", found["machine"]["device"], *reached])
+            reached = [
+                f"{seconds / 60:.1f}" if seconds is not None else "–" for seconds in marks.values()
+            ]
+            rows.append(
+                [
+                    f"`{name}`",
+                    what,
+                    f"{found['parameters'] / 1e6:.1f} M",
+                    found["machine"]["device"],
+                    *reached,
+                ]
+            )
     marks = " | ".join(f"BLEU {mark}" for mark in found["marks"])
     return table(f"preset and changes | weights | parameters | device | {marks}", rows)

@@ -1,10 +1,13 @@
-"""How good are the translations after so many seconds of training?  Train a preset and score it after every epoch.
+"""How good are the translations after so many seconds of training?  Train a preset and score it
+after every epoch.
 
-    python benchmarks/time_to_bleu.py --preset multi30k-de-en --minutes 45 [--set KEY=VALUE …] [--average]
+python benchmarks/time_to_bleu.py --preset multi30k-de-en --minutes 45 [--set KEY=VALUE …]
+[--average]
 
-Greedy translations of the *validation* split are scored with sacreBLEU as `nmtlib evaluate` would.  The seconds are
-those of training; validating and saving, and scoring, stand beside them.  The JSON is written after every epoch, and
-the same command goes on where a killed one stopped.  `--out` is then a run as any other.
+Greedy translations of the *validation* split are scored with sacreBLEU as `nmtlib evaluate` would.
+The seconds are those of training; validating and saving, and scoring, stand beside them.  The JSON
+is written after every epoch, and the same command goes on where a killed one stopped.  `--out` is
+then a run as any other.
 """
 
 from __future__ import annotations
@@ -29,7 +32,13 @@ from nmtlib.inference.evaluate import Scores, bleu_tokenizer, command_line, desc
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
 from nmtlib.settings import Settings, load_settings
-from nmtlib.training.checkpoint import average_checkpoints, load_model, load_weights, read_checkpoint, write_atomically
+from nmtlib.training.checkpoint import (
+    average_checkpoints,
+    load_model,
+    load_weights,
+    read_checkpoint,
+    write_atomically,
+)
 from nmtlib.training.hardware import choose_device
 from nmtlib.training.history import EpochRecord, read_history
 from nmtlib.training.trainer import Trainer
@@ -38,10 +47,14 @@ RESULTS = Path(__file__).parent / "results"
 MARKS = [30.0, 35.0, 36.52, 38.0, 40.0]
 
 
-def first_reached(points: Sequence[dict[str, Any]], marks: Sequence[float], key: str = "bleu") -> dict[str, Any]:
+def first_reached(
+    points: Sequence[dict[str, Any]], marks: Sequence[float], key: str = "bleu"
+) -> dict[str, Any]:
     """The seconds of the first point that scores at least each mark, None where none does."""
     return {
-        f"{mark:g}": next((p["seconds"] for p in points if p.get(key) is not None and p[key] >= mark), None)
+        f"{mark:g}": next(
+            (p["seconds"] for p in points if p.get(key) is not None and p[key] >= mark), None
+        )
         for mark in marks
     }
 
@@ -56,8 +69,12 @@ def score_validation(translator: Translator, corpus: Corpus, **search: Any) -> S
     """The scores of the validation split, tokenized and lowercased as `nmtlib evaluate` does."""
     pairs = corpus.split("validation")
     hypotheses = translator.translate([pair.source for pair in pairs], **search)
-    return score(hypotheses, pairs, tokenize=bleu_tokenizer(translator, corpus),
-                 lowercase=translator.settings.tokenizer.lowercase)  # fmt: skip
+    return score(
+        hypotheses,
+        pairs,
+        tokenize=bleu_tokenizer(translator, corpus),
+        lowercase=translator.settings.tokenizer.lowercase,
+    )
 
 
 class Board:
@@ -70,10 +87,16 @@ class Board:
         self.preset, self.average, self.marks = options.preset, options.average, options.marks
         self.points: list[dict[str, Any]] = []
         self.signature, self.parameters = "", 0
-        self.looked: tuple[float, float] | None = None  # the clock and the seconds of training at the last point
+        self.looked: tuple[float, float] | None = (
+            None  # the clock and the seconds of training at the last point
+        )
         if self.paths[0].is_file():
             found = json.loads(self.paths[0].read_text("utf-8"))
-            self.points, self.signature, self.parameters = found["points"], found["signature"], found["parameters"]
+            self.points, self.signature, self.parameters = (
+                found["points"],
+                found["signature"],
+                found["parameters"],
+            )
 
     def bleu(self, model: Transformer) -> float:
         """Greedy sacreBLEU of a model on the validation split."""
@@ -84,26 +107,41 @@ class Board:
         return round(scores.bleu, 2)
 
     def catch_up(self) -> None:
-        """Score the epochs that a killed command trained and did not score, where their weights are still there."""
+        """Score the epochs that a killed command trained and did not score, where their weights are
+        still there.
+        """
         folder, scored = self.paths[0].parent, {point["epoch"] for point in self.points}
-        for record in read_history(folder / "history.csv") if (folder / "history.csv").is_file() else []:
+        for record in (
+            read_history(folder / "history.csv") if (folder / "history.csv").is_file() else []
+        ):
             path = folder / f"epoch-{record.epoch:03d}.safetensors"
             if record.epoch not in scored and path.is_file():
                 self.measure(record, load_model(path).to(self.device), [], math.nan)
 
     def add(self, trainer: Trainer) -> None:
-        """Score what an epoch ended with, and the average of the last epochs where that is asked for."""
+        """Score what an epoch ended with, and the average of the last epochs where that is asked
+        for.
+        """
         clock, trained = self.looked or (math.nan, 0.0)
         validation = time.monotonic() - clock - (trainer.progress.seconds - trained)
         last = trainer.epoch_files() if self.average else []
         self.measure(trainer.progress.history[-1], trainer.model, last, validation)
         self.looked = time.monotonic(), trainer.progress.seconds
 
-    def measure(self, record: EpochRecord, model: Transformer, last: Sequence[Path], validation: float) -> None:
-        """Add the point of one epoch, write the file and say what it holds; `validation` took so many seconds."""
+    def measure(
+        self, record: EpochRecord, model: Transformer, last: Sequence[Path], validation: float
+    ) -> None:
+        """Add the point of one epoch, write the file and say what it holds; `validation` took so
+        many seconds.
+        """
         started = time.monotonic()
-        point = {"epoch": record.epoch, "updates": record.updates, "seconds": round(record.seconds, 2),
-                 "validation_perplexity": round(record.validation_perplexity, 4), "bleu": self.bleu(model)}  # fmt: skip
+        point = {
+            "epoch": record.epoch,
+            "updates": record.updates,
+            "seconds": round(record.seconds, 2),
+            "validation_perplexity": round(record.validation_perplexity, 4),
+            "bleu": self.bleu(model),
+        }
         if last:
             averaged = Transformer(model.config).to(self.device)
             load_weights(averaged, average_checkpoints(list(last)))
@@ -111,45 +149,77 @@ class Board:
         # Of the first epoch after a start only the sum is known, with reading the corpus in it.
         point["validation_seconds"] = None if math.isnan(validation) else round(validation, 2)
         point["scoring_seconds"] = round(time.monotonic() - started, 2)
-        earlier = [p for p in self.points if p["epoch"] != record.epoch]  # a resumed epoch may be lived again
+        earlier = [
+            p for p in self.points if p["epoch"] != record.epoch
+        ]  # a resumed epoch may be lived again
         self.points = sorted([*earlier, point], key=lambda p: p["epoch"])
         self.write()
         average = f", average of {len(last)} epochs {point['bleu_average']:.2f}" if last else ""
-        print(f"  BLEU {point['bleu']:.2f}{average} after {point['seconds']:.0f} s of training "
-              f"(scored in {point['scoring_seconds']:.0f} s)", flush=True)  # fmt: skip
+        print(
+            f"  BLEU {point['bleu']:.2f}{average} after {point['seconds']:.0f} s of training "
+            f"(scored in {point['scoring_seconds']:.0f} s)",
+            flush=True,
+        )
 
     def write(self) -> None:
-        """Write the JSON into the run folder, from which a killed command goes on, and to its place."""
+        """Write the JSON into the run folder, from which a killed command goes on, and to its
+        place.
+        """
         result = {
-            "command": f"python benchmarks/{command_line()}", "preset": self.preset, "corpus": self.corpus.name,
-            "split": "validation", "search": "greedy", "signature": self.signature, "parameters": self.parameters,
-            "seed": self.settings.training.seed, "threads": torch.get_num_threads(),
+            "command": f"python benchmarks/{command_line()}",
+            "preset": self.preset,
+            "corpus": self.corpus.name,
+            "split": "validation",
+            "search": "greedy",
+            "signature": self.signature,
+            "parameters": self.parameters,
+            "seed": self.settings.training.seed,
+            "threads": torch.get_num_threads(),
             "seconds_are": "training only; validation_seconds (with saving) and scoring_seconds come on top",
             "marks": first_reached(self.points, self.marks),
             "marks_average": first_reached(self.points, self.marks, "bleu_average"),
-            "points": self.points, "machine": describe_machine(self.device),
+            "points": self.points,
+            "machine": describe_machine(self.device),
             "settings": json.loads(self.settings.to_json()),
-        }  # fmt: skip
+        }
         for path in self.paths:
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, (json.dumps(result, indent=2, ensure_ascii=False) + "\n").encode())
+            write_atomically(
+                path, (json.dumps(result, indent=2, ensure_ascii=False) + "\n").encode()
+            )
 
 
 def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line, with the places that it leaves open filled in."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--preset", default="multi30k-de-en", help="name of a preset or path of a .toml file")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="assignments")
-    parser.add_argument("--minutes", type=float, help="stop after so many minutes of training and validation")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--preset", default="multi30k-de-en", help="name of a preset or path of a .toml file"
+    )
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", dest="assignments"
+    )
+    parser.add_argument(
+        "--minutes", type=float, help="stop after so many minutes of training and validation"
+    )
     parser.add_argument("--seed", type=int)
     parser.add_argument("--device", help="auto, cpu, cuda, … (default: the preset's)")
     parser.add_argument("--threads", type=int, help="CPU threads of torch")
-    parser.add_argument("--average", action="store_true", help="also score the average of the last epochs")
-    parser.add_argument("--marks", type=float, nargs="+", default=MARKS, help="the scores to wait for")
+    parser.add_argument(
+        "--average", action="store_true", help="also score the average of the last epochs"
+    )
+    parser.add_argument(
+        "--marks", type=float, nargs="+", default=MARKS, help="the scores to wait for"
+    )
     parser.add_argument("--out", type=Path, help="run folder (default: runs/NAME)")
-    parser.add_argument("--output", type=Path, help="JSON file (default: benchmarks/results/NAME.json)")
+    parser.add_argument(
+        "--output", type=Path, help="JSON file (default: benchmarks/results/NAME.json)"
+    )
     options = parser.parse_args(arguments)
-    name = f"time-to-bleu-{Path(options.preset).stem}" + (f"-{options.device}" if options.device else "")
+    name = f"time-to-bleu-{Path(options.preset).stem}" + (
+        f"-{options.device}" if options.device else ""
+    )
     options.out = options.out or Path("runs") / name
     options.output = options.output or RESULTS / f"{name}.json"
     return options
@@ -169,13 +239,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise ValueError(f"{options.out} was trained with other settings; choose another --out")
     board = Board(options.out, options.output, settings, options)
     board.catch_up()
-    minutes = None if options.minutes is None else options.minutes - seconds_trained(options.out) / 60
+    minutes = (
+        None if options.minutes is None else options.minutes - seconds_trained(options.out) / 60
+    )
     if minutes is not None and minutes <= 0:
         print(f"{options.out} has had its {options.minutes:g} minutes")
         return
-    train(options.out, None if there else settings, minutes=minutes, after_epoch=board.add,
-          report=lambda line: print(line, flush=True))  # fmt: skip
-    print(f"seconds of training to reach a BLEU of {first_reached(board.points, board.marks)}; {options.output}")
+    train(
+        options.out,
+        None if there else settings,
+        minutes=minutes,
+        after_epoch=board.add,
+        report=lambda line: print(line, flush=True),
+    )
+    print(
+        f"seconds of training to reach a BLEU of {first_reached(board.points, board.marks)}; {options.output}"
+    )
 
 
 if __name__ == "__main__":

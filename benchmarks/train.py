@@ -1,11 +1,13 @@
-"""Training speed and memory of nmtlib's Transformer, torch.nn.Transformer and Hugging Face's MarianMTModel.
+"""Training speed and memory of nmtlib's Transformer, torch.nn.Transformer and Hugging Face's
+MarianMTModel.
 
     python benchmarks/train.py [--steps 8] [--threads 2] [--output FILE]
 
-The three have one size and get the same batches, in float32 and in bfloat16.  Steps of the candidates are
-interleaved, so that a change of the machine's speed meets all of them; what counts are the ratios of the medians.
-torch's model is used as its documentation shows it, with F.cross_entropy and Adam, and so is Marian's.
-Memory is the peak of a process of its own for each candidate, less what it held before it made the model.
+The three have one size and get the same batches, in float32 and in bfloat16.  Steps of the
+candidates are interleaved, so that a change of the machine's speed meets all of them; what counts
+are the ratios of the medians. torch's model is used as its documentation shows it, with
+F.cross_entropy and Adam, and so is Marian's. Memory is the peak of a process of its own for each
+candidate, less what it held before it made the model.
 """
 
 from __future__ import annotations
@@ -36,8 +38,17 @@ from nmtlib.model.embeddings import Positions, TokenEmbedding
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.training.measure import measure
 
-CONFIG = TransformerConfig(6000, 6000, d_model=256, n_heads=4, n_encoder_layers=3, n_decoder_layers=3, d_ff=1024,
-                           dropout=0.1, attention_dropout=0.1)  # fmt: skip
+CONFIG = TransformerConfig(
+    6000,
+    6000,
+    d_model=256,
+    n_heads=4,
+    n_encoder_layers=3,
+    n_decoder_layers=3,
+    d_ff=1024,
+    dropout=0.1,
+    attention_dropout=0.1,
+)
 Step = Callable[[Batch], None]
 
 
@@ -49,10 +60,20 @@ class TorchTransformer(nn.Module):
         self.source = TokenEmbedding(c.source_vocab_size, c.d_model)
         self.target = TokenEmbedding(c.target_vocab_size, c.d_model)
         self.positions = Positions(c.d_model, c.max_length)
-        self.body = nn.Transformer(c.d_model, c.n_heads, c.n_encoder_layers, c.n_decoder_layers, c.d_ff, c.dropout,
-                                   batch_first=True, norm_first=c.norm == "pre")  # fmt: skip
+        self.body = nn.Transformer(
+            c.d_model,
+            c.n_heads,
+            c.n_encoder_layers,
+            c.n_decoder_layers,
+            c.d_ff,
+            c.dropout,
+            batch_first=True,
+            norm_first=c.norm == "pre",
+        )
         for module in self.body.modules():
-            if isinstance(module, nn.MultiheadAttention):  # whose dropout is otherwise that of everything else
+            if isinstance(
+                module, nn.MultiheadAttention
+            ):  # whose dropout is otherwise that of everything else
                 module.dropout = c.attention_dropout
         self.output = nn.Linear(c.d_model, c.target_vocab_size)
         if c.tied != "none":
@@ -62,10 +83,15 @@ class TorchTransformer(nn.Module):
 
     def forward(self, source, target):
         out = self.body(
-            self.positions(self.source(source)), self.positions(self.target(target)),
-            tgt_mask=nn.Transformer.generate_square_subsequent_mask(target.size(1), device=target.device),
-            tgt_is_causal=True, src_key_padding_mask=source == PAD, memory_key_padding_mask=source == PAD,
-        )  # fmt: skip
+            self.positions(self.source(source)),
+            self.positions(self.target(target)),
+            tgt_mask=nn.Transformer.generate_square_subsequent_mask(
+                target.size(1), device=target.device
+            ),
+            tgt_is_causal=True,
+            src_key_padding_mask=source == PAD,
+            memory_key_padding_mask=source == PAD,
+        )
         return self.output(out)
 
 
@@ -77,18 +103,38 @@ class MarianTransformer(nn.Module):
         from transformers import MarianConfig, MarianMTModel
 
         half = {"layers": c.n_encoder_layers, "attention_heads": c.n_heads, "ffn_dim": c.d_ff}
-        sides = {f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in half.items()}
-        self.body = MarianMTModel(MarianConfig(
-            vocab_size=c.source_vocab_size, decoder_vocab_size=c.target_vocab_size, d_model=c.d_model, **sides,
-            share_encoder_decoder_embeddings=False, tie_word_embeddings=False, dropout=c.dropout,
-            attention_dropout=c.attention_dropout, activation_dropout=c.dropout, activation_function="relu",
-            scale_embedding=True, max_position_embeddings=c.max_length, pad_token_id=PAD, bos_token_id=1,
-            eos_token_id=2, decoder_start_token_id=1, forced_eos_token_id=None,
-        ))  # fmt: skip
+        sides = {
+            f"{side}_{name}": value
+            for side in ("encoder", "decoder")
+            for name, value in half.items()
+        }
+        self.body = MarianMTModel(
+            MarianConfig(
+                vocab_size=c.source_vocab_size,
+                decoder_vocab_size=c.target_vocab_size,
+                d_model=c.d_model,
+                **sides,
+                share_encoder_decoder_embeddings=False,
+                tie_word_embeddings=False,
+                dropout=c.dropout,
+                attention_dropout=c.attention_dropout,
+                activation_dropout=c.dropout,
+                activation_function="relu",
+                scale_embedding=True,
+                max_position_embeddings=c.max_length,
+                pad_token_id=PAD,
+                bos_token_id=1,
+                eos_token_id=2,
+                decoder_start_token_id=1,
+                forced_eos_token_id=None,
+            )
+        )
 
     def forward(self, source, target):
         mask = source.ne(PAD)
-        return self.body(input_ids=source, attention_mask=mask, decoder_input_ids=target, use_cache=False).logits
+        return self.body(
+            input_ids=source, attention_mask=mask, decoder_input_ids=target, use_cache=False
+        ).logits
 
 
 def ours(precision: torch.dtype) -> Step:
@@ -115,7 +161,9 @@ def theirs(make: Callable[[TransformerConfig], nn.Module], precision: torch.dtyp
     def step(batch: Batch) -> None:
         with torch.autocast("cpu", torch.bfloat16, enabled=precision == torch.bfloat16):
             logits = model(batch.source, batch.decoder_input)
-            loss = F.cross_entropy(logits.flatten(0, 1), batch.labels.flatten(), ignore_index=PAD, label_smoothing=0.1)
+            loss = F.cross_entropy(
+                logits.flatten(0, 1), batch.labels.flatten(), ignore_index=PAD, label_smoothing=0.1
+            )
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
@@ -128,7 +176,9 @@ LIBRARIES = {
     "nn.Transformer": partial(theirs, TorchTransformer),
     "MarianMTModel": partial(theirs, MarianTransformer),
 }
-CANDIDATES = [f"{library} {precision}" for library in LIBRARIES for precision in ("float32", "bfloat16")]
+CANDIDATES = [
+    f"{library} {precision}" for library in LIBRARIES for precision in ("float32", "bfloat16")
+]
 
 
 def make_step(candidate: str) -> Step:
@@ -148,7 +198,9 @@ def batches(count: int, max_tokens: int = 2048) -> list[Batch]:
 
 
 def peak_rss() -> float:
-    """The largest resident memory of this process so far, in MiB (from Linux, whose rusage counts the parent's)."""
+    """The largest resident memory of this process so far, in MiB (from Linux, whose rusage counts
+    the parent's).
+    """
     status = Path("/proc/self/status").read_text()
     return int(re.search(r"VmHWM:\s*(\d+) kB", status)[1]) / 1024
 
@@ -177,10 +229,14 @@ def speeds(candidates: list[str], steps: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--steps", type=int, default=8, help="timed steps of each candidate")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "train.json")
+    parser.add_argument(
+        "--output", type=Path, default=Path(__file__).parent / "results" / "train.json"
+    )
     parser.add_argument("--memory-of", choices=CANDIDATES, help=argparse.SUPPRESS)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -188,19 +244,25 @@ def main() -> None:
         return peak_of_one(options.memory_of)
     medians = speeds(CANDIDATES, options.steps)
     alone = [sys.executable, __file__, "--threads", str(options.threads), "--memory-of"]
-    peaks = {name: int(subprocess.run([*alone, name], check=True, text=True, capture_output=True).stdout)
-             for name in CANDIDATES}  # fmt: skip
+    peaks = {
+        name: int(subprocess.run([*alone, name], check=True, text=True, capture_output=True).stdout)
+        for name in CANDIDATES
+    }
     result = {
         "command": f"python benchmarks/train.py --steps {options.steps} --threads {options.threads}",
         "target_tokens_per_second": {name: round(median, 1) for name, median in medians.items()},
         "peak_memory_mib": peaks,
         "ratio_as_used": round(medians["nmtlib bfloat16"] / medians["nn.Transformer float32"], 2),
         "ratios": {
-            f"{library} {precision}": round(medians[f"nmtlib {precision}"] / medians[f"{library} {precision}"], 2)
-            for library in LIBRARIES if library != "nmtlib" for precision in ("float32", "bfloat16")
+            f"{library} {precision}": round(
+                medians[f"nmtlib {precision}"] / medians[f"{library} {precision}"], 2
+            )
+            for library in LIBRARIES
+            if library != "nmtlib"
+            for precision in ("float32", "bfloat16")
         },
         "machine": describe_machine() | {"transformers": version("transformers")},
-    }  # fmt: skip
+    }
     options.output.write_text(json.dumps(result, indent=2) + "\n")
     print(json.dumps(result, indent=2))
 

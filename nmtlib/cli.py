@@ -17,11 +17,18 @@ if TYPE_CHECKING:  # at run time each command imports what it needs, so that --h
     from nmtlib.data.corpus import Corpus
     from nmtlib.inference.translator import Translator
 
-EXPECTED_ERRORS = (ValueError, OSError, FloatingPointError, ModuleNotFoundError)  # for input that it cannot use
+EXPECTED_ERRORS = (
+    ValueError,
+    OSError,
+    FloatingPointError,
+    ModuleNotFoundError,
+)  # for input that it cannot use
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit status (0 good, 1 an error that was explained, 130 interrupted)."""
+    """Run one command; returns the exit status (0 good, 1 an error that was explained, 130
+    interrupted).
+    """
     options = build_parser().parse_args(arguments)
     try:
         return COMMANDS[options.command](options) or 0
@@ -47,7 +54,9 @@ def command_train(options: argparse.Namespace) -> None:
     folder, settings = choose_folder(options), None
     if options.resume:
         if options.assignments:
-            raise ValueError("--set cannot change a run that is resumed: its settings are part of it")
+            raise ValueError(
+                "--set cannot change a run that is resumed: its settings are part of it"
+            )
     else:
         settings = load_settings(options.preset).with_assignments(options.assignments)
     train(folder, settings, minutes=options.minutes, report=lambda line: print(line, flush=True))
@@ -58,7 +67,9 @@ def command_train(options: argparse.Namespace) -> None:
 
 
 def choose_folder(options: argparse.Namespace) -> Path:
-    """The run folder: --out, or the first free one (the last used one, to resume) named after the preset."""
+    """The run folder: --out, or the first free one (the last used one, to resume) named after the
+    preset.
+    """
     if options.out:
         return options.out
     stem = Path("runs") / Path(options.preset).stem
@@ -87,7 +98,12 @@ def evaluate_and_show(folder: Path) -> None:
 
 
 def evaluate_split(
-    translator: Translator, corpus: Corpus, folder: Path, split: str, output: Path | None = None, **search: Any
+    translator: Translator,
+    corpus: Corpus,
+    folder: Path,
+    split: str,
+    output: Path | None = None,
+    **search: Any,
 ) -> list[str]:
     """Evaluate, print, and write the result into the run folder; returns the translations."""
     from nmtlib.experiment import training_summary
@@ -100,7 +116,12 @@ def evaluate_split(
     if evaluation.length_penalty != translator.settings.decoding.length_penalty:
         stem += f"-penalty{evaluation.length_penalty:g}"
     data = (
-        json.dumps({**evaluation.to_dict(), "training": training_summary(folder)}, indent=2, ensure_ascii=False) + "\n"
+        json.dumps(
+            {**evaluation.to_dict(), "training": training_summary(folder)},
+            indent=2,
+            ensure_ascii=False,
+        )
+        + "\n"
     ).encode()
     for path in [folder / f"{stem}.json"] + ([output] if output else []):
         write_atomically(path, data)
@@ -119,8 +140,15 @@ def command_evaluate(options: argparse.Namespace) -> None:
             "a prepared corpus keeps no text of its training pairs; evaluate validation, test or challenge"
         )
     corpus = load_corpus(translator.settings.corpus)
-    evaluate_split(translator, corpus, options.folder, options.split, options.output, beam=options.beam,
-                   length_penalty=options.length_penalty)  # fmt: skip
+    evaluate_split(
+        translator,
+        corpus,
+        options.folder,
+        options.split,
+        options.output,
+        beam=options.beam,
+        length_penalty=options.length_penalty,
+    )
 
 
 def command_translate(options: argparse.Namespace) -> None:
@@ -131,7 +159,9 @@ def command_translate(options: argparse.Namespace) -> None:
     if options.sentences:
         print("\n".join(translator.translate(options.sentences, beam=options.beam)))
         return
-    for number, line in enumerate(sys.stdin, start=1):  # one by one: a person at a terminal waits for each answer
+    for number, line in enumerate(
+        sys.stdin, start=1
+    ):  # one by one: a person at a terminal waits for each answer
         try:
             print(translator.translate([line.strip()], beam=options.beam)[0], flush=True)
         except ValueError as error:
@@ -140,7 +170,7 @@ def command_translate(options: argparse.Namespace) -> None:
 
 def command_export(options: argparse.Namespace) -> None:
     """Write a model in another format."""
-    from nmtlib.export import export
+    from nmtlib.extras.export import export
 
     folder = export(options.folder, options.to, options.out, quantization=options.quantization)
     print(f"the model lies in {folder}; how to load it: {folder / 'README.md'}")
@@ -153,7 +183,9 @@ def command_data(options: argparse.Namespace) -> int:
     if options.action == "prepare":
         return command_prepare(options)
     if options.out or options.assignments or options.sample is not None or options.codecs:
-        raise ValueError(f"--out, --set, --sample and --codecs are for data prepare, not for data {options.action}")
+        raise ValueError(
+            f"--out, --set, --sample and --codecs are for data prepare, not for data {options.action}"
+        )
     if options.action == "list":
         print("\n".join(names()))
         return 0
@@ -178,7 +210,9 @@ def command_prepare(options: argparse.Namespace) -> int:
     limit = {} if options.sample is None else {"sample": options.sample}
     report = partial(print, flush=True)
     prepare_corpus(settings, options.out, codecs=options.codecs, report=report, **limit)
-    print(f"the prepared corpus lies in {options.out}; train from it with: --set corpus.prepared={options.out}")
+    print(
+        f"the prepared corpus lies in {options.out}; train from it with: --set corpus.prepared={options.out}"
+    )
     return 0
 
 
@@ -201,9 +235,9 @@ def command_summary(options: argparse.Namespace) -> None:
 
 def command_check(options: argparse.Namespace) -> int:
     """Run the behaviour checks; 1 where one of them found something."""
-    from nmtlib.teaching.adapter import ours
-    from nmtlib.teaching.checks import run_checks
-    from nmtlib.teaching.student import load_adapter
+    from nmtlib.checks import run_checks
+    from nmtlib.checks.parts import ours
+    from nmtlib.checks.student import load_adapter
 
     adapter = load_adapter(options.implementation) if options.implementation else ours()
     report = run_checks(adapter, only=options.only, seed=options.seed)

@@ -1,4 +1,6 @@
-"""Settings of one experiment: corpus, tokenizer, model, training, decoding; read from a TOML preset."""
+"""Settings of one experiment: corpus, tokenizer, model, training, decoding; read from a TOML
+preset.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,9 @@ from nmtlib.model.transformer import TransformerConfig
 class CorpusSettings:
     """Either `name`, a corpus that nmtlib knows, or the reader's own files and their two languages.
 
-    A split is [source file, target file], or [one TSV file] with `source TAB target` lines.  `prepared` is a folder
-    that `nmtlib data prepare` made of such a corpus; training then reads that and needs nothing else of it.
+    A split is [source file, target file], or [one TSV file] with `source TAB target` lines.
+    `prepared` is a folder that `nmtlib data prepare` made of such a corpus; training then reads
+    that and needs nothing else of it.
     """
 
     name: str = ""
@@ -33,16 +36,23 @@ class CorpusSettings:
     prepared: str = ""
 
     def __post_init__(self):
-        _require(self.prepared == self.prepared.strip(), "prepared", "the path of a folder", self.prepared)
+        _require(
+            self.prepared == self.prepared.strip(),
+            "prepared",
+            "the path of a folder",
+            self.prepared,
+        )
 
 
 @dataclass(frozen=True)
 class TokenizerSettings:
-    """How text becomes tokens: `kind` is 'whitespace', 'spacy', 'bpe', or 'given' (the corpus's own vocabularies).
+    """How text becomes tokens: `kind` is 'whitespace', 'spacy', 'bpe', or 'given' (the corpus's own
+    vocabularies).
 
     `target_kind` is that of the target side, '' for the same.  `size` bounds each vocabulary,
-    `min_count` drops rarer words (not for 'bpe'), `joint` makes one for both sides.  `bpe_dropout`: share of
-    the merges left out at random when the training sentences are cut, anew for each epoch (Provilkov et al. 2020).
+    `min_count` drops rarer words (not for 'bpe'), `joint` makes one for both sides.  `bpe_dropout`:
+    share of the merges left out at random when the training sentences are cut, anew for each epoch
+    (Provilkov et al. 2020).
     """
 
     kind: str = "bpe"
@@ -55,7 +65,12 @@ class TokenizerSettings:
 
     def __post_init__(self):
         _require(self.kind in KINDS, "kind", f"one of {', '.join(KINDS)}", self.kind)
-        _require(self.target_kind in ("", *KINDS), "target_kind", f"one of {', '.join(KINDS)}", self.target_kind)
+        _require(
+            self.target_kind in ("", *KINDS),
+            "target_kind",
+            f"one of {', '.join(KINDS)}",
+            self.target_kind,
+        )
         for name in ("size", "min_count"):
             _require(getattr(self, name) >= 1, name, "at least 1", getattr(self, name))
         _require(0 <= self.bpe_dropout < 1, "bpe_dropout", "in [0, 1)", self.bpe_dropout)
@@ -85,14 +100,15 @@ class ModelSettings:
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """How a model is trained.  Batch size in tokens, padding included; lengths in tokens; rates per update.
+    """How a model is trained.  Batch size in tokens, padding included; lengths in tokens; rates per
+    update.
 
-    `schedule` is 'noam' (`learning_rate` is then its factor), 'inverse-sqrt' or 'cosine' (it is the peak).
-    `accumulate` batches make one update.  `r_drop`: weight of agreement between two passes of each batch with
-    different dropout, 0 = one pass (Liang et al. 2021).  `average`: how many last epochs to average at the end.
-    `patience`: epochs without a better validation loss before training stops, 0 = never.
-    `save_updates`: also save within an epoch, every so many updates, 0 = no.
-    `precision` is 'auto', 'fp32' or 'bf16'; `device` 'auto', 'cpu' or 'cuda'.
+    `schedule` is 'noam' (`learning_rate` is then its factor), 'inverse-sqrt' or 'cosine' (it is the
+    peak). `accumulate` batches make one update.  `r_drop`: weight of agreement between two passes
+    of each batch with different dropout, 0 = one pass (Liang et al. 2021).  `average`: how many
+    last epochs to average at the end. `patience`: epochs without a better validation loss before
+    training stops, 0 = never. `save_updates`: also save within an epoch, every so many updates, 0 =
+    no. `precision` is 'auto', 'fp32' or 'bf16'; `device` 'auto', 'cpu' or 'cuda'.
     `checkpoint_activations` saves memory: backward computes the inside of each layer a second time.
     """
 
@@ -127,12 +143,19 @@ class TrainingSettings:
             ("schedule", ("noam", "inverse-sqrt", "cosine")),
             ("precision", ("auto", "fp32", "bf16")),
         ):
-            _require(getattr(self, name) in known, name, f"one of {', '.join(known)}", getattr(self, name))
+            _require(
+                getattr(self, name) in known,
+                name,
+                f"one of {', '.join(known)}",
+                getattr(self, name),
+            )
 
 
 @dataclass(frozen=True)
 class DecodingSettings:
-    """Defaults of translation: beam size, exponent of the length penalty (0 = none), tokens in one batch."""
+    """Defaults of translation: beam size, exponent of the length penalty (0 = none), tokens in one
+    batch.
+    """
 
     beam: int = 5
     length_penalty: float = 1.0
@@ -141,7 +164,12 @@ class DecodingSettings:
     def __post_init__(self):
         for name in ("beam", "max_tokens"):
             _require(getattr(self, name) >= 1, name, "at least 1", getattr(self, name))
-        _require(math.isfinite(self.length_penalty), "length_penalty", "a finite number", self.length_penalty)
+        _require(
+            math.isfinite(self.length_penalty),
+            "length_penalty",
+            "a finite number",
+            self.length_penalty,
+        )
 
 
 @dataclass(frozen=True)
@@ -156,23 +184,31 @@ class Settings:
 
     @classmethod
     def from_dict(cls, sections: dict[str, dict[str, Any]], *, where: str = "settings") -> Settings:
-        """Checked settings from nested dictionaries.  Raises ValueError naming an unknown key or wrong type."""
+        """Checked settings from nested dictionaries.  Raises ValueError naming an unknown key or
+        wrong type.
+        """
         settings = cls()
         if not isinstance(sections, dict):
             raise ValueError(f"{where}: expected sections, not {type(sections).__name__}")
         known = [section.name for section in fields(cls)]
         for section, values in sections.items():
             if not isinstance(values, dict):
-                raise ValueError(f"{where}: {section!r} must be a section [{section}] of key = value lines")
+                raise ValueError(
+                    f"{where}: {section!r} must be a section [{section}] of key = value lines"
+                )
             if section not in known:
-                raise ValueError(f"{where}: unknown section {section!r}; the sections are {', '.join(known)}")
+                raise ValueError(
+                    f"{where}: unknown section {section!r}; the sections are {', '.join(known)}"
+                )
             for key, value in values.items():
                 settings = settings.with_value(f"{section}.{key}", value, where=where)
         return settings
 
     @classmethod
     def load(cls, path: Path) -> Settings:
-        """The settings in a JSON file that `to_json` wrote.  Raises ValueError naming a damaged file."""
+        """The settings in a JSON file that `to_json` wrote.  Raises ValueError naming a damaged
+        file.
+        """
         try:
             sections = json.loads(path.read_text("utf-8"))
         except ValueError as error:  # no JSON, or no UTF-8
@@ -180,7 +216,9 @@ class Settings:
         return cls.from_dict(sections, where=str(path))
 
     def with_value(self, key: str, value: Any, *, where: str = "--set") -> Settings:
-        """A copy with one value changed; `key` is 'section.name', or a name that only one section has."""
+        """A copy with one value changed; `key` is 'section.name', or a name that only one section
+        has.
+        """
         section, name = _find(key, where)
         old = getattr(self, section)
         kind = get_type_hints(type(old))[name]
@@ -215,7 +253,9 @@ class Settings:
 def presets() -> list[str]:
     """Names of the presets that come with nmtlib."""
     return sorted(
-        p.name.removesuffix(".toml") for p in resources.files("nmtlib.presets").iterdir() if p.name.endswith(".toml")
+        p.name.removesuffix(".toml")
+        for p in resources.files("nmtlib.presets").iterdir()
+        if p.name.endswith(".toml")
     )
 
 
@@ -242,7 +282,8 @@ def load_settings(preset: str) -> Settings:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{preset} is not valid TOML in UTF-8: {error}") from None
     files = {
-        s: [str((folder / f).resolve()) for f in getattr(settings.corpus, s)] for s in ("train", "validation", "test")
+        s: [str((folder / f).resolve()) for f in getattr(settings.corpus, s)]
+        for s in ("train", "validation", "test")
     }
     if settings.corpus.prepared:
         files["prepared"] = str((folder / settings.corpus.prepared).resolve())
@@ -251,14 +292,18 @@ def load_settings(preset: str) -> Settings:
 
 def _find(key: str, where: str) -> tuple[str, str]:
     """Section and name of a key given with or without its section."""
-    known = {section.name: [f.name for f in fields(section.default_factory)] for section in fields(Settings)}
+    known = {
+        section.name: [f.name for f in fields(section.default_factory)]
+        for section in fields(Settings)
+    }
     section, dot, name = key.rpartition(".")
     found = [s for s, names in known.items() if name in names and (not dot or s == section)]
     if len(found) == 1:
         return found[0], name
     if found:
         raise ValueError(
-            f"{where}: {key!r} stands in several sections; write " + " or ".join(f"{s}.{name}" for s in found)
+            f"{where}: {key!r} stands in several sections; write "
+            + " or ".join(f"{s}.{name}" for s in found)
         )
     everything = [f"{s}.{n}" for s, names in known.items() for n in names]
     close = difflib.get_close_matches(name, {n for names in known.values() for n in names}, n=1)

@@ -1,4 +1,6 @@
-"""Let `pytest --nbval` be started from any folder: the sanitize file is found from the project's root."""
+"""Let `pytest --nbval` be started from any folder: the sanitize file is found from the project's
+root.
+"""
 
 from pathlib import Path
 

@@ -4,7 +4,8 @@
     python notebooks/execute.py 04_*.ipynb --check    store nothing; fail where a stored notebook would change
     python notebooks/execute.py --timings             also write the seconds of each notebook to timings.json
 
-A notebook with an error, with anything on stderr, or with a path of this machine in an output is not stored.
+A notebook with an error, with anything on stderr, or with a path of this machine in an output is
+not stored.
 """
 
 from __future__ import annotations
@@ -36,16 +37,19 @@ COLOUR_CODES = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def execute(path: Path, timeout: int) -> NotebookNode:
-    """The notebook with the outputs of a fresh run, in a new kernel that works in the notebook's folder.
+    """The notebook with the outputs of a fresh run, in a new kernel that works in the notebook's
+    folder.
 
-    Raises nbclient's CellExecutionError for a cell that fails, CellTimeoutError for one that needs more seconds.
+    Raises nbclient's CellExecutionError for a cell that fails, CellTimeoutError for one that needs
+    more seconds.
     """
     notebook = nbformat.read(path, as_version=4)
     client = NotebookClient(
         notebook,
         kernel_name="python3",
         timeout=timeout,
-        coalesce_streams=True,  # else the pieces in which a stream happens to arrive are stored one by one
+        # else the pieces in which a stream happens to arrive are stored one by one
+        coalesce_streams=True,
         extra_arguments=["--log-level=ERROR"],
         resources={"metadata": {"path": str(path.resolve().parent)}},
     )
@@ -54,11 +58,19 @@ def execute(path: Path, timeout: int) -> NotebookNode:
 
 
 def clean(notebook: NotebookNode) -> NotebookNode:
-    """Drop what differs from run to run and from machine to machine; the outputs that people read stay."""
-    notebook.metadata = nbformat.from_dict({
-        "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
-        "language_info": {"name": "python"},
-    })  # fmt: skip
+    """Drop what differs from run to run and from machine to machine; the outputs that people read
+    stay.
+    """
+    notebook.metadata = nbformat.from_dict(
+        {
+            "kernelspec": {
+                "display_name": "Python 3 (ipykernel)",
+                "language": "python",
+                "name": "python3",
+            },
+            "language_info": {"name": "python"},
+        }
+    )
     for number, cell in enumerate(notebook.cells, start=1):
         cell.setdefault("id", f"cell-{number:02d}")
         kept = {

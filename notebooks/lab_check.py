@@ -1,10 +1,12 @@
-"""Run notebooks in a real JupyterLab in a real browser, as a reader would: open, Run All, look for errors.
+"""Run notebooks in a real JupyterLab in a real browser, as a reader would: open, Run All, look for
+errors.
 
     python notebooks/lab_check.py 00_tour.ipynb 04_*.ipynb --shots /tmp/shots
 
-Not part of CI: it needs `pip install playwright` and Chromium.  It works on copies in a temporary folder beside copies
-of the figures, opens one page for each notebook, and reports what ran, what failed, how many widgets the page shows,
-and which addresses outside this machine the page asked for (there should be none).
+Not part of CI: it needs `pip install playwright` and Chromium.  It works on copies in a temporary
+folder beside copies of the figures, opens one page for each notebook, and reports what ran, what
+failed, how many widgets the page shows, and which addresses outside this machine the page asked for
+(there should be none).
 """
 
 from __future__ import annotations
@@ -76,13 +78,28 @@ def jupyter_lab(folder: Path, home: Path) -> Iterator[str]:
     )
     settings.parent.mkdir(parents=True)
     settings.write_text(QUIET)
-    places = {"JUPYTER_CONFIG_DIR": "config", "JUPYTER_DATA_DIR": "data", "JUPYTER_RUNTIME_DIR": "runtime",
-              "IPYTHONDIR": "ipython", "JUPYTERLAB_SETTINGS_DIR": "settings",
-              "JUPYTERLAB_WORKSPACES_DIR": "workspaces"}  # fmt: skip
+    places = {
+        "JUPYTER_CONFIG_DIR": "config",
+        "JUPYTER_DATA_DIR": "data",
+        "JUPYTER_RUNTIME_DIR": "runtime",
+        "IPYTHONDIR": "ipython",
+        "JUPYTERLAB_SETTINGS_DIR": "settings",
+        "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
+    }
     environment = os.environ | {name: str(home / place) for name, place in places.items()}
-    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--expose-app-in-browser",
-               "--ServerApp.ip=127.0.0.1", f"--port={port}", "--ServerApp.port_retries=0",
-               f"--IdentityProvider.token={TOKEN}", f"--ServerApp.root_dir={folder}"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "jupyterlab",
+        "--no-browser",
+        "--allow-root",
+        "--expose-app-in-browser",
+        "--ServerApp.ip=127.0.0.1",
+        f"--port={port}",
+        "--ServerApp.port_retries=0",
+        f"--IdentityProvider.token={TOKEN}",
+        f"--ServerApp.root_dir={folder}",
+    ]
     address, log = f"http://127.0.0.1:{port}", home / "lab.log"
     with open(log, "w") as file:
         server = subprocess.Popen(command, env=environment, stdout=file, stderr=file)
@@ -109,7 +126,8 @@ def _wait_for(address: str, server: subprocess.Popen, log: Path, seconds: float 
 def run_all(
     browser: Any, address: str, name: str, shot: Path | None, timeout: float
 ) -> dict[str, Any]:
-    """Open one notebook, run all its cells, and report: cells, done, widgets, errors, outside addresses, seconds.
+    """Open one notebook, run all its cells, and report: cells, done, widgets, errors, outside
+    addresses, seconds.
 
     Raises TimeoutError where the cells do not end in `timeout` seconds.
     """
@@ -154,7 +172,9 @@ def run_all(
 
 
 def main() -> int:
-    """Check the notebooks named, or all; returns 1 where a cell failed or the page asked for an outside address."""
+    """Check the notebooks named, or all; returns 1 where a cell failed or the page asked for an
+    outside address.
+    """
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,10 +1,12 @@
-"""What every notebook of the course must be: each rule yields what a notebook does wrong, and nothing when all is well.
+"""What every notebook of the course must be: each rule yields what a notebook does wrong, and
+nothing when all is well.
 
     python notebooks/rules.py                    look at notebooks/*.ipynb; fails where something is wrong
     python notebooks/rules.py 04_*.ipynb
 
-`pytest --nbval` runs the notebooks and compares their outputs; these rules see that there is something to compare,
-and that a notebook has the parts that the course promises.  tests/test_notebooks.py applies them.
+`pytest --nbval` runs the notebooks and compares their outputs; these rules see that there is
+something to compare, and that a notebook has the parts that the course promises.
+tests/test_notebooks.py applies them.
 """
 
 from __future__ import annotations
@@ -163,8 +165,11 @@ def opens_with_what_it_gives_and_needs(book: dict, path: Path) -> Iterator[str]:
     opening = prose(book["cells"][:first_code])
     if not re.match(r"# \S", opening):
         yield "the first cell does not start with a title (# ...)"
-    for wanted, pattern in (("what you will be able to do", r"will be able to"), ("the time it takes", r"\btime\b"),
-                            ("what it needs", r"\bneeds?\b")):  # fmt: skip
+    for wanted, pattern in (
+        ("what you will be able to do", r"will be able to"),
+        ("the time it takes", r"\btime\b"),
+        ("what it needs", r"\bneeds?\b"),
+    ):
         if not re.search(pattern, opening, re.IGNORECASE):
             yield f"the opening does not say {wanted} (/{pattern}/)"
 
@@ -204,7 +209,9 @@ def links_to_what_exists(book: dict, path: Path) -> Iterator[str]:
 
 
 def anchors(file: Path) -> set[str]:
-    """The anchors of a notebook as JupyterLab and GitHub make them, or of a Markdown file as GitHub does."""
+    """The anchors of a notebook as JupyterLab and GitHub make them, or of a Markdown file as GitHub
+    does.
+    """
     if file.suffix == ".ipynb":
         cells = nbformat.read(file, as_version=4)["cells"]
         return {heading.replace(" ", "-") for heading in headings(prose(cells))}

@@ -27,15 +27,26 @@ from nmtlib.training.checkpoint import average_checkpoints, load_model, load_wei
 from nmtlib.training.history import read_history  # noqa: E402
 from nmtlib.training.trainer import Trainer  # noqa: E402
 
-TINY = ["d_model=16", "n_heads=1", "d_ff=16", "n_encoder_layers=1", "n_decoder_layers=1", "training.max_tokens=1024",
-        "training.precision=fp32", "training.average=2"]  # fmt: skip
+TINY = [
+    "d_model=16",
+    "n_heads=1",
+    "d_ff=16",
+    "n_encoder_layers=1",
+    "n_decoder_layers=1",
+    "training.max_tokens=1024",
+    "training.precision=fp32",
+    "training.average=2",
+]
 
 
-# --- time to BLEU -----------------------------------------------------------------------------------
+# --- time to BLEU
+# -----------------------------------------------------------------------------------
 
 
 def points(*scores, key="bleu"):
-    return [{"epoch": i, "seconds": 10.0 * i, key: score} for i, score in enumerate(scores, start=1)]
+    return [
+        {"epoch": i, "seconds": 10.0 * i, key: score} for i, score in enumerate(scores, start=1)
+    ]
 
 
 def test_a_mark_is_reached_by_the_first_point_that_is_not_below_it():
@@ -51,14 +62,22 @@ def test_marks_of_the_average_are_left_open_where_it_was_not_scored():
 
 def test_the_files_are_named_after_preset_and_device():
     options = time_to_bleu.read_options(["--preset", "my/own.toml", "--device", "cuda"])
-    assert options.out == Path("runs/time-to-bleu-own-cuda") and options.output.name == "time-to-bleu-own-cuda.json"
-    assert time_to_bleu.read_options([]).output == ROOT / "benchmarks" / "results" / "time-to-bleu-multi30k-de-en.json"
+    assert (
+        options.out == Path("runs/time-to-bleu-own-cuda")
+        and options.output.name == "time-to-bleu-own-cuda.json"
+    )
+    assert (
+        time_to_bleu.read_options([]).output
+        == ROOT / "benchmarks" / "results" / "time-to-bleu-multi30k-de-en.json"
+    )
 
 
 @pytest.fixture(scope="module")
 def corpus():
     whole = load("toy-de-en")
-    return replace(whole, train=whole.train[:300], validation=whole.validation[:20], test=whole.test[:20])
+    return replace(
+        whole, train=whole.train[:300], validation=whole.validation[:20], test=whole.test[:20]
+    )
 
 
 def fingerprint(model):
@@ -68,7 +87,9 @@ def fingerprint(model):
 
 @pytest.fixture
 def fake_bleu(corpus, monkeypatch):
-    """The scripts on a small corpus, with a figure of the weights for BLEU, which is 0 after so little training."""
+    """The scripts on a small corpus, with a figure of the weights for BLEU, which is 0 after so
+    little training.
+    """
 
     def score(translator, corpus, **search):
         return Scores(20, fingerprint(translator.model), "signature", 0.0, 0.0, "")
@@ -97,23 +118,37 @@ def test_validation_is_scored_as_evaluate_scores_it(corpus, monkeypatch, lowerca
 def time_to_bleu_json(folder, *more):
     settings = [part for value in (*TINY, "epochs=3") for part in ("--set", value)]
     places = ["--out", str(folder / "run"), "--output", str(folder / "found.json")]
-    time_to_bleu.main(["--preset", "toy-de-en", "--device", "cpu", "--average", *settings, *places, *more])
+    time_to_bleu.main(
+        ["--preset", "toy-de-en", "--device", "cpu", "--average", *settings, *places, *more]
+    )
     return json.loads((folder / "found.json").read_text("utf-8"))
 
 
-def test_every_epoch_is_scored_with_its_weights_and_with_the_average_of_the_last(tmp_path, fake_bleu):
+def test_every_epoch_is_scored_with_its_weights_and_with_the_average_of_the_last(
+    tmp_path, fake_bleu
+):
     found = time_to_bleu_json(tmp_path)
     folder = tmp_path / "run"
     history = read_history(folder / "history.csv")
-    assert [(p["epoch"], p["updates"]) for p in found["points"]] == [(r.epoch, r.updates) for r in history]
-    assert [p["seconds"] for p in found["points"]] == pytest.approx([r.seconds for r in history], abs=0.01)
+    assert [(p["epoch"], p["updates"]) for p in found["points"]] == [
+        (r.epoch, r.updates) for r in history
+    ]
+    assert [p["seconds"] for p in found["points"]] == pytest.approx(
+        [r.seconds for r in history], abs=0.01
+    )
     assert [p["averaged_epochs"] for p in found["points"]] == [1, 2, 2]
     last = [folder / f"epoch-00{n}.safetensors" for n in (2, 3)]
-    assert [p["bleu"] for p in found["points"][1:]] == [fingerprint(load_model(path)) for path in last]
+    assert [p["bleu"] for p in found["points"][1:]] == [
+        fingerprint(load_model(path)) for path in last
+    ]
     averaged = load_model(last[0])
     load_weights(averaged, average_checkpoints(last))
     assert found["points"][2]["bleu_average"] == fingerprint(averaged) != found["points"][2]["bleu"]
-    assert found["seed"] == 1 and found["machine"]["torch"] and found["command"].startswith("python benchmarks/")
+    assert (
+        found["seed"] == 1
+        and found["machine"]["torch"]
+        and found["command"].startswith("python benchmarks/")
+    )
     assert Translator.load(folder).translate(["der Hund schläft ."])  # it is a run as any other
 
 
@@ -131,7 +166,9 @@ def test_a_killed_measurement_goes_on_and_scores_what_it_missed(tmp_path, fake_b
         time_to_bleu_json(tmp_path / "killed")
     monkeypatch.setattr(time_to_bleu.Board, "add", add)
     found = time_to_bleu_json(tmp_path / "killed")
-    assert [(p["epoch"], p["bleu"]) for p in found["points"]] == [(p["epoch"], p["bleu"]) for p in whole["points"]]
+    assert [(p["epoch"], p["bleu"]) for p in found["points"]] == [
+        (p["epoch"], p["bleu"]) for p in whole["points"]
+    ]
     with pytest.raises(ValueError, match="trained with other settings; choose another --out"):
         time_to_bleu_json(tmp_path / "killed", "--seed", "2")
 
@@ -146,14 +183,19 @@ def test_the_board_has_a_curve_for_each_score_of_each_result(tmp_path, monkeypat
     from matplotlib.figure import Figure
 
     drawn, save = [], Figure.savefig
-    monkeypatch.setattr(Figure, "savefig", lambda self, *given, **options: (
-        drawn.append(self), save(self, *given, **options)))  # fmt: skip
+    monkeypatch.setattr(
+        Figure,
+        "savefig",
+        lambda self, *given, **options: (drawn.append(self), save(self, *given, **options)),
+    )
     averaged = [point | {"bleu_average": point["bleu"] + 1} for point in points(10, 20)]
     readme.draw_time_to_bleu(
         tmp_path / "board.png", {"cpu": {"points": points(5, 15, 25)}, "gpu": {"points": averaged}}
     )
     *curves, key = drawn[0].axes[0].lines
-    assert [(line.get_label(), list(line.get_xdata()), list(line.get_ydata())) for line in curves] == [
+    assert [
+        (line.get_label(), list(line.get_xdata()), list(line.get_ydata())) for line in curves
+    ] == [
         ("cpu", [10 / 60, 20 / 60, 30 / 60], [5, 15, 25]),
         ("gpu", [10 / 60, 20 / 60], [10, 20]),
         ("_", [10 / 60, 20 / 60], [11, 21]),
@@ -163,7 +205,8 @@ def test_the_board_has_a_curve_for_each_score_of_each_result(tmp_path, monkeypat
     assert (tmp_path / "board.png").stat().st_size > 1000
 
 
-# --- ablation ---------------------------------------------------------------------------------------
+# --- ablation
+# ---------------------------------------------------------------------------------------
 
 
 def test_only_switches_that_change_something_and_fit_the_baseline_are_variants():
@@ -174,18 +217,32 @@ def test_only_switches_that_change_something_and_fit_the_baseline_are_variants()
     assert not {"BPE dropout 0.1", "all tables shared", "no table shared"} & set(toy)
     for settings in (multi30k, toy):
         assert len(set(map(repr, settings.values()))) == len(settings)
-    assert multi30k["R-Drop, alpha 1"].training.r_drop == 1 and multi30k["baseline"].training.r_drop == 0
+    assert (
+        multi30k["R-Drop, alpha 1"].training.r_drop == 1
+        and multi30k["baseline"].training.r_drop == 0
+    )
 
 
 def entry(name, seed, greedy, beam5, minutes=1.0):
     scored = [(1, 1.0, greedy), (5, 0.6, beam5 - 1), (5, 1.0, beam5)]
-    searches = [{"beam": beam, "length_penalty": penalty, "bleu": bleu} for beam, penalty, bleu in scored]
-    return {"name": name, "seed": seed, "training": {"minutes": minutes}, "searches": searches,
-            "weights": {"best epoch": greedy - 0.5}}  # fmt: skip
+    searches = [
+        {"beam": beam, "length_penalty": penalty, "bleu": bleu} for beam, penalty, bleu in scored
+    ]
+    return {
+        "name": name,
+        "seed": seed,
+        "training": {"minutes": minutes},
+        "searches": searches,
+        "weights": {"best epoch": greedy - 0.5},
+    }
 
 
 def test_gains_are_against_the_baseline_of_the_same_seeds_and_search():
-    runs = [entry("baseline", 1, 30, 31), entry("baseline", 2, 32, 34), entry("R-Drop, alpha 1", 2, 33, 34, 2.0)]
+    runs = [
+        entry("baseline", 1, 30, 31),
+        entry("baseline", 2, 32, 34),
+        entry("R-Drop, alpha 1", 2, 33, 34, 2.0),
+    ]
     rows = {(row["name"], row["search"]): row for row in ablation.summarize(runs)}
     base = rows["baseline", "greedy"]
     assert (base["bleu"], base["deviation"], base["seeds"], base["gain"]) == (31, 1.41, 2, None)
@@ -193,7 +250,10 @@ def test_gains_are_against_the_baseline_of_the_same_seeds_and_search():
     assert (drop["bleu"], drop["deviation"], drop["gain"], drop["minutes"]) == (33, None, 1, 2)
     assert rows["R-Drop, alpha 1", "beam 5, length penalty 1"]["gain"] == 0
     assert rows["baseline: best epoch", "greedy"]["gain"] == -0.5
-    assert {search for name, search in rows if name != "baseline"} == {"greedy", "beam 5, length penalty 1"}
+    assert {search for name, search in rows if name != "baseline"} == {
+        "greedy",
+        "beam 5, length penalty 1",
+    }
     assert ("baseline", "beam 5, length penalty 0.6") in rows
     shown = ablation.table(list(rows.values()))
     assert len(shown.splitlines()) == 1 + len(rows) and "+1.00" in shown and "-0.50" in shown
@@ -209,8 +269,14 @@ def run_ablation(folder, *more):
 def test_finished_variants_are_kept_and_not_trained_again(tmp_path, fake_bleu, monkeypatch, capsys):
     names = ["baseline", "norm after each layer"]
     trained, train = [], ablation.train
-    monkeypatch.setattr(ablation, "train", lambda folder, *given, **options: (
-        trained.append(folder.name), train(folder, *given, **options)))  # fmt: skip
+    monkeypatch.setattr(
+        ablation,
+        "train",
+        lambda folder, *given, **options: (
+            trained.append(folder.name),
+            train(folder, *given, **options),
+        ),
+    )
     run_ablation(tmp_path, "--only", names[0])
     found = run_ablation(tmp_path, "--only", *names)
     assert [run["name"] for run in found["runs"]] == names and len(trained) == 2
@@ -226,13 +292,18 @@ def test_the_best_and_the_average_come_from_one_training(tmp_path, fake_bleu):
     averaged = load_model(folder / "best.safetensors")
     best = fingerprint(averaged)
     load_weights(averaged, average_checkpoints(sorted(folder.glob("epoch-*.safetensors"))))
-    assert found["weights"] == {"best epoch": best, "average of the last epochs": fingerprint(averaged)}
+    assert found["weights"] == {
+        "best epoch": best,
+        "average of the last epochs": fingerprint(averaged),
+    }
     assert found["searches"][0]["bleu"] == fingerprint(load_model(folder / "model.safetensors"))
 
 
 def test_a_killed_variant_goes_on_where_it_stopped(tmp_path, fake_bleu, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "choose_model", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(
+            Trainer, "choose_model", lambda self: (_ for _ in ()).throw(KeyboardInterrupt)
+        )
         with pytest.raises(KeyboardInterrupt):
             run_ablation(tmp_path, "--only", "baseline")
     assert not (tmp_path / "found.json").exists()
@@ -242,7 +313,8 @@ def test_a_killed_variant_goes_on_where_it_stopped(tmp_path, fake_bleu, monkeypa
     assert found["training"]["updates"] == before[-1].updates
 
 
-# --- seeds ------------------------------------------------------------------------------------------
+# --- seeds
+# ------------------------------------------------------------------------------------------
 
 
 def run_seeds(folder, *more):
@@ -252,7 +324,9 @@ def run_seeds(folder, *more):
     return json.loads((folder / "found.json").read_text("utf-8"))
 
 
-def test_every_seed_is_trained_once_scored_on_the_test_split_and_reported(tmp_path, corpus, monkeypatch, capsys):
+def test_every_seed_is_trained_once_scored_on_the_test_split_and_reported(
+    tmp_path, corpus, monkeypatch, capsys
+):
     def score_weights(translator, corpus, split):  # BLEU itself is 0 after so little training
         found, hypotheses = evaluate(translator, corpus, split)
         scores = replace(found.scores, bleu=fingerprint(translator.model))
@@ -263,8 +337,14 @@ def test_every_seed_is_trained_once_scored_on_the_test_split_and_reported(tmp_pa
     monkeypatch.setattr("nmtlib.experiment.draw_curves", lambda *_, **__: None)
     monkeypatch.setattr(seeds, "load_corpus", lambda settings: corpus)
     monkeypatch.setattr(seeds, "evaluate", score_weights)
-    monkeypatch.setattr(seeds, "train", lambda folder, *given, **options: (
-        trained.append(folder.name), train(folder, *given, **options)))  # fmt: skip
+    monkeypatch.setattr(
+        seeds,
+        "train",
+        lambda folder, *given, **options: (
+            trained.append(folder.name),
+            train(folder, *given, **options),
+        ),
+    )
     one = run_seeds(tmp_path, "--seeds", "3")
     assert one["bleu"] == {"mean": one["runs"][0]["bleu"], "deviation": None}
     found = run_seeds(tmp_path, "--seeds", "3", "4")
@@ -278,4 +358,7 @@ def test_every_seed_is_trained_once_scored_on_the_test_split_and_reported(tmp_pa
 
 
 def test_the_spread_is_mean_and_standard_deviation_of_a_sample():
-    assert seeds.spread([{"bleu": 1.0}, {"bleu": 3.0}], "bleu") == {"mean": 2.0, "deviation": pytest.approx(2**0.5)}
+    assert seeds.spread([{"bleu": 1.0}, {"bleu": 3.0}], "bleu") == {
+        "mean": 2.0,
+        "deviation": pytest.approx(2**0.5),
+    }

@@ -1,4 +1,6 @@
-"""The decoding benchmark gives every candidate every batch, and reports ratios and shares of what they said."""
+"""The decoding benchmark gives every candidate every batch, and reports ratios and shares of what
+they said.
+"""
 
 import sys
 from pathlib import Path
@@ -24,7 +26,9 @@ def test_speeds_shares_and_order(decode, monkeypatch):
     def searcher(seconds, calls, say=lambda row: row[:-1]):
         def search(sources, beam):
             calls.append((sources, beam))
-            clock[0] += seconds * len(calls)  # slower and slower, like a machine that others begin to use
+            clock[0] += seconds * len(
+                calls
+            )  # slower and slower, like a machine that others begin to use
             return [say(row) for row in sources]
 
         return search
@@ -38,9 +42,14 @@ def test_speeds_shares_and_order(decode, monkeypatch):
     assert quick == slow == [(batches[-1], 5)] + [(batch, 5) for batch in batches] * 2
     assert said == {decode.OURS: [[4, 5], [6], [7]], "other": [[4, 5], [9], [7]]}
     found = decode.report(seconds, said, bleu=lambda said: len(said))
-    assert found[decode.OURS]["nmtlib_speed_over_this"] == 1 and found[decode.OURS]["same_as_nmtlib"] == 1
+    assert (
+        found[decode.OURS]["nmtlib_speed_over_this"] == 1
+        and found[decode.OURS]["same_as_nmtlib"] == 1
+    )
     assert found["other"] == {
-        "sentences_per_second": round(3 / (3 * (2 + 3 + 4 + 5) / 2), 1),  # the median of two repeats is their mean
+        "sentences_per_second": round(
+            3 / (3 * (2 + 3 + 4 + 5) / 2), 1
+        ),  # the median of two repeats is their mean
         "nmtlib_speed_over_this": 3.0,
         "same_as_nmtlib": round(2 / 3, 4),
         "bleu": 3,

@@ -18,19 +18,32 @@ def gpu(*arguments):
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_without_a_gpu_it_ends_with_a_message_and_writes_nothing(tmp_path):
     done = gpu("--output", str(tmp_path / "gpu.json"))
-    assert done.returncode == 1 and "needs a GPU" in done.stderr and "--device cpu --quick" in done.stderr
+    assert (
+        done.returncode == 1
+        and "needs a GPU" in done.stderr
+        and "--device cpu --quick" in done.stderr
+    )
     assert "Traceback" not in done.stderr and not list(tmp_path.iterdir())
 
 
 def test_the_same_path_runs_on_a_cpu(tmp_path):
-    names = ["float32", "bfloat16, attention in steps", "bfloat16, checkpointed", "nn.Transformer bfloat16"]
-    done = gpu("--device", "cpu", "--quick", "--output", str(tmp_path / "gpu.json"), "--candidates", *names)
+    names = [
+        "float32",
+        "bfloat16, attention in steps",
+        "bfloat16, checkpointed",
+        "nn.Transformer bfloat16",
+    ]
+    done = gpu(
+        "--device", "cpu", "--quick", "--output", str(tmp_path / "gpu.json"), "--candidates", *names
+    )
     assert done.returncode == 0, done.stderr
     result = json.loads((tmp_path / "gpu.json").read_text("utf-8"))
     found = result["candidates"]
     assert list(found) == names and result["machine"]["device"] == "cpu"
     assert all(figures["target_tokens_per_second"] > 0 for figures in found.values())
     ours = [figures for name, figures in found.items() if "nn.Transformer" not in name]
-    assert all(figures["predicted_mib"] == pytest.approx(figures["peak_mib"], rel=0.15) for figures in ours)
+    assert all(
+        figures["predicted_mib"] == pytest.approx(figures["peak_mib"], rel=0.15) for figures in ours
+    )
     peaks = [figures["peak_mib"] for figures in ours]
     assert peaks[0] > peaks[1] > peaks[2], "bfloat16 and checkpointing save memory"

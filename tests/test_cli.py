@@ -1,4 +1,6 @@
-"""The command line, from text files to translations; whatever goes wrong is one line, and nothing is lost."""
+"""The command line, from text files to translations; whatever goes wrong is one line, and nothing
+is lost.
+"""
 
 import contextlib
 import io
@@ -24,8 +26,14 @@ from nmtlib.training.checkpoint import load_model, read_checkpoint
 from nmtlib.training.history import read_history
 from nmtlib.training.trainer import Trainer
 
-GERMAN = ["der hund", "die katze", "das kind", "die frau", "der mann"], ["läuft", "schläft", "singt", "liest"]
-ENGLISH = ["the dog", "the cat", "the child", "the woman", "the man"], ["runs", "sleeps", "sings", "reads"]
+GERMAN = (
+    ["der hund", "die katze", "das kind", "die frau", "der mann"],
+    ["läuft", "schläft", "singt", "liest"],
+)
+ENGLISH = (
+    ["the dog", "the cat", "the child", "the woman", "the man"],
+    ["runs", "sleeps", "sings", "reads"],
+)
 TIMES = [("heute", "today"), ("hier", "here"), ("nie", "never")]
 PRESET = """
 [corpus]
@@ -74,8 +82,12 @@ RUN_FILES = {
 
 def sentence_pairs() -> list[tuple[str, str]]:
     """Sixty pairs, all different, in a fixed mixed order."""
-    sides = [zip(*(german_english), strict=True) for german_english in zip(GERMAN, ENGLISH, strict=True)]
-    rows = [(f"{s[0]} {v[0]} {t[0]} .", f"{s[1]} {v[1]} {t[1]} .") for s, v, t in product(*sides, TIMES)]
+    sides = [
+        zip(*(german_english), strict=True) for german_english in zip(GERMAN, ENGLISH, strict=True)
+    ]
+    rows = [
+        (f"{s[0]} {v[0]} {t[0]} .", f"{s[1]} {v[1]} {t[1]} .") for s, v, t in product(*sides, TIMES)
+    ]
     random.Random(0).shuffle(rows)
     return rows
 
@@ -97,7 +109,9 @@ def write_corpus(folder: Path, preset: str = PRESET) -> Path:
 
 def contents(folder: Path) -> dict[str, bytes]:
     """All files below a folder with what they hold."""
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+    return {
+        str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()
+    }
 
 
 @pytest.fixture
@@ -140,7 +154,9 @@ def refused(call):
     def run_command(*arguments) -> str:
         status, _, error = call(*arguments)
         assert status == 1
-        assert error.startswith("nmtlib: ") and error.endswith("\n") and error.count("\n") == 1, error
+        assert error.startswith("nmtlib: ") and error.endswith("\n") and error.count("\n") == 1, (
+            error
+        )
         assert "Traceback" not in error and len(error.strip()) > len("nmtlib: something")
         return error
 
@@ -163,15 +179,21 @@ def test_a_finished_run_is_complete(trained):
     folder, printed = trained
     files = set(contents(folder))
     assert RUN_FILES <= files
-    assert {name for name in files - RUN_FILES if not name.startswith("epoch-")} == set(), "nothing half written"
+    assert {name for name in files - RUN_FILES if not name.startswith("epoch-")} == set(), (
+        "nothing half written"
+    )
     assert json.loads((folder / "settings.json").read_text("utf-8"))["model"]["d_model"] == 16
     history = read_history(folder / "history.csv")
     assert [record.epoch for record in history] == [1, 2]
     assert history[1].train_nll < history[0].train_nll, "it learns"
-    assert (folder / "curves.png").read_bytes().startswith(b"\x89PNG") and (folder / "curves.png").stat().st_size > 5000
+    assert (folder / "curves.png").read_bytes().startswith(b"\x89PNG") and (
+        folder / "curves.png"
+    ).stat().st_size > 5000
     for name in ("model", "best", "last"):
         assert load_model(folder / f"{name}.safetensors").config.d_model == 16
-    assert "40 training pairs" in printed and "10 for validation" in printed and str(folder) in printed
+    assert (
+        "40 training pairs" in printed and "10 for validation" in printed and str(folder) in printed
+    )
     assert len(re.findall(r"^epoch +\d/2 ", printed, re.MULTILINE)) == 2
 
 
@@ -181,13 +203,19 @@ def test_the_samples_are_translations_of_validation_sentences(trained):
     sources = [source for source, _ in SPLITS["validation"][:5]]
     assert re.findall(r"^source +(.*)$", samples, re.MULTILINE) == sources
     hypotheses = Translator.load(folder, device="cpu").translate(sources)
-    assert [line.strip() for line in re.findall(r"^model *(.*)$", samples, re.MULTILINE)] == hypotheses
+    assert [
+        line.strip() for line in re.findall(r"^model *(.*)$", samples, re.MULTILINE)
+    ] == hypotheses
 
 
 def test_assignments_change_the_run(call, preset, tmp_path):
-    status, printed, _ = call("train", preset, "--out", tmp_path / "run", "--set", "epochs=1", "--set", "model.d_ff=48")
+    status, printed, _ = call(
+        "train", preset, "--out", tmp_path / "run", "--set", "epochs=1", "--set", "model.d_ff=48"
+    )
     assert status == 0
-    settings = Settings.from_dict(json.loads((tmp_path / "run" / "settings.json").read_text("utf-8")))
+    settings = Settings.from_dict(
+        json.loads((tmp_path / "run" / "settings.json").read_text("utf-8"))
+    )
     assert settings == load_settings(preset).with_assignments(["epochs=1", "model.d_ff=48"])
     assert load_model(tmp_path / "run" / "model.safetensors").config.d_ff == 48
     assert "epoch   1/1" in printed
@@ -196,9 +224,13 @@ def test_assignments_change_the_run(call, preset, tmp_path):
 def test_the_same_command_makes_the_same_model(call, preset, trained, tmp_path):
     assert call("train", preset, "--out", tmp_path / "again")[0] == 0
     for name in ("model", "best"):
-        assert same_weights(tmp_path / "again" / f"{name}.safetensors", trained[0] / f"{name}.safetensors")
+        assert same_weights(
+            tmp_path / "again" / f"{name}.safetensors", trained[0] / f"{name}.safetensors"
+        )
     assert call("train", preset, "--out", tmp_path / "other", "--set", "seed=2")[0] == 0
-    assert not same_weights(tmp_path / "other" / "model.safetensors", trained[0] / "model.safetensors")
+    assert not same_weights(
+        tmp_path / "other" / "model.safetensors", trained[0] / "model.safetensors"
+    )
 
 
 def test_a_run_is_never_overwritten(refused, preset, run):
@@ -231,17 +263,29 @@ def test_runs_are_numbered(call, refused, preset, tmp_path, monkeypatch):
 
 
 def test_evaluate_after_training(call, preset, tmp_path):
-    status, printed, _ = call("train", preset, "--out", tmp_path / "run", "--set", "epochs=1", "--evaluate")
+    status, printed, _ = call(
+        "train", preset, "--out", tmp_path / "run", "--set", "epochs=1", "--evaluate"
+    )
     assert status == 0 and "BLEU" in printed and SPLITS["test"][0][0] in printed
     assert json.loads((tmp_path / "run" / "test-beam2.json").read_text("utf-8"))["split"] == "test"
 
 
 def test_evaluate_after_training_without_a_test_split_says_so(call, preset, tmp_path):
     status, _, error = call(
-        "train", preset, "--out", tmp_path / "run", "--set", "test=[]", "--set", "epochs=1", "--evaluate"
+        "train",
+        preset,
+        "--out",
+        tmp_path / "run",
+        "--set",
+        "test=[]",
+        "--set",
+        "epochs=1",
+        "--evaluate",
     )
     assert (tmp_path / "run" / "model.safetensors").is_file(), "the training itself is kept"
-    assert status == 0 or ("test" in error and error.startswith("nmtlib: ") and error.count("\n") == 1)
+    assert status == 0 or (
+        "test" in error and error.startswith("nmtlib: ") and error.count("\n") == 1
+    )
 
 
 # Stopping and resuming
@@ -250,14 +294,20 @@ def test_evaluate_after_training_without_a_test_split_says_so(call, preset, tmp_
 def test_a_stopped_run_goes_on_to_the_same_model(call, preset, trained, tmp_path):
     status, printed, _ = call("train", preset, "--out", tmp_path / "run", "--minutes", "1e-9")
     assert status == 0 and "--resume" in printed
-    assert not (tmp_path / "run" / "model.safetensors").exists(), "it stopped within the first epoch"
+    assert not (tmp_path / "run" / "model.safetensors").exists(), (
+        "it stopped within the first epoch"
+    )
     status, printed, _ = call("train", "--resume", "--out", tmp_path / "run")
     assert status == 0 and "resuming" in printed and "epoch   1/2" in printed
     for name in ("model", "best"):
-        assert same_weights(tmp_path / "run" / f"{name}.safetensors", trained[0] / f"{name}.safetensors")
+        assert same_weights(
+            tmp_path / "run" / f"{name}.safetensors", trained[0] / f"{name}.safetensors"
+        )
 
 
-def test_a_run_killed_before_its_first_save_can_be_resumed(call, preset, trained, tmp_path, monkeypatch):
+def test_a_run_killed_before_its_first_save_can_be_resumed(
+    call, preset, trained, tmp_path, monkeypatch
+):
     def killed(trainer):
         raise KeyboardInterrupt
 
@@ -288,7 +338,9 @@ def test_resuming_a_finished_run_changes_no_weights(call, run):
 
 
 def test_a_resumed_run_translates_with_its_best_epoch_so_far(call, preset, tmp_path, monkeypatch):
-    """Epoch 1, a clean stop; resumed, epoch 2, better, then killed: epoch 1's model must not stay in use."""
+    """Epoch 1, a clean stop; resumed, epoch 2, better, then killed: epoch 1's model must not stay
+    in use.
+    """
     run, run_epoch = tmp_path / "run", Trainer.run_epoch
 
     def stop_after(epochs, how):
@@ -346,7 +398,9 @@ def test_resume_refuses_other_settings(refused, run):
         "decoding.beam=0",
     ],
 )
-def test_a_start_that_fails_leaves_nothing_behind(call, refused, preset, tmp_path, monkeypatch, assignment):
+def test_a_start_that_fails_leaves_nothing_behind(
+    call, refused, preset, tmp_path, monkeypatch, assignment
+):
     monkeypatch.chdir(tmp_path)
     before = contents(tmp_path)
     refused("train", preset, "--set", assignment)
@@ -362,19 +416,29 @@ def test_minutes_are_a_length_of_time(refused, preset, tmp_path, minutes):
 
 
 @pytest.mark.parametrize("save_updates", [0, 1])
-def test_a_diverged_training_says_so_and_gives_advice_that_can_be_followed(refused, preset, tmp_path, save_updates):
+def test_a_diverged_training_says_so_and_gives_advice_that_can_be_followed(
+    refused, preset, tmp_path, save_updates
+):
     values = ["learning_rate=1e38", "clip=1e38", "warmup=1", f"save_updates={save_updates}"]
-    line = refused("train", preset, "--out", tmp_path / "run", *(f"--set={value}" for value in values))
+    line = refused(
+        "train", preset, "--out", tmp_path / "run", *(f"--set={value}" for value in values)
+    )
     assert "learning_rate" in line and "loss" in line
-    assert "resume" not in line, "a resumed run keeps its learning rate: only a new run can have another"
+    assert "resume" not in line, (
+        "a resumed run keeps its learning rate: only a new run can have another"
+    )
     for path in (tmp_path / "run").glob("*.safetensors"):
-        assert all(tensor.isfinite().all() for tensor in weights(path).values()), "what was saved is sound"
+        assert all(tensor.isfinite().all() for tensor in weights(path).values()), (
+            "what was saved is sound"
+        )
 
 
 def test_long_validation_sentences_do_not_end_a_training_in_an_error(call, preset, tmp_path):
     with open(tmp_path / "validation.tsv", encoding="utf-8") as file:
         rest = file.read()
-    (tmp_path / "validation.tsv").write_text(f"{'sehr ' * 30}lang\t{'very ' * 30}long\n{rest}", "utf-8")
+    (tmp_path / "validation.tsv").write_text(
+        f"{'sehr ' * 30}lang\t{'very ' * 30}long\n{rest}", "utf-8"
+    )
     status, printed, error = call("train", preset, "--out", tmp_path / "run", "--set", "epochs=1")
     assert (status, error) == (0, "") and (tmp_path / "run" / "samples.txt").is_file()
     assert re.search(r"\b1 (pairs? )?for validation", printed), "what was left out is told"
@@ -386,10 +450,19 @@ def test_each_limit_is_named_with_what_it_left_out(call, preset, tmp_path):
     with open(tmp_path / "validation.tsv", "a", encoding="utf-8") as file:
         file.write(f"{'sehr ' * 25}lang\t{'very ' * 25}long\n")
     _, printed, _ = call(
-        "train", preset, "--out", tmp_path / "run", "--set", "epochs=1", "--set", "training.max_length=10"
+        "train",
+        preset,
+        "--out",
+        tmp_path / "run",
+        "--set",
+        "epochs=1",
+        "--set",
+        "training.max_length=10",
     )
     assert re.search(r"10 tokens: 1 training|1 training[^,;]* 10 tokens", printed)
-    assert re.search(r"validation.* 20\b|\b20 .*validation", printed), "validation is read up to the model's limit"
+    assert re.search(r"validation.* 20\b|\b20 .*validation", printed), (
+        "validation is read up to the model's limit"
+    )
 
 
 # Evaluating and translating
@@ -401,10 +474,15 @@ def test_evaluate_writes_what_it_prints(call, run, tmp_path):
     assert status == 0 and "test: 10 sentences, beam 2" in printed
     result = json.loads((run / "test-beam2.json").read_text("utf-8"))
     assert result["scores"]["sentences"] == 10 and result["split"] == "test" and result["beam"] == 2
-    assert f"BLEU {result['scores']['bleu']:.2f}" in printed and result["scores"]["signature"] in printed
+    assert (
+        f"BLEU {result['scores']['bleu']:.2f}" in printed
+        and result["scores"]["signature"] in printed
+    )
     assert (tmp_path / "result.json").read_bytes() == (run / "test-beam2.json").read_bytes()
     hypotheses = (run / "test-beam2.txt").read_text("utf-8").splitlines()
-    assert hypotheses == Translator.load(run, device="cpu").translate([source for source, _ in SPLITS["test"]])
+    assert hypotheses == Translator.load(run, device="cpu").translate(
+        [source for source, _ in SPLITS["test"]]
+    )
     assert {name: data for name, data in contents(run).items() if name in before} == before
 
 
@@ -412,9 +490,17 @@ def test_a_result_tells_how_the_run_was_trained(call, run):
     assert call("evaluate", run)[0] == 0
     training = json.loads((run / "test-beam2.json").read_text("utf-8"))["training"]
     history = read_history(run / "history.csv")
-    assert (training["seed"], training["epochs"], training["updates"]) == (1, 2, history[-1].updates)
-    assert training["command"] == (run / "log.txt").read_text("utf-8").splitlines()[0].removeprefix("$ ")
-    assert training["validation_perplexity"] <= min(r.validation_perplexity for r in history) + 0.001
+    assert (training["seed"], training["epochs"], training["updates"]) == (
+        1,
+        2,
+        history[-1].updates,
+    )
+    assert training["command"] == (run / "log.txt").read_text("utf-8").splitlines()[0].removeprefix(
+        "$ "
+    )
+    assert (
+        training["validation_perplexity"] <= min(r.validation_perplexity for r in history) + 0.001
+    )
 
 
 def test_a_run_that_is_still_training_can_be_evaluated(call, run):
@@ -435,7 +521,9 @@ def test_results_of_other_splits_and_searches_stand_side_by_side(call, run):
         assert len(after) > len(first)
 
 
-def test_a_result_that_cannot_be_written_is_an_error_without_a_word_on_training(refused, run, tmp_path):
+def test_a_result_that_cannot_be_written_is_an_error_without_a_word_on_training(
+    refused, run, tmp_path
+):
     line = refused("evaluate", run, "--output", tmp_path / "nowhere" / "result.json")
     assert "result.json" in line and "--resume" not in line
 
@@ -488,7 +576,11 @@ def test_summary_of_a_run_shows_settings_parameters_and_the_last_epoch(call, run
         for part, count in re.findall(r"^(\S+) +([\d,]+)$", printed[end:], re.MULTILINE)
     }
     total = table.pop("total")
-    assert total == sum(table.values()) == sum(t.numel() for t in weights(run / "model.safetensors").values())
+    assert (
+        total
+        == sum(table.values())
+        == sum(t.numel() for t in weights(run / "model.safetensors").values())
+    )
     assert printed.splitlines()[-1].startswith("epoch   2/2 ")
 
 
@@ -556,7 +648,9 @@ def test_data_check_of_what_is_not_there_says_how_to_get_it(call, tmp_path, monk
         (["summary", "missing.toml"], "missing.toml"),
     ],
 )
-def test_bad_input_is_answered_in_one_line(refused, run, preset, tmp_path, monkeypatch, arguments, expected):
+def test_bad_input_is_answered_in_one_line(
+    refused, run, preset, tmp_path, monkeypatch, arguments, expected
+):
     monkeypatch.chdir(tmp_path)
     before = contents(tmp_path)
     assert expected in refused(*arguments)
@@ -608,16 +702,24 @@ def test_a_run_with_a_damaged_checkpoint_is_not_resumed(refused, run, content):
         ("train.tsv", b"", ["train.tsv", "no sentences"]),
         ("train.tsv", b"der hund\tthe dog\n\tthe cat\n", ["train.tsv", "2"]),
         ("validation.tsv", b"der hund\tthe dog\n\n", ["validation.tsv", "line 2"]),
-        ("test.tsv", b"der hund\tthe dog\ndie \xe4rztin\tthe doctor\n", ["test.tsv", "line 2", "UTF-8"]),
+        (
+            "test.tsv",
+            b"der hund\tthe dog\ndie \xe4rztin\tthe doctor\n",
+            ["test.tsv", "line 2", "UTF-8"],
+        ),
         ("train.de", b"a\nb\nc\n", ["train.de", "3", "train.en", "2"]),
         ("train.de", b"a\n\n", ["train.de", "2", "empty"]),
         ("train.de", b"a\n\xff\n", ["train.de", "line 2", "UTF-8"]),
     ],
 )
-def test_damaged_text_files_are_answered_in_one_line(refused, preset, tmp_path, file, content, expected):
+def test_damaged_text_files_are_answered_in_one_line(
+    refused, preset, tmp_path, file, content, expected
+):
     if file == "train.de":
         (tmp_path / "train.en").write_text("a\nb\n")
-        Path(preset).write_text(PRESET.replace('["train.tsv"]', '["train.de", "train.en"]'), "utf-8")
+        Path(preset).write_text(
+            PRESET.replace('["train.tsv"]', '["train.de", "train.en"]'), "utf-8"
+        )
     (tmp_path / file).write_bytes(content)
     before = contents(tmp_path)
     line = refused("train", preset, "--out", tmp_path / "run")
@@ -625,7 +727,9 @@ def test_damaged_text_files_are_answered_in_one_line(refused, preset, tmp_path, 
     assert contents(tmp_path) == before
 
 
-@pytest.mark.parametrize("command", [[], ["train"], ["evaluate"], ["translate"], ["export"], ["data"], ["summary"]])
+@pytest.mark.parametrize(
+    "command", [[], ["train"], ["evaluate"], ["translate"], ["export"], ["data"], ["summary"]]
+)
 def test_every_command_has_help(command, capsys):
     with pytest.raises(SystemExit) as left:
         cli.main([*command, "--help"])
@@ -633,12 +737,23 @@ def test_every_command_has_help(command, capsys):
     shown = " ".join(capsys.readouterr().out.split())
     assert shown.startswith(" ".join(["usage: nmtlib", *command]))
     if not command:
-        assert all(name in shown for name in ("train", "evaluate", "translate", "export", "data", "summary"))
+        assert all(
+            name in shown
+            for name in ("train", "evaluate", "translate", "export", "data", "summary")
+        )
 
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["trian"], ["data"], ["data", "delete"], ["evaluate"], ["translate"], ["train", "x", "--beam"]],
+    [
+        [],
+        ["trian"],
+        ["data"],
+        ["data", "delete"],
+        ["evaluate"],
+        ["translate"],
+        ["train", "x", "--beam"],
+    ],
 )
 def test_a_command_that_does_not_exist_shows_the_usage(arguments, capsys):
     with pytest.raises(SystemExit) as left:
@@ -650,7 +765,9 @@ def test_the_module_is_the_command(tmp_path):
     command = [sys.executable, "-m", "nmtlib"]
     good = subprocess.run([*command, "summary"], capture_output=True, text=True, cwd=tmp_path)
     assert (good.returncode, good.stdout.splitlines(), good.stderr) == (0, presets(), "")
-    bad = subprocess.run([*command, "evaluate", "missing"], capture_output=True, text=True, cwd=tmp_path)
+    bad = subprocess.run(
+        [*command, "evaluate", "missing"], capture_output=True, text=True, cwd=tmp_path
+    )
     assert (bad.returncode, bad.stdout, bad.stderr.count("\n")) == (1, "", 1)
     assert bad.stderr.startswith("nmtlib: missing is not a run folder")
 
@@ -664,22 +781,46 @@ def test_a_corpus_is_prepared_and_trained_from(call, refused, preset, trained, t
     assert f"--set corpus.prepared={tmp_path / 'prepared'}" in printed, "the next step is told"
     (tmp_path / "train.tsv").unlink()
     status, printed, _ = call(
-        "train", preset, "--out", tmp_path / "run", "--evaluate", "--set", f"corpus.prepared={tmp_path / 'prepared'}"
+        "train",
+        preset,
+        "--out",
+        tmp_path / "run",
+        "--evaluate",
+        "--set",
+        f"corpus.prepared={tmp_path / 'prepared'}",
     )
     assert status == 0 and "40 training pairs" in printed and "own test: 10 sentences" in printed
     for name in ("model", "best", "last"):
-        assert same_weights(tmp_path / "run" / f"{name}.safetensors", trained[0] / f"{name}.safetensors")
-    assert "no text of its training pairs" in refused("evaluate", tmp_path / "run", "--split", "train")
+        assert same_weights(
+            tmp_path / "run" / f"{name}.safetensors", trained[0] / f"{name}.safetensors"
+        )
+    assert "no text of its training pairs" in refused(
+        "evaluate", tmp_path / "run", "--split", "train"
+    )
 
 
-def test_prepared_vocabularies_are_learnt_from_a_sample_or_taken_from_a_run(call, preset, run, tmp_path):
+def test_prepared_vocabularies_are_learnt_from_a_sample_or_taken_from_a_run(
+    call, preset, run, tmp_path
+):
     for option, value in (("--sample", 2), ("--codecs", run)):
         assert call("data", "prepare", preset, "--out", tmp_path / option, option, value)[0] == 0
-    tokens = [json.loads((tmp_path / o / "source.json").read_text("utf-8"))["tokens"] for o in ("--sample", "--codecs")]
+    tokens = [
+        json.loads((tmp_path / o / "source.json").read_text("utf-8"))["tokens"]
+        for o in ("--sample", "--codecs")
+    ]
     assert len(tokens[0]) < len(tokens[1]), "two sentences have fewer words"
-    assert (tmp_path / "--codecs" / "source.json").read_bytes() == (run / "source.json").read_bytes()
-    assert call("data", "prepare", preset, "--out", tmp_path / "new", "--set", "min_count=2")[0] == 0
-    assert json.loads((tmp_path / "new" / "settings.json").read_text("utf-8"))["tokenizer"]["min_count"] == 2
+    assert (tmp_path / "--codecs" / "source.json").read_bytes() == (
+        run / "source.json"
+    ).read_bytes()
+    assert (
+        call("data", "prepare", preset, "--out", tmp_path / "new", "--set", "min_count=2")[0] == 0
+    )
+    assert (
+        json.loads((tmp_path / "new" / "settings.json").read_text("utf-8"))["tokenizer"][
+            "min_count"
+        ]
+        == 2
+    )
 
 
 def test_what_cannot_be_prepared_is_answered_in_one_line(refused, preset, run, tmp_path):
@@ -692,20 +833,30 @@ def test_what_cannot_be_prepared_is_answered_in_one_line(refused, preset, run, t
     assert "nothing is overwritten" in refused("data", "prepare", preset, "--out", run)
     assert "for data prepare" in refused("data", "list", "--out", tmp_path / "p")
     assert "for data prepare" in refused("data", "check", "toy-de-en", "--sample", 0)
-    assert "prepared" in refused("train", preset, "--out", tmp_path / "r", "--set", "corpus.prepared=nowhere")
+    assert "prepared" in refused(
+        "train", preset, "--out", tmp_path / "r", "--set", "corpus.prepared=nowhere"
+    )
     assert not (tmp_path / "p").exists() and not (tmp_path / "r").exists()
 
 
-def test_a_run_is_exported_where_it_is_asked_for_and_never_over_something(call, refused, run, tmp_path):
+def test_a_run_is_exported_where_it_is_asked_for_and_never_over_something(
+    call, refused, run, tmp_path
+):
     status, shown, error = call("export", run, "--to", "safetensors")
     assert (status, error) == (0, "") and str(run / "safetensors" / "README.md") in shown
     call("export", run, "--to", "safetensors", "--out", tmp_path / "mine")
     folders = [contents(tmp_path / "mine"), contents(run / "safetensors")]
-    weights = [load(files.pop("model.safetensors")) for files in folders]  # the order of its notes is by chance
+    weights = [
+        load(files.pop("model.safetensors")) for files in folders
+    ]  # the order of its notes is by chance
     assert folders[0] == folders[1]
-    assert weights[0].keys() == weights[1].keys() and all(weights[1][key].equal(weights[0][key]) for key in weights[0])
+    assert weights[0].keys() == weights[1].keys() and all(
+        weights[1][key].equal(weights[0][key]) for key in weights[0]
+    )
     assert "nothing is overwritten" in refused("export", run, "--to", "safetensors")
     assert "word" in refused("export", run, "--to", "word")
-    assert "int8" in refused("export", run, "--to", "safetensors", "--out", tmp_path / "q", "--quantization", "int8")
+    assert "int8" in refused(
+        "export", run, "--to", "safetensors", "--out", tmp_path / "q", "--quantization", "int8"
+    )
     assert "not a run folder" in refused("export", tmp_path / "missing", "--to", "safetensors")
     assert not (tmp_path / "q").exists() and not (tmp_path / "missing").exists()

@@ -1,4 +1,6 @@
-"""What README.md tells the reader to type and to open exists: commands, settings, make targets, links."""
+"""What README.md tells the reader to type and to open exists: commands, settings, make targets,
+links.
+"""
 
 import re
 import shlex
@@ -15,7 +17,9 @@ from nmtlib.settings import Settings, load_settings, presets
 ROOT = Path(__file__).resolve().parents[1]
 README, MAKEFILE = ROOT / "README.md", ROOT / "Makefile"
 OPERATORS = {"|", "||", "&", "&&", ";", ">", ">>", "<", "2>", "&>", "(", ")"}
-FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*\n(.*?)(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(
+    r"^ {0,3}(`{3,}|~{3,})[^\n]*\n(.*?)(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL
+)
 
 
 # Reading a document
@@ -28,9 +32,11 @@ def fenced_lines(text: str) -> list[str]:
 
 
 def commands(text: str) -> list[list[str]]:
-    """The commands in fenced code blocks as words, without prompt, comments and environment assignments.
+    """The commands in fenced code blocks as words, without prompt, comments and environment
+    assignments.
 
-    A line with several commands (joined by a pipe, &&, ...) counts as several; what a redirection names is no word.
+    A line with several commands (joined by a pipe, &&, ...) counts as several; what a redirection
+    names is no word.
     """
     found = []
     for line in fenced_lines(text):
@@ -60,7 +66,9 @@ def commands(text: str) -> list[list[str]]:
 
 
 def nmtlib_commands(text: str) -> list[list[str]]:
-    """Arguments of every `nmtlib ...`, `.venv/bin/nmtlib ...` and `... -m nmtlib ...` in fenced code blocks."""
+    """Arguments of every `nmtlib ...`, `.venv/bin/nmtlib ...` and `... -m nmtlib ...` in fenced
+    code blocks.
+    """
     found = []
     for command in commands(text):
         if command[0].rpartition("/")[2] == "nmtlib":
@@ -72,9 +80,14 @@ def nmtlib_commands(text: str) -> list[list[str]]:
 
 def make_targets(text: str) -> list[str]:
     """Every target X of a `make X`, in fenced code blocks and between single backticks in the text."""
-    inline = [shlex.split(span) for span in re.findall(r"(?<!`)`(make [^`\n]+)`(?!`)", FENCE.sub("", text))]
+    inline = [
+        shlex.split(span)
+        for span in re.findall(r"(?<!`)`(make [^`\n]+)`(?!`)", FENCE.sub("", text))
+    ]
     found = [command[1:] for command in [*commands(text), *inline] if command[0] == "make"]
-    return [word for words in found for word in words if "=" not in word and not word.startswith("-")]
+    return [
+        word for words in found for word in words if "=" not in word and not word.startswith("-")
+    ]
 
 
 def makefile_targets(text: str) -> set[str]:
@@ -84,7 +97,9 @@ def makefile_targets(text: str) -> set[str]:
 
 
 def links(text: str) -> list[str]:
-    """Targets of all links and images outside code: [x](target), [x]: target, <img src=...>, <a href=...>."""
+    """Targets of all links and images outside code: [x](target), [x]: target, <img src=...>, <a
+    href=...>.
+    """
     text = re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", "", FENCE.sub("", text))
     inline = re.findall(r"\]\(\s*<?([^)\s>]+)>?(?:\s+[\"'][^)]*)?\)", text)
     references = re.findall(r"^ {0,3}\[[^\]]+\]:\s*<?([^\s>]+)", text, re.MULTILINE)
@@ -95,7 +110,9 @@ def links(text: str) -> list[str]:
 def anchors(text: str) -> set[str]:
     """The names under which GitHub lets one jump to the headings of a Markdown text."""
     found: set[str] = set()
-    for heading in re.findall(r"^ {0,3}#{1,6}[ \t]+(.+?)[ \t]*#*[ \t]*$", FENCE.sub("", text), re.MULTILINE):
+    for heading in re.findall(
+        r"^ {0,3}#{1,6}[ \t]+(.+?)[ \t]*#*[ \t]*$", FENCE.sub("", text), re.MULTILINE
+    ):
         heading = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
         slug = re.sub(r"[^\w\- ]", "", heading).replace(" ", "-")
         number = sum(1 for name in found if re.fullmatch(rf"{re.escape(slug)}(-\d+)?", name))
@@ -142,7 +159,9 @@ def link_problem(link: str, document: Path) -> str:
     target = document.parent / path if path else document
     if not target.exists():
         return "there is no such file"
-    if not target.resolve().is_relative_to(ROOT if document.is_relative_to(ROOT) else document.parent):
+    if not target.resolve().is_relative_to(
+        ROOT if document.is_relative_to(ROOT) else document.parent
+    ):
         return "it leaves the repository"
     if anchor and target.suffix == ".md" and anchor not in anchors(target.read_text("utf-8")):
         return "there is no such heading"
@@ -159,7 +178,9 @@ def readme() -> str:
 def test_every_command_in_the_readme_is_accepted():
     given = nmtlib_commands(readme())
     assert len(given) >= 3, "the README shows how to train, evaluate and translate"
-    problems = {shlex.join(["nmtlib", *arguments]): command_problem(arguments) for arguments in given}
+    problems = {
+        shlex.join(["nmtlib", *arguments]): command_problem(arguments) for arguments in given
+    }
     assert {command: problem for command, problem in problems.items() if problem} == {}
 
 
@@ -174,7 +195,9 @@ def test_every_command_in_the_makefile_is_accepted():
     assert recipes
     given = nmtlib_commands("```\n" + "\n".join(recipes) + "\n```\n")
     given = [arguments for arguments in given if not any("$" in word for word in arguments)]
-    problems = {shlex.join(["nmtlib", *arguments]): command_problem(arguments) for arguments in given}
+    problems = {
+        shlex.join(["nmtlib", *arguments]): command_problem(arguments) for arguments in given
+    }
     assert {command: problem for command, problem in problems.items() if problem} == {}
 
 
@@ -230,7 +253,11 @@ def test_commands_are_found_with_their_words():
         ["summary"],
         ["data", "list"],
     ]
-    assert nmtlib_commands("nmtlib outside any block\n") == nmtlib_commands("```\n# nmtlib x\n```\n") == []
+    assert (
+        nmtlib_commands("nmtlib outside any block\n")
+        == nmtlib_commands("```\n# nmtlib x\n```\n")
+        == []
+    )
 
 
 def test_make_targets_are_found():
@@ -313,5 +340,12 @@ def test_links_are_followed(tmp_path):
         "mailto:a@b.c",
     ]
     assert [link_problem(link, document) for link in good] == [""] * len(good)
-    bad = ["more/two.md", "#two", "more/two%20three.md#first", str(document), "../../etc", "http.md"]
+    bad = [
+        "more/two.md",
+        "#two",
+        "more/two%20three.md#first",
+        str(document),
+        "../../etc",
+        "http.md",
+    ]
     assert all(link_problem(link, document) for link in bad)

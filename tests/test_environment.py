@@ -24,15 +24,22 @@ def requirement_lines() -> list[str]:
 
 def pins() -> dict[str, str]:
     """Package -> exact version, from requirements.txt."""
-    exact = [re.fullmatch(r"([A-Za-z0-9._-]+)==([0-9][0-9A-Za-z.]*)", line) for line in requirement_lines()]
+    exact = [
+        re.fullmatch(r"([A-Za-z0-9._-]+)==([0-9][0-9A-Za-z.]*)", line)
+        for line in requirement_lines()
+    ]
     return {canonicalize_name(match[1]): match[2] for match in exact if match}
 
 
 def ranges() -> dict[str, SpecifierSet]:
-    """Package -> allowed versions, from pyproject.toml: the core and all extras, since the tests need them."""
+    """Package -> allowed versions, from pyproject.toml: the core and all extras, since the tests
+    need them.
+    """
     extras = [line for extra in PROJECT["optional-dependencies"].values() for line in extra]
     requirements = [Requirement(line) for line in [*PROJECT["dependencies"], *extras]]
-    return {canonicalize_name(requirement.name): requirement.specifier for requirement in requirements}
+    return {
+        canonicalize_name(requirement.name): requirement.specifier for requirement in requirements
+    }
 
 
 def test_requirements_are_exact_pins_and_then_the_project_itself():
@@ -59,8 +66,12 @@ def test_the_pin_lies_inside_the_range_and_is_installed(name):
 
 
 def test_environment_yml_leaves_every_version_to_requirements_txt():
-    dependencies = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))["dependencies"]
+    dependencies = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))[
+        "dependencies"
+    ]
     python, *rest = dependencies
-    assert rest == ["pip", {"pip": ["-r requirements.txt"]}], "a conda package would escape the pins"
+    assert rest == ["pip", {"pip": ["-r requirements.txt"]}], (
+        "a conda package would escape the pins"
+    )
     name, number = python.split("=")
     assert name == "python" and SpecifierSet(PROJECT["requires-python"]).contains(number)

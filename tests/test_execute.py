@@ -32,7 +32,10 @@ def book(tmp_path):
 
     def write(*sources, name="book", **metadata):
         path = tmp_path / f"{name}.ipynb"
-        cells = [new_code_cell(source, id=f"c{i}", metadata=dict(metadata)) for i, source in enumerate(sources)]
+        cells = [
+            new_code_cell(source, id=f"c{i}", metadata=dict(metadata))
+            for i, source in enumerate(sources)
+        ]
         nbformat.write(new_notebook(cells=cells), path)
         return path
 
@@ -64,10 +67,13 @@ def test_a_second_run_stores_the_same_bytes_and_check_says_so(book, capsys):
 
 @pytest.mark.parametrize(
     ("source", "told"),
-    [("print(1)\n1 / 0", "ZeroDivisionError"), (WARNING, "writes to stderr.*old"),
-     ("print('in /home/me/run')", "shows a path of this machine: /home/me/run"),
-     ("import time\ntime.sleep(60)", "timed out|Timeout")],
-)  # fmt: skip
+    [
+        ("print(1)\n1 / 0", "ZeroDivisionError"),
+        (WARNING, "writes to stderr.*old"),
+        ("print('in /home/me/run')", "shows a path of this machine: /home/me/run"),
+        ("import time\ntime.sleep(60)", "timed out|Timeout"),
+    ],
+)
 def test_what_readers_should_not_see_is_refused(book, capsys, source, told):
     path = book("x = 1", source)
     before = path.read_bytes()
@@ -79,7 +85,9 @@ def test_what_readers_should_not_see_is_refused(book, capsys, source, told):
 def test_seconds_are_written_only_when_asked_for_and_others_are_kept(book, tmp_path, monkeypatch):
     timings = tmp_path / "timings.json"
     monkeypatch.setattr(execute, "TIMINGS", timings)
-    monkeypatch.setattr(execute, "process", lambda path, **options: ("same", True, 3.4 if path.stem == "a" else 7.6))
+    monkeypatch.setattr(
+        execute, "process", lambda path, **options: ("same", True, 3.4 if path.stem == "a" else 7.6)
+    )
     paths = [str(book("1", name=name)) for name in ("b", "a")]
     assert execute.main(paths) == 0 and not timings.exists()
     timings.write_text('{"z": 9, "a": 1}')
@@ -90,7 +98,9 @@ def test_seconds_are_written_only_when_asked_for_and_others_are_kept(book, tmp_p
 def test_all_text_of_an_output_is_looked_at():
     for output in (
         new_output("stream", name="stdout", text="/home/x"),
-        new_output("display_data", data={"text/html": "<a title='/home/x'>", "image/png": "aa/home/"}),
+        new_output(
+            "display_data", data={"text/html": "<a title='/home/x'>", "image/png": "aa/home/"}
+        ),
         new_output("display_data", data={"application/json": {"path": "/home/x"}}),
         new_output("error", ename="OSError", evalue="no /home/x", traceback=[]),
     ):
@@ -100,7 +110,8 @@ def test_all_text_of_an_output_is_looked_at():
 
 
 @pytest.mark.parametrize(
-    "text", ["https://example.org/home/x", "../tmp/x", "a/home/b", "nmtlib/model", "1/2", "e.g./usr/"]
+    "text",
+    ["https://example.org/home/x", "../tmp/x", "a/home/b", "nmtlib/model", "1/2", "e.g./usr/"],
 )
 def test_relative_paths_and_addresses_are_no_paths_of_a_machine(text):
     assert not execute.ABSOLUTE_PATH.search(text)

@@ -1,4 +1,6 @@
-"""Importing the package must stay quick: libraries that only some functions need wait until these run."""
+"""Importing the package must stay quick: libraries that only some functions need wait until these
+run.
+"""
 
 import importlib.util
 import json
@@ -48,9 +50,16 @@ def import_seconds(module: str) -> float:
 
 def test_no_module_imports_a_heavy_library():
     found = json.loads(run_python(IMPORT_ALL))
-    assert {"nmtlib", "nmtlib.data.vocab", "nmtlib.data.tokenizers", "nmtlib.inference.metrics"} <= set(found)
+    assert {
+        "nmtlib",
+        "nmtlib.data.vocab",
+        "nmtlib.data.tokenizers",
+        "nmtlib.inference.metrics",
+    } <= set(found)
     first = next((name for name, heavy in found.items() if heavy), None)
-    assert first is None, f"importing {first} imports {found[first]}; import it inside the function that needs it"
+    assert first is None, (
+        f"importing {first} imports {found[first]}; import it inside the function that needs it"
+    )
 
 
 @pytest.mark.skipif(not HAS_CLI, reason="there is no nmtlib.cli yet")

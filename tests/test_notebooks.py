@@ -1,4 +1,6 @@
-"""The notebooks keep the rules, each rule finds what it forbids, and nbval notices a result that changed."""
+"""The notebooks keep the rules, each rule finds what it forbids, and nbval notices a result that
+changed.
+"""
 
 import copy
 import re
@@ -48,22 +50,31 @@ def project(tmp_path):
     (tmp_path / "notebooks" / "03_positions.py").touch()
     (tmp_path / "README.md").write_text("# Plan\n## Two commands!\n")
     nbformat.write(
-        new_notebook(cells=[new_markdown_cell("# 03\n## The formula")]), tmp_path / "notebooks/03_positions.ipynb"
+        new_notebook(cells=[new_markdown_cell("# 03\n## The formula")]),
+        tmp_path / "notebooks/03_positions.ipynb",
     )
-    picture = new_output("display_data", data={"image/png": "aaaa", "text/plain": "Figure 6.0 x 3.5 in"})
+    picture = new_output(
+        "display_data", data={"image/png": "aaaa", "text/plain": "Figure 6.0 x 3.5 in"}
+    )
     cells = [
         new_markdown_cell(OPENING, id="a"),
         new_code_cell("from nmtlib import model\nassert model", id="b", execution_count=1),
         new_code_cell("predict(1)", id="c", execution_count=2, metadata={"tags": ["predict"]}),
         new_code_cell(
-            "plt.show()", id="d", execution_count=3, outputs=[picture, new_output("stream", text="0.5 of it\n")]
+            "plt.show()",
+            id="d",
+            execution_count=3,
+            outputs=[picture, new_output("stream", text="0.5 of it\n")],
         ),
         new_markdown_cell(CLOSING, id="e"),
     ]
     kernel = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
     path = tmp_path / "notebooks" / "04_attention.ipynb"
     nbformat.write(
-        new_notebook(cells=cells, metadata={"kernelspec": kernel, "language_info": {"name": "python"}}), path
+        new_notebook(
+            cells=cells, metadata={"kernelspec": kernel, "language_info": {"name": "python"}}
+        ),
+        path,
     )
     return path
 
@@ -98,35 +109,82 @@ def swap(number, old, new):
 FAILURE = {"ename": "ValueError", "evalue": "no", "traceback": []}
 DEFECTS = {
     "is_a_valid_notebook": [cell(1, id="a"), cell(1, outputs=[{"output_type": "none"}])],
-    "was_run_top_to_bottom": [cell(1, execution_count=None), cell(2, execution_count=7), cell(3, execution_count=2)],
+    "was_run_top_to_bottom": [
+        cell(1, execution_count=None),
+        cell(2, execution_count=7),
+        cell(3, execution_count=2),
+    ],
     "has_no_error_outputs": [output(1, "error", **FAILURE), metadata(1, tags=["raises-exception"])],
     "writes_nothing_to_stderr": [output(1, "stream", name="stderr", text="UserWarning: old")],
-    "stores_no_state": [output(1, "display_data", data={execute.WIDGET: {"model_id": "1"}}), metadata(0, execution={}),
-                        lambda book: book["metadata"].update(widgets={})],
-    "names_the_usual_kernel": [lambda book: book["metadata"]["kernelspec"].update(name="venv"),
-                               lambda book: book["metadata"].pop("kernelspec")],
-    "names_no_machine": [cell(1, source="open('/home/me/x')"), output(1, "stream", text="saved in /tmp/run"),
-                         swap(0, "Time", "/root/file"), swap(0, "Time", "pip install --index-url http://x y"),
-                         output(1, "display_data", data={"text/html": "<b>C:\\Users</b>"})],
+    "stores_no_state": [
+        output(1, "display_data", data={execute.WIDGET: {"model_id": "1"}}),
+        metadata(0, execution={}),
+        lambda book: book["metadata"].update(widgets={}),
+    ],
+    "names_the_usual_kernel": [
+        lambda book: book["metadata"]["kernelspec"].update(name="venv"),
+        lambda book: book["metadata"].pop("kernelspec"),
+    ],
+    "names_no_machine": [
+        cell(1, source="open('/home/me/x')"),
+        output(1, "stream", text="saved in /tmp/run"),
+        swap(0, "Time", "/root/file"),
+        swap(0, "Time", "pip install --index-url http://x y"),
+        output(1, "display_data", data={"text/html": "<b>C:\\Users</b>"}),
+    ],
     "ends_no_cell_with_a_semicolon": [cell(3, source="plt.show();\n")],
-    "keeps_cells_short": [cell(1, source="from nmtlib import model\nassert model\n" + "x = 1\n" * 29)],
-    "runs_every_cell": [metadata(1, tags=["nbval-skip"]), cell(1, source="# NBVAL_SKIP\nassert nmtlib")],
-    "uses_nmtlib": [cell(1, source="# import nmtlib\nassert 1"), cell(1, source="import nmtlibrary\nassert 1")],
+    "keeps_cells_short": [
+        cell(1, source="from nmtlib import model\nassert model\n" + "x = 1\n" * 29)
+    ],
+    "runs_every_cell": [
+        metadata(1, tags=["nbval-skip"]),
+        cell(1, source="# NBVAL_SKIP\nassert nmtlib"),
+    ],
+    "uses_nmtlib": [
+        cell(1, source="# import nmtlib\nassert 1"),
+        cell(1, source="import nmtlibrary\nassert 1"),
+    ],
     "asserts_its_claims": [swap(1, "assert model", "# assert model")],
-    "shows_pictures": [cell(3, outputs=[]),
-                       lambda book: book["cells"][3]["outputs"][0]["data"].update({"text/plain": "<Figure size 6x4>"})],
+    "shows_pictures": [
+        cell(3, outputs=[]),
+        lambda book: book["cells"][3]["outputs"][0]["data"].update(
+            {"text/plain": "<Figure size 6x4>"}
+        ),
+    ],
     "asks_before_it_shows": [cell(2, source="1"), metadata(2, tags=[])],
-    "opens_with_what_it_gives_and_needs": [swap(0, "# 04", "04"), swap(0, "will be able to", "can"),
-                                           swap(0, "Time", "Long"), swap(0, "needs", "wants")],
-    "closes_with_summary_exercises_and_reading": [swap(4, "## Summary", ""), swap(4, "## Further reading", ""),
-                                                  swap(4, "Hard", "Third"), swap(4, "## Exercises", "## Tasks"),
-                                                  swap(4, "## Further reading", "## Further reading\n## Summary")],
-    "links_to_what_exists": [swap(0, "03_positions", "03_position"), swap(0, "#The-formula", "#the-formula"),
-                             swap(4, "#04-Attention", "#04"), swap(4, "#two-commands", "#one"),
-                             swap(0, "![A head](../figures/head.png)", '<img src="../figures/tail.png">')],
-    "names_figures_that_exist": [swap(0, "head.png", "tail.png"), cell(3, source="open('../figures/a/b.svg')")],
-    "is_small": [cell(3, outputs=[new_output("display_data", data={"image/png": "a" * 1_000_000, "text/plain": "F"})])],
-}  # fmt: skip
+    "opens_with_what_it_gives_and_needs": [
+        swap(0, "# 04", "04"),
+        swap(0, "will be able to", "can"),
+        swap(0, "Time", "Long"),
+        swap(0, "needs", "wants"),
+    ],
+    "closes_with_summary_exercises_and_reading": [
+        swap(4, "## Summary", ""),
+        swap(4, "## Further reading", ""),
+        swap(4, "Hard", "Third"),
+        swap(4, "## Exercises", "## Tasks"),
+        swap(4, "## Further reading", "## Further reading\n## Summary"),
+    ],
+    "links_to_what_exists": [
+        swap(0, "03_positions", "03_position"),
+        swap(0, "#The-formula", "#the-formula"),
+        swap(4, "#04-Attention", "#04"),
+        swap(4, "#two-commands", "#one"),
+        swap(0, "![A head](../figures/head.png)", '<img src="../figures/tail.png">'),
+    ],
+    "names_figures_that_exist": [
+        swap(0, "head.png", "tail.png"),
+        cell(3, source="open('../figures/a/b.svg')"),
+    ],
+    "is_small": [
+        cell(
+            3,
+            outputs=[
+                new_output("display_data", data={"image/png": "a" * 1_000_000, "text/plain": "F"})
+            ],
+        )
+    ],
+}
 PLANTED = [(name, number) for name, changes in DEFECTS.items() for number in range(len(changes))]
 
 
@@ -138,7 +196,9 @@ def test_each_rule_has_a_planted_defect():
 def test_each_rule_finds_its_defect(project, name, number):
     book = copy.deepcopy(nbformat.read(project, as_version=4))
     DEFECTS[name][number](book)
-    project.write_text(nbformat.writes(book) if name != "is_a_valid_notebook" else "{}", encoding="utf-8")
+    project.write_text(
+        nbformat.writes(book) if name != "is_a_valid_notebook" else "{}", encoding="utf-8"
+    )
     assert list(getattr(rules, name)(book, project)), "the defect was not found"
 
 
@@ -158,7 +218,9 @@ CHANGED = [
 
 
 def test_nbval_notices_what_changed_and_nothing_else(tmp_path):
-    """Stored outputs of good code beside code that was changed: only the first and the last cell still agree."""
+    """Stored outputs of good code beside code that was changed: only the first and the last cell
+    still agree.
+    """
     good = tmp_path / "good.ipynb"
     nbformat.write(new_notebook(cells=[new_code_cell(source) for source, _ in CHANGED]), good)
     stored = execute.execute(good, timeout=120)
@@ -167,8 +229,20 @@ def test_nbval_notices_what_changed_and_nothing_else(tmp_path):
         stored_cell.source = changed
     nbformat.write(stored, tmp_path / "broken.ipynb")
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    command = [sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env", f"--nbval-sanitize-with={SANITIZE}",
-               "-p", "no:cacheprovider", "-q", "-rfE", "--tb=no", "."]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "--nbval",
+        "--nbval-current-env",
+        f"--nbval-sanitize-with={SANITIZE}",
+        "-p",
+        "no:cacheprovider",
+        "-q",
+        "-rfE",
+        "--tb=no",
+        ".",
+    ]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     failed = re.findall(r"^(?:FAILED|ERROR) (\S+)::Cell (\d+)", done.stdout, re.MULTILINE)
     assert failed == [("broken.ipynb", str(number)) for number in (1, 2, 3, 4, 5)], done.stdout
@@ -182,11 +256,22 @@ def test_durations_are_not_compared_and_results_are():
             text = re.sub(pattern, replacement, text)
         return text
 
-    same = [("took 3.21 s", "took 13.4 s"), ("  45 ms a batch", "   5 ms a batch"), ("on cpu", "on cuda:0"),
-            ("21,508 tokens/s", " 9,012 tokens/s"), ("<f at 0x7f12ab34cd56>", "<f at 0x7f12ab34cd00>")]  # fmt: skip
+    same = [
+        ("took 3.21 s", "took 13.4 s"),
+        ("  45 ms a batch", "   5 ms a batch"),
+        ("on cpu", "on cuda:0"),
+        ("21,508 tokens/s", " 9,012 tokens/s"),
+        ("<f at 0x7f12ab34cd56>", "<f at 0x7f12ab34cd00>"),
+    ]
     for one, other in same:
         assert sanitized(one) == sanitized(other) != one
-    for result in ("BLEU 99.37", "loss 1.234, perplexity 3.44", "d_k = 64, 2 layers", "[0.25, 0.75]", "2 sentences"):
+    for result in (
+        "BLEU 99.37",
+        "loss 1.234, perplexity 3.44",
+        "d_k = 64, 2 layers",
+        "[0.25, 0.75]",
+        "2 sentences",
+    ):
         assert sanitized(result) == result
 
 

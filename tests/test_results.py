@@ -1,4 +1,6 @@
-"""The figures in README.md are those of the result files, and the result files say where they come from."""
+"""The figures in README.md are those of the result files, and the result files say where they come
+from.
+"""
 
 import itertools
 import json
@@ -34,7 +36,11 @@ def test_a_figure_changed_by_hand_is_noticed(tmp_path):
     text = (ROOT / "README.md").read_text("utf-8")
     bleu = f"{json.loads(EVALUATIONS[0].read_text('utf-8'))['scores']['bleu']:.2f}"
     assert bleu in text
-    assert script.fill("README.md", text.replace(bleu, "99.99")) == script.fill("README.md", text) == text
+    assert (
+        script.fill("README.md", text.replace(bleu, "99.99"))
+        == script.fill("README.md", text)
+        == text
+    )
     with pytest.raises(ValueError, match="has no <!-- "):
         script.fill("README.md", "# nothing")
 
@@ -52,18 +58,30 @@ def test_a_result_names_command_seed_machine_and_signature_and_no_path_of_its_ma
 
 def test_the_results_that_the_readme_promises_are_there():
     names = {path.name for path in RESULTS}
-    for preset in ("toy-de-en-test-beam5", "toy-de-en-challenge-beam5", "multi30k-de-en-test-beam1",
-                   "multi30k-de-en-test-beam5", "cmn-en-zh-test-beam5", "train"):  # fmt: skip
+    for preset in (
+        "toy-de-en-test-beam5",
+        "toy-de-en-challenge-beam5",
+        "multi30k-de-en-test-beam1",
+        "multi30k-de-en-test-beam5",
+        "cmn-en-zh-test-beam5",
+        "train",
+    ):
         assert f"{preset}.json" in names
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks" / "results").glob("time-to-*")), ids=lambda p: p.stem)
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "benchmarks" / "results").glob("time-to-*")), ids=lambda p: p.stem
+)
 def test_a_measured_training_can_be_repeated_by_its_command(path):
     found = json.loads(path.read_text("utf-8"))
     words = found["command"].split()
     assignments = [value for key, value in itertools.pairwise(words) if key == "--set"]
-    assignments += [f"training.{key}={value}" for key in ("seed", "device")
-                    for word, value in itertools.pairwise(words) if word == f"--{key}"]  # fmt: skip
+    assignments += [
+        f"training.{key}={value}"
+        for key in ("seed", "device")
+        for word, value in itertools.pairwise(words)
+        if word == f"--{key}"
+    ]
     settings = json.loads(load_settings(found["preset"]).with_assignments(assignments).to_json())
     for one in (settings, found["settings"]):
         del one["decoding"]  # what is measured there is greedy

@@ -1,4 +1,6 @@
-"""Settings are checked where they are given: an error names the place, the key, and what was expected."""
+"""Settings are checked where they are given: an error names the place, the key, and what was
+expected.
+"""
 
 import json
 from dataclasses import asdict, fields, replace
@@ -27,10 +29,16 @@ def test_a_preset_builds_a_valid_configuration(name):
     assert settings.corpus.name in corpora.names()
     config = settings.model.config(5000, 5000)
     assert isinstance(config, TransformerConfig)
-    assert asdict(config) == {"source_vocab_size": 5000, "target_vocab_size": 5000} | asdict(settings.model)
-    assert settings.model.tied != "all" or settings.tokenizer.joint, "tied tables need one vocabulary"
+    assert asdict(config) == {"source_vocab_size": 5000, "target_vocab_size": 5000} | asdict(
+        settings.model
+    )
+    assert settings.model.tied != "all" or settings.tokenizer.joint, (
+        "tied tables need one vocabulary"
+    )
     longest = min(settings.training.max_length, settings.model.max_length) + 1
-    assert settings.training.max_tokens >= longest, "the longest sentence that is kept must fit into a batch"
+    assert settings.training.max_tokens >= longest, (
+        "the longest sentence that is kept must fit into a batch"
+    )
 
 
 @pytest.mark.parametrize("name", presets())
@@ -107,7 +115,8 @@ def test_the_last_of_several_assignments_counts_and_the_original_stays():
 
 
 @pytest.mark.parametrize(
-    ("key", "sections"), [("max_tokens", ("training", "decoding")), ("max_length", ("model", "training"))]
+    ("key", "sections"),
+    [("max_tokens", ("training", "decoding")), ("max_length", ("model", "training"))],
 )
 def test_a_bare_key_of_two_sections_is_refused_and_both_are_named(key, sections):
     with pytest.raises(ValueError, match="several sections") as caught:
@@ -175,7 +184,9 @@ def test_a_value_of_the_wrong_type_is_refused_with_both_types(assignment, expect
     with pytest.raises(ValueError) as caught:
         DEFAULT.with_assignments([assignment])
     message = str(caught.value)
-    assert f"a {expected}" in message and given in message and assignment.partition("=")[0] in message
+    assert (
+        f"a {expected}" in message and given in message and assignment.partition("=")[0] in message
+    )
 
 
 OUT_OF_RANGE = [
@@ -247,9 +258,13 @@ def test_no_sections_are_the_defaults():
     assert Settings.from_dict({}) == Settings.from_dict({"model": {}}) == DEFAULT
 
 
-@pytest.mark.parametrize(("given", "hint"), [("toy-de-em", "toy-de-en"), ("Multi30k-de-en", "multi30k-de-en")])
+@pytest.mark.parametrize(
+    ("given", "hint"), [("toy-de-em", "toy-de-en"), ("Multi30k-de-en", "multi30k-de-en")]
+)
 def test_an_unknown_preset_is_refused_with_a_hint_and_all_names(given, hint):
-    with pytest.raises(ValueError, match=f"unknown preset '{given}'.*did you mean {hint}") as caught:
+    with pytest.raises(
+        ValueError, match=f"unknown preset '{given}'.*did you mean {hint}"
+    ) as caught:
         load_settings(given)
     assert all(name in str(caught.value) for name in presets())
 

@@ -48,8 +48,12 @@ class Batch:
         return self.target[:, 1:]
 
     def to(self, device: torch.device | str) -> Batch:
-        """The same batch on another device; from pinned memory the copy runs beside the computation."""
-        return Batch(self.source.to(device, non_blocking=True), self.target.to(device, non_blocking=True))
+        """The same batch on another device; from pinned memory the copy runs beside the
+        computation.
+        """
+        return Batch(
+            self.source.to(device, non_blocking=True), self.target.to(device, non_blocking=True)
+        )
 
 
 def pad(rows: Sequence[Sequence[int]]) -> Tensor:
@@ -66,38 +70,57 @@ def collate(examples: Sequence[Example]) -> Batch:
 
 
 def lengths_of(examples: Sequence[Example]) -> np.ndarray:
-    """Source and target length of each example, (N, 2); examples that know their `lengths` are not read for it."""
+    """Source and target length of each example, (N, 2); examples that know their `lengths` are not
+    read for it.
+    """
     if hasattr(examples, "lengths"):
         return examples.lengths
-    return np.array([(len(e.source), len(e.target)) for e in examples], dtype=np.int32).reshape(-1, 2)
+    return np.array([(len(e.source), len(e.target)) for e in examples], dtype=np.int32).reshape(
+        -1, 2
+    )
 
 
-def token_batches(examples: Sequence[Example], max_tokens: int, *, seed: int | None = None) -> list[list[int]]:
+def token_batches(
+    examples: Sequence[Example], max_tokens: int, *, seed: int | None = None
+) -> list[list[int]]:
     """Group example numbers so that sentences of similar length share a batch of limited size.
 
-    A batch of n sentences costs n * the longest source or target in it, padding included, and that is at
-    most `max_tokens`.  With a seed, sentences of equal lengths and then the batches are shuffled, the
-    same way for the same seed; without, batches run from short to long.
-    Raises ValueError for a sentence that alone exceeds the budget.
+    A batch of n sentences costs n * the longest source or target in it, padding included, and that
+    is at most `max_tokens`.  With a seed, sentences of equal lengths and then the batches are
+    shuffled, the same way for the same seed; without, batches run from short to long. Raises
+    ValueError for a sentence that alone exceeds the budget.
     """
-    return [numbers.tolist() for numbers in plan_batches(lengths_of(examples), max_tokens, seed=seed)]
+    return [
+        numbers.tolist() for numbers in plan_batches(lengths_of(examples), max_tokens, seed=seed)
+    ]
 
 
-def plan_batches(lengths: np.ndarray, max_tokens: int, *, seed: int | None = None) -> list[np.ndarray]:
-    """`token_batches` from the lengths (N, 2) alone, for a corpus larger than memory: 8 bytes a sentence."""
+def plan_batches(
+    lengths: np.ndarray, max_tokens: int, *, seed: int | None = None
+) -> list[np.ndarray]:
+    """`token_batches` from the lengths (N, 2) alone, for a corpus larger than memory: 8 bytes a
+    sentence.
+    """
     cost = lengths.max(axis=1)
     if (too_long := np.flatnonzero(cost > max_tokens)).size:
         number = too_long[0]
-        raise ValueError(f"sentence {number} has {cost[number]} tokens, more than max_tokens = {max_tokens}; "
-                         f"raise max_tokens, or leave the sentence out (max_length)")  # fmt: skip
+        raise ValueError(
+            f"sentence {number} has {cost[number]} tokens, more than max_tokens = {max_tokens}; "
+            f"raise max_tokens, or leave the sentence out (max_length)"
+        )
     generator = torch.Generator().manual_seed(seed or 0)
-    order = np.arange(len(cost)) if seed is None else torch.randperm(len(cost), generator=generator).numpy()
+    order = (
+        np.arange(len(cost))
+        if seed is None
+        else torch.randperm(len(cost), generator=generator).numpy()
+    )
     # The sort is stable: among equal lengths the random order stays.  The last key counts most.
     order = order[np.lexsort((lengths[order, 0], lengths[order, 1], cost[order]))]
 
     batches, start = [], 0
     while start < len(order):
-        # Sorted by cost, so the newest sentence is the longest of its batch, and what n sentences cost grows with n.
+        # Sorted by cost, so the newest sentence is the longest of its batch, and what n sentences
+        # cost grows with n.
         longest = cost[order[start : start + max_tokens]]
         size = int((np.arange(1, len(longest) + 1) * longest <= max_tokens).sum())
         batches.append(order[start : start + size])

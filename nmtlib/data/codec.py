@@ -44,7 +44,9 @@ class Codec:
 
     def to_json(self) -> str:
         """Everything as JSON; `Codec.load` reads it back."""
-        return json.dumps({"tokenizer": self.tokenizer.to_dict(), "tokens": self.vocab.tokens}, ensure_ascii=False)
+        return json.dumps(
+            {"tokenizer": self.tokenizer.to_dict(), "tokens": self.vocab.tokens}, ensure_ascii=False
+        )
 
     @classmethod
     def load(cls, path: str | Path) -> Codec:
@@ -55,8 +57,14 @@ class Codec:
         try:
             data = json.loads(path.read_text("utf-8"))
             return cls(from_dict(data["tokenizer"]), Vocab(data["tokens"]))
-        except (ValueError, KeyError, TypeError) as error:  # ValueError: no JSON, no UTF-8, no tokenizer, no vocabulary
-            raise ValueError(f"{path} does not hold a tokenizer and its vocabulary ({error!r})") from None
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+        ) as error:  # ValueError: no JSON, no UTF-8, no tokenizer, no vocabulary
+            raise ValueError(
+                f"{path} does not hold a tokenizer and its vocabulary ({error!r})"
+            ) from None
 
 
 def build_codecs(
@@ -71,15 +79,17 @@ def build_codecs(
 ) -> tuple[Codec, Codec]:
     """The codecs of both sides, made from the training split alone.
 
-    `kind` is one of `KINDS`; 'given' takes the vocabularies that the corpus is published with.  `target_kind` is that
-    of the target side, '' for the same.  `joint` makes one vocabulary for both sides (and one tokenizer, for 'bpe').
-    Raises ValueError where these do not fit together.
+    `kind` is one of `KINDS`; 'given' takes the vocabularies that the corpus is published with.
+    `target_kind` is that of the target side, '' for the same.  `joint` makes one vocabulary for
+    both sides (and one tokenizer, for 'bpe'). Raises ValueError where these do not fit together.
     """
     kinds, languages = (kind, target_kind or kind), (corpus.source_language, corpus.target_language)
     if unknown := set(kinds) - set(KINDS):
         raise ValueError(f"tokenizer.kind is one of {', '.join(KINDS)}, not {unknown.pop()!r}")
     if joint and (kinds[0] != kinds[1] or kind == "given"):
-        raise ValueError(f"a joint vocabulary needs one kind of tokenizer for both sides, and not 'given': {kinds}")
+        raise ValueError(
+            f"a joint vocabulary needs one kind of tokenizer for both sides, and not 'given': {kinds}"
+        )
     if "given" in kinds and corpus.vocabularies is None:
         raise ValueError(
             f"corpus {corpus.name!r} is not published with vocabularies; use tokenizer.kind whitespace, spacy or bpe"
@@ -110,7 +120,9 @@ def build_codecs(
 
 
 def _tokenizer_for(tokens: list[str], lowercase: bool) -> Tokenizer:
-    """The tokenizer that published vocabularies ask for: pieces marked with @@ are looked up, never stripped."""
+    """The tokenizer that published vocabularies ask for: pieces marked with @@ are looked up, never
+    stripped.
+    """
     if any(token.endswith("@@") for token in tokens):
         return SubwordMarkTokenizer(tokens, lowercase=lowercase)
     return WhitespaceTokenizer(lowercase=lowercase)

@@ -23,14 +23,17 @@ class MissingFile(FileNotFoundError):
 
 @dataclass(frozen=True)
 class Report:
-    """What `check` found: `ok` when the corpus can be loaded as it is, and one line for each finding."""
+    """What `check` found: `ok` when the corpus can be loaded as it is, and one line for each
+    finding.
+    """
 
     ok: bool
     lines: list[str]
 
 
 def names() -> list[str]:
-    """The corpora in the order of the course; each can also be read the other way (`toy-en-de`, ...).
+    """The corpora in the order of the course; each can also be read the other way (`toy-en-de`,
+    ...).
 
     >>> names()
     ['toy-de-en', 'toy-en-zh', 'multi30k-de-en', 'cmn-en-zh', 'iwslt14-de-en']
@@ -39,15 +42,16 @@ def names() -> list[str]:
 
 
 def load(name: str, *, root: str | Path | None = None) -> Corpus:
-    """The corpus of that name, from the cache folder `root`; files that are missing are fetched first.
+    """The corpus of that name, from the cache folder `root`; files that are missing are fetched
+    first.
 
-    `root` is `download.cache_folder()` unless given.  Raises ValueError for an unknown name or a damaged
-    file, and MissingFile (a FileNotFoundError) that says what to get from where and where to put it when a
-    file is missing and cannot be fetched.
+    `root` is `download.cache_folder()` unless given.  Raises ValueError for an unknown name or a
+    damaged file, and MissingFile (a FileNotFoundError) that says what to get from where and where
+    to put it when a file is missing and cannot be fetched.
     """
     base = _base(name)
     if base in TOY:
-        from nmtlib.data.toy import load_toy
+        from nmtlib.toy import load_toy
 
         corpus = load_toy(base)
     else:
@@ -57,7 +61,8 @@ def load(name: str, *, root: str | Path | None = None) -> Corpus:
 
 
 def fetch(name: str, *, root: str | Path | None = None, progress: bool = True) -> Path:
-    """Download what is missing of a corpus, verify what is there, and return the folder that holds it.
+    """Download what is missing of a corpus, verify what is there, and return the folder that holds
+    it.
 
     Writes nothing when nothing is missing; a toy corpus has no files.  Raises as `load` does.
     """
@@ -73,7 +78,13 @@ def fetch(name: str, *, root: str | Path | None = None, progress: bool = True) -
     for file, sha256 in published.sha256.items():
         path = root / published.folder / file
         if not path.exists():
-            _get(base, f"{published.home}/{file}", path, partial(verify_sha256, expected=sha256), progress)
+            _get(
+                base,
+                f"{published.home}/{file}",
+                path,
+                partial(verify_sha256, expected=sha256),
+                progress,
+            )
             continue
         try:
             verify_sha256(path, sha256)
@@ -83,10 +94,14 @@ def fetch(name: str, *, root: str | Path | None = None, progress: bool = True) -
 
 
 def check(name: str, *, root: str | Path | None = None) -> Report:
-    """Report, without touching the network, which files of a corpus are there and intact, and its sizes."""
+    """Report, without touching the network, which files of a corpus are there and intact, and its
+    sizes.
+    """
     base, root = _base(name), _root(root)
     if base in TOY:
-        return Report(True, ["nothing to download: the program generates this corpus", *_sizes(load(base))])
+        return Report(
+            True, ["nothing to download: the program generates this corpus", *_sizes(load(base))]
+        )
     if base == IWSLT:
         return _check_iwslt(root / "iwslt")
     published = PUBLISHED[base]
@@ -105,7 +120,9 @@ def check(name: str, *, root: str | Path | None = None) -> Report:
 
 
 def leaked(corpus: Corpus) -> set[int]:
-    """The positions (from 0) of the test pairs whose source sentence also stands in the training set."""
+    """The positions (from 0) of the test pairs whose source sentence also stands in the training
+    set.
+    """
     seen = {pair.source for pair in corpus.train}
     return {number for number, pair in enumerate(corpus.test) if pair.source in seen}
 
@@ -119,7 +136,9 @@ def _base(name: str) -> str:
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
         hint = f"did you mean {near[0]!r}?  " if near else ""
-        raise ValueError(f"unknown corpus {name!r}; {hint}the corpora, each also reversed: {', '.join(names())}")
+        raise ValueError(
+            f"unknown corpus {name!r}; {hint}the corpora, each also reversed: {', '.join(names())}"
+        )
     return known[name]
 
 
@@ -134,7 +153,9 @@ def _get(name: str, url: str, path: Path, verify: Verify, progress: bool) -> Non
         read_only = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
         if not (isinstance(error, ConnectionError) or read_only):
             raise
-        raise MissingFile(_where_from(name, url, path, f" and could not be fetched ({error})")) from error
+        raise MissingFile(
+            _where_from(name, url, path, f" and could not be fetched ({error})")
+        ) from error
 
 
 def _where_from(name: str, url: str, path: Path, reason: str = "") -> str:
@@ -157,9 +178,13 @@ def _state(path: Path, sha256: str | None, url: str) -> tuple[bool, str]:
 
 
 def _sizes(corpus: Corpus) -> list[str]:
-    lines = [f"{name}: {len(corpus.split(name)):,} pairs" for name in SPLITS if getattr(corpus, name)]
+    lines = [
+        f"{name}: {len(corpus.split(name)):,} pairs" for name in SPLITS if getattr(corpus, name)
+    ]
     if leak := leaked(corpus):
-        lines.append(f"note: the source of {len(leak):,} test pairs also stands in the training set")
+        lines.append(
+            f"note: the source of {len(leak):,} test pairs also stands in the training set"
+        )
     return lines
 
 

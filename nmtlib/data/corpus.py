@@ -15,8 +15,8 @@ SPLITS = ("train", "validation", "test", "challenge")
 class Pair:
     """One sentence and its translation.
 
-    `alignment` lists (source position, target position) of tokens that mean the same, counted from 0
-    over the whitespace-separated tokens, where the corpus knows it; otherwise it is empty.
+    `alignment` lists (source position, target position) of tokens that mean the same, counted from
+    0 over the whitespace-separated tokens, where the corpus knows it; otherwise it is empty.
     """
 
     source: str
@@ -52,11 +52,15 @@ class Corpus:
         pairs = getattr(self, name)
         if not pairs:
             have = [s for s in SPLITS if getattr(self, s)]
-            raise ValueError(f"corpus {self.name!r} has no {name} split; it has {', '.join(have) or 'none'}")
+            raise ValueError(
+                f"corpus {self.name!r} has no {name} split; it has {', '.join(have) or 'none'}"
+            )
         return pairs
 
     def reversed(self) -> Corpus:
-        """The same corpus for translation in the other direction (multi30k-de-en -> multi30k-en-de)."""
+        """The same corpus for translation in the other direction (multi30k-de-en ->
+        multi30k-en-de).
+        """
         stem = self.name.removesuffix(f"-{self.source_language}-{self.target_language}")
         return replace(
             self,
@@ -71,7 +75,8 @@ class Corpus:
 def read_lines(path: str | Path) -> list[str]:
     """The lines of a UTF-8 text file (a `.gz` file is decompressed) without their line ends.
 
-    Raises FileNotFoundError for a missing file, ValueError for a damaged one or one that is not UTF-8.
+    Raises FileNotFoundError for a missing file, ValueError for a damaged one or one that is not
+    UTF-8.
     """
     path = Path(path)
     if not path.is_file():
@@ -81,14 +86,19 @@ def read_lines(path: str | Path) -> list[str]:
         try:
             data = gzip.decompress(data)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise ValueError(f"{path}: not a complete gzip file ({error}); fetch it again") from error
+            raise ValueError(
+                f"{path}: not a complete gzip file ({error}); fetch it again"
+            ) from error
     return decode_lines(data, str(path))
 
 
 def decode_lines(data: bytes, where: str) -> list[str]:
-    """The lines of UTF-8 bytes without line ends and byte order mark.  Raises ValueError naming `where`."""
+    """The lines of UTF-8 bytes without line ends and byte order mark.  Raises ValueError naming
+    `where`.
+    """
     lines = []
-    # Only \n ends a line: str.splitlines would also cut at U+2028 and break the pairing of two files.
+    # Only \n ends a line: str.splitlines would also cut at U+2028 and break the pairing of two
+    # files.
     data = data.removeprefix(b"\xef\xbb\xbf").removesuffix(b"\n")
     for number, raw in enumerate(data.split(b"\n") if data else [], start=1):
         try:
@@ -102,7 +112,8 @@ def decode_lines(data: bytes, where: str) -> list[str]:
 
 
 def from_files(source: str | Path, target: str | Path) -> list[Pair]:
-    """Pairs from two UTF-8 files, one sentence a line, line i of one translating line i of the other.
+    """Pairs from two UTF-8 files, one sentence a line, line i of one translating line i of the
+    other.
 
     Raises ValueError where the line counts differ or a line is empty on one side or both: a shifted
     line would pair every later sentence with the wrong one.
@@ -127,7 +138,9 @@ def from_tsv(path: str | Path) -> list[Pair]:
     for number, line in enumerate(read_lines(path), start=1):
         columns = line.split("\t")
         if len(columns) != 2:
-            raise ValueError(f"{path}, line {number}: expected source TAB target, found {len(columns)} column(s)")
+            raise ValueError(
+                f"{path}, line {number}: expected source TAB target, found {len(columns)} column(s)"
+            )
         rows.append((number, columns[0].strip(), columns[1].strip()))
     _refuse_empty(rows, str(path))
     return [Pair(source, target) for _, source, target in rows]

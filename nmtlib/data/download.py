@@ -30,10 +30,11 @@ class _Broken(Exception):
 
 
 def cache_folder() -> Path:
-    """The folder that holds the corpora: `$NMTLIB_DATA`, otherwise `nmtlib` among the user's caches.
+    """The folder that holds the corpora: `$NMTLIB_DATA`, otherwise `nmtlib` among the user's
+    caches.
 
-    That is `$XDG_CACHE_HOME/nmtlib` or `~/.cache/nmtlib`, on macOS `~/Library/Caches/nmtlib`, on Windows
-    `%LOCALAPPDATA%\\nmtlib`.  The folder is named, not made.
+    That is `$XDG_CACHE_HOME/nmtlib` or `~/.cache/nmtlib`, on macOS `~/Library/Caches/nmtlib`, on
+    Windows `%LOCALAPPDATA%\\nmtlib`.  The folder is named, not made.
     """
     if chosen := os.environ.get("NMTLIB_DATA"):
         return Path(chosen).expanduser()
@@ -57,17 +58,25 @@ def verify_sha256(path: Path, expected: str) -> None:
 
 
 def download(
-    url: str, path: Path, verify: Verify, *, progress: bool = True, attempts: int = 4, pause: float = 0.5
+    url: str,
+    path: Path,
+    verify: Verify,
+    *,
+    progress: bool = True,
+    attempts: int = 4,
+    pause: float = 0.5,
 ) -> Path:
     """Fetch `url` into `path`, which appears in one step once `verify` accepts the whole part file.
 
-    A broken connection is tried again after `pause`, 2 `pause`, 4 `pause` ... seconds and goes on where it
-    stopped if the server can; a later call resumes from `<name>.part` in the same way.  Raises
-    ConnectionError when the server cannot be reached or lacks the file, ChecksumError for wrong contents,
-    and OSError when the disk is full or the folder read-only; the last two leave no part file behind.
+    A broken connection is tried again after `pause`, 2 `pause`, 4 `pause` ... seconds and goes on
+    where it stopped if the server can; a later call resumes from `<name>.part` in the same way.
+    Raises ConnectionError when the server cannot be reached or lacks the file, ChecksumError for
+    wrong contents, and OSError when the disk is full or the folder read-only; the last two leave no
+    part file behind.
     """
     part = path.with_name(f"{path.name}.part")
-    # Renaming takes the left-over for this call alone: two processes must never write into one file.
+    # Renaming takes the left-over for this call alone: two processes must never write into one
+    # file.
     mine = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
     with suppress(OSError):
         os.replace(part, mine)
@@ -79,7 +88,9 @@ def download(
         raise
     except ValueError as error:
         mine.unlink(missing_ok=True)
-        raise ChecksumError(f"{url} is not the expected file, so it was deleted: {error}") from error
+        raise ChecksumError(
+            f"{url} is not the expected file, so it was deleted: {error}"
+        ) from error
     except OSError as error:
         mine.unlink(missing_ok=True)
         advice = "make room, or set NMTLIB_DATA to a folder with space that you may write to"
@@ -90,13 +101,17 @@ def download(
     return path
 
 
-def _receive_patiently(url: str, mine: Path, label: str, progress: bool, attempts: int, pause: float) -> None:
+def _receive_patiently(
+    url: str, mine: Path, label: str, progress: bool, attempts: int, pause: float
+) -> None:
     for attempt in range(1, attempts + 1):
         try:
             return _receive(url, mine, label, progress)
         except _Broken as error:
             if attempt == attempts:
-                raise ConnectionError(f"{url}: gave up after {attempts} attempts: {error}") from error
+                raise ConnectionError(
+                    f"{url}: gave up after {attempts} attempts: {error}"
+                ) from error
             time.sleep(pause * 2 ** (attempt - 1))
 
 
@@ -109,10 +124,18 @@ def _receive(url: str, mine: Path, label: str, progress: bool) -> None:
             mine.unlink()
             raise _Broken(f"asked for byte {start} onwards, the server sent other bytes")
         total = None if response.length is None else start + response.length
-        # Only now that a server has answered is anything written: an offline run leaves the cache alone.
+        # Only now that a server has answered is anything written: an offline run leaves the cache
+        # alone.
         mine.parent.mkdir(parents=True, exist_ok=True)
-        bar = tqdm(desc=label, total=total, initial=start, unit="B", unit_scale=True, leave=False,
-                   disable=None if progress else True)  # fmt: skip
+        bar = tqdm(
+            desc=label,
+            total=total,
+            initial=start,
+            unit="B",
+            unit_scale=True,
+            leave=False,
+            disable=None if progress else True,
+        )
         with bar, open(mine, "ab" if start else "wb") as file:
             for block in _blocks(response):
                 file.write(block)
@@ -133,7 +156,9 @@ def _open(url: str, have: int, mine: Path) -> HTTPResponse:
             mine.unlink(missing_ok=True)
         if error.code in (408, 416, 429) or error.code >= 500:
             raise _Broken(f"HTTP {error.code} {error.reason}") from error
-        raise ConnectionError(f"{url}: the server answered HTTP {error.code} {error.reason}") from error
+        raise ConnectionError(
+            f"{url}: the server answered HTTP {error.code} {error.reason}"
+        ) from error
     except (OSError, HTTPException) as error:
         raise _Broken(str(error)) from error
 
@@ -142,5 +167,8 @@ def _blocks(response: HTTPResponse) -> Iterator[bytes]:
     try:
         while block := response.read(BLOCK):
             yield block
-    except (OSError, HTTPException) as error:  # the network's failure; one to write would be the disk's
+    except (
+        OSError,
+        HTTPException,
+    ) as error:  # the network's failure; one to write would be the disk's
         raise _Broken(f"the connection broke: {error!r}") from error

@@ -15,7 +15,9 @@ GITHUB = "https://raw.githubusercontent.com"
 
 @dataclass(frozen=True)
 class Published:
-    """A corpus of plain files: its folder in the cache, its public address, pairs a split, SHA-256 a file."""
+    """A corpus of plain files: its folder in the cache, its public address, pairs a split, SHA-256
+    a file.
+    """
 
     folder: str
     home: str
@@ -25,11 +27,15 @@ class Published:
 
 
 def read_published(name: str, folder: Path) -> Corpus:
-    """One of the `PUBLISHED` corpora from its folder.  Raises ValueError where its files do not fit."""
+    """One of the `PUBLISHED` corpora from its folder.  Raises ValueError where its files do not
+    fit.
+    """
     corpus, expected = PUBLISHED[name].read(folder), PUBLISHED[name].pairs
     given = tuple(len(split) for split in (corpus.train, corpus.validation, corpus.test))
     if given != expected:
-        raise ValueError(f"{folder}: {given} pairs to train, validate and test; expected {expected}")
+        raise ValueError(
+            f"{folder}: {given} pairs to train, validate and test; expected {expected}"
+        )
     return corpus
 
 
@@ -37,7 +43,9 @@ def _read_multi30k(folder: Path) -> Corpus:
     def pairs(part: str) -> list[Pair]:
         return from_files(folder / f"{part}.de.gz", folder / f"{part}.en.gz")
 
-    return Corpus("multi30k-de-en", "de", "en", pairs("train"), pairs("val"), pairs("test_2016_flickr"))
+    return Corpus(
+        "multi30k-de-en", "de", "en", pairs("train"), pairs("val"), pairs("test_2016_flickr")
+    )
 
 
 def _read_cmn(folder: Path) -> Corpus:
@@ -48,12 +56,21 @@ def _read_cmn(folder: Path) -> Corpus:
 
 def _token_list(folder: Path, side: str) -> list[str]:
     """The published tokens in the order of their ids, which are also given the other way round."""
-    forth, back = (json.loads((folder / f"{table}_{side}.json").read_bytes()) for table in ("word2int", "int2word"))
+    forth, back = (
+        json.loads((folder / f"{table}_{side}.json").read_bytes())
+        for table in ("word2int", "int2word")
+    )
     if {str(number): token for token, number in forth.items()} != back:
-        raise ValueError(f"{folder}: word2int_{side}.json and int2word_{side}.json contradict each other")
+        raise ValueError(
+            f"{folder}: word2int_{side}.json and int2word_{side}.json contradict each other"
+        )
     if sorted(forth.values()) != list(range(len(forth))):
-        raise ValueError(f"{folder / f'word2int_{side}.json'}: ids must be 0 .. {len(forth) - 1}, each once")
-    return Vocab(sorted(forth, key=forth.get)).tokens  # Vocab refuses a list without the specials in front
+        raise ValueError(
+            f"{folder / f'word2int_{side}.json'}: ids must be 0 .. {len(forth) - 1}, each once"
+        )
+    return Vocab(
+        sorted(forth, key=forth.get)
+    ).tokens  # Vocab refuses a list without the specials in front
 
 
 PUBLISHED = {

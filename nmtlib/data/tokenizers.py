@@ -1,11 +1,13 @@
 """Tokenizers cut a sentence into token strings and join them again; a `Vocab` numbers the strings.
 
-One convention keeps the spaces (SentencePiece; Kudo and Richardson 2018): a token that begins the text or
-follows a space starts with "▁" (U+2581).  Joining the tokens and turning each "▁" into a space restores the
-sentence, so `decode(encode(text))` is the text itself for `SpacyTokenizer` and `BPETokenizer`, except that
+One convention keeps the spaces (SentencePiece; Kudo and Richardson 2018): a token that begins the
+text or follows a space starts with "▁" (U+2581).  Joining the tokens and turning each "▁" into a
+space restores the sentence, so `decode(encode(text))` is the text itself for `SpacyTokenizer` and
+`BPETokenizer`, except that
 
 - any run of white space becomes one space, and none is left at the ends;
-- `lowercase=True` forgets capitals, `SpacyTokenizer(mark_spaces=False)` forgets where the spaces were;
+- `lowercase=True` forgets capitals, `SpacyTokenizer(mark_spaces=False)` forgets where the spaces
+  were;
 - BPE writes the text in Unicode form NFC, and a character that training never showed becomes <UNK>.
 
 A text that itself holds a "▁" could not be restored: it is refused with a ValueError.
@@ -67,13 +69,15 @@ class WhitespaceTokenizer:
 
 @dataclass(frozen=True)
 class SubwordMarkTokenizer:
-    """Split at white space, then cut unknown words into the `pieces` of a corpus segmented with `@@`.
+    """Split at white space, then cut unknown words into the `pieces` of a corpus segmented with
+    `@@`.
 
-    Text that carries such marks stays as it is: a marked token is an entry of the vocabulary, never to
-    be stripped.  In other text, a word that is no piece is freed of its punctuation ("bites." becomes
-    "bites ."), of the English endings n't, 's, 'm, 'd, 're, 've, 'll ("don't" becomes "do n't"), and then
-    cut from the left, longest piece first.  Where no cut fits, the word stays whole, to become <UNK>.
-    A corpus's own sentence is read alike: without marks, its unknown words are cut too.
+    Text that carries such marks stays as it is: a marked token is an entry of the vocabulary, never
+    to be stripped.  In other text, a word that is no piece is freed of its punctuation ("bites."
+    becomes "bites ."), of the English endings n't, 's, 'm, 'd, 're, 've, 'll ("don't" becomes "do
+    n't"), and then cut from the left, longest piece first.  Where no cut fits, the word stays
+    whole, to become <UNK>. A corpus's own sentence is read alike: without marks, its unknown words
+    are cut too.
 
     >>> tokenizer = SubwordMarkTokenizer(["tom", "'s", "na@@", "ils", "."])
     >>> tokenizer.encode("tom's nails.")
@@ -87,15 +91,21 @@ class SubwordMarkTokenizer:
 
     def __post_init__(self):
         if isinstance(self.pieces, str):
-            raise ValueError(f"pieces is one string, {self.pieces[:40]!r}; expected a collection of tokens")
+            raise ValueError(
+                f"pieces is one string, {self.pieces[:40]!r}; expected a collection of tokens"
+            )
         object.__setattr__(self, "pieces", frozenset(self.pieces) - set(SPECIALS))
 
     def encode(self, text: str) -> list[str]:
-        """The words, unknown ones in pieces.  Raises ValueError for a literal <PAD>, <BOS> or <EOS>."""
+        """The words, unknown ones in pieces.  Raises ValueError for a literal <PAD>, <BOS> or
+        <EOS>.
+        """
         words = _words(text.lower() if self.lowercase else text)
         if any(word.endswith(JOIN_MARK) for word in words):
             return words
-        parts = [part for word in words for part in ([word] if word in self.pieces else _set_apart(word))]
+        parts = [
+            part for word in words for part in ([word] if word in self.pieces else _set_apart(word))
+        ]
         return [piece for part in parts for piece in _cut(part, self.pieces)]
 
     def decode(self, tokens: Sequence[str]) -> str:
@@ -109,10 +119,11 @@ class SubwordMarkTokenizer:
 
 @dataclass(frozen=True)
 class SpacyTokenizer:
-    """Words and punctuation by the rules of a blank spaCy pipeline ("de", "en", "zh"); nothing to download.
+    """Words and punctuation by the rules of a blank spaCy pipeline ("de", "en", "zh"); nothing to
+    download.
 
-    Chinese is cut into characters, but Latin letters and digits that stand together stay one token.  With
-    `mark_spaces=False` the tokens are plain words, as in the classic tutorials.
+    Chinese is cut into characters, but Latin letters and digits that stand together stay one token.
+    With `mark_spaces=False` the tokens are plain words, as in the classic tutorials.
 
     >>> SpacyTokenizer("en").encode("It's a dog.")
     ['▁It', "'s", '▁a', '▁dog', '.']
@@ -131,7 +142,9 @@ class SpacyTokenizer:
         """The tokens of the text.  Raises ValueError if the text holds "▁"."""
         tokens, after_space = [], True
         for token in _spacy_rules(self.language)(_one_space(text)):
-            word = token.text.lower() if self.lowercase else token.text  # only now: the rules read the case
+            word = (
+                token.text.lower() if self.lowercase else token.text
+            )  # only now: the rules read the case
             if after_space:
                 tokens.append(SPACE_MARK + word)
             elif self.language == "zh" and _is_latin(tokens[-1][-1]) and _is_latin(word[0]):
@@ -152,11 +165,12 @@ class SpacyTokenizer:
 
 @dataclass(frozen=True)
 class BPETokenizer:
-    """Byte-pair encoding: start from characters and replay the merges that training found most frequent.
+    """Byte-pair encoding: start from characters and replay the merges that training found most
+    frequent.
 
-    Punctuation and symbols stand alone, so that "dog." and "dog," share the piece "▁dog".  `model` is the
-    JSON text of a tokenizer of the `tokenizers` library; `train` makes one.
-    Source: Sennrich et al. 2016, "Neural Machine Translation of Rare Words with Subword Units".
+    Punctuation and symbols stand alone, so that "dog." and "dog," share the piece "▁dog".  `model`
+    is the JSON text of a tokenizer of the `tokenizers` library; `train` makes one. Source: Sennrich
+    et al. 2016, "Neural Machine Translation of Rare Words with Subword Units".
     """
 
     model: str = field(repr=False)
@@ -168,27 +182,37 @@ class BPETokenizer:
             raise ValueError(f"model is not the JSON text of a BPE tokenizer: {error}") from None
 
     @classmethod
-    def train(cls, texts: Iterable[str], vocab_size: int, *, lowercase: bool = False) -> BPETokenizer:
-        """Learn at most `vocab_size` tokens, specials included, from *training* sentences in any order.
+    def train(
+        cls, texts: Iterable[str], vocab_size: int, *, lowercase: bool = False
+    ) -> BPETokenizer:
+        """Learn at most `vocab_size` tokens, specials included, from *training* sentences in any
+        order.
 
-        Fewer come out where no pair of pieces is left that occurs twice.  Raises ValueError where there is
-        no text, or where `vocab_size` cannot hold the specials and all characters of the texts.
+        Fewer come out where no pair of pieces is left that occurs twice.  Raises ValueError where
+        there is no text, or where `vocab_size` cannot hold the specials and all characters of the
+        texts.
         """
         if isinstance(texts, str):
             raise ValueError(f"texts is one string, {texts[:40]!r}; expected a list of sentences")
         texts = [_one_space(text) for text in texts]
         if not any(texts):
-            raise ValueError("there is no text to learn from; expected at least one non-empty sentence")
+            raise ValueError(
+                "there is no text to learn from; expected at least one non-empty sentence"
+            )
         tokenizer = tokenizers.Tokenizer(models.BPE(unk_token=SPECIALS[UNK]))
         steps = [normalizers.NFC(), normalizers.Lowercase()] if lowercase else [normalizers.NFC()]
         tokenizer.normalizer = normalizers.Sequence(steps)
-        # "▁(" is one piece, like every token after a space; to Unicode "▁" is a symbol too, hence (?!▁).
+        # "▁(" is one piece, like every token after a space; to Unicode "▁" is a symbol too, hence
+        # (?!▁).
         punctuation = tokenizers.Regex(rf"{SPACE_MARK}?(?!{SPACE_MARK})[\p{{P}}\p{{S}}]")
         tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
             [pre_tokenizers.Metaspace(SPACE_MARK), pre_tokenizers.Split(punctuation, "isolated")]
         )
         trainer = trainers.BpeTrainer(
-            vocab_size=max(vocab_size, 0), min_frequency=2, special_tokens=list(SPECIALS), show_progress=False
+            vocab_size=max(vocab_size, 0),
+            min_frequency=2,
+            special_tokens=list(SPECIALS),
+            show_progress=False,
         )
         tokenizer.train_from_iterator(texts, trainer)
         if (needed := tokenizer.get_vocab_size()) > vocab_size:
@@ -197,7 +221,9 @@ class BPETokenizer:
                 f"texts already make {needed}; choose a vocab_size well above that"
             )
         # An "added token" is also found inside a text: a typed "<EOS>" would end the sentence.
-        return cls(json.dumps(json.loads(tokenizer.to_str()) | {"added_tokens": []}, ensure_ascii=False))
+        return cls(
+            json.dumps(json.loads(tokenizer.to_str()) | {"added_tokens": []}, ensure_ascii=False)
+        )
 
     @property
     def tokens(self) -> list[str]:
@@ -206,7 +232,9 @@ class BPETokenizer:
         return sorted(ids, key=ids.get)
 
     def encode(self, text: str) -> list[str]:
-        """The pieces of the text, <UNK> for an unseen character.  Raises ValueError if the text holds "▁"."""
+        """The pieces of the text, <UNK> for an unseen character.  Raises ValueError if the text
+        holds "▁".
+        """
         return self._tokenizer.encode(_one_space(text)).tokens
 
     def words(self, text: str) -> list[str]:
@@ -216,7 +244,10 @@ class BPETokenizer:
 
     def merges(self) -> dict[tuple[str, str], int]:
         """The pairs of pieces that `encode` joins, and their rank: the lowest is joined first."""
-        return {(left, right): rank for rank, (left, right) in enumerate(json.loads(self.model)["model"]["merges"])}
+        return {
+            (left, right): rank
+            for rank, (left, right) in enumerate(json.loads(self.model)["model"]["merges"])
+        }
 
     def decode(self, tokens: Sequence[str]) -> str:
         """The text of the pieces."""
@@ -236,7 +267,9 @@ _KINDS = {
 
 
 def from_dict(d: dict) -> Tokenizer:
-    """The tokenizer that `to_dict` described.  Raises ValueError for an unknown kind or wrong options."""
+    """The tokenizer that `to_dict` described.  Raises ValueError for an unknown kind or wrong
+    options.
+    """
     options = dict(d)
     kind = options.pop("kind", None)
     if kind not in _KINDS:
@@ -244,13 +277,17 @@ def from_dict(d: dict) -> Tokenizer:
     try:
         return _KINDS[kind](**options)
     except TypeError as error:
-        raise ValueError(f"cannot build a {kind} tokenizer from {sorted(options)}: {error}") from None
+        raise ValueError(
+            f"cannot build a {kind} tokenizer from {sorted(options)}: {error}"
+        ) from None
 
 
 def _words(text: str) -> list[str]:
     words = text.split()
     if reserved := {"<PAD>", "<BOS>", "<EOS>"}.intersection(words):
-        raise ValueError(f"the text holds {sorted(reserved)}, symbols of the model; remove or rewrite them")
+        raise ValueError(
+            f"the text holds {sorted(reserved)}, symbols of the model; remove or rewrite them"
+        )
     return words
 
 
@@ -269,7 +306,11 @@ def _join_marked(tokens: Sequence[str]) -> str:
 
 def _set_apart(word: str) -> list[str]:
     parts = re.findall(r"\w(?:\S*\w)?|[^\w\s]", word)
-    return [piece for part in parts for piece in re.split(r"(?<=\w)(?=(?:n't|'(?:s|m|d|re|ve|ll))$)", part)]
+    return [
+        piece
+        for part in parts
+        for piece in re.split(r"(?<=\w)(?=(?:n't|'(?:s|m|d|re|ve|ll))$)", part)
+    ]
 
 
 def _cut(word: str, pieces: Collection[str]) -> list[str]:
@@ -277,7 +318,9 @@ def _cut(word: str, pieces: Collection[str]) -> list[str]:
     if word in pieces:
         return [word]
     longest = max(map(len, pieces), default=0)
-    best: list[list[str]] = [[]] * len(word)  # best[i]: the pieces of word[i:], empty where no cut fits
+    best: list[list[str]] = [[]] * len(
+        word
+    )  # best[i]: the pieces of word[i:], empty where no cut fits
     for start in reversed(range(len(word))):
         if word[start:] in pieces:
             best[start] = [word[start:]]
@@ -295,10 +338,16 @@ def _spacy_rules(language: str):
     import spacy
 
     try:
-        return spacy.blank(language).tokenizer  # the rules alone are faster than the pipeline around them
+        return spacy.blank(
+            language
+        ).tokenizer  # the rules alone are faster than the pipeline around them
     except ImportError as error:
-        raise ValueError(f"spaCy offers no {language!r} pipeline here; de, en and zh work: {error}") from None
+        raise ValueError(
+            f"spaCy offers no {language!r} pipeline here; de, en and zh work: {error}"
+        ) from None
 
 
 def _is_latin(character: str) -> bool:
-    return character.isalnum() and ord(character) < 0x250  # ASCII and the Latin letters with accents
+    return (
+        character.isalnum() and ord(character) < 0x250
+    )  # ASCII and the Latin letters with accents

@@ -22,9 +22,13 @@ class Vocab:
     """
 
     def __init__(self, tokens: Sequence[str]):
-        """`tokens[i]` gets id i.  Raises ValueError on duplicates or where the specials are not first."""
+        """`tokens[i]` gets id i.  Raises ValueError on duplicates or where the specials are not
+        first.
+        """
         if tuple(tokens[:4]) != SPECIALS:
-            raise ValueError(f"a vocabulary starts with {SPECIALS}; this one starts with {tuple(tokens[:4])}")
+            raise ValueError(
+                f"a vocabulary starts with {SPECIALS}; this one starts with {tuple(tokens[:4])}"
+            )
         self.tokens = list(tokens)
         self.ids = {token: number for number, token in enumerate(self.tokens)}
         if len(self.ids) != len(self.tokens):
@@ -32,18 +36,25 @@ class Vocab:
             raise ValueError(f"a token has one id, but these stand more than once: {twice[:5]}")
 
     @classmethod
-    def build(cls, sentences: Iterable[Iterable[str]], *, min_count: int = 1, max_size: int | None = None) -> Vocab:
-        """Number the tokens of tokenized *training* sentences, most frequent first, ties by alphabet.
+    def build(
+        cls, sentences: Iterable[Iterable[str]], *, min_count: int = 1, max_size: int | None = None
+    ) -> Vocab:
+        """Number the tokens of tokenized *training* sentences, most frequent first, ties by
+        alphabet.
 
         Tokens seen fewer than `min_count` times are left out; `max_size` bounds the whole table.
         Raises ValueError where `max_size` leaves no room for the specials.
         """
         if max_size is not None and max_size < len(SPECIALS):
-            raise ValueError(f"max_size={max_size}, but the specials alone take {len(SPECIALS)} entries")
+            raise ValueError(
+                f"max_size={max_size}, but the specials alone take {len(SPECIALS)} entries"
+            )
         counts = Counter(token for sentence in sentences for token in sentence)
         for special in SPECIALS:
             counts.pop(special, None)
-        kept = sorted((t for t, n in counts.items() if n >= min_count), key=lambda t: (-counts[t], t))
+        kept = sorted(
+            (t for t, n in counts.items() if n >= min_count), key=lambda t: (-counts[t], t)
+        )
         return cls([*SPECIALS, *kept][:max_size])
 
     def __len__(self) -> int:
@@ -66,5 +77,7 @@ class Vocab:
         ids = [int(i) for i in ids]
         for i in ids:
             if not 0 <= i < len(self.tokens):
-                raise ValueError(f"token id {i} is outside this vocabulary of {len(self.tokens)} entries")
+                raise ValueError(
+                    f"token id {i} is outside this vocabulary of {len(self.tokens)} entries"
+                )
         return [self.tokens[i] for i in ids]

@@ -25,9 +25,11 @@ from nmtlib.training.measure import CORRECT, LABELS, NLL, measure_all
 
 @dataclass(frozen=True)
 class Scores:
-    """Quality on some sentence pairs.  BLEU (with sacreBLEU's signature) and chrF run to 100, `bleu_nltk` to 1.
+    """Quality on some sentence pairs.  BLEU (with sacreBLEU's signature) and chrF run to 100,
+    `bleu_nltk` to 1.
 
-    `bleu_nltk` compares the words between spaces, so it is of use where the corpus is tokenized already.
+    `bleu_nltk` compares the words between spaces, so it is of use where the corpus is tokenized
+    already.
     """
 
     sentences: int
@@ -40,9 +42,11 @@ class Scores:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Scores of one split, those without the pairs whose source was in the training data, and the circumstances.
+    """Scores of one split, those without the pairs whose source was in the training data, and the
+    circumstances.
 
-    `perplexity` and `token_accuracy` are teacher-forced, on the reference; `seconds` is the time of translating.
+    `perplexity` and `token_accuracy` are teacher-forced, on the reference; `seconds` is the time of
+    translating.
     """
 
     corpus: str
@@ -81,7 +85,9 @@ class Evaluation:
                 f"BLEU {clean.bleu:.2f}   NLTK corpus BLEU {clean.bleu_nltk:.4f}"
             )
         elif self.leaked_sources:
-            lines.append("  the source of every pair stands in the training data: this is a score of memory")
+            lines.append(
+                "  the source of every pair stands in the training data: this is a score of memory"
+            )
         return lines
 
 
@@ -102,39 +108,61 @@ def evaluate(
     beam = decoding.beam if beam is None else beam
     length_penalty = decoding.length_penalty if length_penalty is None else length_penalty
     started = time.perf_counter()
-    hypotheses = translator.translate([p.source for p in pairs], beam=beam, length_penalty=length_penalty)
+    sources = [p.source for p in pairs]
+    hypotheses = translator.translate(sources, beam=beam, length_penalty=length_penalty)
     seconds = time.perf_counter() - started
 
-    lowercase, tokenize = translator.settings.tokenizer.lowercase, bleu_tokenizer(translator, corpus)
+    lowercase, tokenize = (
+        translator.settings.tokenizer.lowercase,
+        bleu_tokenizer(translator, corpus),
+    )
     seen = {p.source for p in corpus.train} if split != "train" else set()
     fresh = [i for i, p in enumerate(pairs) if p.source not in seen]
 
     def score_rows(rows: Sequence[int]) -> Scores:
-        return score([hypotheses[i] for i in rows], [pairs[i] for i in rows], tokenize=tokenize, lowercase=lowercase)
+        return score(
+            [hypotheses[i] for i in rows],
+            [pairs[i] for i in rows],
+            tokenize=tokenize,
+            lowercase=lowercase,
+        )
 
     device = next(translator.model.parameters()).device
     leaked = len(pairs) - len(fresh)
     evaluation = Evaluation(
-        corpus=corpus.name, split=split, beam=beam, length_penalty=length_penalty,
-        scores=score_rows(range(len(pairs))), leaked_sources=leaked,
+        corpus=corpus.name,
+        split=split,
+        beam=beam,
+        length_penalty=length_penalty,
+        scores=score_rows(range(len(pairs))),
+        leaked_sources=leaked,
         scores_without_leaked=score_rows(fresh) if leaked and fresh else None,
-        perplexity=perplexity(float(sums[NLL]), int(sums[LABELS])), token_accuracy=float(sums[CORRECT] / sums[LABELS]),
-        seconds=seconds, sentences_per_second=len(pairs) / seconds,
+        perplexity=perplexity(float(sums[NLL]), int(sums[LABELS])),
+        token_accuracy=float(sums[CORRECT] / sums[LABELS]),
+        seconds=seconds,
+        sentences_per_second=len(pairs) / seconds,
         parameters=sum(translator.model.parameter_table().values()),
-        command=command_line(), machine=describe_machine(device),
-    )  # fmt: skip
+        command=command_line(),
+        machine=describe_machine(device),
+    )
     return evaluation, hypotheses
 
 
 def bleu_tokenizer(translator: Translator, corpus: Corpus) -> BleuTokenize:
-    """How sacreBLEU shall cut the words: Chinese by characters, text whose tokens stand apart not at all."""
+    """How sacreBLEU shall cut the words: Chinese by characters, text whose tokens stand apart not
+    at all.
+    """
     if corpus.target_language == "zh":
         return "zh"
     return "none" if isinstance(translator.target.tokenizer, WhitespaceTokenizer) else "13a"
 
 
 def score(
-    hypotheses: Sequence[str], pairs: Sequence[Pair], *, tokenize: BleuTokenize = "13a", lowercase: bool = False
+    hypotheses: Sequence[str],
+    pairs: Sequence[Pair],
+    *,
+    tokenize: BleuTokenize = "13a",
+    lowercase: bool = False,
 ) -> Scores:
     """All metrics of some translations against the targets of `pairs`."""
     references = [p.target for p in pairs]
@@ -143,14 +171,18 @@ def score(
     bleu = bleu_sacre(hypotheses, references, tokenize=tokenize, lowercase=lowercase)
     characters = chrf(hypotheses, references)
     words = bleu_nltk([h.split() for h in hypotheses], [r.split() for r in references])
-    return Scores(len(pairs), bleu.score, bleu.signature, words, characters.score, characters.signature)
+    return Scores(
+        len(pairs), bleu.score, bleu.signature, words, characters.score, characters.signature
+    )
 
 
 def command_line() -> str:
     """The command that is running, without the paths of this machine."""
     program, *arguments = sys.argv
     path = Path(program)
-    name = path.parent.name if path.name == "__main__.py" else path.name  # python -m nmtlib runs nmtlib/__main__.py
+    name = (
+        path.parent.name if path.name == "__main__.py" else path.name
+    )  # python -m nmtlib runs nmtlib/__main__.py
     shown = (re.sub(r"""(?<![\w.])/[^\s"'=]*/""", "", argument) for argument in arguments)
     return shlex.join([name, *shown])
 
@@ -171,5 +203,8 @@ def describe_machine(device: torch.device | str = "cpu") -> dict[str, Any]:
         "processor": _processor(),
         "threads": torch.get_num_threads(),
         "python": platform.python_version(),
-        **{package: version(package) for package in ("nmtlib", "torch", "tokenizers", "sacrebleu", "nltk")},
+        **{
+            package: version(package)
+            for package in ("nmtlib", "torch", "tokenizers", "sacrebleu", "nltk")
+        },
     }

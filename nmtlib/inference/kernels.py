@@ -1,6 +1,7 @@
 """Quicker linear maps for inference on a CPU: two thirds of the time of decoding is spent in them.
 
-Nothing here changes the model: as long as a block runs, its linear maps are computed in another way.
+Nothing here changes the model: as long as a block runs, its linear maps are computed in another
+way.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from torch.nn import functional as F
 
 
 def onednn_linear(weight: Tensor, bias: Tensor | None, x: Tensor) -> Tensor:
-    """`torch.nn.functional.linear` of float32 values on a CPU, x (..., in) -> (..., out), computed by oneDNN."""
+    """`torch.nn.functional.linear` of float32 values on a CPU, x (..., in) -> (..., out), computed
+    by oneDNN.
+    """
     return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
 
 
@@ -26,10 +29,12 @@ def bfloat16_linear(weight: Tensor, bias: Tensor | None, x: Tensor) -> Tensor:
 
 @contextmanager
 def onednn_linears(model: nn.Module) -> Iterator[None]:
-    """While the block runs, oneDNN computes the float32 linear maps of a model on a CPU; it knows no gradients.
+    """While the block runs, oneDNN computes the float32 linear maps of a model on a CPU; it knows
+    no gradients.
 
-    torch itself asks Intel's MKL, which uses half the width of other makers' vector units.  The results differ by
-    rounding alone.  Other types and devices, and builds of torch without oneDNN, are left as they are.
+    torch itself asks Intel's MKL, which uses half the width of other makers' vector units.  The
+    results differ by rounding alone.  Other types and devices, and builds of torch without oneDNN,
+    are left as they are.
     """
     there = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
     with _replaced({m: partial(onednn_linear, m.weight, m.bias) for m in _linears(model) if there}):
@@ -38,13 +43,18 @@ def onednn_linears(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def bfloat16_linears(model: nn.Module) -> Iterator[None]:
-    """While the block runs, the float32 linear maps of a model on a CPU multiply in bfloat16; all else stays float32.
+    """While the block runs, the float32 linear maps of a model on a CPU multiply in bfloat16; all
+    else stays float32.
 
-    That is quicker where the processor multiplies bfloat16 natively, and changes some translations by a word.
+    That is quicker where the processor multiplies bfloat16 natively, and changes some translations
+    by a word.
     """
     with _replaced(
         {
-            m: partial(bfloat16_linear, *(None if t is None else t.detach().bfloat16() for t in (m.weight, m.bias)))
+            m: partial(
+                bfloat16_linear,
+                *(None if t is None else t.detach().bfloat16() for t in (m.weight, m.bias)),
+            )
             for m in _linears(model)
         }
     ):

@@ -1,1 +1,3 @@
-"""The Transformer: embeddings, attention, masks, layers and the assembled model.  Knows nothing of data."""
+"""The Transformer: embeddings, attention, masks, layers and the assembled model.  Knows nothing of
+data.
+"""

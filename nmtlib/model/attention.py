@@ -22,19 +22,23 @@ def scaled_dot_product_attention(
     dropout_p: float = 0.0,
     return_weights: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """Average the values, weighted by how well each key matches the query.  Vaswani et al. 2017, eq. 1.
+    """Average the values, weighted by how well each key matches the query.  Vaswani et al. 2017,
+    eq. 1.
 
-    query (..., T, K), key (..., S, K), value (..., S, K) -> (..., T, K); `mask` is bool, broadcasts to
-    (..., T, S), and True means *may attend*.  A query that may attend to nothing gets zeros.
-    With `return_weights` the weights (..., T, S) come back beside the result.  There are two paths to one
-    result: the formula written out, and torch's own function, whose fused kernels never hold the weights.
+    query (..., T, K), key (..., S, K), value (..., S, K) -> (..., T, K); `mask` is bool, broadcasts
+    to (..., T, S), and True means *may attend*.  A query that may attend to nothing gets zeros.
+    With `return_weights` the weights (..., T, S) come back beside the result.  There are two paths
+    to one result: the formula written out, and torch's own function, whose fused kernels never hold
+    the weights.
     """
     if mask is not None and mask.dtype != torch.bool:
         raise ValueError(f"a mask is a bool tensor (True = may attend), not {mask.dtype}")
     # Backward through the fused kernel is several times slower on a CPU than through the formula.
     trains_on_cpu = query.device.type == "cpu" and torch.is_grad_enabled() and query.requires_grad
     if not return_weights and not trains_on_cpu:
-        return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout_p)
+        return F.scaled_dot_product_attention(
+            query, key, value, attn_mask=mask, dropout_p=dropout_p
+        )
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))  # (..., T, S)
     if mask is not None:
         # The lowest number of the type, not -inf: a row of nothing but -inf would become NaN.
@@ -47,7 +51,8 @@ def scaled_dot_product_attention(
 
 
 class MultiHeadAttention(nn.Module):
-    """H attentions side by side, each in its own K = D/H dimensional projection.  Vaswani et al. 2017, 3.2.2.
+    """H attentions side by side, each in its own K = D/H dimensional projection.  Vaswani et al.
+    2017, 3.2.2.
 
     query (B, T, D), key and value (B, S, D), mask broadcasting to (B, H, T, S) -> (B, T, D).
     `dropout` applies to the attention weights while training.
@@ -56,7 +61,9 @@ class MultiHeadAttention(nn.Module):
     def __init__(self, d_model: int, n_heads: int, dropout: float = 0.0):
         super().__init__()
         if n_heads < 1 or d_model % n_heads:
-            raise ValueError(f"d_model must be a multiple of n_heads, but {d_model} is not divisible by {n_heads}")
+            raise ValueError(
+                f"d_model must be a multiple of n_heads, but {d_model} is not divisible by {n_heads}"
+            )
         self.n_heads = n_heads
         self.dropout = dropout
         self.query = nn.Linear(d_model, d_model)
@@ -64,22 +71,34 @@ class MultiHeadAttention(nn.Module):
         self.value = nn.Linear(d_model, d_model)
         self.output = nn.Linear(d_model, d_model)
 
-    def forward(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
+    ) -> Tensor:
         return self.attend(query, *self.project(key, value), mask)  # (B, T, D)
 
     def project(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """The keys and values that the heads see, (B, H, S, K) each: what a decoder may cache."""
         return self.split(self.key(key)), self.split(self.value(value))
 
-    def attend(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None) -> Tensor:
+    def attend(
+        self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None
+    ) -> Tensor:
         """Attend from query (B, T, D) to projected keys and values (B, H, S, K) -> (B, T, D)."""
-        heads = self.weighted_values(self.split(self.query(query)), keys, values, mask)  # (B, H, T, K)
+        heads = self.weighted_values(
+            self.split(self.query(query)), keys, values, mask
+        )  # (B, H, T, K)
         return self.output(heads.transpose(1, 2).flatten(2))  # (B, T, D)
 
-    def weighted_values(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
-        """The attention of all heads at once; a method of its own so that `record_attention` can listen."""
+    def weighted_values(
+        self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None
+    ) -> Tensor:
+        """The attention of all heads at once; a method of its own so that `record_attention` can
+        listen.
+        """
         dropout_p = self.dropout if self.training else 0.0
-        return scaled_dot_product_attention(query, keys, values, mask, dropout_p=dropout_p)  # (B, H, T, K)
+        return scaled_dot_product_attention(
+            query, keys, values, mask, dropout_p=dropout_p
+        )  # (B, H, T, K)
 
     def split(self, x: Tensor) -> Tensor:
         """Cut the last dimension into heads: (B, S, D) -> (B, H, S, K)."""
@@ -90,8 +109,8 @@ class MultiHeadAttention(nn.Module):
 def record_attention(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
     """Collect the attention weights of every `MultiHeadAttention` in `model` while the block runs.
 
-    Yields a dictionary: name of the attention module (such as 'decoder.0.cross_attention') -> one tensor
-    (B, H, T, S) for each time that the module ran.  The weights are those before dropout.
+    Yields a dictionary: name of the attention module (such as 'decoder.0.cross_attention') -> one
+    tensor (B, H, T, S) for each time that the module ran.  The weights are those before dropout.
 
     >>> attention = MultiHeadAttention(d_model=8, n_heads=2)
     >>> x = torch.randn(1, 3, 8)
@@ -106,7 +125,9 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
         raise ValueError(f"{type(model).__name__} holds no MultiHeadAttention to record")
 
     def listen(attention: MultiHeadAttention, found: list[Tensor]):
-        def weighted_values(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
+        def weighted_values(
+            query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None
+        ) -> Tensor:
             dropout_p = attention.dropout if attention.training else 0.0
             result, weights = scaled_dot_product_attention(
                 query, keys, values, mask, dropout_p=dropout_p, return_weights=True

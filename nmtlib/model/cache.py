@@ -1,4 +1,6 @@
-"""What step-by-step decoding remembers, so that each step computes one position and not all of them."""
+"""What step-by-step decoding remembers, so that each step computes one position and not all of
+them.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +25,17 @@ class LayerCache:
 
     def append(self, keys: Tensor, values: Tensor) -> None:
         """Add the newest position, (N, H, 1, K) each."""
-        self.keys = keys if self.keys is None else torch.cat([self.keys, keys], dim=2)  # (N, H, t, K)
+        self.keys = (
+            keys if self.keys is None else torch.cat([self.keys, keys], dim=2)
+        )  # (N, H, t, K)
         self.values = values if self.values is None else torch.cat([self.values, values], dim=2)
 
 
 @dataclass
 class DecoderState:
-    """The state of decoding after `length` tokens: one cache a layer, and the mask of the memory (B, 1, 1, S)."""
+    """The state of decoding after `length` tokens: one cache a layer, and the mask of the memory
+    (B, 1, 1, S).
+    """
 
     layers: list[LayerCache]
     memory_mask: Tensor
@@ -38,16 +44,20 @@ class DecoderState:
     def select_hypotheses(self, rows: Tensor) -> None:
         """Keep the hypotheses `rows` (N',), in that order; a row may be named twice.
 
-        A beam search calls this whenever its hypotheses change places: a cache that stays in the old
-        order continues one hypothesis with the past of another.
+        A beam search calls this whenever its hypotheses change places: a cache that stays in the
+        old order continues one hypothesis with the past of another.
         """
         for layer in self.layers:
             if layer.keys is not None:
-                layer.keys = layer.keys.index_select(0, rows)  # several times faster than keys[rows]
+                layer.keys = layer.keys.index_select(
+                    0, rows
+                )  # several times faster than keys[rows]
                 layer.values = layer.values.index_select(0, rows)
 
     def select_sentences(self, rows: Tensor) -> None:
-        """Keep the sentences `rows` (B',), in that order.  Their hypotheses are selected separately."""
+        """Keep the sentences `rows` (B',), in that order.  Their hypotheses are selected
+        separately.
+        """
         self.memory_mask = self.memory_mask[rows]
         for layer in self.layers:
             layer.memory_keys = layer.memory_keys.index_select(0, rows)

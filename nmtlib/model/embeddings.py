@@ -21,7 +21,11 @@ class TokenEmbedding(nn.Embedding):
 
     def forward(self, ids: Tensor) -> Tensor:
         # On a GPU the comparison would wait for all queued work, and torch itself checks there.
-        if ids.device.type == "cpu" and ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < self.num_embeddings:
+        if (
+            ids.device.type == "cpu"
+            and ids.numel()
+            and not 0 <= int(ids.min()) <= int(ids.max()) < self.num_embeddings
+        ):
             raise ValueError(
                 f"token ids lie in {int(ids.min())}..{int(ids.max())}, but this embedding has "
                 f"{self.num_embeddings} rows; was the text encoded with another vocabulary?"
@@ -32,28 +36,33 @@ class TokenEmbedding(nn.Embedding):
 def sinusoidal_table(length: int, d_model: int) -> Tensor:
     """The fixed position table, (length, D).  Vaswani et al. 2017, 3.5.
 
-    Dimension pairs (2i, 2i+1) hold sin and cos of position / 10000^(2i/D): each pair turns at its own
-    speed, from one turn in 2 pi positions (i = 0) to one in nearly 10000 * 2 pi.
+    Dimension pairs (2i, 2i+1) hold sin and cos of position / 10000^(2i/D): each pair turns at its
+    own speed, from one turn in 2 pi positions (i = 0) to one in nearly 10000 * 2 pi.
     """
     if d_model % 2:
-        raise ValueError(f"sinusoidal positions pair sine with cosine: d_model must be even, not {d_model}")
+        raise ValueError(
+            f"sinusoidal positions pair sine with cosine: d_model must be even, not {d_model}"
+        )
     position = torch.arange(length, dtype=torch.float64)[:, None]  # (length, 1)
     speed = 10000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)  # (D/2,)
     angle = position * speed  # (length, D/2)
-    return torch.stack([angle.sin(), angle.cos()], dim=-1).reshape(length, d_model).to(torch.get_default_dtype())
+    table = torch.stack([angle.sin(), angle.cos()], dim=-1).reshape(length, d_model)
+    return table.to(torch.get_default_dtype())
 
 
 class Positions(nn.Module):
     """Add to each embedding the vector of its position: a fixed sinusoid or a learned table.
 
-    embedded (B, S, D) -> (B, S, D); `start` is the position of the first token, which in step-by-step
-    decoding is the number of tokens before it.  Raises ValueError beyond the end of the table.
+    embedded (B, S, D) -> (B, S, D); `start` is the position of the first token, which in
+    step-by-step decoding is the number of tokens before it.  Raises ValueError beyond the end of
+    the table.
     """
 
     def __init__(self, d_model: int, max_length: int, kind: str = "sinusoidal"):
         super().__init__()
         if kind == "sinusoidal":
-            # A buffer follows .to(device) and .to(dtype); being computable it stays out of the checkpoint.
+            # A buffer follows .to(device) and .to(dtype); being computable it stays out of the
+            # checkpoint.
             self.register_buffer("table", sinusoidal_table(max_length, d_model), persistent=False)
         elif kind == "learned":
             self.table = nn.Parameter(torch.empty(max_length, d_model))

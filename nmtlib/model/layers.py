@@ -50,7 +50,15 @@ class Residual(nn.Module):
 class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward, each with its residual connection: (B, S, D) -> (B, S, D)."""
 
-    def __init__(self, d_model: int, n_heads: int, d_ff: int, dropout: float, attention_dropout: float, norm: str):
+    def __init__(
+        self,
+        d_model: int,
+        n_heads: int,
+        d_ff: int,
+        dropout: float,
+        attention_dropout: float,
+        norm: str,
+    ):
         super().__init__()
         self.self_attention = MultiHeadAttention(d_model, n_heads, attention_dropout)
         self.feed_forward = FeedForward(d_model, d_ff, dropout)
@@ -62,29 +70,49 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Causal self-attention, attention to the encoder's memory, feed-forward: (B, T, D) -> (B, T, D)."""
+    """Causal self-attention, attention to the encoder's memory, feed-forward: (B, T, D) -> (B, T,
+    D).
+    """
 
-    def __init__(self, d_model: int, n_heads: int, d_ff: int, dropout: float, attention_dropout: float, norm: str):
+    def __init__(
+        self,
+        d_model: int,
+        n_heads: int,
+        d_ff: int,
+        dropout: float,
+        attention_dropout: float,
+        norm: str,
+    ):
         super().__init__()
         self.self_attention = MultiHeadAttention(d_model, n_heads, attention_dropout)
         self.cross_attention = MultiHeadAttention(d_model, n_heads, attention_dropout)
         self.feed_forward = FeedForward(d_model, d_ff, dropout)
         self.residuals = nn.ModuleList(Residual(d_model, dropout, norm) for _ in range(3))
 
-    def forward(self, x: Tensor, memory: Tensor, mask: Tensor | None, memory_mask: Tensor | None) -> Tensor:
+    def forward(
+        self, x: Tensor, memory: Tensor, mask: Tensor | None, memory_mask: Tensor | None
+    ) -> Tensor:
         """x (B, T, D) and memory (B, S, D); masks broadcast to (B, H, T, T) and (B, H, T, S)."""
         x = self.residuals[0](x, lambda x: self.self_attention(x, x, x, mask))  # (B, T, D)
-        x = self.residuals[1](x, lambda x: self.cross_attention(x, memory, memory, memory_mask))  # (B, T, D)
+        x = self.residuals[1](
+            x, lambda x: self.cross_attention(x, memory, memory, memory_mask)
+        )  # (B, T, D)
         return self.residuals[2](x, self.feed_forward)  # (B, T, D)
 
     def start(self, memory: Tensor) -> LayerCache:
-        """What step-by-step decoding needs of this layer before the first token; memory is (B, S, D)."""
+        """What step-by-step decoding needs of this layer before the first token; memory is (B, S,
+        D).
+        """
         return LayerCache(*self.cross_attention.project(memory, memory))
 
     def step(self, x: Tensor, cache: LayerCache, memory_mask: Tensor | None) -> Tensor:
-        """The layer's output for one new position of N hypotheses: (N, 1, D) -> (N, 1, D); `cache` grows by it."""
+        """The layer's output for one new position of N hypotheses: (N, 1, D) -> (N, 1, D); `cache`
+        grows by it.
+        """
         x = self.residuals[0](x, lambda x: self.attend_to_past(x, cache))  # (N, 1, D)
-        x = self.residuals[1](x, lambda x: self.attend_to_memory(x, cache, memory_mask))  # (N, 1, D)
+        x = self.residuals[1](
+            x, lambda x: self.attend_to_memory(x, cache, memory_mask)
+        )  # (N, 1, D)
         return self.residuals[2](x, self.feed_forward)  # (N, 1, D)
 
     def attend_to_past(self, x: Tensor, cache: LayerCache) -> Tensor:
@@ -93,6 +121,9 @@ class DecoderLayer(nn.Module):
         return self.self_attention.attend(x, cache.keys, cache.values)  # (N, 1, D)
 
     def attend_to_memory(self, x: Tensor, cache: LayerCache, memory_mask: Tensor | None) -> Tensor:
-        """Cross-attention; the N/B hypotheses of one sentence are N/B queries to the one memory they share."""
-        queries = x.view(len(cache.memory_keys), -1, x.size(-1))  # (B, N/B, D)
-        return self.cross_attention.attend(queries, cache.memory_keys, cache.memory_values, memory_mask).view_as(x)
+        """Cross-attention; the N/B hypotheses of one sentence are N/B queries to the one memory
+        they share.
+        """
+        keys, values = cache.memory_keys, cache.memory_values  # (B, H, S, K) each
+        queries = x.view(len(keys), -1, x.size(-1))  # (B, N/B, D)
+        return self.cross_attention.attend(queries, keys, values, memory_mask).view_as(x)

@@ -15,10 +15,11 @@ def padding_mask(ids: Tensor, pad: int = 0) -> Tensor:
 
 
 def causal_mask(length: int, *, past: int = 0, device: torch.device | str | None = None) -> Tensor:
-    """Which positions each new position may look at: itself and all before it.  Vaswani et al. 2017, 3.2.3.
+    """Which positions each new position may look at: itself and all before it.  Vaswani et al.
+    2017, 3.2.3.
 
-    The `length` queries follow `past` positions that are already there (0 in training; in step-by-step
-    decoding the size of the cache).  Returns (1, 1, length, past + length).
+    The `length` queries follow `past` positions that are already there (0 in training; in
+    step-by-step decoding the size of the cache).  Returns (1, 1, length, past + length).
 
     >>> causal_mask(3)[0, 0].int()
     tensor([[1, 0, 0],

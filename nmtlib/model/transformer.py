@@ -21,12 +21,13 @@ PAD = 0  # the id of padding, as in `nmtlib.data.vocab`; the model knows nothing
 class TransformerConfig:
     """Everything that is needed to rebuild a model; it is stored inside each checkpoint.
 
-    The defaults are the base model of Vaswani et al. 2017, table 3.  `norm` is 'post' (the paper) or 'pre';
-    `positions` 'sinusoidal' or 'learned'; `tied` says which tables are one and the same tensor: 'none',
-    'target' (target embedding = output projection) or 'all' (source embedding too: one joint vocabulary).
-    `embedding_start` says how the embeddings are drawn: 'xavier' (uniform, standard deviation sqrt(2 / (V + D)))
-    or 'normal' (standard deviation 1 / sqrt(D), so that words times sqrt(D) have size 1 for any vocabulary).
-    Raises ValueError for a value that no model can have.
+    The defaults are the base model of Vaswani et al. 2017, table 3.  `norm` is 'post' (the paper)
+    or 'pre'; `positions` 'sinusoidal' or 'learned'; `tied` says which tables are one and the same
+    tensor: 'none', 'target' (target embedding = output projection) or 'all' (source embedding too:
+    one joint vocabulary). `embedding_start` says how the embeddings are drawn: 'xavier' (uniform,
+    standard deviation sqrt(2 / (V + D))) or 'normal' (standard deviation 1 / sqrt(D), so that words
+    times sqrt(D) have size 1 for any vocabulary). Raises ValueError for a value that no model can
+    have.
     """
 
     source_vocab_size: int
@@ -45,8 +46,16 @@ class TransformerConfig:
     embedding_start: str = "xavier"
 
     def __post_init__(self):
-        for name in ("source_vocab_size", "target_vocab_size", "d_model", "n_heads", "n_encoder_layers",
-                     "n_decoder_layers", "d_ff", "max_length"):  # fmt: skip
+        for name in (
+            "source_vocab_size",
+            "target_vocab_size",
+            "d_model",
+            "n_heads",
+            "n_encoder_layers",
+            "n_decoder_layers",
+            "d_ff",
+            "max_length",
+        ):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
         for name in ("dropout", "attention_dropout"):
@@ -59,7 +68,9 @@ class TransformerConfig:
             ("embedding_start", ("xavier", "normal")),
         ):
             if getattr(self, name) not in known:
-                raise ValueError(f"{name} is one of {', '.join(known)}, not {getattr(self, name)!r}")
+                raise ValueError(
+                    f"{name} is one of {', '.join(known)}, not {getattr(self, name)!r}"
+                )
         if self.d_model % self.n_heads:
             raise ValueError(
                 f"d_model must be a multiple of n_heads, but {self.d_model} is not divisible by {self.n_heads}"
@@ -72,14 +83,25 @@ class TransformerConfig:
 
 
 class Transformer(nn.Module):
-    """Source ids (B, S) and target ids (B, T) -> logits (B, T, V) for the token after each target position."""
+    """Source ids (B, S) and target ids (B, T) -> logits (B, T, V) for the token after each target
+    position.
+    """
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
         self.config = config
-        self.checkpoint_activations = False  # a matter of training, so it is no part of the configuration
+        self.checkpoint_activations = (
+            False  # a matter of training, so it is no part of the configuration
+        )
         d_model, pre_norm = config.d_model, config.norm == "pre"
-        layer = (d_model, config.n_heads, config.d_ff, config.dropout, config.attention_dropout, config.norm)
+        layer = (
+            d_model,
+            config.n_heads,
+            config.d_ff,
+            config.dropout,
+            config.attention_dropout,
+            config.norm,
+        )
 
         self.source_embedding = TokenEmbedding(config.source_vocab_size, d_model, PAD)
         self.target_embedding = TokenEmbedding(config.target_vocab_size, d_model, PAD)
@@ -88,7 +110,8 @@ class Transformer(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.encoder = nn.ModuleList(EncoderLayer(*layer) for _ in range(config.n_encoder_layers))
         self.decoder = nn.ModuleList(DecoderLayer(*layer) for _ in range(config.n_decoder_layers))
-        # Pre-norm leaves the sum of the residual stream un-normalised, so one more norm closes each stack.
+        # Pre-norm leaves the sum of the residual stream un-normalised, so one more norm closes each
+        # stack.
         self.encoder_norm = nn.LayerNorm(d_model) if pre_norm else nn.Identity()
         self.decoder_norm = nn.LayerNorm(d_model) if pre_norm else nn.Identity()
         self.output = nn.Linear(d_model, config.target_vocab_size)
@@ -99,10 +122,11 @@ class Transformer(nn.Module):
             self.source_embedding.weight = self.target_embedding.weight
 
     def reset_parameters(self) -> None:
-        """Xavier-uniform matrices (Glorot and Bengio 2010), zero biases, zero PAD rows; embeddings as configured.
+        """Xavier-uniform matrices (Glorot and Bengio 2010), zero biases, zero PAD rows; embeddings
+        as configured.
 
-        The logits then start near zero, so the first loss is about ln V: the model guesses evenly.  With a tied table
-        that starts 'normal' they start at size 1, which costs half a nat more.
+        The logits then start near zero, so the first loss is about ln V: the model guesses evenly.
+        With a tied table that starts 'normal' they start at size 1, which costs half a nat more.
         """
         for name, parameter in self.named_parameters():
             if parameter.dim() > 1:
@@ -115,7 +139,9 @@ class Transformer(nn.Module):
             nn.init.zeros_(embedding.weight[PAD].detach())
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        """Teacher forcing: all target positions at once, each seeing only those before it and itself."""
+        """Teacher forcing: all target positions at once, each seeing only those before it and
+        itself.
+        """
         source_mask = padding_mask(source, PAD)  # (B, 1, 1, S)
         return self.decode(target, self.encode(source, source_mask), source_mask)  # (B, T, V)
 
@@ -128,7 +154,9 @@ class Transformer(nn.Module):
         return self.encoder_norm(x)
 
     def decode(self, target: Tensor, memory: Tensor, memory_mask: Tensor | None) -> Tensor:
-        """Target ids (B, T) and memory (B, S, D) -> logits (B, T, V); True in the mask = may attend."""
+        """Target ids (B, T) and memory (B, S, D) -> logits (B, T, V); True in the mask = may
+        attend.
+        """
         mask = target_mask(target, PAD)  # (B, 1, T, T)
         x = self.dropout(self.target_positions(self.target_embedding(target)))  # (B, T, D)
         for layer in self.decoder:
@@ -136,9 +164,11 @@ class Transformer(nn.Module):
         return self.output(self.decoder_norm(x))  # (B, T, V)
 
     def run(self, layer: nn.Module, *inputs: Tensor | None) -> Tensor:
-        """The layer's output; with `checkpoint_activations`, backward computes all that is inside it once more.
+        """The layer's output; with `checkpoint_activations`, backward computes all that is inside
+        it once more.
 
-        That saves memory for a third more computation (Chen et al. 2016); dropout draws the same numbers again.
+        That saves memory for a third more computation (Chen et al. 2016); dropout draws the same
+        numbers again.
         """
         if self.checkpoint_activations and self.training:
             return checkpoint(layer, *inputs, use_reentrant=False)
@@ -151,18 +181,23 @@ class Transformer(nn.Module):
         return DecoderState([layer.start(memory) for layer in self.decoder], mask)
 
     def step(self, tokens: Tensor, state: DecoderState) -> Tensor:
-        """Read the newest token (N,) of each hypothesis -> logits (N, V) for the next; `state` moves on by one."""
-        x = self.target_positions(self.target_embedding(tokens[:, None]), start=state.length)  # (N, 1, D)
-        x = self.dropout(x)
+        """Read the newest token (N,) of each hypothesis -> logits (N, V) for the next; `state`
+        moves on by one.
+        """
+        x = self.target_embedding(tokens[:, None])  # (N, 1, D)
+        x = self.dropout(self.target_positions(x, start=state.length))
         for layer, cache in zip(self.decoder, state.layers, strict=True):
             x = layer.step(x, cache, state.memory_mask)
         state.length += 1
         return self.output(self.decoder_norm(x)).squeeze(1)  # (N, V)
 
     def parameter_table(self) -> dict[str, int]:
-        """Number of trained values in each part, every tensor counted once; their sum is the model's size."""
+        """Number of trained values in each part, every tensor counted once; their sum is the
+        model's size.
+        """
         table: dict[str, int] = {}
-        for name, parameter in self.named_parameters():  # yields a tied tensor once, under its first name
+        # A tied tensor comes once, under its first name.
+        for name, parameter in self.named_parameters():
             parts = name.split(".")
             part = ".".join(parts[:2]) if parts[0] in ("encoder", "decoder") else parts[0]
             table[part] = table.get(part, 0) + math.prod(parameter.shape)

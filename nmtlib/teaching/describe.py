@@ -1,7 +1,8 @@
 """What a figure shows, as text: the same figure gives the same text, on another machine too.
 
-The text is rounded.  Usual rounding has ties at numbers that a course is full of (1/8, the mean of an attention row),
-and there noise in the seventh digit flips it; so the grid used here lies off them.
+The text is rounded.  Usual rounding has ties at numbers that a course is full of (1/8, the mean of
+an attention row), and there noise in the seventh digit flips it; so the grid used here lies off
+them.
 """
 
 from __future__ import annotations
@@ -29,29 +30,38 @@ NUMBER = re.compile(r"[-+−]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?%?|[-+−]?inf|nan
 
 
 def describe(figure: Figure) -> str:
-    """One line for each thing drawn: curves, images, bars, points, words; numbers rounded to about a hundredth.
+    """One line for each thing drawn: curves, images, bars, points, words; numbers rounded to about
+    a hundredth.
 
-    Noise of a millionth hardly ever changes the text.  Another curve does, and so do a matrix transposed or shifted,
-    and words that changed places.
+    Noise of a millionth hardly ever changes the text.  Another curve does, and so do a matrix
+    transposed or shifted, and words that changed places.
     """
     lines = ["Figure {:.1f} x {:.1f} in".format(*figure.get_size_inches())]
     for part in (figure, *figure.subfigs):
         title = part.get_suptitle()
         lines += [f"title: {title}"] * bool(title)
-        lines += _words("words", (text.get_text() for text in part.texts if text.get_text() != title))
-        lines += _words("legend", (text.get_text() for legend in part.legends for text in legend.get_texts()))
+        lines += _words(
+            "words", (text.get_text() for text in part.texts if text.get_text() != title)
+        )
+        lines += _words(
+            "legend", (text.get_text() for legend in part.legends for text in legend.get_texts())
+        )
     for number, ax in enumerate(_with_insets(figure.axes)):
         lines += [f"axes {number}: {_headline(ax)}", *(f"  {line}" for line in _contents(ax))]
     return "\n".join(lines)
 
 
 def summary(values) -> str:
-    """The shape of an array, its least, largest and middle number, and two sums that depend on the order.
+    """The shape of an array, its least, largest and middle number, and two sums that depend on the
+    order.
 
-    The sums weigh number i by sin(i²) and cos(i²), so that shifted, transposed and shuffled arrays differ.
+    The sums weigh number i by sin(i²) and cos(i²), so that shifted, transposed and shuffled arrays
+    differ.
     """
     array = np.ma.filled(np.ma.asarray(values, dtype=float), np.nan)
-    shape = "×".join(map(str, array.shape))  # not "x": a test may take 10x20 for a number in base 16
+    shape = "×".join(
+        map(str, array.shape)
+    )  # not "x": a test may take 10x20 for a number in base 16
     places = np.flatnonzero(np.isfinite(array))
     known = array.ravel()[places]
     if not len(known):
@@ -64,13 +74,17 @@ def summary(values) -> str:
 
 
 def _rounded(numbers: Iterable[float], array: np.ndarray) -> list[str]:
-    """Numbers about an array, rounded to a step of 1, 2 or 5 times a power of ten that suits the whole array."""
+    """Numbers about an array, rounded to a step of 1, 2 or 5 times a power of ten that suits the
+    whole array.
+    """
     largest = float(np.abs(array).max())
     wanted, step = largest / STEPS, 1.0
     if largest > ZERO:
         power = 10.0 ** math.floor(math.log10(wanted))
         step = max([power, *(factor * power for factor in (2, 5) if factor * power <= wanted)])
-    return [f"{math.floor(number / step + OFF_TIES) * step + 0.0:.5g}" for number in numbers]  # + 0.0 makes -0 a 0
+    return [
+        f"{math.floor(number / step + OFF_TIES) * step + 0.0:.5g}" for number in numbers
+    ]  # + 0.0 makes -0 a 0
 
 
 def _with_insets(axes: Iterable[Axes]) -> Iterator[Axes]:
@@ -84,7 +98,11 @@ def _headline(ax: Axes) -> str:
     if ax.get_label() == COLOUR_BAR:
         return f"colour scale {ax.get_ylabel()!r}"
     title = " ".join(filter(None, (ax.get_title(loc) for loc in ("left", "center", "right"))))
-    scales = [f"{name} {axis.get_scale()}" for name, axis in _axis_pair(ax) if axis.get_scale() != "linear"]
+    scales = [
+        f"{name} {axis.get_scale()}"
+        for name, axis in _axis_pair(ax)
+        if axis.get_scale() != "linear"
+    ]
     return ", ".join([f"title={title!r} x={ax.get_xlabel()!r} y={ax.get_ylabel()!r}", *scales])
 
 
@@ -101,7 +119,10 @@ def _contents(ax: Axes) -> Iterator[str]:
     yield from map(_collection, ax.collections)
     boxes = [patch for patch in ax.patches if not isinstance(patch, FancyArrowPatch)]
     if boxes:
-        corners = [patch.get_path().get_extents(patch.get_patch_transform()).get_points() for patch in boxes]
+        corners = [
+            patch.get_path().get_extents(patch.get_patch_transform()).get_points()
+            for patch in boxes
+        ]
         yield f"boxes: {_places(corners, ax)}"
     if len(boxes) < len(ax.patches):
         yield f"arrows: {len(ax.patches) - len(boxes)}"
@@ -119,7 +140,9 @@ def _line(line: Line2D) -> str:
 
 
 def _places(points, ax: Axes) -> str:
-    """Where points (..., 2) are; on a logarithmic axis in powers of ten, for it shows the small ones too."""
+    """Where points (..., 2) are; on a logarithmic axis in powers of ten, for it shows the small
+    ones too.
+    """
     told = []
     points = np.ma.filled(np.ma.asarray(points, dtype=float), np.nan)
     for (name, axis), values in zip(_axis_pair(ax), (points[..., 0], points[..., 1]), strict=True):
@@ -131,12 +154,18 @@ def _places(points, ax: Axes) -> str:
 
 def _image(image: AxesImage) -> str:
     low, high = image.get_clim()
-    limits = "" if low is None else "; colours from {} to {}".format(*_rounded((low, high), np.array([low, high])))
+    limits = (
+        ""
+        if low is None
+        else "; colours from {} to {}".format(*_rounded((low, high), np.array([low, high])))
+    )
     return f"image: {summary(image.get_array())}{limits}"
 
 
 def _collection(collection: Collection) -> str:
-    """Points, filled areas, lines or coloured cells: where they are and the numbers behind their colours."""
+    """Points, filled areas, lines or coloured cells: where they are and the numbers behind their
+    colours.
+    """
     offsets, parts = collection.get_offsets(), []
     if np.any(offsets):
         parts.append(f"at {_places(offsets, collection.axes)}")
@@ -158,7 +187,9 @@ def _tick_words(axis: Axis) -> list[str]:
 
 
 def _words(name: str, texts: Iterable[str]) -> list[str]:
-    """At most one line: the words in their order; of the numbers only how many there are, for noise may change them."""
+    """At most one line: the words in their order; of the numbers only how many there are, for noise
+    may change them.
+    """
     texts = [text for text in texts if text]
     if name.endswith("ticks"):
         return [f"{name}: {' '.join(map(repr, texts))}"] if texts else []

@@ -1,9 +1,10 @@
-"""Is everything here that the course needs?  Names what is missing or of another version, and how to install it.
+"""Is everything here that the course needs?  Names what is missing or of another version, and how
+to install it.
 
     python -m nmtlib.teaching.environment             exit status 1 where something is missing
 
-It asks no network, changes nothing, and imports nothing but the standard library: it has to run where all the rest
-is missing.
+It asks no network, changes nothing, and imports nothing but the standard library: it has to run
+where all the rest is missing.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ PACKAGE = Path(__file__).resolve().parents[1]  # the folder nmtlib
 REQUIREMENTS = PACKAGE.parent / "requirements.txt"
 PYTHON = (3, 11)  # the oldest that runs the course
 SHIPPED = (
-    "teaching/checkpoints/toy-de-en/model.safetensors",
-    "teaching/checkpoints/toy-en-zh/model.safetensors",
+    "trained/toy-de-en/model.safetensors",
+    "trained/toy-en-zh/model.safetensors",
     "teaching/fonts/nmtlib-CJK.otf",
 )
 EXTRA = re.compile(r"""extra\s*==\s*["']([\w.-]+)["']""")
@@ -28,10 +29,12 @@ EXTRA = re.compile(r"""extra\s*==\s*["']([\w.-]+)["']""")
 
 @dataclass(frozen=True)
 class Environment:
-    """What was found: packages with the version wanted, packages of another version, and what is not there.
+    """What was found: packages with the version wanted, packages of another version, and what is
+    not there.
 
-    `same` maps a package to its version, `different` to (version found, version wanted), `missing` to the version
-    wanted; `purposes` names the packages that only a part of the project uses.  `absent` lists files of nmtlib.
+    `same` maps a package to its version, `different` to (version found, version wanted), `missing`
+    to the version wanted; `purposes` names the packages that only a part of the project uses.
+    `absent` lists files of nmtlib.
     """
 
     same: Mapping[str, str]
@@ -49,21 +52,36 @@ class Environment:
     def __str__(self) -> str:
         total = len(self.same) + len(self.different) + len(self.missing)
         lines = [f"{len(self.same)} of {total} packages have the version of requirements.txt"]
-        lines += [f"missing        {name} {wanted}{self._purpose(name)}" for name, wanted in self.missing.items()]
+        lines += [
+            f"missing        {name} {wanted}{self._purpose(name)}"
+            for name, wanted in self.missing.items()
+        ]
         lines += [
             f"other version  {name} {found}, the course was checked with {wanted}{self._purpose(name)}"
             for name, (found, wanted) in self.different.items()
         ]
-        lines += [f"missing file   nmtlib/{file}: get the project again, with all its files" for file in self.absent]
+        lines += [
+            f"missing file   nmtlib/{file}: get the project again, with all its files"
+            for file in self.absent
+        ]
         if self.old_python:
-            lines.append(f"old Python     {self.old_python}, wanted {PYTHON[0]}.{PYTHON[1]} or newer")
+            lines.append(
+                f"old Python     {self.old_python}, wanted {PYTHON[0]}.{PYTHON[1]} or newer"
+            )
         wanted = self.missing | {name: wanted for name, (_, wanted) in self.different.items()}
         if wanted:
             lines.append("To install them, run this in a cell, then restart the kernel:")
-            lines.append("    %pip install " + " ".join(f"{name}=={version}" for name, version in wanted.items()))
-            lines.append("or in a terminal, in the project's folder: python -m pip install -r requirements.txt")
+            lines.append(
+                "    %pip install "
+                + " ".join(f"{name}=={version}" for name, version in wanted.items())
+            )
+            lines.append(
+                "or in a terminal, in the project's folder: python -m pip install -r requirements.txt"
+            )
         if self.different and self.complete:
-            lines.append("Nothing is missing: go on, and come back here if something behaves oddly.")
+            lines.append(
+                "Nothing is missing: go on, and come back here if something behaves oddly."
+            )
         if self.complete and not self.different:
             lines.append("everything is there")
         return "\n".join(lines)
@@ -100,7 +118,9 @@ def compare(
     folder: Path = PACKAGE,
     python: tuple[int, ...] = sys.version_info[:3],
 ) -> Environment:
-    """Compare the versions that are wanted with those that `installed` finds, and look for the files in `folder`."""
+    """Compare the versions that are wanted with those that `installed` finds, and look for the
+    files in `folder`.
+    """
     same, different, missing = {}, {}, {}
     for name, version in wanted.items():
         try:
@@ -119,7 +139,8 @@ def compare(
 
 
 def pins(text: str) -> dict[str, str]:
-    """The packages that the text of a requirements file pins, with their versions; other lines are left out.
+    """The packages that the text of a requirements file pins, with their versions; other lines are
+    left out.
 
     >>> pins("torch==2.13.0  # for all\\n\\n-e .\\n")
     {'torch': '2.13.0'}
@@ -130,7 +151,9 @@ def pins(text: str) -> dict[str, str]:
 
 
 def purposes() -> dict[str, str]:
-    """Packages that only one extra of nmtlib asks for, with its name; empty where nmtlib is not installed."""
+    """Packages that only one extra of nmtlib asks for, with its name; empty where nmtlib is not
+    installed.
+    """
     try:
         lines = metadata.requires("nmtlib") or []
     except metadata.PackageNotFoundError:

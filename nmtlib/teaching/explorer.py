@@ -19,18 +19,24 @@ from nmtlib.inference.translator import Translator
 from nmtlib.model.attention import record_attention
 from nmtlib.teaching.show import Shown, kernel_with_widgets
 
-KINDS = {"cross": "cross-attention", "encoder-self": "encoder self-attention", "decoder-self": "decoder self-attention"}
+KINDS = {
+    "cross": "cross-attention",
+    "encoder-self": "encoder self-attention",
+    "decoder-self": "decoder self-attention",
+}
 DARK = (8, 81, 156)  # the colour of weight 1; weight 0 is white
 SHOWN_FROM = 0.05  # smaller weights have no number, so that the large ones can be found
-OFF_TIES = 1e-4  # attention is full of 1/8: rounded as it is, the noise of another machine would make 0.12 of 0.13
+# attention is full of 1/8: rounded as it is, the noise of another machine would make 0.12 of 0.13
+OFF_TIES = 1e-4
 
 
 @dataclass(frozen=True)
 class AttentionMaps:
     """Every weight of one sentence and its translation.
 
-    `maps[kind][layer]` is a tensor (H, T, S); `rows[kind]` and `columns[kind]` name its T queries and S keys.
-    A row of the decoder is named after the word that is said there, a column after the word that is read.
+    `maps[kind][layer]` is a tensor (H, T, S); `rows[kind]` and `columns[kind]` name its T queries
+    and S keys. A row of the decoder is named after the word that is said there, a column after the
+    word that is read.
     """
 
     maps: dict[str, list[Tensor]]
@@ -38,8 +44,11 @@ class AttentionMaps:
     columns: dict[str, list[str]]
 
 
-def attention_maps(translator: Translator, sentence: str, translation: str | None = None) -> AttentionMaps:
-    """What each head of each layer looks at while the model reads a sentence and says its translation.
+def attention_maps(
+    translator: Translator, sentence: str, translation: str | None = None
+) -> AttentionMaps:
+    """What each head of each layer looks at while the model reads a sentence and says its
+    translation.
 
     `translation` is the model's own unless given.  Raises ValueError for an empty sentence.
     """
@@ -47,7 +56,9 @@ def attention_maps(translator: Translator, sentence: str, translation: str | Non
         raise ValueError("an empty sentence has no words to attend to; give a sentence")
     if translation is None:
         translation = translator.translate([sentence])[0]
-    batch = collate([translator.example(sentence, translation)]).to(next(translator.model.parameters()).device)
+    batch = collate([translator.example(sentence, translation)]).to(
+        next(translator.model.parameters()).device
+    )
     with torch.no_grad(), record_attention(translator.model) as found:
         translator.model(batch.source, batch.decoder_input)
     source = translator.source.vocab.decode(batch.source[0].tolist())
@@ -59,18 +70,24 @@ def attention_maps(translator: Translator, sentence: str, translation: str | Non
         "encoder-self": [f"encoder.{n}.self_attention" for n in range(config.n_encoder_layers)],
         "decoder-self": [f"decoder.{n}.self_attention" for n in range(config.n_decoder_layers)],
     }
-    maps = {kind: [found[name][0][0].cpu() for name in layers] for kind, layers in names.items()}  # (H, T, S) each
+    maps = {
+        kind: [found[name][0][0].cpu() for name in layers] for kind, layers in names.items()
+    }  # (H, T, S) each
     rows = {"cross": said, "encoder-self": source, "decoder-self": said}
-    return AttentionMaps(maps, rows, {"cross": source, "encoder-self": source, "decoder-self": read})
+    return AttentionMaps(
+        maps, rows, {"cross": source, "encoder-self": source, "decoder-self": read}
+    )
 
 
 def attention_table(
     weights: Tensor, target_words: Sequence[str], source_words: Sequence[str], *, title: str = ""
 ) -> Shown:
-    """Weights (T, S) as a table: a row for each target word, darker where it looks, the largest number in bold.
+    """Weights (T, S) as a table: a row for each target word, darker where it looks, the largest
+    number in bold.
 
-    The colours stand in each cell, so they need no trust and no script; where a site drops them (GitHub does), the
-    numbers stay.  Pointing at a cell names its words and weight.  Raises ValueError where words and shape differ.
+    The colours stand in each cell, so they need no trust and no script; where a site drops them
+    (GitHub does), the numbers stay.  Pointing at a cell names its words and weight.  Raises
+    ValueError where words and shape differ.
     """
     weights = torch.as_tensor(weights)
     if tuple(weights.shape) != (len(target_words), len(source_words)):
@@ -79,8 +96,12 @@ def attention_table(
             f"({len(target_words)}, {len(source_words)}), not {tuple(weights.shape)}"
         )
     values = [[round(weight + OFF_TIES, 2) for weight in row] for row in weights.tolist()]
-    body = "".join(_html_row(word, row, source_words) for word, row in zip(target_words, values, strict=True))
-    heads = "".join(f'<th style="text-align:center">{html.escape(word)}</th>' for word in source_words)
+    body = "".join(
+        _html_row(word, row, source_words) for word, row in zip(target_words, values, strict=True)
+    )
+    heads = "".join(
+        f'<th style="text-align:center">{html.escape(word)}</th>' for word in source_words
+    )
     caption = f"<caption>{html.escape(title)}</caption>" if title else ""
     table = f"<table>{caption}<tr><th></th>{heads}</tr>{body}</table>"
     return Shown(table, _plain_table(values, target_words, source_words, title), kind="text/html")
@@ -103,7 +124,9 @@ def _html_row(word: str, row: Sequence[float], source_words: Sequence[str]) -> s
 def _plain_table(
     values: list[list[float]], target_words: Sequence[str], source_words: Sequence[str], title: str
 ) -> str:
-    """The same table for a terminal: each target word and the source words it looks at, the first one first."""
+    """The same table for a terminal: each target word and the source words it looks at, the first
+    one first.
+    """
     lines = [title] if title else []
     for word, row in zip(target_words, values, strict=True):
         order = sorted(range(len(row)), key=lambda i: -row[i])
@@ -112,22 +135,36 @@ def _plain_table(
     return "\n".join(lines)
 
 
-def explore_attention(translator: Translator, sentence: str, *, kind: str = "cross", layer: int = -1) -> None:
-    """Show one attention of a sentence, averaged over heads; with controls for all of them where widgets run.
+def explore_attention(
+    translator: Translator, sentence: str, *, kind: str = "cross", layer: int = -1
+) -> None:
+    """Show one attention of a sentence, averaged over heads; with controls for all of them where
+    widgets run.
 
-    `kind` is one of `KINDS`; layers and heads count from 0, layer -1 is the last.  Raises ValueError for a kind or
-    layer that the model does not have.
+    `kind` is one of `KINDS`; layers and heads count from 0, layer -1 is the last.  Raises
+    ValueError for a kind or layer that the model does not have.
     """
     from IPython.display import display
 
     found = attention_maps(translator, sentence)
     if kind not in KINDS or not -len(found.maps[kind]) <= layer < len(found.maps[kind]):
-        raise ValueError(f"there is no attention {kind!r} in layer {layer}; the kinds are {', '.join(KINDS)}")
+        raise ValueError(
+            f"there is no attention {kind!r} in layer {layer}; the kinds are {', '.join(KINDS)}"
+        )
     layer %= len(found.maps[kind])
     first = _view(found, kind, layer, None)
-    controls = _explorer(translator, sentence, kind, layer, first) if kernel_with_widgets() else None
+    controls = (
+        _explorer(translator, sentence, kind, layer, first) if kernel_with_widgets() else None
+    )
     hint = "In JupyterLab, run this cell to choose sentence, kind, layer and head."
-    display(Shown(f"{first.text}<p><i>{hint}</i></p>", f"{first.plain}\n{hint}", controls, kind="text/html"))
+    display(
+        Shown(
+            f"{first.text}<p><i>{hint}</i></p>",
+            f"{first.plain}\n{hint}",
+            controls,
+            kind="text/html",
+        )
+    )
 
 
 def _view(found: AttentionMaps, kind: str, layer: int, head: int | None) -> Shown:
@@ -136,7 +173,10 @@ def _view(found: AttentionMaps, kind: str, layer: int, head: int | None) -> Show
     which = f"head {head}" if head is not None else f"mean of {len(weights)} heads"
     weights = weights.mean(dim=0) if head is None else weights[head]
     return attention_table(
-        weights, found.rows[kind], found.columns[kind], title=f"{KINDS[kind]}, layer {layer}, {which}"
+        weights,
+        found.rows[kind],
+        found.columns[kind],
+        title=f"{KINDS[kind]}, layer {layer}, {which}",
     )
 
 
@@ -146,17 +186,27 @@ def _explorer(translator: Translator, sentence: str, kind: str, layer: int, firs
 
     config = translator.model.config
     layers = {"encoder-self": config.n_encoder_layers}
-    text = ipywidgets.Text(sentence, description="sentence", continuous_update=False, layout={"width": "95%"})
-    kinds = ipywidgets.Dropdown(options=[(name, key) for key, name in KINDS.items()], value=kind, description="kind")
-    which = ipywidgets.IntSlider(layer, 0, layers.get(kind, config.n_decoder_layers) - 1, description="layer")
+    text = ipywidgets.Text(
+        sentence, description="sentence", continuous_update=False, layout={"width": "95%"}
+    )
+    kinds = ipywidgets.Dropdown(
+        options=[(name, key) for key, name in KINDS.items()], value=kind, description="kind"
+    )
+    which = ipywidgets.IntSlider(
+        layer, 0, layers.get(kind, config.n_decoder_layers) - 1, description="layer"
+    )
     heads = [("mean of all", None), *((str(number), number) for number in range(config.n_heads))]
-    head = ipywidgets.ToggleButtons(options=heads, description="head", style={"button_width": "auto"})
+    head = ipywidgets.ToggleButtons(
+        options=heads, description="head", style={"button_width": "auto"}
+    )
     table = ipywidgets.HTML(first.text)
 
     def redraw(change: dict[str, Any]) -> None:
         which.max = layers.get(kinds.value, config.n_decoder_layers) - 1
         try:
-            table.value = _view(attention_maps(translator, text.value), kinds.value, which.value, head.value).text
+            table.value = _view(
+                attention_maps(translator, text.value), kinds.value, which.value, head.value
+            ).text
         except ValueError as error:
             table.value = html.escape(str(error))
 
@@ -166,11 +216,13 @@ def _explorer(translator: Translator, sentence: str, kind: str, layer: int, firs
 
 
 def slider(function: Callable[..., Any], **ranges: Any) -> None:
-    """Show `function` at its default arguments, and below, where widgets run, sliders that call it again.
+    """Show `function` at its default arguments, and below, where widgets run, sliders that call it
+    again.
 
-    `ranges` are those of `ipywidgets.interact`: (low, high), (low, high, step) or a list of choices for each
-    argument.  What the function prints, plots or returns is what is shown; where no widgets run, a hint stands in
-    place of the sliders.  Raises ValueError for a range whose argument has no default value.
+    `ranges` are those of `ipywidgets.interact`: (low, high), (low, high, step) or a list of choices
+    for each argument.  What the function prints, plots or returns is what is shown; where no
+    widgets run, a hint stands in place of the sliders.  Raises ValueError for a range whose
+    argument has no default value.
 
     >>> def square(side=3):
     ...     print(f"{side} x {side} = {side * side}")
@@ -198,7 +250,8 @@ def _sliders(function: Callable[..., Any], ranges: dict[str, Any]) -> Any:
     import ipywidgets
     from IPython.display import clear_output
 
-    # Manual, and without its button: a function that runs while the page is built would show its result twice.
+    # Manual, and without its button: a function that runs while the page is built would show its
+    # result twice.
     *controls, _, _ = ipywidgets.interactive(function, {"manual": True}, **ranges).children
     page = ipywidgets.Output()
 

@@ -3,7 +3,8 @@
     python -m nmtlib.teaching.gallery            # draw all of them anew (make figures)
     python -m nmtlib.teaching.gallery --check    # exit status 1, and a list, where one is missing or out of date
 
-The same code gives the same bytes.  Letters are stored as outlines, so that no reader needs the fonts.
+The same code gives the same bytes.  Letters are stored as outlines, so that no reader needs the
+fonts.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ SVG_HASH = "SVG-SHA256"  # the PNG tells in its metadata from which drawing it w
 
 
 def svg(name: str) -> bytes:
-    """One figure as SVG, with the first sentence of its function's docstring as title, which screen readers read.
+    """One figure as SVG, with the first sentence of its function's docstring as title, which screen
+    readers read.
 
     Raises ValueError for a name that is not in `FIGURES`.
     """
@@ -57,23 +59,29 @@ def png(name: str, svg_hash: str) -> bytes:
 
 
 def write(folder: str | Path = FOLDER) -> list[Path]:
-    """Write NAME.svg and NAME.png of every figure into a folder, which is made if need be; what was written."""
+    """Write NAME.svg and NAME.png of every figure into a folder, which is made if need be; what was
+    written.
+    """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for name in FIGURES:
         drawing = svg(name)
-        for path, data in ((folder / f"{name}.svg", drawing), (folder / f"{name}.png", png(name, _hash(drawing)))):
+        for path, data in (
+            (folder / f"{name}.svg", drawing),
+            (folder / f"{name}.png", png(name, _hash(drawing))),
+        ):
             write_atomically(path, data)
             written.append(path)
     return written
 
 
 def stale(folder: str | Path = FOLDER) -> list[str]:
-    """What is wrong with the figures of a folder, a line for each file; an empty list where all are up to date.
+    """What is wrong with the figures of a folder, a line for each file; an empty list where all are
+    up to date.
 
-    SVG files are compared byte by byte.  Pixels differ from machine to machine, so of a PNG only the hash of the SVG
-    that it was made with is compared.
+    SVG files are compared byte by byte.  Pixels differ from machine to machine, so of a PNG only
+    the hash of the SVG that it was made with is compared.
     """
     folder, wrong = Path(folder), []
     for name in FIGURES:
@@ -85,17 +93,25 @@ def stale(folder: str | Path = FOLDER) -> list[str]:
         if paths["png"].is_file() and _hash_in(paths["png"]) != _hash(drawing):
             wrong.append(f"{paths['png']} is out of date")
     known = {f"{name}.svg" for name in FIGURES}
-    wrong += [f"{path} is drawn by no function" for path in sorted(folder.glob("*.svg")) if path.name not in known]
+    wrong += [
+        f"{path} is drawn by no function"
+        for path in sorted(folder.glob("*.svg"))
+        if path.name not in known
+    ]
     return wrong
 
 
 def _saved(name: str, kind: str, metadata: dict[str, str | None]) -> bytes:
-    """The bytes of one figure, drawn and saved in the style of the course; the caller's settings stay as they are."""
+    """The bytes of one figure, drawn and saved in the style of the course; the caller's settings
+    stay as they are.
+    """
     file = io.BytesIO()
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         style.setup()
-        matplotlib.rcParams.update({"svg.fonttype": "path", "svg.hashsalt": "nmtlib", "savefig.bbox": None})
+        matplotlib.rcParams.update(
+            {"svg.fonttype": "path", "svg.hashsalt": "nmtlib", "savefig.bbox": None}
+        )
         FIGURES[name]().savefig(file, format=kind, dpi=PNG_DPI, metadata=metadata)
     return file.getvalue()
 
@@ -120,15 +136,25 @@ def _hash_in(path: Path) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m nmtlib.teaching.gallery", description="Draw the figures.")
-    parser.add_argument("--folder", type=Path, default=FOLDER, help="where they are (default: %(default)s)")
-    parser.add_argument("--check", action="store_true", help="write nothing, tell what is missing or out of date")
+    parser = argparse.ArgumentParser(
+        prog="python -m nmtlib.teaching.gallery", description="Draw the figures."
+    )
+    parser.add_argument(
+        "--folder", type=Path, default=FOLDER, help="where they are (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing, tell what is missing or out of date"
+    )
     options = parser.parse_args(arguments)
     if not options.check:
         print(f"wrote {len(write(options.folder))} files into {options.folder}")
         return 0
     wrong = stale(options.folder)
-    print("\n".join([*wrong, "draw them anew: make figures"]) if wrong else f"{options.folder} is up to date")
+    print(
+        "\n".join([*wrong, "draw them anew: make figures"])
+        if wrong
+        else f"{options.folder} is up to date"
+    )
     return 1 if wrong else 0
 
 

@@ -20,7 +20,10 @@ from nmtlib.teaching.style import COLOURS, DIVERGING, SEQUENTIAL, WIDTH, letters
 Words = Sequence | None
 SCALE = 0.75  # inches that the colour scale takes beside a map
 MARGIN = 0.55  # inches for the name of an axis and some air
-SMALLEST, LARGEST = 0.1, 0.42  # inches of a cell: a word of 5 points still fits; more makes three words a wall
+SMALLEST, LARGEST = (
+    0.1,
+    0.42,
+)  # inches of a cell: a word of 5 points still fits; more makes three words a wall
 LONG = 1.0  # inches from which words on the horizontal axis stand upright instead of at a slant
 
 
@@ -37,11 +40,13 @@ def heat_map(
     diverging: bool = False,
     limits: tuple[float, float] | None = None,
 ) -> Axes:
-    """Draw a matrix as colours, row 0 on top, with a word at each row and column and a colour scale on the right.
+    """Draw a matrix as colours, row 0 on top, with a word at each row and column and a colour scale
+    on the right.
 
-    `values` has shape (len(rows), len(columns)); None instead of words numbers an axis.  `annotate` writes each value
-    into its cell, `diverging` has white at 0, `limits` are the values of the two ends of the scale.  Cells that are not
-    finite (a masked score) are grey.  Raises ValueError where the shapes do not fit.
+    `values` has shape (len(rows), len(columns)); None instead of words numbers an axis.  `annotate`
+    writes each value into its cell, `diverging` has white at 0, `limits` are the values of the two
+    ends of the scale.  Cells that are not finite (a masked score) are grey.  Raises ValueError
+    where the shapes do not fit.
     """
     matrix = as_matrix(values, rows, columns)
     if ax is None:
@@ -67,21 +72,29 @@ def heat_maps(
     limits: tuple[float, float] | None = None,
     title: str = "",
 ) -> Figure:
-    """Draw several matrices over the same words with one colour scale, such as the heads of one layer.
+    """Draw several matrices over the same words with one colour scale, such as the heads of one
+    layer.
 
-    `values` are matrices of shape (len(rows), len(columns)), or one array that stacks them.  At most `per_row` of them
-    stand side by side, fewer where words need the room; `title` stands above them all.  Raises ValueError where numbers
-    or shapes do not fit.
+    `values` are matrices of shape (len(rows), len(columns)), or one array that stacks them.  At
+    most `per_row` of them stand side by side, fewer where words need the room; `title` stands above
+    them all.  Raises ValueError where numbers or shapes do not fit.
     """
     matrices = [as_matrix(one, rows, columns) for one in values]
     if not matrices or len(matrices) != len(titles):
-        raise ValueError(f"there are {len(matrices)} matrices and {len(titles)} titles; give one title for each matrix")
+        raise ValueError(
+            f"there are {len(matrices)} matrices and {len(titles)} titles; give one title for each matrix"
+        )
     across, size = _grid(len(matrices), matrices[0].shape, _longest(rows), per_row)
     down = -(-len(matrices) // across)
     panel = matrices[0].shape[1] * size, max(matrices[0].shape[0] * size, 0.6)
     width = _longest(rows) + across * (panel[0] + 0.1) + SCALE + MARGIN
     rows_with_words = 1 if len(matrices) % across == 0 else 2
-    height = down * (panel[1] + 0.3) + rows_with_words * (_longest(columns) + 0.2) + MARGIN + 0.25 * bool(title)
+    height = (
+        down * (panel[1] + 0.3)
+        + rows_with_words * (_longest(columns) + 0.2)
+        + MARGIN
+        + 0.25 * bool(title)
+    )
     figure, axes = plt.subplots(down, across, figsize=(max(width, 2.6), height), squeeze=False)
     limits = limits or _limits(np.stack(matrices), diverging)
     for number, ax in enumerate(axes.flat):
@@ -89,7 +102,9 @@ def heat_maps(
             ax.remove()
             continue
         image = _draw(ax, matrices[number], rows, columns, limits, diverging)
-        ax.set_title(textwrap.fill(str(titles[number]), max(8, int(panel[0] / letters("x", 9)))), fontsize=9)
+        ax.set_title(
+            textwrap.fill(str(titles[number]), max(8, int(panel[0] / letters("x", 9)))), fontsize=9
+        )
         first, last = number % across == 0, number + across >= len(matrices)
         ax.tick_params(labelleft=first, labelbottom=last)
         ax.set(ylabel=row_label if first else "", xlabel=column_label if last else "")
@@ -110,11 +125,14 @@ def mask(
 ) -> Axes:
     """Draw a mask: the word of a row may attend to the words of the blue columns.
 
-    `mask` is bool, shape (len(rows), len(columns)), True = may attend.  Raises ValueError for another dtype or shape.
+    `mask` is bool, shape (len(rows), len(columns)), True = may attend.  Raises ValueError for
+    another dtype or shape.
     """
     allowed = torch.as_tensor(mask)
     if allowed.dtype != torch.bool:
-        raise ValueError(f"a mask is bool (True = may attend), this one is {allowed.dtype}; use e.g. `weights > 0`")
+        raise ValueError(
+            f"a mask is bool (True = may attend), this one is {allowed.dtype}; use e.g. `weights > 0`"
+        )
     matrix = as_matrix(allowed, rows, columns)
     ax = ax if ax is not None else _new_axes(matrix.shape, rows, columns, title, 0.34, 0.0)
     image = _draw(ax, matrix, rows, columns, (0.0, 1.0), False)
@@ -131,7 +149,9 @@ def as_array(values) -> np.ndarray:
     """Lists, arrays or tensors of numbers as one float64 array."""
     if isinstance(values, torch.Tensor):
         values = values.detach().cpu().double().numpy()
-    elif isinstance(values, list | tuple) and any(isinstance(value, torch.Tensor) for value in values):
+    elif isinstance(values, list | tuple) and any(
+        isinstance(value, torch.Tensor) for value in values
+    ):
         values = [as_array(value) for value in values]
     return np.asarray(values, dtype=np.float64)
 
@@ -145,7 +165,9 @@ def as_matrix(values, rows: Words, columns: Words) -> np.ndarray:
     while matrix.ndim > 2 and matrix.shape[0] == 1:
         matrix = matrix[0]
     wanted = tuple(None if words is None else len(words) for words in (rows, columns))
-    fits = matrix.ndim == 2 and all(want in (None, size) for want, size in zip(wanted, matrix.shape, strict=True))
+    fits = matrix.ndim == 2 and all(
+        want in (None, size) for want, size in zip(wanted, matrix.shape, strict=True)
+    )
     if not fits or not matrix.size:
         raise ValueError(
             f"the numbers have shape {np.shape(matrix)}, the words need {wanted} (rows, columns; None is any size);"
@@ -155,7 +177,9 @@ def as_matrix(values, rows: Words, columns: Words) -> np.ndarray:
 
 
 def _limits(values: np.ndarray, diverging: bool) -> tuple[float, float]:
-    """The ends of the colour scale: from 0, or from the least value where that is less; or alike on both sides of 0."""
+    """The ends of the colour scale: from 0, or from the least value where that is less; or alike on
+    both sides of 0.
+    """
     finite = values[np.isfinite(values)]
     low, high = (finite.min(), finite.max()) if finite.size else (0.0, 0.0)
     if diverging:
@@ -170,7 +194,9 @@ def _longest(words: Words) -> float:
 
 
 def short(word: object) -> str:
-    """A label of at most 18 letters, so that one long German word does not take the room of the picture."""
+    """A label of at most 18 letters, so that one long German word does not take the room of the
+    picture.
+    """
     word = str(word)
     return word if len(word) <= 18 else word[:17] + "…"
 
@@ -182,15 +208,28 @@ def _grid(count: int, shape: tuple[int, ...], words: float, per_row: int) -> tup
     while across > 1 and room / across < shape[1] * SMALLEST + 0.1:
         across -= 1
     down = -(-count // across)
-    return across, min(LARGEST, (room / across - 0.1) / shape[1], max(9.0 / down / shape[0], SMALLEST))
+    return across, min(
+        LARGEST, (room / across - 0.1) / shape[1], max(9.0 / down / shape[0], SMALLEST)
+    )
 
 
-def _new_axes(shape: tuple[int, ...], rows: Words, columns: Words, title: str, largest: float, beside: float) -> Axes:
-    """Axes of a new figure just large enough for the cells (at most `largest`), the words and `beside` on the right."""
+def _new_axes(
+    shape: tuple[int, ...], rows: Words, columns: Words, title: str, largest: float, beside: float
+) -> Axes:
+    """Axes of a new figure just large enough for the cells (at most `largest`), the words and
+    `beside` on the right.
+    """
     left = _longest(rows) + MARGIN
     size = min(largest, (WIDTH - left - beside) / shape[1], 6.5 / shape[0])
-    below = 0.2 if _longest(columns) < 0.95 * size else _longest(columns) * (0.75 if _longest(columns) < LONG else 1.0)
-    width, height = left + shape[1] * size + beside, max(shape[0] * size, 0.8) + below + MARGIN + 0.1
+    below = (
+        0.2
+        if _longest(columns) < 0.95 * size
+        else _longest(columns) * (0.75 if _longest(columns) < LONG else 1.0)
+    )
+    width, height = (
+        left + shape[1] * size + beside,
+        max(shape[0] * size, 0.8) + below + MARGIN + 0.1,
+    )
     return plt.subplots(figsize=(max(width, 2.2, min(WIDTH, letters(title, 10))), height))[1]
 
 
@@ -200,7 +239,9 @@ def _cell_inches(ax: Axes, shape: tuple[int, ...]) -> float:
     return min(box.width / shape[1], box.height / shape[0]) / dpi
 
 
-def _draw(ax: Axes, matrix: np.ndarray, rows: Words, columns: Words, limits, diverging: bool) -> AxesImage:
+def _draw(
+    ax: Axes, matrix: np.ndarray, rows: Words, columns: Words, limits, diverging: bool
+) -> AxesImage:
     """The coloured cells and the words around them."""
     colours = mpl.colormaps[DIVERGING if diverging else SEQUENTIAL].with_extremes(bad="#C8C8C8")
     shown = np.ma.masked_invalid(matrix)
@@ -224,7 +265,11 @@ def slant_if_long(ax: Axes, room: float, points: float = 8.0) -> None:
     longest = max((letters(line, points) for line in lines), default=0.0)
     if longest > 0.95 * room:
         upright = longest > LONG
-        look = {"rotation": 90, "va": "top", "ha": "center"} if upright else {"rotation": 45, "ha": "right"}
+        look = (
+            {"rotation": 90, "va": "top", "ha": "center"}
+            if upright
+            else {"rotation": 45, "ha": "right"}
+        )
         for label in labels:
             label.set(**look, rotation_mode="default" if upright else "anchor")
 

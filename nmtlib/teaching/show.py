@@ -1,7 +1,9 @@
-"""What a notebook shows beside its own cells: the real source of the package, and questions to answer first.
+"""What a notebook shows beside its own cells: the real source of the package, and questions to
+answer first.
 
-Everything is Markdown with a plain-text twin, so it reads well in JupyterLab, on GitHub and in a terminal, and
-is the same text in each run.  A live widget is an extra: where none runs, its Markdown stands in its place.
+Everything is Markdown with a plain-text twin, so it reads well in JupyterLab, on GitHub and in a
+terminal, and is the same text in each run.  A live widget is an extra: where none runs, its
+Markdown stands in its place.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ PACKAGE = Path(__file__).resolve().parents[1]  # the folder nmtlib
 
 
 class Shown:
-    """Text for a notebook: Markdown or HTML, its plain twin for terminals, and perhaps a widget for a live page."""
+    """Text for a notebook: Markdown or HTML, its plain twin for terminals, and perhaps a widget for
+    a live page.
+    """
 
     def __init__(self, text: str, plain: str, widget: Any = None, *, kind: str = "text/markdown"):
         self.text, self.plain, self.widget, self.kind = text, plain, widget, kind
@@ -33,16 +37,20 @@ class Shown:
 
 
 def kernel_with_widgets() -> bool:
-    """Whether this runs in a notebook kernel that has ipywidgets; a page to show them may still be missing."""
+    """Whether this runs in a notebook kernel that has ipywidgets; a page to show them may still be
+    missing.
+    """
     from IPython import get_ipython
 
     return hasattr(get_ipython(), "kernel") and importlib.util.find_spec("ipywidgets") is not None
 
 
 def show_source(obj: Any, *, docstring: bool = True) -> None:
-    """Display the source of a function, class, method or module of nmtlib, highlighted, below its file's name.
+    """Display the source of a function, class, method or module of nmtlib, highlighted, below its
+    file's name.
 
-    `docstring=False` leaves the docstrings out.  Raises ValueError for an object that is not nmtlib's own.
+    `docstring=False` leaves the docstrings out.  Raises ValueError for an object that is not
+    nmtlib's own.
     """
     from IPython.display import display
 
@@ -56,7 +64,9 @@ def source_of(obj: Any, *, docstring: bool = True) -> Shown:
         file = Path(inspect.getsourcefile(obj) or "").resolve()
         code = textwrap.dedent(inspect.getsource(obj)).rstrip()
     except (TypeError, OSError):
-        raise ValueError(f"show_source wants a function, class, method or module of nmtlib, not {obj!r}") from None
+        raise ValueError(
+            f"show_source wants a function, class, method or module of nmtlib, not {obj!r}"
+        ) from None
     if not file.is_relative_to(PACKAGE):
         raise ValueError(f"show_source shows the code of nmtlib, but {obj!r} is not part of it")
     name = file.relative_to(PACKAGE.parent).as_posix()
@@ -81,17 +91,22 @@ def without_docstrings(code: str) -> str:
         first, last = node.body[0].lineno, node.body[0].end_lineno
         blank = 1 if last < len(lines) and not lines[last].strip() else 0
         for number in range(first - 1, last + blank):
-            lines[number] = None  # marked, not removed: the line numbers of the nodes still to come must hold
+            lines[number] = (
+                None  # marked, not removed: the line numbers of the nodes still to come must hold
+            )
     return "\n".join(line for line in lines if line is not None)
 
 
-def predict(question: str, options: Sequence[str], answer: str, because: str, *, mine: str | None = None) -> None:
-    """Ask before showing: the reader commits to a lettered option, then sees the answer and its reason.
+def predict(
+    question: str, options: Sequence[str], answer: str, because: str, *, mine: str | None = None
+) -> None:
+    """Ask before showing: the reader commits to a lettered option, then sees the answer and its
+    reason.
 
-    `answer` is a letter ("B"), `because` completes "Answer: B, because …"; all texts may hold Markdown and $math$.
-    The reader clicks a letter where widgets run, or writes it as `mine`; in a stored notebook the answer is folded
-    below the question.
-    Raises ValueError for an answer that is not among the options.
+    `answer` is a letter ("B"), `because` completes "Answer: B, because …"; all texts may hold
+    Markdown and $math$. The reader clicks a letter where widgets run, or writes it as `mine`; in a
+    stored notebook the answer is folded below the question. Raises ValueError for an answer that is
+    not among the options.
 
     >>> predict("How many rows has a causal mask of 4 words?", ["3", "4"], "B", "each word asks once.", mine="b")
     How many rows has a causal mask of 4 words?
@@ -119,7 +134,10 @@ def _reveal(letters: list[str], answer: str, reason: str, chosen: str) -> Shown:
     """The answer: open once the reader has chosen, folded before, with buttons where widgets run."""
     if chosen:
         said = remark(chosen, answer)
-        return Shown(f"{said}\n\n**Answer: {answer}**, because {reason}", f"{said}\nAnswer: {answer}, because {reason}")
+        return Shown(
+            f"{said}\n\n**Answer: {answer}**, because {reason}",
+            f"{said}\nAnswer: {answer}, because {reason}",
+        )
     folded = (
         f"<details><summary>Choose a letter, then open the answer</summary>\n\n"
         f"**Answer: {answer}**, because {reason}\n\n</details>"
@@ -148,7 +166,9 @@ def _buttons(letters: list[str], answer: str, reason: str) -> Any:
 
     def reveal(change: dict[str, Any]) -> None:
         opened = _reveal(letters, answer, reason, change["new"])
-        page.outputs = ({"output_type": "display_data", "data": opened._repr_mimebundle_(), "metadata": {}},)
+        page.outputs = (
+            {"output_type": "display_data", "data": opened._repr_mimebundle_(), "metadata": {}},
+        )
 
     choice.observe(reveal, names="value")
     return ipywidgets.VBox([choice, page])

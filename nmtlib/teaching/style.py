@@ -1,4 +1,6 @@
-"""One look for every figure, Chinese glyphs on any machine, and a text description that tests can compare."""
+"""One look for every figure, Chinese glyphs on any machine, and a text description that tests can
+compare.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,15 @@ from nmtlib.teaching.describe import describe
 WIDTH = 7.0  # inches: what GitHub and a laptop show without scaling
 CJK_FONT = Path(__file__).parent / "fonts" / "nmtlib-CJK.otf"
 FONTS = ["DejaVu Sans", "nmtlib CJK"]  # matplotlib takes each glyph from the first font that has it
-COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#4D4D4D"]  # Okabe and Ito 2008
+COLOURS = [
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#E69F00",
+    "#56B4E9",
+    "#4D4D4D",
+]  # Okabe and Ito 2008
 SEQUENTIAL, DIVERGING = "Blues", "RdBu_r"  # white is zero in both; safe for colour-blind readers
 
 STYLE = {
@@ -50,28 +60,35 @@ STYLE = {
 def setup() -> None:
     """Set the style of the course; a notebook calls it once, in its first cell.
 
-    In a notebook kernel it also chooses inline figures, shows each figure once and then closes it, and makes the hidden
-    text form of a figure say what is drawn (see `describe`), so that a test of the stored notebook notices a figure
-    that changed.  Elsewhere only matplotlib's settings change.  Calling it again does no harm.  Raises
-    FileNotFoundError where the font of the package is missing.
+    In a notebook kernel it also chooses inline figures, shows each figure once and then closes it,
+    and makes the hidden text form of a figure say what is drawn (see `describe`), so that a test of
+    the stored notebook notices a figure that changed.  Elsewhere only matplotlib's settings change.
+    Calling it again does no harm.  Raises FileNotFoundError where the font of the package is
+    missing.
     """
     _add_font()
     shell = _kernel_shell()
     if shell is not None:
-        shell.run_line_magic("matplotlib", "inline")  # drops the formatters of figures: choose it before adding ours
+        shell.run_line_magic(
+            "matplotlib", "inline"
+        )  # drops the formatters of figures: choose it before adding ours
         _add_formatters(shell.display_formatter)
     mpl.rcParams.update(STYLE)
 
 
 def letters(word: object, points: float = 8.0) -> float:
-    """About how many inches a word takes: a Chinese character is as wide as high, a letter on average 0.6 of that."""
+    """About how many inches a word takes: a Chinese character is as wide as high, a letter on
+    average 0.6 of that.
+    """
     return sum(1.0 if ord(character) > 0x2E7F else 0.6 for character in str(word)) * points / 72
 
 
 def _add_font() -> None:
     """Make the shipped font known to matplotlib, in this process."""
     if not CJK_FONT.is_file():
-        raise FileNotFoundError(f"there is no font {CJK_FONT}, which is part of nmtlib; install nmtlib again")
+        raise FileNotFoundError(
+            f"there is no font {CJK_FONT}, which is part of nmtlib; install nmtlib again"
+        )
     if all(entry.fname != str(CJK_FONT) for entry in font_manager.fontManager.ttflist):
         font_manager.fontManager.addfont(str(CJK_FONT))
 
@@ -94,11 +111,15 @@ def _add_formatters(display_formatter) -> None:
 
 def _describe_and_close(figure: Figure, printer, cycle: bool) -> None:
     printer.text(describe(figure))
-    plt.close(figure)  # else the end of the cell would show a figure again that the cell's last line has shown
+    plt.close(
+        figure
+    )  # else the end of the cell would show a figure again that the cell's last line has shown
 
 
 def _show_figure_of(axes: Axes) -> None:
-    """Axes on a cell's last line: the end of the cell shows their figure; one that is closed already is shown now."""
+    """Axes on a cell's last line: the end of the cell shows their figure; one that is closed
+    already is shown now.
+    """
     from IPython.display import display
 
     figure = axes.figure.canvas.figure  # the whole figure, also where the axes are in a part of it

@@ -1,4 +1,6 @@
-"""Checkpoints: tensors and the configuration in one safetensors file, written so that no failure can lose one."""
+"""Checkpoints: tensors and the configuration in one safetensors file, written so that no failure
+can lose one.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ from nmtlib.model.transformer import Transformer, TransformerConfig
 
 
 def write_atomically(path: str | Path, data: bytes) -> None:
-    """Write a file so that at any moment it holds either all of its old bytes or all of the new ones.
+    """Write a file so that at any moment it holds either all of its old bytes or all of the new
+    ones.
 
     Raises OSError that names the file where the disk is full or the folder cannot be written.
     """
@@ -33,22 +36,27 @@ def write_atomically(path: str | Path, data: bytes) -> None:
     except OSError as error:
         part.unlink(missing_ok=True)
         raise OSError(
-            error.errno, f"could not write {path} ({error.strerror}); what it held before is untouched: "
-            "make room or choose another place"
-        ) from None  # fmt: skip
+            error.errno,
+            f"could not write {path} ({error.strerror}); what it held before is untouched: "
+            "make room or choose another place",
+        ) from None
 
 
 def save_checkpoint(
     path: str | Path, model: Transformer, tensors: Mapping[str, Tensor] | None = None, **notes: Any
 ) -> None:
     """Save a model's weights and configuration, further `tensors`, and `notes` that JSON can hold."""
-    weights = {f"model.{name}": p.detach() for name, p in model.named_parameters()}  # tied tensors once
+    weights = {
+        f"model.{name}": p.detach() for name, p in model.named_parameters()
+    }  # tied tensors once
     everything = {name: t.cpu().contiguous() for name, t in {**weights, **(tensors or {})}.items()}
     header = {"config": json.dumps(asdict(model.config)), "notes": json.dumps(notes)}
     write_atomically(path, save(everything, metadata=header))
 
 
-def read_checkpoint(path: str | Path) -> tuple[TransformerConfig, dict[str, Tensor], dict[str, Any]]:
+def read_checkpoint(
+    path: str | Path,
+) -> tuple[TransformerConfig, dict[str, Tensor], dict[str, Any]]:
     """Configuration, tensors and notes of a checkpoint.
 
     Raises FileNotFoundError for a missing file, ValueError for one that is truncated or not ours.
@@ -61,8 +69,10 @@ def read_checkpoint(path: str | Path) -> tuple[TransformerConfig, dict[str, Tens
             header = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
     except SafetensorError as error:
-        raise ValueError(f"{path} is damaged or not a checkpoint ({error}); use another checkpoint of the run, "
-                         f"or train again") from None  # fmt: skip
+        raise ValueError(
+            f"{path} is damaged or not a checkpoint ({error}); use another checkpoint of the run, "
+            f"or train again"
+        ) from None
     if "config" not in header:
         raise ValueError(
             f"{path} is a safetensors file, but was not written by nmtlib: it holds no model configuration"
@@ -71,15 +81,25 @@ def read_checkpoint(path: str | Path) -> tuple[TransformerConfig, dict[str, Tens
         config = TransformerConfig(**json.loads(header["config"]))
         notes = json.loads(header.get("notes", "{}"))
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{path} was written by another version of nmtlib, or another program: {error}") from None
+        raise ValueError(
+            f"{path} was written by another version of nmtlib, or another program: {error}"
+        ) from None
     return config, tensors, notes
 
 
-def load_weights(model: Transformer, tensors: Mapping[str, Tensor], *, where: str | Path = "checkpoint") -> None:
-    """Copy the weights of a checkpoint into a model; raises ValueError where names or shapes differ."""
-    given = {name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")}
+def load_weights(
+    model: Transformer, tensors: Mapping[str, Tensor], *, where: str | Path = "checkpoint"
+) -> None:
+    """Copy the weights of a checkpoint into a model; raises ValueError where names or shapes
+    differ.
+    """
+    given = {
+        name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")
+    }
     expected = dict(model.named_parameters())
-    differing = sorted(given.keys() ^ expected.keys()) or [n for n in given if given[n].shape != expected[n].shape]
+    differing = sorted(given.keys() ^ expected.keys()) or [
+        n for n in given if given[n].shape != expected[n].shape
+    ]
     if differing:
         raise ValueError(
             f"{where} does not fit this model: {len(differing)} tensor(s) differ, such as {differing[0]!r}"
@@ -110,7 +130,9 @@ def average_checkpoints(paths: list[Path]) -> dict[str, Tensor]:
 
 
 def optimizer_tensors(model: Transformer, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """The optimizer's state as named tensors: 'adam.exp_avg.' and so on, before each parameter's name."""
+    """The optimizer's state as named tensors: 'adam.exp_avg.' and so on, before each parameter's
+    name.
+    """
     return {
         f"adam.{key}.{name}": value
         for name, parameter in model.named_parameters()
@@ -118,7 +140,9 @@ def optimizer_tensors(model: Transformer, optimizer: torch.optim.Optimizer) -> d
     }
 
 
-def restore_optimizer(model: Transformer, optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]) -> None:
+def restore_optimizer(
+    model: Transformer, optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]
+) -> None:
     """Put back what `optimizer_tensors` named."""
     for name, parameter in model.named_parameters():
         for key in ("step", "exp_avg", "exp_avg_sq"):

@@ -18,16 +18,19 @@ from nmtlib.training.signals import ignore_sigterm
 
 
 class LostProcess(ConnectionError):
-    """One of the processes that train together has ended, or does not answer; no other can go on without it."""
+    """One of the processes that train together has ended, or does not answer; no other can go on
+    without it.
+    """
 
 
 class Processes:
     """The processes that train together: `rank` is this one's number, `count` how many there are.
 
-    Started with `torchrun --nproc-per-node=N -m nmtlib train ...` they find each other; otherwise there is one,
-    and every method is a no-op.  Methods that wait for the others raise LostProcess where one of them has ended or
-    takes longer than NMTLIB_TIMEOUT seconds (an environment variable, 600 if not set).  On GPUs the end of a process
-    shows only by that time; but torchrun sees it at once and ends the others within half a minute.
+    Started with `torchrun --nproc-per-node=N -m nmtlib train ...` they find each other; otherwise
+    there is one, and every method is a no-op.  Methods that wait for the others raise LostProcess
+    where one of them has ended or takes longer than NMTLIB_TIMEOUT seconds (an environment
+    variable, 600 if not set).  On GPUs the end of a process shows only by that time; but torchrun
+    sees it at once and ends the others within half a minute.
     """
 
     def __init__(self, device: torch.device):
@@ -35,7 +38,9 @@ class Processes:
         self.count = int(os.environ.get("WORLD_SIZE", 1))
         self.device = device
         self.lost = False
-        self.places: list[tuple[str, int]] = [("", 0)] * self.count  # machine and system's number of each process
+        self.places: list[tuple[str, int]] = [
+            ("", 0)
+        ] * self.count  # machine and system's number of each process
         if self.count > 1:
             if not dist.is_initialized():
                 backend = "nccl" if device.type == "cuda" else "gloo"
@@ -63,7 +68,9 @@ class Processes:
             if p.grad is None:  # this process had no sentence in the batch
                 p.grad = torch.zeros_like(p)
         flat = self.sum(torch.cat([p.grad.flatten() for p in parameters]))
-        for p, gradient in zip(parameters, flat.split([p.numel() for p in parameters]), strict=True):
+        for p, gradient in zip(
+            parameters, flat.split([p.numel() for p in parameters]), strict=True
+        ):
             p.grad.copy_(gradient.view_as(p))
 
     def agree(self, text: str) -> str:
@@ -79,7 +86,9 @@ class Processes:
             self.together(dist.barrier)
 
     def together(self, operation: Callable[..., Any], *arguments: Any, **options: Any) -> None:
-        """Do what all processes do at the same time.  Raises LostProcess, naming it, where one is gone."""
+        """Do what all processes do at the same time.  Raises LostProcess, naming it, where one is
+        gone.
+        """
         try:
             operation(*arguments, **options)
         except torch.OutOfMemoryError:
@@ -90,14 +99,20 @@ class Processes:
             if gone := self.gone():
                 reason = f"process {', '.join(map(str, gone))} has ended (killed, out of memory, or by an error)"
             else:
-                reason = f"another process has ended or does not answer ({str(error).splitlines()[0]})"
+                reason = (
+                    f"another process has ended or does not answer ({str(error).splitlines()[0]})"
+                )
             raise LostProcess(f"{reason}; process {self.rank} cannot train without it") from error
 
     def gone(self, seconds: float = 1.0) -> list[int]:
-        """The processes on this machine that have ended, as soon as there are any, for at most some seconds."""
+        """The processes on this machine that have ended, as soon as there are any, for at most some
+        seconds.
+        """
         deadline = time.monotonic() + seconds
         while True:
-            here = [rank for rank, place in enumerate(self.places) if place[0] == socket.gethostname()]
+            here = [
+                rank for rank, place in enumerate(self.places) if place[0] == socket.gethostname()
+            ]
             ended = [rank for rank in here if not is_running(self.places[rank][1])]
             if ended or time.monotonic() > deadline:
                 return ended
@@ -110,7 +125,9 @@ class Processes:
 
 
 def is_running(process: int) -> bool:
-    """Whether a process of this machine has not ended; true where the system does not tell (it is no Linux)."""
+    """Whether a process of this machine has not ended; true where the system does not tell (it is
+    no Linux).
+    """
     try:
         state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:

@@ -15,8 +15,9 @@ from nmtlib.training.checkpoint import write_atomically
 class EpochRecord:
     """One epoch.  Losses in nats per token; `train_loss` is smoothed, NLL and perplexity never are.
 
-    The training figures are those of the changing model, with dropout, so early ones look worse than validation.
-    `updates` and `seconds` count from the start of the training, `tokens_per_second` target tokens of this epoch.
+    The training figures are those of the changing model, with dropout, so early ones look worse
+    than validation. `updates` and `seconds` count from the start of the training,
+    `tokens_per_second` target tokens of this epoch.
     """
 
     epoch: int
@@ -46,7 +47,10 @@ def write_history(path: str | Path, history: Sequence[EpochRecord]) -> None:
     text = io.StringIO()
     writer = csv.DictWriter(text, [f.name for f in fields(EpochRecord)], lineterminator="\n")
     writer.writeheader()
-    writer.writerows({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in asdict(r).items()} for r in history)
+    writer.writerows(
+        {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in asdict(r).items()}
+        for r in history
+    )
     write_atomically(path, text.getvalue().encode())
 
 
@@ -55,7 +59,10 @@ def read_history(path: str | Path) -> list[EpochRecord]:
     kinds = {f.name: int if f.type == "int" else float for f in fields(EpochRecord)}
     try:
         with open(path, newline="", encoding="utf-8") as file:
-            records = [EpochRecord(**{k: kinds[k](v) for k, v in row.items()}) for row in csv.DictReader(file)]
+            records = [
+                EpochRecord(**{k: kinds[k](v) for k, v in row.items()})
+                for row in csv.DictReader(file)
+            ]
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is no history of a training ({error!r})") from None
     if not records:
@@ -64,7 +71,9 @@ def read_history(path: str | Path) -> list[EpochRecord]:
 
 
 def draw_curves(path: str | Path, history: Sequence[EpochRecord], title: str = "") -> None:
-    """Draw loss, perplexity and accuracy against epochs, for train and validation, into a PNG or SVG file."""
+    """Draw loss, perplexity and accuracy against epochs, for train and validation, into a PNG or
+    SVG file.
+    """
     from matplotlib.figure import Figure  # not pyplot: no window system, no global state
     from matplotlib.ticker import MaxNLocator
 
@@ -80,7 +89,12 @@ def draw_curves(path: str | Path, history: Sequence[EpochRecord], title: str = "
         for split, color, marker in (("train", "#0072B2", "o"), ("validation", "#D55E00", "s")):
             values = [getattr(r, f"{split}_{key}") for r in history]
             axes.plot(epochs, values, color=color, marker=marker, markersize=3, label=split)
-        axes.axvline(best.epoch, color="0.6", linestyle=":", label=f"lowest validation loss (epoch {best.epoch})")
+        axes.axvline(
+            best.epoch,
+            color="0.6",
+            linestyle=":",
+            label=f"lowest validation loss (epoch {best.epoch})",
+        )
         axes.set(xlabel="epoch", ylabel=label)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         if key == "perplexity":

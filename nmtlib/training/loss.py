@@ -10,14 +10,16 @@ from nmtlib.data.vocab import PAD
 ROWS_AT_ONCE = 256  # positions whose probabilities are held at a time
 
 
-def label_smoothed_loss(logits: Tensor, labels: Tensor, smoothing: float = 0.1, *, reduction: str = "mean") -> Tensor:
+def label_smoothed_loss(
+    logits: Tensor, labels: Tensor, smoothing: float = 0.1, *, reduction: str = "mean"
+) -> Tensor:
     """Cross-entropy against a target that keeps a little probability for the other words.
 
-    Szegedy et al. 2016, 7; Vaswani et al. 2017, 5.4.  logits (..., V), labels (...) -> a scalar in nats.
-    The target gives 1 - smoothing to the label and spreads `smoothing` evenly over the V - 1 classes that
-    are words, never over PAD.  Positions whose label is PAD count neither in the sum nor in the mean;
-    `reduction` is 'mean' (over the other positions) or 'sum'.
-    Raises ValueError for a smoothing outside [0, 1), shapes that do not match, or a mean over nothing.
+    Szegedy et al. 2016, 7; Vaswani et al. 2017, 5.4.  logits (..., V), labels (...) -> a scalar in
+    nats. The target gives 1 - smoothing to the label and spreads `smoothing` evenly over the V - 1
+    classes that are words, never over PAD.  Positions whose label is PAD count neither in the sum
+    nor in the mean; `reduction` is 'mean' (over the other positions) or 'sum'. Raises ValueError
+    for a smoothing outside [0, 1), shapes that do not match, or a mean over nothing.
     """
     if not 0 <= smoothing < 1:
         raise ValueError(f"smoothing is a probability in [0, 1), not {smoothing}")
@@ -33,25 +35,32 @@ def label_smoothed_loss(logits: Tensor, labels: Tensor, smoothing: float = 0.1, 
 
 
 def losses(logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Summed smoothed loss, summed negative log-likelihood (nats) and the number of correct guesses.
+    """Summed smoothed loss, summed negative log-likelihood (nats) and the number of correct
+    guesses.
 
-    All three over the non-PAD labels.  Only the first can be differentiated; the others are for reading.
+    All three over the non-PAD labels.  Only the first can be differentiated; the others are for
+    reading.
     """
     if logits.shape[:-1] != labels.shape:
-        raise ValueError(f"logits {tuple(logits.shape)} and labels {tuple(labels.shape)} do not match: "
-                         f"expected (..., V) and (...)")  # fmt: skip
+        raise ValueError(
+            f"logits {tuple(logits.shape)} and labels {tuple(labels.shape)} do not match: "
+            f"expected (..., V) and (...)"
+        )
     return _SmoothedCrossEntropy.apply(logits.flatten(0, -2), labels.flatten(), smoothing)
 
 
 class _SmoothedCrossEntropy(torch.autograd.Function):
     """Cross-entropy of the prediction p against the smoothed target q, whose gradient is p - q.
 
-    Autograd would find the same, but through several tables of the size of the logits, which are the largest
-    tensors of a training step.  Here loss and gradient are made together, some rows at a time.
+    Autograd would find the same, but through several tables of the size of the logits, which are
+    the largest tensors of a training step.  Here loss and gradient are made together, some rows at
+    a time.
     """
 
     @staticmethod
-    def forward(ctx, logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(
+        ctx, logits: Tensor, labels: Tensor, smoothing: float
+    ) -> tuple[Tensor, Tensor, Tensor]:
         dtype = torch.promote_types(logits.dtype, torch.float32)
         real = labels != PAD  # (N,)
         even = smoothing / (logits.size(-1) - 1)  # what q gives to each class but PAD
@@ -84,19 +93,25 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 
 
 def disagreement(first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
-    """How far apart two predictions of the same tokens are: the mean of their KL divergences in both directions.
+    """How far apart two predictions of the same tokens are: the mean of their KL divergences in
+    both directions.
 
-    Liang et al. 2021 (R-Drop), eq. 2.  Logits (..., V) twice, labels (...) -> the sum over non-PAD labels, in nats.
-    Raises ValueError for shapes that do not match.
+    Liang et al. 2021 (R-Drop), eq. 2.  Logits (..., V) twice, labels (...) -> the sum over non-PAD
+    labels, in nats. Raises ValueError for shapes that do not match.
     """
     if first.shape != second.shape or first.shape[:-1] != labels.shape:
-        raise ValueError(f"logits {tuple(first.shape)} and {tuple(second.shape)} and labels {tuple(labels.shape)} do "
-                         f"not match: expected (..., V) twice and (...)")  # fmt: skip
-    return _SymmetricDivergence.apply(first.flatten(0, -2), second.flatten(0, -2), (labels != PAD).flatten())
+        raise ValueError(
+            f"logits {tuple(first.shape)} and {tuple(second.shape)} and labels {tuple(labels.shape)} do "
+            f"not match: expected (..., V) twice and (...)"
+        )
+    return _SymmetricDivergence.apply(
+        first.flatten(0, -2), second.flatten(0, -2), (labels != PAD).flatten()
+    )
 
 
 class _SymmetricDivergence(torch.autograd.Function):
-    """½ KL(p‖q) + ½ KL(q‖p), whose gradient for the logits of p is ½ [p (ln p - ln q - KL(p‖q)) + p - q].
+    """½ KL(p‖q) + ½ KL(q‖p), whose gradient for the logits of p is ½ [p (ln p - ln q - KL(p‖q)) + p
+    - q].
 
     As above, both are made together, some rows at a time.
     """
@@ -105,12 +120,19 @@ class _SymmetricDivergence(torch.autograd.Function):
     def forward(ctx, first: Tensor, second: Tensor, real: Tensor) -> Tensor:
         dtype = torch.promote_types(first.dtype, torch.float32)
         total = torch.zeros((), dtype=dtype, device=first.device)
-        gradients = [torch.empty_like(first), torch.empty_like(second)] if any(ctx.needs_input_grad) else []
+        gradients = (
+            [torch.empty_like(first), torch.empty_like(second)] if any(ctx.needs_input_grad) else []
+        )
         for start in range(0, len(real), ROWS_AT_ONCE):
             rows = slice(start, start + ROWS_AT_ONCE)
-            logp, logq = (logits[rows].log_softmax(dim=-1, dtype=dtype) for logits in (first, second))  # (rows, V)
+            logp, logq = (
+                logits[rows].log_softmax(dim=-1, dtype=dtype) for logits in (first, second)
+            )  # (rows, V)
             p, q, ratio = logp.exp(), logq.exp(), logp - logq
-            kl_pq, kl_qp = (p * ratio).sum(-1, keepdim=True), -(q * ratio).sum(-1, keepdim=True)  # (rows, 1)
+            kl_pq, kl_qp = (
+                (p * ratio).sum(-1, keepdim=True),
+                -(q * ratio).sum(-1, keepdim=True),
+            )  # (rows, 1)
             half = real[rows, None] / 2  # 0 at PAD
             total += (half * (kl_pq + kl_qp)).sum()
             if gradients:

@@ -1,6 +1,7 @@
 """Loss, negative log-likelihood and accuracy of a model on given translations, as sums over labels.
 
-Sums and not means: those of several batches, micro-batches or processes can be added, whatever their sizes.
+Sums and not means: those of several batches, micro-batches or processes can be added, whatever
+their sizes.
 """
 
 from __future__ import annotations
@@ -19,18 +20,25 @@ LOSS, NLL, CORRECT, LABELS = range(4)  # places in a tensor of sums
 
 
 def measure(
-    model: Transformer, batch: Batch, *, precision: torch.dtype = torch.float32, smoothing: float = 0.0,
+    model: Transformer,
+    batch: Batch,
+    *,
+    precision: torch.dtype = torch.float32,
+    smoothing: float = 0.0,
     r_drop: float = 0.0,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor]:
     """The summed loss of a batch, to be differentiated, and its four sums (float64), to be read.
 
-    With `r_drop`, the weight alpha of Liang et al. 2021, the batch passes twice, each time with other dropout, and
-    what drives the two predictions apart is punished.  The loss is half of theirs (eq. 4), so that alpha changes
-    nothing else: the mean of both cross-entropies + alpha / 2 of the `disagreement`.  The sums are means of both, too.
+    With `r_drop`, the weight alpha of Liang et al. 2021, the batch passes twice, each time with
+    other dropout, and what drives the two predictions apart is punished.  The loss is half of
+    theirs (eq. 4), so that alpha changes nothing else: the mean of both cross-entropies + alpha / 2
+    of the `disagreement`.  The sums are means of both, too.
     """
     if r_drop:
         batch = Batch(torch.cat([batch.source] * 2), torch.cat([batch.target] * 2))
-    with torch.autocast(batch.source.device.type, torch.bfloat16, enabled=precision == torch.bfloat16):
+    with torch.autocast(
+        batch.source.device.type, torch.bfloat16, enabled=precision == torch.bfloat16
+    ):
         logits = model(batch.source, batch.decoder_input)  # (B, T, V)
     loss, nll, correct = losses(logits, batch.labels, smoothing)
     labels = (batch.labels != PAD).sum()

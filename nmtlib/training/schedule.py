@@ -1,4 +1,6 @@
-"""Learning rates as functions of the update number, which counts from 1 so that no first step is zero."""
+"""Learning rates as functions of the update number, which counts from 1 so that no first step is
+zero.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,14 @@ def inverse_sqrt_rate(step: int, peak: float, warmup: int) -> float:
 
 
 def cosine_rate(step: int, peak: float, warmup: int, total: int) -> float:
-    """Linear rise to `peak`, then half a cosine down to zero after step `total`.  Loshchilov and Hutter 2017."""
+    """Linear rise to `peak`, then half a cosine down to zero after step `total`.  Loshchilov and
+    Hutter 2017.
+    """
     _check(step, warmup)
     if total < warmup:
-        raise ValueError(f"a cosine schedule needs more updates than its warm-up: total {total}, warmup {warmup}")
+        raise ValueError(
+            f"a cosine schedule needs more updates than its warm-up: total {total}, warmup {warmup}"
+        )
     if step <= warmup:
         return peak * step / warmup
     progress = min((step - warmup) / (total + 1 - warmup), 1.0)
@@ -30,6 +36,8 @@ def cosine_rate(step: int, peak: float, warmup: int, total: int) -> float:
 
 def _check(step: int, warmup: int) -> None:
     if step < 1:
-        raise ValueError(f"updates count from 1, not {step}: a rate for step 0 would be zero or undefined")
+        raise ValueError(
+            f"updates count from 1, not {step}: a rate for step 0 would be zero or undefined"
+        )
     if warmup < 1:
         raise ValueError(f"warmup is a number of updates of at least 1, not {warmup}")

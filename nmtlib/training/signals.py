@@ -10,7 +10,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def stop_on_signal() -> Iterator[threading.Event]:
-    """Turn the first Ctrl-C (or SIGTERM) into a flag that the loop looks at; the second interrupts at once."""
+    """Turn the first Ctrl-C (or SIGTERM) into a flag that the loop looks at; the second interrupts
+    at once.
+    """
     asked = threading.Event()
 
     def handle(number, frame):
@@ -31,6 +33,8 @@ def stop_on_signal() -> Iterator[threading.Event]:
 
 
 def ignore_sigterm() -> None:
-    """From now on SIGTERM does nothing, also after `stop_on_signal`: for a process that ends and has a last word."""
+    """From now on SIGTERM does nothing, also after `stop_on_signal`: for a process that ends and
+    has a last word.
+    """
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, signal.SIG_IGN)

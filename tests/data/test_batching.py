@@ -18,7 +18,9 @@ from nmtlib.data.batching import (
 from nmtlib.data.vocab import BOS, EOS, PAD
 
 examples = st.lists(
-    st.tuples(st.integers(1, 30), st.integers(2, 30)).map(lambda n: Example([4] * n[0], [5] * n[1])),
+    st.tuples(st.integers(1, 30), st.integers(2, 30)).map(
+        lambda n: Example([4] * n[0], [5] * n[1])
+    ),
     min_size=1,
     max_size=80,
 )
@@ -80,7 +82,9 @@ def one_by_one(examples, max_tokens, seed):
         order = torch.randperm(len(examples), generator=generator).tolist()
     cost = [max(len(e.source), len(e.target)) for e in examples]
     batches = []
-    for i in sorted(order, key=lambda i: (cost[i], len(examples[i].target), len(examples[i].source))):
+    for i in sorted(
+        order, key=lambda i: (cost[i], len(examples[i].target), len(examples[i].source))
+    ):
         if not batches or (len(batches[-1]) + 1) * cost[i] > max_tokens:
             batches.append([])
         batches[-1].append(i)
@@ -91,7 +95,9 @@ def one_by_one(examples, max_tokens, seed):
 
 @settings(max_examples=60, deadline=None)
 @given(examples, st.integers(30, 200), st.one_of(st.none(), st.integers(0, 5)))
-def test_planning_from_lengths_makes_the_batches_that_sentence_by_sentence_makes(examples, max_tokens, seed):
+def test_planning_from_lengths_makes_the_batches_that_sentence_by_sentence_makes(
+    examples, max_tokens, seed
+):
     expected = one_by_one(examples, max_tokens, seed)
     assert token_batches(examples, max_tokens, seed=seed) == expected
     lengths = lengths_of(examples)
@@ -110,7 +116,9 @@ def test_buckets_waste_far_less_than_random_batches():
     generator = torch.Generator().manual_seed(0)
     lengths = (torch.randn(3000, generator=generator) * 4 + 13).clamp(3, 40).int().tolist()
     mixed = [Example([4] * n, [5] * max(2, n + i % 3 - 1)) for i, n in enumerate(lengths)]
-    bucketed = padding_waste(collate([mixed[i] for i in b]) for b in token_batches(mixed, 2048, seed=0))
+    bucketed = padding_waste(
+        collate([mixed[i] for i in b]) for b in token_batches(mixed, 2048, seed=0)
+    )
     random = padding_waste(collate(mixed[i : i + 150]) for i in range(0, 3000, 150))
     assert bucketed < 0.08 < 0.3 < random
 

@@ -7,7 +7,12 @@ import pytest
 
 from nmtlib.data.codec import KINDS, Codec, build_codecs
 from nmtlib.data.corpus import Corpus, Pair
-from nmtlib.data.tokenizers import BPETokenizer, SpacyTokenizer, SubwordMarkTokenizer, WhitespaceTokenizer
+from nmtlib.data.tokenizers import (
+    BPETokenizer,
+    SpacyTokenizer,
+    SubwordMarkTokenizer,
+    WhitespaceTokenizer,
+)
 from nmtlib.data.vocab import BOS, EOS, PAD, SPECIALS, UNK, Vocab
 
 TRAIN = [
@@ -20,8 +25,17 @@ GIVEN = (
     [*SPECIALS, "tom", "'s", "na@@", "ils", "are", "."],
     [*SPECIALS, "汤@@", "姆", "的", "指甲", "。"],
 )
-CORPUS = Corpus("tiny", "de", "en", TRAIN, validation=[Pair("Ein Zebra", "a zebra")], test=[Pair("Das Gnu", "the gnu")])
-PUBLISHED = Corpus("tom", "en", "zh", [Pair("tom 's na@@ ils .", "汤@@ 姆 的 指甲 。")], vocabularies=GIVEN)
+CORPUS = Corpus(
+    "tiny",
+    "de",
+    "en",
+    TRAIN,
+    validation=[Pair("Ein Zebra", "a zebra")],
+    test=[Pair("Das Gnu", "the gnu")],
+)
+PUBLISHED = Corpus(
+    "tom", "en", "zh", [Pair("tom 's na@@ ils .", "汤@@ 姆 的 指甲 。")], vocabularies=GIVEN
+)
 MADE = ("whitespace", "spacy", "bpe")  # kinds whose vocabulary is made from the training split
 
 
@@ -76,7 +90,9 @@ def test_marked_pieces_are_looked_up_and_never_stripped():
 
 
 def test_given_vocabularies_without_marks_are_words():
-    corpus = Corpus("w", "en", "zh", [Pair("a b", "c")], vocabularies=([*SPECIALS, "a", "b"], [*SPECIALS, "c"]))
+    corpus = Corpus(
+        "w", "en", "zh", [Pair("a b", "c")], vocabularies=([*SPECIALS, "a", "b"], [*SPECIALS, "c"])
+    )
     source, target = build_codecs(corpus, "given")
     assert type(source.tokenizer) is type(target.tokenizer) is WhitespaceTokenizer
     assert source.encode("b a ab") == [5, 4, UNK]
@@ -86,8 +102,10 @@ def test_given_vocabularies_without_marks_are_words():
 @pytest.mark.parametrize("joint", [False, True])
 def test_the_vocabulary_holds_the_training_words_alone(kind, joint):
     source, target = build(kind, joint=joint)
-    words = [{t for text in texts for t in codec.tokenizer.encode(text)}
-             for codec, texts in zip((source, target), sentences(kind), strict=True)]  # fmt: skip
+    words = [
+        {t for text in texts for t in codec.tokenizer.encode(text)}
+        for codec, texts in zip((source, target), sentences(kind), strict=True)
+    ]
     if joint:
         words = [words[0] | words[1]] * 2
     assert [set(c.vocab.tokens) for c in (source, target)] == [{*SPECIALS, *w} for w in words]
@@ -102,7 +120,9 @@ def test_bpe_learns_from_the_training_split_alone(joint):
     alone = build_codecs(Corpus("tiny", "de", "en", TRAIN), "bpe", joint=joint)
     assert [c.to_json() for c in learned] == [c.to_json() for c in alone]
     assert UNK in learned[0].encode("Zebra"), "no training sentence has a Z"
-    full = build_codecs(Corpus("tiny", "de", "en", TRAIN + list(CORPUS.validation)), "bpe", joint=joint)
+    full = build_codecs(
+        Corpus("tiny", "de", "en", TRAIN + list(CORPUS.validation)), "bpe", joint=joint
+    )
     assert UNK not in full[0].encode("Zebra")
 
 
@@ -148,8 +168,13 @@ def test_rare_words_become_unknown(kind, min_count):
 
 def test_joint_counts_both_sides_together():
     corpus = Corpus("c", "de", "en", [Pair("Anna rennt", "Anna runs")])
-    assert build_codecs(corpus, "whitespace", min_count=2, joint=True)[0].vocab.tokens == [*SPECIALS, "Anna"]
-    assert build_codecs(corpus, "whitespace", min_count=2, joint=False)[0].vocab.tokens == [*SPECIALS]
+    assert build_codecs(corpus, "whitespace", min_count=2, joint=True)[0].vocab.tokens == [
+        *SPECIALS,
+        "Anna",
+    ]
+    assert build_codecs(corpus, "whitespace", min_count=2, joint=False)[0].vocab.tokens == [
+        *SPECIALS
+    ]
 
 
 @pytest.mark.parametrize("size", [5, 7])
@@ -158,13 +183,17 @@ def test_size_bounds_the_table_and_keeps_the_frequent_words(size):
         assert len(codec.vocab) == size
         words = [word for text in texts for word in text.split()]
         rarest_kept = min(words.count(word) for word in codec.vocab.tokens[len(SPECIALS) :])
-        assert all(words.count(word) <= rarest_kept for word in set(words) - set(codec.vocab.tokens))
+        assert all(
+            words.count(word) <= rarest_kept for word in set(words) - set(codec.vocab.tokens)
+        )
 
 
 def test_size_bounds_bpe():
     small, large = (build("bpe", size=size)[0] for size in (28, 40))
     assert len(small.vocab) <= 28 < len(large.vocab) <= 40
-    assert len(small.encode("Der Hund")) > len(large.encode("Der Hund")), "fewer merges, more pieces"
+    assert len(small.encode("Der Hund")) > len(large.encode("Der Hund")), (
+        "fewer merges, more pieces"
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)

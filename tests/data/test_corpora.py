@@ -37,7 +37,9 @@ REVERSED = {
 
 @pytest.fixture(autouse=True)
 def only_this_machine(monkeypatch):
-    """No test reaches beyond this machine, and waiting for a server that is not there takes no time."""
+    """No test reaches beyond this machine, and waiting for a server that is not there takes no
+    time.
+    """
     real = downloading.urlopen
 
     def guarded(request, **options):
@@ -65,7 +67,9 @@ def home(tmp_path, monkeypatch):
     address = f"http://127.0.0.1:{server.server_port}"
     sums = {}
     for name in PUBLISHED[MULTI30K].sha256:
-        data = gzip.compress(b"eins\nzwei\n" if name.startswith("train") else name.encode(), mtime=0)
+        data = gzip.compress(
+            b"eins\nzwei\n" if name.startswith("train") else name.encode(), mtime=0
+        )
         (folder / name).write_bytes(data)
         sums[name] = hashlib.sha256(data).hexdigest()
     tiny = replace(PUBLISHED[MULTI30K], home=address, pairs=(2, 1, 1), sha256=sums)
@@ -83,7 +87,9 @@ def home(tmp_path, monkeypatch):
 
 
 def iwslt_files():
-    files = dict.fromkeys(("train.tags.de-en.de", "train.tags.de-en.en"), b"ja\n" * 24 + b"ja ja ja\n\n")
+    files = dict.fromkeys(
+        ("train.tags.de-en.de", "train.tags.de-en.en"), b"ja\n" * 24 + b"ja ja ja\n\n"
+    )
     files["train.tags.de-en.en"] = b"ja\n" * 26
     for name in iwslt.TEST_SETS:
         for side in ("de", "en"):
@@ -137,15 +143,19 @@ def test_both_directions_share_the_same_files(tmp_path, turned, base, home, toy)
 
 def test_loading_a_reversed_name_turns_every_pair(tmp_path, home):
     forth, back = load("multi30k-de-en", root=tmp_path), load("multi30k-en-de", root=tmp_path)
-    assert back == forth.reversed() and back.name == "multi30k-en-de" and back.target_language == "de"
+    assert (
+        back == forth.reversed() and back.name == "multi30k-en-de" and back.target_language == "de"
+    )
     assert back.test != forth.test
 
 
 @pytest.fixture
 def toy(monkeypatch):
-    module = ModuleType("nmtlib.data.toy")
-    module.load_toy = lambda name: Corpus(name, *name.split("-")[1:], train=[Pair("a", "b")] * 3, test=[Pair("c", "d")])
-    monkeypatch.setitem(sys.modules, "nmtlib.data.toy", module)
+    module = ModuleType("nmtlib.toy")
+    module.load_toy = lambda name: Corpus(
+        name, *name.split("-")[1:], train=[Pair("a", "b")] * 3, test=[Pair("c", "d")]
+    )
+    monkeypatch.setitem(sys.modules, "nmtlib.toy", module)
 
 
 def test_toy_corpora_come_from_their_generator_and_need_no_file(tmp_path, toy):
@@ -192,13 +202,17 @@ def test_without_network_the_error_says_what_to_get_from_where(tmp_path, use, na
         use(name, root=tmp_path)
     message = str(caught.value)
     assert f"Get {address} and save it as {tmp_path / file}" in message
-    assert f"NMTLIB_DATA to a folder that holds {file}" in message and "no network in tests" in message
+    assert (
+        f"NMTLIB_DATA to a folder that holds {file}" in message and "no network in tests" in message
+    )
     assert not tree(tmp_path)
 
 
 def test_wrong_bytes_from_the_server_stay_out_of_the_cache(tmp_path, home):
     (home / "val.en.gz").write_bytes(gzip.compress(b"changed"))
-    with pytest.raises(ValueError, match=r"val\.en\.gz is not the expected file.*SHA-256 is .*, expected"):
+    with pytest.raises(
+        ValueError, match=r"val\.en\.gz is not the expected file.*SHA-256 is .*, expected"
+    ):
         load(MULTI30K, root=tmp_path / "cache")
     left = {path.name for path in tree(tmp_path / "cache") if path.is_file()}
     assert left == {"train.de.gz", "train.en.gz", "val.de.gz"}
@@ -208,7 +222,9 @@ def test_a_damaged_file_in_the_cache_is_named_and_not_overwritten(tmp_path, home
     folder = fetch(MULTI30K, root=tmp_path)
     (folder / "val.de.gz").write_bytes(b"damaged")
     for use in (load, fetch):
-        with pytest.raises(ValueError, match=r"val\.de\.gz: its SHA-256 is .*, expected .*; delete this file"):
+        with pytest.raises(
+            ValueError, match=r"val\.de\.gz: its SHA-256 is .*, expected .*; delete this file"
+        ):
             use(MULTI30K, root=tmp_path)
     assert (folder / "val.de.gz").read_bytes() == b"damaged"
 
@@ -217,7 +233,9 @@ def test_a_damaged_file_in_the_cache_is_named_and_not_overwritten(tmp_path, home
     ("number", "expected"),
     [(errno.EACCES, FileNotFoundError), (errno.EROFS, FileNotFoundError), (errno.ENOSPC, OSError)],
 )
-def test_a_read_only_cache_lacks_the_file_and_a_full_disk_is_what_it_is(tmp_path, home, monkeypatch, number, expected):
+def test_a_read_only_cache_lacks_the_file_and_a_full_disk_is_what_it_is(
+    tmp_path, home, monkeypatch, number, expected
+):
     def fail(*args):
         raise OSError(number, os.strerror(number))
 
@@ -282,10 +300,14 @@ def test_check_reports_iwslt_files_that_do_not_match(tmp_path, home):
     unpack_iwslt(tmp_path)
     (tmp_path / "iwslt/de-en/train.tags.de-en.de").write_bytes(b"ja\n")
     report = check("iwslt14-de-en", root=tmp_path)
-    assert not report.ok and report.lines[-1].startswith("wrong     train.tags.de-en.de has 1 lines")
+    assert not report.ok and report.lines[-1].startswith(
+        "wrong     train.tags.de-en.de has 1 lines"
+    )
     (tmp_path / "iwslt" / "de-en.tgz").write_bytes(b"damaged")
     report = check("iwslt14-de-en", root=tmp_path)
-    assert not report.ok and len(report.lines) == 1 and "de-en.tgz: not a complete" in report.lines[0]
+    assert (
+        not report.ok and len(report.lines) == 1 and "de-en.tgz: not a complete" in report.lines[0]
+    )
 
 
 def test_check_compares_the_test_files_of_2016_with_their_checksums(tmp_path):
@@ -293,7 +315,11 @@ def test_check_compares_the_test_files_of_2016_with_their_checksums(tmp_path):
     folder.mkdir(parents=True)
     (folder / "IWSLT16.TED.dev2010.de-en.de.xml").write_bytes(b"changed")
     report = check("iwslt14-de-en", root=tmp_path)
-    assert not report.ok and report.lines[0].startswith("wrong ") and "expected 669c478b" in report.lines[0]
+    assert (
+        not report.ok
+        and report.lines[0].startswith("wrong ")
+        and "expected 669c478b" in report.lines[0]
+    )
 
 
 def test_check_is_not_ok_while_a_checksum_is_wrong_even_if_all_files_fit(tmp_path, home):
@@ -311,7 +337,9 @@ def test_check_is_not_ok_while_a_checksum_is_wrong_even_if_all_files_fit(tmp_pat
 def test_check_tells_ok_missing_and_wrong_apart_without_fetching(tmp_path, home):
     report = check(MULTI30K, root=tmp_path / "cache")
     assert not report.ok and sum(line.startswith("missing ") for line in report.lines) == 6
-    assert "nmtlib data fetch multi30k-de-en" in report.lines[-1] and not (tmp_path / "cache").exists()
+    assert (
+        "nmtlib data fetch multi30k-de-en" in report.lines[-1] and not (tmp_path / "cache").exists()
+    )
     folder = fetch(MULTI30K, root=tmp_path / "cache")
     report = check(MULTI30K, root=tmp_path / "cache")
     assert report.ok and sum(line.startswith("ok ") for line in report.lines) == 6
@@ -329,7 +357,11 @@ def test_check_reports_files_that_are_intact_but_do_not_fit(tmp_path, home, monk
     fetch(MULTI30K, root=tmp_path)
     monkeypatch.setitem(corpora.PUBLISHED, MULTI30K, replace(PUBLISHED[MULTI30K], pairs=(9, 1, 1)))
     report = check(MULTI30K, root=tmp_path)
-    assert not report.ok and report.lines[-1].startswith("wrong ") and "expected (9, 1, 1)" in report.lines[-1]
+    assert (
+        not report.ok
+        and report.lines[-1].startswith("wrong ")
+        and "expected (9, 1, 1)" in report.lines[-1]
+    )
 
 
 def test_leaked_finds_test_sources_that_were_trained_on():
@@ -359,7 +391,9 @@ def real(request):
 @pytest.mark.parametrize("real", [MULTI30K], indirect=True)
 def test_real_multi30k_is_raw_german_and_english(real):
     assert (len(real.train), len(real.validation), len(real.test)) == (29_000, 1_014, 1_000)
-    german, english = (" ".join(side) for side in zip(*((p.source, p.target) for p in real.train), strict=True))
+    german, english = (
+        " ".join(side) for side in zip(*((p.source, p.target) for p in real.train), strict=True)
+    )
     assert "ß" in german and "ß" not in english and german != german.lower()
     assert " the " in english and " der " in german and " ." not in english[:2000]
 
@@ -380,7 +414,10 @@ def test_real_cmn_is_covered_by_its_vocabularies_only_with_the_marks(real):
 def test_real_cmn_has_140_test_sentences_that_were_trained_on(real):
     found = {real.test[number].source for number in leaked(real)}
     assert len(found) == 140 and len({pair.source for pair in real.test}) == 2_617
-    assert "note: the source of 140 test pairs also stands in the training set" in check(real.name).lines
+    assert (
+        "note: the source of 140 test pairs also stands in the training set"
+        in check(real.name).lines
+    )
 
 
 def test_real_iwslt_test_files_are_counted_and_the_archive_asked_for():

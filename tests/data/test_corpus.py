@@ -11,7 +11,9 @@ from nmtlib.data.corpus import SPLITS, Corpus, Pair, decode_lines, from_files, f
 # Characters at which str.splitlines would cut, but an editor or `wc -l` would not.
 SEPARATORS = "\u2028\u2029\x85\x0b\x0c\x1c"
 sentences = st.lists(
-    st.text(alphabet="aöüß你 " + SEPARATORS, min_size=1, max_size=9).filter(str.strip), min_size=1, max_size=6
+    st.text(alphabet="aöüß你 " + SEPARATORS, min_size=1, max_size=9).filter(str.strip),
+    min_size=1,
+    max_size=6,
 )
 reusing_tmp_path = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -35,19 +37,27 @@ def test_from_files_keeps_the_pairing(tmp_path, lines, random):
     others = random.sample(lines, len(lines))
     source = write(tmp_path / "a", "\n".join(lines) + "\n")
     target = write(tmp_path / "b", "\r\n".join(others) + "\r\n", "utf-8-sig")
-    assert from_files(source, target) == [Pair(a.strip(), b.strip()) for a, b in zip(lines, others, strict=True)]
+    assert from_files(source, target) == [
+        Pair(a.strip(), b.strip()) for a, b in zip(lines, others, strict=True)
+    ]
 
 
 @reusing_tmp_path
 @given(sentences)
 def test_from_tsv_reads_what_from_files_reads(tmp_path, lines):
-    source, target = write(tmp_path / "a", "\n".join(lines)), write(tmp_path / "b", "\n".join(lines[::-1]))
+    source, target = (
+        write(tmp_path / "a", "\n".join(lines)),
+        write(tmp_path / "b", "\n".join(lines[::-1])),
+    )
     rows = "\n".join(f"{a}\t{b}" for a, b in zip(lines, lines[::-1], strict=True))
     assert from_tsv(write(tmp_path / "tsv", rows)) == from_files(source, target)
 
 
 def test_a_line_separator_inside_a_line_stays_there(tmp_path):
-    source, target = write(tmp_path / "a", "ein\u2028hund\nzwei\n"), write(tmp_path / "b", "a dog\ntwo\n")
+    source, target = (
+        write(tmp_path / "a", "ein\u2028hund\nzwei\n"),
+        write(tmp_path / "b", "a dog\ntwo\n"),
+    )
     assert from_files(source, target) == [Pair("ein\u2028hund", "a dog"), Pair("zwei", "two")]
 
 
@@ -58,7 +68,9 @@ def test_compressed_files_read_as_the_plain_ones(tmp_path):
     assert read_lines(tmp_path / "a.gz") == read_lines(tmp_path / "a")
 
 
-@pytest.mark.parametrize("damage", [lambda b: b[:-5], lambda b: b[:-8] + b"\0" * 4 + b[-4:], lambda b: b"<html>"])
+@pytest.mark.parametrize(
+    "damage", [lambda b: b[:-5], lambda b: b[:-8] + b"\0" * 4 + b[-4:], lambda b: b"<html>"]
+)
 def test_a_damaged_compressed_file_is_refused(tmp_path, damage):
     path = tmp_path / "a.gz"
     path.write_bytes(damage(gzip.compress(b"ein hund\n" * 50)))
@@ -95,7 +107,9 @@ def test_an_empty_column_is_refused_by_line_number(tmp_path, row):
 
 @pytest.mark.parametrize(("row", "count"), [("x", 1), ("x\ty\tz", 3), ("x\ty\t", 3), ("", 1)])
 def test_a_wrong_number_of_columns_is_refused(tmp_path, row, count):
-    with pytest.raises(ValueError, match=rf"line 2: expected source TAB target, found {count} column"):
+    with pytest.raises(
+        ValueError, match=rf"line 2: expected source TAB target, found {count} column"
+    ):
         from_tsv(write(tmp_path / "tsv", f"a\tb\n{row}\nc\td\n"))
 
 
@@ -125,7 +139,9 @@ def test_decode_lines_of_nothing_is_no_line():
     assert decode_lines(b"", "x") == [] and decode_lines(b"\n\n", "x") == ["", ""]
 
 
-alignments = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), unique=True).map(lambda a: tuple(sorted(a)))
+alignments = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), unique=True).map(
+    lambda a: tuple(sorted(a))
+)
 pairs = st.builds(Pair, st.text("ab ", min_size=1), st.text("xy ", min_size=1), alignments)
 
 
@@ -133,14 +149,20 @@ pairs = st.builds(Pair, st.text("ab ", min_size=1), st.text("xy ", min_size=1), 
 def test_reversing_swaps_both_sides_and_twice_is_the_corpus_again(train, test):
     corpus = Corpus("tiny-de-en", "de", "en", train=train, test=test, vocabularies=(["de"], ["en"]))
     turned = corpus.reversed()
-    assert (turned.name, turned.source_language, turned.target_language) == ("tiny-en-de", "en", "de")
+    assert (turned.name, turned.source_language, turned.target_language) == (
+        "tiny-en-de",
+        "en",
+        "de",
+    )
     assert turned.vocabularies == (["en"], ["de"])
     for one, other in zip(test, turned.test, strict=True):
         assert (one.source, one.target) == (other.target, other.source)
         assert set(one.alignment) == {(s, t) for t, s in other.alignment}
     again = turned.reversed()
     assert again.name == corpus.name and again.vocabularies == corpus.vocabularies
-    assert [list(again.split(s)) for s in SPLITS if getattr(corpus, s)] == [s for s in (train, test) if s]
+    assert [list(again.split(s)) for s in SPLITS if getattr(corpus, s)] == [
+        s for s in (train, test) if s
+    ]
 
 
 def test_reversing_a_corpus_without_vocabularies_gives_none():

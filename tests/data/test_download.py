@@ -30,7 +30,9 @@ class Server(ThreadingHTTPServer):
         self.url = f"http://127.0.0.1:{self.server_port}/file.gz"
         self.reset()
 
-    def reset(self, body=BODY, *, ranges=True, statuses=(), break_after=None, breaks=0, delay=0.0, shift=0):
+    def reset(
+        self, body=BODY, *, ranges=True, statuses=(), break_after=None, breaks=0, delay=0.0, shift=0
+    ):
         self.body, self.ranges, self.statuses, self.delay, self.shift = (
             body,
             ranges,
@@ -55,7 +57,9 @@ class Handler(BaseHTTPRequestHandler):
         server.asked.append(wanted)
         if server.statuses:
             return self.send_error(server.statuses.pop(0))
-        start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted and server.ranges else 0
+        start = (
+            int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted and server.ranges else 0
+        )
         if start >= len(server.body) > 0 and wanted and server.ranges:
             return self.send_error(416)
         body = server.body[start + server.shift if start else 0 :]
@@ -63,7 +67,9 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         if start:
             first = start + server.shift
-            self.send_header("Content-Range", f"bytes {first}-{len(server.body) - 1}/{len(server.body)}")
+            self.send_header(
+                "Content-Range", f"bytes {first}-{len(server.body) - 1}/{len(server.body)}"
+            )
         self.end_headers()
         time.sleep(server.delay)
         if server.breaks:
@@ -108,7 +114,9 @@ def test_a_fresh_download_is_whole_and_alone_in_a_new_folder(server, tmp_path):
     assert server.asked == [None]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40
+)
 @given(body=st.binary(min_size=1, max_size=200), data=st.data(), ranges=st.booleans())
 def test_a_left_over_part_is_completed_with_or_without_ranges(server, tmp_path, body, data, ranges):
     have = data.draw(st.integers(0, len(body)))
@@ -132,7 +140,9 @@ def test_a_connection_broken_half_way_is_taken_up_again(server, tmp_path, ranges
 
 def test_partial_content_never_takes_the_final_name_and_a_later_run_resumes(server, tmp_path):
     server.reset(break_after=1000, breaks=3)
-    with pytest.raises(ConnectionError, match=r"file\.gz: gave up after 3 attempts: .*3000 of 307200 bytes"):
+    with pytest.raises(
+        ConnectionError, match=r"file\.gz: gave up after 3 attempts: .*3000 of 307200 bytes"
+    ):
         get(server, tmp_path / "file.gz", attempts=3)
     assert names(tmp_path) == ["file.gz.part"]
     assert (tmp_path / "file.gz.part").read_bytes() == BODY[:3000]
@@ -154,7 +164,11 @@ def test_wrong_bytes_are_deleted_and_both_checksums_are_told(server, tmp_path):
     server.reset(b"<html>not found</html>")
     with pytest.raises(ChecksumError) as caught:
         get(server, tmp_path / "file.gz", is_body(BODY))
-    for text in (server.url, hashlib.sha256(server.body).hexdigest(), hashlib.sha256(BODY).hexdigest()):
+    for text in (
+        server.url,
+        hashlib.sha256(server.body).hexdigest(),
+        hashlib.sha256(BODY).hexdigest(),
+    ):
         assert text in str(caught.value)
     assert names(tmp_path) == [] and len(server.asked) == 1
 
@@ -269,8 +283,12 @@ def test_runs_at_the_same_time_do_not_disturb_each_other(server, tmp_path):
     assert names(tmp_path) == ["file.gz"] and server.asked.count("bytes=1000-") <= 1
 
 
-@pytest.mark.parametrize(("terminal", "progress", "shown"), [(1, True, True), (1, False, False), (0, True, False)])
-def test_progress_is_drawn_on_a_terminal_only(server, tmp_path, capsys, monkeypatch, terminal, progress, shown):
+@pytest.mark.parametrize(
+    ("terminal", "progress", "shown"), [(1, True, True), (1, False, False), (0, True, False)]
+)
+def test_progress_is_drawn_on_a_terminal_only(
+    server, tmp_path, capsys, monkeypatch, terminal, progress, shown
+):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: bool(terminal))
     get(server, tmp_path / "file.gz", progress=progress)
     assert ("file.gz" in capsys.readouterr().err) is shown

@@ -14,7 +14,13 @@ from nmtlib.data import iwslt
 from nmtlib.data.corpus import Pair
 from nmtlib.data.iwslt import clean, count_tokens, read_archive, read_corpus, split
 
-TINY_SETS = {"TED.dev2010": 2, "TEDX.dev2012": 1, "TED.tst2010": 3, "TED.tst2011": 1, "TED.tst2012": 2}
+TINY_SETS = {
+    "TED.dev2010": 2,
+    "TEDX.dev2012": 1,
+    "TED.tst2010": 3,
+    "TED.tst2011": 1,
+    "TED.tst2012": 2,
+}
 TALK = {
     "de": "<url>http://x</url>\n<keywords>Wort, a</keywords>\n<speaker>Ada</speaker>\n<talkid>7</talkid>\n"
     "<title>Ein Titel hier</title>\n<description>TED: Worum es geht</description>\n",
@@ -32,7 +38,8 @@ def tiny_sets(monkeypatch):
 
 def xml(side, name, count):
     segments = "".join(
-        f'<seg id="{n}"> {side} {name} Satz {n}: “R &amp; D”, it’s &lt;so&gt; </seg>\n' for n in range(1, count + 1)
+        f'<seg id="{n}"> {side} {name} Satz {n}: “R &amp; D”, it’s &lt;so&gt; </seg>\n'
+        for n in range(1, count + 1)
     )
     return (
         f'<?xml version="1.0" encoding="UTF-8"?>\n<mteval>\n<srcset setid="x">\n<doc docid="1">\n'
@@ -44,7 +51,9 @@ def release(campaign="IWSLT14", sets=None):
     """File name -> contents of a small release: one talk of 60 lines and all test sets."""
     files = {
         f"train.tags.de-en.{side}": (
-            TALK[side] + "".join(f" Die Zeile {n} ist {side}. \n" for n in range(1, LINES + 1)) + END
+            TALK[side]
+            + "".join(f" Die Zeile {n} ist {side}. \n" for n in range(1, LINES + 1))
+            + END
         ).encode()
         for side in ("de", "en")
     }
@@ -58,7 +67,10 @@ def pack(path, files, *extra, folder="de-en/"):
     """A .tgz of the files; `extra` are (TarInfo, contents or None) put in front."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tarfile.open(path, "w:gz") as archive:
-        for member, data in [*extra, *((plain(folder + name, data), data) for name, data in files.items())]:
+        for member, data in [
+            *extra,
+            *((plain(folder + name, data), data) for name, data in files.items()),
+        ]:
             archive.addfile(member, None if data is None else io.BytesIO(data))
     return path
 
@@ -95,8 +107,15 @@ def test_the_whole_recipe_from_archive_or_folder(tmp_path):
     before = tree(tmp_path)
     corpus = read_corpus(packed)
     assert read_corpus(unpacked) == corpus and tree(tmp_path) == before  # reading writes nothing
-    assert (corpus.name, corpus.source_language, corpus.target_language) == ("iwslt14-de-en", "de", "en")
-    text = [Pair("ein titel hier", "a title here"), Pair("ted: worum es geht", "ted: what it is about")]
+    assert (corpus.name, corpus.source_language, corpus.target_language) == (
+        "iwslt14-de-en",
+        "de",
+        "en",
+    )
+    text = [
+        Pair("ein titel hier", "a title here"),
+        Pair("ted: worum es geht", "ted: what it is about"),
+    ]
     text += [Pair(f"die zeile {n} ist de.", f"die zeile {n} ist en.") for n in range(1, LINES + 1)]
     assert list(corpus.validation) == [text[22], text[45]]  # the 23rd and the 46th
     assert list(corpus.train) == [pair for pair in text if pair not in corpus.validation]
@@ -106,7 +125,7 @@ def test_the_whole_recipe_from_archive_or_folder(tmp_path):
     ]
     assert [pair.target for pair in corpus.test] == [
         p.source.replace("de ", "en ", 1) for p in corpus.test
-    ]  # fmt: skip
+    ]
 
 
 def test_apostrophes_are_straightened_in_the_test_files_only():
@@ -125,7 +144,10 @@ def test_the_folder_inside_the_archive_does_not_matter(tmp_path, folder):
 def test_the_campaign_of_2016_serves_as_well_and_that_of_2014_goes_first(tmp_path):
     old, new = release(), release("IWSLT16")
     packed = pack(tmp_path / "new" / "de-en.tgz", new).parent
-    assert read_corpus(packed).test == read_corpus(pack(tmp_path / "old" / "de-en.tgz", old).parent).test
+    assert (
+        read_corpus(packed).test
+        == read_corpus(pack(tmp_path / "old" / "de-en.tgz", old).parent).test
+    )
     new = {name: data.replace(b"Satz", b"newer") for name, data in new.items()}
     both = unpack(tmp_path / "both", {**new, **old})
     assert {pair.source.split()[2] for pair in read_corpus(both).test} == {"satz"}
@@ -140,9 +162,9 @@ def test_other_files_in_the_archive_are_not_read(tmp_path):
 
 # Cleaning and splitting
 
-sentences = st.lists(st.sampled_from(["ja", "nein,", "--", "It's", "1,000", "a-b", "", "\u2028"]), max_size=6).map(
-    " ".join
-)
+sentences = st.lists(
+    st.sampled_from(["ja", "nein,", "--", "It's", "1,000", "a-b", "", "\u2028"]), max_size=6
+).map(" ".join)
 pairs = st.lists(st.builds(Pair, sentences, sentences), max_size=50)
 
 
@@ -159,9 +181,21 @@ def test_cleaning_keeps_exactly_the_pairs_of_fit_lengths(given_pairs):
 
 @pytest.mark.parametrize(
     ("source", "target", "kept"),
-    [(1, 1, True), (0, 0, False), (0, 1, False), (2, 3, True), (2, 4, False), (4, 6, True), (4, 7, False),
-     (175, 175, True), (175, 176, False), (176, 176, False), (117, 175, True), (116, 175, False)],
-)  # fmt: skip
+    [
+        (1, 1, True),
+        (0, 0, False),
+        (0, 1, False),
+        (2, 3, True),
+        (2, 4, False),
+        (4, 6, True),
+        (4, 7, False),
+        (175, 175, True),
+        (175, 176, False),
+        (176, 176, False),
+        (117, 175, True),
+        (116, 175, False),
+    ],
+)
 def test_the_limits_of_length_and_ratio(source, target, kept):
     for a, b in ((source, target), (target, source)):
         assert clean([Pair("w " * a, "w " * b)]) == ([Pair("w " * a, "w " * b)] if kept else [])
@@ -171,7 +205,9 @@ def test_the_limits_of_length_and_ratio(source, target, kept):
 def test_every_23rd_pair_validates_and_none_is_lost(numbers):
     train, validation = split(numbers)
     assert [numbers.index(n) for n in validation] == list(range(22, len(numbers), 23))
-    assert sorted(train + validation) == sorted(numbers) and train == [n for n in numbers if n in train]
+    assert sorted(train + validation) == sorted(numbers) and train == [
+        n for n in numbers if n in train
+    ]
 
 
 @pytest.mark.parametrize(
@@ -194,7 +230,9 @@ def test_tokens_are_counted_as_moses_cuts_them(text, tokens):
 
 
 @pytest.mark.parametrize("side", ["de", "en"])
-@pytest.mark.parametrize("change", [lambda b: b + b"one more\n", lambda b: b.replace(b" Die Zeile 9 ist", b"<url>")])
+@pytest.mark.parametrize(
+    "change", [lambda b: b + b"one more\n", lambda b: b.replace(b" Die Zeile 9 ist", b"<url>")]
+)
 def test_unequal_training_files_are_refused_with_both_counts(tmp_path, side, change):
     files = release()
     files[f"train.tags.de-en.{side}"] = change(files[f"train.tags.de-en.{side}"])
@@ -235,7 +273,9 @@ def test_test_files_that_do_not_match_are_refused(tmp_path, change):
 
 def test_test_sets_shortened_on_both_sides_are_refused(tmp_path):
     files = release() | {
-        name: data for name, data in release(sets=TINY_SETS | {"TED.tst2010": 2}).items() if "tst2010" in name
+        name: data
+        for name, data in release(sets=TINY_SETS | {"TED.tst2010": 2}).items()
+        if "tst2010" in name
     }
     with pytest.raises(ValueError, match="has 2 segments and .* has 2; expected 3"):
         iwslt.verify_archive(pack(tmp_path / "de-en.tgz", files))
@@ -243,9 +283,16 @@ def test_test_sets_shortened_on_both_sides_are_refused(tmp_path):
 
 @pytest.mark.parametrize(
     "broken",
-    ['<seg id="2"> open', "closed </seg>", '<seg id="2"> a </seg><seg id="3"> b </seg>', "<seg> a </seg>",
-     '<seg id="2"> a <seg> b </seg>', '<seg id="2"> a </seg> b', '<seg id="zwei"> a </seg>'],
-)  # fmt: skip
+    [
+        '<seg id="2"> open',
+        "closed </seg>",
+        '<seg id="2"> a </seg><seg id="3"> b </seg>',
+        "<seg> a </seg>",
+        '<seg id="2"> a <seg> b </seg>',
+        '<seg id="2"> a </seg> b',
+        '<seg id="zwei"> a </seg>',
+    ],
+)
 def test_a_broken_segment_is_refused_by_file_and_line(broken):
     with pytest.raises(ValueError, match=r"some\.xml, line 3: expected <seg"):
         iwslt.segments(f'<doc>\n<seg id="1"> gut </seg>\n{broken}\n'.encode(), "some.xml")
@@ -266,7 +313,9 @@ def test_what_is_missing_is_named(tmp_path, name):
     del files[name]
     packed, unpacked = archive_and_folder(tmp_path, files)
     assert iwslt.missing_files(unpacked) == [name]
-    with pytest.raises(FileNotFoundError, match=f"lacks {name}; save https://.*de-en.tgz as {unpacked}"):
+    with pytest.raises(
+        FileNotFoundError, match=f"lacks {name}; save https://.*de-en.tgz as {unpacked}"
+    ):
         read_corpus(unpacked)
     with pytest.raises(ValueError, match=f"not the IWSLT'14 archive: it lacks {name}"):
         read_corpus(packed)
@@ -297,7 +346,9 @@ def test_a_changed_byte_is_found_by_the_checksum_of_gzip(tmp_path):
         read_archive(path)
 
 
-@pytest.mark.parametrize("content", [b"<html>moved</html>", b"", gzip.compress(b"no tar"), gzip.compress(b"")])
+@pytest.mark.parametrize(
+    "content", [b"<html>moved</html>", b"", gzip.compress(b"no tar"), gzip.compress(b"")]
+)
 def test_something_else_under_that_name_is_refused(tmp_path, content):
     (tmp_path / "de-en.tgz").write_bytes(content)
     with pytest.raises(ValueError, match="de-en.tgz: not"):
@@ -341,7 +392,11 @@ def test_a_member_that_stands_twice_refuses_the_archive(tmp_path):
 
 
 def test_too_many_members_refuse_the_archive(tmp_path):
-    path = pack(tmp_path / "de-en.tgz", release(), *((plain(f"{n}"), None) for n in range(iwslt.MAX_MEMBERS)))
+    path = pack(
+        tmp_path / "de-en.tgz",
+        release(),
+        *((plain(f"{n}"), None) for n in range(iwslt.MAX_MEMBERS)),
+    )
     with pytest.raises(ValueError, match="more than 100 members"):
         read_archive(path)
 
@@ -361,7 +416,9 @@ def test_a_member_or_header_that_declares_a_huge_size_is_not_read(tmp_path, monk
         read_archive(tmp_path / "de-en.tgz")
 
 
-def test_the_bound_is_on_all_contents_together_and_on_what_follows_the_archive(tmp_path, monkeypatch):
+def test_the_bound_is_on_all_contents_together_and_on_what_follows_the_archive(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr(iwslt, "MAX_BYTES", 2**20)
     many = [(plain(f"de-en/{n}", bytes(300_000)), bytes(300_000)) for n in range(4)]
     with pytest.raises(ValueError, match="holds more than 1,048,576 bytes"):

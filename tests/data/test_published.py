@@ -20,10 +20,16 @@ def tiny_sizes(monkeypatch):
 
 @pytest.fixture
 def multi30k(tmp_path):
-    text = {"train": "Ein Hund.\nZwei, drei.\u2028 \n", "val": "VAL\n", "test_2016_flickr": "Test\n"}
+    text = {
+        "train": "Ein Hund.\nZwei, drei.\u2028 \n",
+        "val": "VAL\n",
+        "test_2016_flickr": "Test\n",
+    }
     for part, lines in text.items():
         for side in ("de", "en"):
-            (tmp_path / f"{part}.{side}.gz").write_bytes(gzip.compress(lines.replace(".", side).encode()))
+            (tmp_path / f"{part}.{side}.gz").write_bytes(
+                gzip.compress(lines.replace(".", side).encode())
+            )
     return tmp_path
 
 
@@ -49,7 +55,11 @@ def cmn(tmp_path):
 
 def test_multi30k_is_raw_text_in_its_published_splits(multi30k):
     corpus = read_published("multi30k-de-en", multi30k)
-    assert (corpus.name, corpus.source_language, corpus.target_language) == ("multi30k-de-en", "de", "en")
+    assert (corpus.name, corpus.source_language, corpus.target_language) == (
+        "multi30k-de-en",
+        "de",
+        "en",
+    )
     # Neither lower-cased nor tokenized; only the blanks around a line go.
     assert corpus.train == [Pair("Ein Hundde", "Ein Hunden"), Pair("Zwei, dreide", "Zwei, dreien")]
     assert corpus.validation == [Pair("VAL", "VAL")] and corpus.test == [Pair("Test", "Test")]
@@ -72,7 +82,11 @@ def test_another_number_of_pairs_than_published_is_refused(name, request, monkey
 
 def test_cmn_keeps_its_subword_marks_and_brings_its_vocabularies(cmn):
     corpus = read_published("cmn-en-zh", cmn)
-    assert (corpus.name, corpus.source_language, corpus.target_language) == ("cmn-en-zh", "en", "zh")
+    assert (corpus.name, corpus.source_language, corpus.target_language) == (
+        "cmn-en-zh",
+        "en",
+        "zh",
+    )
     assert corpus.train == [Pair("re@@ sted .", "他 。"), Pair("hi", "好")]
     english, chinese = map(Vocab, corpus.vocabularies)
     # The tables' own numbers, in whatever order the file lists them.
@@ -84,7 +98,11 @@ def test_cmn_keeps_its_subword_marks_and_brings_its_vocabularies(cmn):
 @pytest.mark.parametrize(
     ("forth", "back", "message"),
     [
-        (table("hi"), {**{str(n): t for t, n in table("hi").items()}, "4": "ho"}, "contradict each other"),
+        (
+            table("hi"),
+            {**{str(n): t for t, n in table("hi").items()}, "4": "ho"},
+            "contradict each other",
+        ),
         (table("hi"), {str(n): t for t, n in table("hi", "ho").items()}, "contradict each other"),
         ({**table(), "hi": 5}, None, "ids must be 0 .. 4, each once"),
         ({**table(), "hi": -1}, None, "ids must be 0 .. 4"),
@@ -111,6 +129,8 @@ def test_every_file_has_a_pinned_https_address_and_a_full_checksum():
         assert address.scheme == "https" and address.hostname == "raw.githubusercontent.com"
         commit = address.path.split("/")[3]
         assert len(commit) == 40 and set(commit) <= set("0123456789abcdef")
-    sums = [s for p in PUBLISHED.values() for s in p.sha256.values()] + list(IWSLT16_SHA256.values())
+    sums = [s for p in PUBLISHED.values() for s in p.sha256.values()] + list(
+        IWSLT16_SHA256.values()
+    )
     assert all(len(s) == 64 and set(s) <= set("0123456789abcdef") for s in sums)
     assert len(set(sums)) == len(sums)

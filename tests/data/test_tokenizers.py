@@ -1,4 +1,6 @@
-"""Tokenizers give back the text they were given, cut where they promise, and survive a round trip to JSON."""
+"""Tokenizers give back the text they were given, cut where they promise, and survive a round trip
+to JSON.
+"""
 
 import json
 import os
@@ -31,7 +33,9 @@ TRAINING = [sentence for sentences in SENTENCES.values() for sentence in sentenc
 BPE = BPETokenizer.train(TRAINING, 160)
 
 any_text = st.text().filter(lambda text: "▁" not in text)
-sentence_like = st.lists(st.sampled_from([*"aB7é我。,.'- \t\n　", "n't", "<EOS>", "dog"]), max_size=12).map("".join)
+sentence_like = st.lists(
+    st.sampled_from([*"aB7é我。,.'- \t\n　", "n't", "<EOS>", "dog"]), max_size=12
+).map("".join)
 texts = any_text | sentence_like | st.sampled_from(TRAINING)
 known_texts = st.text(alphabet=sorted(set("".join(TRAINING))), max_size=40)
 
@@ -62,11 +66,15 @@ def test_bpe_decodes_to_the_same_text(text):
 @given(text=known_texts)
 def test_a_mark_stands_before_each_word_and_nowhere_else(tokenizer, text):
     tokens = tokenizer.encode(text)
-    assert "".join(tokens) == "".join("▁" + word for word in unicodedata.normalize("NFC", text).split())
+    assert "".join(tokens) == "".join(
+        "▁" + word for word in unicodedata.normalize("NFC", text).split()
+    )
     assert all("▁" not in token[1:] for token in tokens)
 
 
-@pytest.mark.parametrize("tokenizer", [SpacyTokenizer("en"), SpacyTokenizer("en", mark_spaces=False), BPE], ids=str)
+@pytest.mark.parametrize(
+    "tokenizer", [SpacyTokenizer("en"), SpacyTokenizer("en", mark_spaces=False), BPE], ids=str
+)
 def test_a_text_with_the_mark_itself_is_refused(tokenizer):
     with pytest.raises(ValueError, match="U\\+2581"):
         tokenizer.encode("low ▁ bar")
@@ -94,7 +102,9 @@ def test_a_typed_special_symbol_is_refused(tokenizer, special):
 
 # --- pieces with @@ marks ------------------------------------------------------------------------
 
-piece_sets = st.sets(st.text("ab", min_size=1, max_size=3).flatmap(lambda p: st.sampled_from([p, p + "@@"])))
+piece_sets = st.sets(
+    st.text("ab", min_size=1, max_size=3).flatmap(lambda p: st.sampled_from([p, p + "@@"]))
+)
 
 
 def all_cuts(word: str, pieces: set[str]) -> list[list[str]]:
@@ -127,7 +137,23 @@ def test_raw_english_becomes_the_words_of_the_corpus():
     tokenizer = SubwordMarkTokenizer(words, lowercase=True)
     raw = "I don't, Mr. \"Tom\": it's biting Tom's o'clock 7:00."
     assert tokenizer.encode(raw) == [
-        *("i", "do", "n't", ",", "mr.", '"', "tom", '"', ":", "it", "'s", "bi@@", "ting", "tom", "'s"),
+        *(
+            "i",
+            "do",
+            "n't",
+            ",",
+            "mr.",
+            '"',
+            "tom",
+            '"',
+            ":",
+            "it",
+            "'s",
+            "bi@@",
+            "ting",
+            "tom",
+            "'s",
+        ),
         *("o'clock", "7:00", "."),
     ]
     assert tokenizer.decode(["bi@@", "ting", "na@@"]) == "biting na"
@@ -158,7 +184,8 @@ def test_spacy_without_marks_gives_the_same_words(language, text):
 def test_lowercase_cuts_at_the_same_places(language, mark_spaces):
     for sentence in [*SENTENCES[language], "U.S.A. Dr. Groß"]:
         cased, lower = (
-            SpacyTokenizer(language, mark_spaces=mark_spaces, lowercase=flag).encode(sentence) for flag in (False, True)
+            SpacyTokenizer(language, mark_spaces=mark_spaces, lowercase=flag).encode(sentence)
+            for flag in (False, True)
         )
         assert lower == [token.lower() for token in cased] != cased or sentence == sentence.lower()
 
@@ -317,7 +344,9 @@ def test_from_dict_refuses_what_it_cannot_build(description):
 # --- the published English-Chinese corpus --------------------------------------------------------
 
 
-@pytest.mark.skipif("NMTLIB_DATA" not in os.environ, reason="NMTLIB_DATA names no folder of corpora")
+@pytest.mark.skipif(
+    "NMTLIB_DATA" not in os.environ, reason="NMTLIB_DATA names no folder of corpora"
+)
 def test_the_marked_corpus_stays_token_for_token():
     folder = Path(os.environ["NMTLIB_DATA"]) / "cmn-eng-simple"
     vocabulary = json.loads((folder / "word2int_en.json").read_text(encoding="utf-8"))

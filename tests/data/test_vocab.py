@@ -43,7 +43,9 @@ def test_frequent_tokens_come_first_and_ties_by_alphabet(sentences):
 def test_limits_keep_the_front_of_the_unlimited_table(sentences, min_count, max_size):
     flat = [token for sentence in sentences for token in sentence]
     limited = Vocab.build(sentences, min_count=min_count, max_size=max_size)
-    frequent = [t for t in Vocab.build(sentences).tokens if t in SPECIALS or flat.count(t) >= min_count]
+    frequent = [
+        t for t in Vocab.build(sentences).tokens if t in SPECIALS or flat.count(t) >= min_count
+    ]
     assert limited.tokens == frequent[:max_size]
 
 

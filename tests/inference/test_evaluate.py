@@ -1,4 +1,6 @@
-"""An evaluation scores each sentence against its own reference, tells of leaks, and says how it was made."""
+"""An evaluation scores each sentence against its own reference, tells of leaks, and says how it was
+made.
+"""
 
 import json
 import math
@@ -40,10 +42,14 @@ class Stub(Translator):
     def __init__(self, answers: dict[str, str], *, lowercase: bool = False):
         settings = Settings(
             tokenizer=TokenizerSettings(kind="whitespace", lowercase=lowercase),
-            model=ModelSettings(d_model=8, n_heads=2, n_encoder_layers=1, n_decoder_layers=1, d_ff=16),
+            model=ModelSettings(
+                d_model=8, n_heads=2, n_encoder_layers=1, n_decoder_layers=1, d_ff=16
+            ),
             decoding=DecodingSettings(beam=3, length_penalty=0.5),
         )
-        source, target = build_codecs(Corpus("c", "de", "en", [*TRAIN, *FRESH]), "whitespace", lowercase=lowercase)
+        source, target = build_codecs(
+            Corpus("c", "de", "en", [*TRAIN, *FRESH]), "whitespace", lowercase=lowercase
+        )
         torch.manual_seed(0)
         model = Transformer(settings.model.config(len(source.vocab), len(target.vocab)))
         super().__init__(model, source, target, settings)
@@ -107,18 +113,25 @@ def test_leaked_sentences_are_counted_and_scored_apart():
     test = [FRESH[0], TRAIN[1], FRESH[1], Pair(TRAIN[0].source, "The dog is running ."), FRESH[2]]
     evaluation, hypotheses = evaluate(Stub(answers), corpus(test))
     assert evaluation.leaked_sources == 2, "the source decides, whatever the reference"
-    assert evaluation.scores_without_leaked == score([half_right[p.source] for p in FRESH], FRESH, tokenize="none")
+    assert evaluation.scores_without_leaked == score(
+        [half_right[p.source] for p in FRESH], FRESH, tokenize="none"
+    )
     assert evaluation.scores == score(hypotheses, test, tokenize="none")
     assert evaluation.scores.sentences == 5 and evaluation.scores_without_leaked.sentences == 3
     said = "\n".join(evaluation.lines())
     assert "without the 2 pairs" in said
-    assert f"{evaluation.scores.bleu:.2f}" in said and f"{evaluation.scores_without_leaked.bleu:.2f}" in said
+    assert (
+        f"{evaluation.scores.bleu:.2f}" in said
+        and f"{evaluation.scores_without_leaked.bleu:.2f}" in said
+    )
 
 
 def test_a_split_of_leaked_sentences_alone_is_told():
     evaluation, _ = evaluate(Stub(PERFECT), corpus(TRAIN))
     assert evaluation.leaked_sources == 2 and evaluation.scores_without_leaked is None
-    assert "training data" in "\n".join(evaluation.lines()), "a score of memory alone must not look like a score"
+    assert "training data" in "\n".join(evaluation.lines()), (
+        "a score of memory alone must not look like a score"
+    )
 
 
 def test_the_training_split_does_not_leak_into_itself():
@@ -154,7 +167,9 @@ def test_perplexity_and_accuracy_are_those_of_the_references():
     for pair in FRESH:
         source, target = stub.source.encode(pair.source), stub.target.encode(pair.target)
         with torch.no_grad():
-            logp = stub.model(torch.tensor([[*source, EOS]]), torch.tensor([[BOS, *target]])).log_softmax(-1)[0]
+            logp = stub.model(
+                torch.tensor([[*source, EOS]]), torch.tensor([[BOS, *target]])
+            ).log_softmax(-1)[0]
         wanted = torch.tensor([*target, EOS])
         nll -= float(logp[range(len(wanted)), wanted].sum())
         correct += int((logp.argmax(-1) == wanted).sum())
@@ -162,7 +177,9 @@ def test_perplexity_and_accuracy_are_those_of_the_references():
     assert evaluation.perplexity == pytest.approx(math.exp(nll / labels), rel=1e-9)
     assert evaluation.token_accuracy == pytest.approx(correct / labels)
     changed, _ = evaluate(Stub({p.source: "nothing ." for p in FRESH}), corpus())
-    assert changed.perplexity == pytest.approx(evaluation.perplexity, rel=1e-5), "translations do not change it"
+    assert changed.perplexity == pytest.approx(evaluation.perplexity, rel=1e-5), (
+        "translations do not change it"
+    )
 
 
 def test_the_speed_is_that_of_translating(monkeypatch):
@@ -199,7 +216,9 @@ def test_the_machine_is_described_by_what_a_timing_depends_on():
         ["train", "own.toml", "--set", 'corpus.train=["a.de", "a.en"]'],
     ],
 )
-@pytest.mark.parametrize("program", ["/usr/local/bin/nmtlib", "/home/me/nmtlib/__main__.py", "nmtlib"])
+@pytest.mark.parametrize(
+    "program", ["/usr/local/bin/nmtlib", "/home/me/nmtlib/__main__.py", "nmtlib"]
+)
 def test_the_command_can_be_typed_again(program, arguments, monkeypatch):
     monkeypatch.setattr(sys, "argv", [program, *arguments])
     assert shlex.split(command_line()) == ["nmtlib", *arguments]
@@ -217,7 +236,9 @@ def test_the_command_can_be_typed_again(program, arguments, monkeypatch):
 )
 def test_the_command_has_no_path_of_this_machine(arguments, monkeypatch):
     monkeypatch.setattr(sys, "argv", [str(Path(sys.executable).with_name("nmtlib")), *arguments])
-    assert "private" not in command_line() and str(Path(sys.executable).parent) not in command_line()
+    assert (
+        "private" not in command_line() and str(Path(sys.executable).parent) not in command_line()
+    )
     assert command_line().startswith(f"nmtlib {arguments[0]} ") and "toy-de-en" in command_line()
 
 
@@ -227,5 +248,7 @@ def test_another_program_is_not_taken_for_this_one(monkeypatch):
 
 
 def test_a_notebook_does_not_show_its_paths(monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["/opt/ipykernel_launcher.py", "-f", "/home/me/runtime/kernel-1.json"])
+    monkeypatch.setattr(
+        sys, "argv", ["/opt/ipykernel_launcher.py", "-f", "/home/me/runtime/kernel-1.json"]
+    )
     assert "/home" not in command_line() and "/opt" not in command_line()

@@ -1,4 +1,6 @@
-"""The quicker linear maps give torch's results, only while their block runs, and only where they apply."""
+"""The quicker linear maps give torch's results, only while their block runs, and only where they
+apply.
+"""
 
 import pytest
 import torch
@@ -9,13 +11,19 @@ from nmtlib.inference.kernels import bfloat16_linears, onednn_linears
 from nmtlib.inference.search import beam_search
 from nmtlib.model.transformer import Transformer, TransformerConfig
 
-NO_ONEDNN = not (torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise"))
-CONFIG = TransformerConfig(9, 7, d_model=8, n_heads=2, n_encoder_layers=1, n_decoder_layers=1, d_ff=16, max_length=40)
+NO_ONEDNN = not (
+    torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+)
+CONFIG = TransformerConfig(
+    9, 7, d_model=8, n_heads=2, n_encoder_layers=1, n_decoder_layers=1, d_ff=16, max_length=40
+)
 
 
 def maps() -> nn.Sequential:
     torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(64, 48), nn.ReLU(), nn.Linear(48, 40, bias=False)).requires_grad_(False)
+    return nn.Sequential(
+        nn.Linear(64, 48), nn.ReLU(), nn.Linear(48, 40, bias=False)
+    ).requires_grad_(False)
 
 
 def replaced(model: nn.Module) -> list[nn.Module]:

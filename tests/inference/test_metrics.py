@@ -1,4 +1,6 @@
-"""Metrics equal the libraries they stand on, and refuse the input that those would silently score wrongly."""
+"""Metrics equal the libraries they stand on, and refuse the input that those would silently score
+wrongly.
+"""
 
 import logging
 import warnings
@@ -22,7 +24,9 @@ METRICS = {
     "chrf": lambda h, r: chrf(h, r).score,
 }
 
-sentences = st.lists(st.sampled_from("ein hund läuft . Park".split()), min_size=1, max_size=8).map(" ".join)
+sentences = st.lists(st.sampled_from("ein hund läuft . Park".split()), min_size=1, max_size=8).map(
+    " ".join
+)
 pairs = st.lists(st.tuples(sentences, sentences), min_size=1, max_size=6)
 
 
@@ -51,9 +55,13 @@ def test_swapping_two_references_costs_points(metric):
 
 
 @pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
-@pytest.mark.parametrize("hypotheses, references", [([], []), (GERMAN, GERMAN[:1]), (GERMAN[:1], GERMAN)])
+@pytest.mark.parametrize(
+    "hypotheses, references", [([], []), (GERMAN, GERMAN[:1]), (GERMAN[:1], GERMAN)]
+)
 def test_unequal_or_empty_lists_are_refused(metric, hypotheses, references):
-    with pytest.raises(ValueError, match=f"{len(hypotheses)} hypotheses and {len(references)} references"):
+    with pytest.raises(
+        ValueError, match=f"{len(hypotheses)} hypotheses and {len(references)} references"
+    ):
         metric(hypotheses, references)
 
 
@@ -77,7 +85,10 @@ def test_bleu_nltk_equals_nltk_up_to_its_zero(corpus):
 
 
 def test_bleu_nltk_is_exactly_zero_and_silent_without_a_common_4_gram(recwarn, capfd):
-    hypotheses, references = [["the", "dog", "runs", "home", "now"]], [["the", "dog", "runs", "away", "now"]]
+    hypotheses, references = (
+        [["the", "dog", "runs", "home", "now"]],
+        [["the", "dog", "runs", "away", "now"]],
+    )
     assert bleu_nltk(hypotheses, references) == 0.0
     assert bleu_nltk([[]], references) == 0.0
     assert not recwarn and capfd.readouterr().err == ""
@@ -87,7 +98,11 @@ def test_bleu_nltk_is_exactly_zero_and_silent_without_a_common_4_gram(recwarn, c
 @pytest.mark.parametrize("role", ["hypothesis", "reference"])
 def test_bleu_nltk_wants_token_lists(wrong, role):
     right = ["a", "dog"]
-    sides = ([right, wrong], [right, right]) if role == "hypothesis" else ([right, right], [right, wrong])
+    sides = (
+        ([right, wrong], [right, right])
+        if role == "hypothesis"
+        else ([right, right], [right, wrong])
+    )
     with pytest.raises(ValueError, match=f"{role} 1 .*letter by letter"):
         bleu_nltk(*sides)
 
@@ -108,12 +123,18 @@ def test_nltk_equals_sacrebleu_where_every_hypothesis_has_four_tokens():
 
 @pytest.mark.parametrize("tokenize", ["13a", "zh", "none"])
 @pytest.mark.parametrize("lowercase", [False, True])
-@pytest.mark.parametrize("hypotheses, references", [(OTHER, GERMAN), (ALMOST, CHINESE)], ids=["de", "zh"])
-def test_bleu_sacre_equals_sacrebleu_with_its_signature(tokenize, lowercase, hypotheses, references):
+@pytest.mark.parametrize(
+    "hypotheses, references", [(OTHER, GERMAN), (ALMOST, CHINESE)], ids=["de", "zh"]
+)
+def test_bleu_sacre_equals_sacrebleu_with_its_signature(
+    tokenize, lowercase, hypotheses, references
+):
     import sacrebleu
 
     score, signature = bleu_sacre(hypotheses, references, tokenize=tokenize, lowercase=lowercase)
-    expected = sacrebleu.corpus_bleu(hypotheses, [references], tokenize=tokenize, lowercase=lowercase)
+    expected = sacrebleu.corpus_bleu(
+        hypotheses, [references], tokenize=tokenize, lowercase=lowercase
+    )
     assert score == expected.score
     assert f"tok:{tokenize}|" in signature and f"version:{sacrebleu.__version__}" in signature
     assert f"case:{'lc' if lowercase else 'mixed'}|" in signature and "nrefs:1|" in signature
@@ -131,7 +152,9 @@ def test_chinese_needs_its_own_tokenizer():
     assert bleu_sacre(ALMOST, CHINESE, tokenize="zh").score > 50
     assert bleu_sacre(ALMOST, CHINESE, tokenize="13a").score < 1
     assert bleu_sacre(CHINESE, CHINESE, tokenize="zh").score == pytest.approx(100)
-    assert bleu_sacre(CHINESE, CHINESE).score == 0  # one "word" a sentence: not even equal text has a 4-gram
+    assert (
+        bleu_sacre(CHINESE, CHINESE).score == 0
+    )  # one "word" a sentence: not even equal text has a 4-gram
 
 
 def test_case_counts_unless_told_otherwise():
@@ -178,10 +201,16 @@ def test_unknown_tokenize_is_refused():
 def test_accuracy_counts_the_right_labels_and_ignores_pad(data, batch, length, pad):
     ids = st.integers(1, 6)
     rows = st.lists(ids, min_size=length, max_size=length)
-    labels, guesses = (torch.tensor(data.draw(st.lists(rows, min_size=batch, max_size=batch))) for _ in "ab")
+    labels, guesses = (
+        torch.tensor(data.draw(st.lists(rows, min_size=batch, max_size=batch))) for _ in "ab"
+    )
     logits = torch.nn.functional.one_hot(guesses, 7).float()  # (B, T, V)
     accuracy = token_accuracy(logits, labels)
-    assert accuracy == sum(a == b for a, b in zip(labels.flatten(), guesses.flatten(), strict=True)) / labels.numel()
+    assert (
+        accuracy
+        == sum(a == b for a, b in zip(labels.flatten(), guesses.flatten(), strict=True))
+        / labels.numel()
+    )
 
     padded_labels = torch.nn.functional.pad(labels, (0, pad), value=PAD)
     for guessed_at_pad in (PAD, EOS):  # (B, pad, V) right by chance, or wrong

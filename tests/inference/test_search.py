@@ -1,4 +1,6 @@
-"""Search finds what it promises: greedy = beam 1, a wide beam = every translation tried, and no leaks."""
+"""Search finds what it promises: greedy = beam 1, a wide beam = every translation tried, and no
+leaks.
+"""
 
 import dataclasses
 import itertools
@@ -10,10 +12,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmtlib.data.vocab import BOS, EOS, PAD, UNK
-from nmtlib.inference.search import Hypothesis, _best, beam_search, greedy_search, length_limits, length_norm, sample
+from nmtlib.inference.search import (
+    Hypothesis,
+    _best,
+    beam_search,
+    greedy_search,
+    length_limits,
+    length_norm,
+    sample,
+)
 from nmtlib.model.transformer import Transformer, TransformerConfig
 
-CONFIG = TransformerConfig(9, 7, d_model=8, n_heads=2, n_encoder_layers=1, n_decoder_layers=2, d_ff=16, max_length=40)
+CONFIG = TransformerConfig(
+    9, 7, d_model=8, n_heads=2, n_encoder_layers=1, n_decoder_layers=2, d_ff=16, max_length=40
+)
 SOURCE = torch.tensor([[4, 5, 6, 7, EOS], [8, 4, EOS, PAD, PAD], [6, EOS, PAD, PAD, PAD]])
 
 
@@ -39,7 +51,9 @@ def every_translation(model, source, longest, penalty) -> list[tuple[float, list
     """All translations of at most `longest` words with their scores, best first."""
     words = [w for w in range(CONFIG.target_vocab_size) if w not in (PAD, BOS, EOS, UNK)]
     every = [list(ids) for n in range(longest + 1) for ids in itertools.product(words, repeat=n)]
-    scored = [(log_prob(model, source, ids) / ((5 + len(ids) + 1) / 6) ** penalty, ids) for ids in every]
+    scored = [
+        (log_prob(model, source, ids) / ((5 + len(ids) + 1) / 6) ** penalty, ids) for ids in every
+    ]
     return sorted(scored, key=lambda pair: -pair[0])
 
 
@@ -52,7 +66,9 @@ def test_a_wide_beam_equals_brute_force(seed, penalty):
         expected = every_translation(model, source, 4, penalty)
         found = beam_search(model, source, 150, n_best=5, length_penalty=penalty, max_length=4)[0]
         assert [h.ids for h in found] == [ids for _, ids in expected[:5]]
-        assert [h.score for h in found] == pytest.approx([score for score, _ in expected[:5]], abs=1e-9)
+        assert [h.score for h in found] == pytest.approx(
+            [score for score, _ in expected[:5]], abs=1e-9
+        )
 
 
 @settings(max_examples=40, deadline=None)
@@ -62,7 +78,11 @@ def test_a_wide_beam_equals_brute_force(seed, penalty):
     seed=st.integers(0, 10_000),
 )
 def test_the_best_candidates_are_those_of_a_full_sort(sizes, count, seed):
-    scores = torch.randperm(math.prod(sizes), generator=torch.Generator().manual_seed(seed)).view(sizes).double()
+    scores = (
+        torch.randperm(math.prod(sizes), generator=torch.Generator().manual_seed(seed))
+        .view(sizes)
+        .double()
+    )
     scores[scores < 3] = -math.inf
     values, parents, words = _best(scores, count)
     expected = scores.flatten(1).sort(dim=1, descending=True).values[:, :count]
@@ -75,7 +95,9 @@ def test_a_model_of_few_bits_is_scored_in_float32(dtype):
     model = make(2).to(dtype)
     found = beam_search(model, SOURCE, 4, n_best=4)
     scores = torch.tensor([h.log_prob for hypotheses in found for h in hypotheses])
-    assert not torch.equal(scores, scores.bfloat16().float()), "the sums have more digits than bfloat16 can hold"
+    assert not torch.equal(scores, scores.bfloat16().float()), (
+        "the sums have more digits than bfloat16 can hold"
+    )
     for row, hypotheses in enumerate(found):
         assert len({tuple(h.ids) for h in hypotheses}) == len(hypotheses)
         for h in hypotheses:
@@ -95,12 +117,16 @@ def test_beam_one_equals_greedy(seed, eos_bias):
 
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10_000), eos_bias=st.floats(-3, 3), beam=st.integers(1, 5))
-def test_the_score_is_the_models_own_and_a_sentence_is_found_alike_alone_and_in_a_batch(seed, eos_bias, beam):
+def test_the_score_is_the_models_own_and_a_sentence_is_found_alike_alone_and_in_a_batch(
+    seed, eos_bias, beam
+):
     model = make(seed, eos_bias)
     together = beam_search(model, SOURCE, beam, n_best=beam)
     for row, hypotheses in enumerate(together):
         source = SOURCE[row : row + 1, : int((SOURCE[row] != PAD).sum())]
-        assert [h.ids for h in beam_search(model, source, beam, n_best=beam)[0]] == [h.ids for h in hypotheses]
+        assert [h.ids for h in beam_search(model, source, beam, n_best=beam)[0]] == [
+            h.ids for h in hypotheses
+        ]
         assert [h.score for h in hypotheses] == sorted((h.score for h in hypotheses), reverse=True)
         for h in hypotheses:
             assert h.log_prob == pytest.approx(log_prob(model, source, h.ids), abs=1e-8)
@@ -127,7 +153,10 @@ def test_greedy_takes_the_best_word_each_time_by_full_decoding(seed):
 def test_a_greater_length_penalty_prefers_longer_translations():
     lengths = {}
     for penalty in (-3.0, 0.0, 3.0):
-        found = [beam_search(make(seed, -2.0), SOURCE, 20, length_penalty=penalty, max_length=6) for seed in range(10)]
+        found = [
+            beam_search(make(seed, -2.0), SOURCE, 20, length_penalty=penalty, max_length=6)
+            for seed in range(10)
+        ]
         lengths[penalty] = sum(len(h[0].ids) for batch in found for h in batch)
     assert lengths[-3.0] < lengths[0.0] < lengths[3.0]
 
@@ -135,10 +164,15 @@ def test_a_greater_length_penalty_prefers_longer_translations():
 @pytest.mark.parametrize("beam", [1, 3])
 def test_lengths_stay_within_their_bounds(beam):
     talkative, silent = make(eos_bias=-50.0), make(eos_bias=50.0)
-    assert all(len(h.ids) == 4 for hs in beam_search(talkative, SOURCE, beam, max_length=4) for h in hs)
-    assert all(len(h.ids) == 3 for hs in beam_search(silent, SOURCE, beam, min_length=3) for h in hs)
+    assert all(
+        len(h.ids) == 4 for hs in beam_search(talkative, SOURCE, beam, max_length=4) for h in hs
+    )
+    assert all(
+        len(h.ids) == 3 for hs in beam_search(silent, SOURCE, beam, min_length=3) for h in hs
+    )
     assert [len(ids) for ids in greedy_search(talkative, SOURCE, max_length=4)] == [4, 4, 4]
-    # Twice the source's own tokens and ten, EOS included; neither its padding nor its neighbours count.
+    # Twice the source's own tokens and ten, EOS included; neither its padding nor its neighbours
+    # count.
     assert [len(h[0].ids) for h in beam_search(talkative, SOURCE, beam)] == [19, 15, 13]
     assert length_limits(SOURCE, 12).tolist() == [12, 12, 12]
 
@@ -154,7 +188,8 @@ def test_the_position_table_bounds_a_translation():
 def test_a_sample_holds_words_only_and_repeats_with_its_seed(seed, temperature):
     model = make(seed)
     first, second = (
-        sample(model, SOURCE, temperature=temperature, generator=torch.Generator().manual_seed(7)) for _ in range(2)
+        sample(model, SOURCE, temperature=temperature, generator=torch.Generator().manual_seed(7))
+        for _ in range(2)
     )
     assert first == second
     assert all(word not in (PAD, BOS, EOS, UNK) for ids in first for word in ids)
@@ -169,7 +204,9 @@ def test_samples_follow_the_models_distribution():
     logp[[PAD, BOS, UNK]] = -math.inf
     expected = logp.softmax(-1)
     for word in (4, 5, 6):
-        assert sum(ids == [word] for ids in drawn) / 4000 == pytest.approx(float(expected[word]), abs=0.03)
+        assert sum(ids == [word] for ids in drawn) / 4000 == pytest.approx(
+            float(expected[word]), abs=0.03
+        )
 
 
 def test_one_choice_or_no_heat_is_greedy_search():
@@ -212,7 +249,9 @@ def test_impossible_beams_are_refused(beam, n_best):
         beam_search(make(), SOURCE, beam, n_best=n_best)
 
 
-@pytest.mark.parametrize("options", [{"temperature": 0}, {"top_p": 0}, {"top_p": 1.5}, {"top_k": 0}])
+@pytest.mark.parametrize(
+    "options", [{"temperature": 0}, {"top_p": 0}, {"top_p": 1.5}, {"top_k": 0}]
+)
 def test_impossible_sampling_is_refused(options):
     with pytest.raises(ValueError, match="sampling needs"):
         sample(make(), SOURCE, **options)

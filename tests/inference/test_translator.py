@@ -1,4 +1,6 @@
-"""A translator gives each sentence its own translation, in order; of a damaged run it says what is wrong."""
+"""A translator gives each sentence its own translation, in order; of a damaged run it says what is
+wrong.
+"""
 
 import dataclasses
 import math
@@ -22,7 +24,9 @@ from nmtlib.settings import DecodingSettings, ModelSettings, Settings
 from nmtlib.training.checkpoint import load_model, save_checkpoint
 
 SOURCE, TARGET = [f"s{i}" for i in range(9)], [f"t{i}" for i in range(7)]
-MODEL = ModelSettings(d_model=16, n_heads=2, n_encoder_layers=1, n_decoder_layers=2, d_ff=24, max_length=12)
+MODEL = ModelSettings(
+    d_model=16, n_heads=2, n_encoder_layers=1, n_decoder_layers=2, d_ff=24, max_length=12
+)
 SETTINGS = Settings(model=MODEL, decoding=DecodingSettings(beam=3, max_tokens=60))
 SENTENCES = [
     "s1 s2 s3",
@@ -42,7 +46,9 @@ def random_model(seed: int = 1) -> Transformer:
     model = Transformer(MODEL.config(len(SPECIALS) + len(SOURCE), len(SPECIALS) + len(TARGET)))
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            parameter.add_(0.5 * torch.randn_like(parameter)).mul_(3 if "cross_attention" in name else 1)
+            parameter.add_(0.5 * torch.randn_like(parameter)).mul_(
+                3 if "cross_attention" in name else 1
+            )
         model.output.bias.zero_()
     return model.eval()
 
@@ -77,7 +83,9 @@ def with_decoding(translator: Translator, **changes) -> Translator:
 @pytest.mark.parametrize("beam", [1, 3])
 def test_each_sentence_gets_its_own_translation_in_order(translator, beam):
     alone = [translator.translate([sentence], beam=beam)[0] for sentence in SENTENCES]
-    assert len(set(alone)) > len(SENTENCES) // 2, "sentences translated alike could not show a wrong order"
+    assert len(set(alone)) > len(SENTENCES) // 2, (
+        "sentences translated alike could not show a wrong order"
+    )
     assert translator.translate(SENTENCES, beam=beam) == alone
     assert translator.translate(SENTENCES[::-1], beam=beam) == alone[::-1]
     assert translator.translate([*SENTENCES, *SENTENCES], beam=beam) == alone * 2
@@ -118,7 +126,9 @@ def test_batches_hold_each_sentence_once_and_no_empty_one(lengths, max_tokens):
         assert cost <= max_tokens or len(batch) == 1
     for batch, following in zip(batches, batches[1:], strict=False):
         joined = [*batch, following[0]]
-        assert len(joined) * (max(lengths[i] for i in joined) + 1) > max_tokens, "a batch is filled before the next"
+        assert len(joined) * (max(lengths[i] for i in joined) + 1) > max_tokens, (
+            "a batch is filled before the next"
+        )
 
 
 @pytest.mark.parametrize("beam", [1, 3])
@@ -155,7 +165,9 @@ def test_what_is_not_given_is_taken_from_the_settings_of_the_run(translator, mon
 
     def spy(model, source, beam, *, n_best, length_penalty, max_length):
         asked.append((beam, n_best, length_penalty, max_length))
-        return original(model, source, beam, n_best=n_best, length_penalty=length_penalty, max_length=max_length)
+        return original(
+            model, source, beam, n_best=n_best, length_penalty=length_penalty, max_length=max_length
+        )
 
     original = module.beam_search
     monkeypatch.setattr(module, "beam_search", spy)
@@ -173,7 +185,8 @@ def test_n_best_are_different_and_best_first(translator):
 
 
 @pytest.mark.parametrize(
-    "options", [{"beam": 0}, {"beam": -1}, {"n_best": 0}, {"beam": 2, "n_best": 3}, {"max_length": 0}]
+    "options",
+    [{"beam": 0}, {"beam": -1}, {"n_best": 0}, {"beam": 2, "n_best": 3}, {"max_length": 0}],
 )
 def test_options_without_sense_are_refused(translator, options):
     with pytest.raises(ValueError):
@@ -182,7 +195,9 @@ def test_options_without_sense_are_refused(translator, options):
 
 @pytest.mark.parametrize("beam", [1, 2])
 def test_a_hypothesis_carries_its_own_log_probability(translator, beam):
-    for sentence, (best,) in zip(SENTENCES, translator.search(SENTENCES, beam=beam, length_penalty=0.0), strict=True):
+    for sentence, (best,) in zip(
+        SENTENCES, translator.search(SENTENCES, beam=beam, length_penalty=0.0), strict=True
+    ):
         source = torch.tensor([[*translator.source.encode(sentence), EOS]])
         with torch.no_grad():
             logp = translator.model(source, torch.tensor([[BOS, *best.ids]])).log_softmax(-1)[0]
@@ -263,7 +278,9 @@ def test_truncated_weights_are_refused_at_every_length(run):
         {"config": "[]"},
         {"config": '{"d_model": 16}'},
         {"config": '{"source_vocab_size": 13, "target_vocab_size": 11, "colour": "red"}'},
-        {"config": '{"source_vocab_size": 13, "target_vocab_size": 11, "d_model": 3, "n_heads": 2}'},
+        {
+            "config": '{"source_vocab_size": 13, "target_vocab_size": 11, "d_model": 3, "n_heads": 2}'
+        },
     ],
 )
 def test_a_foreign_safetensors_file_is_refused(run, metadata):
@@ -278,7 +295,9 @@ def test_a_pickle_is_refused(run):
         Translator.load(run)
 
 
-@pytest.mark.parametrize(("name", "words"), [("source", [*SOURCE, "more"]), ("target", TARGET[:-1])])
+@pytest.mark.parametrize(
+    ("name", "words"), [("source", [*SOURCE, "more"]), ("target", TARGET[:-1])]
+)
 def test_a_vocabulary_of_another_size_is_refused(run, name, words):
     path = run / f"{name}.json"
     path.write_text(Codec(WhitespaceTokenizer(), Vocab([*SPECIALS, *words])).to_json(), "utf-8")
@@ -286,10 +305,14 @@ def test_a_vocabulary_of_another_size_is_refused(run, name, words):
         Translator.load(run)
     config = load_model(run / "model.safetensors").config
     sizes = [config.source_vocab_size, config.target_vocab_size, len(SPECIALS) + len(words)]
-    assert all(str(number) in str(caught.value) for number in sizes) and str(run) in str(caught.value)
+    assert all(str(number) in str(caught.value) for number in sizes) and str(run) in str(
+        caught.value
+    )
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[]", b"3", b'{"model": 3}', b'{"training": {"epochs": 0}}'])
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"\xff", b"[]", b"3", b'{"model": 3}', b'{"training": {"epochs": 0}}']
+)
 def test_damaged_settings_are_named(run, content):
     (run / "settings.json").write_bytes(content)
     with pytest.raises(ValueError, match="settings.json"):
@@ -302,8 +325,13 @@ def test_a_score_is_a_number(translator):
 
 
 def test_bfloat16_multiplies_otherwise_and_translates_nearly_alike(run):
-    exact, quick = Translator.load(run, device="cpu"), Translator.load(run, device="cpu", precision="bf16")
-    scores = [[best.log_prob for (best,) in t.search(SENTENCES, max_length=1)] for t in (exact, quick)]
+    exact, quick = (
+        Translator.load(run, device="cpu"),
+        Translator.load(run, device="cpu", precision="bf16"),
+    )
+    scores = [
+        [best.log_prob for (best,) in t.search(SENTENCES, max_length=1)] for t in (exact, quick)
+    ]
     assert scores[0] != scores[1]
     assert scores[0] == pytest.approx(scores[1], abs=0.5)
     with pytest.raises(ValueError, match="fp32, bf16"):

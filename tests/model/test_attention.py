@@ -9,7 +9,11 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
 
-from nmtlib.model.attention import MultiHeadAttention, record_attention, scaled_dot_product_attention
+from nmtlib.model.attention import (
+    MultiHeadAttention,
+    record_attention,
+    scaled_dot_product_attention,
+)
 
 
 def tensors(batch=2, heads=3, targets=4, sources=5, size=8, seed=0, dtype=torch.float64):
@@ -23,11 +27,19 @@ def all_paths(query, key, value, mask=None):
     """The result by the fused kernel, by the formula, and by the path that training takes."""
     fused = scaled_dot_product_attention(query, key, value, mask)
     written, weights = scaled_dot_product_attention(query, key, value, mask, return_weights=True)
-    trained = scaled_dot_product_attention(query.clone().requires_grad_(), key, value, mask).detach()
+    trained = scaled_dot_product_attention(
+        query.clone().requires_grad_(), key, value, mask
+    ).detach()
     return fused, written, trained, weights
 
 
-shapes = st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(1, 6), st.integers(1, 6), st.sampled_from([2, 8]))
+shapes = st.tuples(
+    st.integers(1, 3),
+    st.integers(1, 3),
+    st.integers(1, 6),
+    st.integers(1, 6),
+    st.sampled_from([2, 8]),
+)
 
 
 @settings(max_examples=40, deadline=None)
@@ -78,7 +90,9 @@ def test_dropout_removes_weights_and_keeps_the_mean():
     torch.manual_seed(0)
     query, key, _ = tensors(batch=64, heads=8)
     value = torch.ones(64, 8, 5, 8, dtype=torch.float64)
-    result, weights = scaled_dot_product_attention(query, key, value, dropout_p=0.5, return_weights=True)
+    result, weights = scaled_dot_product_attention(
+        query, key, value, dropout_p=0.5, return_weights=True
+    )
     assert torch.allclose(weights.sum(-1), torch.ones_like(weights.sum(-1))), (
         "the weights shown are those before dropout"
     )
@@ -102,7 +116,9 @@ def test_equals_torch_multi_head_attention(n_heads):
     query, memory = torch.randn(2, 3, 16).double(), torch.randn(2, 5, 16).double()
     mask = torch.ones(2, 1, 1, 5, dtype=torch.bool)
     mask[1, ..., 3:] = False
-    expected, weights = theirs(query, memory, memory, key_padding_mask=~mask[:, 0, 0], average_attn_weights=False)
+    expected, weights = theirs(
+        query, memory, memory, key_padding_mask=~mask[:, 0, 0], average_attn_weights=False
+    )
     with record_attention(ours) as maps:
         result = ours(query, memory, memory, mask)
     assert torch.allclose(result, expected, atol=1e-12)

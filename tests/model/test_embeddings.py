@@ -44,7 +44,8 @@ def test_positions_are_distinct_and_a_shift_is_one_rotation_for_all():
     shift, pairs = 7, table.view(200, 8, 2)  # (position, pair, sin and cos)
     angle = shift * 10000.0 ** (-torch.arange(8).double() / 8)
     rotation = torch.stack(
-        [torch.stack([angle.cos(), angle.sin()], -1), torch.stack([-angle.sin(), angle.cos()], -1)], -2
+        [torch.stack([angle.cos(), angle.sin()], -1), torch.stack([-angle.sin(), angle.cos()], -1)],
+        -2,
     )
     rotated = torch.einsum("pij,npj->npi", rotation, pairs[:-shift])
     assert torch.allclose(rotated, pairs[shift:], atol=1e-5)
@@ -72,5 +73,7 @@ def test_impossible_positions_are_refused():
         sinusoidal_table(5, 7)
     with pytest.raises(ValueError, match="'sinusoidal' or 'learned'"):
         Positions(8, 10, "rotary")
-    with pytest.raises(ValueError, match="a sentence of 11 tokens is longer than the position table of 10"):
+    with pytest.raises(
+        ValueError, match="a sentence of 11 tokens is longer than the position table of 10"
+    ):
         Positions(8, 10)(torch.zeros(1, 2, 8), start=9)

@@ -1,4 +1,6 @@
-"""Layers: the feed-forward is used, the residual carries the input, and norms stand where they should."""
+"""Layers: the feed-forward is used, the residual carries the input, and norms stand where they
+should.
+"""
 
 import pytest
 import torch

@@ -1,4 +1,6 @@
-"""The model equals torch's own Transformer, is causal, ignores padding, and decodes step by step alike."""
+"""The model equals torch's own Transformer, is causal, ignores padding, and decodes step by step
+alike.
+"""
 
 import dataclasses
 import math
@@ -13,7 +15,9 @@ from nmtlib.model.cache import DecoderState
 from nmtlib.model.masks import padding_mask, target_mask
 from nmtlib.model.transformer import Transformer, TransformerConfig
 
-SMALL = TransformerConfig(13, 17, d_model=16, n_heads=4, n_encoder_layers=2, n_decoder_layers=3, d_ff=24, max_length=20)
+SMALL = TransformerConfig(
+    13, 17, d_model=16, n_heads=4, n_encoder_layers=2, n_decoder_layers=3, d_ff=24, max_length=20
+)
 
 
 def make(**changes) -> Transformer:
@@ -28,12 +32,26 @@ def batch():
 
 
 def torch_twin(model: Transformer) -> nn.Transformer:
-    """torch's Transformer with the same weights; without closing norms where ours (post-norm) has none."""
+    """torch's Transformer with the same weights; without closing norms where ours (post-norm) has
+    none.
+    """
     c = model.config
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that pre-norm takes no shortcut through nested tensors
-        twin = nn.Transformer(c.d_model, c.n_heads, c.n_encoder_layers, c.n_decoder_layers, c.d_ff, dropout=0.0,
-                              batch_first=True, norm_first=c.norm == "pre").double().eval()  # fmt: skip
+        twin = (
+            nn.Transformer(
+                c.d_model,
+                c.n_heads,
+                c.n_encoder_layers,
+                c.n_decoder_layers,
+                c.d_ff,
+                dropout=0.0,
+                batch_first=True,
+                norm_first=c.norm == "pre",
+            )
+            .double()
+            .eval()
+        )
     if c.norm == "post":
         twin.encoder.norm = twin.decoder.norm = None
     else:
@@ -171,13 +189,25 @@ def test_the_cache_follows_the_hypotheses_that_are_kept():
 def test_the_first_loss_is_about_that_of_an_even_guess(tied, norm, embedding_start):
     torch.manual_seed(1)
     vocab = 4000
-    config = TransformerConfig(vocab, vocab, d_model=128, n_heads=4, n_encoder_layers=2, n_decoder_layers=2, d_ff=256,
-                               norm=norm, tied=tied, embedding_start=embedding_start)  # fmt: skip
+    config = TransformerConfig(
+        vocab,
+        vocab,
+        d_model=128,
+        n_heads=4,
+        n_encoder_layers=2,
+        n_decoder_layers=2,
+        d_ff=256,
+        norm=norm,
+        tied=tied,
+        embedding_start=embedding_start,
+    )
     model = Transformer(config).eval()
     source, target = torch.randint(4, vocab, (2, 16, 12)).unbind()
     with torch.no_grad():
         loss = F.cross_entropy(model(source, target[:, :-1]).flatten(0, 1), target[:, 1:].flatten())
-    logits_of_size_one = tied == "all" and embedding_start == "normal"  # which cost half of their variance
+    logits_of_size_one = (
+        tied == "all" and embedding_start == "normal"
+    )  # which cost half of their variance
     assert abs(loss - math.log(vocab) - logits_of_size_one / 2) < 0.02 * math.log(vocab)
 
 
@@ -197,7 +227,9 @@ def test_every_parameter_gets_a_gradient_and_the_pad_row_none_through_the_lookup
     model = make(norm="post").train()
     source, target = batch()
     model(source, target).pow(2).mean().backward()
-    without = [name for name, p in model.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0]
+    without = [
+        name for name, p in model.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0
+    ]
     # A key's bias shifts all scores of a query alike, and softmax does not notice a shift.
     assert [name for name in without if not name.endswith("key.bias")] == []
     assert not model.source_embedding.weight.grad[0].any()
@@ -213,7 +245,9 @@ def test_the_computable_position_table_is_not_saved_but_follows_the_model():
     model = make()
     assert not [name for name in model.state_dict() if "table" in name]
     assert model.source_positions.table.dtype == torch.float64
-    assert [n for n, _ in make(positions="learned").named_parameters() if n.endswith("positions.table")]
+    assert [
+        n for n, _ in make(positions="learned").named_parameters() if n.endswith("positions.table")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -237,7 +271,9 @@ def test_a_configuration_that_cannot_be_is_refused(change, message):
 def test_ids_outside_the_vocabulary_and_sentences_beyond_the_table_are_refused():
     model = make()
     source, target = batch()
-    with pytest.raises(ValueError, match=r"token ids lie in 0\.\.13, but this embedding has 13 rows"):
+    with pytest.raises(
+        ValueError, match=r"token ids lie in 0\.\.13, but this embedding has 13 rows"
+    ):
         model(source.where(source != 9, 13), target)
     with pytest.raises(ValueError, match="longer than the position table of 20"):
         model(torch.full((1, 21), 4), target[:1])

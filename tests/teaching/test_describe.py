@@ -62,12 +62,18 @@ DIFFERENT = {
     "swapped column words": lambda: (heat(attention()), heat(attention(), columns=SWAPPED)),
     "scale": lambda: (heat(attention()), heat(attention(), limits=(0, 3))),
     "title": lambda: (heat(attention(), title="head 1"), heat(attention(), title="head 2")),
-    "name of an axis": lambda: (heat(attention(), row_label="query"), heat(attention(), row_label="key")),
+    "name of an axis": lambda: (
+        heat(attention(), row_label="query"),
+        heat(attention(), row_label="key"),
+    ),
     "doubled curve": lambda: (lines({"a": LOSS}), lines({"a": 2 * LOSS})),
     "curve raised by a twentieth": lambda: (lines({"a": LOSS}), lines({"a": 1.05 * LOSS})),
     "curve backwards": lambda: (lines({"a": LOSS}), lines({"a": LOSS[::-1]})),
     "curve elsewhere": lambda: (lines({"a": LOSS}), lines({"a": (np.arange(60) + 40, LOSS)})),
-    "labels of curves": lambda: (lines({"a": LOSS, "b": LOSS / 2}), lines({"b": LOSS, "a": LOSS / 2})),
+    "labels of curves": lambda: (
+        lines({"a": LOSS, "b": LOSS / 2}),
+        lines({"b": LOSS, "a": LOSS / 2}),
+    ),
     "missing curve": lambda: (lines({"a": LOSS, "b": LOSS / 2}), lines({"a": LOSS})),
     "logarithmic axis": lambda: (lines({"a": LOSS}), lines({"a": LOSS}, log_y=True)),
     "small end of a logarithmic axis": lambda: (
@@ -75,7 +81,9 @@ DIFFERENT = {
         lines({"a": [1, 1e-3, 1e-5]}, log_y=True),
     ),
     "bars": lambda: bars_pair({"a": 0.1, "b": 0.2, "c": 0.9}, {"a": 0.2, "b": 0.1, "c": 0.9}),
-    "many low bars": lambda: bars_pair(dict.fromkeys(range(20), 0.02), {**dict.fromkeys(range(20), 0.02), 7: 0.03}),
+    "many low bars": lambda: bars_pair(
+        dict.fromkeys(range(20), 0.02), {**dict.fromkeys(range(20), 0.02), 7: 0.03}
+    ),
     "words beside points": lambda: scatter_pair(["a", "b", "c"], ["b", "a", "c"]),
     "groups of points": lambda: scatter_pair(["a", "b", "c"], ["a", "b", "c"], ["x", "x", "y"]),
 }
@@ -87,7 +95,10 @@ def bars_pair(first, second):
 
 def scatter_pair(first, second, groups=None):
     points = [[0, 0], [1, 2], [3, 1]]
-    axes = plots.scatter(points, first, groups=["x", "y", "x"]), plots.scatter(points, second, groups=groups)
+    axes = (
+        plots.scatter(points, first, groups=["x", "y", "x"]),
+        plots.scatter(points, second, groups=groups),
+    )
     return tuple(text_of(ax) for ax in axes)
 
 
@@ -102,7 +113,9 @@ def test_axes_that_are_gone_change_the_text():
     first = text_of(plots.heat_maps(maps, WORDS, WORDS, ["1", "2", "3"]))
     assert first.count("image:") == 3
     assert first != text_of(plots.heat_maps(maps[:2], WORDS, WORDS, ["1", "2"]))
-    assert first != text_of(plots.heat_maps([maps[1], maps[0], maps[2]], WORDS, WORDS, ["1", "2", "3"]))
+    assert first != text_of(
+        plots.heat_maps([maps[1], maps[0], maps[2]], WORDS, WORDS, ["1", "2", "3"])
+    )
 
 
 @pytest.mark.parametrize("noise, most", [(1e-7, 0), (1e-6, 2)])
@@ -115,7 +128,9 @@ def test_noise_hardly_ever_changes_the_summary(noise, most):
     assert flips <= most
 
 
-@pytest.mark.parametrize("number", [1, 0.5, 0.25, 0.125, 1 / 3, 1 / 7, 1 / 12, 1 / 60, 0.3, 0.05, 10, 100])
+@pytest.mark.parametrize(
+    "number", [1, 0.5, 0.25, 0.125, 1 / 3, 1 / 7, 1 / 12, 1 / 60, 0.3, 0.05, 10, 100]
+)
 def test_noise_around_usual_numbers_changes_nothing(number):
     for values in (np.full((8, 8), number), np.array([0, number, number, number, max(1, number)])):
         texts = {summary(values * (1 + noise)) for noise in np.linspace(-1e-6, 1e-6, 21)}
@@ -186,6 +201,13 @@ def test_other_artists_and_titles_count():
         figure.suptitle(title)
         return text_of(figure)
 
-    changed = [{"height": 2.0}, {"arrow": False}, {"area": 1.0}, {"title": "some"}, {"cells": 4}, {"points": 4}]
+    changed = [
+        {"height": 2.0},
+        {"arrow": False},
+        {"area": 1.0},
+        {"title": "some"},
+        {"cells": 4},
+        {"points": 4},
+    ]
     texts = {text(), *(text(**change) for change in changed)}
     assert len(texts) == 7 and text() in texts

@@ -1,4 +1,6 @@
-"""Diagrams: every word can be read, every arrow ends where it should, and the numbers are those of nmtlib."""
+"""Diagrams: every word can be read, every arrow ends where it should, and the numbers are those of
+nmtlib.
+"""
 
 import pathlib
 import re
@@ -37,29 +39,47 @@ MARGIN = 3.0  # pixels of white around the words of a page
 
 
 def extents(figure) -> tuple[list[tuple[Text, Bbox]], list[Bbox], list, list[Bbox]]:
-    """In pixels: words with their places, boxes, arrows as paths, and the boxes that hold no other box."""
+    """In pixels: words with their places, boxes, arrows as paths, and the boxes that hold no other
+    box.
+    """
     renderer = FigureCanvasAgg(figure).get_renderer()
     figure.draw(renderer)
     (axes,) = figure.axes
-    words = [(text, text.get_window_extent(renderer)) for text in axes.texts if text.get_text().strip()]
-    boxes = [p.get_window_extent() for p in axes.patches if isinstance(p, (FancyBboxPatch, Rectangle, Circle))]
-    arrows = [arrow_path(p).transformed(axes.transData) for p in axes.patches if isinstance(p, FancyArrowPatch)]
-    leaves = [box for box in boxes if not any(other is not box and within(other, box) for other in boxes)]
+    words = [
+        (text, text.get_window_extent(renderer)) for text in axes.texts if text.get_text().strip()
+    ]
+    boxes = [
+        p.get_window_extent()
+        for p in axes.patches
+        if isinstance(p, (FancyBboxPatch, Rectangle, Circle))
+    ]
+    arrows = [
+        arrow_path(p).transformed(axes.transData)
+        for p in axes.patches
+        if isinstance(p, FancyArrowPatch)
+    ]
+    leaves = [
+        box for box in boxes if not any(other is not box and within(other, box) for other in boxes)
+    ]
     return words, boxes, arrows, leaves
 
 
 def arrow_path(arrow: FancyArrowPatch) -> Path:
     """Line and head of an arrow, its curves as short straight lines."""
-    lines = arrow.get_path().to_polygons(closed_only=False)  # without the vertices (0, 0) that close polygons
+    lines = arrow.get_path().to_polygons(
+        closed_only=False
+    )  # without the vertices (0, 0) that close polygons
     return Path.make_compound_path(*(Path(line) for line in lines))
 
 
 def within(inner: Bbox, outer: Bbox, slack: float = 0.5) -> bool:
     """Whether one box lies in another."""
     return (
-        inner.x0 >= outer.x0 - slack and inner.x1 <= outer.x1 + slack
-        and inner.y0 >= outer.y0 - slack and inner.y1 <= outer.y1 + slack
-    )  # fmt: skip
+        inner.x0 >= outer.x0 - slack
+        and inner.x1 <= outer.x1 + slack
+        and inner.y0 >= outer.y0 - slack
+        and inner.y1 <= outer.y1 + slack
+    )
 
 
 def overlap(one: Bbox, other: Bbox) -> bool:
@@ -71,8 +91,14 @@ def overlap(one: Bbox, other: Bbox) -> bool:
 def problems(figure) -> list[str]:
     """Why a reader of this diagram would stumble."""
     words, boxes, arrows, leaves = extents(figure)
-    found = [f"{t.get_text()!r} leaves the figure" for t, box in words if not within(box, figure.bbox, -MARGIN)]
-    found += [f"{t.get_text()!r} is smaller than 9 points" for t, _ in words if t.get_fontsize() < 9]
+    found = [
+        f"{t.get_text()!r} leaves the figure"
+        for t, box in words
+        if not within(box, figure.bbox, -MARGIN)
+    ]
+    found += [
+        f"{t.get_text()!r} is smaller than 9 points" for t, _ in words if t.get_fontsize() < 9
+    ]
     for (one, place), (other, other_place) in combinations(words, 2):
         if overlap(place, other_place):
             found.append(f"{one.get_text()!r} lies over {other.get_text()!r}")
@@ -127,27 +153,47 @@ def test_a_diagram_leaves_the_settings_of_matplotlib_alone():
 
 
 def test_a_diagram_does_not_depend_on_the_settings_of_matplotlib():
-    settings = {"font.family": ["monospace"], "font.size": 30, "text.color": "red", "figure.figsize": (2, 2),
-                "figure.constrained_layout.use": True, "axes.facecolor": "black"}  # fmt: skip
+    settings = {
+        "font.family": ["monospace"],
+        "font.size": 30,
+        "text.color": "red",
+        "figure.figsize": (2, 2),
+        "figure.constrained_layout.use": True,
+        "axes.facecolor": "black",
+    }
     plain = extents(diagrams.multi_head())
     with matplotlib.rc_context(settings):
         changed = extents(diagrams.multi_head())
     assert [place.bounds for _, place in plain[0]] == [place.bounds for _, place in changed[0]]
-    assert {text.get_color() for text, _ in plain[0]} == {text.get_color() for text, _ in changed[0]}
+    assert {text.get_color() for text, _ in plain[0]} == {
+        text.get_color() for text, _ in changed[0]
+    }
 
 
 # What they say
 
 
 def test_names_of_the_whole_model_are_those_of_the_code():
-    """Each name under a box is an attribute of the model or of its layers, so a renamed part shows here."""
-    model = Transformer(TransformerConfig(5, 5, d_model=4, n_heads=2, d_ff=4, n_encoder_layers=1, n_decoder_layers=1))
+    """Each name under a box is an attribute of the model or of its layers, so a renamed part shows
+    here.
+    """
+    model = Transformer(
+        TransformerConfig(
+            5, 5, d_model=4, n_heads=2, d_ff=4, n_encoder_layers=1, n_decoder_layers=1
+        )
+    )
     parts = {part for name, _ in model.named_modules() for part in name.split(".")}
     for norm in ("post", "pre"):
         words = said(diagrams.whole_model(norm))
         names = [word for word in words if re.fullmatch(r"[a-z]+(_[a-z]+)*", word)]
         assert set(names) - parts == {"source", "target", "memory", "logits"}
-        assert {"source_embedding", "target_positions", "self_attention", "cross_attention", "output"} <= set(names)
+        assert {
+            "source_embedding",
+            "target_positions",
+            "self_attention",
+            "cross_attention",
+            "output",
+        } <= set(names)
 
 
 def test_pre_norm_has_one_more_norm_in_each_stack():
@@ -157,7 +203,9 @@ def test_pre_norm_has_one_more_norm_in_each_stack():
     assert "encoder_norm" in words["pre"] and "encoder_norm" not in words["post"]
 
 
-@pytest.mark.parametrize("draw", [diagrams.whole_model, diagrams.encoder_layer, diagrams.decoder_layer])
+@pytest.mark.parametrize(
+    "draw", [diagrams.whole_model, diagrams.encoder_layer, diagrams.decoder_layer]
+)
 def test_another_norm_is_refused(draw):
     with pytest.raises(ValueError, match="'batch'"):
         draw("batch")
@@ -171,16 +219,22 @@ def test_heads_that_do_not_fit_are_refused(n_heads):
 
 @pytest.mark.parametrize("n_heads", [1, 3, 8])
 def test_each_head_is_drawn(n_heads):
-    heads_drawn = [word for word in said(diagrams.multi_head(n_heads)) if re.fullmatch(r"head \d", word)]
+    heads_drawn = [
+        word for word in said(diagrams.multi_head(n_heads)) if re.fullmatch(r"head \d", word)
+    ]
     assert heads_drawn == [f"head {i + 1}" for i in range(n_heads)]
 
 
 def test_numbers_of_the_diagrams_are_what_nmtlib_computes():
     mask = causal_mask(3)[0, 0]
     found = heads.steps(heads.QUERY, heads.KEY, heads.VALUE, mask)
-    result, weights = scaled_dot_product_attention(heads.QUERY, heads.KEY, heads.VALUE, mask, return_weights=True)
+    result, weights = scaled_dot_product_attention(
+        heads.QUERY, heads.KEY, heads.VALUE, mask, return_weights=True
+    )
     torch.testing.assert_close((found.weights, found.result), (weights, result))
-    numbers = [word for word in said(diagrams.masked_self_attention()) if re.fullmatch(r"−?\d+\.\d+", word)]
+    numbers = [
+        word for word in said(diagrams.masked_self_attention()) if re.fullmatch(r"−?\d+\.\d+", word)
+    ]
     assert [f"{value:.2f}" for value in weights.flatten().tolist()] == [
         n for n in numbers if len(n) == 4 and n[0] != "−"
     ][:9]
@@ -188,7 +242,9 @@ def test_numbers_of_the_diagrams_are_what_nmtlib_computes():
 
 
 def test_each_word_of_cross_attention_looks_at_its_translation():
-    weights = heads.steps(heads.QUERY, tables.MEMORY, heads.VALUE, torch.ones(3, 3, dtype=torch.bool)).weights
+    weights = heads.steps(
+        heads.QUERY, tables.MEMORY, heads.VALUE, torch.ones(3, 3, dtype=torch.bool)
+    ).weights
     assert weights.argmax(dim=-1).tolist() == [0, 1, 2]
 
 
@@ -231,20 +287,24 @@ def drawing(*lines: str):
         (['c.text(2, 2, "word")', "c.arrow((1, 1), (3, 3))"], "crossed by an arrow"),
         (['c.text(2, 2, "word")', "c.arrow((1, 1), (2, 1), (2, 3))"], "crossed by an arrow"),
         (['c.box(2, 2, 1, 0.4, "one")', 'c.box(2.4, 2.3, 1, 0.4, "two")'], "two boxes overlap"),
-        (['c.box(2, 2, 1, 0.4)', "c.arrow((1, 2), (3, 2))"], "through a box"),
+        (["c.box(2, 2, 1, 0.4)", "c.arrow((1, 2), (3, 2))"], "through a box"),
         (["c.arrow((1, 2), (9, 2))"], "an arrow leaves"),
         (['c.text(2, 2, "word", size=7)'], "smaller than 9"),
         (['c.table(2, 2, [[1, 2]], cell=(0.2, 0.2), numbers=".3f")'], "crosses the edge"),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_is_found(lines, problem):
     found = problems(drawing(*lines))
     assert found and any(problem in line for line in found)
 
 
 def test_what_only_touches_is_right():
-    lines = ['c.frame(2, 2, 3, 3)', 'b = c.box(2, 2, 1, 0.4, "word"); c.arrow((2, 1), b.bottom())',
-             'c.text(2, 2.35, "above")', "c.table(5, 2, [[1.0, None]])"]  # fmt: skip
+    lines = [
+        "c.frame(2, 2, 3, 3)",
+        'b = c.box(2, 2, 1, 0.4, "word"); c.arrow((2, 1), b.bottom())',
+        'c.text(2, 2.35, "above")',
+        "c.table(5, 2, [[1.0, None]])",
+    ]
     assert problems(drawing(*lines)) == []
 
 

@@ -1,4 +1,6 @@
-"""The environment check must see a missing package, another version, a missing file and an old Python."""
+"""The environment check must see a missing package, another version, a missing file and an old
+Python.
+"""
 
 import subprocess
 import sys
@@ -9,7 +11,14 @@ from pathlib import Path
 import pytest
 
 from nmtlib.teaching import environment, style, toy
-from nmtlib.teaching.environment import PACKAGE, REQUIREMENTS, SHIPPED, check_environment, compare, pins
+from nmtlib.teaching.environment import (
+    PACKAGE,
+    REQUIREMENTS,
+    SHIPPED,
+    check_environment,
+    compare,
+    pins,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 WANTED = {"torch": "2.13.0", "numpy": "2.4.6"}
@@ -53,7 +62,9 @@ def test_a_build_of_the_same_version_is_the_same():
 
 
 def test_a_damaged_installation_counts_as_missing():
-    assert compare(WANTED, installed=installed(WANTED | {"numpy": None})).missing == {"numpy": "2.4.6"}
+    assert compare(WANTED, installed=installed(WANTED | {"numpy": None})).missing == {
+        "numpy": "2.4.6"
+    }
 
 
 def test_files_that_nmtlib_ships_are_looked_for(tmp_path):
@@ -65,7 +76,9 @@ def test_files_that_nmtlib_ships_are_looked_for(tmp_path):
 
 
 def test_the_shipped_files_are_those_that_the_course_loads():
-    models = [toy.CHECKPOINTS / f"toy-{direction}" / "model.safetensors" for direction in toy.DIRECTIONS]
+    models = [
+        toy.CHECKPOINTS / f"toy-{direction}" / "model.safetensors" for direction in toy.DIRECTIONS
+    ]
     assert {PACKAGE / file for file in SHIPPED} == {*models, style.CJK_FONT}
 
 
@@ -81,7 +94,9 @@ def test_the_oldest_python_is_that_of_the_project():
 
 
 def test_every_package_of_the_projects_requirements_is_compared():
-    lines = [line.partition("#")[0].strip() for line in REQUIREMENTS.read_text("utf-8").splitlines()]
+    lines = [
+        line.partition("#")[0].strip() for line in REQUIREMENTS.read_text("utf-8").splitlines()
+    ]
     named = [line.partition("==")[0] for line in lines if "==" in line]
     found = check_environment()
     assert sorted({**found.same, **found.different, **found.missing}) == sorted(named) and named
@@ -109,6 +124,9 @@ def test_a_wrong_file_is_refused(tmp_path):
 def test_it_runs_where_nothing_but_the_standard_library_can_be_imported():
     # -S leaves site-packages out, and with them torch and the installed nmtlib.
     done = subprocess.run(
-        [sys.executable, "-S", "-m", "nmtlib.teaching.environment"], cwd=ROOT, capture_output=True, text=True
+        [sys.executable, "-S", "-m", "nmtlib.teaching.environment"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 1 and "missing        torch" in done.stdout, done.stderr

@@ -1,4 +1,6 @@
-"""The maps are those of the model, the table shows each weight where it belongs, and the controls redraw it."""
+"""The maps are those of the model, the table shows each weight where it belongs, and the controls
+redraw it.
+"""
 
 import html
 import re
@@ -10,8 +12,14 @@ import torch
 from nmtlib.data.batching import collate
 from nmtlib.model.attention import MultiHeadAttention, record_attention
 from nmtlib.teaching import explorer
-from nmtlib.teaching.explorer import KINDS, attention_maps, attention_table, explore_attention, slider
-from nmtlib.teaching.toy import ENGLISH, GERMAN, load_toy, running_pair
+from nmtlib.teaching.course import ENGLISH, GERMAN, load_toy, running_pair
+from nmtlib.teaching.explorer import (
+    KINDS,
+    attention_maps,
+    attention_table,
+    explore_attention,
+    slider,
+)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +50,11 @@ def test_each_map_fits_its_words_and_its_rows_sum_to_one(translator, found):
     for kind in KINDS:
         assert len(found.maps[kind]) == layers.get(kind, config.n_decoder_layers)
         for weights in found.maps[kind]:
-            assert weights.shape == (config.n_heads, len(found.rows[kind]), len(found.columns[kind]))
+            assert weights.shape == (
+                config.n_heads,
+                len(found.rows[kind]),
+                len(found.columns[kind]),
+            )
             assert torch.allclose(weights.sum(dim=-1), torch.ones(weights.shape[:-1]), atol=1e-5)
     assert found.columns["cross"] == found.rows["encoder-self"] == [*GERMAN.split(), "<EOS>"]
     assert found.rows["cross"] == [*ENGLISH.split(), "<EOS>"]
@@ -51,18 +63,25 @@ def test_each_map_fits_its_words_and_its_rows_sum_to_one(translator, found):
 
 def test_the_maps_are_those_of_the_module_they_are_named_after(translator, found):
     batch = collate([translator.example(GERMAN, ENGLISH)])
-    modules = {"cross": "decoder.1.cross_attention", "encoder-self": "encoder.1.self_attention",
-               "decoder-self": "decoder.1.self_attention"}  # fmt: skip
+    modules = {
+        "cross": "decoder.1.cross_attention",
+        "encoder-self": "encoder.1.self_attention",
+        "decoder-self": "decoder.1.self_attention",
+    }
     with torch.no_grad(), record_attention(translator.model) as recorded:
         translator.model(batch.source, batch.decoder_input)
     for kind, module in modules.items():
         assert isinstance(translator.model.get_submodule(module), MultiHeadAttention)
         assert torch.equal(found.maps[kind][1], recorded[module][0][0])
-    assert all((weights.triu(1) == 0).all() for weights in found.maps["decoder-self"]), "a row reads no later word"
+    assert all((weights.triu(1) == 0).all() for weights in found.maps["decoder-self"]), (
+        "a row reads no later word"
+    )
 
 
 def test_the_running_sentence_shows_its_gold_alignment(found):
-    """Averaged over heads, most words look at the word that they translate: the reason for choosing this sentence."""
+    """Averaged over heads, most words look at the word that they translate: the reason for choosing
+    this sentence.
+    """
     pair = running_pair("de-en")
     looks = found.maps["cross"][1].mean(dim=0).argmax(dim=-1).tolist()  # (T,)
     right = [(looks[j], j) in pair.alignment for j in range(len(pair.target.split()))]
@@ -79,7 +98,10 @@ def test_a_translation_can_be_given(translator):
 def test_the_table_holds_each_weight_in_its_row_and_column():
     weights = torch.tensor([[0.9, 0.08, 0.02], [0.1, 0.3, 0.6]])
     header, *rows = cells(attention_table(weights, ["x", "y"], ["a", "b", "c"]))
-    assert [cell.text for cell in header[1]] == ["a", "b", "c"] and [row[0] for row in rows] == ["x", "y"]
+    assert [cell.text for cell in header[1]] == ["a", "b", "c"] and [row[0] for row in rows] == [
+        "x",
+        "y",
+    ]
     for (word, row), expected in zip(rows, weights.tolist(), strict=True):
         for source, cell, weight in zip("abc", row, expected, strict=True):
             assert cell.get("title") == f"{word} looks at {source}: {weight:.2f}"
@@ -89,7 +111,9 @@ def test_the_table_holds_each_weight_in_its_row_and_column():
 
 
 def test_the_largest_weight_of_each_row_is_bold_and_is_first_in_the_plain_text():
-    table = attention_table(torch.tensor([[0.2, 0.8], [0.7, 0.3]]), ["x", "y"], ["a", "b"], title="two words")
+    table = attention_table(
+        torch.tensor([[0.2, 0.8], [0.7, 0.3]]), ["x", "y"], ["a", "b"], title="two words"
+    )
     assert re.findall(r"<b>(.*?)</b>", table.text) == ["0.80", "0.70"]
     assert repr(table) == "two words\nx: b 0.80, a 0.20\ny: a 0.70, b 0.30"
 
@@ -112,7 +136,10 @@ def test_noise_in_the_seventh_digit_does_not_change_the_text():
 
 
 def test_a_table_of_another_shape_is_refused():
-    with pytest.raises(ValueError, match=r"1 target and 2 source words need weights of shape \(1, 2\), not \(2, 1\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"1 target and 2 source words need weights of shape \(1, 2\), not \(2, 1\)",
+    ):
         attention_table(torch.ones(2, 1), ["x"], ["a", "b"])
 
 
@@ -144,7 +171,10 @@ def test_the_controls_redraw_the_table(translator, displayed, monkeypatch):
     head.value = 2
     assert "layer 1, head 2" in table.value
     kind.value, layer.value = "decoder-self", 0
-    assert "decoder self-attention, layer 0, head 2" in table.value and html.escape("<BOS>") in table.value
+    assert (
+        "decoder self-attention, layer 0, head 2" in table.value
+        and html.escape("<BOS>") in table.value
+    )
     text.value = "der Hund schläft ."
     assert "schläft" not in table.value and "dog" in table.value
     text.value = ""
@@ -168,7 +198,10 @@ def test_a_slider_shows_the_defaults_and_then_what_is_chosen(monkeypatch, displa
     slider(square, side=(1, 9), name=["side", "edge"])
     assert calls == [(3, "side")] and displayed[0] == 9, "once: building the sliders calls nothing"
     number, choice, _ = displayed[1].widget.children
-    assert (number.min, number.max, number.value) == (1, 9, 3) and choice.options == ("side", "edge")
+    assert (number.min, number.max, number.value) == (1, 9, 3) and choice.options == (
+        "side",
+        "edge",
+    )
     number.value = 5
     choice.value = "edge"
     assert calls[1:] == [(5, "side"), (5, "edge")] and 25 in displayed
@@ -184,4 +217,7 @@ def test_a_slider_without_a_static_form_is_refused(displayed):
 
 def test_a_hint_stands_where_no_widgets_run(displayed):
     slider(lambda side=3: None, side=(1, 9))
-    assert repr(displayed[-1]) == "In JupyterLab, run this cell to move: side." and displayed[-1].widget is None
+    assert (
+        repr(displayed[-1]) == "In JupyterLab, run this cell to move: side."
+        and displayed[-1].widget is None
+    )

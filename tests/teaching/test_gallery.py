@@ -1,4 +1,6 @@
-"""The pictures in figures/ are those that the code draws, and drawing them again gives the same bytes."""
+"""The pictures in figures/ are those that the code draws, and drawing them again gives the same
+bytes.
+"""
 
 import re
 import xml.etree.ElementTree as ElementTree
@@ -25,7 +27,10 @@ def files(tmp_path_factory) -> dict[str, bytes]:
     """What the gallery of these two figures writes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gallery, "FIGURES", {name: gallery.FIGURES[name] for name in SMALL})
-        return {path.name: path.read_bytes() for path in gallery.write(tmp_path_factory.mktemp("new") / "deep")}
+        return {
+            path.name: path.read_bytes()
+            for path in gallery.write(tmp_path_factory.mktemp("new") / "deep")
+        }
 
 
 @pytest.fixture
@@ -38,10 +43,15 @@ def folder(two, files, tmp_path) -> Path:
 
 def pinned_matplotlib() -> str:
     """The version that the committed figures were drawn with."""
-    return re.search(r"^matplotlib==(\S+)", (ROOT / "requirements.txt").read_text("utf-8"), re.MULTILINE)[1]
+    return re.search(
+        r"^matplotlib==(\S+)", (ROOT / "requirements.txt").read_text("utf-8"), re.MULTILINE
+    )[1]
 
 
-@pytest.mark.skipif(matplotlib.__version__ != pinned_matplotlib(), reason="another matplotlib draws letters elsewhere")
+@pytest.mark.skipif(
+    matplotlib.__version__ != pinned_matplotlib(),
+    reason="another matplotlib draws letters elsewhere",
+)
 def test_the_committed_figures_are_up_to_date():
     assert gallery.stale(ROOT / "figures") == [], "draw them anew: make figures"
 
@@ -53,7 +63,12 @@ def test_every_diagram_is_in_the_gallery():
 
 def test_drawing_again_gives_the_same_bytes(two, files, tmp_path):
     assert set(files) == {f"{name}.{kind}" for name in SMALL for kind in ("svg", "png")}
-    settings = {"svg.hashsalt": "other", "hatch.linewidth": 4, "savefig.dpi": 30, "svg.fonttype": "none"}
+    settings = {
+        "svg.hashsalt": "other",
+        "hatch.linewidth": 4,
+        "savefig.dpi": 30,
+        "svg.fonttype": "none",
+    }
     with matplotlib.rc_context(settings):
         before = dict(matplotlib.rcParams)
         again = {path.name: path.read_bytes() for path in gallery.write(tmp_path)}
@@ -73,7 +88,9 @@ def test_an_svg_has_a_title_and_no_foreign_parts(two):
     root = ElementTree.fromstring(gallery.svg("multi-head"))
     title = root.find("{http://www.w3.org/2000/svg}title").text
     assert title == "Multi-head attention: project, split, attend in each head, join, project"
-    links = [value for node in root.iter() for key, value in node.attrib.items() if key.endswith("href")]
+    links = [
+        value for node in root.iter() for key, value in node.attrib.items() if key.endswith("href")
+    ]
     assert links and all(link.startswith("#") for link in links)
 
 
@@ -113,7 +130,9 @@ def test_what_is_up_to_date_is_not_stale(folder):
 
 def test_a_changed_function_makes_both_files_stale(folder, monkeypatch):
     monkeypatch.setitem(gallery.FIGURES, "multi-head", lambda: diagrams.multi_head(3))
-    assert gallery.stale(folder) == [f"{folder / 'multi-head'}.{kind} is out of date" for kind in ("svg", "png")]
+    assert gallery.stale(folder) == [
+        f"{folder / 'multi-head'}.{kind} is out of date" for kind in ("svg", "png")
+    ]
 
 
 def test_line_ends_of_another_system_are_no_change(folder):

@@ -28,7 +28,9 @@ def styled():
 
 
 def attention(rows: int, columns: int, seed: int = 0) -> torch.Tensor:
-    return (2 * torch.randn(rows, columns, generator=torch.Generator().manual_seed(seed))).softmax(-1)
+    return (2 * torch.randn(rows, columns, generator=torch.Generator().manual_seed(seed))).softmax(
+        -1
+    )
 
 
 def repeated(words: list[str], count: int) -> list[str]:
@@ -40,12 +42,17 @@ def box(artist):
 
 
 def assert_legible(figure) -> None:
-    """Every word inside the figure and of readable size; none upon a title, a name of an axis or another word."""
+    """Every word inside the figure and of readable size; none upon a title, a name of an axis or
+    another word.
+    """
     figure.canvas.draw()
     paper = figure.bbox
     for ax in figure.axes:
         names = [text for text in (ax.title, ax.xaxis.label, ax.yaxis.label) if text.get_text()]
-        ticks = [[label for label in axis if label.get_text() and label.get_visible()] for axis in tick_labels(ax)]
+        ticks = [
+            [label for label in axis if label.get_text() and label.get_visible()]
+            for axis in tick_labels(ax)
+        ]
         for text in (*names, *itertools.chain(*ticks), *ax.texts):
             assert text.get_fontsize() >= 4
             inside = box(text)
@@ -54,8 +61,12 @@ def assert_legible(figure) -> None:
         for name, label in itertools.product(names, itertools.chain(*ticks)):
             assert not box(name).overlaps(box(label)), (name, label)
         for labels in ticks:
-            if not any(label.get_rotation() % 90 for label in labels):  # the boxes of slanted words say nothing
-                assert not any(box(a).overlaps(box(b).shrunk(0.95, 0.8)) for a, b in itertools.pairwise(labels))
+            if not any(
+                label.get_rotation() % 90 for label in labels
+            ):  # the boxes of slanted words say nothing
+                assert not any(
+                    box(a).overlaps(box(b).shrunk(0.95, 0.8)) for a, b in itertools.pairwise(labels)
+                )
 
 
 def tick_labels(ax):
@@ -67,7 +78,9 @@ def tick_labels(ax):
 
 
 def colours_of(ax) -> np.ndarray:
-    """The colour in the middle of each cell, in the rendered figure: shape (rows, columns, 3), from 0 to 1."""
+    """The colour in the middle of each cell, in the rendered figure: shape (rows, columns, 3), from
+    0 to 1.
+    """
     ax.figure.canvas.draw()
     pixels = np.asarray(ax.figure.canvas.buffer_rgba())[::-1, :, :3] / 255
     rows, columns = np.indices(ax.images[0].get_array().shape)
@@ -81,9 +94,14 @@ def colours_of(ax) -> np.ndarray:
 def test_heat_map_is_legible_at_any_size(size, language, annotate):
     rows, columns = repeated(language, size), repeated(GERMAN, size)
     ax = plots.heat_map(
-        attention(size, size), rows, columns, title="encoder, layer 1", row_label="query", column_label="key",
+        attention(size, size),
+        rows,
+        columns,
+        title="encoder, layer 1",
+        row_label="query",
+        column_label="key",
         annotate=annotate and size < 20,
-    )  # fmt: skip
+    )
     assert ax.figure.get_figwidth() <= WIDTH + 0.01
     assert_legible(ax.figure)
     assert box(ax).width / 100 / size > (0.35 if size < 10 else 0.2)  # inches of a cell
@@ -95,17 +113,23 @@ def test_heat_map_shows_the_numbers_and_words_it_is_given():
     assert np.allclose(ax.images[0].get_array(), weights.detach())
     assert [label.get_text() for label in ax.get_yticklabels()] == ENGLISH[:3]
     assert [label.get_text() for label in ax.get_xticklabels()] == GERMAN[:5]
-    assert [text.get_text() for text in ax.texts] == [f"{weight:.2f}" for weight in weights.flatten()]
+    assert [text.get_text() for text in ax.texts] == [
+        f"{weight:.2f}" for weight in weights.flatten()
+    ]
     box_of_first, box_of_last = box(ax.get_yticklabels()[0]), box(ax.get_yticklabels()[-1])
     assert box_of_first.y0 > box_of_last.y0  # row 0 on top
 
 
-@pytest.mark.parametrize("values", [[[1, 2], [3, 4]], [torch.tensor([1, 2]), torch.tensor([3, 4])], np.eye(2)[None]])
+@pytest.mark.parametrize(
+    "values", [[[1, 2], [3, 4]], [torch.tensor([1, 2]), torch.tensor([3, 4])], np.eye(2)[None]]
+)
 def test_lists_tensors_and_arrays_are_welcome(values):
     assert plots.heat_map(values, ["a", "b"], ["c", "d"]).images[0].get_array().shape == (2, 2)
 
 
-@pytest.mark.parametrize("values", [torch.zeros(3, 2), torch.zeros(2, 2, 2), torch.zeros(2), torch.zeros(0, 2)])
+@pytest.mark.parametrize(
+    "values", [torch.zeros(3, 2), torch.zeros(2, 2, 2), torch.zeros(2), torch.zeros(0, 2)]
+)
 def test_a_matrix_that_does_not_fit_its_words_is_refused(values):
     with pytest.raises(ValueError, match="shape"):
         plots.heat_map(values, ["a", "b"], ["c", "d"])
@@ -120,7 +144,10 @@ def test_white_is_zero_and_masked_scores_are_grey():
 
 
 def test_limits_fix_the_scale_of_two_maps():
-    maps = [plots.heat_map(share * torch.eye(2), ["a", "b"], ["c", "d"], limits=(0, 1)) for share in (1, 0.2)]
+    maps = [
+        plots.heat_map(share * torch.eye(2), ["a", "b"], ["c", "d"], limits=(0, 1))
+        for share in (1, 0.2)
+    ]
     strong, weak = map(colours_of, maps)
     assert (strong[0, 0] != weak[0, 0]).any() and (strong[0, 1] == weak[0, 1]).all()
 
@@ -130,7 +157,9 @@ def test_a_map_of_one_value_has_a_scale():
         ax = plots.heat_map(torch.full((2, 2), number), ["a", "b"], ["c", "d"])
         low, high = ax.images[0].get_clim()
         assert low < high
-        assert (colours_of(ax).min() > 0.95) == (number in (0.0, low))  # only the lightest value is white
+        assert (colours_of(ax).min() > 0.95) == (
+            number in (0.0, low)
+        )  # only the lightest value is white
 
 
 def test_a_long_word_leaves_room_for_the_picture():
@@ -154,12 +183,17 @@ def test_heat_maps_are_legible(count, size, language):
     words = repeated(language, size)
     titles = [f"head {number}" for number in range(count)]
     maps = [attention(size, size, seed) for seed in range(count)]
-    figure = plots.heat_maps(maps, words, words, titles, row_label="query", column_label="key", title="layer 1")
+    figure = plots.heat_maps(
+        maps, words, words, titles, row_label="query", column_label="key", title="layer 1"
+    )
     assert figure.get_figwidth() <= WIDTH + 0.01
     assert_legible(figure)
     panels = [ax for ax in figure.axes if ax.images]
     assert [ax.get_title() for ax in panels] == titles
-    assert all(np.allclose(ax.images[0].get_array(), values) for ax, values in zip(panels, maps, strict=True))
+    assert all(
+        np.allclose(ax.images[0].get_array(), values)
+        for ax, values in zip(panels, maps, strict=True)
+    )
     assert all(box(ax).width / 100 / size >= 0.08 for ax in panels)  # inches of a cell
 
 
@@ -169,14 +203,19 @@ def test_heat_maps_have_one_scale_and_keep_to_a_row():
     figure.canvas.draw()
     panels = [ax for ax in figure.axes if ax.images]
     assert len({ax.images[0].get_clim() for ax in panels}) == 1
-    assert box(panels[0]).y0 == pytest.approx(box(panels[1]).y0) and box(panels[2]).y1 < box(panels[0]).y0
+    assert (
+        box(panels[0]).y0 == pytest.approx(box(panels[1]).y0)
+        and box(panels[2]).y1 < box(panels[0]).y0
+    )
 
 
 def test_heat_maps_stand_below_each_other_rather_than_shrink():
     words = repeated(GERMAN, 20)
     figure = plots.heat_maps([attention(20, 20)] * 4, words, words, list("abcd"))
     figure.canvas.draw()
-    assert all(box(ax).width / 100 / 20 > 0.095 for ax in figure.axes if ax.images)  # inches of a cell
+    assert all(
+        box(ax).width / 100 / 20 > 0.095 for ax in figure.axes if ax.images
+    )  # inches of a cell
 
 
 def test_heat_maps_need_a_title_for_each_matrix():
@@ -199,7 +238,9 @@ def test_a_mask_of_numbers_is_refused():
 
 def test_curves_draw_the_numbers():
     ax = plots.curves(
-        {"given": ([10, 20], [1.0, 2.0]), "counted": torch.tensor([3.0, 4.0, 5.0])}, x_label="x", y_label="y"
+        {"given": ([10, 20], [1.0, 2.0]), "counted": torch.tensor([3.0, 4.0, 5.0])},
+        x_label="x",
+        y_label="y",
     )
     given, counted = ax.lines
     assert given.get_xydata().tolist() == [[10, 1], [20, 2]]
@@ -253,7 +294,10 @@ def test_bars_have_the_heights_and_say_them():
 
 def test_groups_of_bars_stand_side_by_side():
     ax = plots.bars({"x": {"a": 1, "b": 2}, "y": {"b": 3}}, y_label="y")
-    heights = {label: [patch.get_height() for patch in bars] for bars, label in zip(ax.containers, "ab", strict=True)}
+    heights = {
+        label: [patch.get_height() for patch in bars]
+        for bars, label in zip(ax.containers, "ab", strict=True)
+    }
     assert heights["a"][0] == 1 and math.isnan(heights["a"][1]) and heights["b"] == [2, 3]
     first, second = ax.containers[0][0], ax.containers[1][0]
     assert first.get_x() + first.get_width() <= second.get_x()
@@ -264,7 +308,9 @@ def test_groups_of_bars_stand_side_by_side():
 def test_histogram_counts_over_the_same_bins():
     ax = plots.histogram({"short": [1, 1, 2], "long": [2, 9]}, x_label="length", bins=4)
     assert [sum(patch.get_height() for patch in bars) for bars in ax.containers] == [3, 2]
-    assert [patch.get_x() for patch in ax.containers[0]] == [patch.get_x() for patch in ax.containers[1]]
+    assert [patch.get_x() for patch in ax.containers[0]] == [
+        patch.get_x() for patch in ax.containers[1]
+    ]
     assert len(plots.histogram([1, 2, 2], x_label="length").containers) == 1
 
 

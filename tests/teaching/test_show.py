@@ -1,4 +1,6 @@
-"""What `show_source` and `predict` put into a notebook, and that a reader who clicks sees the answer."""
+"""What `show_source` and `predict` put into a notebook, and that a reader who clicks sees the
+answer.
+"""
 
 import ast
 import inspect
@@ -11,7 +13,14 @@ from nmtlib.model.attention import MultiHeadAttention, record_attention
 from nmtlib.teaching import show
 from nmtlib.teaching.show import predict, source_of, without_docstrings
 
-OBJECTS = [MultiHeadAttention, MultiHeadAttention.attend, record_attention, beam_search, attention, transformer]
+OBJECTS = [
+    MultiHeadAttention,
+    MultiHeadAttention.attend,
+    record_attention,
+    beam_search,
+    attention,
+    transformer,
+]
 OPTIONS = ["grows", "stays"]
 
 
@@ -25,7 +34,10 @@ def names_of(code):
     """The code without layout, comments and docstrings, as one string."""
     tree = ast.parse(code)
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module) and ast.get_docstring(node) is not None:
+        if (
+            isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module)
+            and ast.get_docstring(node) is not None
+        ):
             node.body = node.body[1:] if len(node.body) > 1 else node.body
     return ast.dump(tree)
 
@@ -38,7 +50,9 @@ def test_the_source_is_the_real_one_below_its_file(thing):
     assert shown.text.startswith(f"**{name}**\n\n```python\n")
     assert repr(shown).splitlines()[0] == f"# {name}"
     ours = [line.strip() for line in code_of(shown).splitlines()]
-    assert ours == [line.strip() for line in inspect.getsource(inspect.unwrap(thing)).rstrip().splitlines()]
+    assert ours == [
+        line.strip() for line in inspect.getsource(inspect.unwrap(thing)).rstrip().splitlines()
+    ]
     ast.parse(code_of(shown))  # a method is moved to the margin, so that it is Python by itself
 
 
@@ -46,8 +60,11 @@ def test_the_source_is_the_real_one_below_its_file(thing):
 def test_without_docstrings_the_code_is_the_same(thing):
     full, short = code_of(source_of(thing)), code_of(source_of(thing, docstring=False))
     assert names_of(full) == names_of(short) and len(short) < len(full)
-    docstrings = [ast.get_docstring(node) for node in ast.walk(ast.parse(short))
-                  if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module)]  # fmt: skip
+    docstrings = [
+        ast.get_docstring(node)
+        for node in ast.walk(ast.parse(short))
+        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module)
+    ]
     assert not any(docstrings)
 
 
@@ -86,14 +103,18 @@ def test_the_answer_is_folded_until_the_reader_commits(monkeypatch):
     opening, rest = reveal.text.split("<summary>")
     summary, body = rest.split("</summary>")
     assert (
-        opening == "<details>" and "B" not in summary and body.startswith("\n\n**Answer: B**, because nothing changed.")
+        opening == "<details>"
+        and "B" not in summary
+        and body.startswith("\n\n**Answer: B**, because nothing changed.")
     )
     assert repr(reveal) == "Answer: B, because nothing changed."
 
 
 @pytest.mark.parametrize(("mine", "told"), [("B", "and so it is"), ("a", "You said A. Compare")])
 def test_who_committed_sees_the_answer_at_once(monkeypatch, mine, told):
-    _, reveal = shown_by(monkeypatch, "And the entropy?", OPTIONS, "B", "because nothing changed.", mine=mine)
+    _, reveal = shown_by(
+        monkeypatch, "And the entropy?", OPTIONS, "B", "because nothing changed.", mine=mine
+    )
     assert told in reveal.text and "details" not in reveal.text and reveal.widget is None
     assert reveal.text.count("because") == 1 and "**Answer: B**" in reveal.text
 
@@ -105,7 +126,10 @@ def test_choosing_a_button_opens_the_answer(monkeypatch):
     assert list(choice.options) == ["A", "B"] and choice.value is None and page.outputs == ()
     choice.value = "A"
     opened = page.outputs[0]["data"]["text/markdown"]
-    assert opened.startswith("You said A. Compare") and "**Answer: B**, because nothing changed." in opened
+    assert (
+        opened.startswith("You said A. Compare")
+        and "**Answer: B**, because nothing changed." in opened
+    )
     choice.value = "B"
     assert len(page.outputs) == 1 and "so it is" in page.outputs[0]["data"]["text/markdown"]
 
@@ -122,9 +146,14 @@ def test_a_stored_notebook_keeps_the_same_text_with_and_without_widgets(monkeypa
 
 @pytest.mark.parametrize(
     ("options", "answer", "mine", "message"),
-    [(OPTIONS, "C", None, "answer is one of the letters A, B, not 'C'"), (OPTIONS, "", None, "answer is one"),
-     (OPTIONS, "A", "stays", "mine is one of"), (["one"], "A", None, "2 to 6 options"), ("AB", "A", None, "2 to 6")],
-)  # fmt: skip
+    [
+        (OPTIONS, "C", None, "answer is one of the letters A, B, not 'C'"),
+        (OPTIONS, "", None, "answer is one"),
+        (OPTIONS, "A", "stays", "mine is one of"),
+        (["one"], "A", None, "2 to 6 options"),
+        ("AB", "A", None, "2 to 6"),
+    ],
+)
 def test_a_question_that_cannot_be_answered_is_refused(options, answer, mine, message):
     with pytest.raises(ValueError, match=message):
         predict("Why?", options, answer, "so.", mine=mine)

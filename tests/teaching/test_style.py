@@ -1,4 +1,6 @@
-"""The style of the figures: Chinese on any machine, no side effects, and each figure once in a notebook."""
+"""The style of the figures: Chinese on any machine, no side effects, and each figure once in a
+notebook.
+"""
 
 import logging
 import warnings
@@ -39,8 +41,14 @@ def restored():
 def outputs():
     """What each cell of NOTEBOOK puts out in a real kernel."""
     nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code) for code in NOTEBOOK.values()])
-    kernel = {"kernel_name": "python3", "startup_timeout": 180, "extra_arguments": ["--log-level=ERROR"]}
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(code) for code in NOTEBOOK.values()]
+    )
+    kernel = {
+        "kernel_name": "python3",
+        "startup_timeout": 180,
+        "extra_arguments": ["--log-level=ERROR"],
+    }
     nbclient.NotebookClient(notebook, **kernel).execute()
     return {name: cell.outputs for name, cell in zip(NOTEBOOK, notebook.cells, strict=True)}
 
@@ -58,7 +66,9 @@ def test_chinese_is_drawn_without_a_warning(caplog):
         warnings.simplefilter("error")
         dog, cat = picture("狗"), picture("猫")
     assert not caplog.records
-    assert (dog != dog[0, 0]).any() and (dog != cat).any()  # a glyph that is missing looks like any other
+    assert (dog != dog[0, 0]).any() and (
+        dog != cat
+    ).any()  # a glyph that is missing looks like any other
 
 
 def test_letters_come_from_the_usual_font():
@@ -91,8 +101,16 @@ def test_the_fonts_have_every_character_of_the_corpora(name):
     if not corpora.check(name).ok:
         pytest.skip(f"{name} is not in the cache")
     corpus = corpora.load(name)
-    used = {ord(c) for part in (corpus.train, corpus.validation, corpus.test) for pair in part for c in pair.target}
-    known = {*TTFont(style.CJK_FONT).getBestCmap(), *TTFont(font_manager.findfont("DejaVu Sans")).getBestCmap()}
+    used = {
+        ord(c)
+        for part in (corpus.train, corpus.validation, corpus.test)
+        for pair in part
+        for c in pair.target
+    }
+    known = {
+        *TTFont(style.CJK_FONT).getBestCmap(),
+        *TTFont(font_manager.findfont("DejaVu Sans")).getBestCmap(),
+    }
     assert not used - known
 
 
@@ -106,11 +124,16 @@ def test_the_subset_has_a_name_of_its_own_and_its_licence():
     assert style.CJK_FONT.stat().st_size < 1_000_000
 
 
-@pytest.mark.parametrize("cell", [name for name in NOTEBOOK if name not in ("setup", "many", "open")])
+@pytest.mark.parametrize(
+    "cell", [name for name in NOTEBOOK if name not in ("setup", "many", "open")]
+)
 def test_a_notebook_shows_each_figure_once_and_describes_it(outputs, cell):
     shown = [output for output in outputs[cell] if "image/png" in output.get("data", {})]
     assert len(shown) == 1
-    assert shown[0].data["text/plain"].startswith("Figure ") and "axes 0:" in shown[0].data["text/plain"]
+    assert (
+        shown[0].data["text/plain"].startswith("Figure ")
+        and "axes 0:" in shown[0].data["text/plain"]
+    )
     rest = [output for output in outputs[cell] if output is not shown[0]]
     assert [output.get("text") for output in rest] == (["below\n"] if cell == "assigned" else [])
 

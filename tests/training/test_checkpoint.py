@@ -18,7 +18,9 @@ from nmtlib.training.checkpoint import (
     write_atomically,
 )
 
-CONFIG = TransformerConfig(11, 11, d_model=8, n_heads=2, n_encoder_layers=1, n_decoder_layers=1, d_ff=16, tied="all")
+CONFIG = TransformerConfig(
+    11, 11, d_model=8, n_heads=2, n_encoder_layers=1, n_decoder_layers=1, d_ff=16, tied="all"
+)
 
 
 def make(seed=0, config=CONFIG):
@@ -70,7 +72,9 @@ def test_damaged_and_foreign_files_are_refused(tmp_path):
 
 def test_weights_of_another_model_are_refused():
     other = make(
-        config=TransformerConfig(11, 11, d_model=16, n_heads=2, n_encoder_layers=1, n_decoder_layers=1, d_ff=16)
+        config=TransformerConfig(
+            11, 11, d_model=16, n_heads=2, n_encoder_layers=1, n_decoder_layers=1, d_ff=16
+        )
     )
     with pytest.raises(ValueError, match="does not fit this model"):
         load_weights(make(), {f"model.{n}": p for n, p in other.named_parameters()})
@@ -99,6 +103,8 @@ def test_a_real_limit_on_file_size_is_reported_and_keeps_the_old_file(tmp_path):
         "write_atomically(sys.argv[1], bytes(5000))"
     )
     assert resource.RLIMIT_FSIZE is not None
-    done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(path)], capture_output=True, text=True
+    )
     assert done.returncode != 0 and "what it held before is untouched" in done.stderr
     assert path.read_bytes() == b"old" and [p.name for p in tmp_path.iterdir()] == ["file"]

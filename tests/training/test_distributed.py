@@ -27,21 +27,35 @@ CPU = torch.device("cpu")
 @pytest.fixture
 def second_of_three(monkeypatch):
     """Process 1 of three, whose messages are recorded and not sent; process 2 has ended already."""
-    ended = subprocess.Popen([sys.executable, "-c", ""])  # not waited for: the system still knows its number
+    ended = subprocess.Popen(
+        [sys.executable, "-c", ""]
+    )  # not waited for: the system still knows its number
     host, sent = socket.gethostname(), []
     places = [(host, os.getpid()), (host, os.getpid()), (host, ended.pid)]
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "3")
-    monkeypatch.setattr(dist, "init_process_group", lambda backend, timeout: sent.append((backend, timeout)))
-    monkeypatch.setattr(dist, "all_gather_object", lambda found, own: found.__setitem__(slice(None), places))
+    monkeypatch.setattr(
+        dist, "init_process_group", lambda backend, timeout: sent.append((backend, timeout))
+    )
+    monkeypatch.setattr(
+        dist, "all_gather_object", lambda found, own: found.__setitem__(slice(None), places)
+    )
     # Who ignores SIGTERM here would ignore it for the rest of the tests.
-    monkeypatch.setattr("nmtlib.training.distributed.ignore_sigterm", lambda: sent.append("SIGTERM is ignored"))
+    monkeypatch.setattr(
+        "nmtlib.training.distributed.ignore_sigterm", lambda: sent.append("SIGTERM is ignored")
+    )
     yield Processes(CPU), sent
     ended.wait()
 
 
 def test_one_process_alone_talks_to_nobody(monkeypatch):
-    for name in ("all_reduce", "broadcast_object_list", "barrier", "init_process_group", "destroy_process_group"):
+    for name in (
+        "all_reduce",
+        "broadcast_object_list",
+        "barrier",
+        "init_process_group",
+        "destroy_process_group",
+    ):
         monkeypatch.setattr(dist, name, lambda *a, **k: pytest.fail("there is nobody to talk to"))
     processes = Processes(CPU)
     parameter = torch.nn.Parameter(torch.ones(2))
@@ -65,7 +79,9 @@ def test_gradients_are_summed_in_one_message_also_where_there_is_none(second_of_
     with_gradient.grad = torch.arange(6.0).view(2, 3)
     processes.sum_gradients([with_gradient, without])
     assert messages == [11]
-    assert with_gradient.grad.tolist() == [[0, 2, 4], [6, 8, 10]] and without.grad.tolist() == [0] * 5
+    assert (
+        with_gradient.grad.tolist() == [[0, 2, 4], [6, 8, 10]] and without.grad.tolist() == [0] * 5
+    )
 
 
 class Noted(list):
@@ -79,11 +95,17 @@ class Noted(list):
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
 def test_each_process_reads_its_own_rows_and_together_they_read_the_batch(count, tmp_path):
     train = Noted(make_example([4] * n, [5 + n] * n) for n in range(1, 11))
-    model = Transformer(TransformerConfig(20, 20, d_model=8, n_heads=2, n_encoder_layers=1, n_decoder_layers=1, d_ff=8))
+    model = Transformer(
+        TransformerConfig(
+            20, 20, d_model=8, n_heads=2, n_encoder_layers=1, n_decoder_layers=1, d_ff=8
+        )
+    )
     batches, read, rows = [np.array([3, 0, 4, 1, 2]), np.array([9])], [], []
     for rank in range(count):
         processes = SimpleNamespace(rank=rank, count=count, is_main=not rank, device=CPU)
-        trainer = Trainer(model, train, train, TrainingSettings(max_tokens=50), tmp_path, processes=processes)
+        trainer = Trainer(
+            model, train, train, TrainingSettings(max_tokens=50), tmp_path, processes=processes
+        )
         train.read = []
         shares = trainer.shares(batches)
         assert sorted(train.read) == sorted(i for batch in batches for i in batch[rank::count])
@@ -115,10 +137,15 @@ def test_the_process_that_ended_is_named(second_of_three, monkeypatch):
     monkeypatch.setattr(dist, "destroy_process_group", lambda: left.append("left"))
     processes.close()
     assert left == ["left"], "in peace, a process leaves the group"
-    for name, method in (("all_reduce", lambda: processes.sum(torch.ones(1))), ("barrier", processes.wait),
-                         ("broadcast_object_list", lambda: processes.agree("x"))):  # fmt: skip
+    for name, method in (
+        ("all_reduce", lambda: processes.sum(torch.ones(1))),
+        ("barrier", processes.wait),
+        ("broadcast_object_list", lambda: processes.agree("x")),
+    ):
         monkeypatch.setattr(dist, name, reset)
-        with pytest.raises(LostProcess, match="^process 2 has ended.*process 1 cannot train without it$"):
+        with pytest.raises(
+            LostProcess, match="^process 2 has ended.*process 1 cannot train without it$"
+        ):
             method()
     assert "SIGTERM is ignored" in sent, "or torchrun would end it before it can speak"
     processes.close()
@@ -129,14 +156,18 @@ def test_where_nobody_here_has_ended_the_reason_is_quoted(second_of_three, monke
     processes, _ = second_of_three
     processes.places[2] = "another machine", processes.places[2][1]
     monkeypatch.setattr(processes, "gone", lambda: Processes.gone(processes, seconds=0.05))
-    monkeypatch.setattr(dist, "barrier", lambda: (_ for _ in ()).throw(RuntimeError("Timed out\nand more")))
+    monkeypatch.setattr(
+        dist, "barrier", lambda: (_ for _ in ()).throw(RuntimeError("Timed out\nand more"))
+    )
     with pytest.raises(LostProcess, match=r"another process .* \(Timed out\); process 1"):
         processes.wait()
 
 
 def test_too_little_memory_is_no_lost_process(second_of_three, monkeypatch):
     processes, _ = second_of_three
-    monkeypatch.setattr(dist, "barrier", lambda: (_ for _ in ()).throw(torch.OutOfMemoryError("full")))
+    monkeypatch.setattr(
+        dist, "barrier", lambda: (_ for _ in ()).throw(torch.OutOfMemoryError("full"))
+    )
     with pytest.raises(torch.OutOfMemoryError, match="full"):
         processes.wait()
 
@@ -146,7 +177,9 @@ def test_a_process_runs_until_it_has_ended_and_not_until_someone_asks():
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     assert is_running(child.pid) and is_running(os.getpid())
     child.kill()
-    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # it has ended, but the system keeps its number
+    os.waitid(
+        os.P_PID, child.pid, os.WEXITED | os.WNOWAIT
+    )  # it has ended, but the system keeps its number
     assert not is_running(child.pid)
     child.wait()
     assert not is_running(child.pid)
@@ -171,13 +204,25 @@ def test_a_process_that_does_not_answer_is_not_waited_for_for_ever(tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    world = {**os.environ, "OMP_NUM_THREADS": "1", "NMTLIB_TIMEOUT": "3", "WORLD_SIZE": "2",
-             "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}  # fmt: skip
+    world = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "NMTLIB_TIMEOUT": "3",
+        "WORLD_SIZE": "2",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+    }
     waiting, mute = (
-        subprocess.Popen([sys.executable, "-c", textwrap.dedent(MUTE)], env=world | {"RANK": rank}, text=True,
-                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(MUTE)],
+            env=world | {"RANK": rank},
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         for rank in "01"
-    )  # fmt: skip
+    )
     for process in (waiting, mute):
         assert process.stdout.readline() == "ready\n"
     for process in (waiting, mute):  # both at once, or the slower start would be taken for silence

@@ -1,4 +1,6 @@
-"""Device and precision are chosen or forced, never silently different, and batches travel as the device likes it."""
+"""Device and precision are chosen or forced, never silently different, and batches travel as the
+device likes it.
+"""
 
 import pytest
 import torch
@@ -34,7 +36,9 @@ def test_an_absent_or_unknown_device_is_refused():
 
 @pytest.mark.parametrize("name", ["mps", "meta"])
 def test_a_device_of_a_kind_that_cannot_train_is_refused_by_name(name):
-    with pytest.raises(ValueError, match=f"device '{name}' cannot be used here: nmtlib runs on cpu and cuda"):
+    with pytest.raises(
+        ValueError, match=f"device '{name}' cannot be used here: nmtlib runs on cpu and cuda"
+    ):
         choose_device(name)
 
 
@@ -51,10 +55,17 @@ def test_each_process_of_a_machine_takes_its_own_gpu_before_it_uses_one(monkeypa
 def test_a_batch_goes_to_a_gpu_through_pinned_memory_without_waiting(monkeypatch):
     batch = collate([make_example([4, 5], [6]), make_example([7], [8, 9])])
     pinned, copies = [], []
-    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda x: pinned.append(x.clone()) or pinned[-1])
-    monkeypatch.setattr(torch.Tensor, "to", lambda x, *how, **more: copies.append((x, how, more)) or x)
+    monkeypatch.setattr(
+        torch.Tensor, "pin_memory", lambda x: pinned.append(x.clone()) or pinned[-1]
+    )
+    monkeypatch.setattr(
+        torch.Tensor, "to", lambda x, *how, **more: copies.append((x, how, more)) or x
+    )
     there = to_device(batch, torch.device("cuda"))
-    assert [x is y for x, y in zip(pinned, (there.source, there.target), strict=True)] == [True, True]
+    assert [x is y for x, y in zip(pinned, (there.source, there.target), strict=True)] == [
+        True,
+        True,
+    ]
     assert [(x is y, *how) for (x, *how), y in zip(copies, pinned, strict=True)] == [
         (True, (torch.device("cuda"),), {"non_blocking": True})
     ] * 2
@@ -85,6 +96,8 @@ def test_the_peak_on_a_gpu_is_what_its_allocator_says_beyond_what_was_there(monk
     monkeypatch.setattr(torch.cuda, "synchronize", lambda device: log.append("wait"))
     monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda device: log.append("reset"))
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: next(allocated))
-    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: log.append("read") or 1000)
+    monkeypatch.setattr(
+        torch.cuda, "max_memory_allocated", lambda device: log.append("read") or 1000
+    )
     assert peak_memory(lambda: log.append("work"), torch.device("cuda")) == 300
     assert log == ["wait", "reset", "work", "read"]

@@ -7,11 +7,22 @@ from nmtlib.training.history import EpochRecord, draw_curves, read_history, writ
 
 def history(count=4):
     return [
-        EpochRecord(epoch=i, updates=10 * i, seconds=1.5 * i, learning_rate=1e-3, train_loss=5 / i, train_nll=4 / i,
-                    train_perplexity=math.exp(4 / i), train_accuracy=i / 10, validation_nll=4.5 / i,
-                    validation_perplexity=math.exp(4.5 / i), validation_accuracy=i / 11, tokens_per_second=1000.0)
+        EpochRecord(
+            epoch=i,
+            updates=10 * i,
+            seconds=1.5 * i,
+            learning_rate=1e-3,
+            train_loss=5 / i,
+            train_nll=4 / i,
+            train_perplexity=math.exp(4 / i),
+            train_accuracy=i / 10,
+            validation_nll=4.5 / i,
+            validation_perplexity=math.exp(4.5 / i),
+            validation_accuracy=i / 11,
+            tokens_per_second=1000.0,
+        )
         for i in range(1, count + 1)
-    ]  # fmt: skip
+    ]
 
 
 def test_what_is_written_is_read_back(tmp_path):
@@ -20,7 +31,8 @@ def test_what_is_written_is_read_back(tmp_path):
     assert [r.epoch for r in again] == [1, 2, 3, 4] and isinstance(again[0].epoch, int)
     for written, read in zip(history(), again, strict=True):
         assert all(
-            math.isclose(getattr(written, f), getattr(read, f), rel_tol=1e-5) for f in EpochRecord.__dataclass_fields__
+            math.isclose(getattr(written, f), getattr(read, f), rel_tol=1e-5)
+            for f in EpochRecord.__dataclass_fields__
         )
 
 
@@ -34,12 +46,17 @@ def test_curves_show_both_splits_in_three_labelled_panels(tmp_path, monkeypatch)
 
     seen = []
     save = Figure.savefig
-    monkeypatch.setattr(Figure, "savefig", lambda self, *a, **k: (seen.append(self), save(self, *a, **k)))
+    monkeypatch.setattr(
+        Figure, "savefig", lambda self, *a, **k: (seen.append(self), save(self, *a, **k))
+    )
     draw_curves(tmp_path / "curves.png", history(), title="toy")
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
     (figure,) = seen
     assert [axes.get_ylabel() for axes in figure.axes] == [
-        "negative log-likelihood (nats per token)", "perplexity", "token accuracy"]  # fmt: skip
+        "negative log-likelihood (nats per token)",
+        "perplexity",
+        "token accuracy",
+    ]
     for axes, key in zip(figure.axes, ("nll", "perplexity", "accuracy"), strict=True):
         assert axes.get_xlabel() == "epoch"
         train, validation, best = axes.lines

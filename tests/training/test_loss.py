@@ -12,7 +12,9 @@ from nmtlib.training.loss import disagreement, label_smoothed_loss, losses, perp
 
 def batch(seed=0, rows=4, length=5, vocab=11):
     generator = torch.Generator().manual_seed(seed)
-    logits = torch.randn(rows, length, vocab, generator=generator, dtype=torch.float64, requires_grad=True)
+    logits = torch.randn(
+        rows, length, vocab, generator=generator, dtype=torch.float64, requires_grad=True
+    )
     labels = torch.randint(1, vocab, (rows, length), generator=generator)
     labels[1, 3:] = PAD
     labels[3, 1:] = PAD
@@ -71,7 +73,9 @@ def test_smoothing_gives_pad_no_mass_so_an_impossible_pad_costs_nothing():
 def test_sum_adds_up_over_any_split_into_batches():
     logits, labels = batch()
     whole = label_smoothed_loss(logits, labels, reduction="sum")
-    parts = sum(label_smoothed_loss(logits[i : i + 1], labels[i : i + 1], reduction="sum") for i in range(4))
+    parts = sum(
+        label_smoothed_loss(logits[i : i + 1], labels[i : i + 1], reduction="sum") for i in range(4)
+    )
     assert torch.allclose(whole, parts, atol=1e-12)
 
 
@@ -79,7 +83,9 @@ def test_nll_is_not_smoothed_and_perplexity_is_its_exponential():
     logits, labels = batch()
     _, nll, _ = losses(logits, labels, 0.3)
     real = labels != PAD
-    assert torch.allclose(nll, F.cross_entropy(logits[real], labels[real], reduction="sum"), atol=1e-12)
+    assert torch.allclose(
+        nll, F.cross_entropy(logits[real], labels[real], reduction="sum"), atol=1e-12
+    )
     assert perplexity(math.log(7) * 3, 3) == pytest.approx(7)
 
 
@@ -92,23 +98,37 @@ def test_correct_labels_are_counted_without_pad():
 def test_half_precision_logits_are_summed_in_float32(dtype):
     logits, labels = batch(rows=4, length=5, vocab=1000)
     half = logits.detach().to(dtype)
-    assert torch.allclose(label_smoothed_loss(half, labels).double(), reference(half.double(), labels, 0.1), atol=1e-5)
+    assert torch.allclose(
+        label_smoothed_loss(half, labels).double(), reference(half.double(), labels, 0.1), atol=1e-5
+    )
 
 
 def straightforward_disagreement(first, second, labels):
     """Half of both KL divergences, by torch and its autograd."""
     logp, logq = (logits[labels != PAD].log_softmax(-1) for logits in (first, second))
-    return sum(F.kl_div(a, b, reduction="sum", log_target=True) for a, b in ((logp, logq), (logq, logp))) / 2
+    return (
+        sum(
+            F.kl_div(a, b, reduction="sum", log_target=True)
+            for a, b in ((logp, logq), (logq, logp))
+        )
+        / 2
+    )
 
 
 @pytest.mark.parametrize("rows_at_once", [3, 256])
 def test_disagreement_equals_the_formula_in_value_and_gradients(rows_at_once, monkeypatch):
     monkeypatch.setattr("nmtlib.training.loss.ROWS_AT_ONCE", rows_at_once)
     (first, labels), (second, _) = batch(0), batch(1)
-    ours, theirs = disagreement(first, second, labels), straightforward_disagreement(first, second, labels)
+    ours, theirs = (
+        disagreement(first, second, labels),
+        straightforward_disagreement(first, second, labels),
+    )
     assert ours > 0 and torch.allclose(ours, theirs, atol=1e-12)
-    for found, expected in zip(torch.autograd.grad(3 * ours, (first, second)),
-                               torch.autograd.grad(3 * theirs, (first, second)), strict=True):  # fmt: skip
+    for found, expected in zip(
+        torch.autograd.grad(3 * ours, (first, second)),
+        torch.autograd.grad(3 * theirs, (first, second)),
+        strict=True,
+    ):
         assert torch.allclose(found, expected, atol=1e-12)
 
 
@@ -116,7 +136,9 @@ def test_disagreement_is_zero_where_both_predict_the_same_and_the_same_in_both_d
     (first, labels), (second, _) = batch(0), batch(1)
     shifted = first + torch.arange(4.0)[:, None, None]  # the same probabilities
     assert disagreement(first, shifted, labels).abs() < 1e-12
-    assert torch.allclose(disagreement(first, second, labels), disagreement(second, first, labels), atol=1e-12)
+    assert torch.allclose(
+        disagreement(first, second, labels), disagreement(second, first, labels), atol=1e-12
+    )
 
 
 def test_disagreement_does_not_look_at_pad_positions():

@@ -1,4 +1,6 @@
-"""What a batch costs with and without a second pass (R-Drop), and that it does not depend on the batching."""
+"""What a batch costs with and without a second pass (R-Drop), and that it does not depend on the
+batching.
+"""
 
 from dataclasses import replace
 
@@ -12,8 +14,17 @@ from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.training.loss import label_smoothed_loss
 from nmtlib.training.measure import CORRECT, LABELS, LOSS, NLL, measure, measure_all
 
-CONFIG = TransformerConfig(15, 15, d_model=16, n_heads=2, n_encoder_layers=1, n_decoder_layers=1, d_ff=32,
-                           dropout=0.0, norm="pre")  # fmt: skip
+CONFIG = TransformerConfig(
+    15,
+    15,
+    d_model=16,
+    n_heads=2,
+    n_encoder_layers=1,
+    n_decoder_layers=1,
+    d_ff=32,
+    dropout=0.0,
+    norm="pre",
+)
 ROWS = [[4, 5, 6, 7, 8], [9, 10], [11, 12, 13], [4]]
 EXAMPLES = [make_example(row, row[::-1]) for row in ROWS]
 
@@ -34,12 +45,19 @@ def test_the_sums_are_those_of_all_labels():
     real = batch.labels != PAD
     assert sums[LABELS] == real.sum() == sum(len(row) + 1 for row in ROWS)
     assert sums[CORRECT] == (logits.argmax(-1) == batch.labels)[real].sum()
-    assert torch.allclose(sums[NLL], F.cross_entropy(logits[real], batch.labels[real], reduction="sum"))
-    assert torch.allclose(loss, label_smoothed_loss(logits, batch.labels, 0.2, reduction="sum")) and sums[LOSS] == loss
+    assert torch.allclose(
+        sums[NLL], F.cross_entropy(logits[real], batch.labels[real], reduction="sum")
+    )
+    assert (
+        torch.allclose(loss, label_smoothed_loss(logits, batch.labels, 0.2, reduction="sum"))
+        and sums[LOSS] == loss
+    )
 
 
 def test_without_r_drop_there_is_one_pass_and_nothing_else(monkeypatch):
-    monkeypatch.setattr("nmtlib.training.measure.disagreement", lambda *_: pytest.fail("a second pass"))
+    monkeypatch.setattr(
+        "nmtlib.training.measure.disagreement", lambda *_: pytest.fail("a second pass")
+    )
     model, batch, seen = make_model(0.3), collate(EXAMPLES), []
     model.register_forward_hook(lambda module, given, logits: seen.append(len(logits)))
     found = []
@@ -67,18 +85,24 @@ def test_r_drop_is_half_the_loss_of_the_paper():
     logits = model(torch.cat([batch.source] * 2), torch.cat([batch.decoder_input] * 2))
     real = batch.labels != PAD
     first, second = (half[real].log_softmax(-1) for half in logits.chunk(2))
-    nll = -sum(half.gather(-1, batch.labels[real][:, None]).sum() for half in (first, second))  # eq. 3
+    nll = -sum(
+        half.gather(-1, batch.labels[real][:, None]).sum() for half in (first, second)
+    )  # eq. 3
     kl = ((first.exp() - second.exp()) * (first - second)).sum() / 2  # eq. 2
     expected = (nll + alpha * kl) / 2  # half of eq. 4
     assert kl > 0.01 and torch.allclose(loss, expected, atol=1e-10)
     for a, b in zip(gradients(model, loss), gradients(model, expected), strict=True):
         assert torch.allclose(a, b, atol=1e-10)
     assert torch.allclose(sums[NLL], nll / 2) and sums[LABELS] == real.sum() and sums[LOSS] == loss
-    assert sums[CORRECT] == (logits.argmax(-1) == batch.labels.repeat(2, 1))[real.repeat(2, 1)].sum() / 2
+    assert (
+        sums[CORRECT]
+        == (logits.argmax(-1) == batch.labels.repeat(2, 1))[real.repeat(2, 1)].sum() / 2
+    )
 
 
 def test_with_r_drop_too_the_sums_of_parts_are_those_of_the_whole(monkeypatch):
-    # Dropout that depends on the sentence and the pass alone: each half of a batch loses other features.
+    # Dropout that depends on the sentence and the pass alone: each half of a batch loses other
+    # features.
     def forward(model, source, target):
         first = torch.arange(len(source)) < len(source) // 2
         memory = model.encode(source) * torch.where(first, 1.0, 0.5)[:, None, None]
@@ -87,7 +111,10 @@ def test_with_r_drop_too_the_sums_of_parts_are_those_of_the_whole(monkeypatch):
     monkeypatch.setattr(Transformer, "forward", forward)
     model = make_model()
     whole, sums = measure(model, collate(EXAMPLES), smoothing=0.1, r_drop=2.0)
-    parts = [measure(model, collate(EXAMPLES[i : i + 1]), smoothing=0.1, r_drop=2.0) for i in range(len(ROWS))]
+    parts = [
+        measure(model, collate(EXAMPLES[i : i + 1]), smoothing=0.1, r_drop=2.0)
+        for i in range(len(ROWS))
+    ]
     assert torch.allclose(whole, sum(loss for loss, _ in parts), atol=1e-10)
     assert torch.allclose(sums, sum(found for _, found in parts), atol=1e-10)
     assert not torch.allclose(whole, measure(model, collate(EXAMPLES), smoothing=0.1)[0])

@@ -1,4 +1,6 @@
-"""torchrun with two real processes: the updates of one, one writer, and no work lost when one of them is killed."""
+"""torchrun with two real processes: the updates of one, one writer, and no work lost when one of
+them is killed.
+"""
 
 import csv
 import os
@@ -39,8 +41,8 @@ save_updates = 2
 precision = "fp32"
 device = "cpu"
 """
-# Every Python process imports `sitecustomize` when it starts.  This one notes what a process writes in the run folder,
-# and at an update it sends a signal, to its own process or to torchrun.
+# Every Python process imports `sitecustomize` when it starts.  This one notes what a process writes
+# in the run folder, and at an update it sends a signal, to its own process or to torchrun.
 WATCH = """
 import os, signal, sys
 
@@ -75,9 +77,12 @@ def home(tmp_path_factory) -> Path:
     """A folder with a preset, its corpus, and the module that watches the processes."""
     folder = tmp_path_factory.mktemp("processes")
     rows = [
-        f"{'a b c d e f'[: 2 * (i % 5) + 3]} x{i % 7}\t{'u v w x y z'[: 2 * (i % 6) + 1]} y{i % 7}" for i in range(41)
+        f"{'a b c d e f'[: 2 * (i % 5) + 3]} x{i % 7}\t{'u v w x y z'[: 2 * (i % 6) + 1]} y{i % 7}"
+        for i in range(41)
     ]
-    rows.append(" ".join("abcdef" * 5) + "\t" + " ".join("uvwxyz" * 5))  # so long that it has a batch of its own
+    rows.append(
+        " ".join("abcdef" * 5) + "\t" + " ".join("uvwxyz" * 5)
+    )  # so long that it has a batch of its own
     (folder / "pairs.tsv").write_text("\n".join(rows) + "\n")
     (folder / "own.toml").write_text(TOML)
     (folder / "sitecustomize.py").write_text(WATCH)
@@ -86,12 +91,31 @@ def home(tmp_path_factory) -> Path:
 
 def train(launcher, home, run, *arguments, disturb="", preset=True):
     """Run `nmtlib train` in `home` with two processes or one; returns the finished process."""
-    command = [*launcher, "-m", "nmtlib", "train", *(["own.toml"] if preset else []), "--out", run, *arguments]
-    paths = os.pathsep.join([str(home), str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths, "RUN": run, "NOTES": f"{run}-notes-"}
+    command = [
+        *launcher,
+        "-m",
+        "nmtlib",
+        "train",
+        *(["own.toml"] if preset else []),
+        "--out",
+        run,
+        *arguments,
+    ]
+    paths = os.pathsep.join(
+        [str(home), str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
+    )
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": paths,
+        "RUN": run,
+        "NOTES": f"{run}-notes-",
+    }
     if disturb:
         environment["DISTURB"] = disturb
-    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=home, timeout=300)
+    return subprocess.run(
+        command, capture_output=True, text=True, env=environment, cwd=home, timeout=300
+    )
 
 
 def history(run: Path) -> list[dict[str, str]]:
@@ -102,7 +126,13 @@ def history(run: Path) -> list[dict[str, str]]:
 def assert_same_curve(one, other, rel):
     assert len(one) == len(other) == EPOCHS
     for a, b in zip(one, other, strict=True):
-        for column in ("updates", "train_loss", "train_accuracy", "validation_nll", "validation_accuracy"):
+        for column in (
+            "updates",
+            "train_loss",
+            "train_accuracy",
+            "validation_nll",
+            "validation_accuracy",
+        ):
             assert float(a[column]) == pytest.approx(float(b[column]), rel=rel), column
 
 
@@ -115,8 +145,10 @@ def two(home) -> subprocess.CompletedProcess:
 
 
 def test_the_corpus_has_batches_that_two_processes_cannot_share_evenly(home):
-    lengths = [[len(side.split()) + extra for side, extra in zip(row.split("\t"), (1, 2), strict=True)]
-               for row in (home / "pairs.tsv").read_text().splitlines()]  # fmt: skip
+    lengths = [
+        [len(side.split()) + extra for side, extra in zip(row.split("\t"), (1, 2), strict=True)]
+        for row in (home / "pairs.tsv").read_text().splitlines()
+    ]
     sizes = [len(batch) for batch in plan_batches(torch.tensor(lengths).numpy(), 48)]
     assert 1 in sizes, "a batch of which one process has nothing"
     assert any(size % 2 and size > 1 for size in sizes) and len(sizes) == UPDATES
@@ -126,44 +158,76 @@ def test_two_processes_have_the_loss_curve_of_one(home, two):
     alone = train([sys.executable], home, "one")
     assert alone.returncode == 0, alone.stderr
     assert_same_curve(history(home / "one"), history(home / "two"), rel=1e-4)
-    assert sorted(p.name for p in (home / "one").iterdir()) == sorted(p.name for p in (home / "two").iterdir())
+    assert sorted(p.name for p in (home / "one").iterdir()) == sorted(
+        p.name for p in (home / "two").iterdir()
+    )
 
 
 def test_one_of_them_writes_and_reports(home, two):
     written = [(home / f"two-notes-{rank}").read_text() for rank in (0, 1)]
-    for name in ("last.safetensors", "settings.json", "log.txt", "history.csv", "curves.png", "samples.txt"):
+    for name in (
+        "last.safetensors",
+        "settings.json",
+        "log.txt",
+        "history.csv",
+        "curves.png",
+        "samples.txt",
+    ):
         assert f"{name}" in written[0], f"the watch sees {name}"
     assert written[1] == "", "the other writes nothing"
     log = (home / "two" / "log.txt").read_text().splitlines()
-    assert sum(line.startswith("epoch ") for line in log) == EPOCHS and max(Counter(log).values()) == 1
-    assert log[1:] == two.stdout.splitlines()[1:-1] and two.stdout.splitlines()[-1] == "the run lies in two"
+    assert (
+        sum(line.startswith("epoch ") for line in log) == EPOCHS and max(Counter(log).values()) == 1
+    )
+    assert (
+        log[1:] == two.stdout.splitlines()[1:-1]
+        and two.stdout.splitlines()[-1] == "the run lies in two"
+    )
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="who has ended is only known on Linux")
-def test_when_one_is_killed_all_end_and_the_resumed_run_arrives_where_the_undisturbed_one_did(home, two):
+def test_when_one_is_killed_all_end_and_the_resumed_run_arrives_where_the_undisturbed_one_did(
+    home, two
+):
     killed = train(TORCHRUN, home, "killed", disturb="SIGKILL 1 12")
     assert killed.returncode != 0
     message = next(line for line in killed.stderr.splitlines() if line.startswith("nmtlib: "))
-    assert "process 1 has ended" in message and "process 0 cannot" in message and "--resume --out killed" in message
+    assert (
+        "process 1 has ended" in message
+        and "process 0 cannot" in message
+        and "--resume --out killed" in message
+    )
     assert "rank0]: Traceback" not in killed.stderr
     progress = read_checkpoint(home / "killed" / "last.safetensors")[2]["progress"]
-    assert progress["updates"] == 12 and 0 < progress["batches"] < UPDATES, "it was killed within an epoch"
+    assert progress["updates"] == 12 and 0 < progress["batches"] < UPDATES, (
+        "it was killed within an epoch"
+    )
 
     resumed = train(TORCHRUN, home, "killed", "--resume", preset=False)
     assert resumed.returncode == 0, resumed.stderr
     assert "resuming after 1 epochs and 12 updates" in resumed.stdout
     assert_same_curve(history(home / "killed"), history(home / "two"), rel=1e-6)
     for name in ("last", "best", "model"):
-        first, second = (read_checkpoint(home / run / f"{name}.safetensors")[1] for run in ("killed", "two"))
-        assert first.keys() == second.keys() and all(torch.equal(first[k], second[k]) for k in first), name
+        first, second = (
+            read_checkpoint(home / run / f"{name}.safetensors")[1] for run in ("killed", "two")
+        )
+        assert first.keys() == second.keys() and all(
+            torch.equal(first[k], second[k]) for k in first
+        ), name
 
 
 @pytest.mark.parametrize("signal", ["SIGINT", "SIGTERM"])
 def test_ctrl_c_for_torchrun_saves_and_stops_both(home, signal):
-    stopped = train(TORCHRUN, home, signal, "--set", "epochs=100000", disturb=f"{signal} torchrun 12")
+    stopped = train(
+        TORCHRUN, home, signal, "--set", "epochs=100000", disturb=f"{signal} torchrun 12"
+    )
     assert stopped.returncode != 0, "torchrun itself says that it was stopped"
-    found = re.findall(r"stopped in epoch (\d+) after (\d+) updates; --resume goes on from here", stopped.stdout)
+    found = re.findall(
+        r"stopped in epoch (\d+) after (\d+) updates; --resume goes on from here", stopped.stdout
+    )
     assert len(found) == 1 and "cannot train" not in stopped.stderr
     progress = read_checkpoint(home / signal / "last.safetensors")[2]["progress"]
-    assert progress["updates"] == int(found[0][1]) >= 13 and progress["epoch"] == int(found[0][0]) - 1
+    assert (
+        progress["updates"] == int(found[0][1]) >= 13 and progress["epoch"] == int(found[0][0]) - 1
+    )
     assert (home / signal / "model.safetensors").is_file()

@@ -28,8 +28,14 @@ def test_cosine_rises_to_its_peak_and_ends_close_to_zero(warmup, more):
         assert rates[-1] < 0.001 * 0.5 * 2.5
 
 
-@pytest.mark.parametrize("rate", [lambda s, w: noam_rate(s, 64, w), lambda s, w: inverse_sqrt_rate(s, 1.0, w),
-                                  lambda s, w: cosine_rate(s, 1.0, w, 50)])  # fmt: skip
+@pytest.mark.parametrize(
+    "rate",
+    [
+        lambda s, w: noam_rate(s, 64, w),
+        lambda s, w: inverse_sqrt_rate(s, 1.0, w),
+        lambda s, w: cosine_rate(s, 1.0, w, 50),
+    ],
+)
 def test_updates_count_from_one_and_the_first_rate_is_not_zero(rate):
     assert rate(1, 10) > 0
     with pytest.raises(ValueError, match="count from 1"):

@@ -1,4 +1,6 @@
-"""Training learns, repeats bit for bit, survives a kill, and does not care how sentences are spread over batches."""
+"""Training learns, repeats bit for bit, survives a kill, and does not care how sentences are spread
+over batches.
+"""
 
 import math
 import os
@@ -21,8 +23,17 @@ from nmtlib.training.checkpoint import average_checkpoints, load_model, read_che
 from nmtlib.training.history import read_history
 from nmtlib.training.trainer import Trainer
 
-CONFIG = TransformerConfig(20, 20, d_model=16, n_heads=2, n_encoder_layers=1, n_decoder_layers=1, d_ff=32,
-                           dropout=0.1, norm="pre")  # fmt: skip
+CONFIG = TransformerConfig(
+    20,
+    20,
+    d_model=16,
+    n_heads=2,
+    n_encoder_layers=1,
+    n_decoder_layers=1,
+    d_ff=32,
+    dropout=0.1,
+    norm="pre",
+)
 SETTINGS = TrainingSettings(
     epochs=3, max_tokens=64, learning_rate=5e-3, warmup=5, average=2, precision="fp32", device="cpu"
 )
@@ -71,14 +82,25 @@ def test_a_run_learns_and_leaves_everything_behind(tmp_path):
     assert history[-1].validation_nll < 0.9 * history[0].validation_nll
     assert history[-1].validation_accuracy > history[0].validation_accuracy
     assert (
-        read_history(tmp_path / "history.csv")[-1].updates == trainer.progress.updates == 12 * trainer.updates_per_epoch
+        read_history(tmp_path / "history.csv")[-1].updates
+        == trainer.progress.updates
+        == 12 * trainer.updates_per_epoch
     )
     names = sorted(p.name for p in tmp_path.iterdir())
-    assert names == ["best.safetensors", "epoch-010.safetensors", "epoch-011.safetensors", "epoch-012.safetensors",
-                     "history.csv", "last.safetensors", "model.safetensors"]  # fmt: skip
+    assert names == [
+        "best.safetensors",
+        "epoch-010.safetensors",
+        "epoch-011.safetensors",
+        "epoch-012.safetensors",
+        "history.csv",
+        "last.safetensors",
+        "model.safetensors",
+    ]
     best = min(history, key=lambda r: r.validation_nll)
     assert read_checkpoint(tmp_path / "best.safetensors")[2]["weights"] == f"epoch {best.epoch}"
-    assert read_checkpoint(tmp_path / "model.safetensors")[2]["validation_nll"] <= best.validation_nll
+    assert (
+        read_checkpoint(tmp_path / "model.safetensors")[2]["validation_nll"] <= best.validation_nll
+    )
 
 
 def test_what_is_kept_is_what_validates_best(tmp_path):
@@ -107,17 +129,24 @@ def test_a_stopped_run_resumes_bit_for_bit_within_an_epoch_too(tmp_path, stop_af
     monkeypatch.setattr(Trainer, "must_stop", lambda self: self.progress.updates >= stop_after)
     stopped.fit()
     monkeypatch.undo()
-    assert stopped.progress.updates in (stop_after, stop_after + 1)  # the end of an epoch is not interrupted
+    assert stopped.progress.updates in (
+        stop_after,
+        stop_after + 1,
+    )  # the end of an epoch is not interrupted
     resumed = make_trainer(tmp_path / "stopped")
     resumed.resume()
     resumed.fit()
     assert same(weights(whole), weights(resumed))
     figures = [(r.train_loss, r.train_accuracy, r.validation_nll) for r in whole.progress.history]
     assert figures == [
-        pytest.approx((r.train_loss, r.train_accuracy, r.validation_nll), abs=1e-12) for r in resumed.progress.history
+        pytest.approx((r.train_loss, r.train_accuracy, r.validation_nll), abs=1e-12)
+        for r in resumed.progress.history
     ]
     for name in ("best", "model"):
-        first, second = (read_checkpoint(tmp_path / run / f"{name}.safetensors")[1] for run in ("whole", "stopped"))
+        first, second = (
+            read_checkpoint(tmp_path / run / f"{name}.safetensors")[1]
+            for run in ("whole", "stopped")
+        )
         assert same(first, second)
 
 
@@ -135,8 +164,12 @@ PROGRAM = """
 
 def start(folder, epochs, *more):
     program = textwrap.dedent(PROGRAM.format(tests=os.path.dirname(__file__)))
-    return subprocess.Popen([sys.executable, "-c", program, str(folder), str(epochs), *more], stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True)  # fmt: skip
+    return subprocess.Popen(
+        [sys.executable, "-c", program, str(folder), str(epochs), *more],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def test_a_killed_run_resumes_to_bit_identical_weights(tmp_path):
@@ -153,7 +186,10 @@ def test_a_killed_run_resumes_to_bit_identical_weights(tmp_path):
     resumed, whole = start(tmp_path / "killed", epochs, "resume"), start(tmp_path / "whole", epochs)
     assert resumed.wait() == whole.wait() == 0, resumed.stderr.read() + whole.stderr.read()
     for name in ("last", "best", "model"):
-        first, second = (read_checkpoint(tmp_path / run / f"{name}.safetensors")[1] for run in ("killed", "whole"))
+        first, second = (
+            read_checkpoint(tmp_path / run / f"{name}.safetensors")[1]
+            for run in ("killed", "whole")
+        )
         assert same(first, second), name
 
 
@@ -197,7 +233,10 @@ def one_update(tmp_path, batches, **changes):
     )
     trainer.model.double()
     trainer.update([collate([data[i] for i in batch]) for batch in batches])
-    return {name: p.grad if p.grad is not None else p.detach().clone() for name, p in trainer.model.named_parameters()}
+    return {
+        name: p.grad if p.grad is not None else p.detach().clone()
+        for name, p in trainer.model.named_parameters()
+    }
 
 
 def test_accumulation_makes_the_update_of_one_large_batch(tmp_path):
@@ -209,7 +248,9 @@ def test_accumulation_makes_the_update_of_one_large_batch(tmp_path):
 
 def test_r_drop_reaches_the_loss_and_resumes_bit_for_bit(tmp_path, monkeypatch):
     settings = replace(SETTINGS, epochs=2, r_drop=2.0, accumulate=2)
-    whole, without = (make_trainer(tmp_path / str(s.r_drop), s) for s in (settings, replace(settings, r_drop=0.0)))
+    whole, without = (
+        make_trainer(tmp_path / str(s.r_drop), s) for s in (settings, replace(settings, r_drop=0.0))
+    )
     whole.fit(), without.fit()
     assert not same(weights(whole), weights(without))
     monkeypatch.setattr(Trainer, "must_stop", lambda self: self.progress.updates >= 4)
@@ -238,11 +279,16 @@ def test_each_epoch_can_have_its_own_examples_and_the_schedule_counts_those_of_t
     trainer.fit()
     assert [examples for examples, _ in seen] == epochs
     updates = [total for _, total in seen]
-    assert updates[0] == plain.batches_per_epoch and updates[1] - updates[0] > updates[0] > updates[2] - updates[1]
+    assert (
+        updates[0] == plain.batches_per_epoch
+        and updates[1] - updates[0] > updates[0] > updates[2] - updates[1]
+    )
     assert all(math.isfinite(trainer.rate(update)) for update in range(1, updates[-1] + 100))
 
 
-def test_the_caller_sees_every_saved_epoch_and_the_time_that_it_takes_does_not_count(tmp_path, monkeypatch):
+def test_the_caller_sees_every_saved_epoch_and_the_time_that_it_takes_does_not_count(
+    tmp_path, monkeypatch
+):
     clock, seen = [0.0], []
 
     def tick():
@@ -284,10 +330,14 @@ def test_validation_uses_no_dropout_changes_nothing_and_returns_to_training(tmp_
 
 
 def test_the_learning_rate_follows_the_schedule_by_update(tmp_path):
-    trainer = make_trainer(tmp_path, replace(SETTINGS, schedule="noam", learning_rate=2.0, accumulate=2))
+    trainer = make_trainer(
+        tmp_path, replace(SETTINGS, schedule="noam", learning_rate=2.0, accumulate=2)
+    )
     trainer.fit()
     last = trainer.progress.updates
-    assert trainer.optimizer.param_groups[0]["lr"] == pytest.approx(2 * 16**-0.5 * min(last**-0.5, last * 5**-1.5))
+    assert trainer.optimizer.param_groups[0]["lr"] == pytest.approx(
+        2 * 16**-0.5 * min(last**-0.5, last * 5**-1.5)
+    )
 
 
 def test_a_loss_that_is_not_finite_stops_the_run_and_spares_the_checkpoint(tmp_path):
@@ -296,9 +346,13 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_spares_the_checkpoint(tmp_p
     trainer.run_epoch()
     with torch.no_grad():
         trainer.model.output.bias.fill_(float("nan"))
-    with pytest.raises(FloatingPointError, match="the loss became nan by update .*lower learning_rate"):
+    with pytest.raises(
+        FloatingPointError, match="the loss became nan by update .*lower learning_rate"
+    ):
         trainer.fit()
-    assert all(t.isfinite().all() for t in read_checkpoint(tmp_path / "last.safetensors")[1].values())
+    assert all(
+        t.isfinite().all() for t in read_checkpoint(tmp_path / "last.safetensors")[1].values()
+    )
 
 
 def test_bfloat16_trains_and_leaves_float32_weights(tmp_path):
@@ -337,7 +391,10 @@ def test_the_average_of_the_last_epochs_is_kept_where_it_validates_better(tmp_pa
     monkeypatch.setattr(Trainer, "measure_validation", better)
     trainer.choose_model()
     kept = load_model(tmp_path / "model.safetensors")
-    assert read_checkpoint(tmp_path / "model.safetensors")[2]["weights"] == "average of the last 3 epochs"
+    assert (
+        read_checkpoint(tmp_path / "model.safetensors")[2]["weights"]
+        == "average of the last 3 epochs"
+    )
     for found in (weights_of(kept), measured[0]):
         assert all(torch.allclose(found[name], expected[f"model.{name}"]) for name in found)
     assert not same(weights_of(kept), weights(trainer))
@@ -346,7 +403,9 @@ def test_the_average_of_the_last_epochs_is_kept_where_it_validates_better(tmp_pa
 def test_checkpointed_activations_change_no_weight(tmp_path):
     runs = []
     for name, checkpointed in (("plain", False), ("checkpointed", True)):
-        trainer = make_trainer(tmp_path / name, replace(SETTINGS, checkpoint_activations=checkpointed, accumulate=2))
+        trainer = make_trainer(
+            tmp_path / name, replace(SETTINGS, checkpoint_activations=checkpointed, accumulate=2)
+        )
         assert trainer.model.checkpoint_activations == checkpointed
         trainer.fit()
         runs.append(weights(trainer))
@@ -355,7 +414,9 @@ def test_checkpointed_activations_change_no_weight(tmp_path):
 
 def test_every_batch_travels_through_to_device(tmp_path, monkeypatch):
     sent = []
-    monkeypatch.setattr("nmtlib.training.trainer.to_device", lambda batch, device: sent.append(device) or batch)
+    monkeypatch.setattr(
+        "nmtlib.training.trainer.to_device", lambda batch, device: sent.append(device) or batch
+    )
     trainer = make_trainer(tmp_path, replace(SETTINGS, epochs=1))
     trainer.fit()
     assert sent == [trainer.device] * trainer.batches_per_epoch

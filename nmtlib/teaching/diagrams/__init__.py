@@ -1,12 +1,18 @@
-"""Architecture diagrams, drawn by code; each function returns a matplotlib figure and leaves no trace elsewhere.
+"""Architecture diagrams, drawn by code; each function returns a matplotlib figure and leaves no
+trace elsewhere.
 
-`canvas` is the drawing kit, `stacks` holds layers and model, `heads` attention, `tables` what is best shown as tables
-of numbers, `maps` the course and the package.
+`canvas` is the drawing kit, `stacks` holds layers and model, `heads` attention, `tables` what is
+best shown as tables of numbers, `maps` the course and the package.
 """
 
 from nmtlib.teaching.diagrams.heads import attention_head, masked_self_attention, multi_head
 from nmtlib.teaching.diagrams.maps import course_map, data_flow
-from nmtlib.teaching.diagrams.stacks import decoder_layer, encoder_layer, residual_and_norm, whole_model
+from nmtlib.teaching.diagrams.stacks import (
+    decoder_layer,
+    encoder_layer,
+    residual_and_norm,
+    whole_model,
+)
 from nmtlib.teaching.diagrams.tables import cross_attention, embedding_lookup, masks
 
 __all__ = [

@@ -1,7 +1,8 @@
-"""A small drawing kit for diagrams: boxes, arrows, words and tables of coloured cells, measured in inches.
+"""A small drawing kit for diagrams: boxes, arrows, words and tables of coloured cells, measured in
+inches.
 
-Colours, fonts and sizes are set here and nowhere else, and no setting of matplotlib is read or changed,
-so that a diagram looks the same in a notebook, on GitHub and on paper.
+Colours, fonts and sizes are set here and nowhere else, and no setting of matplotlib is read or
+changed, so that a diagram looks the same in a notebook, on GitHub and on paper.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ Point = tuple[float, float]
 
 INK, FAINT, ACCENT = "#222222", "#6B6B6B", "#0072B2"
 NAME, SMALL = 10.5, 9.0  # font sizes in points: a name in a box; a shape, or the name in the code
-# The palette of Okabe and Ito (2008), told apart by colour-blind readers too.  A step has no weights.
+# The palette of Okabe and Ito (2008), told apart by colour-blind readers too.  A step has no
+# weights.
 KINDS = {
     "embedding": "#CC79A7",
     "attention": "#E69F00",
@@ -37,7 +39,9 @@ KINDS = {
 
 def mix(color: str, other: str, share: float) -> tuple[float, float, float]:
     """`share` of one colour and the rest of another, as RGB in [0, 1]."""
-    return tuple(share * a + (1 - share) * b for a, b in zip(to_rgb(color), to_rgb(other), strict=True))
+    return tuple(
+        share * a + (1 - share) * b for a, b in zip(to_rgb(color), to_rgb(other), strict=True)
+    )
 
 
 @dataclass(frozen=True)
@@ -77,30 +81,56 @@ class Canvas:
         self.cut(height)
 
     def cut(self, height: float) -> Figure:
-        """Make the page `height` inches high, now that the drawing shows what it needs; the finished figure."""
+        """Make the page `height` inches high, now that the drawing shows what it needs; the
+        finished figure.
+        """
         self.figure.set_size_inches(self.width, height)
         self.axes.set(xlim=(0, self.width), ylim=(0, height))
         return self.figure
 
     def text(
-        self, x: float, y: float, text: str, *, size: float = NAME, mono: bool = False, align: str = "center",
-        color: str = INK, bold: bool = False, turn: float = 0,
-    ) -> Text:  # fmt: skip
+        self,
+        x: float,
+        y: float,
+        text: str,
+        *,
+        size: float = NAME,
+        mono: bool = False,
+        align: str = "center",
+        color: str = INK,
+        bold: bool = False,
+        turn: float = 0,
+    ) -> Text:
         """Words at a place; `align` says which end of them, `turn` the degrees against the clock."""
         family = "DejaVu Sans Mono" if mono else "DejaVu Sans"
         return self.axes.text(
-            x, y, text, fontsize=size, family=[family], math_fontfamily="dejavusans", color=color, ha=align,
-            va="center", weight="bold" if bold else "normal", rotation=turn, rotation_mode="anchor",
-        )  # fmt: skip
+            x,
+            y,
+            text,
+            fontsize=size,
+            family=[family],
+            math_fontfamily="dejavusans",
+            color=color,
+            ha=align,
+            va="center",
+            weight="bold" if bold else "normal",
+            rotation=turn,
+            rotation_mode="anchor",
+        )
 
-    def code(self, x: float, y: float, text: str, *, align: str = "left", color: str = FAINT) -> Text:
+    def code(
+        self, x: float, y: float, text: str, *, align: str = "left", color: str = FAINT
+    ) -> Text:
         """A shape such as (B, T, D) or a name in the code, small and in a font of even width."""
         return self.text(x, y, text, size=SMALL, mono=True, align=align, color=color)
 
     def tensor(self, x: float, y: float, name: str, shape: str, *, align: str = "left") -> None:
-        """The name of a tensor and, paler, its shape, on one line that begins (or ends: align='right') at x."""
+        """The name of a tensor and, paler, its shape, on one line that begins (or ends:
+        align='right') at x.
+        """
         before, after = (0, len(name) + 1) if align == "left" else (-len(shape) - 1, 0)
-        letter = 0.079  # inches: the width of every letter of the font, and a bit, as screens round it up to pixels
+        # inches: the width of every letter of the font, and a bit, as screens round it up to pixels
+        letter = 0.079
         self.code(x + before * letter, y, name, align=align, color=INK)
         self.code(x + after * letter, y, shape, align=align)
 
@@ -110,12 +140,30 @@ class Canvas:
             self.text(x, y + (0.5 * (len(lines) - 1) - i) * 0.2, line, size=10, align="left")
 
     def box(
-        self, x: float, y: float, width: float, height: float, text: str = "", kind: str = "step", *, code: str = ""
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        text: str = "",
+        kind: str = "step",
+        *,
+        code: str = "",
     ) -> Box:
-        """A rounded box in the colour of its kind (see `KINDS`), with a name and below it the name in the code."""
+        """A rounded box in the colour of its kind (see `KINDS`), with a name and below it the name
+        in the code.
+        """
         if kind not in KINDS:
             raise ValueError(f"the kind of a box is one of {', '.join(KINDS)}, not {kind!r}")
-        self._rounded(x, y, width, height, mix(KINDS[kind], "white", 0.38), mix(KINDS[kind], INK, 0.55), zorder=2)
+        self._rounded(
+            x,
+            y,
+            width,
+            height,
+            mix(KINDS[kind], "white", 0.38),
+            mix(KINDS[kind], INK, 0.55),
+            zorder=2,
+        )
         lines = [(line, NAME, False) for line in text.split("\n") if line]
         lines += [(line, SMALL, True) for line in code.split("\n") if line]
         heights = [size * 1.28 / 72 for _, size, _ in lines]
@@ -130,28 +178,45 @@ class Canvas:
         self._rounded(x, y, width, height, "#F6F6F4", "#B5B5B0", zorder=0.5)
         return Box(x, y, width, height)
 
-    def _rounded(self, x: float, y: float, width: float, height: float, face, edge, zorder: float) -> None:
+    def _rounded(
+        self, x: float, y: float, width: float, height: float, face, edge, zorder: float
+    ) -> None:
         corner = x - width / 2, y - height / 2
         style = "round,pad=0,rounding_size=0.07"
         self.axes.add_patch(
-            FancyBboxPatch(corner, width, height, style, facecolor=face, edgecolor=edge, linewidth=1.1, zorder=zorder)
+            FancyBboxPatch(
+                corner,
+                width,
+                height,
+                style,
+                facecolor=face,
+                edgecolor=edge,
+                linewidth=1.1,
+                zorder=zorder,
+            )
         )
 
     def outline(self, x: float, y: float, width: float, height: float) -> Box:
         """A heavy border around something that the eye should find."""
         corner = x - width / 2, y - height / 2
-        self.axes.add_patch(Rectangle(corner, width, height, fill=False, edgecolor=ACCENT, linewidth=2.4, zorder=4))
+        self.axes.add_patch(
+            Rectangle(corner, width, height, fill=False, edgecolor=ACCENT, linewidth=2.4, zorder=4)
+        )
         return Box(x, y, width, height)
 
     def plus(self, x: float, y: float, *, color: str = INK) -> Box:
         """The sign of a sum: a plus in a circle."""
         radius, arm = 0.105, 0.06
-        self.axes.add_patch(Circle((x, y), radius, facecolor="white", edgecolor=color, linewidth=1.3, zorder=3))
+        self.axes.add_patch(
+            Circle((x, y), radius, facecolor="white", edgecolor=color, linewidth=1.3, zorder=3)
+        )
         cross = Path([(x - arm, y), (x + arm, y), (x, y - arm), (x, y + arm)], [1, 2, 1, 2])
         self.axes.add_patch(PathPatch(cross, edgecolor=color, linewidth=1.3, zorder=3.1))
         return Box(x, y, 2 * radius, 2 * radius)
 
-    def arrow(self, *points: Point, color: str = INK, width: float = 1.2, head: bool = True) -> None:
+    def arrow(
+        self, *points: Point, color: str = INK, width: float = 1.2, head: bool = True
+    ) -> None:
         """A line along the points, its corners rounded, with a head at the last."""
         path = rounded_path(points, radius=0.08)
         style = "-|>,head_length=0.45,head_width=0.2" if head else "-"
@@ -165,18 +230,27 @@ class Canvas:
                 joinstyle="miter",
                 capstyle="butt",
                 zorder=1.5,
-            )  # fmt: skip
+            )
         )
 
     def table(
-        self, x: float, y: float, values: Sequence[Sequence[float | None]], *, cell: Point = (0.44, 0.3),
-        rows: Sequence[str] = (), columns: Sequence[str] = (), numbers: str = ".1f", limit: float | None = None,
+        self,
+        x: float,
+        y: float,
+        values: Sequence[Sequence[float | None]],
+        *,
+        cell: Point = (0.44, 0.3),
+        rows: Sequence[str] = (),
+        columns: Sequence[str] = (),
+        numbers: str = ".1f",
+        limit: float | None = None,
         sequential: bool = False,
-    ) -> Box:  # fmt: skip
-        """Cells coloured by their value: blue below zero, red above, or from white to blue if `sequential`.
+    ) -> Box:
+        """Cells coloured by their value: blue below zero, red above, or from white to blue if
+        `sequential`.
 
-        None makes an empty, hatched cell.  `numbers` is the format of the numbers shown, '' for none; the values
-        at +-`limit` get the full colours.
+        None makes an empty, hatched cell.  `numbers` is the format of the numbers shown, '' for
+        none; the values at +-`limit` get the full colours.
         """
         width, height = len(values[0]) * cell[0], len(values) * cell[1]
         known = [abs(v) for row in values for v in row if v is not None]
@@ -188,10 +262,20 @@ class Canvas:
                 corner = left + j * cell[0], top - (i + 1) * cell[1]
                 edge, hatch = ("#CDCDCD", "///") if value is None else ("#ADADAD", None)
                 self.axes.add_patch(
-                    Rectangle(corner, *cell, facecolor=face, edgecolor=edge, linewidth=0.8, hatch=hatch, zorder=2)
+                    Rectangle(
+                        corner,
+                        *cell,
+                        facecolor=face,
+                        edgecolor=edge,
+                        linewidth=0.8,
+                        hatch=hatch,
+                        zorder=2,
+                    )
                 )
                 if value is not None and numbers:
-                    shown = format(value, "z" + numbers).replace("-", "\N{MINUS SIGN}")  # z: no minus before zero
+                    shown = format(value, "z" + numbers).replace(
+                        "-", "\N{MINUS SIGN}"
+                    )  # z: no minus before zero
                     self.text(corner[0] + cell[0] / 2, corner[1] + cell[1] / 2, shown, size=SMALL)
         for i, word in enumerate(rows):
             self.text(left - 0.08, top - (i + 0.5) * cell[1], word, size=SMALL, align="right")
@@ -203,7 +287,11 @@ class Canvas:
 def shade(share: float, sequential: bool) -> tuple[float, ...]:
     """The colour of a value in [-1, 1], pale enough to be written on."""
     share = min(1.0, max(-1.0, share))
-    return colormaps[SEQUENTIAL](0.6 * max(share, 0)) if sequential else colormaps[DIVERGING](0.5 + 0.27 * share)
+    return (
+        colormaps[SEQUENTIAL](0.6 * max(share, 0))
+        if sequential
+        else colormaps[DIVERGING](0.5 + 0.27 * share)
+    )
 
 
 def rounded_path(points: Sequence[Point], radius: float) -> Path:

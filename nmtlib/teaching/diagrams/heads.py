@@ -1,4 +1,6 @@
-"""Diagrams of attention: one head, several heads, masks, and what flows between encoder and decoder."""
+"""Diagrams of attention: one head, several heads, masks, and what flows between encoder and
+decoder.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from nmtlib.model.masks import causal_mask
 from nmtlib.teaching.diagrams.canvas import ACCENT, Box, Canvas
 
 WORDS = ["the", "dog", "sleeps"]
-# Three words of four dimensions, chosen so that 'sleeps' looks for 'dog'; what follows from them is computed.
+# Three words of four dimensions, chosen so that 'sleeps' looks for 'dog'; what follows from them is
+# computed.
 QUERY = torch.tensor([[1.0, 0.0, -0.5, 0.5], [0.5, 1.5, 0.0, -0.5], [-0.5, 2.0, 1.0, 0.0]])
 KEY = torch.tensor([[1.5, 0.5, 0.0, -0.5], [-0.5, 1.5, 0.5, 0.0], [0.0, -0.5, 1.0, 1.5]])
 VALUE = torch.tensor([[1.0, 0.0, 0.0, -1.0], [0.0, 2.0, -1.0, 0.0], [-1.0, 0.0, 1.0, 2.0]])
@@ -58,20 +61,36 @@ def matrix(canvas: Canvas, x: float, y: float, name: str, values: Tensor, **opti
 
 
 def attention_head() -> Figure:
-    """Scaled dot-product attention of 3 words in 4 dimensions, with the shapes.  Vaswani et al. 2017, figure 2 left."""
+    """Scaled dot-product attention of 3 words in 4 dimensions, with the shapes.  Vaswani et al.
+    2017, figure 2 left.
+    """
     found = steps(QUERY, KEY, VALUE, causal_mask(3)[0, 0])
     columns = (4.3, 5.45, 6.75)
     rows = [  # name, code, what goes in or what there is to say, name and values of what comes out
-        ("MatMul", "query @ key.transpose(-2, -1)", [("query", QUERY), ("keyᵀ", KEY.T)], "scores", found.products),
+        (
+            "MatMul",
+            "query @ key.transpose(-2, -1)",
+            [("query", QUERY), ("keyᵀ", KEY.T)],
+            "scores",
+            found.products,
+        ),
         ("Scale", "/ math.sqrt(4)", SCALE, "scores", found.scores),
         ("Mask (opt.)", "masked_fill(~mask, lowest)", MASK, "scores", found.masked),
         ("Softmax", "softmax(dim=-1)", ["Each row sums to 1."], "weights", found.weights),
-        ("MatMul", "weights @ value", [("weights", found.weights), ("value", VALUE)], "result", found.result),
+        (
+            "MatMul",
+            "weights @ value",
+            [("weights", found.weights), ("value", VALUE)],
+            "result",
+            found.result,
+        ),
     ]
     canvas, boxes = Canvas(7.5), []
     for number, (text, code, notes, name, values) in enumerate(rows):
         y, product = 1.1 + 1.2 * number, text == "MatMul"
-        boxes.append(canvas.box(2.1, y, 2.6, 0.5, text, "attention" if product else "step", code=code))
+        boxes.append(
+            canvas.box(2.1, y, 2.6, 0.5, text, "attention" if product else "step", code=code)
+        )
         matrix(canvas, columns[2], y, name, values, sequential=name == "weights")
         if product:
             for x, (factor, factor_values) in zip(columns, notes, strict=False):
@@ -85,7 +104,9 @@ def attention_head() -> Figure:
 
 
 def _join(canvas: Canvas, boxes: list[Box]) -> None:
-    """The arrows of one head: query and key into the first box, value into the last, and on from box to box."""
+    """The arrows of one head: query and key into the first box, value into the last, and on from
+    box to box.
+    """
     for lower, upper in zip(boxes, boxes[1:], strict=False):
         canvas.arrow(lower.top(), upper.bottom())
         canvas.code(lower.x + 0.1, (lower.top()[1] + upper.bottom()[1]) / 2, "(3, 3)")
@@ -102,14 +123,22 @@ def _join(canvas: Canvas, boxes: list[Box]) -> None:
 
 
 def masked_self_attention() -> Figure:
-    """Causal self-attention step by step, with the words and numbers of a sentence.  Vaswani et al. 2017, 3.2.3."""
+    """Causal self-attention step by step, with the words and numbers of a sentence.  Vaswani et al.
+    2017, 3.2.3.
+    """
     found = steps(QUERY, KEY, VALUE, causal_mask(3)[0, 0])
     canvas, word = Canvas(8), 1
     weights = _scores_to_weights(canvas, 3.15, found, word)
     column = _weighted_values(canvas, 0.9, found, word)
     aside, turn = weights.right()[0] + 0.2, 2.3
     canvas.arrow(
-        weights.right(), (aside, weights.y), (aside, turn), (column.x, turn), column.top(), color=ACCENT, width=2
+        weights.right(),
+        (aside, weights.y),
+        (aside, turn),
+        (column.x, turn),
+        column.top(),
+        color=ACCENT,
+        width=2,
     )
     return canvas.cut(4.4)
 
@@ -124,7 +153,9 @@ def _scores_to_weights(canvas: Canvas, y: float, found: Steps, word: int) -> Box
     ]
     before = None
     for x, title, note, values, options in titles:
-        table = canvas.table(x, y, cells(values), cell=(0.53, 0.34), rows=WORDS, columns=WORDS, **options)
+        table = canvas.table(
+            x, y, cells(values), cell=(0.53, 0.34), rows=WORDS, columns=WORDS, **options
+        )
         left = table.left()[0]
         canvas.text(left, y + 1.1, title, bold=True, align="left")
         canvas.text(left, y + 0.9, note, align="left", size=9.5)
@@ -138,7 +169,14 @@ def _weighted_values(canvas: Canvas, y: float, found: Steps, word: int) -> Box:
     """Step 4 for one word: its weights times the values, summed; the frame around the weights."""
     options, shares = {"cell": (0.45, 0.34), "limit": 2.0}, found.weights[word][:, None]  # (S, 1)
     column = canvas.table(
-        0.98, y, cells(shares), cell=(0.45, 0.34), rows=WORDS, numbers=".2f", limit=1, sequential=True
+        0.98,
+        y,
+        cells(shares),
+        cell=(0.45, 0.34),
+        rows=WORDS,
+        numbers=".2f",
+        limit=1,
+        sequential=True,
     )
     values = canvas.table(2.55, y, cells(VALUE), **options)
     parts = canvas.table(4.75, y, cells(shares * VALUE), **options)
@@ -147,28 +185,45 @@ def _weighted_values(canvas: Canvas, y: float, found: Steps, word: int) -> Box:
         canvas.text(x, y, sign, size=13)
     canvas.arrow(parts.right(), result.left())
     canvas.text((parts.right()[0] + result.left()[0]) / 2, y + 0.14, "sum", size=9.5)
-    for table, name in ((values, "values"), (parts, "weighted values"), (result, f"new vector of “{WORDS[word]}”")):
+    for table, name in (
+        (values, "values"),
+        (parts, "weighted values"),
+        (result, f"new vector of “{WORDS[word]}”"),
+    ):
         canvas.text(table.x, table.bottom()[1] - 0.15, name, size=9.5)
-    canvas.text(values.left()[0], y + 0.72, f"4  Weighted values, here for “{WORDS[word]}”", bold=True, align="left")
+    canvas.text(
+        values.left()[0],
+        y + 0.72,
+        f"4  Weighted values, here for “{WORDS[word]}”",
+        bold=True,
+        align="left",
+    )
     return canvas.outline(column.x, y, column.width, column.height)
 
 
 def multi_head(n_heads: int = 4) -> Figure:
-    """Multi-head attention: project, split, attend in each head, join, project.  Vaswani et al. 2017, figure 2 right.
+    """Multi-head attention: project, split, attend in each head, join, project.  Vaswani et al.
+    2017, figure 2 right.
 
     Raises ValueError for a number of heads outside 1..8, which is what fits on the page.
     """
     if not 1 <= n_heads <= 8:
         raise ValueError(f"multi_head draws 1 to 8 heads, not {n_heads}")
     canvas, middle, width, margin = Canvas(7.5), 2.8, 5.2, 5.5
-    split = canvas.box(middle, 2.2, width, 0.5, "Split", code="unflatten(-1, (n_heads, -1)).transpose(1, 2)")
+    split = canvas.box(
+        middle, 2.2, width, 0.5, "Split", code="unflatten(-1, (n_heads, -1)).transpose(1, 2)"
+    )
     join = canvas.box(middle, 4.36, width, 0.5, "Concat", code="transpose(1, 2).flatten(2)")
     for i in range(n_heads):
         x = middle + (i - (n_heads - 1) / 2) * width / n_heads
         head = canvas.box(x, 3.28, width / n_heads - 0.12, 0.44, f"head {i + 1}", "attention")
         canvas.arrow((x, split.top()[1]), head.bottom())
         canvas.arrow(head.top(), (x, join.bottom()[1]))
-    for name, length, x in (("query", "T", middle - 1.85), ("key", "S", middle), ("value", "S", middle + 1.85)):
+    for name, length, x in (
+        ("query", "T", middle - 1.85),
+        ("key", "S", middle),
+        ("value", "S", middle + 1.85),
+    ):
         linear = canvas.box(x, 1.1, 1.5, 0.44, "Linear", "linear", code=name)
         canvas.arrow((x, 0.36), linear.bottom())
         canvas.arrow(linear.top(), (x, split.bottom()[1]))

@@ -27,7 +27,10 @@ COURSE = {  # group -> colour, {notebook: what to call it}; four notebooks make 
         },
     ),
     "Model": ("feed-forward", {"07_the_full_model": "The full model"}),
-    "Training": ("norm", {"08_label_smoothing_and_noam": "Label smoothing\nand Noam", "09_training": "Training"}),
+    "Training": (
+        "norm",
+        {"08_label_smoothing_and_noam": "Label smoothing\nand Noam", "09_training": "Training"},
+    ),
     "Use": ("linear", {"10_decoding": "Decoding", "11_evaluation": "Evaluation"}),
     "Practice": (
         "data",
@@ -39,21 +42,33 @@ COURSE = {  # group -> colour, {notebook: what to call it}; four notebooks make 
         },
     ),
 }
-BOX, EDGE = (1.62, 0.66), 0.14  # the boxes of a map, and how far a frame stands off from them; in inches
+BOX, EDGE = (
+    (1.62, 0.66),
+    0.14,
+)  # the boxes of a map, and how far a frame stands off from them; in inches
 Entry = tuple[str, str, str]  # the text, kind and code of a box
 
 
-def group(canvas: Canvas, left: float, top: float, label: str, entries: Sequence[Entry], step: float) -> list[Box]:
-    """A labelled frame with boxes in a row, `step` inches from one to the next; `left` and `top` are its corner."""
+def group(
+    canvas: Canvas, left: float, top: float, label: str, entries: Sequence[Entry], step: float
+) -> list[Box]:
+    """A labelled frame with boxes in a row, `step` inches from one to the next; `left` and `top`
+    are its corner.
+    """
     width, height = (len(entries) - 1) * step + BOX[0] + 2 * EDGE, BOX[1] + 0.32 + EDGE
     canvas.frame(left + width / 2, top - height / 2, width, height)
     canvas.text(left + EDGE, top - 0.17, label, bold=True, align="left")
     x, y = left + EDGE + BOX[0] / 2, top - 0.32 - BOX[1] / 2
-    return [canvas.box(x + i * step, y, *BOX, text, kind, code=code) for i, (text, kind, code) in enumerate(entries)]
+    return [
+        canvas.box(x + i * step, y, *BOX, text, kind, code=code)
+        for i, (text, kind, code) in enumerate(entries)
+    ]
 
 
 def to_next_row(canvas: Canvas, start: Point, end: Point, down: float) -> None:
-    """An arrow from the last box of one row to the first of the next, through the space between the rows."""
+    """An arrow from the last box of one row to the first of the next, through the space between the
+    rows.
+    """
     canvas.arrow(start, (start[0], start[1] - down), (end[0], start[1] - down), end)
 
 
@@ -77,26 +92,53 @@ def data_flow() -> Figure:
     """From a corpus to a score: what is handed on, and the modules of nmtlib that do it."""
     canvas, step, tops = Canvas(8), 2.78, (5.06, 3.42, 1.3)
     corner = [[(0.3 + column * step, top) for column in range(2)] for top in tops]
-    data = group(canvas, *corner[0][0], "nmtlib/data", [
-        ("Corpus", "data", "corpora"),
-        ("Tokenizer and\nvocabulary", "data", "tokenizers, vocab"),
-        ("Batch", "data", "batching"),
-    ], step)  # fmt: skip
-    model = group(canvas, *corner[1][0], "nmtlib/model", [("Model", "attention", "transformer")], step)
-    training = group(canvas, *corner[1][1], "nmtlib/training", [
-        ("Loss", "norm", "loss"),
-        ("Trainer", "norm", "trainer, schedule"),
-    ], step)  # fmt: skip
-    checkpoint = group(canvas, *corner[2][0], "nmtlib/training", [("Checkpoint", "norm", "checkpoint")], step)
-    inference = group(canvas, *corner[2][1], "nmtlib/inference", [
-        ("Translator", "linear", "translator, search"),
-        ("Metrics", "linear", "metrics, evaluate"),
-    ], step)  # fmt: skip
-    for boxes, words in ((data, ("sentences", "ids")), (model + training, ("logits", "nats")),
-                         (checkpoint + inference, ("weights", "text"))):  # fmt: skip
+    data = group(
+        canvas,
+        *corner[0][0],
+        "nmtlib/data",
+        [
+            ("Corpus", "data", "corpora"),
+            ("Tokenizer and\nvocabulary", "data", "tokenizers, vocab"),
+            ("Batch", "data", "batching"),
+        ],
+        step,
+    )
+    model = group(
+        canvas, *corner[1][0], "nmtlib/model", [("Model", "attention", "transformer")], step
+    )
+    training = group(
+        canvas,
+        *corner[1][1],
+        "nmtlib/training",
+        [
+            ("Loss", "norm", "loss"),
+            ("Trainer", "norm", "trainer, schedule"),
+        ],
+        step,
+    )
+    checkpoint = group(
+        canvas, *corner[2][0], "nmtlib/training", [("Checkpoint", "norm", "checkpoint")], step
+    )
+    inference = group(
+        canvas,
+        *corner[2][1],
+        "nmtlib/inference",
+        [
+            ("Translator", "linear", "translator, search"),
+            ("Metrics", "linear", "metrics, evaluate"),
+        ],
+        step,
+    )
+    for boxes, words in (
+        (data, ("sentences", "ids")),
+        (model + training, ("logits", "nats")),
+        (checkpoint + inference, ("weights", "text")),
+    ):
         for before, after, word in zip(boxes, boxes[1:], words, strict=False):
             canvas.arrow(before.right(), after.left())
-            canvas.code((before.right()[0] + after.left()[0]) / 2, before.y + 0.13, word, align="center")
+            canvas.code(
+                (before.right()[0] + after.left()[0]) / 2, before.y + 0.13, word, align="center"
+            )
     start, end = data[2].bottom(), model[0].top(0.9)
     to_next_row(canvas, start, end, 0.42)
     canvas.tensor(2.1, start[1] - 0.29, "source", "(B, S)")

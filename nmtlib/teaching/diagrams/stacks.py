@@ -23,12 +23,18 @@ SELF = SubLayer("Multi-Head\nAttention", "attention", "self_attention", 3)
 MASKED = SubLayer("Masked Multi-Head\nAttention", "attention", "self_attention", 3)
 CROSS = SubLayer("Multi-Head\nAttention", "attention", "cross_attention", 1)
 FEED_FORWARD = SubLayer("Feed Forward", "feed-forward", "feed_forward", 1)
-WIDTH, FRAME, GAP = 1.85, 2.6, 0.2  # width of a box, of the frame around a layer; between two boxes; in inches
+WIDTH, FRAME, GAP = (
+    1.85,
+    2.6,
+    0.2,
+)  # width of a box, of the frame around a layer; between two boxes; in inches
 PORTS = {0: (), 1: (0.5,), 2: (0.72, 0.28)}  # where arrows enter the left side of a box
 
 
 class Built(NamedTuple):
-    """A sub-layer that has been drawn: its own box, and the lowest and the highest box of the whole."""
+    """A sub-layer that has been drawn: its own box, and the lowest and the highest box of the
+    whole.
+    """
 
     box: Box
     first: Box
@@ -45,7 +51,9 @@ def fan(canvas: Canvas, start: Point, box: Box, n: int) -> None:
     """n arrows from one point into the bottom of a box."""
     for at in {1: (0.5,), 3: (0.5, 0.18, 0.82)}[n]:
         x, y = box.bottom(at)
-        canvas.arrow(start, (x, y)) if at == 0.5 else canvas.arrow((start[0], y - 0.2), (x, y - 0.2), (x, y))
+        canvas.arrow(start, (x, y)) if at == 0.5 else canvas.arrow(
+            (start[0], y - 0.2), (x, y - 0.2), (x, y)
+        )
 
 
 def draw_sublayer(canvas: Canvas, x: float, y: float, sublayer: SubLayer, norm: str) -> Built:
@@ -57,16 +65,32 @@ def draw_sublayer(canvas: Canvas, x: float, y: float, sublayer: SubLayer, norm: 
         start = first.top()
     gap = (GAP if norm == "pre" else 0.36) + (0.1 if sublayer.inputs == 3 else 0)
     height = 0.25 + 0.19 * (sublayer.text.count("\n") + 1)
-    box = canvas.box(x, start[1] + gap + height / 2, WIDTH, height, sublayer.text, sublayer.kind, code=sublayer.code)
+    box = canvas.box(
+        x,
+        start[1] + gap + height / 2,
+        WIDTH,
+        height,
+        sublayer.text,
+        sublayer.kind,
+        code=sublayer.code,
+    )
     fan(canvas, start, box, sublayer.inputs)
     y = box.top()[1] + GAP
-    last = canvas.plus(x, y + 0.105) if norm == "pre" else canvas.box(x, y + 0.135, WIDTH, 0.27, "Add & Norm", "norm")
+    last = (
+        canvas.plus(x, y + 0.105)
+        if norm == "pre"
+        else canvas.box(x, y + 0.135, WIDTH, 0.27, "Add & Norm", "norm")
+    )
     canvas.arrow(box.top(), last.bottom())
     return Built(box, first or box, last)
 
 
-def draw_layer(canvas: Canvas, x: float, y: float, sublayers: Sequence[SubLayer], norm: str, side: int) -> list[Built]:
-    """The sub-layers of a layer upwards from (x, y) in a frame; the residual paths run at `side` (-1 left, 1 right)."""
+def draw_layer(
+    canvas: Canvas, x: float, y: float, sublayers: Sequence[SubLayer], norm: str, side: int
+) -> list[Built]:
+    """The sub-layers of a layer upwards from (x, y) in a frame; the residual paths run at `side`
+    (-1 left, 1 right).
+    """
     built, bottom = [], y
     for sublayer in sublayers:
         new = draw_sublayer(canvas, x, y, sublayer, norm)
@@ -80,7 +104,9 @@ def draw_layer(canvas: Canvas, x: float, y: float, sublayers: Sequence[SubLayer]
 
 
 def _layer(sublayers: Sequence[SubLayer], norm: str, length: str, notes: Sequence[tuple]) -> Figure:
-    """One layer between its input and its output, with the inputs at the left and the code at the right."""
+    """One layer between its input and its output, with the inputs at the left and the code at the
+    right.
+    """
     check_norm(norm)
     canvas, x, y, shape = Canvas(8), 3.45, 0.75, f"(B, {length}, D)"
     built = draw_layer(canvas, x, y, sublayers, norm, 1)
@@ -117,7 +143,8 @@ def _formula(norm: str, call: str) -> list[str]:
 def encoder_layer(norm: str = "post") -> Figure:
     """One encoder layer: self-attention, then feed-forward, each with its residual connection.
 
-    `norm` is 'post' (Vaswani et al. 2017, 3.1) or 'pre' (Xiong et al. 2020).  Raises ValueError for another.
+    `norm` is 'post' (Vaswani et al. 2017, 3.1) or 'pre' (Xiong et al. 2020).  Raises ValueError for
+    another.
     """
     notes = [
         (_formula(norm, "self_attention({0})"), [("mask", "(B, 1, 1, S)")]),
@@ -129,7 +156,8 @@ def encoder_layer(norm: str = "post") -> Figure:
 def decoder_layer(norm: str = "post") -> Figure:
     """One decoder layer: causal self-attention, attention to the memory, feed-forward.
 
-    `norm` is 'post' (Vaswani et al. 2017, 3.1) or 'pre' (Xiong et al. 2020).  Raises ValueError for another.
+    `norm` is 'post' (Vaswani et al. 2017, 3.1) or 'pre' (Xiong et al. 2020).  Raises ValueError for
+    another.
     """
     memory = [("memory", "(B, S, D)"), ("memory_mask", "(B, 1, 1, S)")]
     notes = [
@@ -153,16 +181,20 @@ def _embedded(canvas: Canvas, x: float, side: str, words: str, name: str) -> flo
     canvas.text(x, 0.38, words)
     canvas.tensor(x - 0.5, 0.18, side, f"(B, {length})")
     box = _upwards(canvas, (x, 0.5), 0.24, f"{name} Embedding", "embedding", f"{side}_embedding")
-    top = _upwards(canvas, box.top(), 0.24, "+ Positional Encoding", "embedding", f"{side}_positions").top()
+    top = _upwards(
+        canvas, box.top(), 0.24, "+ Positional Encoding", "embedding", f"{side}_positions"
+    ).top()
     canvas.arrow(top, (x, top[1] + 0.4), head=False)
     canvas.code(x + 0.1, top[1] + 0.13, f"(B, {length}, D)")
     return top[1] + 0.4
 
 
 def whole_model(norm: str = "post") -> Figure:
-    """The encoder and decoder stacks from token ids to probabilities.  Vaswani et al. 2017, figure 1.
+    """The encoder and decoder stacks from token ids to probabilities.  Vaswani et al. 2017, figure
+    1.
 
-    `norm` is 'post' (the paper) or 'pre', where one more norm closes each stack.  Raises ValueError for another.
+    `norm` is 'post' (the paper) or 'pre', where one more norm closes each stack.  Raises ValueError
+    for another.
     """
     check_norm(norm)
     canvas, left, right = Canvas(7.5), 2.05, 5.45
@@ -212,11 +244,21 @@ def _stream(canvas: Canvas, x: float, y: float, text: str, kind: str, norm: str)
 
 
 def residual_and_norm() -> Figure:
-    """Post-norm (Vaswani et al. 2017, 3.1) beside pre-norm (Xiong et al. 2020); the residual path is the thick one."""
+    """Post-norm (Vaswani et al. 2017, 3.1) beside pre-norm (Xiong et al. 2020); the residual path
+    is the thick one.
+    """
     canvas, tops = Canvas(8), []
     notes = {
-        "post": ("norm(x + dropout(sublayer(x)))", "The path passes through every norm:", "the gradient, too."),
-        "pre": ("x + dropout(sublayer(norm(x)))", "The path is free from end to end;", "one norm closes the stack."),
+        "post": (
+            "norm(x + dropout(sublayer(x)))",
+            "The path passes through every norm:",
+            "the gradient, too.",
+        ),
+        "pre": (
+            "x + dropout(sublayer(norm(x)))",
+            "The path is free from end to end;",
+            "one norm closes the stack.",
+        ),
     }
     for x, norm in zip((0.9, 5.0), notes, strict=True):
         canvas.tensor(x + 0.12, 0.2, "x", "(B, T, D)")

@@ -1,8 +1,10 @@
-"""Make nmtlib-CJK.otf, the Chinese characters that the course may show, from the full Noto Sans CJK SC.
+"""Make nmtlib-CJK.otf, the Chinese characters that the course may show, from the full Noto Sans CJK
+SC.
 
     python nmtlib/teaching/fonts/make_subset.py NotoSansCJKsc-Regular.otf
 
-needs fontTools (matplotlib brings it) and the corpus cmn-en-zh.  The same font gives the same bytes.
+needs fontTools (matplotlib brings it) and the corpus cmn-en-zh.  The same font gives the same
+bytes.
 """
 
 from __future__ import annotations
@@ -22,11 +24,18 @@ COPYRIGHT, LICENCE, LICENCE_ADDRESS = 0, 13, 14  # entries of the name table tha
 
 
 def characters() -> set[int]:
-    """The code points to keep: those of the Mandarin corpora, the 3,755 commonest of GB 2312, and punctuation."""
+    """The code points to keep: those of the Mandarin corpora, the 3,755 commonest of GB 2312, and
+    punctuation.
+    """
     kept = {*PUNCTUATION, *_common()}
     for name in ("toy-en-zh", "cmn-en-zh"):
         corpus = corpora.load(name)
-        kept.update(character for split in SPLITS for pair in getattr(corpus, split) for character in pair.target)
+        kept.update(
+            character
+            for split in SPLITS
+            for pair in getattr(corpus, split)
+            for character in pair.target
+        )
     return {ord(character) for character in kept if ord(character) > 0x7F}
 
 
@@ -48,7 +57,15 @@ def make(source: Path, target: Path = TARGET) -> int:
     from fontTools.ttLib import TTFont
 
     options = subset.Options(layout_features=[], hinting=False, notdef_outline=True, name_IDs=["*"])
-    options.drop_tables += ["BASE", "GPOS", "GSUB", "VORG", "vhea", "vmtx", "DSIG"]  # no vertical text, no variants
+    options.drop_tables += [
+        "BASE",
+        "GPOS",
+        "GSUB",
+        "VORG",
+        "vhea",
+        "vmtx",
+        "DSIG",
+    ]  # no vertical text, no variants
     font = TTFont(source, recalcTimestamp=False)
     subsetter = subset.Subsetter(options)
     subsetter.populate(unicodes=characters())
@@ -67,10 +84,19 @@ def _rename(font) -> None:
     names, postscript = font["name"], FAMILY.replace(" ", "-")
     kept = {entry: names.getDebugName(entry) for entry in (COPYRIGHT, LICENCE, LICENCE_ADDRESS)}
     version = f"Version {font['head'].fontRevision:.3f}, subset"
-    ours = {1: FAMILY, 2: "Regular", 3: f"{postscript};subset", 4: FAMILY, 5: version, 6: postscript}
+    ours = {
+        1: FAMILY,
+        2: "Regular",
+        3: f"{postscript};subset",
+        4: FAMILY,
+        5: version,
+        6: postscript,
+    }
     names.names = []
     for entry, text in sorted({**kept, **ours}.items()):
-        names.setName(text, entry, 3, 1, 0x409)  # Windows, Unicode, American English: what every program reads
+        names.setName(
+            text, entry, 3, 1, 0x409
+        )  # Windows, Unicode, American English: what every program reads
     outlines = font["CFF "].cff
     outlines.fontNames = [postscript]
     top = outlines.topDictIndex[0]

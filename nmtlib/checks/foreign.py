@@ -1,0 +1,339 @@
+"""How to connect a Transformer that is not ours: torch's own `nn.Transformer`, with all that it
+leaves to its user.
+
+It serves as an example of an `Adapter`, and as the proof that the checks do not ask for nmtlib's
+design.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.nn.utils.rnn import pad_sequence
+
+from nmtlib.checks.adapter import Adapter, IdBatch, IdPair, Sizes
+
+PAD, BOS, EOS = 0, 1, 2
+
+
+class SinePositions(nn.Module):
+    """All sines first, then all cosines: another order than in the paper, and as good."""
+
+    def __init__(self, d_model: int, max_length: int):
+        super().__init__()
+        speed = 10000.0 ** (-torch.arange(d_model // 2) / (d_model // 2))
+        angle = torch.arange(max_length)[:, None] * speed
+        self.register_buffer("table", torch.cat([angle.sin(), angle.cos()], dim=1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.table[: x.size(1)]
+
+
+class LearnedPositions(nn.Module):
+    """A trained vector for each position."""
+
+    def __init__(self, d_model: int, max_length: int):
+        super().__init__()
+        self.table = nn.Embedding(max_length, d_model)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.table.weight[: x.size(1)]
+
+
+class TorchTransformer(nn.Module):
+    """`nn.Transformer` between embeddings and an output layer.  In torch's masks True means
+    *hidden*.
+    """
+
+    def __init__(self, sizes: Sizes, *, pre_norm: bool, learned: bool, scaled: bool, bias: bool):
+        super().__init__()
+        d_model = sizes.d_model
+        self.source_embedding = nn.Embedding(sizes.source_vocab_size, d_model, padding_idx=PAD)
+        self.target_embedding = nn.Embedding(sizes.target_vocab_size, d_model, padding_idx=PAD)
+        self.positions = (LearnedPositions if learned else SinePositions)(d_model, sizes.max_length)
+        self.scale = math.sqrt(d_model) if scaled else 1.0
+        self.dropout = nn.Dropout(sizes.dropout)
+        layer = nn.TransformerEncoderLayer(
+            d_model,
+            sizes.n_heads,
+            sizes.d_ff,
+            sizes.dropout,
+            batch_first=True,
+            norm_first=pre_norm,
+            bias=bias,
+        )
+        norm = nn.LayerNorm(d_model, bias=bias)
+        encoder = nn.TransformerEncoder(layer, sizes.n_layers, norm, enable_nested_tensor=False)
+        self.transformer = nn.Transformer(
+            d_model,
+            sizes.n_heads,
+            sizes.n_layers,
+            sizes.n_layers,
+            sizes.d_ff,
+            sizes.dropout,
+            batch_first=True,
+            norm_first=pre_norm,
+            bias=bias,
+            custom_encoder=encoder,
+        )
+        self.output = nn.Linear(d_model, sizes.target_vocab_size, bias=bias)
+
+    def embed(self, table: nn.Embedding, ids: Tensor) -> Tensor:
+        """Ids (B, S) -> word + position (B, S, D)."""
+        return self.dropout(self.positions(table(ids) * self.scale))
+
+    def encode(self, source: Tensor) -> Tensor:
+        """Source ids (B, S) -> memory (B, S, D)."""
+        x = self.embed(self.source_embedding, source)
+        return self.transformer.encoder(x, src_key_padding_mask=source == PAD)
+
+    def decode(self, target: Tensor, memory: Tensor, source: Tensor) -> Tensor:
+        """Target ids (B, T) and the memory (B, S, D) of source ids (B, S) -> logits (B, T, V)."""
+        future = torch.ones(
+            target.size(1), target.size(1), dtype=torch.bool, device=target.device
+        ).triu(1)
+        x = self.transformer.decoder(
+            self.embed(self.target_embedding, target),
+            memory,
+            tgt_mask=future,
+            tgt_key_padding_mask=target == PAD,
+            memory_key_padding_mask=source == PAD,
+        )
+        return self.output(x)
+
+    def forward(self, source: Tensor, target: Tensor) -> Tensor:
+        return self.decode(target, self.encode(source), source)
+
+
+@torch.no_grad()
+def greedy(model: TorchTransformer, source: Tensor, max_length: int) -> list[list[int]]:
+    """The most probable next token of every sentence, until all have said EOS; without a cache."""
+    memory, said = model.encode(source), torch.full((len(source), 1), BOS)
+    for _ in range(max_length):
+        said = torch.cat([said, model.decode(said, memory, source)[:, -1:].argmax(-1)], dim=1)
+        if (said == EOS).any(1).all():
+            break
+    rows = [row[1:] for row in said.tolist()]
+    return [row[: row.index(EOS)] if EOS in row else row for row in rows]
+
+
+@torch.no_grad()
+def beam_search(
+    model: TorchTransformer, source: Tensor, beam: int, penalty: float, max_length: int
+):
+    """Sentence after sentence; a finished hypothesis keeps its place in the beam.  Ranked by log p
+    / words^penalty.
+    """
+    found = []
+    for row in source:
+        sentence = row[row != PAD][None]
+        memory = model.encode(sentence)
+        going, finished = [(0.0, [BOS])], []
+        while going and len(going[0][1]) <= max_length + 1:
+            target = torch.tensor([ids for _, ids in going])
+            logp = model.decode(
+                target, memory.expand(len(going), -1, -1), sentence.expand(len(going), -1)
+            )[:, -1]
+            scores = torch.tensor([[score] for score, _ in going]) + logp.log_softmax(-1)
+            best = scores.flatten().topk(min(beam - len(finished), scores.numel()))
+            grown = [
+                (score, [*going[i // scores.size(1)][1], i % scores.size(1)])
+                for score, i in zip(best.values.tolist(), best.indices.tolist(), strict=True)
+            ]
+            finished += [
+                (score / max(len(ids) - 2, 1) ** penalty, ids[1:-1])
+                for score, ids in grown
+                if ids[-1] == EOS
+            ]
+            going = [(score, ids) for score, ids in grown if ids[-1] != EOS]
+        ranked = sorted(finished or [(score, ids[1:]) for score, ids in going], reverse=True)
+        found.append([(ids, score) for score, ids in ranked])
+    return found
+
+
+def make_batch(pairs: list[IdPair]) -> IdBatch:
+    """Pad pairs, and shift the target once."""
+    source = pad_sequence([torch.tensor([*s, EOS]) for s, _ in pairs], batch_first=True)
+    target = pad_sequence([torch.tensor([BOS, *t, EOS]) for _, t in pairs], batch_first=True)
+    return source, target[:, :-1], target[:, 1:]
+
+
+def loss(logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
+    """torch's cross-entropy, which gives PAD its share of the smoothing."""
+    return F.cross_entropy(
+        logits.flatten(0, 1), labels.flatten(), ignore_index=PAD, label_smoothing=smoothing
+    )
+
+
+def schedule(update: int) -> float:
+    """Linear rise over four updates, then decay with the root of their number."""
+    return 0.01 * min(update / 4, (4 / update) ** 0.5)
+
+
+class Loop:
+    """The optimizer and its schedule, and what they do in one update."""
+
+    def __init__(self, model: TorchTransformer, clip: float):
+        self.model, self.clip = model, clip
+        self.optimizer = torch.optim.AdamW(model.parameters(), lr=schedule(1))
+        self.scheduler = torch.optim.lr_scheduler.LambdaLR(
+            self.optimizer, lambda n: schedule(n + 1) / schedule(1)
+        )
+
+    def update(self, micro_batches: list[list[IdPair]]) -> None:
+        """One step on the micro-batches, each token weighing the same."""
+        batches = [make_batch(pairs) for pairs in micro_batches]
+        counts = [int((labels != PAD).sum()) for *_, labels in batches]
+        self.model.train()
+        self.optimizer.zero_grad()
+        for (source, target, labels), count in zip(batches, counts, strict=True):
+            mean = loss(self.model(source, target), labels, 0.1)
+            (mean * count / sum(counts)).backward()  # the mean over the tokens of all micro-batches
+        nn.utils.clip_grad_norm_(self.model.parameters(), self.clip)
+        self.optimizer.step()
+        self.scheduler.step()
+
+
+def train(model: TorchTransformer, updates: list[list[list[IdPair]]], clip: float) -> None:
+    """One optimizer step for each update."""
+    loop = Loop(model, clip)
+    for update in updates:
+        loop.update(update)
+
+
+@torch.no_grad()
+def validate(model: TorchTransformer, pairs: list[IdPair]) -> float:
+    """Perplexity, without smoothing, of all pairs in one batch."""
+    model.eval()
+    source, target, labels = make_batch(pairs)
+    return math.exp(loss(model(source, target), labels, 0.0))
+
+
+def fit(model: TorchTransformer, training: list[IdPair], validation: list[IdPair], epochs: int):
+    """Train, and go back to the weights of the epoch that validates best."""
+    loop, history, best = Loop(model, clip=1.0), [], None
+    for _ in range(epochs):
+        for first in range(0, len(training), 4):
+            loop.update([training[first : first + 4]])
+        history.append(validate(model, validation))
+        if history[-1] == min(history):
+            best = copy.deepcopy(model.state_dict())
+    model.load_state_dict(best)
+    return model, history
+
+
+class EncoderLayer(nn.Module):
+    """One layer of torch's encoder with our kind of mask, (B, 1, 1, S) with True = may attend."""
+
+    def __init__(self, sizes: Sizes, pre_norm: bool, bias: bool):
+        super().__init__()
+        self.layer = nn.TransformerEncoderLayer(
+            sizes.d_model,
+            sizes.n_heads,
+            sizes.d_ff,
+            sizes.dropout,
+            batch_first=True,
+            norm_first=pre_norm,
+            bias=bias,
+        )
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        return self.layer(x, src_key_padding_mask=~mask[:, 0, 0])
+
+
+def torch_transformer(
+    *, pre_norm: bool = False, learned: bool = False, scaled: bool = True, bias: bool = True
+) -> Adapter:
+    """The adapter of `nn.Transformer` in one of several designs.  It has no cache, so these checks
+    are skipped.
+    """
+    return Adapter(
+        name="torch.nn.Transformer",
+        fixed_positions=not learned,
+        scaled_embedding=scaled,
+        pad_unsmoothed=False,
+        positions=LearnedPositions if learned else SinePositions,
+        encoder_layer=lambda sizes: EncoderLayer(sizes, pre_norm, bias),
+        make_model=lambda sizes: TorchTransformer(
+            sizes, pre_norm=pre_norm, learned=learned, scaled=scaled, bias=bias
+        ),
+        encode=lambda model, source: model.encode(source),
+        decode=lambda model, target, memory, source: model.decode(target, memory, source),
+        loss=loss,
+        schedule=schedule,
+        train=train,
+        validate=validate,
+        fit=fit,
+        greedy=greedy,
+        beam=beam_search,
+        make_batch=make_batch,
+    )
+
+
+def marian() -> Adapter:
+    """The adapter of Hugging Face's MarianMTModel: tied embeddings, sines before cosines,
+    post-norm.
+
+    Needs the package transformers (ImportError without it); the weights are random, nothing is
+    downloaded.
+    """
+    import transformers
+
+    def make_model(sizes):
+        half = {"layers": sizes.n_layers, "attention_heads": sizes.n_heads, "ffn_dim": sizes.d_ff}
+        config = transformers.MarianConfig(
+            vocab_size=sizes.source_vocab_size,
+            decoder_vocab_size=sizes.target_vocab_size,
+            d_model=sizes.d_model,
+            **{
+                f"{side}_{name}": value
+                for side in ("encoder", "decoder")
+                for name, value in half.items()
+            },
+            dropout=sizes.dropout,
+            attention_dropout=sizes.dropout,
+            activation_dropout=sizes.dropout,
+            max_position_embeddings=sizes.max_length,
+            scale_embedding=True,
+            pad_token_id=0,
+            bos_token_id=1,
+            eos_token_id=2,
+            decoder_start_token_id=1,
+            forced_eos_token_id=None,
+        )
+        return transformers.MarianMTModel(config)
+
+    def logits(model, source, target):
+        return model(
+            input_ids=source, attention_mask=(source != 0).long(), decoder_input_ids=target
+        ).logits
+
+    def search(model, source, beam, penalty, longest):
+        ids = model.generate(
+            source,
+            attention_mask=(source != 0).long(),
+            num_beams=beam,
+            num_return_sequences=beam,
+            do_sample=False,
+            length_penalty=penalty,
+            max_new_tokens=longest + 1,
+            early_stopping=False,
+        )
+        rows = [row[1:] for row in ids.tolist()]
+        words = [
+            ([i for i in (row[: row.index(2)] if 2 in row else row) if i], None) for row in rows
+        ]
+        return [words[i : i + beam] for i in range(0, len(words), beam)]
+
+    return Adapter(
+        name="MarianMTModel",
+        pad_unsmoothed=False,
+        make_model=make_model,
+        logits=logits,
+        beam=search,
+        greedy=lambda *given: [found[0][0] for found in search(*given[:2], 1, 0.0, given[2])],
+    )

@@ -1,0 +1,62 @@
+"""The adapter of our own parts is complete and follows what stands in the modules at the moment of
+the call.
+"""
+
+from dataclasses import fields
+
+import pytest
+import torch
+
+from nmtlib.checks import CHECKS
+from nmtlib.checks.adapter import Adapter, Sizes
+from nmtlib.checks.parts import ours
+from nmtlib.inference import search
+from nmtlib.model import attention, masks
+
+
+def test_nothing_is_missing_in_our_own_adapter():
+    adapter = ours()
+    assert [f.name for f in fields(adapter) if getattr(adapter, f.name) is None] == []
+    assert all(adapter.has(part) for check in CHECKS.values() for part in check.needs)
+
+
+def test_every_part_is_used_by_some_check_and_documented():
+    used = {part for check in CHECKS.values() for part in check.needs}
+    facts = {"name", "pad", "bos", "eos", "first_word"}
+    assert {f.name for f in fields(Adapter)} - used - facts == {"logits"}  # which every model has
+
+
+def test_parts_are_looked_up_when_they_are_called(monkeypatch):
+    adapter = ours()
+    monkeypatch.setattr(masks, "causal_mask", lambda length: "planted")
+    assert adapter.causal_mask(3) == "planted"
+    monkeypatch.setattr(
+        attention, "scaled_dot_product_attention", lambda *given, **options: "planted"
+    )
+    assert adapter.attention(None, None, None, None, 0.0) == "planted"
+    monkeypatch.setattr(search, "greedy_search", lambda *given, **options: "planted")
+    assert adapter.greedy(None, None, 5) == "planted"
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_the_design_is_that_of_the_model(norm):
+    adapter = ours(norm, "learned", "target")
+    model = adapter.make_model(Sizes(n_layers=1))
+    assert (model.config.norm, model.config.positions, model.config.tied) == (
+        norm,
+        "learned",
+        "target",
+    )
+    assert not adapter.has("fixed_positions") and ours().has("fixed_positions")
+    assert model(torch.tensor([[4, 2]]), torch.tensor([[1]])).shape == (
+        1,
+        1,
+        Sizes().target_vocab_size,
+    )
+
+
+def test_a_part_is_missing_when_it_is_none_or_a_fact_is_not_true():
+    adapter = Adapter(make_model=lambda sizes: None, resizable=False)
+    assert adapter.has("make_model") and not adapter.has("resizable") and not adapter.has("beam")
+    with pytest.raises(ValueError, match="an adapter has no part 'transformer'"):
+        adapter.has("transformer")

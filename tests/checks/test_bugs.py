@@ -1,0 +1,265 @@
+import inspect
+import re
+import sys
+import traceback
+import types
+
+import pytest
+import torch
+
+from nmtlib.checks import run_checks
+from nmtlib.checks.bugs import BUGS, Bug, edited, get, plant, planting
+from nmtlib.checks.parts import ours
+from nmtlib.data import batching
+from nmtlib.inference import search
+from nmtlib.model import attention, embeddings, layers, masks, transformer
+
+KEYS = [bug.key for bug in BUGS]
+LENGTH_NORM = ("inference.search:length_norm", "6) ** penalty\n", "6) ** -penalty\n")
+
+
+def everything() -> dict[tuple[str, str], object]:
+    """Every object that a module or class of nmtlib holds, by its place."""
+    places = {}
+    for name, module in sorted(sys.modules.items()):
+        if name.partition(".")[0] == "nmtlib":
+            for key, value in vars(module).items():
+                places[name, key] = value
+                if isinstance(value, type) and value.__module__ == name:
+                    places |= {
+                        (f"{name}:{value.__qualname__}", k): v for k, v in vars(value).items()
+                    }
+    return places
+
+
+def changes(before: dict, after: dict) -> set[tuple[str, str]]:
+    return {
+        place for place in before.keys() | after.keys() if before.get(place) is not after.get(place)
+    }
+
+
+def test_the_catalogue_is_complete():
+    assert [bug.number for bug in BUGS] == list(range(1, 59))
+    assert len(set(KEYS)) == 58
+    assert sum(bool(bug.edits) for bug in BUGS) >= 50
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=KEYS)
+def test_every_bug_is_described(bug):
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", bug.key)
+    assert bug.title[0].isupper() or bug.title.startswith("backward()")
+    for text in (bug.symptom, bug.cure):
+        assert len(text) > 40 and text.endswith(".")
+    assert len(bug.source) > 10
+    assert bool(bug.edits) != bool(bug.why_not)
+    subjects = (
+        ("attention and masks", 14),
+        ("embeddings and positions", 21),
+        ("layers and model", 30),
+    )
+    subjects += ("loss and optimisation", 43), ("data and decoding", 58)
+    assert bug.subject == next(subject for subject, last in subjects if bug.number <= last)
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=KEYS)
+def test_the_diff_shows_the_change(bug):
+    lines = bug.diff().splitlines()
+    assert any(re.match(r"\+(?!\+\+)|-(?!--)", line) for line in lines)
+    assert sum(line.startswith("--- nmtlib/") for line in lines) == len(
+        {edit.where for edit in bug.edits}
+    )
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=KEYS)
+def test_planting_replaces_only_what_it_names_and_leaving_restores_the_very_objects(bug):
+    before = everything()
+    with bug.plant():
+        changed = changes(before, everything())
+        for edit in bug.edits:
+            module, _, path = edit.where.partition(":")
+            cls, _, name = path.rpartition(".")
+            assert (f"nmtlib.{module}:{cls}" if cls else f"nmtlib.{module}", name) in changed
+        assert {name for _, name in changed} == {
+            re.split("[:.]", edit.where)[-1] for edit in bug.edits
+        }
+    assert not changes(before, everything())
+
+
+def test_planting_changes_behaviour_for_every_module_that_imported_the_function():
+    ids = torch.tensor([[5, 6, 0]])
+    with plant("mask-inverted"):
+        assert masks.padding_mask(ids).flatten().tolist() == [False, False, True]
+        assert transformer.padding_mask is masks.padding_mask
+        assert not masks.target_mask(ids)[
+            ..., :2
+        ].any()  # it calls padding_mask through its own module
+    assert masks.padding_mask(ids).flatten().tolist() == [True, True, False]
+
+
+def test_a_block_that_raises_leaves_the_code_clean():
+    before = everything()
+    with pytest.raises(KeyError, match="from the block"), plant("attention-no-scale"):
+        raise KeyError("from the block")
+    assert not changes(before, everything())
+
+
+def test_bugs_can_be_nested_even_in_one_function():
+    before, q = everything(), torch.tensor([[[8.0], [0.0]]])
+    right = attention.scaled_dot_product_attention(q, q, q)
+    with plant("attention-softmax-axis"):
+        outer = attention.scaled_dot_product_attention(q, q, q)
+        function = attention.scaled_dot_product_attention
+        with edited("model.attention:scaled_dot_product_attention", ") @ value", ") @ value * 2"):
+            assert torch.equal(attention.scaled_dot_product_attention(q, q, q), 2 * outer)
+        assert attention.scaled_dot_product_attention is function
+    assert not torch.allclose(outer, right)
+    assert torch.equal(attention.scaled_dot_product_attention(q, q, q), right)
+    assert not changes(before, everything())
+
+
+def test_a_second_bug_on_the_same_line_is_refused_and_leaves_the_first_alone():
+    before = everything()
+    with plant("length-penalty-sign"):
+        assert search.length_norm(7, 1.0) == 0.5
+        with (
+            pytest.raises(ValueError, match="0 times, expected once"),
+            plant("length-penalty-sign"),
+        ):
+            pass
+        assert search.length_norm(7, 1.0) == 0.5
+    assert not changes(before, everything())
+
+
+def test_a_bug_of_several_edits_is_taken_back_whole_when_one_of_them_fails():
+    edits = (*get("length-penalty-sign").edits, *get("length-penalty-sign").edits)
+    bug = Bug(1, "twice", "Twice", "", "", "", "", edits=edits)
+    before = everything()
+    with pytest.raises(ValueError, match="another bug changes the same line"), bug.plant():
+        pass
+    assert not changes(before, everything())
+
+
+@pytest.mark.parametrize(("snippet", "count"), [("no such text", 0), ("penalty", 4)])
+def test_a_snippet_must_stand_exactly_once(snippet, count):
+    with pytest.raises(ValueError, match=f"{snippet!r} {count} times, expected once"):
+        with edited("inference.search:length_norm", snippet, ""):
+            pass
+
+
+@pytest.mark.parametrize(
+    "where", ["inference.search:nothing", "model.layers:Nothing.forward", "model.layers:F.nothing"]
+)
+def test_a_function_that_is_not_there_is_named(where):
+    with pytest.raises(ValueError, match=f"no nmtlib.{where}"), edited(where, "a", "b"):
+        pass
+
+
+def test_a_function_that_closes_over_others_is_refused(monkeypatch):
+    def outer():
+        y = 2
+        return lambda x: x * y
+
+    monkeypatch.setattr(search, "closing", outer(), raising=False)
+    with (
+        pytest.raises(ValueError, match="closes over"),
+        edited("inference.search:closing", "x: x * y", "x: x / y"),
+    ):
+        pass
+
+
+def test_a_change_that_is_no_python_is_refused():
+    before = everything()
+    with pytest.raises(ValueError, match="length_norm is no longer Python with this change"):
+        with edited("inference.search:length_norm", "return ((5", "return (5"):
+            pass
+    assert not changes(before, everything())
+
+
+def test_a_module_that_is_first_imported_inside_the_block_does_not_keep_the_bug(monkeypatch):
+    late = types.ModuleType("nmtlib.late")
+    clean = search.length_norm
+    with plant("length-penalty-sign"):
+        late.norm = search.length_norm
+        monkeypatch.setitem(sys.modules, "nmtlib.late", late)
+        assert late.norm(7, 1.0) == 0.5
+    assert late.norm is clean
+
+
+def test_a_name_that_the_reader_imported_in_a_notebook_gets_the_bug_too(monkeypatch):
+    monkeypatch.setattr(sys.modules["__main__"], "my_norm", search.length_norm, raising=False)
+    with plant("length-penalty-sign"):
+        assert sys.modules["__main__"].my_norm(7, 1.0) == 0.5
+    assert sys.modules["__main__"].my_norm(7, 1.0) == 2.0
+
+
+def test_properties_static_methods_super_and_decorators_survive():
+    batch = batching.collate([batching.make_example([5, 6], [7, 8])])
+    with plant("target-not-shifted"):
+        assert batch.decoder_input.tolist() == batch.labels.tolist()
+    embedding = embeddings.TokenEmbedding(5, 4)
+    with plant("embedding-not-scaled"), plant("pad-row-trained"):
+        assert torch.equal(embedding(torch.tensor([3])), embedding.weight[[3]])
+        assert embeddings.TokenEmbedding(5, 4).padding_idx is None
+    with plant("beam-stops-early"):
+        assert isinstance(search.beam_search, types.FunctionType)
+        assert search.beam_search.__wrapped__.__qualname__ == "beam_search"
+    assert isinstance(inspect.getattr_static(batching.Batch, "decoder_input"), property)
+
+
+def test_the_planted_source_can_be_read_and_the_diff_too():
+    bug = get("feed-forward-identity")
+    diff = bug.diff()
+    with bug.plant():
+        assert "return self.dropout(x)" in inspect.getsource(layers.FeedForward.forward)
+        assert bug.diff() == diff
+        with edited("model.layers:FeedForward.forward", "self.dropout(x)", "self.dropout(y)"):
+            assert bug.diff() == diff
+    assert (
+        not planting._clean
+    )  # or an old source would be shown after the function itself has changed
+    assert "return self.dropout(x)" not in inspect.getsource(layers.FeedForward.forward)
+    assert "+    return self.dropout(x)" in diff and diff.startswith(
+        "--- nmtlib/model/layers.py  FeedForward.forward"
+    )
+
+
+def test_a_traceback_shows_the_planted_line():
+    feed_forward = layers.FeedForward(4, 8)
+    with plant("attribute-name-differs"), pytest.raises(AttributeError) as caught:
+        feed_forward(torch.zeros(1, 4))
+    assert "return self.project(" in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_bug_that_cannot_be_planted_says_why():
+    bug = Bug(1, "none", "None", "", "", "", "", why_not="there is no such line")
+    with (
+        pytest.raises(
+            ValueError, match="'none' cannot be planted in nmtlib: there is no such line"
+        ),
+        bug.plant(),
+    ):
+        pass
+    assert bug.diff() == ""
+
+
+def test_an_unknown_key_names_the_closest():
+    assert get("pad-in-loss").number == 32
+    with pytest.raises(ValueError, match="did you mean 'attention-no-scale'"):
+        get("atention-no-scale")
+    with pytest.raises(ValueError, match="keys stand in nmtlib.checks.bugs.BUGS"):
+        plant("§§§")
+
+
+@pytest.mark.parametrize("bug", [bug for bug in BUGS if bug.edits], ids=lambda bug: bug.key)
+def test_every_bug_sets_off_the_alarms_that_it_names(bug):
+    assert bug.caught_by
+    with bug.plant():
+        report = run_checks(ours(), only=bug.caught_by, time_limit=10)
+    assert {result.check.id for result in report.failed} == set(bug.caught_by), f"\n{report}"
+
+
+def test_none_of_these_alarms_goes_off_on_clean_code():
+    report = run_checks(
+        ours(), only=sorted({id for bug in BUGS for id in bug.caught_by}), time_limit=10
+    )
+    assert report.ok and not report.skipped, f"\n{report}"

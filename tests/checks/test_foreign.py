@@ -1,0 +1,111 @@
+"""Implementations that are not ours and not wrong pass without an alarm; students' mistakes get a
+verdict.
+"""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+from nmtlib.checks import run_checks
+from nmtlib.checks.adapter import Adapter
+from nmtlib.checks.foreign import marian, torch_transformer
+
+DESIGNS = {
+    "post-norm": {},
+    "pre-norm": {"pre_norm": True},
+    "learned positions, unscaled, no biases": {"learned": True, "scaled": False, "bias": False},
+    "pre-norm, learned positions": {"pre_norm": True, "learned": True},
+}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("design", DESIGNS)
+def test_torch_transformer_raises_no_alarm(design, seed):
+    report = run_checks(torch_transformer(**DESIGNS[design]), seed=seed)
+    assert not report.failed, str(report)
+    assert len(report.passed) >= 48, str(report)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_marian_raises_no_alarm(seed):
+    pytest.importorskip("transformers")
+    report = run_checks(marian(), seed=seed)
+    assert not report.failed, str(report)
+
+
+class Plain(nn.Module):
+    """A student's module: a GRU that reads the whole source first; no Transformer, but no mistake
+    either.
+    """
+
+    def __init__(self, sizes):
+        super().__init__()
+        self.source = nn.Embedding(sizes.source_vocab_size, sizes.d_model, padding_idx=0)
+        self.target = nn.Embedding(sizes.target_vocab_size, sizes.d_model, padding_idx=0)
+        self.encoder = nn.GRU(sizes.d_model, sizes.d_model, batch_first=True)
+        self.decoder = nn.GRU(sizes.d_model, sizes.d_model, batch_first=True)
+        self.output = nn.Linear(sizes.d_model, sizes.target_vocab_size)
+
+    def forward(self, source, target):
+        lengths = (source != 0).sum(1)
+        states, _ = self.encoder(self.source(source))
+        last = states[torch.arange(len(source)), lengths - 1]
+        return self.output(self.decoder(self.target(target), last[None].contiguous())[0])
+
+
+def test_the_checks_of_a_model_ask_for_behaviour_and_not_for_a_design():
+    report = run_checks(Adapter(make_model=Plain), only=["masks", "model", "positions"])
+    assert not report.failed and len(report.passed) >= 10, str(report)
+
+
+class Half(Plain):
+    """A student's module in several stages of despair."""
+
+    def __init__(self, sizes, stage):
+        super().__init__(sizes)
+        self.stage = stage
+
+    def forward(self, source, target):
+        if self.stage == "attribute":
+            return self.projection(target)
+        if self.stage == "shape":
+            return super().forward(source, target)[:, -1]
+        if self.stage == "nan":
+            return super().forward(source, target).log().log()
+        if self.stage == "later":
+            raise NotImplementedError("homework 7")
+        if self.stage == "tuple":
+            return super().forward(source, target), None
+        while True:
+            target = target + 0
+
+
+@pytest.mark.parametrize(
+    ("stage", "verdict"),
+    [
+        ("attribute", "error"),
+        ("shape", "failed"),
+        ("nan", "failed"),
+        ("later", "skipped"),
+        ("tuple", "failed"),
+        ("endless", "timeout"),
+    ],
+)
+def test_a_broken_module_gets_a_verdict_from_every_check(stage, verdict):
+    adapter = Adapter(make_model=lambda sizes: Half(sizes, stage))
+    report = run_checks(adapter, only=["model", "masks"], time_limit=0.5)
+    asked = [r for r in report.results if "adapter has no" not in r.measured]
+    assert len(asked) >= 9 and {r.verdict for r in asked} == {verdict}, str(report)
+    assert not report.ok and str(report) and report._repr_html_()
+
+
+def test_missing_parts_are_skipped_and_named():
+    report = run_checks(
+        replace(torch_transformer(), greedy=None, loss=None), only=["loss", "decoding"]
+    )
+    assert not report.passed and not report.failed
+    assert {"the adapter has no loss", "the adapter has no greedy"} <= {
+        r.measured for r in report.skipped
+    }

@@ -1,0 +1,179 @@
+"""Whatever the code under the checks does, the runner comes back with a verdict and leaves nothing
+changed.
+"""
+
+import random
+import re
+import threading
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from nmtlib.checks import CHECKS, run_checks
+from nmtlib.checks.parts import ours
+
+OURS = ours()
+
+
+def one(adapter, name="model.shape", **options):
+    (result,) = run_checks(adapter, only=name, **options).results
+    return result
+
+
+def raising(error):
+    def make_model(sizes):
+        raise error
+
+    return make_model
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            AttributeError("'Decoder' object has no attribute 'norm3'"),
+            "AttributeError .make_model.: 'Decoder' object",
+        ),
+        (SystemExit(3), "SystemExit .make_model.: 3"),
+        (KeyboardInterrupt(), "KeyboardInterrupt"),
+        (RecursionError("too deep"), "too deep"),
+    ],
+)
+def test_an_exception_is_a_verdict_with_its_place(error, said):
+    result = one(replace(OURS, make_model=raising(error)))
+    assert result.verdict == "error" and result.cause
+    assert re.search(said, result.measured) and "test_runner.py:" in result.measured
+
+
+def test_what_is_not_written_yet_is_skipped_and_never_passed():
+    result = one(replace(OURS, make_model=raising(NotImplementedError("exercise 3"))))
+    assert (result.verdict, result.measured) == ("skipped", "exercise 3")
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (lambda m, s, t: None, "NoneType, expected a tensor"),
+        (lambda m, s, t: m(s, t).transpose(0, 1), r"shape \(5, 3, 13\)"),
+        (lambda m, s, t: m(s, t) / 0 * 0, "NaN"),
+        (lambda m, s, t: m(s, t).softmax(-1), "probabilities"),
+        (lambda m, s, t: m(s, t)[..., :7], "asked for 13 target words and has 7"),
+    ],
+)
+def test_nonsense_is_a_finding(answer, said):
+    result = one(replace(OURS, logits=answer))
+    assert result.verdict == "failed" and re.search(said, result.measured)
+
+
+def forever(*given):
+    while True:
+        pass
+
+
+def forever_and_stubborn(*given):
+    while True:
+        try:
+            time.sleep(0.01)
+        except Exception:  # noqa: BLE001 (on purpose)
+            pass
+
+
+def test_a_call_that_cannot_be_interrupted_is_left_behind():
+    started, door = time.monotonic(), threading.Event()
+    result = one(replace(OURS, logits=lambda *given: door.wait(60)), time_limit=0.3)
+    assert result.verdict == "timeout" and time.monotonic() - started < 30
+    door.set()
+
+
+@pytest.mark.parametrize("loop", [forever, forever_and_stubborn])
+def test_an_endless_loop_is_stopped(loop):
+    started, before = time.monotonic(), set(threading.enumerate())
+    result = one(replace(OURS, logits=loop), time_limit=0.3)
+    assert result.verdict == "timeout" and "stopped in logits" in result.measured
+    assert time.monotonic() - started < 30
+    assert set(threading.enumerate()) <= before, "the loop no longer runs"
+
+
+def test_a_part_that_never_came_back_is_not_asked_again():
+    started = time.monotonic()
+    report = run_checks(replace(OURS, loss=forever), only="loss", time_limit=0.3)
+    assert {r.verdict for r in report.results} == {"timeout"}
+    assert "not run: loss did not return in loss.cross_entropy" in report.results[1].measured
+    assert time.monotonic() - started < 30
+
+
+def test_a_slow_check_does_not_condemn_its_parts():
+    calls = []
+
+    def slow(update):
+        calls.append(update)
+        time.sleep(0.2)
+        return 0.1
+
+    report = run_checks(replace(OURS, schedule=slow), only="schedule.first_rate", time_limit=0.3)
+    assert report.results[0].verdict == "timeout" and 1 < len(calls) < 20
+
+
+def test_it_works_off_the_main_thread():
+    found = []
+    thread = threading.Thread(target=lambda: found.append(run_checks(OURS, only="attention")))
+    thread.start()
+    thread.join()
+    assert found[0].ok and len(found[0].passed) == len(
+        [c for c in CHECKS if c.startswith("attention.")]
+    )
+
+
+def test_random_states_types_and_threads_are_as_before():
+    def meddle(sizes):
+        torch.set_default_dtype(torch.float64)
+        torch.set_num_threads(2)
+        random.random(), np.random.rand(), torch.rand(1)
+        raise ValueError("and now?")
+
+    torch.manual_seed(5), random.seed(5), np.random.seed(5)
+    before = (
+        torch.get_rng_state(),
+        random.getstate(),
+        np.random.get_state()[1].tolist(),
+        torch.get_num_threads(),
+    )
+    run_checks(replace(OURS, make_model=meddle), only=["model.shape", "loss"])
+    after = (
+        torch.get_rng_state(),
+        random.getstate(),
+        np.random.get_state()[1].tolist(),
+        torch.get_num_threads(),
+    )
+    assert torch.equal(before[0], after[0]) and before[1:] == after[1:]
+    assert torch.get_default_dtype() == torch.float32 and torch.is_grad_enabled()
+
+
+def test_a_run_repeats_and_another_seed_measures_anew():
+    runs = [run_checks(OURS, only="attention.reference", seed=seed).results[0] for seed in (1, 1)]
+    assert runs[0].measured == runs[1].measured
+    drawn = [run_checks(OURS, only="attention.masked_row", seed=seed) for seed in (1, 2)]
+    assert all(report.ok for report in drawn)
+
+
+def test_only_takes_checks_and_subjects_in_the_usual_order():
+    names = [
+        r.check.id
+        for r in run_checks(OURS, only=["loss.finite", "schedule", "attention.scale"]).results
+    ]
+    assert names == ["attention.scale", "loss.finite", "schedule.first_rate"]
+    with pytest.raises(
+        ValueError, match="there is no check 'attention.size'; subjects are attention, beam"
+    ):
+        run_checks(OURS, only="attention.size")
+    with pytest.raises(ValueError, match="expected an Adapter, not Linear"):
+        run_checks(torch.nn.Linear(1, 1))
+
+
+def test_all_checks_are_quick():
+    started = time.process_time()
+    report = run_checks(OURS)
+    assert time.process_time() - started < 20, report

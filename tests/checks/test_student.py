@@ -1,0 +1,119 @@
+"""A reader's file becomes an adapter, or an error that says what to do."""
+
+import textwrap
+
+import pytest
+import torch
+
+from nmtlib.checks import run_checks
+from nmtlib.checks.adapter import Sizes
+from nmtlib.checks.student import load_adapter
+
+GOOD = """
+    import torch
+    from torch import nn
+    from nmtlib.checks.adapter import Adapter
+from nmtlib.checks.parts import ours
+    from nmtlib.model.transformer import Transformer, TransformerConfig
+
+    SMALL = TransformerConfig(20, 20, d_model=16, n_heads=2, n_encoder_layers=1, n_decoder_layers=1, d_ff=24)
+
+    def whole():
+        return ours()
+
+    def fixed():
+        return Transformer(SMALL)
+
+    READY = Transformer(SMALL)
+
+    def ready(trace=False):
+        return READY
+
+    def sized(sizes):
+        return ours().make_model(sizes)
+
+    class Mine(Transformer):
+        def __init__(self):
+            super().__init__(SMALL)
+
+    def two(source_vocab_size, target_vocab_size): ...
+    def number(): return 7
+    def falls(): return SMALL.no_such_name
+    limit = 3
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "good_model.py"
+    path.write_text(textwrap.dedent(GOOD))
+    return path
+
+
+def test_an_adapter_is_taken_as_it_is(file):
+    assert load_adapter(f"{file}:whole").name == "nmtlib"
+
+
+@pytest.mark.parametrize("factory", ["fixed", "ready", "Mine"])
+def test_a_model_is_checked_in_its_own_size(file, factory):
+    adapter = load_adapter(f"{file}:{factory}")
+    assert adapter.name == "good_model" and not adapter.has("resizable") and not adapter.has("loss")
+    report = run_checks(adapter)
+    assert report.ok and len(report.passed) >= 15, report
+    first, second = (adapter.make_model(Sizes()) for _ in range(2))
+    with torch.no_grad():
+        first.output.bias.add_(1)
+    assert not torch.equal(first.output.bias, second.output.bias), (
+        "each check gets a model of its own"
+    )
+
+
+def test_a_factory_of_sizes_is_checked_for_more(file):
+    report = run_checks(load_adapter(f"{file}:sized"), only=["model", "layers"])
+    assert report.ok and "layers.dropout_rate" in {r.check.id for r in report.passed}
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("good_model.py", "names no file and factory; write it as FILE:FACTORY"),
+        ("{file}:", "names no file and factory"),
+        ("{file}:whle", "good_model.py has no 'whle'; did you mean 'whole'?"),
+        ("{file}:xyz", "good_model.py has no 'xyz'; it has Adapter, Mine"),
+        ("{file}:limit", "'limit' in good_model.py is int, not a function or class"),
+        ("{file}:two", r"needs 2 arguments \(source_vocab_size, target_vocab_size\)"),
+        (
+            "{file}:number",
+            r"number\(\) of good_model.py returned int; expected an Adapter or a torch.nn.Module",
+        ),
+        ("{file}:falls", r"falls\(\) of good_model.py failed: AttributeError: .* \(line \d+\)"),
+    ],
+)
+def test_what_is_wrong_is_said(file, where, said):
+    with pytest.raises(ValueError, match=said):
+        load_adapter(where.format(file=file))
+
+
+def test_a_missing_file_and_one_that_cannot_be_imported(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"there is no file .*none.py"):
+        load_adapter(f"{tmp_path}/none.py:make")
+    broken = {
+        "a": ("import no_such_module_at_all", r"ModuleNotFoundError: .* \(line 1\)"),
+        "b": ("def make(:", "SyntaxError"),
+        "c": ("raise SystemExit(2)", "SystemExit"),
+    }
+    for name, (text, said) in broken.items():
+        (tmp_path / f"{name}.py").write_text(text)
+        with pytest.raises(ValueError, match=f"{name}.py cannot be imported: {said}"):
+            load_adapter(f"{tmp_path / name}.py:make")
+
+
+def test_a_file_finds_its_neighbours_and_is_read_anew_each_time(tmp_path):
+    (tmp_path / "neighbour_of_mine.py").write_text("from nmtlib.checks.parts import ours")
+    file = tmp_path / "mine.py"
+    for label in ("first", "second"):
+        file.write_text(
+            f"import dataclasses, neighbour_of_mine as n\n"
+            f"def make(): return dataclasses.replace(n.ours(), name={label!r})\n"
+        )
+        assert load_adapter(f"{file}:make").name == label

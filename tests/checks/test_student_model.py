@@ -1,0 +1,72 @@
+"""The example of the README: `nmtlib check` finds the student's three mistakes and says nothing
+against the rest.
+"""
+
+import re
+from pathlib import Path
+
+from nmtlib.cli import main
+
+ROOT = Path(__file__).parents[2]
+STUDENT = ROOT / "tests" / "teaching" / "student_model.py"
+SHOWN = ROOT / "benchmarks" / "results" / "check-student-model.txt"
+
+
+def verdicts(text: str) -> list[tuple[str, ...]]:
+    """The verdict and the name of every check in a report."""
+    return re.findall(
+        r"^(passed|FAILED|ERROR|TIMEOUT|skipped) +([a-z_]+\.[a-z_]+)", text, re.MULTILINE
+    )
+
+
+def test_the_three_mistakes_are_found_and_nothing_else(capsys):
+    assert main(["check", f"{STUDENT}:make"]) == 1
+    failed = {
+        name
+        for verdict, name in verdicts(capsys.readouterr().out)
+        if verdict != "passed" and verdict != "skipped"
+    }
+    assert failed == {
+        "masks.future_in_training",
+        "masks.future_in_evaluation",  # the causal mask sees one token ahead
+        "masks.more_padding",
+        "model.batch_invariance",  # cross-attention has no padding mask
+        "layers.separate_weights",  # one decoder layer stands in all places
+    }
+
+
+def test_each_mistake_corrected_silences_its_checks(capsys, tmp_path):
+    corrections = {
+        ".tril(1)": ".tril()",
+        "cross_attention(x, memory, None)": "cross_attention(x, memory, memory_mask)",
+        "x, mask, memory=None):": "x, mask, memory=None, memory_mask=None):",
+        "layer(x, causal, memory)": "layer(x, causal, memory, mask)",
+    }
+    text = STUDENT.read_text("utf-8")
+    for wrong, right in corrections.items():
+        assert wrong in text
+        text = text.replace(wrong, right)
+    text = re.sub(
+        r"\[(Layer\(.*True\))\] \* sizes.n_layers", r"\1 for _ in range(sizes.n_layers)", text
+    )
+    (tmp_path / "right.py").write_text(text, "utf-8")
+    assert main(["check", f"{tmp_path / 'right.py'}:make"]) == 0, capsys.readouterr().out
+
+
+def test_the_readme_shows_what_the_command_prints(capsys):
+    main(["check", f"{STUDENT}:make"])
+    assert verdicts(capsys.readouterr().out) == verdicts(SHOWN.read_text("utf-8"))
+
+
+def test_one_subject_can_be_checked_alone_and_an_unknown_one_is_refused(capsys):
+    assert main(["check", f"{STUDENT}:make", "--only", "layers"]) == 1
+    assert {name.split(".")[0] for _, name in verdicts(capsys.readouterr().out)} == {"layers"}
+    assert main(["check", f"{STUDENT}:make", "--only", "nothing"]) == 1
+    assert "nmtlib: there is no check 'nothing'" in capsys.readouterr().err
+
+
+def test_a_file_or_factory_that_is_not_there_is_answered_in_one_line(capsys):
+    for where in (f"{STUDENT}:mak", "nowhere.py:make", str(STUDENT)):
+        assert main(["check", where]) == 1
+        error = capsys.readouterr().err
+        assert error.startswith("nmtlib: ") and error.count("\n") == 1

@@ -1,0 +1,518 @@
+"""A prepared corpus gives the examples of the corpus in memory, needs no memory for them, and is
+never used by half.
+"""
+
+import builtins
+import gzip
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tracemalloc
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from nmtlib.data import prepared
+from nmtlib.data.batching import Example, lengths_of, plan_batches, token_batches
+from nmtlib.data.codec import Codec, build_codecs
+from nmtlib.data.corpus import Corpus, Pair, from_files, from_tsv
+from nmtlib.experiment import encode_pairs, load_corpus, open_prepared, prepare_corpus, train
+from nmtlib.extras.prepared import (
+    MANIFEST,
+    PART,
+    MappedExamples,
+    Prepared,
+    TextPairs,
+    learn_codecs,
+    prepare,
+)
+from nmtlib.settings import Settings, load_settings
+from nmtlib.training.checkpoint import read_checkpoint
+from nmtlib.training.history import read_history
+
+
+def sentences(count: int, seed: int = 0) -> list[Pair]:
+    """Pairs of 1 to 9 words; their English has the words of the German in reverse."""
+    generator = random.Random(seed)
+    rows = [[generator.randrange(30) for _ in range(generator.randint(1, 9))] for _ in range(count)]
+    return [
+        Pair(" ".join(f"wort{n}" for n in row), " ".join(f"word{n}" for n in reversed(row)))
+        for row in rows
+    ]
+
+
+def write_files(folder: Path, count: int) -> list[str]:
+    """A source and a target file."""
+    pairs, paths = sentences(count), [str(folder / f"train{count}.{side}") for side in ("de", "en")]
+    for path, side in zip(paths, ("source", "target"), strict=True):
+        Path(path).write_text("".join(f"{getattr(p, side)}\n" for p in pairs), "utf-8")
+    return paths
+
+
+@pytest.fixture
+def settings(tmp_path) -> Settings:
+    """A corpus of own files and a tiny model."""
+    for name, pairs in (
+        ("valid", sentences(12, seed=1)),
+        ("test", sentences(9, seed=2) + sentences(60)[4:7]),
+    ):
+        (tmp_path / f"{name}.tsv").write_text(
+            "".join(f"{p.source}\t{p.target}\n" for p in pairs), "utf-8"
+        )
+    return Settings.from_dict(
+        {
+            "corpus": {
+                "source_language": "de",
+                "target_language": "en",
+                "train": write_files(tmp_path, 60),
+                "validation": [str(tmp_path / "valid.tsv")],
+                "test": [str(tmp_path / "test.tsv")],
+            },
+            "tokenizer": {"kind": "bpe", "size": 80},
+            "model": {
+                "d_model": 16,
+                "n_heads": 2,
+                "n_encoder_layers": 1,
+                "n_decoder_layers": 1,
+                "d_ff": 32,
+            },
+            "training": {
+                "epochs": 2,
+                "max_tokens": 64,
+                "max_length": 9,
+                "warmup": 5,
+                "precision": "fp32",
+                "device": "cpu",
+            },
+        }
+    )
+
+
+@pytest.fixture
+def folder(settings, tmp_path, monkeypatch) -> Path:
+    """The same corpus, prepared in several shards."""
+    monkeypatch.setattr(prepared, "BLOCK", 7)
+    monkeypatch.setattr(prepared, "SHARD", 3)
+    prepare_corpus(settings, tmp_path / "prepared", report=lambda line: None)
+    return tmp_path / "prepared"
+
+
+def using(settings: Settings, folder: Path) -> Settings:
+    return settings.with_value("corpus.prepared", str(folder))
+
+
+def quiet(line: str) -> None:
+    """Report nothing."""
+
+
+# The same examples, batches, losses and weights
+
+
+def test_the_examples_are_those_of_the_corpus_in_memory(settings, folder):
+    corpus = load_corpus(settings.corpus)
+    source, target = build_codecs(corpus, "bpe", size=80)
+    expected, _ = encode_pairs(corpus.train, source, target)
+    opened = Prepared.open(folder)
+    examples = opened.examples()
+    assert [codec.to_json() for codec in opened.codecs()] == [source.to_json(), target.to_json()]
+    assert list(examples) == expected and len(examples) == 60
+    assert np.array_equal(examples.lengths, lengths_of(expected))
+    assert all(type(i) is int for side in examples[0] for i in side)
+    assert len(list((folder / "train").iterdir())) == 3, (
+        "60 pairs in blocks of 7, three blocks in a shard"
+    )
+    assert opened.notes["source_tokens"] == sum(len(e.source) for e in expected)
+    kept, left_out = encode_pairs(corpus.train, source, target, 7)
+    assert list(examples.up_to(7)) == kept and 0 < left_out < 60
+    assert list(examples.up_to(9).up_to(7)) == kept
+    shutil.copytree(folder / "train" / "00000", folder / "train" / "00003")
+    assert list(Prepared.open(folder).examples()) == expected, "what is not on the list is not read"
+
+
+def test_batches_come_from_the_lengths_and_no_row_is_read(folder, monkeypatch):
+    examples = Prepared.open(folder).examples()
+    expected = {seed: token_batches(list(examples), 50, seed=seed) for seed in (None, 0, 3)}
+    monkeypatch.setattr(
+        MappedExamples, "__getitem__", lambda self, number: pytest.fail("a row was read")
+    )
+    for seed, batches in expected.items():
+        assert token_batches(examples, 50, seed=seed) == batches
+        assert [b.tolist() for b in plan_batches(examples.lengths, 50, seed=seed)] == batches
+
+
+def test_training_from_it_has_the_same_losses_and_makes_the_same_weights(
+    settings, folder, tmp_path
+):
+    memory = train(tmp_path / "memory", settings, report=quiet)
+    lines = []
+    mapped = train(tmp_path / "mapped", using(settings, folder), report=lines.append)
+    for one, other in zip(memory, mapped, strict=True):
+        same = {"seconds": 0.0, "tokens_per_second": 0.0}
+        assert replace(one, **same) == replace(other, **same)
+    for name in ("last", "best", "model"):
+        first, second = (
+            read_checkpoint(tmp_path / run / f"{name}.safetensors")[1]
+            for run in ("memory", "mapped")
+        )
+        assert first.keys() == second.keys() and all(
+            torch.equal(first[key], second[key]) for key in first
+        )
+    assert (tmp_path / "memory/samples.txt").read_text() == (
+        tmp_path / "mapped/samples.txt"
+    ).read_text()
+    assert any("left out: " in line for line in lines), (
+        "max_length leaves out what it leaves out in memory"
+    )
+
+
+def test_a_run_goes_on_with_the_folder_alone(settings, folder, tmp_path):
+    """Files and working folder of the preparation may be gone."""
+    whole = train(tmp_path / "whole", using(settings, folder), report=quiet)
+    train(tmp_path / "run", using(settings, folder), minutes=1e-9, report=quiet)
+    for path in tmp_path.glob("*.*"):
+        path.unlink()
+    resumed = train(tmp_path / "run", report=quiet)
+    assert [r.validation_nll for r in resumed] == [r.validation_nll for r in whole]
+    assert read_history(tmp_path / "run" / "history.csv")
+
+
+@pytest.mark.parametrize("absolute", [True, False])
+def test_the_folder_in_a_toml_file_is_relative_to_the_file(folder, tmp_path, absolute):
+    (tmp_path / "own.toml").write_text(
+        f'[corpus]\nprepared = "{folder if absolute else folder.name}"\n'
+    )
+    settings = load_settings(str(tmp_path / "own.toml"))
+    assert Path(settings.corpus.prepared) == folder and load_corpus(settings.corpus).name == "own"
+    with pytest.raises(ValueError, match="prepared must be the path of a folder"):
+        settings.with_value("corpus.prepared", " ")
+
+
+def test_the_other_splits_and_the_leaks_are_kept(settings, folder, tmp_path):
+    whole, kept = load_corpus(settings.corpus), load_corpus(using(settings, folder).corpus)
+    assert (kept.validation, kept.test, kept.name, kept.source_language) == (
+        whole.validation,
+        whole.test,
+        whole.name,
+        whole.source_language,
+    )
+    seen = {p.source for p in whole.train}
+    leaked = {p.source for p in whole.test if p.source in seen}
+    assert len(leaked) == 3
+    assert {p.source for p in kept.train} == leaked and len(kept.train) == len(leaked)
+
+
+def test_a_large_vocabulary_takes_four_bytes_an_id(tmp_path):
+    tokens = ["<PAD>", "<BOS>", "<EOS>", "<UNK>", *(f"w{n}" for n in range(70_000))]
+    corpus = Corpus(
+        "many", "de", "en", [Pair("w69999 w1", "w65536")], vocabularies=(tokens, tokens)
+    )
+    codecs = build_codecs(corpus, "given")
+    prepare(tmp_path / "p", corpus, codecs, "{}", report=quiet)
+    assert list(Prepared.open(tmp_path / "p").examples()) == [
+        Example([70_003, 5, 2], [1, 65_540, 2])
+    ]
+
+
+# Text that is read line by line
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+@pytest.mark.parametrize("last", ["", "\n"])
+def test_streamed_pairs_are_those_of_the_files(tmp_path, ending, last):
+    left = ["\ufeffein Hund", "a\u2028b", " c ", "d\te"]
+    right = ["a dog", "x", "y", "z"]
+    for name, lines in (("l.de", left), ("r.en", right)):
+        (tmp_path / name).write_bytes((ending.join(lines) + last).encode())
+    files = [tmp_path / "l.de", tmp_path / "r.en"]
+    streamed = TextPairs(files)
+    assert list(streamed) == from_files(*files) == list(streamed), "as often as it is asked for"
+    assert list(streamed)[0].source == "ein Hund"
+    with gzip.open(tmp_path / "t.tsv.gz", "wb") as file:
+        file.write(
+            (
+                ending.join("\t".join(row) for row in zip(left[:3], right, strict=False)) + last
+            ).encode()
+        )
+    assert list(TextPairs([tmp_path / "t.tsv.gz"])) == from_tsv(tmp_path / "t.tsv.gz")
+
+
+BAD = {
+    "fewer lines": ("a\nb\n", "x\n"),
+    "more lines": ("a\n", "x\ny\n"),
+    "an empty side": ("a\n\n", "x\ny\n"),
+    "no line": ("", ""),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_from_files_refuses_is_refused(tmp_path, name):
+    for side, text in zip(("de", "en"), BAD[name], strict=True):
+        (tmp_path / f"t.{side}").write_text(text)
+    for read in (from_files, lambda *files: list(TextPairs(files))):
+        with pytest.raises(ValueError, match="t.(de|en)"):
+            read(tmp_path / "t.de", tmp_path / "t.en")
+
+
+def test_bad_files_are_named_with_the_line(tmp_path):
+    (tmp_path / "t.tsv").write_bytes(b"a\tb\n\xff\tc\n")
+    with pytest.raises(ValueError, match="t.tsv, line 2: not valid UTF-8"):
+        list(TextPairs([tmp_path / "t.tsv"]))
+    (tmp_path / "t.tsv").write_bytes(b"a\tb\nno tab\n")
+    with pytest.raises(ValueError, match="t.tsv, line 2: expected source TAB target, found 1"):
+        list(TextPairs([tmp_path / "t.tsv"]))
+    data = gzip.compress(b"a\tb\n" * 5000)
+    (tmp_path / "t.gz").write_bytes(data[: len(data) // 2])
+    with pytest.raises(ValueError, match="not a complete gzip file"):
+        list(TextPairs([tmp_path / "t.gz"]))
+    with pytest.raises(FileNotFoundError, match="no such text file"):
+        list(TextPairs([tmp_path / "nowhere"]))
+
+
+def test_vocabularies_are_learnt_from_a_sample_at_even_distances(tmp_path):
+    pairs = [Pair(f"a{n}", f"b{n}") for n in range(10)]
+    source, target = learn_codecs(Corpus("own", "de", "en", pairs), 4, kind="whitespace")
+    assert source.vocab.tokens[4:] == ["a0", "a3", "a6", "a9"] and target.vocab.tokens[4:] == [
+        "b0",
+        "b3",
+        "b6",
+        "b9",
+    ]
+    assert len(learn_codecs(Corpus("own", "de", "en", pairs), 10, kind="whitespace")[0].vocab) == 14
+    with pytest.raises(ValueError, match="at least one pair, not 0"):
+        learn_codecs(Corpus("own", "de", "en", pairs), 0, kind="whitespace")
+
+
+# Memory
+
+
+def peak_megabytes(work) -> float:
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1] / 2**20
+    finally:
+        tracemalloc.stop()
+
+
+def test_memory_does_not_grow_with_the_corpus(tmp_path, monkeypatch):
+    """Python's memory, Arrow's, and what training holds of a corpus: lengths (8 bytes a pair) and
+    an order.
+    """
+    import pyarrow
+
+    monkeypatch.setattr(prepared, "SHARD", 2)
+    codecs = build_codecs(Corpus("own", "de", "en", sentences(50)), "whitespace")
+    sizes = (2_000, 20_000)
+    grown = {}
+    for count in sizes:
+        corpus = Corpus("own", "de", "en", TextPairs(write_files(tmp_path, count)), sentences(5))
+        out = tmp_path / str(count)
+        before, arrow = pyarrow.total_allocated_bytes(), []
+
+        def note(line, before=before, arrow=arrow):
+            arrow.append((pyarrow.total_allocated_bytes() - before) / 2**20)
+
+        writing = peak_megabytes(
+            lambda c=corpus, o=out, n=note: prepare(o, c, codecs, "{}", report=n)
+        )
+        examples = []
+        opening = peak_megabytes(lambda o=out, e=examples: e.append(Prepared.open(o).examples()))
+        planning = peak_megabytes(lambda e=examples: plan_batches(e[0].lengths, 4096, seed=1))
+        assert examples[0].rows.data.nbytes > 30 * count, "there is something that could be held"
+        note("with all of it open")
+        grown[count] = writing, opening, planning, max(arrow)
+    small, large = (np.array(grown[count]) for count in sizes)
+    pairs = (sizes[1] - sizes[0]) / 2**20
+    writing, opening, planning, arrow = large - small
+    assert writing < 0.3, grown
+    assert opening < 40 * pairs, grown
+    assert planning < 80 * pairs, grown
+    assert arrow < 5 * pairs, grown
+
+
+# Never half of a corpus, never another one
+
+
+def test_a_killed_preparation_is_recognised(settings, tmp_path):
+    program = (
+        "import os, sys; from nmtlib import experiment; from nmtlib.data import prepared; "
+        "from nmtlib.settings import Settings; prepared.BLOCK, prepared.SHARD = 5, 2; "
+        "experiment.prepare_corpus(Settings.from_dict(__import__('json').loads(sys.argv[1])), sys.argv[2], "
+        "report=lambda line: line.startswith('30 pairs') and os.kill(os.getpid(), 9))"
+    )
+    out = tmp_path / "half"
+    subprocess.run(
+        [sys.executable, "-c", program, settings.to_json(), str(out)], env={**os.environ}
+    )
+    assert (out / "train" / "00002").is_dir() and not (out / MANIFEST).exists()
+    for use in (lambda: Prepared.open(out), lambda: prepare_corpus(settings, out, report=quiet)):
+        with pytest.raises(
+            ValueError, match="half is half written.* delete it and prepare the corpus again"
+        ):
+            use()
+    with pytest.raises(ValueError, match="half written"):
+        train(tmp_path / "run", using(settings, out), report=quiet)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_preparation_that_fails_leaves_nothing(settings, tmp_path):
+    with open(settings.corpus.train[0], "a", encoding="utf-8") as file:
+        file.write("one more\n")
+    with pytest.raises(ValueError, match="ends before line 61"):
+        prepare_corpus(settings, tmp_path / "out", report=quiet)
+    assert not (tmp_path / "out").exists()
+    corpus = load_corpus(replace(settings.corpus, train=settings.corpus.validation))
+    codecs = build_codecs(corpus, "whitespace")
+    with pytest.raises(KeyboardInterrupt):
+        prepare(
+            tmp_path / "out",
+            corpus,
+            codecs,
+            "{}",
+            report=lambda line: (_ for _ in ()).throw(KeyboardInterrupt),
+        )
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_that_is_not_empty_is_left_alone(settings, folder, tmp_path):
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.txt").write_text("precious")
+    for taken in (tmp_path / "thesis", tmp_path / "thesis" / "chapter.txt", folder):
+        with pytest.raises(FileExistsError, match="nothing is overwritten"):
+            prepare_corpus(settings, taken, report=quiet)
+    assert (tmp_path / "thesis" / "chapter.txt").read_text() == "precious" and Prepared.open(folder)
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-8])
+
+
+DAMAGE = {
+    "a shard is gone": lambda folder: shutil.rmtree(folder / "train" / "00001"),
+    "a shard is cut short": lambda folder: truncate(
+        next((folder / "train" / "00002").glob("*.arrow"))
+    ),
+    "the manifest is cut short": lambda folder: truncate(folder / MANIFEST),
+    "a codec is gone": lambda folder: (folder / "target.json").unlink(),
+    "sides are swapped": lambda folder: (folder / "target.json").write_bytes(
+        (folder / "source.json").read_bytes()
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_a_damaged_folder_is_refused(settings, folder, tmp_path, name):
+    DAMAGE[name](folder)
+    with pytest.raises(ValueError, match="is damaged.*prepare the corpus again"):
+        train(tmp_path / "run", using(settings, folder), report=quiet)
+    assert not (tmp_path / "run").exists(), "nothing stands in the way of the next try"
+
+
+def test_a_codec_of_the_same_size_with_other_words_is_refused(folder):
+    text = (folder / "source.json").read_text("utf-8")
+    a, b = sorted(Codec.load(folder / "source.json").vocab.tokens)[5:7]
+    data = json.loads(text)
+    swap = {a: b, b: a}
+    data["tokens"] = [swap.get(token, token) for token in data["tokens"]]
+    (folder / "source.json").write_text(json.dumps(data, ensure_ascii=False), "utf-8")
+    assert (folder / "source.json").stat().st_size == len(text.encode())
+    with pytest.raises(ValueError, match="is damaged: 1 file.*source.json"):
+        Prepared.open(folder)
+
+
+def test_a_run_refuses_a_folder_with_another_vocabulary(settings, folder, tmp_path):
+    train(tmp_path / "run", using(settings, folder), minutes=1e-9, report=quiet)
+    other = settings.with_value("corpus.train", write_files(tmp_path, 50))
+    shutil.rmtree(folder)
+    prepare_corpus(other, folder, report=quiet)
+    with pytest.raises(ValueError, match="another (source|target) vocabulary than this run"):
+        train(tmp_path / "run", report=quiet)
+    shutil.rmtree(folder)
+    prepare_corpus(other, folder, codecs=tmp_path / "run", report=quiet)
+    assert train(tmp_path / "run", report=quiet), (
+        "prepared with the vocabularies of the run it can be used"
+    )
+
+
+@pytest.mark.parametrize(
+    "key, value, word",
+    [
+        ("tokenizer.size", 81, "tokenizer"),
+        ("lowercase", True, "tokenizer"),
+        ("corpus.name", "toy-de-en", "name"),
+        ("source_language", "fr", "source_language"),
+    ],
+)
+def test_settings_that_speak_of_something_else_are_refused(
+    settings, folder, tmp_path, key, value, word
+):
+    with pytest.raises(ValueError, match=word):
+        open_prepared(using(settings, folder).with_value(key, value))
+    if word == "tokenizer":
+        with pytest.raises(ValueError, match=word):
+            prepare_corpus(
+                settings.with_value(key, value), tmp_path / "new", codecs=folder, report=quiet
+            )
+
+
+def test_settings_that_cannot_be_prepared_are_refused(settings, folder, tmp_path):
+    with pytest.raises(ValueError, match="prepared already"):
+        prepare_corpus(using(settings, folder), tmp_path / "new", report=quiet)
+    with pytest.raises(ValueError, match="bpe_dropout"):
+        prepare_corpus(settings.with_value("bpe_dropout", 0.1), tmp_path / "new", report=quiet)
+    with pytest.raises(FileNotFoundError, match="is not a prepared corpus"):
+        Prepared.open(tmp_path)
+    assert not (tmp_path / "new").exists()
+
+
+# The library beneath
+
+
+def test_without_the_library_it_says_how_to_get_it(settings, folder, tmp_path, monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *arguments):
+        if name == "datasets":
+            raise ModuleNotFoundError("No module named 'datasets'")
+        return real(name, *arguments)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    for use in (
+        lambda: train(tmp_path / "run", using(settings, folder), report=quiet),
+        lambda: prepare_corpus(settings, tmp_path / "new", report=quiet),
+    ):
+        with pytest.raises(ModuleNotFoundError, match="pip install datasets"):
+            use()
+    assert not (tmp_path / "run").exists() and not (tmp_path / "new").exists()
+
+
+def test_it_writes_nowhere_else_shows_no_bars_and_stays_offline(settings, tmp_path):
+    program = (
+        "import socket, sys, json; from nmtlib import experiment; from nmtlib.settings import Settings\n"
+        "def no(*a, **k): raise SystemExit('it called home')\n"
+        "socket.socket.connect = socket.getaddrinfo = no\n"
+        "experiment.prepare_corpus(Settings.from_dict(json.loads(sys.argv[1])), sys.argv[2])\n"
+        "from nmtlib.extras.prepared import Prepared; print(len(Prepared.open(sys.argv[2]).examples()))"
+    )
+    home = tmp_path / "home"
+    home.mkdir()
+    places = {name: str(home) for name in ("HOME", "TMPDIR", "XDG_CACHE_HOME", "USERPROFILE")}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("HF_")
+    } | places
+    done = subprocess.run(
+        [sys.executable, "-c", program, settings.to_json(), str(tmp_path / "out")],
+        capture_output=True,
+        text=True,
+        env=environment,
+        cwd=home,
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    assert done.stdout.splitlines()[-1] == "60" and not list(home.rglob("*"))
+    assert not (tmp_path / "out" / PART).exists()

@@ -1,0 +1,190 @@
+"""The cost formulas agree with what torch counts and keeps."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from nmtlib.data.batching import Batch
+from nmtlib.model.transformer import Transformer, TransformerConfig
+from nmtlib.teaching.cost import LOSS_ROWS, flop_terms, training_flops, training_memory
+from nmtlib.training import loss
+from nmtlib.training.hardware import peak_memory
+from nmtlib.training.measure import measure
+
+CONFIG = TransformerConfig(
+    50,
+    60,
+    d_model=32,
+    n_heads=4,
+    n_encoder_layers=2,
+    n_decoder_layers=1,
+    d_ff=96,
+    dropout=0.1,
+    attention_dropout=0.1,
+    norm="pre",
+)
+CONFIGS = {
+    "pre-norm": CONFIG,
+    "post-norm, tied": replace(CONFIG, norm="post", target_vocab_size=50, tied="all"),
+    "no dropout": replace(CONFIG, dropout=0.0, attention_dropout=0.0),
+    "attention without dropout": replace(CONFIG, attention_dropout=0.0),
+    "deep decoder, wide": replace(
+        CONFIG, d_model=64, n_encoder_layers=1, n_decoder_layers=4, d_ff=64
+    ),
+}
+SIZES = [(1, 1, 1), (5, 7, 9), (2, 40, 25), (24, 6, 12)]  # sentences, source length, target length
+
+
+def make_batch(config, sentences, source_length, target_length):
+    return Batch(
+        torch.randint(4, config.source_vocab_size, (sentences, source_length)),
+        torch.randint(4, config.target_vocab_size, (sentences, target_length + 1)),
+    )
+
+
+def kept_bytes(config, sizes, precision, checkpointing=False):
+    """What autograd really keeps of one forward, besides parameters, tables and the gradient of the
+    logits.
+    """
+    model = Transformer(config)
+    model.checkpoint_activations = checkpointing
+    batch = make_batch(config, *sizes)
+    own = {t.untyped_storage().data_ptr() for t in (*model.parameters(), *model.buffers())}
+    kept = {}
+
+    def pack(x):
+        storage = x.untyped_storage()
+        if storage.data_ptr() not in own:
+            kept[storage.data_ptr()] = (
+                storage.nbytes()
+            )  # one storage may be kept by several operations
+        return x
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+        _graph = measure(
+            model, batch, precision=precision, smoothing=0.1
+        )  # alive, so no storage is used again
+    return sum(kept.values()) - batch.labels.numel() * config.target_vocab_size * precision.itemsize
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_the_operations_are_those_that_torch_counts(config, sizes):
+    model = Transformer(config)
+    with FlopCounterMode(display=False) as counter:
+        measure(model, make_batch(config, *sizes))[0].backward()
+    assert training_flops(config, *sizes) == pytest.approx(counter.get_total_flops(), rel=0.02)
+
+
+def test_each_term_counts_what_its_name_says():
+    before = flop_terms(CONFIG, 4, 10, 20)
+    assert sum(before.values()) == training_flops(CONFIG, 4, 10, 20)
+    assert flop_terms(CONFIG, 8, 10, 20) == {name: 2 * count for name, count in before.items()}
+    longer = flop_terms(CONFIG, 4, 20, 40)
+    assert longer == {
+        name: (4 if name == "attention" else 2) * count for name, count in before.items()
+    }
+    for change, term in (
+        ({"d_ff": 192}, "feed-forward"),
+        ({"target_vocab_size": 120}, "vocabulary"),
+    ):
+        assert flop_terms(replace(CONFIG, **change), 4, 10, 20) == before | {term: 2 * before[term]}
+
+
+@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("checkpointing", [False, True])
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_the_memory_is_what_autograd_keeps(config, checkpointing, precision):
+    for sizes in SIZES:
+        memory = training_memory(config, *sizes, precision=precision, checkpointing=checkpointing)
+        kept = kept_bytes(config, sizes, precision, checkpointing)
+        assert memory.activations + memory.weight_copies == pytest.approx(kept, rel=0.03), sizes
+
+
+def test_weights_gradients_and_moments_are_those_of_the_optimizer():
+    for config in CONFIGS.values():
+        model = Transformer(config)
+        optimizer = torch.optim.Adam(model.parameters())
+        measure(model, make_batch(config, 2, 5, 6))[0].backward()
+        optimizer.step()
+        memory = training_memory(config, 2, 5, 6, precision=torch.float32)
+        assert memory.weights == sum(p.nbytes for p in model.parameters())
+        assert memory.gradients == sum(p.grad.nbytes for p in model.parameters())
+        moments = [
+            m for state in optimizer.state.values() for m in state.values() if m.dim()
+        ]  # not the step counts
+        assert memory.moments == sum(m.nbytes for m in moments)
+
+
+@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("checkpointing", [False, True])
+@pytest.mark.parametrize(
+    ("vocabulary", "layers", "sizes"),
+    [
+        (2000, 1, (12, 20, 40)),  # the logits are largest
+        (2000, 1, (5, 20, 20)),  # one block of the loss
+        (20, 2, (4, 60, 60)),  # the layers are largest
+        (2000, 2, (1, 2, 2)),  # the gradients are largest
+    ],
+)
+def test_the_peak_is_that_of_a_training_step(vocabulary, layers, sizes, checkpointing, precision):
+    assert LOSS_ROWS == loss.ROWS_AT_ONCE
+    config = replace(
+        CONFIG, target_vocab_size=vocabulary, n_encoder_layers=layers, n_decoder_layers=layers
+    )
+    model, batch = Transformer(config), make_batch(config, *sizes)
+    model.checkpoint_activations = checkpointing
+    optimizer = torch.optim.Adam(model.parameters(), fused=True)
+
+    def step():
+        measure(model, batch, precision=precision, smoothing=0.1)[0].backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    step()  # makes the moments, which stay
+    memory = training_memory(config, *sizes, precision=precision, checkpointing=checkpointing)
+    measured = memory.weights + memory.moments + peak_memory(step, torch.device("cpu"))
+    assert memory.peak == pytest.approx(measured, rel=0.15)
+
+
+def test_the_fused_attention_of_a_gpu_keeps_nothing_that_grows_with_the_square_of_the_length_but_a_mask():
+    config = replace(CONFIG, n_heads=8)
+    sizes = [(2, n, n) for n in (100, 200, 300)]
+    found = {
+        device: [
+            training_memory(config, *s, precision=torch.float32, device=device).activations
+            for s in sizes
+        ]
+        for device in ("cpu", "cuda")
+    }
+    bends = {
+        device: a - 2 * b + c for device, (a, b, c) in found.items()
+    }  # twice what grows with the square of 100
+    assert bends["cuda"] == 2 * CONFIG.n_decoder_layers * 2 * 100**2 * 4
+    assert bends["cpu"] > 50 * bends["cuda"]
+
+
+def test_the_peak_counts_gradients_only_where_they_outgrow_what_backward_has_freed():
+    small = training_memory(CONFIG, 1, 2, 2, precision=torch.float32)
+    large = training_memory(CONFIG, 64, 40, 40, precision=torch.float32)
+    assert small.peak == small.weights + small.moments + small.gradients
+    assert large.peak == large.weights + large.moments + large.activations + large.logits
+
+
+@pytest.mark.parametrize("sizes", [(0, 5, 5), (2, 0, 5), (2, 5, 0)])
+def test_a_batch_of_nothing_is_refused(sizes):
+    with pytest.raises(ValueError, match="at least one sentence of one token"):
+        training_flops(CONFIG, *sizes)
+    with pytest.raises(ValueError, match="at least one sentence of one token"):
+        training_memory(CONFIG, *sizes, precision=torch.float32)
+
+
+def test_an_unknown_precision_or_device_is_refused():
+    with pytest.raises(
+        ValueError, match="precision is torch.float32 or torch.bfloat16, not torch.float16"
+    ):
+        training_memory(CONFIG, 2, 5, 5, precision=torch.float16)
+    with pytest.raises(ValueError, match="device is 'cpu' or 'cuda', not 'tpu'"):
+        training_memory(CONFIG, 2, 5, 5, precision=torch.float32, device="tpu")

@@ -1,0 +1,170 @@
+"""The shipped models are the runs they claim to be, and the sentence of the course is one they
+translate.
+"""
+
+import json
+import shutil
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmtlib import experiment
+from nmtlib.arguments import build_parser
+from nmtlib.data import corpora
+from nmtlib.settings import load_settings
+from nmtlib.teaching import toy
+from nmtlib.training.checkpoint import read_checkpoint
+from nmtlib.training.measure import LABELS, NLL, measure_all
+
+
+@pytest.fixture(scope="module", params=toy.DIRECTIONS)
+def direction(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def corpus(direction):
+    return corpora.load(f"toy-{direction}")
+
+
+@pytest.fixture(scope="module")
+def translator(direction):
+    return toy.load_toy(direction)
+
+
+def folder(direction):
+    return toy.CHECKPOINTS / f"toy-{direction}"
+
+
+def test_stored_in_half_precision_and_loaded_in_single(direction, translator):
+    stored = read_checkpoint(folder(direction) / "model.safetensors")[1]
+    assert {t.dtype for t in stored.values()} == {torch.float16}
+    assert sum(f.stat().st_size for f in folder(direction).iterdir()) < 2_500_000
+    for name, parameter in translator.model.named_parameters():
+        assert parameter.dtype == torch.float32 and torch.equal(
+            parameter, stored[f"model.{name}"].float()
+        ), name
+    assert not translator.model.training
+
+
+def test_the_settings_are_those_of_the_preset(direction, translator):
+    assert translator.settings == load_settings(f"toy-{direction}")
+
+
+def test_the_validation_loss_is_the_one_in_the_notes(direction, translator, corpus):
+    notes = json.loads((folder(direction) / "notes.json").read_text())
+    sums = measure_all(
+        translator.model, [translator.example(p.source, p.target) for p in corpus.validation]
+    )
+    assert float(sums[NLL] / sums[LABELS]) == pytest.approx(
+        notes["as_shipped"]["validation_nll"], abs=5e-4
+    )
+    assert notes["as_shipped"]["test_bleu"] == pytest.approx(
+        notes["as_trained"]["test_bleu"], abs=0.05
+    )
+    assert notes["seed"] == translator.settings.training.seed and notes["command"].startswith(
+        "nmtlib train toy-"
+    )
+
+
+def test_the_sentence_of_the_course_is_new_to_the_models_and_translated_right(
+    direction, translator, corpus
+):
+    pair = toy.running_pair(direction)
+    assert (pair.source, pair.target) == {
+        "de-en": (toy.GERMAN, toy.ENGLISH),
+        "en-zh": (toy.ENGLISH, toy.CHINESE),
+    }[direction]
+    assert translator.translate([pair.source]) == [pair.target]
+    assert all(pair.source != p.source and pair.target != p.target for p in corpus.train)
+    assert 6 <= len(pair.source.split()) <= 8
+    crossings = [
+        (i, j) for i, j in pair.alignment if any((i - k) * (j - m) < 0 for k, m in pair.alignment)
+    ]
+    assert len(crossings) >= 4, "there is no word order to see"
+
+
+def test_untrained_is_the_model_that_the_training_starts_from(
+    direction, corpus, tmp_path, monkeypatch
+):
+    class FirstUpdate(Exception):
+        pass
+
+    def trainer(model, *arguments, **options):
+        seen.update({name: p.detach().clone() for name, p in model.named_parameters()})
+        raise FirstUpdate
+
+    seen = {}
+    monkeypatch.setattr(experiment, "Trainer", trainer)
+    monkeypatch.setattr(experiment, "load_corpus", lambda settings: corpus)
+    with pytest.raises(FirstUpdate):
+        experiment.train(
+            tmp_path / "run", load_settings(f"toy-{direction}"), report=lambda line: None
+        )
+    torch.manual_seed(1234)
+    before = torch.random.get_rng_state()
+    untrained = toy.untrained_toy(direction)
+    assert torch.equal(before, torch.random.get_rng_state()), "the reader's random numbers changed"
+    assert seen.keys() == dict(untrained.model.named_parameters()).keys()
+    for name, parameter in untrained.model.named_parameters():
+        assert torch.equal(parameter, seen[name]), name
+    pair = toy.running_pair(direction)
+    assert untrained.translate([pair.source], max_length=10) != [pair.target]
+
+
+def test_storing_a_run_keeps_all_that_a_translator_needs(
+    direction, translator, corpus, tmp_path, monkeypatch
+):
+    """The shipped folder with a log is a run; stored once more it has the same weights."""
+    run, stored = tmp_path / "run", tmp_path / "stored"
+    shutil.copytree(folder(direction), run)
+    (run / "log.txt").write_text("$ nmtlib train this\n")
+    small = replace(corpus, validation=corpus.validation[:20], test=corpus.test[:20])
+    monkeypatch.setattr(toy, "load", lambda name: small)
+    notes = toy.store(run, stored)
+    assert (
+        notes == json.loads((stored / "notes.json").read_text())
+        and notes["command"] == "nmtlib train this"
+    )
+    assert notes["as_trained"] == notes["as_shipped"], "rounding twice is rounding once"
+    ours, again = (read_checkpoint(path / "model.safetensors") for path in (run, stored))
+    assert again[2] == ours[2] and ours[2]["weights"], "a checkpoint names the epoch it comes from"
+    for name, tensor in ours[1].items():
+        assert again[1][name].dtype == torch.float16 and torch.equal(tensor, again[1][name]), name
+    for name in toy.COPIED:
+        assert (stored / name).read_bytes() == (run / name).read_bytes()
+
+
+def test_making_without_runs_trains_each_preset_first(monkeypatch, capsys):
+    trained, stored = [], []
+
+    def run(command, check):
+        options = build_parser().parse_args(command[3:])
+        assert command[1:3] == ["-m", "nmtlib"] and options.command == "train" and check
+        trained.append((options.preset, options.out))
+
+    monkeypatch.setattr(toy.subprocess, "run", run)
+    monkeypatch.setattr(toy, "store", lambda run, folder: stored.append((run, folder)))
+    toy.make()
+    assert [preset for preset, _ in trained] == ["toy-de-en", "toy-en-zh"]
+    assert stored == [(out, toy.CHECKPOINTS / preset) for preset, out in trained]
+    trained.clear(), stored.clear()
+    toy.make(Path("runs"))
+    assert not trained and stored[0] == (Path("runs/toy-de-en"), toy.CHECKPOINTS / "toy-de-en")
+
+
+@pytest.mark.parametrize("call", [toy.load_toy, toy.untrained_toy, toy.running_pair])
+def test_an_unknown_direction_is_refused(call):
+    with pytest.raises(ValueError, match="'fr-en'.*de-en and en-zh"):
+        call("fr-en")
+
+
+def test_the_models_are_part_of_the_package():
+    project = tomllib.loads((toy.CHECKPOINTS.parents[2] / "pyproject.toml").read_text())
+    patterns = project["tool"]["setuptools"]["package-data"]["nmtlib"]
+    package = toy.CHECKPOINTS.parents[1]
+    shipped = {file for pattern in patterns for file in package.glob(pattern)}
+    assert {f for f in toy.CHECKPOINTS.rglob("*") if f.is_file()} <= shipped

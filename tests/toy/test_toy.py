@@ -1,0 +1,852 @@
+"""The toy corpora: is the grammar right, is the alignment gold, and do the splits keep their
+promises?
+"""
+
+import os
+import random
+import re
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from nmtlib.data.corpus import SPLITS
+from nmtlib.toy import (
+    HELD_OUT,
+    LIMITS,
+    RENDERERS,
+    TOY_CORPORA,
+    combinations,
+    declension,
+    english,
+    german,
+    load_toy,
+    mandarin,
+    translate,
+)
+from nmtlib.toy.closed_class import NAMES, NUMBERS, PLACES, PRONOUNS, TIMES
+from nmtlib.toy.lexicon import ADJECTIVES, NOUNS, VERBS
+from nmtlib.toy.meaning import Comparison, Event, Location, Phrase, Sentence, State
+from nmtlib.toy.sampler import SHARES, Sampler
+from nmtlib.toy.splits import is_held_out
+from nmtlib.toy.world import FRAMES, REASONS, TRAITS, WHEREABOUTS, expand
+
+REVIEWED = Path(__file__).with_name("toy_reviewed.tsv")
+
+
+def meanings(number: int, seed: int = 1) -> list[Sentence]:
+    sampler = Sampler(random.Random(seed))
+    return [sampler.sentence() for _ in range(number)]
+
+
+def say(items) -> str:
+    return " ".join(word for word, _ in items)
+
+
+@pytest.fixture(scope="module")
+def sampled() -> list[Sentence]:
+    return meanings(20_000)
+
+
+@pytest.fixture(scope="module", params=sorted(TOY_CORPORA))
+def corpus(request):
+    return load_toy(request.param)
+
+
+# --- German ---
+
+# Nominative, accusative, dative of: masculine, feminine, neuter, plural.
+PARADIGMS = {
+    "the": """
+        der kleine Hund, die kleine Katze, das kleine Pferd, die kleinen Hunde
+        den kleinen Hund, die kleine Katze, das kleine Pferd, die kleinen Hunde
+        dem kleinen Hund, der kleinen Katze, dem kleinen Pferd, den kleinen Hunden""",
+    "this": """
+        dieser kleine Hund, diese kleine Katze, dieses kleine Pferd, diese kleinen Hunde
+        diesen kleinen Hund, diese kleine Katze, dieses kleine Pferd, diese kleinen Hunde
+        diesem kleinen Hund, dieser kleinen Katze, diesem kleinen Pferd, diesen kleinen Hunden""",
+    "a": """
+        ein kleiner Hund, eine kleine Katze, ein kleines Pferd, -
+        einen kleinen Hund, eine kleine Katze, ein kleines Pferd, -
+        einem kleinen Hund, einer kleinen Katze, einem kleinen Pferd, -""",
+    "no": """
+        kein kleiner Hund, keine kleine Katze, kein kleines Pferd, keine kleinen Hunde
+        keinen kleinen Hund, keine kleine Katze, kein kleines Pferd, keine kleinen Hunde
+        keinem kleinen Hund, keiner kleinen Katze, keinem kleinen Pferd, keinen kleinen Hunden""",
+    "our": """
+        unser kleiner Hund, unsere kleine Katze, unser kleines Pferd, unsere kleinen Hunde
+        unseren kleinen Hund, unsere kleine Katze, unser kleines Pferd, unsere kleinen Hunde
+        unserem kleinen Hund, unserer kleinen Katze, unserem kleinen Pferd, unseren kleinen Hunden""",
+    "": """
+        kleiner Hund, kleine Katze, kleines Pferd, kleine Hunde
+        kleinen Hund, kleine Katze, kleines Pferd, kleine Hunde
+        kleinem Hund, kleiner Katze, kleinem Pferd, kleinen Hunden""",
+    "two": """
+        -, -, -, zwei kleine Hunde
+        -, -, -, zwei kleine Hunde
+        -, -, -, zwei kleinen Hunden""",
+    "many": """
+        -, -, -, viele kleine Hunde
+        -, -, -, viele kleine Hunde
+        -, -, -, vielen kleinen Hunden""",
+}
+
+
+@pytest.mark.parametrize("determiner", PARADIGMS)
+def test_german_articles_and_adjective_endings(determiner):
+    rows = [line.strip().split(", ") for line in PARADIGMS[determiner].strip().splitlines()]
+    negated = determiner == "no"
+    for case, row in zip(declension.CASES, rows, strict=True):
+        for noun, plural, expected in zip(
+            ("dog", "cat", "horse", "dog"), (0, 0, 0, 1), row, strict=True
+        ):
+            if expected != "-":
+                word = "a" if negated and not plural else "" if negated else determiner
+                phrase = Phrase(noun, word, bool(plural), "small")
+                assert say(declension.noun_phrase(phrase, case, "subject", negated)) == expected
+
+
+def test_german_nouns_with_forms_of_their_own():
+    forms = {
+        ("boy", "accusative", False): "Jungen",
+        ("boy", "nominative", False): "Junge",
+        ("child", "dative", True): "Kindern",
+        ("woman", "dative", True): "Frauen",
+        ("car", "dative", True): "Autos",
+        ("girl", "dative", True): "Mädchen",
+        ("teacher", "dative", True): "Lehrern",
+    }
+    for (noun, case, plural), form in forms.items():
+        assert declension.noun_form(noun, case, plural) == form
+    assert declension.attributive("expensive", "es") == "teures"
+
+
+def test_the_articles_of_places_follow_gender_and_case():
+    """im Park and in den Park are written out in the table; the declension must agree."""
+    genders = {
+        "Park": "m",
+        "Garten": "m",
+        "Küche": "f",
+        "Büro": "n",
+        "Schule": "f",
+        "Bibliothek": "f",
+        "Restaurant": "n",
+        "Supermarkt": "m",
+        "Markt": "m",
+        "Krankenhaus": "n",
+        "Bahnhof": "m",
+        "See": "m",
+        "Tisch": "m",
+        "Stuhl": "m",
+        "Baum": "m",
+        "Haus": "n",
+        "Tür": "f",
+    }
+    whole = {"im": "in dem", "am": "an dem", "ins": "in das", "zum": "zu dem"}
+    for name in set(PLACES) - {"home", "where"}:
+        for items, case in (
+            (PLACES[name].german, "dative"),
+            (PLACES[name].german_to, "accusative"),
+        ):
+            if items:
+                preposition, article, noun = re.sub(
+                    r"^\w+", lambda m: whole.get(m[0], m[0]), say(items)
+                ).split()
+                case = "dative" if preposition == "zu" else case
+                assert article == declension.DEFINITE[case]["mfn".index(genders[noun])], say(items)
+
+
+ANNA, HE, DOG = Phrase("Anna"), Phrase("he"), Phrase("dog", "the")
+BOOK, A_BOOK, TIRED = Phrase("book", "the"), Phrase("book", "a"), State(Phrase("she"), "tired")
+
+
+def event(verb, aspect, **more):
+    return Event(more.pop("subject", ANNA), verb, aspect, **more)
+
+
+# Each line shows one thing that the course points out.
+EXAMPLES = [
+    (
+        Sentence(event("read", "now", object=BOOK)),
+        "Anna liest gerade das Buch .",
+        "Anna is reading the book .",
+        "安娜 正在 读 那 本 书 。",
+    ),
+    (
+        Sentence(event("read", "now", object=BOOK, negated=True)),
+        "Anna liest das Buch gerade nicht .",
+        "Anna is not reading the book .",
+        "安娜 没 在 读 那 本 书 。",
+    ),
+    (
+        Sentence(event("buy", "past", object=A_BOOK, time="yesterday"), time_first=True),
+        "gestern hat Anna ein Buch gekauft .",
+        "yesterday Anna bought a book .",
+        "昨天 安娜 买 了 一 本 书 。",
+    ),
+    (
+        Sentence(event("buy", "past", object=A_BOOK, time="yesterday", negated=True)),
+        "Anna hat gestern kein Buch gekauft .",
+        "Anna did not buy a book yesterday .",
+        "安娜 昨天 没 买 书 。",
+    ),
+    (
+        Sentence(event("buy", "past", object=BOOK), question=True),
+        "hat Anna das Buch gekauft ?",
+        "did Anna buy the book ?",
+        "安娜 买 那 本 书 了 吗 ？",
+    ),
+    (
+        Sentence(event("go", "past", subject=HE, place="school", time="today")),
+        "er ist heute in die Schule gegangen .",
+        "he went to school today .",
+        "他 今天 去 了 学校 。",
+    ),
+    (
+        Sentence(event("shop", "plain", place="market", time="every_day")),
+        "Anna kauft jeden Tag auf dem Markt ein .",
+        "Anna shops at the market every day .",
+        "安娜 每天 在 市场 里 购物 。",
+    ),
+    (
+        Sentence(event("shop", "plain", place="market", time="often"), speaker=HE, attitude="say"),
+        "er sagt , dass Anna oft auf dem Markt einkauft .",
+        "he says that Anna often shops at the market .",
+        "他 说 安娜 常常 在 市场 里 购物 。",
+    ),
+    (
+        Sentence(event("football", "must", negated=True, time="today")),
+        "Anna muss heute nicht Fußball spielen .",
+        "Anna does not have to play football today .",
+        "安娜 今天 不用 踢 足球 。",
+    ),
+    (
+        Sentence(event("football", "past", time="today"), speaker=HE, attitude="know_that"),
+        "er weiß , dass Anna heute Fußball gespielt hat .",
+        "he knows that Anna played football today .",
+        "他 知道 安娜 今天 踢 了 足球 。",
+    ),
+    (
+        Sentence(event("watch_tv", "plain", time="never")),
+        "Anna sieht nie fern .",
+        "Anna never watches television .",
+        "安娜 从不 看 电视 。",
+    ),
+    (Sentence(event("swim", "can")), "Anna kann schwimmen .", "Anna can swim .", "安娜 会 游泳 。"),
+    (
+        Sentence(event("swim", "can", negated=True), reason=TIRED),
+        "Anna kann nicht schwimmen , weil sie müde ist .",
+        "Anna cannot swim because she is tired .",
+        "安娜 不 能 游泳 ， 因为 她 很 累 。",
+    ),
+    (
+        Sentence(event("swim", "like", companion=DOG, place="lake")),
+        "Anna schwimmt gern mit dem Hund im See .",
+        "Anna likes to swim with the dog in the lake .",
+        "安娜 喜欢 在 湖 里 和 那 只 狗 一起 游泳 。",
+    ),
+    (
+        Sentence(event("help", "past", object=HE, time="today", place="garden")),
+        "Anna hat ihm heute im Garten geholfen .",
+        "Anna helped him in the garden today .",
+        "安娜 今天 在 花园 里 帮助 了 他 。",
+    ),
+    (
+        Sentence(event("fetch", "will", object=HE, time="tomorrow")),
+        "Anna wird ihn morgen abholen .",
+        "Anna will pick him up tomorrow .",
+        "安娜 明天 会 接 他 。",
+    ),
+    (
+        Sentence(event("call", "may", object=HE, negated=True)),
+        "Anna darf ihn nicht anrufen .",
+        "Anna may not call him .",
+        "安娜 不 可以 给 他 打 电话 。",
+    ),
+    (
+        Sentence(event("give", "past", recipient=HE, object=Phrase("apple", "a"))),
+        "Anna hat ihm einen Apfel gegeben .",
+        "Anna gave him an apple .",
+        "安娜 给 了 他 一 个 苹果 。",
+    ),
+    (
+        Sentence(event("show", "past", recipient=HE, object=BOOK)),
+        "Anna hat ihm das Buch gezeigt .",
+        "Anna showed him the book .",
+        "安娜 给 他 看 了 那 本 书 。",
+    ),
+    (
+        Sentence(event("have", "plain", object=Phrase("dog", "a"), negated=True)),
+        "Anna hat keinen Hund .",
+        "Anna does not have a dog .",
+        "安娜 没有 狗 。",
+    ),
+    (
+        Sentence(
+            event("have", "plain", subject=Phrase("you"), object=Phrase("dog", "a")), question=True
+        ),
+        "hast du einen Hund ?",
+        "do you have a dog ?",
+        "你 有 狗 吗 ？",
+    ),
+    (
+        Sentence(event("look_for", "now", object=Phrase("what")), question=True),
+        "was sucht Anna gerade ?",
+        "what is Anna looking for ?",
+        "安娜 正在 找 什么 ？",
+    ),
+    (
+        Sentence(
+            event("open", "past", subject=Phrase("who"), object=Phrase("door", "the")),
+            question=True,
+        ),
+        "wer hat die Tür aufgemacht ?",
+        "who opened the door ?",
+        "谁 打开 了 那 扇 门 ？",
+    ),
+    (
+        Sentence(event("go", "want", place="where"), question=True),
+        "wohin will Anna gehen ?",
+        "where does Anna want to go ?",
+        "安娜 想 去 哪里 ？",
+    ),
+    (
+        Sentence(event("work", "plain", place="where"), question=True),
+        "wo arbeitet Anna ?",
+        "where does Anna work ?",
+        "安娜 在 哪里 工作 ？",
+    ),
+    (
+        Sentence(
+            event("buy", "want", object=Phrase("hat", "this")),
+            reason=State(Phrase("hat", "it"), "cheap"),
+        ),
+        "Anna will diesen Hut kaufen , weil er billig ist .",
+        "Anna wants to buy this hat because it is cheap .",
+        "安娜 想 买 这 顶 帽子 ， 因为 它 很 便宜 。",
+    ),
+    (
+        Sentence(State(Phrase("coffee", "my"), "cold", negated=True)),
+        "mein Kaffee ist nicht kalt .",
+        "my coffee is not cold .",
+        "我 的 咖啡 不 凉 。",
+    ),
+    (
+        Sentence(State(ANNA, "sick", "yesterday", past=True)),
+        "Anna war gestern krank .",
+        "Anna was sick yesterday .",
+        "安娜 昨天 生病 了 。",
+    ),
+    (
+        Sentence(State(ANNA, "hungry"), question=True),
+        "ist Anna hungrig ?",
+        "is Anna hungry ?",
+        "安娜 饿 吗 ？",
+    ),
+    (
+        Sentence(Comparison(DOG, "big", Phrase("cat", "my"), "more")),
+        "der Hund ist größer als meine Katze .",
+        "the dog is bigger than my cat .",
+        "那 只 狗 比 我 的 猫 大 。",
+    ),
+    (
+        Sentence(Comparison(ANNA, "tall", Phrase("Tom"), "more")),
+        "Anna ist größer als Tom .",
+        "Anna is taller than Tom .",
+        "安娜 比 汤姆 高 。",
+    ),
+    (
+        Sentence(Comparison(BOOK, "interesting", Phrase("film", "the"), "as")),
+        "das Buch ist so interessant wie der Film .",
+        "the book is as interesting as the film .",
+        "那 本 书 和 那 部 电影 一样 有趣 。",
+    ),
+    (
+        Sentence(Comparison(BOOK, "interesting", Phrase("film", "the"), "less")),
+        "das Buch ist nicht so interessant wie der Film .",
+        "the book is not as interesting as the film .",
+        "那 本 书 没有 那 部 电影 那么 有趣 。",
+    ),
+    (
+        Sentence(Location(Phrase("key", "two", True), "on_table", exists=True)),
+        "auf dem Tisch sind zwei Schlüssel .",
+        "there are two keys on the table .",
+        "桌子 上 有 两 把 钥匙 。",
+    ),
+    (
+        Sentence(
+            Location(Phrase("dog", "a"), "garden", exists=True, negated=True),
+            speaker=HE,
+            attitude="think",
+        ),
+        "er glaubt , dass im Garten kein Hund ist .",
+        "he thinks that there is no dog in the garden .",
+        "他 觉得 花园 里 没有 狗 。",
+    ),
+]
+
+
+@pytest.mark.parametrize("sentence, de, en, zh", EXAMPLES, ids=[line[2] for line in EXAMPLES])
+def test_examples(sentence, de, en, zh):
+    assert [say(render(sentence)) for render in RENDERERS.values()] == [de, en, zh]
+
+
+def finite(sentence: Sentence) -> int:
+    """Where the finite verb of a German main clause stands."""
+    clause, items = sentence.clause, german.render(sentence)
+    if not isinstance(clause, Event):
+        key = "copula"
+    else:
+        key = "verb" if clause.aspect in ("now", "plain", "like") else "aspect"
+    return next(position for position, (_, keys) in enumerate(items) if key in keys)
+
+
+def test_german_verb_second_in_statements_first_in_questions(sampled):
+    for sentence in sampled:
+        if sentence.speaker:
+            continue
+        before = german.render(sentence)[: finite(sentence)]
+        constituents = {re.match("[a-z]+", key)[0] for _, keys in before for key in keys}
+        words = {"wer", "was", "wo", "wohin"}
+        if sentence.question and before:
+            assert len(before) == 1 and before[0][0] in words, say(before)
+        else:
+            assert len(constituents) == (0 if sentence.question else 1), say(before)
+
+
+def test_german_verb_last_after_dass_and_weil(sampled):
+    for sentence in sampled:
+        clause = sentence.clause if sentence.speaker else sentence.reason
+        if clause:
+            main = german.main_clause(clause)
+            items = german.render(sentence)
+            assert items[-2][0].endswith(main[finite(Sentence(clause))][0]), say(items)
+            assert items[-2][0] not in ("ein", "an", "auf", "zu", "ab", "fern", "Fußball")
+
+
+def test_german_participle_or_infinitive_closes_the_main_clause(sampled):
+    for sentence in sampled:
+        clause = sentence.clause
+        if (
+            isinstance(clause, Event)
+            and clause.aspect not in ("now", "plain", "like")
+            and not sentence.speaker
+        ):
+            last = german.main_clause(clause)[-1][0]
+            verb = VERBS[clause.verb]
+            assert last == (verb.participle if clause.aspect == "past" else verb.infinitive)
+
+
+# --- English ---
+
+
+def test_english_third_person_forms():
+    forms = {
+        "go": "goes",
+        "watch": "watches",
+        "wash": "washes",
+        "have": "has",
+        "play": "plays",
+        "cry": "cries",
+    }
+    assert {verb: english.third_person(verb) for verb in forms} == forms
+
+
+@pytest.mark.parametrize(
+    "subject, be, verb",
+    [
+        ("I", "am", "read"),
+        ("you", "are", "read"),
+        ("he", "is", "reads"),
+        ("she", "is", "reads"),
+        ("we", "are", "read"),
+        ("they", "are", "read"),
+        ("Anna", "is", "reads"),
+        ("who", "is", "reads"),
+    ],
+)
+def test_english_agreement(subject, be, verb):
+    for aspect, words in (
+        ("now", f"{be} reading"),
+        ("plain", verb),
+        ("like", "likes" if verb[-1] == "s" else "like"),
+    ):
+        said = say(english.render(Sentence(event("read", aspect, subject=Phrase(subject)))))
+        assert said.startswith(f"{subject} {words} "), said
+
+
+def test_english_plural_nouns_take_plural_verbs():
+    dogs = Phrase("dog", "the", True)
+    assert say(english.render(Sentence(State(dogs, "big")))) == "the dogs are big ."
+    assert (
+        say(english.render(Sentence(event("like", "plain", subject=dogs, object=HE))))
+        == "the dogs like him ."
+    )
+
+
+def test_english_do_support(sampled):
+    """do, does or did exactly where a verb without an auxiliary is negated or inverted, and then a
+    bare verb.
+    """
+    for sentence in sampled:
+        clause = sentence.clause
+        if isinstance(clause, Event) and not sentence.reason and not sentence.speaker:
+            words = say(english.render(sentence)).split()
+            inverted = sentence.question and clause.subject.noun != "who"
+            needs = clause.aspect in ("plain", "past", "must", "want", "like") and (
+                clause.negated or inverted
+            )
+            assert needs == bool({"do", "does", "did"} & set(words)), words
+            if needs and clause.aspect in ("plain", "past"):
+                assert VERBS[clause.verb].english in words, words
+
+
+def test_english_a_or_an(sampled):
+    text = " ".join(say(english.render(sentence)) for sentence in sampled)
+    assert not re.findall(r"\ban [^aeio]\w*|\ba [aeio]\w*", text)
+
+
+# --- Mandarin ---
+
+MEASURES = """
+个 man woman child boy girl apple egg cake bag
+位 teacher doctor neighbour
+只 dog cat bird
+匹 horse
+头 cow
+根 banana
+本 book
+份 newspaper
+封 letter
+张 photo table
+部 film
+辆 car bicycle
+把 chair key
+条 dress
+件 coat shirt
+顶 hat
+块 watch
+台 computer
+朵 flower
+座 house
+扇 window door
+"""
+
+
+def test_mandarin_measure_words():
+    expected = {
+        noun: line.split()[0] for line in MEASURES.strip().splitlines() for noun in line.split()[1:]
+    }
+    assert {concept: noun.measure for concept, noun in NOUNS.items() if noun.measure} == expected
+    for concept, measure in expected.items():
+        word = NOUNS[concept].mandarin
+        assert (
+            say(mandarin.noun_phrase(Phrase(concept, "two", True), "object"))
+            == f"两 {measure} {word}"
+        )
+        assert (
+            say(mandarin.noun_phrase(Phrase(concept, "this"), "object")) == f"这 {measure} {word}"
+        )
+
+
+def test_mandarin_time_and_place_stand_before_the_verb(sampled):
+    checked = 0
+    for sentence in sampled:
+        clause = sentence.clause
+        if isinstance(clause, Event) and (clause.time or (clause.place and clause.verb != "go")):
+            items = mandarin.render(sentence)
+            verb = next(i for i, (_, keys) in enumerate(items) if "verb" in keys)
+            where = [
+                i
+                for i, (_, keys) in enumerate(items)
+                for key in keys
+                if key.startswith(("time", "place"))
+                and not (clause.verb == "go" and key.startswith("place"))
+            ]
+            assert max(where) < verb, say(items)
+            checked += 1
+    assert checked > 5_000
+
+
+def test_mandarin_questions_end_in_ma_unless_they_hold_a_question_word(sampled):
+    for sentence in sampled:
+        words = say(mandarin.render(sentence)).split()
+        asked = bool({"谁", "什么", "哪里"} & set(words))
+        assert ("吗" in words) == (sentence.question and not asked), words
+        assert (words[-1] == "？") == sentence.question
+
+
+# --- one meaning, one sentence ---
+
+
+def test_each_sentence_has_one_meaning_in_every_direction(sampled):
+    lines = {language: [say(render(s)) for s in sampled] for language, render in RENDERERS.items()}
+    for source, target in permutations(lines, 2):
+        translations = defaultdict(set)
+        for left, right in zip(lines[source], lines[target], strict=True):
+            translations[left].add(right)
+        ambiguous = {left: right for left, right in translations.items() if len(right) > 1}
+        assert not ambiguous, (source, target, list(ambiguous.items())[:3])
+
+
+def test_meanings_avoid_what_another_language_would_not_show(sampled):
+    """The reason why the test above can hold: what one language leaves open, no meaning asks for."""
+    for sentence in sampled:
+        for clause in filter(None, (sentence.clause, sentence.reason)):
+            if not isinstance(clause, Event):
+                continue
+            if clause.aspect == "will" or (
+                clause.aspect == "past" and (clause.verb == "read" or not clause.object)
+            ):
+                assert clause.time, clause
+            assert clause.aspect != "now" or not clause.time, clause  # gerade is its time
+            others = [
+                p
+                for p in (clause.object, clause.recipient, clause.companion)
+                if p and p.noun != "what"
+            ]
+            nouns = [p.noun for p in (clause.subject, *others)]
+            assert len(nouns) == len(set(nouns)), clause
+            assert not ({"I", "we"} <= set(nouns)), clause
+            if clause.negated:
+                assert not any(p.determiner in NUMBERS for p in others), (
+                    clause
+                )  # 不 买 书: one book or two?
+                assert clause.subject.determiner not in ("a", *NUMBERS), clause
+
+
+def test_every_concept_is_used(sampled):
+    used = set()
+    for sentence in sampled:
+        for clause in filter(None, (sentence.clause, sentence.reason)):
+            used |= {
+                getattr(clause, field, "") or ""
+                for field in ("verb", "adjective", "time", "place", "aspect")
+            }
+            for role in ("subject", "object", "recipient", "companion", "standard"):
+                phrase = getattr(clause, role, None)
+                used |= {phrase.noun, phrase.adjective} if phrase else set()
+        used |= {sentence.attitude}
+    for table in (NOUNS, VERBS, ADJECTIVES, PRONOUNS, NAMES, PLACES, TIMES):
+        assert set(table) <= used, set(table) - used
+
+
+def test_tables_name_only_what_the_lexicon_knows():
+    verbs = {frame.verb for frame in FRAMES} | set(REASONS) | set().union(*TRAITS.values())
+    places = {place for frame in FRAMES for place in frame.places}
+    places |= {place for _, where in WHEREABOUTS for place in where}
+    assert verbs <= set(VERBS) and places <= set(PLACES)
+    with pytest.raises(ValueError, match="dgo"):
+        expand("dgo")
+
+
+def test_vocabularies_are_small(corpus):
+    for side in ("source", "target"):
+        words = {word for pair in corpus.train for word in getattr(pair, side).split()}
+        assert 200 <= len(words) <= 450
+
+
+def test_at_least_200_000_sentences(sampled):
+    """Chao's lower bound for the number of kinds, from how many were seen once and twice."""
+    seen = Counter(Counter(say(german.render(sentence)) for sentence in sampled).values())
+    assert sum(seen.values()) + seen[1] ** 2 / (2 * seen[2]) > 200_000
+
+
+# --- alignment ---
+
+CONTENT = re.compile(
+    r"(subject|object|recipient|companion|standard|verb|adjective|place\.noun|time\d)$|.*adjective$"
+)
+
+
+@pytest.mark.parametrize("source, target", TOY_CORPORA.values())
+def test_alignment_is_in_range_and_reaches_every_content_word(sampled, source, target):
+    for sentence in sampled[:5_000]:
+        pair = translate(sentence, source, target)
+        sides = pair.source.split(), pair.target.split()
+        for side, items in enumerate((RENDERERS[source](sentence), RENDERERS[target](sentence))):
+            linked = {link[side] for link in pair.alignment}
+            assert linked <= set(range(len(sides[side])))
+            for position, (word, keys) in enumerate(items):
+                if any(
+                    CONTENT.match(key.removeprefix("reason.").removeprefix("speaker."))
+                    for key in keys
+                ):
+                    assert position in linked or word in ("on", "am"), (word, pair)
+        assert list(pair.alignment) == sorted(set(pair.alignment))
+        assert translate(sentence, target, source) == pair.reversed()
+
+
+def is_monotone(alignment) -> bool:
+    return all(j <= m for i, j in alignment for k, m in alignment if i < k)
+
+
+def test_alignment_is_monotone_where_the_languages_share_their_order(sampled):
+    checked = Counter()
+    for sentence in sampled:
+        clause = sentence.clause
+        if sentence.question or sentence.speaker or sentence.reason:
+            continue
+        still = isinstance(clause, State) and not clause.time
+        state = (
+            isinstance(clause, Event)
+            and clause.verb in ("know", "like", "need")
+            and not clause.negated
+        )
+        if (
+            still
+            or state
+            or isinstance(clause, Comparison)
+            or (isinstance(clause, Location) and not clause.exists)
+        ):
+            checked["de"] += 1
+            assert is_monotone(translate(sentence, "de", "en").alignment), sentence
+        if (still and not clause.negated and clause.adjective != "sick") or state:
+            checked["zh"] += 1
+            assert is_monotone(translate(sentence, "en", "zh").alignment), sentence
+    assert min(checked.values()) > 1_000
+
+
+def test_alignment_links_the_right_words():
+    sentence = Sentence(
+        event("shop", "past", place="park", time="every_day", companion=Phrase("son", "my"))
+    )
+    pair = translate(sentence, "de", "en")
+    left, right = pair.source.split(), pair.target.split()
+    assert {f"{left[i]}-{right[j]}" for i, j in pair.alignment} == set(
+        "Anna-Anna hat-shopped jeden-every Tag-day mit-with meinem-my Sohn-son im-in im-the Park-park "
+        "eingekauft-shopped .-.".split()
+    )
+
+
+# --- splits ---
+
+
+def text(corpus, side: str) -> dict[str, list[str]]:
+    return {split: [getattr(pair, side) for pair in corpus.split(split)] for split in SPLITS}
+
+
+def test_sizes_and_languages(corpus):
+    assert [len(corpus.split(split)) for split in SPLITS] == [20_000, 1_000, 1_000, 1_000]
+    assert (corpus.source_language, corpus.target_language) == TOY_CORPORA[corpus.name]
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_no_sentence_stands_twice(corpus, side):
+    lines = [line for split in text(corpus, side).values() for line in split]
+    assert len(lines) == len(set(lines))
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_training_shows_every_word(corpus, side):
+    words = {
+        split: {word for line in lines for word in line.split()}
+        for split, lines in text(corpus, side).items()
+    }
+    for split in SPLITS[1:]:
+        assert words[split] <= words["train"], words[split] - words["train"]
+
+
+def test_held_out_combinations_stand_in_the_challenge_alone(corpus):
+    english_side = "source" if corpus.source_language == "en" else "target"
+    meaning_of = {say(english.render(sentence)): sentence for sentence in meanings(40_000, seed=0)}
+    lines = text(corpus, english_side)
+    known = {
+        split: [meaning_of[line] for line in lines[split] if line in meaning_of] for split in SPLITS
+    }
+    assert all(len(known[split]) > 900 for split in SPLITS)
+    for split in SPLITS:
+        assert {is_held_out(sentence) for sentence in known[split]} == {split == "challenge"}
+    shown = {pair for sentence in known["train"] for pair in combinations(sentence)}
+    for kind, pairs in HELD_OUT.items():
+        assert not {(kind, pair) for pair in pairs} & shown
+        for first, second in pairs:
+            assert any(k == kind and pair[0] == first for k, pair in shown), first
+            assert any(k == kind and pair[1] == second for k, pair in shown), second
+    challenged = {pair for sentence in known["challenge"] for pair in combinations(sentence)}
+    assert all((kind, pair) in challenged for kind, pairs in HELD_OUT.items() for pair in pairs)
+
+
+def test_held_out_adjectives_do_not_stand_before_their_nouns_in_the_text(corpus):
+    english_side = "source" if corpus.source_language == "en" else "target"
+    lines = text(corpus, english_side)
+    for adjective, noun in HELD_OUT["adjective before noun"]:
+        words = re.compile(rf"\b{ADJECTIVES[adjective].english} {NOUNS[noun].english}s?\b")
+        assert any(words.search(line) for line in lines["challenge"])
+        assert not any(
+            words.search(line) for split in ("train", "validation", "test") for line in lines[split]
+        )
+
+
+def test_a_smaller_train_is_the_beginning_of_a_larger_one(corpus):
+    small = load_toy(corpus.name, train=500)
+    assert all(a == b for a, b in zip(small.train, corpus.train[:500], strict=True))
+    assert all(small.split(split) == corpus.split(split) for split in SPLITS[1:])
+
+
+def test_another_seed_gives_other_sentences():
+    first, second = (
+        load_toy("toy-de-en", train=200, validation=0, test=0, challenge=0, seed=seed)
+        for seed in (0, 1)
+    )
+    assert len({pair.source for pair in first.train} & {pair.source for pair in second.train}) < 20
+    assert not first.test
+
+
+def test_the_same_seed_gives_the_same_corpus_in_every_process(corpus):
+    sizes = {"train": 300, "validation": 50, "test": 50, "challenge": 50}
+    corpora = [ascii(load_toy(corpus.name, **sizes)) for _ in range(2)]
+    code = f"from nmtlib.toy import load_toy; print(ascii(load_toy({corpus.name!r}, **{sizes})))"
+    for hash_seed in ("1", "2"):
+        environment = os.environ | {"PYTHONHASHSEED": hash_seed}
+        run = subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        corpora.append(run.stdout.strip())
+    different = len(set(corpora))
+    assert different == 1
+
+
+def test_twenty_thousand_pairs_are_quick():
+    start = time.process_time()
+    load_toy("toy-en-zh")
+    assert (
+        time.process_time() - start < 6
+    )  # about 1 second; the bound leaves room for a busy machine
+
+
+@pytest.mark.parametrize(
+    "name, sizes, message",
+    [
+        ("toy-en-de", {}, "toy-en-de.*toy-de-en"),
+        ("toy-de-en", {"train": -1}, "train=-1"),
+        ("toy-en-zh", {"challenge": -3}, "challenge=-3"),
+        ("toy-de-en", {"train": LIMITS["train + validation + test"]}, "202000 .*at most 200000"),
+        ("toy-de-en", {"train": 10**12}, "at most 200000"),
+        ("toy-de-en", {"challenge": LIMITS["challenge"] + 1}, "20001 .*at most 20000"),
+    ],
+)
+def test_bad_input(name, sizes, message):
+    with pytest.raises(ValueError, match=message):
+        load_toy(name, **sizes)
+
+
+def test_the_grammar_still_writes_the_sentences_that_a_person_has_read():
+    """If this fails after a change of the grammar: read the new sentences, all sixty, then store
+    them.
+    """
+    lines = REVIEWED.read_text(encoding="utf-8").splitlines()
+    written = [
+        "\t".join(say(render(s)) for render in RENDERERS.values()) for s in meanings(60, seed=60)
+    ]
+    changed = [(new, old) for new, old in zip(written, lines, strict=True) if new != old]
+    assert not changed, changed[:3]
+    assert len(lines) == 60 and sum(SHARES.values()) == 100
