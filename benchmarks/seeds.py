@@ -21,10 +21,10 @@ import nmtlib  # noqa: F401  (before torch: it chooses how threads wait)
 
 # isort: split
 from nmtlib.experiment import load_corpus, load_run_settings, train, training_summary
+from nmtlib.files import write_atomically
 from nmtlib.inference.evaluate import command_line, describe_machine, evaluate
 from nmtlib.inference.translator import Translator
 from nmtlib.settings import Settings, load_settings
-from nmtlib.training.checkpoint import write_atomically
 from nmtlib.training.hardware import choose_device
 
 RESULTS = Path(__file__).parent / "results"

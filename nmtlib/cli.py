@@ -107,8 +107,8 @@ def evaluate_split(
 ) -> list[str]:
     """Evaluate, print, and write the result into the run folder; returns the translations."""
     from nmtlib.experiment import training_summary
+    from nmtlib.files import write_atomically
     from nmtlib.inference.evaluate import evaluate
-    from nmtlib.training.checkpoint import write_atomically
 
     evaluation, hypotheses = evaluate(translator, corpus, split, **search)
     print("\n".join(evaluation.lines()), flush=True)

@@ -28,11 +28,12 @@ from nmtlib.extras.prepared import (
     learn_codecs,
     prepare,
 )
+from nmtlib.files import write_atomically
 from nmtlib.inference.evaluate import command_line
 from nmtlib.inference.translator import Translator, weights_file
 from nmtlib.model.transformer import Transformer
 from nmtlib.settings import CorpusSettings, Settings
-from nmtlib.training.checkpoint import read_checkpoint, write_atomically
+from nmtlib.training.checkpoint import read_checkpoint
 from nmtlib.training.distributed import LostProcess, Processes
 from nmtlib.training.hardware import choose_device
 from nmtlib.training.history import EpochRecord, draw_curves, read_history

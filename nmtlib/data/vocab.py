@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-PAD, BOS, EOS, UNK = 0, 1, 2, 3
-SPECIALS = ("<PAD>", "<BOS>", "<EOS>", "<UNK>")
+from nmtlib.specials import BOS, EOS, PAD, SPECIALS, UNK
+
+__all__ = ["BOS", "EOS", "PAD", "SPECIALS", "UNK", "Vocab"]
 
 
 class Vocab:

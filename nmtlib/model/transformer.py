@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from nmtlib.errors import require, require_one_of
 from nmtlib.model.cache import DecoderState
 from nmtlib.model.dropout import Dropout
 from nmtlib.model.embeddings import Positions, TokenEmbedding
 from nmtlib.model.layers import DecoderLayer, EncoderLayer
 from nmtlib.model.masks import padding_mask, target_mask
-
-PAD = 0  # the id of padding, as in `nmtlib.data.vocab`; the model knows nothing else of the data
+from nmtlib.specials import PAD
 
 
 @dataclass(frozen=True)
@@ -26,12 +26,12 @@ class TransformerConfig:
     tensor: 'none', 'target' (target embedding = output projection) or 'all' (source embedding too:
     one joint vocabulary). `embedding_start` says how the embeddings are drawn: 'xavier' (uniform,
     standard deviation sqrt(2 / (V + D))) or 'normal' (standard deviation 1 / sqrt(D), so that words
-    times sqrt(D) have size 1 for any vocabulary). Raises ValueError for a value that no model can
-    have.
+    times sqrt(D) have size 1 for any vocabulary).  Vocabulary sizes of 0 stand for "not known yet":
+    the data decides them.  Raises ValueError for a value that no model can have.
     """
 
-    source_vocab_size: int
-    target_vocab_size: int
+    source_vocab_size: int = 0
+    target_vocab_size: int = 0
     d_model: int = 512
     n_heads: int = 8
     n_encoder_layers: int = 6
@@ -46,39 +46,28 @@ class TransformerConfig:
     embedding_start: str = "xavier"
 
     def __post_init__(self):
-        for name in (
-            "source_vocab_size",
-            "target_vocab_size",
-            "d_model",
-            "n_heads",
-            "n_encoder_layers",
-            "n_decoder_layers",
-            "d_ff",
-            "max_length",
-        ):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        for name in ("source_vocab_size", "target_vocab_size"):
+            require(getattr(self, name) >= 0, name, "0 or more", getattr(self, name))
+        sizes = ("d_model", "n_heads", "n_encoder_layers", "n_decoder_layers", "d_ff", "max_length")
+        for name in sizes:
+            require(getattr(self, name) >= 1, name, "at least 1", getattr(self, name))
         for name in ("dropout", "attention_dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{name} is a probability in [0, 1), not {getattr(self, name)}")
-        for name, known in (
-            ("norm", ("pre", "post")),
-            ("positions", ("sinusoidal", "learned")),
-            ("tied", ("none", "target", "all")),
-            ("embedding_start", ("xavier", "normal")),
-        ):
-            if getattr(self, name) not in known:
-                raise ValueError(
-                    f"{name} is one of {', '.join(known)}, not {getattr(self, name)!r}"
-                )
+            rate = getattr(self, name)
+            require(0 <= rate < 1, name, "a probability in [0, 1)", rate)
+        require_one_of("norm", ("pre", "post"), self.norm)
+        require_one_of("positions", ("sinusoidal", "learned"), self.positions)
+        require_one_of("tied", ("none", "target", "all"), self.tied)
+        require_one_of("embedding_start", ("xavier", "normal"), self.embedding_start)
         if self.d_model % self.n_heads:
             raise ValueError(
-                f"d_model must be a multiple of n_heads, but {self.d_model} is not divisible by {self.n_heads}"
+                f"d_model must be a multiple of n_heads, but {self.d_model} is not divisible by "
+                f"{self.n_heads}"
             )
         if self.tied == "all" and self.source_vocab_size != self.target_vocab_size:
             raise ValueError(
-                f"tied='all' needs one joint vocabulary, but the sizes are {self.source_vocab_size} "
-                f"and {self.target_vocab_size}; use tied='target', or a joint tokenizer"
+                f"tied='all' needs one joint vocabulary, but the sizes are "
+                f"{self.source_vocab_size} and {self.target_vocab_size}; use tied='target', or a "
+                f"joint tokenizer"
             )
 
 
@@ -89,6 +78,8 @@ class Transformer(nn.Module):
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
+        for side in ("source_vocab_size", "target_vocab_size"):
+            require(getattr(config, side) >= 1, side, "at least 1", getattr(config, side))
         self.config = config
         self.checkpoint_activations = (
             False  # a matter of training, so it is no part of the configuration

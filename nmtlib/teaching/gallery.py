@@ -20,8 +20,8 @@ import matplotlib
 from matplotlib.figure import Figure
 from PIL import Image
 
+from nmtlib.files import write_atomically
 from nmtlib.teaching import diagrams, style
-from nmtlib.training.checkpoint import write_atomically
 
 FIGURES: dict[str, Callable[[], Figure]] = {
     "whole-model": diagrams.whole_model,

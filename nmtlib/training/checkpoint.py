@@ -5,7 +5,6 @@ can lose one.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -16,30 +15,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from nmtlib.files import write_atomically
 from nmtlib.model.transformer import Transformer, TransformerConfig
-
-
-def write_atomically(path: str | Path, data: bytes) -> None:
-    """Write a file so that at any moment it holds either all of its old bytes or all of the new
-    ones.
-
-    Raises OSError that names the file where the disk is full or the folder cannot be written.
-    """
-    path = Path(path)
-    part = path.with_name(path.name + ".part")
-    try:
-        with open(part, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise OSError(
-            error.errno,
-            f"could not write {path} ({error.strerror}); what it held before is untouched: "
-            "make room or choose another place",
-        ) from None
 
 
 def save_checkpoint(
@@ -79,6 +56,8 @@ def read_checkpoint(
         )
     try:
         config = TransformerConfig(**json.loads(header["config"]))
+        if not (config.source_vocab_size and config.target_vocab_size):
+            raise ValueError("it does not say how large the vocabularies are")
         notes = json.loads(header.get("notes", "{}"))
     except (TypeError, ValueError) as error:
         raise ValueError(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from nmtlib.training.checkpoint import write_atomically
+from nmtlib.files import write_atomically
 
 
 @dataclass(frozen=True)

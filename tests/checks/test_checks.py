@@ -9,12 +9,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from nmtlib.checks import CHECKS, check, metrics, run_checks
+from nmtlib.checks import CHECKS, check, foreign, metrics, run_checks
 from nmtlib.checks.adapter import Adapter, Sizes
 from nmtlib.checks.metrics import HYPOTHESES, REFERENCES
 from nmtlib.checks.parts import ours
 from nmtlib.model.attention import MultiHeadAttention
-from nmtlib.teaching import foreign
 
 OURS = ours()
 TORCH = foreign.torch_transformer()

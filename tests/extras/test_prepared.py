@@ -18,11 +18,11 @@ import numpy as np
 import pytest
 import torch
 
-from nmtlib.data import prepared
 from nmtlib.data.batching import Example, lengths_of, plan_batches, token_batches
 from nmtlib.data.codec import Codec, build_codecs
 from nmtlib.data.corpus import Corpus, Pair, from_files, from_tsv
 from nmtlib.experiment import encode_pairs, load_corpus, open_prepared, prepare_corpus, train
+from nmtlib.extras import prepared
 from nmtlib.extras.prepared import (
     MANIFEST,
     PART,
@@ -341,7 +341,7 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path, monkeypatch):
 
 def test_a_killed_preparation_is_recognised(settings, tmp_path):
     program = (
-        "import os, sys; from nmtlib import experiment; from nmtlib.data import prepared; "
+        "import os, sys; from nmtlib import experiment; from nmtlib.extras import prepared; "
         "from nmtlib.settings import Settings; prepared.BLOCK, prepared.SHARD = 5, 2; "
         "experiment.prepare_corpus(Settings.from_dict(__import__('json').loads(sys.argv[1])), sys.argv[2], "
         "report=lambda line: line.startswith('30 pairs') and os.kill(os.getpid(), 9))"

@@ -255,12 +255,12 @@ def test_the_computable_position_table_is_not_saved_but_follows_the_model():
     [
         ({"d_model": 18}, "not divisible by 4"),
         ({"d_model": 0}, "d_model must be at least 1"),
-        ({"dropout": 1.0}, "dropout is a probability"),
-        ({"norm": "middle"}, "norm is one of"),
-        ({"positions": "none"}, "positions is one of"),
-        ({"tied": "both"}, "tied is one of"),
+        ({"dropout": 1.0}, "dropout must be a probability"),
+        ({"norm": "middle"}, "norm must be one of"),
+        ({"positions": "none"}, "positions must be one of"),
+        ({"tied": "both"}, "tied must be one of"),
         ({"tied": "all"}, "needs one joint vocabulary"),
-        ({"embedding_start": "zero"}, "embedding_start is one of"),
+        ({"embedding_start": "zero"}, "embedding_start must be one of"),
     ],
 )
 def test_a_configuration_that_cannot_be_is_refused(change, message):

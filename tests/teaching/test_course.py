@@ -15,12 +15,12 @@ from nmtlib import experiment
 from nmtlib.arguments import build_parser
 from nmtlib.data import corpora
 from nmtlib.settings import load_settings
-from nmtlib.teaching import toy
+from nmtlib.teaching import course
 from nmtlib.training.checkpoint import read_checkpoint
 from nmtlib.training.measure import LABELS, NLL, measure_all
 
 
-@pytest.fixture(scope="module", params=toy.DIRECTIONS)
+@pytest.fixture(scope="module", params=course.DIRECTIONS)
 def direction(request):
     return request.param
 
@@ -32,11 +32,11 @@ def corpus(direction):
 
 @pytest.fixture(scope="module")
 def translator(direction):
-    return toy.load_toy(direction)
+    return course.load_toy(direction)
 
 
 def folder(direction):
-    return toy.CHECKPOINTS / f"toy-{direction}"
+    return course.CHECKPOINTS / f"toy-{direction}"
 
 
 def test_stored_in_half_precision_and_loaded_in_single(direction, translator):
@@ -73,10 +73,10 @@ def test_the_validation_loss_is_the_one_in_the_notes(direction, translator, corp
 def test_the_sentence_of_the_course_is_new_to_the_models_and_translated_right(
     direction, translator, corpus
 ):
-    pair = toy.running_pair(direction)
+    pair = course.running_pair(direction)
     assert (pair.source, pair.target) == {
-        "de-en": (toy.GERMAN, toy.ENGLISH),
-        "en-zh": (toy.ENGLISH, toy.CHINESE),
+        "de-en": (course.GERMAN, course.ENGLISH),
+        "en-zh": (course.ENGLISH, course.CHINESE),
     }[direction]
     assert translator.translate([pair.source]) == [pair.target]
     assert all(pair.source != p.source and pair.target != p.target for p in corpus.train)
@@ -106,12 +106,12 @@ def test_untrained_is_the_model_that_the_training_starts_from(
         )
     torch.manual_seed(1234)
     before = torch.random.get_rng_state()
-    untrained = toy.untrained_toy(direction)
+    untrained = course.untrained_toy(direction)
     assert torch.equal(before, torch.random.get_rng_state()), "the reader's random numbers changed"
     assert seen.keys() == dict(untrained.model.named_parameters()).keys()
     for name, parameter in untrained.model.named_parameters():
         assert torch.equal(parameter, seen[name]), name
-    pair = toy.running_pair(direction)
+    pair = course.running_pair(direction)
     assert untrained.translate([pair.source], max_length=10) != [pair.target]
 
 
@@ -123,8 +123,8 @@ def test_storing_a_run_keeps_all_that_a_translator_needs(
     shutil.copytree(folder(direction), run)
     (run / "log.txt").write_text("$ nmtlib train this\n")
     small = replace(corpus, validation=corpus.validation[:20], test=corpus.test[:20])
-    monkeypatch.setattr(toy, "load", lambda name: small)
-    notes = toy.store(run, stored)
+    monkeypatch.setattr(course, "load", lambda name: small)
+    notes = course.store(run, stored)
     assert (
         notes == json.loads((stored / "notes.json").read_text())
         and notes["command"] == "nmtlib train this"
@@ -134,7 +134,7 @@ def test_storing_a_run_keeps_all_that_a_translator_needs(
     assert again[2] == ours[2] and ours[2]["weights"], "a checkpoint names the epoch it comes from"
     for name, tensor in ours[1].items():
         assert again[1][name].dtype == torch.float16 and torch.equal(tensor, again[1][name]), name
-    for name in toy.COPIED:
+    for name in course.COPIED:
         assert (stored / name).read_bytes() == (run / name).read_bytes()
 
 
@@ -146,25 +146,25 @@ def test_making_without_runs_trains_each_preset_first(monkeypatch, capsys):
         assert command[1:3] == ["-m", "nmtlib"] and options.command == "train" and check
         trained.append((options.preset, options.out))
 
-    monkeypatch.setattr(toy.subprocess, "run", run)
-    monkeypatch.setattr(toy, "store", lambda run, folder: stored.append((run, folder)))
-    toy.make()
+    monkeypatch.setattr(course.subprocess, "run", run)
+    monkeypatch.setattr(course, "store", lambda run, folder: stored.append((run, folder)))
+    course.make()
     assert [preset for preset, _ in trained] == ["toy-de-en", "toy-en-zh"]
-    assert stored == [(out, toy.CHECKPOINTS / preset) for preset, out in trained]
+    assert stored == [(out, course.CHECKPOINTS / preset) for preset, out in trained]
     trained.clear(), stored.clear()
-    toy.make(Path("runs"))
-    assert not trained and stored[0] == (Path("runs/toy-de-en"), toy.CHECKPOINTS / "toy-de-en")
+    course.make(Path("runs"))
+    assert not trained and stored[0] == (Path("runs/toy-de-en"), course.CHECKPOINTS / "toy-de-en")
 
 
-@pytest.mark.parametrize("call", [toy.load_toy, toy.untrained_toy, toy.running_pair])
+@pytest.mark.parametrize("call", [course.load_toy, course.untrained_toy, course.running_pair])
 def test_an_unknown_direction_is_refused(call):
     with pytest.raises(ValueError, match="'fr-en'.*de-en and en-zh"):
         call("fr-en")
 
 
 def test_the_models_are_part_of_the_package():
-    project = tomllib.loads((toy.CHECKPOINTS.parents[2] / "pyproject.toml").read_text())
+    project = tomllib.loads((course.CHECKPOINTS.parents[2] / "pyproject.toml").read_text())
     patterns = project["tool"]["setuptools"]["package-data"]["nmtlib"]
-    package = toy.CHECKPOINTS.parents[1]
+    package = course.CHECKPOINTS.parents[1]
     shipped = {file for pattern in patterns for file in package.glob(pattern)}
-    assert {f for f in toy.CHECKPOINTS.rglob("*") if f.is_file()} <= shipped
+    assert {f for f in course.CHECKPOINTS.rglob("*") if f.is_file()} <= shipped

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nmtlib.teaching import environment, style, toy
+from nmtlib.teaching import course, environment, style
 from nmtlib.teaching.environment import (
     PACKAGE,
     REQUIREMENTS,
@@ -77,7 +77,8 @@ def test_files_that_nmtlib_ships_are_looked_for(tmp_path):
 
 def test_the_shipped_files_are_those_that_the_course_loads():
     models = [
-        toy.CHECKPOINTS / f"toy-{direction}" / "model.safetensors" for direction in toy.DIRECTIONS
+        course.CHECKPOINTS / f"toy-{direction}" / "model.safetensors"
+        for direction in course.DIRECTIONS
     ]
     assert {PACKAGE / file for file in SHIPPED} == {*models, style.CJK_FONT}
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from nmtlib.files import write_atomically
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.training.checkpoint import (
     average_checkpoints,
@@ -15,7 +16,6 @@ from nmtlib.training.checkpoint import (
     load_weights,
     read_checkpoint,
     save_checkpoint,
-    write_atomically,
 )
 
 CONFIG = TransformerConfig(
@@ -98,7 +98,7 @@ def test_a_real_limit_on_file_size_is_reported_and_keeps_the_old_file(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"old")
     program = (
-        "import resource, signal, sys; from nmtlib.training.checkpoint import write_atomically;"
+        "import resource, signal, sys; from nmtlib.files import write_atomically;"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000));"
         "write_atomically(sys.argv[1], bytes(5000))"
     )

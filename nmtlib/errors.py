@@ -1,0 +1,28 @@
+"""What is said about bad input: what was given, what was expected, and the closest known name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable
+from typing import Any
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """' (did you mean ...?)' with the closest of the known names, or '' where none is close.
+
+    >>> did_you_mean("toy-de-em", ["toy-de-en", "toy-en-zh"])
+    ' (did you mean toy-de-en?)'
+    """
+    near = difflib.get_close_matches(given, list(known), n=1, cutoff=0.5)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+def require(holds: bool, name: str, expected: str, given: Any) -> None:
+    """Raise ValueError '`name` must be `expected`, not `given`' unless something holds."""
+    if not holds:
+        raise ValueError(f"{name} must be {expected}, not {given!r}")
+
+
+def require_one_of(name: str, known: Collection[str], given: str) -> None:
+    """Raise ValueError unless `given` is one of the known values."""
+    require(given in known, name, f"one of {', '.join(known)}", given)

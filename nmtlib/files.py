@@ -1,0 +1,69 @@
+"""Files that are written whole or not at all, and text that is read line by line."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import secrets
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+
+def write_atomically(path: str | Path, data: bytes | str) -> None:
+    """Write a file so that at any moment it holds either all of its old bytes or all of the new.
+
+    Text is written as UTF-8.  Raises OSError that names the file where the disk is full or the
+    folder cannot be written.
+    """
+    path = Path(path)
+    data = data.encode("utf-8") if isinstance(data, str) else data
+    # A name of its own: two processes must never write into one part file.
+    part = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        with open(part, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise OSError(
+            error.errno,
+            f"could not write {path} ({error.strerror}); what it held before is untouched: "
+            "make room or choose another place",
+        ) from None
+
+
+def text_lines(path: str | Path) -> Iterator[str]:
+    """The lines of a UTF-8 text file, one at a time, without line ends; a `.gz` is decompressed.
+
+    Raises FileNotFoundError for a missing file, ValueError for a damaged one or one not in UTF-8.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"no such text file: {path}")
+    with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
+        try:
+            yield from decoded_lines(file, str(path))
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise ValueError(
+                f"{path}: not a complete gzip file ({error}); fetch it again"
+            ) from error
+
+
+def decoded_lines(raw_lines: Iterable[bytes], where: str) -> Iterator[str]:
+    """Lines of UTF-8 bytes as text, without line ends and byte order mark.
+
+    The lines are those of a binary file, so only \\n ends one: str.splitlines would also cut at
+    U+2028 and break the pairing of two files.  Raises ValueError naming `where` and the line.
+    """
+    for number, raw in enumerate(raw_lines, start=1):
+        raw = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
+        try:
+            yield raw.removesuffix(b"\n").decode("utf-8").removesuffix("\r")
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{where}, line {number}: not valid UTF-8 ({error.reason}); "
+                f"convert it first, for example with iconv -t UTF-8"
+            ) from None

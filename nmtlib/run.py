@@ -1,0 +1,89 @@
+"""A run folder holds everything about one training; `Run` alone knows the names of its files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nmtlib.data.codec import Codec
+from nmtlib.files import write_atomically
+from nmtlib.settings import Settings
+
+
+class Run:
+    """The folder of one training.
+
+    `settings.json`, `source.json` and `target.json` (the codecs) are there from the beginning,
+    `log.txt` and `last.safetensors` (all that a resume needs) soon after; each epoch adds
+    `epoch-NNN.safetensors` (the last few are kept, for averaging), a row of `history.csv` and,
+    where it validates best so far, `best.safetensors`; the end brings `model.safetensors`,
+    `curves.png` and `samples.txt`, and each evaluation its scores.
+    """
+
+    def __init__(self, folder: str | Path):
+        self.folder = Path(folder)
+        self.settings_file = self.folder / "settings.json"
+        self.log_file = self.folder / "log.txt"
+        self.last_file = self.folder / "last.safetensors"
+        self.best_file = self.folder / "best.safetensors"
+        self.model_file = self.folder / "model.safetensors"
+        self.history_file = self.folder / "history.csv"
+        self.curves_file = self.folder / "curves.png"
+        self.samples_file = self.folder / "samples.txt"
+
+    @classmethod
+    def create(cls, folder: str | Path, settings: Settings, source: Codec, target: Codec) -> Run:
+        """Make a run folder.  Raises FileExistsError where there is something already."""
+        run = cls(folder)
+        if run.folder.exists() and any(run.folder.iterdir()):
+            raise FileExistsError(
+                f"{run.folder} is there already and not empty; nothing is overwritten: continue it "
+                f"with --resume, or choose another --out"
+            )
+        run.folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(run.codec_file("source"), source.to_json())
+        write_atomically(run.codec_file("target"), target.to_json())
+        write_atomically(run.settings_file, settings.to_json())
+        return run
+
+    def codec_file(self, side: str) -> Path:
+        """Where the codec of one side, 'source' or 'target', lies."""
+        return self.folder / f"{side}.json"
+
+    def epoch_file(self, epoch: int) -> Path:
+        """The weights after one epoch, counted from 1."""
+        return self.folder / f"epoch-{epoch:03d}.safetensors"
+
+    def weights_file(self) -> Path:
+        """The weights to translate with: those chosen at the end, until then the best epoch's.
+
+        Raises FileNotFoundError before the first epoch has ended.
+        """
+        for path in (self.model_file, self.best_file):
+            if path.is_file():
+                return path
+        raise FileNotFoundError(
+            f"{self.folder} holds no weights yet: its first epoch has not ended; continue with: "
+            f"nmtlib train --resume --out {self.folder}"
+        )
+
+    def settings(self) -> Settings:
+        """What the run was started with.  Raises FileNotFoundError where the folder is no run."""
+        if not self.settings_file.is_file():
+            raise FileNotFoundError(
+                f"{self.folder} is not a run folder (it has no {self.settings_file.name}); "
+                f"train one with: nmtlib train PRESET --out {self.folder}"
+            )
+        return Settings.load(self.settings_file)
+
+    def codecs(self) -> tuple[Codec, Codec]:
+        """The codecs of source and target.  Raises ValueError where a file is damaged."""
+        return Codec.load(self.codec_file("source")), Codec.load(self.codec_file("target"))
+
+    def log(self, line: str) -> None:
+        """Append a line to the log; the first line is the command."""
+        with open(self.log_file, "a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+    def command(self) -> str:
+        """The command that started the training."""
+        return self.log_file.read_text("utf-8").splitlines()[0].removeprefix("$ ")
