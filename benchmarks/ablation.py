@@ -24,10 +24,12 @@ import nmtlib  # noqa: F401  (before torch: it chooses how threads wait)
 from time_to_bleu import score_validation, seconds_trained
 
 from nmtlib.data.corpus import Corpus
-from nmtlib.experiment import load_corpus, load_run_settings, train, training_summary
+from nmtlib.experiment import load_corpus, train, training_summary
 from nmtlib.inference.evaluate import command_line, describe_machine
 from nmtlib.inference.translator import Translator
-from nmtlib.settings import Settings, load_settings
+from nmtlib.presets import load_settings
+from nmtlib.run import Run
+from nmtlib.settings import Settings
 from nmtlib.training.checkpoint import (
     average_checkpoints,
     load_weights,
@@ -115,7 +117,7 @@ def run(
 ) -> dict[str, Any]:
     """Train one variant, or go on with it, and score it; returns its entry in the results."""
     there = (folder / "settings.json").is_file()
-    if there and load_run_settings(folder) != settings:
+    if there and Run(folder).settings() != settings:
         raise ValueError(f"{folder} was trained with other settings; choose another --out")
     left = None if minutes is None else minutes - seconds_trained(folder) / 60
     if left is None or left > 0:

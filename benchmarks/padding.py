@@ -27,10 +27,10 @@ import torch
 from nmtlib.data.batching import Example, collate, padding_waste, token_batches
 from nmtlib.data.codec import Codec
 from nmtlib.data.vocab import PAD
-from nmtlib.experiment import create_run, encode_pairs, load_corpus
+from nmtlib.experiment import encode_pairs, load_corpus, start_run
 from nmtlib.inference.evaluate import describe_machine
 from nmtlib.model.transformer import Transformer
-from nmtlib.settings import load_settings
+from nmtlib.presets import load_settings
 from nmtlib.training.hardware import choose_precision
 
 SEED = 1
@@ -69,11 +69,11 @@ def compare(preset: str, count: int) -> dict[str, Any]:
     settings = load_settings(preset)
     corpus = load_corpus(settings.corpus)
     with TemporaryDirectory() as folder:
-        create_run(run := Path(folder) / "run", settings, corpus)
+        start_run(run := Path(folder) / "run", settings, corpus)
         source, target = Codec.load(run / "source.json"), Codec.load(run / "target.json")
     examples, _ = encode_pairs(corpus.train, source, target, settings.training.max_length)
     torch.manual_seed(SEED)
-    model = Transformer(settings.model.config(len(source.vocab), len(target.vocab)))
+    model = Transformer(settings.with_vocabularies(len(source.vocab), len(target.vocab)).model)
     precision = choose_precision(torch.device("cpu"), settings.training.precision)
     step = make_step(model, precision)
 

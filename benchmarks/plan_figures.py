@@ -15,7 +15,7 @@ from train import CONFIG as SMALL
 from train import batches as small_batches
 
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.settings import load_settings
+from nmtlib.presets import load_settings
 from nmtlib.teaching.cost import TrainingMemory, flop_terms, training_flops, training_memory
 
 VASWANI = "Vaswani et al. 2017"
@@ -72,7 +72,7 @@ class Plan:
         self.assumed, self.prepared, self.cpu, self.gpu = assumed, prepared, cpu, gpu
         self.fact = {name: value for name, (value, _, _) in FACTS.items()}
         size = self.fact["vocabulary"]
-        self.config: TransformerConfig = load_settings("base").model.config(size, size)
+        self.config: TransformerConfig = load_settings("base").with_vocabularies(size, size).model
         pieces = assumed.pieces_per_word / self.fact["pairs"]
         self.source_length = round(self.fact["source_words"] * pieces) + 1  # with EOS
         self.target_length = round(self.fact["target_words"] * pieces) + 1

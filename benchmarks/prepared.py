@@ -27,11 +27,11 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from nmtlib.data.batching import Batch, plan_batches
-from nmtlib.experiment import prepare_corpus
 from nmtlib.extras.prepared import Prepared
+from nmtlib.extras.preparing import prepare_corpus
 from nmtlib.inference.evaluate import describe_machine
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.settings import load_settings
+from nmtlib.presets import load_settings
 
 SHARE = (
     107,
@@ -112,7 +112,9 @@ def measure(corpus: str) -> dict[str, Any]:
         "microseconds_a_row": round(reading * 1e6, 2),
         "planning_seconds_a_million_pairs": round(planning, 3),
         "planning_bytes_a_pair": round((peak + lengths.nbytes) / len(lengths), 1),
-        "operations_an_update": count_operations(load_settings("base").model.config(50, 50)),
+        "operations_an_update": count_operations(
+            load_settings("base").with_vocabularies(50, 50).model
+        ),
         "machine": describe_machine(),
     }
 

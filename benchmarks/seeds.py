@@ -20,11 +20,13 @@ from typing import Any
 import nmtlib  # noqa: F401  (before torch: it chooses how threads wait)
 
 # isort: split
-from nmtlib.experiment import load_corpus, load_run_settings, train, training_summary
+from nmtlib.experiment import load_corpus, train, training_summary
 from nmtlib.files import write_atomically
 from nmtlib.inference.evaluate import command_line, describe_machine, evaluate
 from nmtlib.inference.translator import Translator
-from nmtlib.settings import Settings, load_settings
+from nmtlib.presets import load_settings
+from nmtlib.run import Run
+from nmtlib.settings import Settings
 from nmtlib.training.hardware import choose_device
 
 RESULTS = Path(__file__).parent / "results"
@@ -33,7 +35,7 @@ RESULTS = Path(__file__).parent / "results"
 def run(settings: Settings, folder: Path) -> dict[str, Any]:
     """Train with one seed, or go on with it, and score the test split as `nmtlib evaluate` does."""
     there = (folder / "settings.json").is_file()
-    if there and load_run_settings(folder) != settings:
+    if there and Run(folder).settings() != settings:
         raise ValueError(f"{folder} was trained with other settings; choose another --out")
     train(folder, None if there else settings, report=lambda line: print(f"  {line}", flush=True))
     evaluation, _ = evaluate(Translator.load(folder), load_corpus(settings.corpus), "test")

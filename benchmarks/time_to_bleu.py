@@ -27,11 +27,13 @@ import torch
 
 from nmtlib.data.codec import Codec
 from nmtlib.data.corpus import Corpus
-from nmtlib.experiment import load_corpus, load_run_settings, train
+from nmtlib.experiment import load_corpus, train
 from nmtlib.inference.evaluate import Scores, bleu_tokenizer, command_line, describe_machine, score
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
-from nmtlib.settings import Settings, load_settings
+from nmtlib.presets import load_settings
+from nmtlib.run import Run
+from nmtlib.settings import Settings
 from nmtlib.training.checkpoint import (
     average_checkpoints,
     load_model,
@@ -235,7 +237,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for key, value in given.items():
         settings = settings if value is None else settings.with_value(key, value)
     there = (options.out / "settings.json").is_file()
-    if there and load_run_settings(options.out) != settings:
+    if there and Run(options.out).settings() != settings:
         raise ValueError(f"{options.out} was trained with other settings; choose another --out")
     board = Board(options.out, options.output, settings, options)
     board.catch_up()

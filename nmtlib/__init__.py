@@ -3,13 +3,59 @@
 Data flows one way: corpus -> tokenizer and vocabulary -> batch -> model -> loss -> trainer
 -> checkpoint -> translator -> metrics.  Each step is one sub-package: `nmtlib.data`,
 `nmtlib.model`, `nmtlib.training`, `nmtlib.inference`.
+
+    from nmtlib import load
+    load("toy-de-en").translate(["der Hund schläft ."])
 """
 
 import os
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-# By default torch's CPU threads spin while they wait for each other.  As soon as any other program
+# By default torch's CPU threads spin while they wait for each other.  As soon as another program
 # uses a core, they spin away the time of the thread that they wait for, and training becomes tens
-# of times slower. It counts when torch is first imported, so import nmtlib before torch.
+# of times slower.  It counts when torch is first imported, so import nmtlib before torch.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from nmtlib.checks.runner import run_checks
+    from nmtlib.data.corpora import load as load_corpus
+    from nmtlib.experiment import train
+    from nmtlib.inference.evaluate import evaluate
+    from nmtlib.inference.search import beam_search, greedy_search
+    from nmtlib.inference.translator import Translator, load
+    from nmtlib.model.transformer import Transformer, TransformerConfig
+    from nmtlib.presets import load_settings
+    from nmtlib.settings import Settings
+    from nmtlib.training.loss import label_smoothed_loss
+
+# Where each public name lives.  It is imported when it is first used, so `import nmtlib` is quick.
+PUBLIC = {
+    "Settings": "nmtlib.settings",
+    "Transformer": "nmtlib.model.transformer",
+    "TransformerConfig": "nmtlib.model.transformer",
+    "Translator": "nmtlib.inference.translator",
+    "beam_search": "nmtlib.inference.search",
+    "evaluate": "nmtlib.inference.evaluate",
+    "greedy_search": "nmtlib.inference.search",
+    "label_smoothed_loss": "nmtlib.training.loss",
+    "load": "nmtlib.inference.translator",
+    "load_corpus": "nmtlib.data.corpora:load",
+    "load_settings": "nmtlib.presets",
+    "run_checks": "nmtlib.checks",
+    "train": "nmtlib.experiment",
+}
+__all__ = [*PUBLIC]
+
+
+def __getattr__(name: str):
+    if name not in PUBLIC:
+        raise AttributeError(f"module 'nmtlib' has no attribute {name!r}; it has {', '.join(PUBLIC)}")
+    module, _, original = PUBLIC[name].partition(":")
+    return getattr(import_module(module), original or name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *PUBLIC])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
+import traceback
+from argparse import Namespace
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,59 +18,76 @@ if TYPE_CHECKING:  # at run time each command imports what it needs, so that --h
     from nmtlib.data.corpus import Corpus
     from nmtlib.inference.translator import Translator
 
-EXPECTED_ERRORS = (
-    ValueError,
-    OSError,
-    FloatingPointError,
-    ModuleNotFoundError,
-)  # for input that it cannot use
+# For input that a command cannot use; whatever else is raised is a mistake of ours.
+EXPECTED_ERRORS = (ValueError, OSError, FloatingPointError, ModuleNotFoundError, MemoryError)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit status (0 good, 1 an error that was explained, 130
-    interrupted).
+    """Run one command; returns the exit status: 0 good, 1 an error explained, 130 interrupted.
+
+    With NMTLIB_DEBUG=1 in the environment an error shows where it was raised.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="replace")  # on Windows, cp1252 otherwise
     options = build_parser().parse_args(arguments)
     try:
-        return COMMANDS[options.command](options) or 0
-    except EXPECTED_ERRORS as error:
-        print(f"nmtlib: {error}", file=sys.stderr)
+        status = COMMANDS[options.command](options) or 0
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # who reads our output has seen enough (… | head)
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # or exit would fail once more
         return 1
+    except EXPECTED_ERRORS as error:
+        return complain(str(error) or "out of memory", error)
+    except RuntimeError as error:
+        if "allocate" not in str(error) and "out of memory" not in str(error):
+            raise
+        return complain(f"out of memory: {str(error).splitlines()[0]}", error)
     except KeyboardInterrupt:
         print("nmtlib: interrupted; what was saved is complete", file=sys.stderr)
         return 130
 
 
-def command_train(options: argparse.Namespace) -> None:
+def complain(message: str, error: BaseException) -> int:
+    """Say what is wrong, in a line, or with NMTLIB_DEBUG=1 where it was raised; the status is 1."""
+    if os.environ.get("NMTLIB_DEBUG", "0") not in ("", "0"):
+        traceback.print_exception(error)
+    print(f"nmtlib: {message}", file=sys.stderr)
+    return 1
+
+
+def command_train(options: Namespace) -> None:
     """Train a preset or resume a run, and evaluate it where that is asked for."""
-    from nmtlib.experiment import train
-    from nmtlib.settings import load_settings
+    from nmtlib.experiment import load_corpus, train
+    from nmtlib.presets import load_settings
+    from nmtlib.run import Run
 
     if not options.preset and not (options.resume and options.out):
         raise ValueError(
-            "train needs the name of a preset, or --resume with --out; list the presets with: nmtlib summary"
+            "train needs the name of a preset, or --resume with --out; list the presets with: "
+            "nmtlib summary"
         )
     if options.minutes is not None and not options.minutes > 0:
         raise ValueError(f"--minutes is a length of time greater than 0, not {options.minutes}")
     folder, settings = choose_folder(options), None
-    if options.resume:
-        if options.assignments:
-            raise ValueError(
-                "--set cannot change a run that is resumed: its settings are part of it"
-            )
-    else:
+    if not options.resume:
         settings = load_settings(options.preset).with_assignments(options.assignments)
-    train(folder, settings, minutes=options.minutes, report=lambda line: print(line, flush=True))
+    elif options.assignments:
+        raise ValueError("--set cannot change a run that is resumed: its settings are part of it")
+    if options.evaluate:  # hours before it is needed: is there anything to score?
+        load_corpus((settings or Run(folder).settings()).corpus).split("test")
+    train(folder, settings, minutes=options.minutes, report=partial(print, flush=True))
     if os.environ.get("RANK", "0") == "0":  # of the processes that torchrun started, one speaks
         print(f"the run lies in {folder}", flush=True)
         if options.evaluate:
             evaluate_and_show(folder)
 
 
-def choose_folder(options: argparse.Namespace) -> Path:
-    """The run folder: --out, or the first free one (the last used one, to resume) named after the
-    preset.
-    """
+def choose_folder(options: Namespace) -> Path:
+    """The run folder: --out, or the first free one (to resume, the last used) of the preset."""
     if options.out:
         return options.out
     stem = Path("runs") / Path(options.preset).stem
@@ -85,7 +103,7 @@ def choose_folder(options: argparse.Namespace) -> Path:
 
 
 def evaluate_and_show(folder: Path) -> None:
-    """Score the test split, and the challenge split where there is one, and show five translations."""
+    """Score the test split, the challenge split where there is one, and show five translations."""
     from nmtlib.experiment import format_samples, load_corpus
     from nmtlib.inference.translator import Translator
 
@@ -105,70 +123,63 @@ def evaluate_split(
     output: Path | None = None,
     **search: Any,
 ) -> list[str]:
-    """Evaluate, print, and write the result into the run folder; returns the translations."""
+    """Evaluate, print, and write the scores where asked and into the run; returns translations."""
     from nmtlib.experiment import training_summary
     from nmtlib.files import write_atomically
     from nmtlib.inference.evaluate import evaluate
 
+    training = training_summary(folder)  # read first: what is wrong with the run shows at once
     evaluation, hypotheses = evaluate(translator, corpus, split, **search)
     print("\n".join(evaluation.lines()), flush=True)
+    scores = {**evaluation.to_dict(), "training": training}
+    data = json.dumps(scores, indent=2, ensure_ascii=False) + "\n"
     stem = f"{split}-beam{evaluation.beam}"
     if evaluation.length_penalty != translator.settings.decoding.length_penalty:
         stem += f"-penalty{evaluation.length_penalty:g}"
-    data = (
-        json.dumps(
-            {**evaluation.to_dict(), "training": training_summary(folder)},
-            indent=2,
-            ensure_ascii=False,
-        )
-        + "\n"
-    ).encode()
-    for path in [folder / f"{stem}.json"] + ([output] if output else []):
-        write_atomically(path, data)
-    write_atomically(folder / f"{stem}.txt", ("\n".join(hypotheses) + "\n").encode())
+    if output:
+        write_atomically(output, data)
+    try:
+        write_atomically(folder / f"{stem}.json", data)
+        write_atomically(folder / f"{stem}.txt", "\n".join(hypotheses) + "\n")
+    except OSError as error:
+        if not output:
+            raise
+        print(f"nmtlib: only {output} was written: {error}", file=sys.stderr)
     return hypotheses
 
 
-def command_evaluate(options: argparse.Namespace) -> None:
+def command_evaluate(options: Namespace) -> None:
     """Score a run on one split."""
     from nmtlib.experiment import load_corpus
-    from nmtlib.inference.translator import Translator
+    from nmtlib.inference.translator import Translator, find_run
 
-    translator = Translator.load(options.folder)
+    run = find_run(options.folder)
+    translator = Translator.load(run.folder)
     if options.split == "train" and translator.settings.corpus.prepared:
         raise ValueError(
-            "a prepared corpus keeps no text of its training pairs; evaluate validation, test or challenge"
+            "a prepared corpus keeps no text of its training pairs; evaluate validation, test or "
+            "challenge"
         )
     corpus = load_corpus(translator.settings.corpus)
-    evaluate_split(
-        translator,
-        corpus,
-        options.folder,
-        options.split,
-        options.output,
-        beam=options.beam,
-        length_penalty=options.length_penalty,
-    )
+    search = {"beam": options.beam, "length_penalty": options.length_penalty}
+    evaluate_split(translator, corpus, run.folder, options.split, options.output, **search)
 
 
-def command_translate(options: argparse.Namespace) -> None:
-    """Translate the sentences given, or standard input."""
+def command_translate(options: Namespace) -> int:
+    """Translate the sentences given, or standard input line by line."""
     from nmtlib.inference.translator import Translator
+    from nmtlib.streaming import translate_stream, warn_of_unknown_words
 
     translator = Translator.load(options.folder)
-    if options.sentences:
-        print("\n".join(translator.translate(options.sentences, beam=options.beam)))
-        return
-    for number, line in enumerate(
-        sys.stdin, start=1
-    ):  # one by one: a person at a terminal waits for each answer
-        try:
-            print(translator.translate([line.strip()], beam=options.beam)[0], flush=True)
-        except ValueError as error:
-            raise ValueError(f"line {number}: {str(error).removeprefix('sentence 1 ')}") from None
+    if not options.sentences:
+        return translate_stream(translator, options.beam)
+    sentences = [s.encode(errors="surrogateescape").decode("utf-8") for s in options.sentences]
+    warn_of_unknown_words(translator, sentences)
+    print("\n".join(translator.translate(sentences, beam=options.beam)))
+    return 0
 
 
-def command_export(options: argparse.Namespace) -> None:
+def command_export(options: Namespace) -> None:
     """Write a model in another format."""
     from nmtlib.extras.export import export
 
@@ -176,18 +187,19 @@ def command_export(options: argparse.Namespace) -> None:
     print(f"the model lies in {folder}; how to load it: {folder / 'README.md'}")
 
 
-def command_data(options: argparse.Namespace) -> int:
+def command_data(options: Namespace) -> int:
     """List, fetch, check or prepare corpora; 1 where a corpus is not complete."""
-    from nmtlib.data.corpora import check, fetch, names
+    from nmtlib.data.corpora import check, fetch, names, table
 
     if options.action == "prepare":
         return command_prepare(options)
     if options.out or options.assignments or options.sample is not None or options.codecs:
         raise ValueError(
-            f"--out, --set, --sample and --codecs are for data prepare, not for data {options.action}"
+            f"--out, --set, --sample and --codecs are for data prepare, not for data "
+            f"{options.action}"
         )
     if options.action == "list":
-        print("\n".join(names()))
+        print_table(table())
         return 0
     if not options.name:
         raise ValueError(f"data {options.action} needs the name of a corpus: {', '.join(names())}")
@@ -199,10 +211,10 @@ def command_data(options: argparse.Namespace) -> int:
     return 0 if report.ok else 1
 
 
-def command_prepare(options: argparse.Namespace) -> int:
+def command_prepare(options: Namespace) -> int:
     """Encode a corpus into a folder that is read through a memory map."""
-    from nmtlib.experiment import prepare_corpus
-    from nmtlib.settings import load_settings
+    from nmtlib.extras.preparing import prepare_corpus
+    from nmtlib.presets import load_settings
 
     if not options.name or not options.out:
         raise ValueError("data prepare needs a preset or a .toml file, and --out FOLDER")
@@ -211,29 +223,41 @@ def command_prepare(options: argparse.Namespace) -> int:
     report = partial(print, flush=True)
     prepare_corpus(settings, options.out, codecs=options.codecs, report=report, **limit)
     print(
-        f"the prepared corpus lies in {options.out}; train from it with: --set corpus.prepared={options.out}"
+        f"the prepared corpus lies in {options.out}; train from it with: "
+        f"--set corpus.prepared={options.out}"
     )
     return 0
 
 
-def command_summary(options: argparse.Namespace) -> None:
+def command_summary(options: Namespace) -> None:
     """List the presets, or show one of them or a run."""
-    from nmtlib.experiment import load_run_settings
-    from nmtlib.settings import load_settings, presets
+    from nmtlib.presets import load_settings, overview
+    from nmtlib.run import Run
 
     if not options.what:
-        print("\n".join(presets()))
-        return
-    folder = Path(options.what)
-    if (folder / "settings.json").is_file():
-        settings = load_run_settings(folder)
-        print(settings.to_json())
-        show_run(folder, settings.training.epochs)
+        print_table(overview())
+    elif (run := Run(options.what)).settings_file.is_file():
+        print(run.settings().to_json())
+        show_run(run.folder)
     else:
         print(load_settings(options.what).to_json())
 
 
-def command_check(options: argparse.Namespace) -> int:
+def show_run(folder: Path) -> None:
+    """The parameter table of a run, and the last line of its history."""
+    from nmtlib.inference.translator import Translator
+    from nmtlib.run import Run
+    from nmtlib.training.history import read_history
+
+    table = Translator.load(folder).model.parameter_table()
+    for part, count in table.items():
+        print(f"{part:<22}{count:>14,}")
+    print(f"{'total':<22}{sum(table.values()):>14,}")
+    run = Run(folder)
+    print(read_history(run.history_file)[-1].line(run.settings().training.epochs))
+
+
+def command_check(options: Namespace) -> int:
     """Run the behaviour checks; 1 where one of them found something."""
     from nmtlib.checks import run_checks
     from nmtlib.checks.parts import ours
@@ -245,20 +269,15 @@ def command_check(options: argparse.Namespace) -> int:
     return 0 if report.ok else 1
 
 
-def show_run(folder: Path, epochs: int) -> None:
-    """The parameter table and the last epoch of a run."""
-    from nmtlib.inference.translator import Translator
-    from nmtlib.training.history import read_history
-
-    table = Translator.load(folder).model.parameter_table()
-    for part, count in table.items():
-        print(f"{part:<22}{count:>14,}")
-    print(f"{'total':<22}{sum(table.values()):>14,}")
-    history = read_history(folder / "history.csv")
-    print(history[-1].line(epochs))
+def print_table(rows: Sequence[Sequence[str]]) -> None:
+    """Print rows of text, the first of them the headings, in columns."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        print("  ".join(cells).rstrip())
 
 
-COMMANDS: dict[str, Callable[[argparse.Namespace], int | None]] = {
+COMMANDS: dict[str, Callable[[Namespace], int | None]] = {
     "train": command_train,
     "evaluate": command_evaluate,
     "translate": command_translate,

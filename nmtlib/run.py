@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from nmtlib.data.codec import Codec
 from nmtlib.files import write_atomically
@@ -23,6 +27,7 @@ class Run:
         self.folder = Path(folder)
         self.settings_file = self.folder / "settings.json"
         self.log_file = self.folder / "log.txt"
+        self.lock_file = self.folder / ".lock"
         self.last_file = self.folder / "last.safetensors"
         self.best_file = self.folder / "best.safetensors"
         self.model_file = self.folder / "model.safetensors"
@@ -32,9 +37,15 @@ class Run:
 
     @classmethod
     def create(cls, folder: str | Path, settings: Settings, source: Codec, target: Codec) -> Run:
-        """Make a run folder.  Raises FileExistsError where there is something already."""
+        """Make a run folder.  Raises FileExistsError where there is something already.
+
+        The settings are written last: a folder without them is a start that was interrupted before
+        anything was trained, and may be started again.
+        """
         run = cls(folder)
-        if run.folder.exists() and any(run.folder.iterdir()):
+        own = {run.lock_file, run.codec_file("source"), run.codec_file("target")}
+        there = set(run.folder.iterdir()) if run.folder.exists() else set()
+        if any(path not in own and path.suffix != ".part" for path in there):
             raise FileExistsError(
                 f"{run.folder} is there already and not empty; nothing is overwritten: continue it "
                 f"with --resume, or choose another --out"
@@ -44,6 +55,23 @@ class Run:
         write_atomically(run.codec_file("target"), target.to_json())
         write_atomically(run.settings_file, settings.to_json())
         return run
+
+    @contextmanager
+    def claimed(self) -> Iterator[None]:
+        """Nobody else trains in this folder while the block runs.
+
+        Raises FileExistsError where somebody does.  The claim ends with the process, however that
+        ends.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            with FileLock(self.lock_file, timeout=0):
+                yield
+        except Timeout:
+            raise FileExistsError(
+                f"another training is running in {self.folder}; wait until it has ended, or choose "
+                f"another --out"
+            ) from None
 
     def codec_file(self, side: str) -> Path:
         """Where the codec of one side, 'source' or 'target', lies."""
@@ -79,11 +107,35 @@ class Run:
         """The codecs of source and target.  Raises ValueError where a file is damaged."""
         return Codec.load(self.codec_file("source")), Codec.load(self.codec_file("target"))
 
-    def log(self, line: str) -> None:
-        """Append a line to the log; the first line is the command."""
-        with open(self.log_file, "a", encoding="utf-8") as file:
-            file.write(line + "\n")
+    def can_resume(self) -> bool:
+        """Whether there is a state to go on from.
 
-    def command(self) -> str:
-        """The command that started the training."""
-        return self.log_file.read_text("utf-8").splitlines()[0].removeprefix("$ ")
+        Without one a training starts anew, which is right only where nothing was trained: raises
+        ValueError where there are weights or a history that it would overwrite.
+        """
+        if self.last_file.is_file():
+            return True
+        there = [p for p in (self.model_file, self.best_file, self.history_file) if p.exists()]
+        there += self.folder.glob("epoch-*.safetensors")
+        if there:
+            raise ValueError(
+                f"{self.folder} holds {there[0].name} but no {self.last_file.name}, so its training "
+                f"cannot be resumed, and starting anew would overwrite it; train into another --out"
+            )
+        return False
+
+    def reporting(self, report: Callable[[str], None]) -> Callable[[str], None]:
+        """A function that reports a line and appends it to the log of the run."""
+
+        def both(line: str) -> None:
+            report(line)
+            with open(self.log_file, "a", encoding="utf-8") as file:
+                file.write(line + "\n")
+
+        return both
+
+    def command(self) -> str | None:
+        """The command that started the training; None where the run keeps no log."""
+        if not self.log_file.is_file():
+            return None
+        return self.log_file.read_text("utf-8").partition("\n")[0].removeprefix("$ ")

@@ -1,26 +1,25 @@
-"""Settings of one experiment: corpus, tokenizer, model, training, decoding; read from a TOML
-preset.
-"""
+"""Settings of one experiment: corpus, tokenizer, model, training, decoding; from a TOML preset."""
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
-import tomllib
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, fields, replace
-from importlib import resources
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from nmtlib import keys
 from nmtlib.data.codec import KINDS
+from nmtlib.errors import did_you_mean, require, require_at_least, require_one_of
 from nmtlib.model.transformer import TransformerConfig
+
+FILES = ("train", "validation", "test")  # the splits that a reader's own files can make
 
 
 @dataclass(frozen=True)
 class CorpusSettings:
-    """Either `name`, a corpus that nmtlib knows, or the reader's own files and their two languages.
+    """Either `name`, a corpus that nmtlib knows, or one's own files and their two languages.
 
     A split is [source file, target file], or [one TSV file] with `source TAB target` lines.
     `prepared` is a folder that `nmtlib data prepare` made of such a corpus; training then reads
@@ -36,23 +35,33 @@ class CorpusSettings:
     prepared: str = ""
 
     def __post_init__(self):
-        _require(
-            self.prepared == self.prepared.strip(),
-            "prepared",
-            "the path of a folder",
-            self.prepared,
-        )
+        stripped = self.prepared == self.prepared.strip()
+        require(stripped, "prepared", "the path of a folder", self.prepared)
+
+    def located(self, folder: Path) -> CorpusSettings:
+        """The same with each relative path taken from `folder`: it holds wherever it is read."""
+        found = {s: [str((folder / path).resolve()) for path in getattr(self, s)] for s in FILES}
+        prepared = str((folder / self.prepared).resolve()) if self.prepared else ""
+        return replace(self, **found, prepared=prepared)
+
+    def require_one_origin(self) -> None:
+        """Raise ValueError where both a name and files are given: one would be ignored."""
+        files = [split for split in FILES if getattr(self, split)]
+        if self.name and files:
+            raise ValueError(
+                f"[corpus] names {self.name!r} and also gives files ({', '.join(files)}); "
+                f"keep one of the two: for your own files remove the name"
+            )
 
 
 @dataclass(frozen=True)
 class TokenizerSettings:
-    """How text becomes tokens: `kind` is 'whitespace', 'spacy', 'bpe', or 'given' (the corpus's own
-    vocabularies).
+    """How text becomes tokens: `kind` is 'whitespace', 'spacy', 'bpe' or 'given'.
 
-    `target_kind` is that of the target side, '' for the same.  `size` bounds each vocabulary,
-    `min_count` drops rarer words (not for 'bpe'), `joint` makes one for both sides.  `bpe_dropout`:
-    share of the merges left out at random when the training sentences are cut, anew for each epoch
-    (Provilkov et al. 2020).
+    'given' takes the vocabularies that the corpus is published with.  `target_kind` is that of the
+    target side, '' for the same.  `size` bounds each vocabulary, `min_count` drops rarer words (not
+    for 'bpe'), `joint` makes one vocabulary for both sides.  `bpe_dropout`: share of the merges
+    left out at random when training sentences are cut, anew in each epoch (Provilkov et al. 2020).
     """
 
     kind: str = "bpe"
@@ -64,52 +73,30 @@ class TokenizerSettings:
     bpe_dropout: float = 0.0
 
     def __post_init__(self):
-        _require(self.kind in KINDS, "kind", f"one of {', '.join(KINDS)}", self.kind)
-        _require(
-            self.target_kind in ("", *KINDS),
-            "target_kind",
-            f"one of {', '.join(KINDS)}",
-            self.target_kind,
-        )
-        for name in ("size", "min_count"):
-            _require(getattr(self, name) >= 1, name, "at least 1", getattr(self, name))
-        _require(0 <= self.bpe_dropout < 1, "bpe_dropout", "in [0, 1)", self.bpe_dropout)
+        require_one_of("kind", KINDS, self.kind)
+        require_one_of("target_kind", ("", *KINDS), self.target_kind)
+        require_at_least(1, self, "size", "min_count")
+        require(0 <= self.bpe_dropout < 1, "bpe_dropout", "in [0, 1)", self.bpe_dropout)
 
-
-@dataclass(frozen=True)
-class ModelSettings:
-    """`TransformerConfig` without the vocabulary sizes, which the data decides."""
-
-    d_model: int = 256
-    n_heads: int = 4
-    n_encoder_layers: int = 3
-    n_decoder_layers: int = 3
-    d_ff: int = 1024
-    dropout: float = 0.1
-    attention_dropout: float = 0.0
-    max_length: int = 256
-    norm: str = "pre"
-    positions: str = "sinusoidal"
-    tied: str = "none"
-    embedding_start: str = "xavier"
-
-    def config(self, source_vocab_size: int, target_vocab_size: int) -> TransformerConfig:
-        """The complete configuration; raises ValueError where the values do not fit together."""
-        return TransformerConfig(source_vocab_size, target_vocab_size, **asdict(self))
+    def codec_options(self) -> dict[str, Any]:
+        """The arguments of `nmtlib.data.codec.build_codecs`."""
+        options = asdict(self)
+        del options["bpe_dropout"]
+        return options
 
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """How a model is trained.  Batch size in tokens, padding included; lengths in tokens; rates per
-    update.
+    """How a model is trained.  Batch size in tokens, padding included; lengths in tokens.
 
-    `schedule` is 'noam' (`learning_rate` is then its factor), 'inverse-sqrt' or 'cosine' (it is the
-    peak). `accumulate` batches make one update.  `r_drop`: weight of agreement between two passes
-    of each batch with different dropout, 0 = one pass (Liang et al. 2021).  `average`: how many
-    last epochs to average at the end. `patience`: epochs without a better validation loss before
-    training stops, 0 = never. `save_updates`: also save within an epoch, every so many updates, 0 =
-    no. `precision` is 'auto', 'fp32' or 'bf16'; `device` 'auto', 'cpu' or 'cuda'.
-    `checkpoint_activations` saves memory: backward computes the inside of each layer a second time.
+    `schedule` is 'noam' (`learning_rate` is then its factor), 'inverse-sqrt' or 'cosine' (then it
+    is the peak); rates and `warmup` count updates.  `accumulate` batches make one update.
+    `r_drop`: weight of agreement between two passes of each batch with different dropout, 0 = one
+    pass (Liang et al. 2021).  `average`: how many last epochs to average at the end.  `patience`:
+    epochs without a better validation loss before training stops, 0 = never.  `save_updates`: also
+    save within an epoch, every so many updates, 0 = no.  `precision` is 'auto', 'fp32' or 'bf16';
+    `device` 'auto', 'cpu' or 'cuda'.  `checkpoint_activations` saves memory: backward computes the
+    inside of each layer a second time.
     """
 
     seed: int = 1
@@ -131,206 +118,141 @@ class TrainingSettings:
     checkpoint_activations: bool = False
 
     def __post_init__(self):
-        for name in ("epochs", "max_tokens", "max_length", "accumulate", "warmup", "average"):
-            _require(getattr(self, name) >= 1, name, "at least 1", getattr(self, name))
-        for name in ("patience", "save_updates"):
-            _require(getattr(self, name) >= 0, name, "0 or more", getattr(self, name))
+        counts = ("epochs", "max_tokens", "max_length", "accumulate", "warmup", "average")
+        require_at_least(1, self, *counts)
+        require_at_least(0, self, "patience", "save_updates")
         for name in ("learning_rate", "clip"):
-            _require(getattr(self, name) > 0, name, "greater than 0", getattr(self, name))
-        _require(0 <= self.smoothing < 1, "smoothing", "in [0, 1)", self.smoothing)
-        _require(0 <= self.r_drop < math.inf, "r_drop", "a finite number, 0 or more", self.r_drop)
-        for name, known in (
-            ("schedule", ("noam", "inverse-sqrt", "cosine")),
-            ("precision", ("auto", "fp32", "bf16")),
-        ):
-            _require(
-                getattr(self, name) in known,
-                name,
-                f"one of {', '.join(known)}",
-                getattr(self, name),
-            )
+            value = getattr(self, name)
+            require(0 < value < math.inf, name, "a finite number greater than 0", value)
+        require(0 <= self.smoothing < 1, "smoothing", "in [0, 1)", self.smoothing)
+        require(0 <= self.r_drop < math.inf, "r_drop", "a finite number, 0 or more", self.r_drop)
+        require_one_of("schedule", ("noam", "inverse-sqrt", "cosine"), self.schedule)
+        require_one_of("precision", ("auto", "fp32", "bf16"), self.precision)
 
 
 @dataclass(frozen=True)
 class DecodingSettings:
-    """Defaults of translation: beam size, exponent of the length penalty (0 = none), tokens in one
-    batch.
-    """
+    """Defaults of translation: beam size, exponent of the length penalty, tokens in one batch."""
 
     beam: int = 5
     length_penalty: float = 1.0
     max_tokens: int = 4096
 
     def __post_init__(self):
-        for name in ("beam", "max_tokens"):
-            _require(getattr(self, name) >= 1, name, "at least 1", getattr(self, name))
-        _require(
-            math.isfinite(self.length_penalty),
-            "length_penalty",
-            "a finite number",
-            self.length_penalty,
-        )
+        require_at_least(1, self, "beam", "max_tokens")
+        sane = abs(self.length_penalty) <= 100  # also false for what is no number
+        require(sane, "length_penalty", "a number from -100 to 100", self.length_penalty)
+
+
+# What a preset starts from: a model that two CPU cores can train.
+SMALL = TransformerConfig(
+    d_model=256,
+    n_heads=4,
+    n_encoder_layers=3,
+    n_decoder_layers=3,
+    d_ff=1024,
+    max_length=256,
+    norm="pre",
+)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """All settings of one experiment, by section."""
+    """All settings of one experiment, by section.
 
-    corpus: CorpusSettings = field(default_factory=CorpusSettings)
-    tokenizer: TokenizerSettings = field(default_factory=TokenizerSettings)
-    model: ModelSettings = field(default_factory=ModelSettings)
-    training: TrainingSettings = field(default_factory=TrainingSettings)
-    decoding: DecodingSettings = field(default_factory=DecodingSettings)
+    The vocabulary sizes of `model` are 0 until the vocabularies are made.
+    """
+
+    corpus: CorpusSettings = CorpusSettings()
+    tokenizer: TokenizerSettings = TokenizerSettings()
+    model: TransformerConfig = SMALL
+    training: TrainingSettings = TrainingSettings()
+    decoding: DecodingSettings = DecodingSettings()
 
     @classmethod
-    def from_dict(cls, sections: dict[str, dict[str, Any]], *, where: str = "settings") -> Settings:
-        """Checked settings from nested dictionaries.  Raises ValueError naming an unknown key or
-        wrong type.
-        """
-        settings = cls()
-        if not isinstance(sections, dict):
-            raise ValueError(f"{where}: expected sections, not {type(sections).__name__}")
-        known = [section.name for section in fields(cls)]
-        for section, values in sections.items():
-            if not isinstance(values, dict):
-                raise ValueError(
-                    f"{where}: {section!r} must be a section [{section}] of key = value lines"
-                )
-            if section not in known:
-                raise ValueError(
-                    f"{where}: unknown section {section!r}; the sections are {', '.join(known)}"
-                )
-            for key, value in values.items():
-                settings = settings.with_value(f"{section}.{key}", value, where=where)
-        return settings
+    def from_dict(cls, sections: Any, *, where: str = "settings") -> Settings:
+        """Checked settings from nested dictionaries; what they do not name keeps its default."""
+        return cls().changed(sections, where)
 
     @classmethod
     def load(cls, path: Path) -> Settings:
-        """The settings in a JSON file that `to_json` wrote.  Raises ValueError naming a damaged
-        file.
-        """
+        """The settings in a JSON file that `to_json` wrote.  Raises ValueError for a damaged one."""
         try:
             sections = json.loads(path.read_text("utf-8"))
-        except ValueError as error:  # no JSON, or no UTF-8
+        except (ValueError, RecursionError) as error:  # no JSON, no UTF-8, or nested without end
             raise ValueError(f"{path} is damaged: {error}") from None
         return cls.from_dict(sections, where=str(path))
 
-    def with_value(self, key: str, value: Any, *, where: str = "--set") -> Settings:
-        """A copy with one value changed; `key` is 'section.name', or a name that only one section
-        has.
+    def changed(self, sections: Any, where: str) -> Settings:
+        """A copy with other values, all of a section at once, since they may need each other.
+
+        Raises ValueError naming an unknown key, a value of the wrong type or one out of range.
         """
-        section, name = _find(key, where)
-        old = getattr(self, section)
-        kind = get_type_hints(type(old))[name]
-        if kind is float and type(value) is int:
-            value = float(value)
-        if type(value) is not kind:
-            raise ValueError(
-                f"{where}: {section}.{name} is a {kind.__name__}, but {value!r} is a {type(value).__name__}"
-            )
-        if kind is list and not all(isinstance(item, str) for item in value):
-            raise ValueError(f"{where}: {section}.{name} is a list of strings, not {value!r}")
-        try:
-            return replace(self, **{section: replace(old, **{name: value})})
-        except ValueError as error:
-            raise ValueError(f"{where}: {section}.{error}") from None
+        if not isinstance(sections, dict):
+            raise ValueError(f"{where}: expected sections, not {type(sections).__name__}")
+        new = {}
+        for section, values in sections.items():
+            if not isinstance(values, dict):
+                raise ValueError(f"{where}: {section!r} must be a section of key = value lines")
+            if section not in SECTIONS:
+                hint = did_you_mean(section, SECTIONS)
+                raise ValueError(
+                    f"{where}: unknown section {section!r}{hint}; there are {', '.join(SECTIONS)}"
+                )
+            kinds = get_type_hints(type(getattr(self, section)))
+            typed = {}
+            for name, value in values.items():
+                keys.find(f"{section}.{name}", SECTIONS, where)
+                typed[name] = keys.typed(value, kinds[name], f"{where}: {section}.{name}")
+            try:
+                new[section] = replace(getattr(self, section), **typed)
+            except ValueError as error:
+                raise ValueError(f"{where}: {section}.{error}") from None
+        return replace(self, **new)
+
+    def with_value(self, key: str, value: Any, *, where: str = "--set") -> Settings:
+        """A copy with one value changed; `key` is 'section.name', or a name of one section only."""
+        section, name = keys.find(key, SECTIONS, where)
+        return self.changed({section: {name: value}}, where)
 
     def with_assignments(self, assignments: Iterable[str]) -> Settings:
-        """A copy changed by 'key=value' strings, as given to --set; values are written as in TOML."""
-        settings = self
+        """A copy changed by 'key=value' strings, as given to --set; values are written as in TOML.
+
+        Relative paths start from the folder that the program runs in.
+        """
+        sections: dict[str, dict[str, Any]] = {}
         for assignment in assignments:
             key, equals, text = assignment.partition("=")
             if not equals:
                 raise ValueError(f"--set expects key=value, not {assignment!r}")
-            settings = settings.with_value(key.strip(), _parse(text.strip()))
-        return settings
+            section, name = keys.find(key.strip(), SECTIONS, "--set")
+            sections.setdefault(section, {})[name] = keys.parse(text.strip())
+        settings = self.changed(sections, "--set")
+        return replace(settings, corpus=settings.corpus.located(Path()))
+
+    def with_vocabularies(self, source: int, target: int) -> Settings:
+        """A copy whose model has vocabularies of these sizes.
+
+        Raises ValueError where the settings ask for others, or where two are to share one table.
+        """
+        if self.model.tied == "all" and not self.tokenizer.joint:
+            raise ValueError(
+                "model.tied='all' shares one table between both languages, so it needs one "
+                "vocabulary: set tokenizer.joint=true, or model.tied=target"
+            )
+        for side, size in (("source", source), ("target", target)):
+            given = getattr(self.model, f"{side}_vocab_size")
+            if given not in (0, size):
+                raise ValueError(
+                    f"model.{side}_vocab_size is {given}, but the data makes a {side} vocabulary "
+                    f"of {size}; leave it out: the data decides"
+                )
+        model = replace(self.model, source_vocab_size=source, target_vocab_size=target)
+        return replace(self, model=model)
 
     def to_json(self) -> str:
-        """The settings as indented JSON; `Settings.from_dict(json.loads(...))` reads them back."""
+        """The settings as indented JSON, for `load`."""
         return json.dumps(asdict(self), indent=2, ensure_ascii=False)
 
 
-def presets() -> list[str]:
-    """Names of the presets that come with nmtlib."""
-    return sorted(
-        p.name.removesuffix(".toml")
-        for p in resources.files("nmtlib.presets").iterdir()
-        if p.name.endswith(".toml")
-    )
-
-
-def load_settings(preset: str) -> Settings:
-    """Settings of a preset by name, or of the reader's own TOML file by path.
-
-    Paths in a TOML file are relative to that file.
-    Raises ValueError for an unknown name, FileNotFoundError for a missing file.
-    """
-    if not preset.endswith(".toml"):
-        if preset not in presets():
-            raise ValueError(
-                f"unknown preset {preset!r}{_hint(preset, presets())}; the presets are {', '.join(presets())}, "
-                f"or give the path of a .toml file"
-            )
-        text, folder = (resources.files("nmtlib.presets") / f"{preset}.toml").read_bytes(), Path()
-    else:
-        path = Path(preset)
-        if not path.is_file():
-            raise FileNotFoundError(f"no such preset file: {path}")
-        text, folder = path.read_bytes(), path.parent
-    try:
-        settings = Settings.from_dict(tomllib.loads(text.decode("utf-8-sig")), where=preset)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{preset} is not valid TOML in UTF-8: {error}") from None
-    files = {
-        s: [str((folder / f).resolve()) for f in getattr(settings.corpus, s)]
-        for s in ("train", "validation", "test")
-    }
-    if settings.corpus.prepared:
-        files["prepared"] = str((folder / settings.corpus.prepared).resolve())
-    return replace(settings, corpus=replace(settings.corpus, **files))
-
-
-def _find(key: str, where: str) -> tuple[str, str]:
-    """Section and name of a key given with or without its section."""
-    known = {
-        section.name: [f.name for f in fields(section.default_factory)]
-        for section in fields(Settings)
-    }
-    section, dot, name = key.rpartition(".")
-    found = [s for s, names in known.items() if name in names and (not dot or s == section)]
-    if len(found) == 1:
-        return found[0], name
-    if found:
-        raise ValueError(
-            f"{where}: {key!r} stands in several sections; write "
-            + " or ".join(f"{s}.{name}" for s in found)
-        )
-    everything = [f"{s}.{n}" for s, names in known.items() for n in names]
-    close = difflib.get_close_matches(name, {n for names in known.values() for n in names}, n=1)
-    near = (
-        [k for k in everything if k.endswith(f".{name}")]
-        or difflib.get_close_matches(key, everything, n=1)
-        or [k for k in everything if k.rpartition(".")[2] in close]
-    )
-    raise ValueError(
-        f"{where}: unknown key {key!r}; "
-        + (f"did you mean {near[0]}?" if near else f"the keys are {', '.join(everything)}")
-    )
-
-
-def _parse(text: str) -> Any:
-    """A TOML value; a bare word is taken as a string."""
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
-
-
-def _hint(given: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(given, known, n=1)
-    return f" (did you mean {near[0]}?)" if near else ""
-
-
-def _require(holds: bool, name: str, expected: str, given: Any) -> None:
-    if not holds:
-        raise ValueError(f"{name} must be {expected}, not {given!r}")
+SECTIONS = get_type_hints(Settings)  # the class of each section

@@ -22,7 +22,8 @@ from nmtlib.data.corpora import load  # noqa: E402
 from nmtlib.inference.evaluate import Scores, evaluate  # noqa: E402
 from nmtlib.inference.translator import Translator  # noqa: E402
 from nmtlib.model.transformer import Transformer  # noqa: E402
-from nmtlib.settings import Settings, load_settings  # noqa: E402
+from nmtlib.presets import load_settings  # noqa: E402
+from nmtlib.settings import Settings  # noqa: E402
 from nmtlib.training.checkpoint import average_checkpoints, load_model, load_weights  # noqa: E402
 from nmtlib.training.history import read_history  # noqa: E402
 from nmtlib.training.trainer import Trainer  # noqa: E402
@@ -106,7 +107,7 @@ def fake_bleu(corpus, monkeypatch):
 def test_validation_is_scored_as_evaluate_scores_it(corpus, monkeypatch, lowercase):
     source, target = build_codecs(corpus, "whitespace")
     settings = Settings().with_value("tokenizer.lowercase", lowercase)
-    model = Transformer(settings.model.config(len(source.vocab), len(target.vocab)))
+    model = Transformer(settings.with_vocabularies(len(source.vocab), len(target.vocab)).model)
     translator = Translator(model, source, target, settings)
     answers = [p.target.title() if i % 2 else p.target for i, p in enumerate(corpus.validation)]
     monkeypatch.setattr(Translator, "translate", lambda self, sentences, **search: answers)

@@ -21,7 +21,8 @@ from safetensors.torch import load
 from nmtlib import cli
 from nmtlib.data.corpora import names
 from nmtlib.inference.translator import Translator
-from nmtlib.settings import Settings, load_settings, presets
+from nmtlib.presets import load_settings, presets
+from nmtlib.settings import Settings
 from nmtlib.training.checkpoint import load_model, read_checkpoint
 from nmtlib.training.history import read_history
 from nmtlib.training.trainer import Trainer

@@ -12,7 +12,8 @@ import pytest
 from nmtlib.arguments import build_parser
 from nmtlib.data.corpora import names
 from nmtlib.data.corpus import SPLITS
-from nmtlib.settings import Settings, load_settings, presets
+from nmtlib.presets import load_settings, presets
+from nmtlib.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[1]
 README, MAKEFILE = ROOT / "README.md", ROOT / "Makefile"

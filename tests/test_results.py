@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nmtlib.settings import load_settings
+from nmtlib.presets import load_settings
 
 ROOT = Path(__file__).parents[1]
 RESULTS = sorted((ROOT / "benchmarks" / "results").glob("*.json"))

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from nmtlib.data import corpora
 from nmtlib.model.transformer import TransformerConfig
-from nmtlib.settings import CorpusSettings, Settings, load_settings, presets
+from nmtlib.presets import load_settings, presets
+from nmtlib.settings import CorpusSettings, Settings
 
 DEFAULT = Settings()
 

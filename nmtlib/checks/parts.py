@@ -15,7 +15,7 @@ from nmtlib.checks.adapter import Adapter, IdBatch, IdPair, Sizes
 from nmtlib.data import batching, codec, corpus, tokenizers, vocab
 from nmtlib.inference import evaluate, search, translator
 from nmtlib.model import attention, embeddings, layers, masks, transformer
-from nmtlib.settings import ModelSettings, Settings, TokenizerSettings, TrainingSettings
+from nmtlib.settings import Settings, TokenizerSettings, TrainingSettings
 from nmtlib.training import checkpoint, loss, schedule, trainer
 
 # Few updates with a high rate; 'noam' so that `schedule` depends on nothing but the update and
@@ -187,7 +187,7 @@ class Parts:
             )
             for row, reference in zip(source.tolist(), references, strict=True)
         ]
-        settings = Settings(tokenizer=TokenizerSettings(kind="whitespace"), model=ModelSettings())
+        settings = Settings(tokenizer=TokenizerSettings(kind="whitespace"))
         reader = translator.Translator(model, words, words, settings)
         return evaluate.evaluate(reader, corpus.Corpus("words", "de", "en", test=pairs), beam=1)[1]
 

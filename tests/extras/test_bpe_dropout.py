@@ -13,7 +13,7 @@ from nmtlib.data.codec import Codec, build_codecs
 from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.data.tokenizers import BPETokenizer
 from nmtlib.data.vocab import UNK, Vocab
-from nmtlib.experiment import create_run, encode_pairs, train
+from nmtlib.experiment import encode_pairs, start_run, train
 from nmtlib.extras.bpe_dropout import SAMPLES, Resegmenter, cut, examples_by_epoch
 from nmtlib.settings import Settings
 
@@ -211,7 +211,7 @@ def test_a_run_trains_with_other_pieces_each_epoch_and_a_stopped_one_resumes_exa
 def test_translation_is_cut_as_usual_and_dropout_without_bpe_is_refused(tmp_path):
     chosen = write_settings(tmp_path)
     corpus = Corpus("c", "de", "en", PAIRS, PAIRS)
-    create_run(tmp_path / "run", chosen, corpus)
+    start_run(tmp_path / "run", chosen, corpus)
     source = Codec.load(tmp_path / "run" / "source.json")
     assert (
         source.encode(TEXTS[0])
@@ -222,5 +222,5 @@ def test_translation_is_cut_as_usual_and_dropout_without_bpe_is_refused(tmp_path
     with pytest.raises(
         ValueError, match="bpe_dropout needs tokenizer.kind or tokenizer.target_kind bpe"
     ):
-        create_run(tmp_path / "other", spaces, corpus)
+        start_run(tmp_path / "other", spaces, corpus)
     assert not (tmp_path / "other").exists()

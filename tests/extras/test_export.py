@@ -6,6 +6,7 @@ import functools
 import json
 import re
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from nmtlib.data.vocab import BOS, EOS, PAD, SPECIALS, UNK, Vocab
 from nmtlib.extras.export import FORMATS, export
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
-from nmtlib.settings import DecodingSettings, ModelSettings, Settings
+from nmtlib.settings import SMALL, DecodingSettings, Settings
 from nmtlib.training.checkpoint import load_weights, save_checkpoint
 
 WORDS = [f"w{i}" for i in range(30)]
@@ -67,7 +68,7 @@ def make_run(folder, *, sharpen=None, **design):
     """A run folder with a small untrained model, which `sharpen` may change."""
     folder.mkdir(parents=True)
     settings = Settings(
-        model=ModelSettings(**MODEL, **design),
+        model=replace(SMALL, **MODEL, **design),
         decoding=DecodingSettings(beam=5, length_penalty=0.0),
     )
     target = WORDS if design.get("tied") == "all" else WORDS[:23]
@@ -77,7 +78,7 @@ def make_run(folder, *, sharpen=None, **design):
     (folder / "settings.json").write_text(settings.to_json(), "utf-8")
     torch.manual_seed(5)
     model = Transformer(
-        settings.model.config(len(SPECIALS) + len(WORDS), len(SPECIALS) + len(target))
+        settings.with_vocabularies(len(SPECIALS) + len(WORDS), len(SPECIALS) + len(target))
     )
     if sharpen:
         sharpen(model)

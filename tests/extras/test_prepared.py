@@ -21,7 +21,7 @@ import torch
 from nmtlib.data.batching import Example, lengths_of, plan_batches, token_batches
 from nmtlib.data.codec import Codec, build_codecs
 from nmtlib.data.corpus import Corpus, Pair, from_files, from_tsv
-from nmtlib.experiment import encode_pairs, load_corpus, open_prepared, prepare_corpus, train
+from nmtlib.experiment import encode_pairs, load_corpus, train
 from nmtlib.extras import prepared
 from nmtlib.extras.prepared import (
     MANIFEST,
@@ -32,7 +32,9 @@ from nmtlib.extras.prepared import (
     learn_codecs,
     prepare,
 )
-from nmtlib.settings import Settings, load_settings
+from nmtlib.extras.preparing import open_prepared, prepare_corpus
+from nmtlib.presets import load_settings
+from nmtlib.settings import Settings
 from nmtlib.training.checkpoint import read_checkpoint
 from nmtlib.training.history import read_history
 
@@ -341,9 +343,9 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path, monkeypatch):
 
 def test_a_killed_preparation_is_recognised(settings, tmp_path):
     program = (
-        "import os, sys; from nmtlib import experiment; from nmtlib.extras import prepared; "
+        "import os, sys; from nmtlib.extras import preparing, prepared; "
         "from nmtlib.settings import Settings; prepared.BLOCK, prepared.SHARD = 5, 2; "
-        "experiment.prepare_corpus(Settings.from_dict(__import__('json').loads(sys.argv[1])), sys.argv[2], "
+        "preparing.prepare_corpus(Settings.from_dict(__import__('json').loads(sys.argv[1])), sys.argv[2], "
         "report=lambda line: line.startswith('30 pairs') and os.kill(os.getpid(), 9))"
     )
     out = tmp_path / "half"
@@ -494,10 +496,10 @@ def test_without_the_library_it_says_how_to_get_it(settings, folder, tmp_path, m
 
 def test_it_writes_nowhere_else_shows_no_bars_and_stays_offline(settings, tmp_path):
     program = (
-        "import socket, sys, json; from nmtlib import experiment; from nmtlib.settings import Settings\n"
+        "import socket, sys, json; from nmtlib.extras import preparing; from nmtlib.settings import Settings\n"
         "def no(*a, **k): raise SystemExit('it called home')\n"
         "socket.socket.connect = socket.getaddrinfo = no\n"
-        "experiment.prepare_corpus(Settings.from_dict(json.loads(sys.argv[1])), sys.argv[2])\n"
+        "preparing.prepare_corpus(Settings.from_dict(json.loads(sys.argv[1])), sys.argv[2])\n"
         "from nmtlib.extras.prepared import Prepared; print(len(Prepared.open(sys.argv[2]).examples()))"
     )
     home = tmp_path / "home"

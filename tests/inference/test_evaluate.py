@@ -6,6 +6,7 @@ import json
 import math
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from nmtlib.inference.evaluate import command_line, describe_machine, evaluate, 
 from nmtlib.inference.metrics import bleu_nltk
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
-from nmtlib.settings import DecodingSettings, ModelSettings, Settings, TokenizerSettings
+from nmtlib.settings import SMALL, DecodingSettings, Settings, TokenizerSettings
 
 TRAIN = [
     Pair("Der Hund läuft in den Park .", "The dog runs into the park ."),
@@ -42,8 +43,8 @@ class Stub(Translator):
     def __init__(self, answers: dict[str, str], *, lowercase: bool = False):
         settings = Settings(
             tokenizer=TokenizerSettings(kind="whitespace", lowercase=lowercase),
-            model=ModelSettings(
-                d_model=8, n_heads=2, n_encoder_layers=1, n_decoder_layers=1, d_ff=16
+            model=replace(
+                SMALL, d_model=8, n_heads=2, n_encoder_layers=1, n_decoder_layers=1, d_ff=16
             ),
             decoding=DecodingSettings(beam=3, length_penalty=0.5),
         )
@@ -51,7 +52,7 @@ class Stub(Translator):
             Corpus("c", "de", "en", [*TRAIN, *FRESH]), "whitespace", lowercase=lowercase
         )
         torch.manual_seed(0)
-        model = Transformer(settings.model.config(len(source.vocab), len(target.vocab)))
+        model = Transformer(settings.with_vocabularies(len(source.vocab), len(target.vocab)).model)
         super().__init__(model, source, target, settings)
         self.answers, self.asked = answers, []
 

@@ -4,6 +4,7 @@ wrong.
 
 import dataclasses
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,12 +21,12 @@ from nmtlib.data.vocab import BOS, EOS, SPECIALS, Vocab
 from nmtlib.inference import translator as module
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
-from nmtlib.settings import DecodingSettings, ModelSettings, Settings
+from nmtlib.settings import SMALL, DecodingSettings, Settings
 from nmtlib.training.checkpoint import load_model, save_checkpoint
 
 SOURCE, TARGET = [f"s{i}" for i in range(9)], [f"t{i}" for i in range(7)]
-MODEL = ModelSettings(
-    d_model=16, n_heads=2, n_encoder_layers=1, n_decoder_layers=2, d_ff=24, max_length=12
+MODEL = replace(
+    SMALL, d_model=16, n_heads=2, n_encoder_layers=1, n_decoder_layers=2, d_ff=24, max_length=12
 )
 SETTINGS = Settings(model=MODEL, decoding=DecodingSettings(beam=3, max_tokens=60))
 SENTENCES = [

@@ -14,7 +14,7 @@ import torch
 from nmtlib import experiment
 from nmtlib.arguments import build_parser
 from nmtlib.data import corpora
-from nmtlib.settings import load_settings
+from nmtlib.presets import load_settings
 from nmtlib.teaching import course
 from nmtlib.training.checkpoint import read_checkpoint
 from nmtlib.training.measure import LABELS, NLL, measure_all

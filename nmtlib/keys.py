@@ -1,0 +1,50 @@
+"""Keys and values as people write them in a preset or after --set: found, read, and checked."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+
+def typed(value: Any, kind: type, where: str) -> Any:
+    """The value as its key wants it: a whole number will do for a float, nothing else is bent."""
+    if kind is float and type(value) is int:
+        return float(value)
+    if type(value) is not kind:
+        raise ValueError(f"{where} is a {kind.__name__}, but {value!r} is a {type(value).__name__}")
+    if kind is list and not all(isinstance(item, str) for item in value):
+        raise ValueError(f"{where} is a list of strings, not {value!r}")
+    return value
+
+
+def find(key: str, sections: Mapping[str, type], where: str) -> tuple[str, str]:
+    """Section and name of a key that is given with or without its section.
+
+    Raises ValueError, with the closest key, for one that no section has.
+    """
+    known = [f"{section}.{f.name}" for section, kind in sections.items() for f in fields(kind)]
+    same_name = [k for k in known if k.endswith("." + key.rpartition(".")[2])]
+    found = [k for k in same_name if k == key or "." not in key]
+    if len(found) == 1:
+        section, _, name = found[0].partition(".")
+        return section, name
+    if found:
+        choice = " or ".join(found)
+        raise ValueError(f"{where}: {key!r} stands in several sections; write {choice}")
+    # The name may be right and the section wrong; or the name is a little off, with any section.
+    bare = {k.rpartition(".")[2]: k for k in known}
+    near = difflib.get_close_matches(key.rpartition(".")[2], bare, n=1)
+    hint = same_name[:1] or difflib.get_close_matches(key, known, n=1) or [bare[n] for n in near]
+    advice = f"did you mean {hint[0]}?" if hint else f"the keys are {', '.join(known)}"
+    raise ValueError(f"{where}: unknown key {key!r}; {advice}")
+
+
+def parse(text: str) -> Any:
+    """A TOML value; a bare word is taken as a string."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return text

@@ -1,0 +1,43 @@
+"""The presets, one TOML file each: recipes that are known to work, to start from."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import replace
+from importlib import resources
+from pathlib import Path
+
+from nmtlib.errors import did_you_mean
+from nmtlib.settings import Settings
+
+
+def presets() -> list[str]:
+    """Names of the presets that come with nmtlib."""
+    files = resources.files(__name__).iterdir()
+    return sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml"))
+
+
+def load_settings(preset: str) -> Settings:
+    """Settings of a preset by name, or of one's own TOML file by path.
+
+    Paths in a TOML file are relative to that file.
+    Raises ValueError for an unknown name, FileNotFoundError for a missing file.
+    """
+    if preset.endswith(".toml"):
+        path = Path(preset)
+        if not path.is_file():
+            raise FileNotFoundError(f"no such preset file: {path}")
+        text, folder = path.read_bytes(), path.parent
+    elif preset in presets():
+        text, folder = (resources.files(__name__) / f"{preset}.toml").read_bytes(), Path()
+    else:
+        raise ValueError(
+            f"unknown preset {preset!r}{did_you_mean(preset, presets())}; the presets are "
+            f"{', '.join(presets())}, or give the path of a .toml file"
+        )
+    try:
+        settings = Settings.from_dict(tomllib.loads(text.decode("utf-8-sig")), where=preset)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(f"{preset} is not valid TOML in UTF-8: {error}") from None
+    settings.corpus.require_one_origin()
+    return replace(settings, corpus=settings.corpus.located(folder))
