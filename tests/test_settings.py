@@ -28,18 +28,9 @@ def test_the_presets_of_the_course_are_there():
 def test_a_preset_builds_a_valid_configuration(name):
     settings = load_settings(name)
     assert settings.corpus.name in corpora.names()
-    config = settings.model.config(5000, 5000)
+    config = settings.with_vocabularies(5000, 5000).model
     assert isinstance(config, TransformerConfig)
-    assert asdict(config) == {"source_vocab_size": 5000, "target_vocab_size": 5000} | asdict(
-        settings.model
-    )
-    assert settings.model.tied != "all" or settings.tokenizer.joint, (
-        "tied tables need one vocabulary"
-    )
-    longest = min(settings.training.max_length, settings.model.max_length) + 1
-    assert settings.training.max_tokens >= longest, (
-        "the longest sentence that is kept must fit into a batch"
-    )
+    assert config == replace(settings.model, source_vocab_size=5000, target_vocab_size=5000)
 
 
 @pytest.mark.parametrize("name", presets())
@@ -72,6 +63,8 @@ def test_any_settings_survive_json(values):
 def test_every_field_can_be_set_and_only_that_one_changes():
     other = {int: 7, float: 0.25, bool: True, str: "something", list: ["a", "b"]}
     known = {"kind": "spacy", "target_kind": "bpe", "schedule": "noam", "precision": "bf16"}
+    known |= {"norm": "post", "positions": "learned", "tied": "all", "embedding_start": "normal"}
+    known |= {"d_model": 64}
     for section in fields(Settings):
         for field in fields(getattr(DEFAULT, section.name)):
             old = getattr(getattr(DEFAULT, section.name), field.name)
@@ -100,7 +93,7 @@ def test_every_field_can_be_set_and_only_that_one_changes():
         ("device=cuda:0", "training", "device", "cuda:0"),
         ("name=a=b", "corpus", "name", "a=b"),
         ("name=", "corpus", "name", ""),
-        ('corpus.train=["a.de", "a.en"]', "corpus", "train", ["a.de", "a.en"]),
+        ('corpus.train=["/a.de", "/a.en"]', "corpus", "train", ["/a.de", "/a.en"]),
         ("test=[]", "corpus", "test", []),
     ],
 )
@@ -235,11 +228,8 @@ def test_zero_turns_a_feature_off(key):
     ],
 )
 def test_a_model_that_cannot_be_built_is_refused(changes):
-    settings = DEFAULT
-    with pytest.raises(ValueError):
-        for key, value in changes.items():
-            settings = settings.with_value(f"model.{key}", value)
-        settings.model.config(100, 100)
+    with pytest.raises(ValueError, match="model"):
+        Settings.from_dict({"model": changes})
 
 
 def test_sections_must_be_sections():
@@ -350,3 +340,37 @@ def test_an_absolute_path_in_a_toml_file_stays(tmp_path):
 def test_what_a_toml_file_leaves_out_has_its_default(tmp_path):
     settings = load_settings(write(tmp_path / "own.toml", "[training]\nepochs = 3\n"))
     assert settings == DEFAULT.with_value("training.epochs", 3)
+
+
+def test_a_relative_path_after_set_starts_from_where_the_program_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    corpus = DEFAULT.with_assignments(['corpus.test=["test.tsv"]', "prepared=folder"]).corpus
+    assert corpus.test == [str(tmp_path / "test.tsv")]
+    assert corpus.prepared == str(tmp_path / "folder")
+
+
+def test_a_name_beside_files_is_refused_for_one_of_them_would_be_ignored(tmp_path):
+    path = tmp_path / "both.toml"
+    path.write_text('[corpus]\nname = "toy-de-en"\ntrain = ["mine.tsv"]\n', "utf-8")
+    with pytest.raises(ValueError, match="'toy-de-en' and also gives files .*train"):
+        load_settings(str(path))
+
+
+def test_values_that_need_each_other_are_set_together():
+    model = DEFAULT.with_assignments(["d_model=30", "n_heads=6"]).model
+    assert (model.d_model, model.n_heads) == (30, 6)
+    with pytest.raises(ValueError, match="--set: model.d_model must be a multiple"):
+        DEFAULT.with_assignments(["d_model=30"])
+
+
+@pytest.mark.parametrize(
+    ("assignments", "sizes", "message"),
+    [
+        (["tied=all"], (9, 9), "tokenizer.joint=true"),
+        (["source_vocab_size=8"], (9, 9), "the data decides"),
+        (["tied=all", "joint=true"], (9, 8), "joint"),
+    ],
+)
+def test_vocabularies_that_do_not_fit_the_model_are_refused(assignments, sizes, message):
+    with pytest.raises(ValueError, match=message):
+        DEFAULT.with_assignments(assignments).with_vocabularies(*sizes)

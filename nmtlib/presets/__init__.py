@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from dataclasses import replace
 from importlib import resources
@@ -41,3 +42,17 @@ def load_settings(preset: str) -> Settings:
         raise ValueError(f"{preset} is not valid TOML in UTF-8: {error}") from None
     settings.corpus.require_one_origin()
     return replace(settings, corpus=settings.corpus.located(folder))
+
+
+def overview() -> list[tuple[str, ...]]:
+    """A table of the presets, headings first: corpus, size, and the best result on record.
+
+    The records are those of `benchmarks/results`, which `make readme` sums up in records.json.
+    """
+    records = json.loads((resources.files(__name__) / "records.json").read_text("utf-8"))
+    rows = [("preset", "corpus", "parameters", "minutes", "best recorded score")]
+    for name in presets():
+        found = records.get(name, {})
+        best = (found.get(key, "not measured") for key in ("parameters", "minutes", "score"))
+        rows.append((name, load_settings(name).corpus.name, *best))
+    return rows
