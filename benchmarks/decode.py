@@ -30,12 +30,13 @@ import torch
 
 from nmtlib.data.batching import pad
 from nmtlib.data.vocab import EOS, PAD, SPECIALS
-from nmtlib.experiment import load_corpus, training_summary
+from nmtlib.experiment import load_corpus
 from nmtlib.extras.export import export
 from nmtlib.inference.evaluate import bleu_tokenizer, command_line, describe_machine, score
 from nmtlib.inference.kernels import bfloat16_linears
 from nmtlib.inference.search import NEVER_SAID, beam_search, length_limits
 from nmtlib.inference.translator import Translator
+from nmtlib.records import training_summary
 
 OURS, OURS_BF16, THEIRS = "nmtlib float32", "nmtlib bfloat16", "transformers float32"
 # how its pipelines call `generate` where no batch size is given

@@ -52,7 +52,9 @@ __all__ = [*PUBLIC]
 
 def __getattr__(name: str):
     if name not in PUBLIC:
-        raise AttributeError(f"module 'nmtlib' has no attribute {name!r}; it has {', '.join(PUBLIC)}")
+        raise AttributeError(
+            f"module 'nmtlib' has no attribute {name!r}; it has {', '.join(PUBLIC)}"
+        )
     module, _, original = PUBLIC[name].partition(":")
     return getattr(import_module(module), original or name)
 

@@ -1,8 +1,10 @@
-"""The command line: train, evaluate, translate, export, data, summary, check."""
+"""The command line: train, evaluate, translate, export, data, summary, check.
+
+Each command imports what it needs when it runs, so that --help is quick.
+"""
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import traceback
@@ -10,13 +12,8 @@ from argparse import Namespace
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from nmtlib.arguments import build_parser
-
-if TYPE_CHECKING:  # at run time each command imports what it needs, so that --help is quick
-    from nmtlib.data.corpus import Corpus
-    from nmtlib.inference.translator import Translator
 
 # For input that a command cannot use; whatever else is raised is a mistake of ours.
 EXPECTED_ERRORS = (ValueError, OSError, FloatingPointError, ModuleNotFoundError, MemoryError)
@@ -104,54 +101,24 @@ def choose_folder(options: Namespace) -> Path:
 
 def evaluate_and_show(folder: Path) -> None:
     """Score the test split, the challenge split where there is one, and show five translations."""
-    from nmtlib.experiment import format_samples, load_corpus
+    from nmtlib.experiment import load_corpus
     from nmtlib.inference.translator import Translator
+    from nmtlib.records import evaluate_run, format_samples
+    from nmtlib.run import Run
 
-    translator = Translator.load(folder)
+    run, translator = Run(folder), Translator.load(folder)
     corpus = load_corpus(translator.settings.corpus)
-    hypotheses = evaluate_split(translator, corpus, folder, "test")
+    hypotheses = evaluate_run(translator, corpus, run, "test")
     if corpus.challenge:
-        evaluate_split(translator, corpus, folder, "challenge")
+        evaluate_run(translator, corpus, run, "challenge")
     print("\n".join(["", *format_samples(corpus.test[:5], hypotheses[:5])]))
-
-
-def evaluate_split(
-    translator: Translator,
-    corpus: Corpus,
-    folder: Path,
-    split: str,
-    output: Path | None = None,
-    **search: Any,
-) -> list[str]:
-    """Evaluate, print, and write the scores where asked and into the run; returns translations."""
-    from nmtlib.experiment import training_summary
-    from nmtlib.files import write_atomically
-    from nmtlib.inference.evaluate import evaluate
-
-    training = training_summary(folder)  # read first: what is wrong with the run shows at once
-    evaluation, hypotheses = evaluate(translator, corpus, split, **search)
-    print("\n".join(evaluation.lines()), flush=True)
-    scores = {**evaluation.to_dict(), "training": training}
-    data = json.dumps(scores, indent=2, ensure_ascii=False) + "\n"
-    stem = f"{split}-beam{evaluation.beam}"
-    if evaluation.length_penalty != translator.settings.decoding.length_penalty:
-        stem += f"-penalty{evaluation.length_penalty:g}"
-    if output:
-        write_atomically(output, data)
-    try:
-        write_atomically(folder / f"{stem}.json", data)
-        write_atomically(folder / f"{stem}.txt", "\n".join(hypotheses) + "\n")
-    except OSError as error:
-        if not output:
-            raise
-        print(f"nmtlib: only {output} was written: {error}", file=sys.stderr)
-    return hypotheses
 
 
 def command_evaluate(options: Namespace) -> None:
     """Score a run on one split."""
     from nmtlib.experiment import load_corpus
     from nmtlib.inference.translator import Translator, find_run
+    from nmtlib.records import evaluate_run
 
     run = find_run(options.folder)
     translator = Translator.load(run.folder)
@@ -162,7 +129,7 @@ def command_evaluate(options: Namespace) -> None:
         )
     corpus = load_corpus(translator.settings.corpus)
     search = {"beam": options.beam, "length_penalty": options.length_penalty}
-    evaluate_split(translator, corpus, run.folder, options.split, options.output, **search)
+    evaluate_run(translator, corpus, run, options.split, options.output, **search)
 
 
 def command_translate(options: Namespace) -> int:
@@ -192,6 +159,8 @@ def command_data(options: Namespace) -> int:
     from nmtlib.data.corpora import check, fetch, names, table
 
     if options.action == "prepare":
+        from nmtlib.extras.preparing import command_prepare
+
         return command_prepare(options)
     if options.out or options.assignments or options.sample is not None or options.codecs:
         raise ValueError(
@@ -209,24 +178,6 @@ def command_data(options: Namespace) -> int:
     report = check(options.name)
     print("\n".join(report.lines))
     return 0 if report.ok else 1
-
-
-def command_prepare(options: Namespace) -> int:
-    """Encode a corpus into a folder that is read through a memory map."""
-    from nmtlib.extras.preparing import prepare_corpus
-    from nmtlib.presets import load_settings
-
-    if not options.name or not options.out:
-        raise ValueError("data prepare needs a preset or a .toml file, and --out FOLDER")
-    settings = load_settings(options.name).with_assignments(options.assignments)
-    limit = {} if options.sample is None else {"sample": options.sample}
-    report = partial(print, flush=True)
-    prepare_corpus(settings, options.out, codecs=options.codecs, report=report, **limit)
-    print(
-        f"the prepared corpus lies in {options.out}; train from it with: "
-        f"--set corpus.prepared={options.out}"
-    )
-    return 0
 
 
 def command_summary(options: Namespace) -> None:

@@ -1,14 +1,11 @@
-"""An experiment from its corpus to its translations: what ties the rooms of the package together."""
+"""A training from its settings to its weights: what ties the rooms of the package together."""
 
 from __future__ import annotations
 
-import math
 import shutil
-import statistics
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -16,17 +13,15 @@ from nmtlib.data.batching import Example, fits, make_example
 from nmtlib.data.codec import Codec, build_codecs
 from nmtlib.data.corpora import load
 from nmtlib.data.corpus import Corpus, Pair, from_files, from_tsv
-from nmtlib.files import write_atomically
 from nmtlib.inference.evaluate import command_line
-from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
 from nmtlib.presets import load_settings
+from nmtlib.records import write_samples
 from nmtlib.run import Run
 from nmtlib.settings import FILES, CorpusSettings, Settings
-from nmtlib.training.checkpoint import read_checkpoint
 from nmtlib.training.distributed import LostProcess, Processes
 from nmtlib.training.hardware import choose_device
-from nmtlib.training.history import EpochRecord, draw_curves, read_history
+from nmtlib.training.history import EpochRecord, draw_curves
 from nmtlib.training.trainer import Trainer
 
 Report = Callable[[str], None]
@@ -217,46 +212,3 @@ def prepare_training(
             shutil.rmtree(run.folder, ignore_errors=True)
         raise
     return trainer, corpus
-
-
-def training_summary(folder: str | Path) -> dict[str, Any]:
-    """How a run was trained: the command, seed, epochs, minutes, speed, and which weights it kept.
-
-    Without a log, as in the models that ship with the package, the command is None.
-    """
-    run = Run(folder)
-    history = read_history(run.history_file)
-    _, _, notes = read_checkpoint(run.weights_file())
-    return {
-        "command": run.command(),
-        "seed": run.settings().training.seed,
-        "epochs": len(history),
-        "updates": history[-1].updates,
-        "minutes": round(history[-1].seconds / 60, 2),
-        "tokens_per_second": round(statistics.median(r.tokens_per_second for r in history)),
-        "weights": notes["weights"],
-        "validation_perplexity": round(math.exp(notes["validation_nll"]), 3),
-    }
-
-
-def write_samples(run: Run, pairs: Sequence[Pair]) -> None:
-    """Write translations of some validation sentences beside the weights."""
-    translator = Translator.load(run.folder)
-    limit = translator.model.config.max_length
-    pairs = [p for p in pairs if len(translator.source.encode(p.source)) < limit]
-    hypotheses = translator.translate([p.source for p in pairs])
-    write_atomically(run.samples_file, "\n".join(format_samples(pairs, hypotheses)))
-
-
-def format_samples(pairs: Sequence[Pair], hypotheses: Sequence[str]) -> list[str]:
-    """Source, translation and reference below each other, a blank line between sentences."""
-    lines = []
-    for pair, hypothesis in zip(pairs, hypotheses, strict=True):
-        reference = "(the same)" if hypothesis == pair.target else pair.target
-        lines += [
-            f"source     {pair.source}",
-            f"model      {hypothesis}",
-            f"reference  {reference}",
-            "",
-        ]
-    return lines

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from nmtlib.data.codec import Codec
@@ -15,6 +17,7 @@ from nmtlib.extras.prepared import (
     learn_codecs,
     prepare,
 )
+from nmtlib.presets import load_settings
 from nmtlib.run import Run
 from nmtlib.settings import Settings
 
@@ -94,3 +97,18 @@ def prepared_examples(
     examples = prepared.examples()
     kept = examples.up_to(max_length)
     return kept, len(examples) - len(kept)
+
+
+def command_prepare(options: Namespace) -> int:
+    """`nmtlib data prepare`."""
+    if not options.name or not options.out:
+        raise ValueError("data prepare needs a preset or a .toml file, and --out FOLDER")
+    settings = load_settings(options.name).with_assignments(options.assignments)
+    limit = {} if options.sample is None else {"sample": options.sample}
+    report = partial(print, flush=True)
+    prepare_corpus(settings, options.out, codecs=options.codecs, report=report, **limit)
+    print(
+        f"the prepared corpus lies in {options.out}; train from it with: "
+        f"--set corpus.prepared={options.out}"
+    )
+    return 0

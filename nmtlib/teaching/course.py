@@ -22,11 +22,11 @@ import torch
 
 from nmtlib.data.corpora import load
 from nmtlib.data.corpus import Corpus, Pair
-from nmtlib.experiment import training_summary
 from nmtlib.files import write_atomically
 from nmtlib.inference.evaluate import evaluate
 from nmtlib.inference.translator import Translator, weights_file
 from nmtlib.model.transformer import Transformer
+from nmtlib.records import training_summary
 from nmtlib.toy import translate
 from nmtlib.toy.meaning import Event, Phrase, Sentence
 from nmtlib.training.checkpoint import read_checkpoint, save_checkpoint

@@ -1,0 +1,94 @@
+"""What a run leaves to be read: a summary of its training, samples, and scores."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from nmtlib.data.corpus import Corpus, Pair
+from nmtlib.files import write_atomically
+from nmtlib.inference.evaluate import evaluate
+from nmtlib.inference.translator import Translator
+from nmtlib.run import Run
+from nmtlib.training.checkpoint import read_checkpoint
+from nmtlib.training.history import read_history
+
+
+def training_summary(folder: str | Path) -> dict[str, Any]:
+    """How a run was trained: the command, seed, epochs, minutes, speed, and which weights it kept.
+
+    Without a log, as in the models that ship with the package, the command is None.
+    """
+    run = Run(folder)
+    history = read_history(run.history_file)
+    _, _, notes = read_checkpoint(run.weights_file())
+    return {
+        "command": run.command(),
+        "seed": run.settings().training.seed,
+        "epochs": len(history),
+        "updates": history[-1].updates,
+        "minutes": round(history[-1].seconds / 60, 2),
+        "tokens_per_second": round(statistics.median(r.tokens_per_second for r in history)),
+        "weights": notes["weights"],
+        "validation_perplexity": round(math.exp(notes["validation_nll"]), 3),
+    }
+
+
+def write_samples(run: Run, pairs: Sequence[Pair]) -> None:
+    """Write translations of some validation sentences beside the weights."""
+    translator = Translator.load(run.folder)
+    limit = translator.model.config.max_length
+    pairs = [p for p in pairs if len(translator.source.encode(p.source)) < limit]
+    hypotheses = translator.translate([p.source for p in pairs])
+    write_atomically(run.samples_file, "\n".join(format_samples(pairs, hypotheses)))
+
+
+def format_samples(pairs: Sequence[Pair], hypotheses: Sequence[str]) -> list[str]:
+    """Source, translation and reference below each other, a blank line between sentences."""
+    lines = []
+    for pair, hypothesis in zip(pairs, hypotheses, strict=True):
+        reference = "(the same)" if hypothesis == pair.target else pair.target
+        lines += [
+            f"source     {pair.source}",
+            f"model      {hypothesis}",
+            f"reference  {reference}",
+            "",
+        ]
+    return lines
+
+
+def evaluate_run(
+    translator: Translator,
+    corpus: Corpus,
+    run: Run,
+    split: str,
+    output: Path | None = None,
+    **search: Any,
+) -> list[str]:
+    """Score a split, print the scores, and write them into the run and to `output`.
+
+    Returns the translations.  A run that cannot be written to is no obstacle where `output` can.
+    """
+    training = training_summary(run.folder)  # read first: what is wrong with it shows at once
+    evaluation, hypotheses = evaluate(translator, corpus, split, **search)
+    print("\n".join(evaluation.lines()), flush=True)
+    scores = {**evaluation.to_dict(), "training": training}
+    data = json.dumps(scores, indent=2, ensure_ascii=False) + "\n"
+    stem = f"{split}-beam{evaluation.beam}"
+    if evaluation.length_penalty != translator.settings.decoding.length_penalty:
+        stem += f"-penalty{evaluation.length_penalty:g}"
+    if output:
+        write_atomically(output, data)
+    try:
+        write_atomically(run.folder / f"{stem}.json", data)
+        write_atomically(run.folder / f"{stem}.txt", "\n".join(hypotheses) + "\n")
+    except OSError as error:
+        if not output:
+            raise
+        print(f"nmtlib: only {output} was written: {error}", file=sys.stderr)
+    return hypotheses
