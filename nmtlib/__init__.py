@@ -10,7 +10,6 @@ Data flows one way: corpus -> tokenizer and vocabulary -> batch -> model -> loss
 
 import os
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 # By default torch's CPU threads spin while they wait for each other.  As soon as another program
 # uses a core, they spin away the time of the thread that they wait for, and training becomes tens
@@ -18,18 +17,6 @@ from typing import TYPE_CHECKING
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 __version__ = "0.1.0"
-
-if TYPE_CHECKING:
-    from nmtlib.checks.runner import run_checks
-    from nmtlib.data.corpora import load as load_corpus
-    from nmtlib.experiment import train
-    from nmtlib.inference.evaluate import evaluate
-    from nmtlib.inference.search import beam_search, greedy_search
-    from nmtlib.inference.translator import Translator, load
-    from nmtlib.model.transformer import Transformer, TransformerConfig
-    from nmtlib.presets import load_settings
-    from nmtlib.settings import Settings
-    from nmtlib.training.loss import label_smoothed_loss
 
 # Where each public name lives.  It is imported when it is first used, so `import nmtlib` is quick.
 PUBLIC = {

@@ -145,15 +145,8 @@ class DecodingSettings:
 
 
 # What a preset starts from: a model that two CPU cores can train.
-SMALL = TransformerConfig(
-    d_model=256,
-    n_heads=4,
-    n_encoder_layers=3,
-    n_decoder_layers=3,
-    d_ff=1024,
-    max_length=256,
-    norm="pre",
-)
+LAYERS = {"n_encoder_layers": 3, "n_decoder_layers": 3}
+SMALL = TransformerConfig(**LAYERS, d_model=256, n_heads=4, d_ff=1024, max_length=256, norm="pre")
 
 
 @dataclass(frozen=True)

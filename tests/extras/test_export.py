@@ -20,7 +20,7 @@ from nmtlib.data.vocab import BOS, EOS, PAD, SPECIALS, UNK, Vocab
 from nmtlib.extras.export import FORMATS, export
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
-from nmtlib.settings import SMALL, DecodingSettings, Settings
+from nmtlib.settings import SMALL, DecodingSettings, Settings, TokenizerSettings
 from nmtlib.training.checkpoint import load_weights, save_checkpoint
 
 WORDS = [f"w{i}" for i in range(30)]
@@ -67,7 +67,9 @@ def cases(*formats):
 def make_run(folder, *, sharpen=None, **design):
     """A run folder with a small untrained model, which `sharpen` may change."""
     folder.mkdir(parents=True)
+    joint = TokenizerSettings(joint=design.get("tied") == "all")
     settings = Settings(
+        tokenizer=joint,
         model=replace(SMALL, **MODEL, **design),
         decoding=DecodingSettings(beam=5, length_penalty=0.0),
     )
@@ -78,7 +80,7 @@ def make_run(folder, *, sharpen=None, **design):
     (folder / "settings.json").write_text(settings.to_json(), "utf-8")
     torch.manual_seed(5)
     model = Transformer(
-        settings.with_vocabularies(len(SPECIALS) + len(WORDS), len(SPECIALS) + len(target))
+        settings.with_vocabularies(len(SPECIALS) + len(WORDS), len(SPECIALS) + len(target)).model
     )
     if sharpen:
         sharpen(model)

@@ -1,0 +1,141 @@
+"""Our models as Hugging Face's: Marian for post-norm, Pegasus for pre-norm, the same logits."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import torch
+from safetensors.torch import save
+from torch import Tensor
+
+from nmtlib.inference.search import NEVER_SAID
+from nmtlib.inference.translator import Translator
+from nmtlib.model.transformer import Transformer
+from nmtlib.specials import BOS, EOS, PAD
+
+HF_PARTS = (  # ours -> theirs, as regular expressions
+    (r"^(encoder|decoder)\.(\d+)\.", r"model.\1.layers.\2."),
+    (r"^(encoder|decoder)_norm\.", r"model.\1.layer_norm."),
+    (r"(?<=\d\.)self_attention\.", "self_attn."),
+    (r"(?<=\d\.)cross_attention\.", "encoder_attn."),
+    (r"(?<=attn\.)(q|k|v)(uery|ey|alue)\.", r"\1_proj."),
+    (r"(?<=attn\.)output\.", "out_proj."),
+    (r"feed_forward\.expand\.", "fc1."),
+    (r"feed_forward\.contract\.", "fc2."),
+    (r"residuals\.0\.norm\.", "self_attn_layer_norm."),
+    (r"^(model\.decoder.*)residuals\.1\.norm\.", r"\1encoder_attn_layer_norm."),
+    (r"residuals\.[12]\.norm\.", "final_layer_norm."),
+    (r"^output\.weight", "lm_head.weight"),
+    (r"^output\.bias", "final_logits_bias"),
+    (r"^source_embedding\.", "model.encoder.embed_tokens."),
+    (r"^target_embedding\.", "model.decoder.embed_tokens."),
+)
+
+
+def hf_name(name: str) -> str:
+    """What Marian and Pegasus call one of our parameters."""
+    for ours, theirs in HF_PARTS:
+        name = re.sub(ours, theirs, name)
+    return name
+
+
+def to_hugging_face(
+    translator: Translator, folder: Path, *, family: str, architecture: str, norm: str
+) -> None:
+    """A folder for `from_pretrained`, written without the transformers package.
+
+    Marian is our post-norm model, Pegasus our pre-norm one.
+    Raises ValueError for a model that the architecture cannot express.
+    """
+    c = translator.model.config
+    if c.norm != norm:
+        raise ValueError(
+            f"{architecture} is {norm}-norm and cannot hold this {c.norm}-norm model; "
+            f"use --to {'pegasus' if c.norm == 'pre' else 'marian'}"
+        )
+    if c.positions != "sinusoidal":
+        raise ValueError(
+            f"{architecture} computes sinusoidal positions and cannot hold {c.positions} ones; "
+            "use --to ctranslate2 or onnx"
+        )
+    if family == "pegasus" and c.tied != "all":
+        raise ValueError(
+            f"{architecture} has one embedding for both sides (tied='all'), but this model has "
+            f"tied={c.tied!r}; use --to ctranslate2 or onnx"
+        )
+    start = {
+        "decoder_start_token_id": BOS,
+        "bos_token_id": BOS,
+        "eos_token_id": EOS,
+        "pad_token_id": PAD,
+    }
+    config = start | {
+        "architectures": [architecture],
+        "model_type": family,
+        "is_encoder_decoder": True,
+        "d_model": c.d_model,
+        "vocab_size": c.source_vocab_size,
+        "max_position_embeddings": c.max_length,
+        "scale_embedding": True,
+        "encoder_layers": c.n_encoder_layers,
+        "decoder_layers": c.n_decoder_layers,
+        "activation_function": "relu",
+        "encoder_attention_heads": c.n_heads,
+        "decoder_attention_heads": c.n_heads,
+        "encoder_ffn_dim": c.d_ff,
+        "decoder_ffn_dim": c.d_ff,
+        "dropout": c.dropout,
+        "attention_dropout": c.attention_dropout,
+        "activation_dropout": c.dropout,
+        "tie_word_embeddings": c.tied != "none",
+        "forced_eos_token_id": None,
+    }
+    if family == "marian":
+        config |= {
+            "decoder_vocab_size": c.target_vocab_size,
+            "share_encoder_decoder_embeddings": c.tied == "all",
+        }
+    # `early_stopping` ends a sentence, as our beam search does, when as many hypotheses as the beam
+    # is wide have ended.
+    generation = start | {
+        "suppress_tokens": NEVER_SAID,
+        "forced_eos_token_id": EOS,
+        "early_stopping": True,
+        "length_penalty": 0.0,
+        "max_length": c.max_length,
+        "num_beams": translator.settings.decoding.beam,
+    }
+    (folder / "model.safetensors").write_bytes(
+        save(hf_weights(translator.model), metadata={"format": "pt"})
+    )
+    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", "utf-8")
+    (folder / "generation_config.json").write_text(json.dumps(generation, indent=2) + "\n", "utf-8")
+
+
+def hf_weights(model: Transformer) -> dict[str, Tensor]:
+    """Our weights under the names of Marian and Pegasus, for the position table that these build
+    themselves.
+
+    It holds all sines in its first half and all cosines in the second, where ours has them in
+    turns.  So whatever writes the residual stream or reads it is permuted in the same way, which
+    changes no logit.
+    """
+    halves = torch.cat(
+        [torch.arange(0, model.config.d_model, 2), torch.arange(1, model.config.d_model, 2)]
+    )  # (D,)
+    weights: dict[str, Tensor] = {}
+    for name, parameter in model.named_parameters():
+        tensor = parameter.detach()
+        if re.search(
+            r"norm|attention\.output|contract", name
+        ):  # writes the stream, by its first dimension
+            tensor = tensor[halves]
+        elif tensor.dim() == 2:  # reads it, by its last
+            tensor = tensor[:, halves]
+        weights[hf_name(name)] = tensor.contiguous()
+    weights["final_logits_bias"] = weights["final_logits_bias"][None]  # (1, V)
+    if model.config.tied == "all":
+        weights["model.shared.weight"] = weights.pop("model.encoder.embed_tokens.weight")
+    return weights
