@@ -3,136 +3,82 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from collections.abc import Callable
 from pathlib import Path
-
-RUN = "a run folder, or the name of a model that ships with nmtlib"
 
 
 def build_parser() -> ArgumentParser:
     """All commands and their options."""
-    parser = ArgumentParser(
-        prog="nmtlib", description="Train, evaluate and use a Transformer for translation."
-    )
+    about = "Train, evaluate and use a Transformer for translation."
+    parser = ArgumentParser(prog="nmtlib", description=about)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    add_train(commands.add_parser("train", help="train a preset, or resume a run"))
-    add_evaluate(commands.add_parser("evaluate", help="score a run on a split of its corpus"))
-    add_translate(commands.add_parser("translate", help="translate arguments, or standard input"))
-    add_export(commands.add_parser("export", help="write the model for another program"))
-    add_data(commands.add_parser("data", help="list, fetch, check or prepare corpora"))
-    add_summary(commands.add_parser("summary", help="show all presets, or one of them, or a run"))
-    add_check(commands.add_parser("check", help="run the behaviour checks on your Transformer"))
-    return parser
 
-
-def add_train(train: ArgumentParser) -> None:
-    """Arguments of `nmtlib train`."""
-    option = train.add_argument
+    option = add(commands, "train", "train a preset, or resume a run")
     option("preset", nargs="?", help="name of a preset (see: nmtlib summary), or a .toml file")
-    add_set(train, "training.epochs=5")
-    option(
-        "--out",
-        type=Path,
-        metavar="DIR",
-        help="run folder (default: runs/PRESET, or the first free runs/PRESET-2, …)",
-    )
-    option(
-        "--resume",
-        action="store_true",
-        help="go on with the run in --out, or the newest of this preset",
-    )
+    add_set(option, "training.epochs=5")
+    place = "run folder (default: runs/PRESET, or the first free runs/PRESET-2, …)"
+    option("--out", type=Path, metavar="DIR", help=place)
+    newest = "go on with the run in --out, or the newest of this preset"
+    option("--resume", action="store_true", help=newest)
     option("--minutes", type=float, metavar="N", help="stop cleanly after N minutes of training")
-    option(
-        "--evaluate",
-        action="store_true",
-        help="then score the test split, and the challenge split where there is one",
-    )
+    score = "then score the test split, and the challenge split where there is one"
+    option("--evaluate", action="store_true", help=score)
 
-
-def add_evaluate(evaluate: ArgumentParser) -> None:
-    """Arguments of `nmtlib evaluate`."""
-    option = evaluate.add_argument
-    option("folder", metavar="RUN", help=RUN)
+    option = add(commands, "evaluate", "score a run on a split of its corpus", run=True)
     option("--split", default="test", help="train, validation, test (default) or challenge")
-    add_beam(evaluate)
     option("--length-penalty", type=float, metavar="A", help="its exponent, 0 = none")
     option("--output", type=Path, metavar="FILE", help="write the scores as JSON here, too")
+    add_beam(option)
 
+    option = add(commands, "translate", "translate arguments, or standard input", run=True)
+    option("sentences", nargs="*", metavar="SENTENCE")
+    add_beam(option)
 
-def add_translate(translate: ArgumentParser) -> None:
-    """Arguments of `nmtlib translate`."""
-    translate.add_argument("folder", metavar="RUN", help=RUN)
-    translate.add_argument("sentences", nargs="*", metavar="SENTENCE")
-    add_beam(translate)
-
-
-def add_export(export: ArgumentParser) -> None:
-    """Arguments of `nmtlib export`."""
-    option = export.add_argument
-    option("folder", metavar="RUN", help=RUN)
-    option(
-        "--to",
-        required=True,
-        metavar="FORMAT",
-        help="safetensors, marian or pegasus (Hugging Face), ctranslate2, onnx",
-    )
+    option = add(commands, "export", "write the model for another program", run=True)
+    formats = "safetensors, marian or pegasus (Hugging Face), ctranslate2, onnx"
+    option("--to", required=True, metavar="FORMAT", help=formats)
     option("--out", type=Path, metavar="DIR", help="a new folder (default: RUN/FORMAT)")
     option("--quantization", metavar="TYPE", help="for ctranslate2: int8, float16, …")
 
+    option = add(commands, "data", "list, fetch, check or prepare corpora")
+    option("action", choices=["list", "fetch", "check", "prepare"])
+    option("name", nargs="?", help="a corpus; for prepare, a preset or .toml file")
+    encoded = "the new folder of prepare; train from it with --set corpus.prepared=FOLDER"
+    option("--out", type=Path, metavar="FOLDER", help=encoded)
+    add_set(option, "tokenizer.size=32000")
+    sample = "prepare: learn the vocabularies from at most N pairs (default: a million)"
+    option("--sample", type=int, metavar="N", help=sample)
+    codecs = "prepare: take the vocabularies of this run or prepared folder, and learn none"
+    option("--codecs", type=Path, metavar="RUN", help=codecs)
 
-def add_data(data: ArgumentParser) -> None:
-    """Arguments of `nmtlib data`."""
-    data.add_argument("action", choices=["list", "fetch", "check", "prepare"])
-    data.add_argument("name", nargs="?", help="a corpus; for prepare, a preset or .toml file")
-    prepare = data.add_argument_group(
-        "prepare", "encode a corpus into a folder; train with --set corpus.prepared=FOLDER"
-    )
-    option = prepare.add_argument
-    option("--out", type=Path, metavar="FOLDER", help="the new folder")
-    add_set(prepare, "tokenizer.size=32000")
-    option(
-        "--sample",
-        type=int,
-        metavar="N",
-        help="learn the vocabularies from at most N training pairs (default: a million)",
-    )
-    option(
-        "--codecs",
-        type=Path,
-        metavar="RUN",
-        help="take the vocabularies of this run or prepared folder, and learn none",
-    )
+    option = add(commands, "summary", "show all presets, or one of them, or a run")
+    option("what", nargs="?", metavar="PRESET|RUN")
 
-
-def add_summary(summary: ArgumentParser) -> None:
-    """Arguments of `nmtlib summary`."""
-    summary.add_argument("what", nargs="?", metavar="PRESET|RUN")
-
-
-def add_check(check: ArgumentParser) -> None:
-    """Arguments of `nmtlib check`."""
-    option = check.add_argument
-    option(
-        "implementation",
-        nargs="?",
-        metavar="FILE:FACTORY",
-        help="a file and its function that returns a model or an Adapter (default: nmtlib)",
-    )
+    option = add(commands, "check", "run the behaviour checks on your Transformer")
+    factory = "a file and its function that returns a model or an Adapter (default: nmtlib)"
+    option("implementation", nargs="?", metavar="FILE:FACTORY", help=factory)
     option("--only", action="append", metavar="NAME", help="one check, or a subject such as masks")
     option("--seed", type=int, default=0)
+    return parser
 
 
-def add_set(parser: ArgumentParser, example: str) -> None:
+def add(commands, name: str, about: str, *, run: bool = False) -> Callable:
+    """Add a command, which reads a run where `run` says so; returns what adds its options."""
+    command = commands.add_parser(name, help=about, description=about)
+    if run:
+        about_run = "a run folder, or the name of a model that ships with nmtlib"
+        command.add_argument("folder", metavar="RUN", help=about_run)
+    return command.add_argument
+
+
+def add_set(option: Callable, example: str) -> None:
     """`--set KEY=VALUE`, as often as wanted."""
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        dest="assignments",
-        help=f"change one setting, such as {example}; may be repeated",
+    about = f"change one setting, such as {example}; may be repeated"
+    option(
+        "--set", action="append", default=[], metavar="KEY=VALUE", dest="assignments", help=about
     )
 
 
-def add_beam(parser: ArgumentParser) -> None:
+def add_beam(option: Callable) -> None:
     """`--beam N`."""
-    parser.add_argument("--beam", type=int, help="beam size, 1 = greedy (default: the run's)")
+    option("--beam", type=int, help="beam size, 1 = greedy (default: the run's)")
