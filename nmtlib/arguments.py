@@ -24,21 +24,7 @@ def build_parser() -> ArgumentParser:
     score = "then score the test split, and the challenge split where there is one"
     option("--evaluate", action="store_true", help=score)
 
-    option = add(commands, "evaluate", "score a run on a split of its corpus", run=True)
-    option("--split", default="test", help="train, validation, test (default) or challenge")
-    option("--length-penalty", type=float, metavar="A", help="its exponent, 0 = none")
-    option("--output", type=Path, metavar="FILE", help="write the scores as JSON here, too")
-    add_beam(option)
-
-    option = add(commands, "translate", "translate arguments, or standard input", run=True)
-    option("sentences", nargs="*", metavar="SENTENCE")
-    add_beam(option)
-
-    option = add(commands, "export", "write the model for another program", run=True)
-    formats = "safetensors, marian or pegasus (Hugging Face), ctranslate2, onnx"
-    option("--to", required=True, metavar="FORMAT", help=formats)
-    option("--out", type=Path, metavar="DIR", help="a new folder (default: RUN/FORMAT)")
-    option("--quantization", metavar="TYPE", help="for ctranslate2: int8, float16, …")
+    add_uses_of_a_run(commands)
 
     option = add(commands, "data", "list, fetch, check or prepare corpora")
     option("action", choices=["list", "fetch", "check", "prepare"])
@@ -60,6 +46,26 @@ def build_parser() -> ArgumentParser:
     option("--only", action="append", metavar="NAME", help="one check, or a subject such as masks")
     option("--seed", type=int, default=0)
     return parser
+
+
+def add_uses_of_a_run(commands) -> None:
+    """The commands that read a finished run."""
+    option = add(commands, "evaluate", "score a run on a split of its corpus", run=True)
+    option("--split", default="test", help="train, validation, test (default) or challenge")
+    add_beam(option)
+    option("--length-penalty", type=float, metavar="A", help="its exponent, 0 = none")
+    option("--output", type=Path, metavar="FILE", help="write the scores as JSON here, too")
+    add_beam(option)
+
+    option = add(commands, "translate", "translate arguments, or standard input", run=True)
+    option("sentences", nargs="*", metavar="SENTENCE")
+    add_beam(option)
+
+    option = add(commands, "export", "write the model for another program", run=True)
+    formats = "safetensors, marian or pegasus (Hugging Face), ctranslate2, onnx"
+    option("--to", required=True, metavar="FORMAT", help=formats)
+    option("--out", type=Path, metavar="DIR", help="a new folder (default: RUN/FORMAT)")
+    option("--quantization", metavar="TYPE", help="for ctranslate2: int8, float16, …")
 
 
 def add(commands, name: str, about: str, *, run: bool = False) -> Callable:
