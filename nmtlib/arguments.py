@@ -55,7 +55,6 @@ def add_uses_of_a_run(commands) -> None:
     add_beam(option)
     option("--length-penalty", type=float, metavar="A", help="its exponent, 0 = none")
     option("--output", type=Path, metavar="FILE", help="write the scores as JSON here, too")
-    add_beam(option)
 
     option = add(commands, "translate", "translate arguments, or standard input", run=True)
     option("sentences", nargs="*", metavar="SENTENCE")
