@@ -89,16 +89,11 @@ def build_codecs(
     kinds = kind, target_kind or kind
     _check_kinds(corpus, kinds, joint)
     texts = [p.source for p in corpus.train], [p.target for p in corpus.train]
-    learn_bpe = partial(BPETokenizer.train, vocab_size=size, lowercase=lowercase)
+    tokenizer = partial(_tokenizer, corpus, size=size, lowercase=lowercase)
     if joint and kind == "bpe":
-        tokenizers = [learn_bpe(texts[0] + texts[1])] * 2
+        tokenizers = [tokenizer(0, kind, texts[0] + texts[1])] * 2
     else:
-        tokenizers = [
-            learn_bpe(texts[side])
-            if kinds[side] == "bpe"
-            else _ready_tokenizer(corpus, side, kinds[side], lowercase)
-            for side in (0, 1)
-        ]
+        tokenizers = [tokenizer(side, kinds[side], texts[side]) for side in (0, 1)]
 
     def vocab(*sides: int) -> Vocab:
         if kinds[sides[0]] == "given":
@@ -116,9 +111,7 @@ def _check_kinds(corpus: Corpus, kinds: tuple[str, str], joint: bool) -> None:
     for kind in kinds:
         require_one_of("tokenizer.kind", KINDS, kind)
     if joint and (kinds[0] != kinds[1] or "given" in kinds):
-        raise ValueError(
-            f"a joint vocabulary needs one kind for both sides, and not given: {kinds}"
-        )
+        raise ValueError(f"a joint vocabulary needs one kind (not given) for both sides: {kinds}")
     if "given" in kinds and corpus.vocabularies is None:
         raise ValueError(
             f"corpus {corpus.name!r} is not published with vocabularies; "
@@ -126,8 +119,12 @@ def _check_kinds(corpus: Corpus, kinds: tuple[str, str], joint: bool) -> None:
         )
 
 
-def _ready_tokenizer(corpus: Corpus, side: int, kind: str, lowercase: bool) -> Tokenizer:
-    """The tokenizer of one side (0 source, 1 target) where there is nothing to learn."""
+def _tokenizer(
+    corpus: Corpus, side: int, kind: str, texts: list[str], *, size: int, lowercase: bool
+) -> Tokenizer:
+    """The tokenizer of one side: 0 is the source, 1 the target."""
+    if kind == "bpe":
+        return BPETokenizer.train(texts, size, lowercase=lowercase)
     if kind == "spacy":
         language = (corpus.source_language, corpus.target_language)[side]
         return SpacyTokenizer(language, lowercase=lowercase)

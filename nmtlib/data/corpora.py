@@ -32,13 +32,7 @@ class ToyCorpus(CorpusSource):
 
 
 # In the order of the course.  To add a corpus, add its object.
-SOURCES: list[CorpusSource] = [
-    ToyCorpus("toy-de-en"),
-    ToyCorpus("toy-en-zh"),
-    MULTI30K,
-    CMN,
-    IWSLT14,
-]
+SOURCES = [ToyCorpus("toy-de-en"), ToyCorpus("toy-en-zh"), MULTI30K, CMN, IWSLT14]
 
 
 def names() -> list[str]:
@@ -58,23 +52,18 @@ def load(name: str, *, root: str | Path | None = None) -> Corpus:
     when a file is missing and cannot be fetched.
     """
     source = find(name)
-    corpus = source.load(_root(root))
+    corpus = source.load(Path(root or cache_folder()))
     return corpus if name == source.name else corpus.reversed()
 
 
 def fetch(name: str, *, root: str | Path | None = None) -> Path:
     """Download what is missing of a corpus and return its folder.  Raises as `load` does."""
-    return find(name).fetch(_root(root))
+    return find(name).fetch(Path(root or cache_folder()))
 
 
 def check(name: str, *, root: str | Path | None = None) -> Report:
     """Which files of a corpus are there and intact, and its sizes; without touching the network."""
-    return find(name).check(_root(root))
-
-
-def complete(name: str, *, root: str | Path | None = None) -> bool:
-    """Whether all files of a corpus are in the cache; quick, as it does not look into them."""
-    return find(name).complete(_root(root))
+    return find(name).check(Path(root or cache_folder()))
 
 
 def leaked(corpus: Corpus) -> set[int]:
@@ -95,7 +84,3 @@ def find(name: str) -> CorpusSource:
             f"the corpora, each also reversed: {', '.join(names())}"
         )
     return known[name]
-
-
-def _root(root: str | Path | None) -> Path:
-    return cache_folder() if root is None else Path(root)

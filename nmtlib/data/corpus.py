@@ -102,37 +102,24 @@ class TextPairs:
         self.where = " | ".join(map(str, files))
 
     def __iter__(self) -> Iterator[Pair]:
+        sides = [text_lines(file) for file in self.files]
+        rows = zip_longest(*sides) if len(sides) > 1 else (line.split("\t") for line in sides[0])
         number = 0
-        rows = self._columns() if len(self.files) == 1 else self._lines()
-        for number, (source, target) in enumerate(rows, start=1):
-            pair = Pair(source.strip(), target.strip())
-            if not pair.source or not pair.target:
+        for number, row in enumerate(rows, start=1):
+            where = f"{self.where}, line {number}"
+            if len(row) != 2:
+                raise ValueError(f"{where}: expected source TAB target, found {len(row)} column(s)")
+            if None in row:
                 raise ValueError(
-                    f"{self.where}, line {number}: an empty side; remove it (from both files) first"
+                    f"{where}: {self.files[row.index(None)]} has ended, but the other file has not; "
+                    f"line i of one must translate line i of the other"
                 )
+            pair = Pair(row[0].strip(), row[1].strip())
+            if not pair.source or not pair.target:
+                raise ValueError(f"{where}: an empty side; remove it (from both files) first")
             yield pair
         if not number:
             raise ValueError(f"{self.where}: no sentences; expected at least one line")
-
-    def _columns(self) -> Iterator[list[str]]:
-        for number, line in enumerate(text_lines(self.files[0]), start=1):
-            columns = line.split("\t")
-            if len(columns) != 2:
-                raise ValueError(
-                    f"{self.where}, line {number}: expected source TAB target, "
-                    f"found {len(columns)} column(s)"
-                )
-            yield columns
-
-    def _lines(self) -> Iterator[tuple[str, str]]:
-        sides = map(text_lines, self.files)
-        for number, lines in enumerate(zip_longest(*sides), start=1):
-            if None in lines:
-                raise ValueError(
-                    f"{self.files[lines.index(None)]} ends before line {number}, but the other "
-                    f"file does not; line i of one must translate line i of the other"
-                )
-            yield lines
 
 
 def from_files(source: str | Path, target: str | Path) -> list[Pair]:

@@ -86,7 +86,8 @@ class CorpusSource(ABC):
             if not file.path.exists():
                 download(file.url, file.path, file.verify)
             elif (status := file.status()).startswith("wrong"):
-                raise ValueError(f"{status}; delete this file and fetch {self.name} again")
+                finding = status.split(maxsplit=1)[1]
+                raise ValueError(f"{finding}; delete this file and fetch {self.name} again")
         return root / self.folder
 
     def check(self, root: Path) -> Report:

@@ -30,7 +30,7 @@ SPACE_MARK = "▁"  # U+2581
 
 
 class Tokenizer(ABC):
-    """What the rest of the package asks of a tokenizer; its options are the fields of a dataclass."""
+    """What the package asks of a tokenizer, a dataclass whose fields are its options."""
 
     kind: ClassVar[str]  # the name of the class in files
 
@@ -119,8 +119,8 @@ class BPETokenizer(Tokenizer):
     """Byte-pair encoding: from characters, replay the merges that training found most frequent.
 
     Punctuation and symbols stand alone, so that "dog." and "dog," share the piece "▁dog".  `model`
-    is the JSON text of a tokenizer of the `tokenizers` library; `train` makes one.  Source: Sennrich
-    et al. 2016, "Neural Machine Translation of Rare Words with Subword Units".
+    is the JSON text of a tokenizer of the `tokenizers` library; `train` makes one.  Source:
+    Sennrich et al. 2016, "Neural Machine Translation of Rare Words with Subword Units".
     """
 
     kind = "bpe"

@@ -23,7 +23,7 @@ class Vocab:
     """
 
     def __init__(self, tokens: Sequence[str]):
-        """`tokens[i]` gets id i.  Raises ValueError for duplicates, or without the specials first."""
+        """`tokens[i]` gets id i.  Raises ValueError for duplicates or without specials in front."""
         if (first := tuple(tokens[:4])) != SPECIALS:
             raise ValueError(f"a vocabulary starts with {SPECIALS}; this one starts with {first}")
         self.tokens = list(tokens)
@@ -58,8 +58,6 @@ class Vocab:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Vocab) and self.tokens == other.tokens
-
-    __hash__ = None
 
     def encode(self, tokens: Iterable[str]) -> list[int]:
         """Ids of the tokens, UNK for a token that the table does not hold.  Adds no BOS or EOS."""

@@ -1,4 +1,4 @@
-"""A codec is made from the training split alone, spells what it read, and comes back from its file."""
+"""A codec is made from the training split alone, spells what it read, and survives its file."""
 
 import json
 from collections import Counter

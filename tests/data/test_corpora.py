@@ -20,7 +20,7 @@ import pytest
 
 from nmtlib.data import corpora, iwslt
 from nmtlib.data import download as downloading
-from nmtlib.data.corpora import check, complete, fetch, find, leaked, load, names
+from nmtlib.data.corpora import check, fetch, find, leaked, load, names
 from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.data.vocab import SPECIALS, Vocab
 
@@ -275,12 +275,12 @@ def test_a_damaged_iwslt_archive_is_named(tmp_path, home):
 
 def test_complete_says_whether_all_files_are_there(tmp_path, home):
     for name in (MULTI30K, "iwslt14-en-de"):
-        assert not complete(name, root=tmp_path)
+        assert not find(name).complete(tmp_path)
         folder = fetch(name, root=tmp_path)
-        assert complete(name, root=tmp_path)
+        assert find(name).complete(tmp_path)
         next(folder.iterdir()).unlink()
-        assert not complete(name, root=tmp_path)
-    assert complete("toy-de-en", root=tmp_path)
+        assert not find(name).complete(tmp_path)
+    assert find("toy-de-en").complete(tmp_path)
 
 
 def test_every_corpus_says_what_it_is_and_under_which_terms():

@@ -93,7 +93,7 @@ def test_a_missing_file_is_named(tmp_path, read):
 def test_different_line_counts_are_refused_with_the_shorter_file(tmp_path):
     long, short = write(tmp_path / "a", "1\n2\n3\n"), write(tmp_path / "b", "1\n2\n")
     for files in ((long, short), (short, long)):
-        with pytest.raises(ValueError, match=f"{short} ends before line 3, but the other"):
+        with pytest.raises(ValueError, match=f"line 3: {short} has ended, but the other"):
             from_files(*files)
 
 

@@ -22,7 +22,8 @@ TINY_SETS = {
     "TED.tst2012": 2,
 }
 TALK = {
-    "de": "<url>http://x</url>\n<keywords>Wort, a</keywords>\n<speaker>Ada</speaker>\n<talkid>7</talkid>\n"
+    "de": "<url>http://x</url>\n<keywords>Wort, a</keywords>\n"
+    "<speaker>Ada</speaker>\n<talkid>7</talkid>\n"
     "<title>Ein Titel hier</title>\n<description>TED: Worum es geht</description>\n",
     "en": "<url>http://x</url>\n<keywords>word</keywords>\n<speaker>Ada</speaker>\n<talkid>7</talkid>\n"
     "<title>A title here</title>\n<description>TED: what it is about</description>\n",

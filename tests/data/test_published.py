@@ -11,7 +11,6 @@ from nmtlib.data.corpus import Pair
 from nmtlib.data.published import CMN, MULTI30K
 from nmtlib.data.vocab import SPECIALS, Vocab
 
-
 TINY = {"multi30k": replace(MULTI30K, pairs=(2, 1, 1)), "cmn": replace(CMN, pairs=(2, 1, 1))}
 
 
@@ -65,7 +64,7 @@ def test_multi30k_is_raw_text_in_its_published_splits(multi30k):
 
 def test_sides_of_unequal_length_are_refused(multi30k):
     (multi30k / "train.en.gz").write_bytes(gzip.compress(b"one\n"))
-    with pytest.raises(ValueError, match="train.en.gz ends before line 2"):
+    with pytest.raises(ValueError, match="line 2: .*train.en.gz has ended"):
         TINY["multi30k"].read(multi30k)
 
 
