@@ -44,6 +44,16 @@ def names() -> list[str]:
     return [source.name for source in SOURCES]
 
 
+def table(root: str | Path | None = None) -> list[tuple[str, ...]]:
+    """The corpora in rows of text, headings first; 'here' are those with all files in the cache."""
+    rows = [("corpus", "train", "validation", "test", "download", "here", "licence")]
+    for source in SOURCES:
+        here = "yes" if source.complete(Path(root or cache_folder())) else "no"
+        sizes = (f"{size:,}" for size in source.pairs)
+        rows.append((source.name, *sizes, f"{source.megabytes:g} MB", here, source.licence))
+    return rows
+
+
 def load(name: str, *, root: str | Path | None = None) -> Corpus:
     """The corpus of that name; files that are missing in the cache folder `root` are fetched first.
 

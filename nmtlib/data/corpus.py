@@ -110,9 +110,10 @@ class TextPairs:
             if len(row) != 2:
                 raise ValueError(f"{where}: expected source TAB target, found {len(row)} column(s)")
             if None in row:
+                shorter = self.files[row.index(None)]
                 raise ValueError(
-                    f"{where}: {self.files[row.index(None)]} has ended, but the other file has not; "
-                    f"line i of one must translate line i of the other"
+                    f"{where}: {shorter} has ended, but the other file has not; "
+                    "line i of one must translate line i of the other"
                 )
             pair = Pair(row[0].strip(), row[1].strip())
             if not pair.source or not pair.target:

@@ -290,6 +290,14 @@ def test_every_corpus_says_what_it_is_and_under_which_terms():
         assert (source.megabytes > 0) == bool(source.files(Path()))
 
 
+def test_the_table_says_what_is_here(tmp_path, home):
+    fetch(MULTI30K, root=tmp_path)
+    rows = corpora.table(tmp_path)
+    here = {row[0]: row[rows[0].index("here")] for row in rows[1:]}
+    assert list(here) == names() and {len(row) for row in rows} == {len(rows[0])}
+    assert [name for name, there in here.items() if there == "yes"] == names()[:3]
+
+
 def test_a_corpus_is_added_by_adding_its_object(tmp_path, monkeypatch):
     new = replace(corpora.SOURCES[0], name="own-en-fr")
     monkeypatch.setattr(type(new), "read", lambda self, folder: Corpus("own-en-fr", "en", "fr"))
