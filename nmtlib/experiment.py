@@ -12,7 +12,7 @@ import torch
 from nmtlib.data.batching import Example, fits, make_example
 from nmtlib.data.codec import Codec, build_codecs
 from nmtlib.data.corpora import load
-from nmtlib.data.corpus import Corpus, Pair, from_files, from_tsv
+from nmtlib.data.corpus import Corpus, Pair, TextPairs
 from nmtlib.inference.evaluate import command_line
 from nmtlib.model.transformer import Transformer
 from nmtlib.presets import load_settings
@@ -52,12 +52,9 @@ def load_corpus(settings: CorpusSettings, *, streaming: bool = False) -> Corpus:
         files = getattr(settings, split)
         if len(files) > 2:
             raise ValueError(f"[corpus] {split} is one TSV file or two text files, not {files}")
-        if streaming and split == "train":
-            from nmtlib.extras.prepared import TextPairs
-
-            splits[split] = TextPairs(files)
-        elif files:
-            splits[split] = from_files(*files) if len(files) == 2 else from_tsv(files[0])
+        if files:
+            pairs = TextPairs(files)
+            splits[split] = pairs if streaming and split == "train" else list(pairs)
     return Corpus("own", *languages, **splits)
 
 

@@ -593,7 +593,9 @@ def test_summary_of_an_unfinished_run_counts_the_planned_epochs(call, run):
 
 
 def test_data_list_names_the_corpora(call):
-    assert call("data", "list") == (0, "\n".join(names()) + "\n", "")
+    status, printed, _ = call("data", "list")
+    assert status == 0
+    assert [line.split()[0] for line in printed.splitlines()[1:]] == names()
 
 
 def test_data_check_of_a_generated_corpus_is_good(call, tmp_path, monkeypatch):
@@ -708,7 +710,7 @@ def test_a_run_with_a_damaged_checkpoint_is_not_resumed(refused, run, content):
             b"der hund\tthe dog\ndie \xe4rztin\tthe doctor\n",
             ["test.tsv", "line 2", "UTF-8"],
         ),
-        ("train.de", b"a\nb\nc\n", ["train.de", "3", "train.en", "2"]),
+        ("train.de", b"a\nb\nc\n", ["train.de", "line 3", "train.en has ended"]),
         ("train.de", b"a\n\n", ["train.de", "2", "empty"]),
         ("train.de", b"a\n\xff\n", ["train.de", "line 2", "UTF-8"]),
     ],

@@ -1,6 +1,10 @@
 """From public corpora or the reader's own text to batches of token ids.
 
-`corpora` loads (and `download` fetches) sentence pairs, `corpus` defines them and reads text files,
-`toy` generates two tiny languages, `tokenizers` cut sentences, `vocab` numbers the tokens,
-`batching` pads them.
+- `corpus`: a sentence pair, a corpus in its splits, and the reader of text files.
+- `corpora`: the corpora by name, to load, fetch and check.  Each is an object: `source` says what
+  such an object must know and do, `published` and `iwslt` hold those that are downloaded.
+- `download`: where downloads are kept, and how a file comes there whole or not at all.
+- `tokenizers`, `subwords`: a sentence to tokens and back; `vocab`: tokens to ids and back.
+- `codec`: both together, learnt from a corpus.
+- `batching`: ids to padded batches of similar lengths.
 """

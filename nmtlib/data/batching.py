@@ -1,4 +1,4 @@
-"""From token ids to padded batches: of similar lengths, within a token budget, in a seeded order."""
+"""From token ids to padded batches of similar lengths, within a token budget, in seeded order."""
 
 from __future__ import annotations
 
@@ -48,12 +48,9 @@ class Batch:
         return self.target[:, 1:]
 
     def to(self, device: torch.device | str) -> Batch:
-        """The same batch on another device; from pinned memory the copy runs beside the
-        computation.
-        """
-        return Batch(
-            self.source.to(device, non_blocking=True), self.target.to(device, non_blocking=True)
-        )
+        """The same batch on another device; from pinned memory, copied while others compute."""
+        source, target = (ids.to(device, non_blocking=True) for ids in (self.source, self.target))
+        return Batch(source, target)
 
 
 def pad(rows: Sequence[Sequence[int]]) -> Tensor:
@@ -70,14 +67,11 @@ def collate(examples: Sequence[Example]) -> Batch:
 
 
 def lengths_of(examples: Sequence[Example]) -> np.ndarray:
-    """Source and target length of each example, (N, 2); examples that know their `lengths` are not
-    read for it.
-    """
+    """Source and target length of each example, (N, 2); `examples.lengths` where they have it."""
     if hasattr(examples, "lengths"):
         return examples.lengths
-    return np.array([(len(e.source), len(e.target)) for e in examples], dtype=np.int32).reshape(
-        -1, 2
-    )
+    lengths = [(len(e.source), len(e.target)) for e in examples]
+    return np.array(lengths, dtype=np.int32).reshape(-1, 2)
 
 
 def token_batches(
@@ -86,13 +80,12 @@ def token_batches(
     """Group example numbers so that sentences of similar length share a batch of limited size.
 
     A batch of n sentences costs n * the longest source or target in it, padding included, and that
-    is at most `max_tokens`.  With a seed, sentences of equal lengths and then the batches are
-    shuffled, the same way for the same seed; without, batches run from short to long. Raises
-    ValueError for a sentence that alone exceeds the budget.
+    is at most `max_tokens`.  A seed shuffles sentences of equal lengths, and then the batches;
+    without one, batches run from short to long.  Raises ValueError for a sentence that alone
+    exceeds the budget.
     """
-    return [
-        numbers.tolist() for numbers in plan_batches(lengths_of(examples), max_tokens, seed=seed)
-    ]
+    plan = plan_batches(lengths_of(examples), max_tokens, seed=seed)
+    return [numbers.tolist() for numbers in plan]
 
 
 def plan_batches(
@@ -108,30 +101,26 @@ def plan_batches(
             f"sentence {number} has {cost[number]} tokens, more than max_tokens = {max_tokens}; "
             f"raise max_tokens, or leave the sentence out (max_length)"
         )
-    generator = torch.Generator().manual_seed(seed or 0)
-    order = (
-        np.arange(len(cost))
-        if seed is None
-        else torch.randperm(len(cost), generator=generator).numpy()
-    )
+    order, generator = np.arange(len(cost)), torch.Generator().manual_seed(seed or 0)
+    if seed is not None:
+        order = torch.randperm(len(cost), generator=generator).numpy()
     # The sort is stable: among equal lengths the random order stays.  The last key counts most.
     order = order[np.lexsort((lengths[order, 0], lengths[order, 1], cost[order]))]
 
     batches, start = [], 0
     while start < len(order):
-        # Sorted by cost, so the newest sentence is the longest of its batch, and what n sentences
-        # cost grows with n.
+        # Sorted by cost, the newest sentence is the longest of its batch: n cost n * the newest.
         longest = cost[order[start : start + max_tokens]]
         size = int((np.arange(1, len(longest) + 1) * longest <= max_tokens).sum())
         batches.append(order[start : start + size])
         start += size
-    if seed is None:
-        return batches
-    return [batches[i] for i in torch.randperm(len(batches), generator=generator).tolist()]
+    if seed is not None:
+        batches = [batches[i] for i in torch.randperm(len(batches), generator=generator).tolist()]
+    return batches
 
 
 def padding_waste(batches: Iterable[Batch]) -> float:
-    """Share of the positions of some batches that hold PAD, source and target together, in [0, 1]."""
+    """The share of PAD, in [0, 1], among all positions of source and target in some batches."""
     padded = total = 0
     for batch in batches:
         for ids in (batch.source, batch.target):

@@ -5,18 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from nmtlib.data.corpus import Corpus
-from nmtlib.data.tokenizers import (
-    BPETokenizer,
-    SpacyTokenizer,
-    SubwordMarkTokenizer,
-    Tokenizer,
-    WhitespaceTokenizer,
-    from_dict,
-)
+from nmtlib.data.subwords import JOIN_MARK, SubwordMarkTokenizer
+from nmtlib.data.tokenizers import BPETokenizer, SpacyTokenizer, Tokenizer, WhitespaceTokenizer
 from nmtlib.data.vocab import BOS, EOS, PAD, Vocab
+from nmtlib.errors import require_one_of
 
 KINDS = ("whitespace", "spacy", "bpe", "given")
 
@@ -44,9 +40,8 @@ class Codec:
 
     def to_json(self) -> str:
         """Everything as JSON; `Codec.load` reads it back."""
-        return json.dumps(
-            {"tokenizer": self.tokenizer.to_dict(), "tokens": self.vocab.tokens}, ensure_ascii=False
-        )
+        data = {"tokenizer": self.tokenizer.to_dict(), "tokens": self.vocab.tokens}
+        return json.dumps(data, ensure_ascii=False)
 
     @classmethod
     def load(cls, path: str | Path) -> Codec:
@@ -57,14 +52,22 @@ class Codec:
         try:
             data = json.loads(path.read_text("utf-8"))
             return cls(from_dict(data["tokenizer"]), Vocab(data["tokens"]))
-        except (
-            ValueError,
-            KeyError,
-            TypeError,
-        ) as error:  # ValueError: no JSON, no UTF-8, no tokenizer, no vocabulary
+        except (ValueError, KeyError, TypeError) as error:  # no JSON, no UTF-8, other JSON
             raise ValueError(
                 f"{path} does not hold a tokenizer and its vocabulary ({error!r})"
             ) from None
+
+
+def from_dict(d: dict) -> Tokenizer:
+    """The tokenizer that `Tokenizer.to_dict` described.  Raises ValueError where that is none."""
+    classes = (WhitespaceTokenizer, SubwordMarkTokenizer, SpacyTokenizer, BPETokenizer)
+    known, options = {cls.kind: cls for cls in classes}, dict(d)
+    kind = options.pop("kind", None)
+    require_one_of("the kind of a tokenizer", known, kind)
+    try:
+        return known[kind](**options)
+    except TypeError as error:
+        raise ValueError(f"no {kind} tokenizer is made of {sorted(options)}: {error}") from None
 
 
 def build_codecs(
@@ -81,48 +84,51 @@ def build_codecs(
 
     `kind` is one of `KINDS`; 'given' takes the vocabularies that the corpus is published with.
     `target_kind` is that of the target side, '' for the same.  `joint` makes one vocabulary for
-    both sides (and one tokenizer, for 'bpe'). Raises ValueError where these do not fit together.
+    both sides (and one tokenizer, for 'bpe').  Raises ValueError where these do not fit together.
     """
-    kinds, languages = (kind, target_kind or kind), (corpus.source_language, corpus.target_language)
-    if unknown := set(kinds) - set(KINDS):
-        raise ValueError(f"tokenizer.kind is one of {', '.join(KINDS)}, not {unknown.pop()!r}")
-    if joint and (kinds[0] != kinds[1] or kind == "given"):
-        raise ValueError(
-            f"a joint vocabulary needs one kind of tokenizer for both sides, and not 'given': {kinds}"
-        )
+    kinds = kind, target_kind or kind
+    _check_kinds(corpus, kinds, joint)
+    texts = [p.source for p in corpus.train], [p.target for p in corpus.train]
+    tokenizer = partial(_tokenizer, corpus, size=size, lowercase=lowercase)
+    if joint and kind == "bpe":
+        tokenizers = [tokenizer(0, kind, texts[0] + texts[1])] * 2
+    else:
+        tokenizers = [tokenizer(side, kinds[side], texts[side]) for side in (0, 1)]
+
+    def vocab(*sides: int) -> Vocab:
+        if kinds[sides[0]] == "given":
+            return Vocab(corpus.vocabularies[sides[0]])
+        if kinds[sides[0]] == "bpe":
+            return Vocab(tokenizers[sides[0]].tokens)
+        sentences = (tokenizers[side].encode(text) for side in sides for text in texts[side])
+        return Vocab.build(sentences, min_count=min_count, max_size=size)
+
+    vocabs = [vocab(0, 1)] * 2 if joint else [vocab(0), vocab(1)]
+    return Codec(tokenizers[0], vocabs[0]), Codec(tokenizers[1], vocabs[1])
+
+
+def _check_kinds(corpus: Corpus, kinds: tuple[str, str], joint: bool) -> None:
+    for kind in kinds:
+        require_one_of("tokenizer.kind", KINDS, kind)
+    if joint and (kinds[0] != kinds[1] or "given" in kinds):
+        raise ValueError(f"a joint vocabulary needs one kind (not given) for both sides: {kinds}")
     if "given" in kinds and corpus.vocabularies is None:
         raise ValueError(
-            f"corpus {corpus.name!r} is not published with vocabularies; use tokenizer.kind whitespace, spacy or bpe"
+            f"corpus {corpus.name!r} is not published with vocabularies; "
+            "use tokenizer.kind whitespace, spacy or bpe"
         )
-    texts = [p.source for p in corpus.train], [p.target for p in corpus.train]
-    if kind == "bpe" and joint:
-        shared = BPETokenizer.train(texts[0] + texts[1], size, lowercase=lowercase)
-        return (Codec(shared, Vocab(shared.tokens)),) * 2
-
-    def build(side: int) -> Codec:
-        if kinds[side] == "given":
-            tokens = corpus.vocabularies[side]
-            return Codec(_tokenizer_for(tokens, lowercase), Vocab(tokens))
-        if kinds[side] == "bpe":
-            tokenizer = BPETokenizer.train(texts[side], size, lowercase=lowercase)
-            return Codec(tokenizer, Vocab(tokenizer.tokens))
-        sides = (0, 1) if joint else (side,)
-        tokenizers = {
-            s: SpacyTokenizer(languages[s], lowercase=lowercase)
-            if kinds[s] == "spacy"
-            else WhitespaceTokenizer(lowercase=lowercase)
-            for s in sides
-        }
-        sentences = (tokenizers[s].encode(text) for s in sides for text in texts[s])
-        return Codec(tokenizers[side], Vocab.build(sentences, min_count=min_count, max_size=size))
-
-    return build(0), build(1)
 
 
-def _tokenizer_for(tokens: list[str], lowercase: bool) -> Tokenizer:
-    """The tokenizer that published vocabularies ask for: pieces marked with @@ are looked up, never
-    stripped.
-    """
-    if any(token.endswith("@@") for token in tokens):
-        return SubwordMarkTokenizer(tokens, lowercase=lowercase)
+def _tokenizer(
+    corpus: Corpus, side: int, kind: str, texts: list[str], *, size: int, lowercase: bool
+) -> Tokenizer:
+    """The tokenizer of one side: 0 is the source, 1 the target."""
+    if kind == "bpe":
+        return BPETokenizer.train(texts, size, lowercase=lowercase)
+    if kind == "spacy":
+        language = (corpus.source_language, corpus.target_language)[side]
+        return SpacyTokenizer(language, lowercase=lowercase)
+    # Published pieces that carry a mark are looked up with it; it is never stripped.
+    if kind == "given" and any(t.endswith(JOIN_MARK) for t in corpus.vocabularies[side]):
+        return SubwordMarkTokenizer(corpus.vocabularies[side], lowercase=lowercase)
     return WhitespaceTokenizer(lowercase=lowercase)

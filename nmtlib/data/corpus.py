@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
+
+from nmtlib.files import text_lines
 
 SPLITS = ("train", "validation", "test", "challenge")
 
@@ -15,8 +16,8 @@ SPLITS = ("train", "validation", "test", "challenge")
 class Pair:
     """One sentence and its translation.
 
-    `alignment` lists (source position, target position) of tokens that mean the same, counted from
-    0 over the whitespace-separated tokens, where the corpus knows it; otherwise it is empty.
+    `alignment` lists (source position, target position) of the words that mean the same, counted
+    from 0 between white space; it is empty where the corpus does not know.
     """
 
     source: str
@@ -30,10 +31,10 @@ class Pair:
 
 @dataclass(frozen=True)
 class Corpus:
-    """The splits of one parallel corpus; a split that the corpus does not have is empty.
+    """The splits of one parallel corpus; a split that it does not have is empty.
 
-    `vocabularies` holds the token lists (source, target; specials first) of a corpus that is
-    published with its own, else None.
+    `vocabularies` are the token lists (source, target; specials first) that a corpus is published
+    with, if it is; `notes` say what a reader of its sizes should know.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Corpus:
     test: Sequence[Pair] = ()
     challenge: Sequence[Pair] = ()
     vocabularies: tuple[list[str], list[str]] | None = None
+    notes: tuple[str, ...] = ()
 
     def split(self, name: str) -> Sequence[Pair]:
         """The pairs of one split.  Raises ValueError for an unknown or empty split."""
@@ -57,10 +59,24 @@ class Corpus:
             )
         return pairs
 
-    def reversed(self) -> Corpus:
-        """The same corpus for translation in the other direction (multi30k-de-en ->
-        multi30k-en-de).
+    def leaks(self) -> dict[str, Pair]:
+        """By source, the training pairs whose source sentence also stands in another split.
+
+        `train` is read once, and only these pairs of it are held.
         """
+        others = {pair.source for split in SPLITS[1:] for pair in getattr(self, split)}
+        return {pair.source: pair for pair in self.train if pair.source in others}
+
+    def leaked(self, split: str = "test") -> set[int]:
+        """The positions (from 0) in a split of pairs whose source stands in the training data.
+
+        They measure memory, not translation.  For the training split itself there are none.
+        """
+        leaks = {} if split == "train" else self.leaks()
+        return {i for i, pair in enumerate(getattr(self, split)) if pair.source in leaks}
+
+    def reversed(self) -> Corpus:
+        """The corpus for the other direction: multi30k-de-en becomes multi30k-en-de."""
         stem = self.name.removesuffix(f"-{self.source_language}-{self.target_language}")
         return replace(
             self,
@@ -72,86 +88,46 @@ class Corpus:
         )
 
 
-def read_lines(path: str | Path) -> list[str]:
-    """The lines of a UTF-8 text file (a `.gz` file is decompressed) without their line ends.
+class TextPairs:
+    """The pairs of [one TSV file] or [source file, target file], read anew whenever iterated.
 
-    Raises FileNotFoundError for a missing file, ValueError for a damaged one or one that is not
-    UTF-8.
+    A TSV line is `source TAB target`; of two files, line i of one translates line i of the other.
+    One line is in memory at a time.  Raises, while it is iterated, FileNotFoundError for a missing
+    file, and ValueError at the first line that has no partner, an empty side or another number of
+    columns (a shifted line would pair every later sentence with the wrong one), or for no line.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"no such text file: {path}")
-    data = path.read_bytes()
-    if path.suffix == ".gz":
-        try:
-            data = gzip.decompress(data)
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise ValueError(
-                f"{path}: not a complete gzip file ({error}); fetch it again"
-            ) from error
-    return decode_lines(data, str(path))
 
+    def __init__(self, files: Sequence[str | Path]):
+        self.files = list(files)
+        self.where = " | ".join(map(str, files))
 
-def decode_lines(data: bytes, where: str) -> list[str]:
-    """The lines of UTF-8 bytes without line ends and byte order mark.  Raises ValueError naming
-    `where`.
-    """
-    lines = []
-    # Only \n ends a line: str.splitlines would also cut at U+2028 and break the pairing of two
-    # files.
-    data = data.removeprefix(b"\xef\xbb\xbf").removesuffix(b"\n")
-    for number, raw in enumerate(data.split(b"\n") if data else [], start=1):
-        try:
-            lines.append(raw.decode("utf-8").removesuffix("\r"))
-        except UnicodeDecodeError as error:
-            raise ValueError(
-                f"{where}, line {number}: not valid UTF-8 ({error.reason}); "
-                f"convert it first, for example with iconv -t UTF-8"
-            ) from None
-    return lines
+    def __iter__(self) -> Iterator[Pair]:
+        sides = [text_lines(file) for file in self.files]
+        rows = zip_longest(*sides) if len(sides) > 1 else (line.split("\t") for line in sides[0])
+        number = 0
+        for number, row in enumerate(rows, start=1):
+            where = f"{self.where}, line {number}"
+            if len(row) != 2:
+                raise ValueError(f"{where}: expected source TAB target, found {len(row)} column(s)")
+            if None in row:
+                shorter = self.files[row.index(None)]
+                raise ValueError(
+                    f"{where}: {shorter} has ended, but the other file has not; "
+                    "line i of one must translate line i of the other"
+                )
+            pair = Pair(row[0].strip(), row[1].strip())
+            if not pair.source or not pair.target:
+                raise ValueError(f"{where}: an empty side; remove it (from both files) first")
+            yield pair
+        if not number:
+            raise ValueError(f"{self.where}: no sentences; expected at least one line")
 
 
 def from_files(source: str | Path, target: str | Path) -> list[Pair]:
-    """Pairs from two UTF-8 files, one sentence a line, line i of one translating line i of the
-    other.
-
-    Raises ValueError where the line counts differ or a line is empty on one side or both: a shifted
-    line would pair every later sentence with the wrong one.
-    """
-    left, right = ([line.strip() for line in read_lines(path)] for path in (source, target))
-    if len(left) != len(right):
-        raise ValueError(
-            f"{source} has {len(left)} lines but {target} has {len(right)}; "
-            f"line i of one must translate line i of the other"
-        )
-    rows = [(number, *pair) for number, pair in enumerate(zip(left, right, strict=True), start=1)]
-    _refuse_empty(rows, f"{source} | {target}")
-    return [Pair(a, b) for a, b in zip(left, right, strict=True)]
+    """The pairs of two text files.  Raises as `TextPairs` does."""
+    return list(TextPairs([source, target]))
 
 
 def from_tsv(path: str | Path) -> list[Pair]:
-    """Pairs from one UTF-8 file with `source TAB target` in each line.
-
-    Raises ValueError where a line has not exactly two columns or a column is empty.
-    """
-    rows = []
-    for number, line in enumerate(read_lines(path), start=1):
-        columns = line.split("\t")
-        if len(columns) != 2:
-            raise ValueError(
-                f"{path}, line {number}: expected source TAB target, found {len(columns)} column(s)"
-            )
-        rows.append((number, columns[0].strip(), columns[1].strip()))
-    _refuse_empty(rows, str(path))
-    return [Pair(source, target) for _, source, target in rows]
-
-
-def _refuse_empty(rows: list[tuple[int, str, str]], where: str) -> None:
-    if not rows:
-        raise ValueError(f"{where}: no sentences; expected at least one line")
-    empty = [number for number, source, target in rows if not source or not target]
-    if empty:
-        shown = ", ".join(map(str, empty[:5])) + (", …" if len(empty) > 5 else "")
-        raise ValueError(
-            f"{where}: {len(empty)} line(s) with an empty side: {shown}; remove these lines (from both files) first"
-        )
+    """The pairs of one file with `source TAB target` in each line.  Raises as `TextPairs` does."""
+    return list(TextPairs([path]))

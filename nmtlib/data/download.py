@@ -4,34 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
+import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from http.client import HTTPException, HTTPResponse
+from collections.abc import Callable
+from http.client import HTTPException, IncompleteRead
+from io import BytesIO
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from tqdm import tqdm
 
-BLOCK = 1 << 16  # bytes read at once
+from nmtlib.files import write_atomically
+
 TIMEOUT = 20.0  # seconds a server may stay silent
-Verify = Callable[[Path], None]  # raises ValueError where the file's contents are wrong
-
-
-class ChecksumError(ValueError):
-    """A file is there, but its contents are not the published ones."""
-
-
-class _Broken(Exception):
-    """The connection failed in a way that a further attempt may cure."""
+# Takes a file's contents and where they come from; raises ValueError where they are wrong.
+Verify = Callable[[bytes, str], None]
 
 
 def cache_folder() -> Path:
-    """The folder that holds the corpora: `$NMTLIB_DATA`, otherwise `nmtlib` among the user's
-    caches.
+    """The folder of the corpora: `$NMTLIB_DATA`, otherwise `nmtlib` among the user's caches.
 
     That is `$XDG_CACHE_HOME/nmtlib` or `~/.cache/nmtlib`, on macOS `~/Library/Caches/nmtlib`, on
     Windows `%LOCALAPPDATA%\\nmtlib`.  The folder is named, not made.
@@ -49,126 +42,51 @@ def cache_folder() -> Path:
     return Path(base) / "nmtlib"
 
 
-def verify_sha256(path: Path, expected: str) -> None:
-    """Raise ChecksumError (a ValueError) unless the file's SHA-256 is `expected` (64 hex digits)."""
-    with open(path, "rb") as file:
-        given = hashlib.file_digest(file, "sha256").hexdigest()
-    if given != expected:
-        raise ChecksumError(f"{path}: its SHA-256 is {given}, expected {expected}")
+def verify_sha256(data: bytes, where: str, expected: str) -> None:
+    """Raise ValueError unless the SHA-256 of the data is `expected` (64 hex digits)."""
+    if (given := hashlib.sha256(data).hexdigest()) != expected:
+        raise ValueError(f"{where}: its SHA-256 is {given}, expected {expected}")
 
 
 def download(
-    url: str,
-    path: Path,
-    verify: Verify,
-    *,
-    progress: bool = True,
-    attempts: int = 4,
-    pause: float = 0.5,
-) -> Path:
-    """Fetch `url` into `path`, which appears in one step once `verify` accepts the whole part file.
-
-    A broken connection is tried again after `pause`, 2 `pause`, 4 `pause` ... seconds and goes on
-    where it stopped if the server can; a later call resumes from `<name>.part` in the same way.
-    Raises ConnectionError when the server cannot be reached or lacks the file, ChecksumError for
-    wrong contents, and OSError when the disk is full or the folder read-only; the last two leave no
-    part file behind.
-    """
-    part = path.with_name(f"{path.name}.part")
-    # Renaming takes the left-over for this call alone: two processes must never write into one
-    # file.
-    mine = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
-    with suppress(OSError):
-        os.replace(part, mine)
-    try:
-        _receive_patiently(url, mine, path.name, progress, attempts, pause)
-        verify(mine)
-        os.replace(mine, path)
-    except ConnectionError:
-        raise
-    except ValueError as error:
-        mine.unlink(missing_ok=True)
-        raise ChecksumError(
-            f"{url} is not the expected file, so it was deleted: {error}"
-        ) from error
-    except OSError as error:
-        mine.unlink(missing_ok=True)
-        advice = "make room, or set NMTLIB_DATA to a folder with space that you may write to"
-        raise OSError(error.errno, f"{error.strerror} ({advice})", str(path)) from error
-    finally:
-        with suppress(OSError):  # whatever stopped us, Ctrl-C too: a later call goes on from here
-            os.replace(mine, part)
-    return path
-
-
-def _receive_patiently(
-    url: str, mine: Path, label: str, progress: bool, attempts: int, pause: float
+    url: str, path: Path, verify: Verify, *, attempts: int = 4, pause: float = 0.5
 ) -> None:
+    """Fetch `url` into `path`, which appears in one step once `verify` accepts the contents.
+
+    A broken connection is tried again after `pause`, 2 `pause`, 4 `pause` ... seconds.  Raises
+    FileNotFoundError, with what to get and where to put it, when the server cannot be reached or
+    lacks the file, ValueError for wrong contents, and OSError when nothing can be written.
+    """
     for attempt in range(1, attempts + 1):
         try:
-            return _receive(url, mine, label, progress)
-        except _Broken as error:
-            if attempt == attempts:
-                raise ConnectionError(
-                    f"{url}: gave up after {attempts} attempts: {error}"
+            data = _receive(url)
+            break
+        except (OSError, HTTPException) as error:
+            answer = error.code if isinstance(error, HTTPError) else None
+            refused = answer is not None and answer < 500 and answer not in (408, 429)
+            if refused or attempt == attempts:
+                raise FileNotFoundError(
+                    f"{path} is missing and could not be fetched (attempt {attempt}: {error}).  "
+                    f"Get {url} and save it as {path}, or set the environment variable NMTLIB_DATA "
+                    f"to a folder that holds {path.parent.name}/{path.name}"
                 ) from error
             time.sleep(pause * 2 ** (attempt - 1))
-
-
-def _receive(url: str, mine: Path, label: str, progress: bool) -> None:
-    """Append to `mine` what it lacks, or write it anew where the server sends the whole file."""
-    have = mine.stat().st_size if mine.exists() else 0
-    with _open(url, have, mine) as response:
-        start = have if response.status == 206 else 0
-        if start and not response.headers.get("Content-Range", "").startswith(f"bytes {start}-"):
-            mine.unlink()
-            raise _Broken(f"asked for byte {start} onwards, the server sent other bytes")
-        total = None if response.length is None else start + response.length
-        # Only now that a server has answered is anything written: an offline run leaves the cache
-        # alone.
-        mine.parent.mkdir(parents=True, exist_ok=True)
-        bar = tqdm(
-            desc=label,
-            total=total,
-            initial=start,
-            unit="B",
-            unit_scale=True,
-            leave=False,
-            disable=None if progress else True,
-        )
-        with bar, open(mine, "ab" if start else "wb") as file:
-            for block in _blocks(response):
-                file.write(block)
-                bar.update(len(block))
-            file.flush()
-            os.fsync(file.fileno())  # the rename must not reach the disk before the bytes do
-    if total is not None and mine.stat().st_size != total:
-        raise _Broken(f"the connection closed after {mine.stat().st_size} of {total} bytes")
-
-
-def _open(url: str, have: int, mine: Path) -> HTTPResponse:
-    headers = {"User-Agent": "nmtlib"} | ({"Range": f"bytes={have}-"} if have else {})
     try:
-        return urlopen(Request(url, headers=headers), timeout=TIMEOUT)
-    except HTTPError as error:
-        error.close()
-        if error.code == 416:  # what we have is no beginning of this file
-            mine.unlink(missing_ok=True)
-        if error.code in (408, 416, 429) or error.code >= 500:
-            raise _Broken(f"HTTP {error.code} {error.reason}") from error
-        raise ConnectionError(
-            f"{url}: the server answered HTTP {error.code} {error.reason}"
-        ) from error
-    except (OSError, HTTPException) as error:
-        raise _Broken(str(error)) from error
+        verify(data, url)
+    except ValueError as error:
+        raise ValueError(f"this is not the expected file and was not kept: {error}") from error
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, data)
 
 
-def _blocks(response: HTTPResponse) -> Iterator[bytes]:
-    try:
-        while block := response.read(BLOCK):
-            yield block
-    except (
-        OSError,
-        HTTPException,
-    ) as error:  # the network's failure; one to write would be the disk's
-        raise _Broken(f"the connection broke: {error!r}") from error
+def _receive(url: str) -> bytes:
+    """All that the server sends, with a bar on a terminal."""
+    request, data = Request(url, headers={"User-Agent": "nmtlib"}), BytesIO()
+    with urlopen(request, timeout=TIMEOUT) as response:
+        total = response.length
+        bar = {"total": total, "desc": url.rpartition("/")[2], "leave": False, "disable": None}
+        with tqdm.wrapattr(response, "read", **bar) as body:
+            shutil.copyfileobj(body, data)
+    if total is not None and data.tell() != total:
+        raise IncompleteRead(data.getvalue(), total - data.tell())
+    return data.getvalue()

@@ -23,13 +23,9 @@ class Vocab:
     """
 
     def __init__(self, tokens: Sequence[str]):
-        """`tokens[i]` gets id i.  Raises ValueError on duplicates or where the specials are not
-        first.
-        """
-        if tuple(tokens[:4]) != SPECIALS:
-            raise ValueError(
-                f"a vocabulary starts with {SPECIALS}; this one starts with {tuple(tokens[:4])}"
-            )
+        """`tokens[i]` gets id i.  Raises ValueError for duplicates or without specials in front."""
+        if (first := tuple(tokens[:4])) != SPECIALS:
+            raise ValueError(f"a vocabulary starts with {SPECIALS}; this one starts with {first}")
         self.tokens = list(tokens)
         self.ids = {token: number for number, token in enumerate(self.tokens)}
         if len(self.ids) != len(self.tokens):
@@ -40,8 +36,7 @@ class Vocab:
     def build(
         cls, sentences: Iterable[Iterable[str]], *, min_count: int = 1, max_size: int | None = None
     ) -> Vocab:
-        """Number the tokens of tokenized *training* sentences, most frequent first, ties by
-        alphabet.
+        """Number the tokens of *training* sentences, most frequent first, ties by alphabet.
 
         Tokens seen fewer than `min_count` times are left out; `max_size` bounds the whole table.
         Raises ValueError where `max_size` leaves no room for the specials.
@@ -51,11 +46,8 @@ class Vocab:
                 f"max_size={max_size}, but the specials alone take {len(SPECIALS)} entries"
             )
         counts = Counter(token for sentence in sentences for token in sentence)
-        for special in SPECIALS:
-            counts.pop(special, None)
-        kept = sorted(
-            (t for t, n in counts.items() if n >= min_count), key=lambda t: (-counts[t], t)
-        )
+        kept = [t for t, count in counts.items() if count >= min_count and t not in SPECIALS]
+        kept.sort(key=lambda t: (-counts[t], t))
         return cls([*SPECIALS, *kept][:max_size])
 
     def __len__(self) -> int:
@@ -67,8 +59,6 @@ class Vocab:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Vocab) and self.tokens == other.tokens
 
-    __hash__ = None
-
     def encode(self, tokens: Iterable[str]) -> list[int]:
         """Ids of the tokens, UNK for a token that the table does not hold.  Adds no BOS or EOS."""
         return [self.ids.get(token, UNK) for token in tokens]
@@ -76,9 +66,8 @@ class Vocab:
     def decode(self, ids: Iterable[int]) -> list[str]:
         """Tokens of the ids, specials included.  Raises ValueError for an id outside the table."""
         ids = [int(i) for i in ids]
-        for i in ids:
-            if not 0 <= i < len(self.tokens):
-                raise ValueError(
-                    f"token id {i} is outside this vocabulary of {len(self.tokens)} entries"
-                )
+        if wrong := [i for i in ids if not 0 <= i < len(self)]:
+            raise ValueError(
+                f"token id {wrong[0]} is outside this vocabulary of {len(self)} entries"
+            )
         return [self.tokens[i] for i in ids]

@@ -15,16 +15,14 @@ A prepared folder holds
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import math
 import os
 import shutil
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, zip_longest
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -49,68 +47,6 @@ PART = f"{MANIFEST}.part"  # there from the first moment to the last
 BLOCK = 1_000  # pairs that are encoded at a time
 SHARD = 100  # blocks in a shard
 SAMPLE = 1_000_000  # pairs that vocabularies are learnt from
-
-
-class TextPairs:
-    """The pairs of [one TSV file] or [source file, target file], read anew, line by line, whenever
-    they are iterated.
-
-    They are the pairs of `from_tsv` and `from_files`, and iterating raises what these raise, at the
-    first bad line.
-    """
-
-    def __init__(self, files: Sequence[str | Path]):
-        self.files = [Path(file) for file in files]
-        self.where = " | ".join(map(str, files))
-
-    def __iter__(self) -> Iterator[Pair]:
-        number = 0
-        for number, (source, target) in enumerate(self._rows(), start=1):
-            if not source or not target:
-                raise ValueError(
-                    f"{self.where}, line {number}: an empty side; remove it (from both files) first"
-                )
-            yield Pair(source, target)
-        if not number:
-            raise ValueError(f"{self.where}: no sentences; expected at least one line")
-
-    def _rows(self) -> Iterator[tuple[str, str]]:
-        if len(self.files) == 1:
-            for number, line in enumerate(_lines(self.files[0]), start=1):
-                columns = line.split("\t")
-                if len(columns) != 2:
-                    raise ValueError(
-                        f"{self.where}, line {number}: expected source TAB target, found {len(columns)} column(s)"
-                    )
-                yield columns[0].strip(), columns[1].strip()
-            return
-        for number, (left, right) in enumerate(zip_longest(*map(_lines, self.files)), start=1):
-            if left is None or right is None:
-                raise ValueError(
-                    f"{self.files[left is not None]} ends before line {number}, but the other file does "
-                    f"not: line i of one must translate line i of the other"
-                )
-            yield left.strip(), right.strip()
-
-
-def _lines(path: Path) -> Iterator[str]:
-    """The lines of `corpus.read_lines`, one at a time."""
-    if not path.is_file():
-        raise FileNotFoundError(f"no such text file: {path}")
-    with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
-        try:
-            for number, raw in enumerate(file, start=1):  # of bytes, so that only \n ends a line
-                raw = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
-                yield raw.removesuffix(b"\n").decode("utf-8").removesuffix("\r")
-        except UnicodeDecodeError as error:
-            raise ValueError(
-                f"{path}, line {number}: not valid UTF-8 ({error.reason}); convert it first, for example "
-                f"with iconv -t UTF-8"
-            ) from None
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise ValueError(
-                f"{path}: not a complete gzip file ({error}); fetch it again"
-            ) from None
 
 
 def learn_codecs(corpus: Corpus, sample: int = SAMPLE, **tokenizer: Any) -> tuple[Codec, Codec]:
@@ -147,13 +83,11 @@ def prepare(
         for name, codec in zip(CODECS, codecs, strict=True):
             (folder / name).write_text(codec.to_json(), "utf-8")
         (folder / SETTINGS).write_text(settings, "utf-8")
-        counts, leaks = _write_training(datasets, folder / "train", corpus, codecs, report)
-        text = {
-            split: [(p.source, p.target) for p in getattr(corpus, split)] for split in SPLITS[1:]
-        }
-        (folder / TEXT).write_text(
-            json.dumps({"train": leaks, **text}, ensure_ascii=False), "utf-8"
-        )
+        counts = _write_training(datasets, folder / "train", corpus, codecs, report)
+        texts = {split: getattr(corpus, split) for split in SPLITS[1:]}
+        texts["train"] = corpus.leaks().values()
+        texts = {split: [(p.source, p.target) for p in pairs] for split, pairs in texts.items()}
+        (folder / TEXT).write_text(json.dumps(texts, ensure_ascii=False), "utf-8")
         files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != PART]
         notes = {
             "name": corpus.name,
@@ -187,29 +121,21 @@ def _write_training(
     corpus: Corpus,
     codecs: tuple[Codec, Codec],
     report: Callable[[str], None],
-) -> tuple[dict[str, int], list[tuple[str, str]]]:
-    """Write the shards; returns the counts, and one training pair for each source that another
-    split has, too.
-    """
+) -> dict[str, int]:
+    """Write the shards; returns the numbers of pairs and tokens."""
     import pyarrow
 
-    others = {pair.source for split in SPLITS[1:] for pair in getattr(corpus, split)}
-    leaks: dict[str, str] = {}
     counts = dict.fromkeys(("pairs", "source_tokens", "target_tokens"), 0)
 
-    def blocks() -> Iterator[pyarrow.RecordBatch]:
-        for pairs in _chunks(corpus.train, BLOCK):
-            leaks.update((p.source, p.target) for p in pairs if p.source in others)
-            yield _encode(pairs, codecs)
-
-    for number, shard in enumerate(_chunks(blocks(), SHARD)):
+    blocks = (_encode(pairs, codecs) for pairs in _chunks(corpus.train, BLOCK))
+    for number, shard in enumerate(_chunks(blocks, SHARD)):
         table = pyarrow.Table.from_batches(shard)
         datasets.Dataset(table).save_to_disk(folder / f"{number:05d}")
         counts["pairs"] += len(table)
         for side in Example._fields:
             counts[f"{side}_tokens"] += int(table[f"{side}_length"].to_numpy().sum(dtype=np.int64))
         report(f"{counts['pairs']:,} pairs encoded")
-    return counts, list(leaks.items())
+    return counts
 
 
 def _encode(pairs: Sequence[Pair], codecs: tuple[Codec, Codec]) -> pyarrow.RecordBatch:

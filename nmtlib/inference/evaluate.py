@@ -116,8 +116,8 @@ def evaluate(
         translator.settings.tokenizer.lowercase,
         bleu_tokenizer(translator, corpus),
     )
-    seen = {p.source for p in corpus.train} if split != "train" else set()
-    fresh = [i for i, p in enumerate(pairs) if p.source not in seen]
+    leaked = corpus.leaked(split)
+    fresh = [i for i in range(len(pairs)) if i not in leaked]
 
     def score_rows(rows: Sequence[int]) -> Scores:
         return score(
@@ -128,14 +128,13 @@ def evaluate(
         )
 
     device = next(translator.model.parameters()).device
-    leaked = len(pairs) - len(fresh)
     evaluation = Evaluation(
         corpus=corpus.name,
         split=split,
         beam=beam,
         length_penalty=length_penalty,
         scores=score_rows(range(len(pairs))),
-        leaked_sources=leaked,
+        leaked_sources=len(leaked),
         scores_without_leaked=score_rows(fresh) if leaked and fresh else None,
         perplexity=perplexity(float(sums[NLL]), int(sums[LABELS])),
         token_accuracy=float(sums[CORRECT] / sums[LABELS]),

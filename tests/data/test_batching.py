@@ -1,4 +1,4 @@
-"""Batches hold every sentence once, within the budget, with little padding, in a repeatable order."""
+"""Batches hold every sentence once, within the budget, with little padding, repeatably."""
 
 import pytest
 import torch

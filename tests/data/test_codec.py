@@ -1,4 +1,4 @@
-"""A codec is made from the training split alone, spells what it read, and comes back from its file."""
+"""A codec is made from the training split alone, spells what it read, and survives its file."""
 
 import json
 from collections import Counter
@@ -7,12 +7,8 @@ import pytest
 
 from nmtlib.data.codec import KINDS, Codec, build_codecs
 from nmtlib.data.corpus import Corpus, Pair
-from nmtlib.data.tokenizers import (
-    BPETokenizer,
-    SpacyTokenizer,
-    SubwordMarkTokenizer,
-    WhitespaceTokenizer,
-)
+from nmtlib.data.subwords import SubwordMarkTokenizer
+from nmtlib.data.tokenizers import BPETokenizer, SpacyTokenizer, WhitespaceTokenizer
 from nmtlib.data.vocab import BOS, EOS, PAD, SPECIALS, UNK, Vocab
 
 TRAIN = [

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nmtlib.data import iwslt
 from nmtlib.data.corpus import Pair
-from nmtlib.data.iwslt import clean, count_tokens, read_archive, read_corpus, split
+from nmtlib.data.iwslt import IWSLT14, clean, count_tokens, split
 
 TINY_SETS = {
     "TED.dev2010": 2,
@@ -22,7 +22,8 @@ TINY_SETS = {
     "TED.tst2012": 2,
 }
 TALK = {
-    "de": "<url>http://x</url>\n<keywords>Wort, a</keywords>\n<speaker>Ada</speaker>\n<talkid>7</talkid>\n"
+    "de": "<url>http://x</url>\n<keywords>Wort, a</keywords>\n"
+    "<speaker>Ada</speaker>\n<talkid>7</talkid>\n"
     "<title>Ein Titel hier</title>\n<description>TED: Worum es geht</description>\n",
     "en": "<url>http://x</url>\n<keywords>word</keywords>\n<speaker>Ada</speaker>\n<talkid>7</talkid>\n"
     "<title>A title here</title>\n<description>TED: what it is about</description>\n",
@@ -47,7 +48,7 @@ def xml(side, name, count):
     ).encode()
 
 
-def release(campaign="IWSLT14", sets=None):
+def release(sets=None):
     """File name -> contents of a small release: one talk of 60 lines and all test sets."""
     files = {
         f"train.tags.de-en.{side}": (
@@ -59,7 +60,7 @@ def release(campaign="IWSLT14", sets=None):
     }
     for name, count in (sets or TINY_SETS).items():
         for side in ("de", "en"):
-            files[f"{campaign}.{name}.de-en.{side}.xml"] = xml(side, name, count)
+            files[f"IWSLT14.{name}.de-en.{side}.xml"] = xml(side, name, count)
     return files
 
 
@@ -83,16 +84,13 @@ def plain(name, data=b"", **fields):
     return member
 
 
-def unpack(folder, files):
-    (folder / "de-en").mkdir(parents=True)
-    for name, data in files.items():
-        (folder / "de-en" / name).write_bytes(data)
-    return folder
+def read_archive(path):
+    return iwslt.read_archive(path.read_bytes(), str(path))
 
 
-def archive_and_folder(tmp_path, files):
-    pack(tmp_path / "packed" / "de-en.tgz", files)
-    return tmp_path / "packed", unpack(tmp_path / "unpacked", files)
+def read(tmp_path, files):
+    """The corpus of an archive of these files."""
+    return IWSLT14.read(pack(tmp_path / "de-en.tgz", files).parent)
 
 
 def tree(folder):
@@ -102,16 +100,12 @@ def tree(folder):
 # The recipe
 
 
-def test_the_whole_recipe_from_archive_or_folder(tmp_path):
-    packed, unpacked = archive_and_folder(tmp_path, release())
+def test_the_whole_recipe(tmp_path):
+    corpus = read(tmp_path, release())
     before = tree(tmp_path)
-    corpus = read_corpus(packed)
-    assert read_corpus(unpacked) == corpus and tree(tmp_path) == before  # reading writes nothing
-    assert (corpus.name, corpus.source_language, corpus.target_language) == (
-        "iwslt14-de-en",
-        "de",
-        "en",
-    )
+    assert IWSLT14.read(tmp_path) == corpus and tree(tmp_path) == before  # reading writes nothing
+    languages = corpus.source_language, corpus.target_language
+    assert corpus.name == "iwslt14-de-en" and languages == ("de", "en")
     text = [
         Pair("ein titel hier", "a title here"),
         Pair("ted: worum es geht", "ted: what it is about"),
@@ -139,20 +133,6 @@ def test_apostrophes_are_straightened_in_the_test_files_only():
 def test_the_folder_inside_the_archive_does_not_matter(tmp_path, folder):
     path = pack(tmp_path / "de-en.tgz", release(), folder=folder)
     assert read_archive(path) == release()
-
-
-def test_the_campaign_of_2016_serves_as_well_and_that_of_2014_goes_first(tmp_path):
-    old, new = release(), release("IWSLT16")
-    packed = pack(tmp_path / "new" / "de-en.tgz", new).parent
-    assert (
-        read_corpus(packed).test
-        == read_corpus(pack(tmp_path / "old" / "de-en.tgz", old).parent).test
-    )
-    new = {name: data.replace(b"Satz", b"newer") for name, data in new.items()}
-    both = unpack(tmp_path / "both", {**new, **old})
-    assert {pair.source.split()[2] for pair in read_corpus(both).test} == {"satz"}
-    (both / "de-en" / "IWSLT14.TED.tst2011.de-en.en.xml").unlink()
-    assert {pair.source.split()[2] for pair in read_corpus(both).test} == {"newer"}
 
 
 def test_other_files_in_the_archive_are_not_read(tmp_path):
@@ -236,11 +216,11 @@ def test_tokens_are_counted_as_moses_cuts_them(text, tokens):
 def test_unequal_training_files_are_refused_with_both_counts(tmp_path, side, change):
     files = release()
     files[f"train.tags.de-en.{side}"] = change(files[f"train.tags.de-en.{side}"])
-    for folder in archive_and_folder(tmp_path, files):
-        with pytest.raises(ValueError, match=r"has 6[123] lines of text, .* has 6[123];"):
-            read_corpus(folder)
+    path = pack(tmp_path / "de-en.tgz", files)
+    with pytest.raises(ValueError, match=r"has 6[123] lines of text, .* has 6[123];"):
+        IWSLT14.read(tmp_path)
     with pytest.raises(ValueError, match="lines of text"):
-        iwslt.verify_archive(tmp_path / "packed" / "de-en.tgz")
+        iwslt.verify_archive(path.read_bytes(), "x")
 
 
 def test_training_files_without_text_are_refused():
@@ -266,9 +246,8 @@ def change_xml(change, name="IWSLT14.TED.tst2010.de-en.en.xml"):
     ids=["number", "one fewer", "one more", "cut off", "empty"],
 )
 def test_test_files_that_do_not_match_are_refused(tmp_path, change):
-    for folder in archive_and_folder(tmp_path, change_xml(change)):
-        with pytest.raises(ValueError, match="tst2010: .*expected 3 in each"):
-            read_corpus(folder)
+    with pytest.raises(ValueError, match="tst2010: .*expected 3 in each"):
+        read(tmp_path, change_xml(change))
 
 
 def test_test_sets_shortened_on_both_sides_are_refused(tmp_path):
@@ -278,7 +257,7 @@ def test_test_sets_shortened_on_both_sides_are_refused(tmp_path):
         if "tst2010" in name
     }
     with pytest.raises(ValueError, match="has 2 segments and .* has 2; expected 3"):
-        iwslt.verify_archive(pack(tmp_path / "de-en.tgz", files))
+        iwslt.verify_archive(pack(tmp_path / "de-en.tgz", files).read_bytes(), "x")
 
 
 @pytest.mark.parametrize(
@@ -311,18 +290,8 @@ def test_invalid_utf8_is_refused_by_file_and_line():
 def test_what_is_missing_is_named(tmp_path, name):
     files = release()
     del files[name]
-    packed, unpacked = archive_and_folder(tmp_path, files)
-    assert iwslt.missing_files(unpacked) == [name]
-    with pytest.raises(
-        FileNotFoundError, match=f"lacks {name}; save https://.*de-en.tgz as {unpacked}"
-    ):
-        read_corpus(unpacked)
     with pytest.raises(ValueError, match=f"not the IWSLT'14 archive: it lacks {name}"):
-        read_corpus(packed)
-
-
-def test_an_empty_folder_lacks_everything(tmp_path):
-    assert iwslt.missing_files(tmp_path) == list(release())
+        read(tmp_path, files)
 
 
 # Damaged and hostile archives
@@ -356,48 +325,39 @@ def test_something_else_under_that_name_is_refused(tmp_path, content):
 
 
 def sparse():
-    return plain("de-en/hole", pax_headers={"GNU.sparse.map": "0,1", "GNU.sparse.size": "1"})
+    hole = {"GNU.sparse.map": "0,1", "GNU.sparse.size": str(2**40)}
+    return plain("de-en/train.tags.de-en.de", pax_headers=hole)
 
 
 @pytest.mark.parametrize(
     "member",
     [
-        plain("/etc/train.tags.de-en.de"),
-        plain("../train.tags.de-en.de"),
-        plain("de-en/../../x"),
-        plain("..\\x"),
-        plain("C:x"),
         plain("de-en/train.tags.de-en.de", type=tarfile.SYMTYPE, linkname="/etc/passwd"),
         plain("de-en/train.tags.de-en.de", type=tarfile.LNKTYPE, linkname="de-en/README"),
-        plain("de-en/x", type=tarfile.FIFOTYPE),
-        plain("de-en/x", type=tarfile.CHRTYPE),
-        plain("de-en/x", type=tarfile.BLKTYPE),
+        plain("de-en/train.tags.de-en.de", type=tarfile.FIFOTYPE),
         sparse(),
     ],
     ids=lambda member: f"{member.type.decode()} {member.name}",
 )
-def test_a_member_that_could_do_harm_refuses_the_archive(tmp_path, member):
-    path = pack(tmp_path / "in" / "de-en.tgz", release(), (member, None))
-    before = tree(tmp_path)
-    with pytest.raises(ValueError, match="refused: its member") as caught:
+def test_a_link_a_pipe_or_a_sparse_file_is_not_read(tmp_path, member):
+    files = release()
+    del files["train.tags.de-en.de"]
+    path = pack(tmp_path / "in" / "de-en.tgz", files, (member, None))
+    with pytest.raises(ValueError, match="it lacks train.tags.de-en.de"):
         read_archive(path)
-    assert member.name in str(caught.value).replace("\\\\", "\\") and tree(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["/etc/x", "../x", "de-en/../../x", "C:x"])
+def test_wherever_a_member_would_go_nothing_is_written(tmp_path, name):
+    path = pack(tmp_path / "in" / "de-en.tgz", release(), (plain(name, b"x"), b"x"))
+    before = tree(tmp_path)
+    assert read_archive(path) == release() and tree(tmp_path) == before
 
 
 def test_a_member_that_stands_twice_refuses_the_archive(tmp_path):
     name, data = next(iter(release().items()))
     path = pack(tmp_path / "de-en.tgz", release(), (plain(f"other/{name}", data), data))
     with pytest.raises(ValueError, match=f"{name} stands in it twice"):
-        read_archive(path)
-
-
-def test_too_many_members_refuse_the_archive(tmp_path):
-    path = pack(
-        tmp_path / "de-en.tgz",
-        release(),
-        *((plain(f"{n}"), None) for n in range(iwslt.MAX_MEMBERS)),
-    )
-    with pytest.raises(ValueError, match="more than 100 members"):
         read_archive(path)
 
 
@@ -433,20 +393,21 @@ def test_the_bound_is_on_all_contents_together_and_on_what_follows_the_archive(
 
 
 @pytest.fixture
-def real_folder():
+def real_files():
     root = os.environ.get("NMTLIB_DATA")
     if not root:
         pytest.skip("NMTLIB_DATA is not set: no real test files")
-    folder = Path(root) / "iwslt"
-    if any(name.endswith(".xml") for name in iwslt.missing_files(folder)):
-        pytest.skip(f"{folder} does not hold the IWSLT test files")
-    return folder
+    files = {path.name: path.read_bytes() for path in Path(root).glob("iwslt/de-en/*.xml")}
+    if not files:
+        pytest.skip(f"{root} does not hold the IWSLT test files")
+    # The campaign of 2016 released the same files again under its own name.
+    return {name.replace("IWSLT16", "IWSLT14"): data for name, data in files.items()}
 
 
-def test_the_released_test_sets_have_6750_aligned_segments(real_folder, monkeypatch):
+def test_the_released_test_sets_have_6750_aligned_segments(real_files, monkeypatch):
     monkeypatch.undo()  # the real sizes of the test sets
     assert sum(iwslt.TEST_SETS.values()) == 6750
-    test = iwslt.evaluation_pairs(iwslt.read_release(real_folder))
+    test = iwslt.evaluation_pairs(real_files)
     assert len(test) == 6750
     for pair in test:
         for text in (pair.source, pair.target):

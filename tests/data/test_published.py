@@ -8,14 +8,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from nmtlib.data.corpus import Pair
-from nmtlib.data.published import IWSLT16_SHA256, PUBLISHED, read_published
+from nmtlib.data.published import CMN, MULTI30K
 from nmtlib.data.vocab import SPECIALS, Vocab
 
-
-@pytest.fixture(autouse=True)
-def tiny_sizes(monkeypatch):
-    for name in PUBLISHED:
-        monkeypatch.setitem(PUBLISHED, name, replace(PUBLISHED[name], pairs=(2, 1, 1)))
+TINY = {"multi30k": replace(MULTI30K, pairs=(2, 1, 1)), "cmn": replace(CMN, pairs=(2, 1, 1))}
 
 
 @pytest.fixture
@@ -54,7 +50,7 @@ def cmn(tmp_path):
 
 
 def test_multi30k_is_raw_text_in_its_published_splits(multi30k):
-    corpus = read_published("multi30k-de-en", multi30k)
+    corpus = TINY["multi30k"].read(multi30k)
     assert (corpus.name, corpus.source_language, corpus.target_language) == (
         "multi30k-de-en",
         "de",
@@ -68,20 +64,19 @@ def test_multi30k_is_raw_text_in_its_published_splits(multi30k):
 
 def test_sides_of_unequal_length_are_refused(multi30k):
     (multi30k / "train.en.gz").write_bytes(gzip.compress(b"one\n"))
-    with pytest.raises(ValueError, match="has 2 lines but .*train.en.gz has 1"):
-        read_published("multi30k-de-en", multi30k)
+    with pytest.raises(ValueError, match="line 2: .*train.en.gz has ended"):
+        TINY["multi30k"].read(multi30k)
 
 
-@pytest.mark.parametrize("name", ["multi30k-de-en", "cmn-en-zh"])
-def test_another_number_of_pairs_than_published_is_refused(name, request, monkeypatch):
-    folder = request.getfixturevalue(name.split("-")[0])
-    monkeypatch.setitem(PUBLISHED, name, replace(PUBLISHED[name], pairs=(2, 1, 2)))
+@pytest.mark.parametrize("name", TINY)
+def test_another_number_of_pairs_than_published_is_refused(name, request):
+    folder = request.getfixturevalue(name)
     with pytest.raises(ValueError, match=r"\(2, 1, 1\) pairs .* expected \(2, 1, 2\)"):
-        read_published(name, folder)
+        replace(TINY[name], pairs=(2, 1, 2)).read(folder)
 
 
 def test_cmn_keeps_its_subword_marks_and_brings_its_vocabularies(cmn):
-    corpus = read_published("cmn-en-zh", cmn)
+    corpus = TINY["cmn"].read(cmn)
     assert (corpus.name, corpus.source_language, corpus.target_language) == (
         "cmn-en-zh",
         "en",
@@ -113,24 +108,25 @@ def test_cmn_keeps_its_subword_marks_and_brings_its_vocabularies(cmn):
 def test_inconsistent_vocabularies_are_refused(cmn, side, forth, back, message):
     write_tables(cmn, side, forth, back)
     with pytest.raises(ValueError, match=message):
-        read_published("cmn-en-zh", cmn)
+        TINY["cmn"].read(cmn)
 
 
 def test_an_id_given_twice_is_refused(cmn):
     twice = {**table("hi"), "ho": 4}
     write_tables(cmn, "en", twice, {str(number): token for token, number in twice.items()})
     with pytest.raises(ValueError, match=r"ids must be 0 \.\. 5, each once"):
-        read_published("cmn-en-zh", cmn)
+        TINY["cmn"].read(cmn)
 
 
-def test_every_file_has_a_pinned_https_address_and_a_full_checksum():
-    for published in PUBLISHED.values():
-        address = urlsplit(published.home)
+def test_every_file_has_a_pinned_https_address_and_a_full_checksum(tmp_path):
+    sums = []
+    for source in (MULTI30K, CMN):
+        address = urlsplit(source.home)
         assert address.scheme == "https" and address.hostname == "raw.githubusercontent.com"
         commit = address.path.split("/")[3]
         assert len(commit) == 40 and set(commit) <= set("0123456789abcdef")
-    sums = [s for p in PUBLISHED.values() for s in p.sha256.values()] + list(
-        IWSLT16_SHA256.values()
-    )
+        files = {file.path.name for file in source.files(tmp_path)}
+        assert files >= {file for split in source.splits.values() for file in split}
+        sums += [line.split()[0] for line in source.checksums.splitlines()]
     assert all(len(s) == 64 and set(s) <= set("0123456789abcdef") for s in sums)
     assert len(set(sums)) == len(sums)
