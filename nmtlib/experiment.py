@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -206,6 +205,7 @@ def prepare_training(
             report(f"resuming after {done.epoch} epochs and {done.updates} updates")
     except BaseException:
         if new:
-            shutil.rmtree(run.folder, ignore_errors=True)
+            for path in run.folder.iterdir():
+                path.unlink()  # `claimed` removes the empty folder
         raise
     return trainer, corpus

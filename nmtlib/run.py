@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -64,14 +65,20 @@ class Run:
         ends.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.lock_file)
         try:
-            with FileLock(self.lock_file, timeout=0):
-                yield
+            lock.acquire(timeout=0)
         except Timeout:
             raise FileExistsError(
                 f"another training is running in {self.folder}; wait until it has ended, or choose "
                 f"another --out"
             ) from None
+        try:
+            yield
+        finally:
+            lock.release()
+            if {path.name for path in self.folder.glob("*")} <= {self.lock_file.name}:
+                shutil.rmtree(self.folder)  # nothing came of it: it must not block the next try
 
     def codec_file(self, side: str) -> Path:
         """Where the codec of one side, 'source' or 'target', lies."""
