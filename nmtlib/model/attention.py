@@ -120,10 +120,11 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
     if not attentions:
         raise ValueError(f"{type(model).__name__} holds no MultiHeadAttention to record")
     maps: dict[str, list[Tensor]] = {name: [] for name in attentions}
-    for name, attention in attentions.items():
-        attention.listeners.append(maps[name].append)
+    pairs = [(attention, maps[name].append) for name, attention in attentions.items()]
+    for attention, listener in pairs:
+        attention.listeners.append(listener)
     try:
         yield maps
     finally:
-        for name, attention in attentions.items():
-            attention.listeners.remove(maps[name].append)  # equal only where it is the same list
+        for attention, listener in pairs:
+            attention.listeners.remove(listener)
