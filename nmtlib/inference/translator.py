@@ -16,7 +16,7 @@ from nmtlib.inference.kernels import convert
 from nmtlib.inference.search import Hypothesis, beam_search
 from nmtlib.model.transformer import Transformer
 from nmtlib.run import Run
-from nmtlib.settings import Settings
+from nmtlib.settings import DecodingSettings, Settings
 from nmtlib.specials import EOS, SPECIALS, UNK
 from nmtlib.training.checkpoint import load_model
 from nmtlib.training.hardware import choose_device
@@ -59,7 +59,7 @@ class Translator:
         so natively, with now and then another word in a translation.  Raises FileNotFoundError
         where there is no run, ValueError where it is damaged.
         """
-        folder = _find(run)
+        folder = find_run(run)
         settings, (source, target) = folder.settings(), folder.codecs()
         device = choose_device(device or settings.training.device)
         model = load_model(folder.weights_file()).to(device)
@@ -98,22 +98,22 @@ class Translator:
         What is not given is taken from the run's settings.  Sentences are sorted by length and
         translated in batches of a limited number of tokens; the result is in the order given.
         """
-        given = {"beam": beam, "length_penalty": length_penalty}
-        given = {name: value for name, value in given.items() if value is not None}
-        decoding = replace(self.settings.decoding, **given)
-        options = {
-            "n_best": n_best,
-            "length_penalty": decoding.length_penalty,
-            "max_length": max_length,
-        }
+        decoding = self.decoding(beam, length_penalty)
+        options = {"length_penalty": decoding.length_penalty, "max_length": max_length}
         encoded = self._encode(sentences)
         results = [[Hypothesis([], 0.0, 0.0)]] * len(sentences)
         for rows in self.batches(encoded, max(decoding.max_tokens // decoding.beam, 1)):
             source = pad([[*encoded[i], EOS] for i in rows]).to(self.device)  # (B, S)
-            found = beam_search(self.quick_model, source, decoding.beam, **options)
+            found = beam_search(self.quick_model, source, decoding.beam, n_best=n_best, **options)
             for i, hypotheses in zip(rows, found, strict=True):
                 results[i] = hypotheses
         return results
+
+    def decoding(self, beam: int | None, length_penalty: float | None) -> DecodingSettings:
+        """How to search: as the run's settings say, but for what is given."""
+        given = {"beam": beam, "length_penalty": length_penalty}
+        given = {name: value for name, value in given.items() if value is not None}
+        return replace(self.settings.decoding, **given)
 
     def _encode(self, sentences: Sequence[str]) -> list[list[int]]:
         """Ids of the sentences, without EOS.  Raises ValueError where the model cannot read one."""
@@ -159,7 +159,7 @@ class Translator:
         return make_example(self.source.encode(source), self.target.encode(target))
 
 
-def _find(run: str | Path) -> Run:
+def find_run(run: str | Path) -> Run:
     """The run in a folder, or the shipped one of that name."""
     if Path(run).exists():
         return Run(run)
@@ -170,3 +170,6 @@ def _find(run: str | Path) -> Run:
         f"{run} is not a run folder{did_you_mean(str(run), names)}; train one with: nmtlib train "
         f"PRESET --out {run}; or take one that comes with nmtlib: {', '.join(names)}"
     )
+
+
+load = Translator.load
