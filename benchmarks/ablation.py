@@ -25,8 +25,8 @@ from time_to_bleu import score_validation, seconds_trained
 
 from nmtlib.data.corpus import Corpus
 from nmtlib.experiment import load_corpus, train
-from nmtlib.inference.evaluate import command_line, describe_machine
 from nmtlib.inference.translator import Translator
+from nmtlib.machine import command_line, describe_machine
 from nmtlib.presets import load_settings
 from nmtlib.records import training_summary
 from nmtlib.run import Run

@@ -13,7 +13,6 @@ must say the same.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import statistics
 import tempfile
@@ -32,10 +31,11 @@ from nmtlib.data.batching import pad
 from nmtlib.data.vocab import EOS, PAD, SPECIALS
 from nmtlib.experiment import load_corpus
 from nmtlib.extras.export import export
-from nmtlib.inference.evaluate import bleu_tokenizer, command_line, describe_machine, score
-from nmtlib.inference.kernels import bfloat16_linears
+from nmtlib.inference.evaluate import bleu_tokenizer, score
+from nmtlib.inference.kernels import convert
 from nmtlib.inference.search import NEVER_SAID, beam_search, length_limits
 from nmtlib.inference.translator import Translator
+from nmtlib.machine import command_line, describe_machine
 from nmtlib.records import training_summary
 
 OURS, OURS_BF16, THEIRS = "nmtlib float32", "nmtlib bfloat16", "transformers float32"
@@ -55,10 +55,10 @@ Search = Callable[
 
 def ours(translator: Translator, penalty: float, bfloat16: bool) -> Search:
     """nmtlib's beam search; a beam of 1 is greedy search."""
+    model = convert(translator.model, "bf16" if bfloat16 else "fp32")
 
     def search(sources: Ids, beam: int) -> Ids:
-        with bfloat16_linears(translator.model) if bfloat16 else contextlib.nullcontext():
-            found = beam_search(translator.model, pad(sources), beam, length_penalty=penalty)
+        found = beam_search(model, pad(sources), beam, length_penalty=penalty)
         return [best.ids for (best,) in found]
 
     return search

@@ -19,7 +19,7 @@ from pathlib import Path
 from nmtlib.checks import run_checks
 from nmtlib.checks.foreign import marian, torch_transformer
 from nmtlib.checks.parts import ours
-from nmtlib.inference.evaluate import describe_machine
+from nmtlib.machine import describe_machine
 
 RESULTS = Path(__file__).parent / "results" / "false-alarms.json"
 IMPLEMENTATIONS = {

@@ -31,7 +31,7 @@ from train import TorchTransformer
 
 from nmtlib.data.batching import Batch
 from nmtlib.data.vocab import PAD, UNK
-from nmtlib.inference.evaluate import describe_machine
+from nmtlib.machine import describe_machine
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.teaching.cost import training_flops, training_memory
 from nmtlib.training.hardware import choose_device, peak_memory, to_device

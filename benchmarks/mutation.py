@@ -32,7 +32,7 @@ from nmtlib.checks.bugs import BUGS, Bug, get
 from nmtlib.checks.parts import ours
 from nmtlib.data import batching
 from nmtlib.inference import search
-from nmtlib.inference.evaluate import describe_machine
+from nmtlib.machine import describe_machine
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.settings import TrainingSettings
 from nmtlib.training.trainer import Trainer

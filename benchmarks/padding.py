@@ -28,7 +28,7 @@ from nmtlib.data.batching import Example, collate, padding_waste, token_batches
 from nmtlib.data.codec import Codec
 from nmtlib.data.vocab import PAD
 from nmtlib.experiment import encode_pairs, load_corpus, start_run
-from nmtlib.inference.evaluate import describe_machine
+from nmtlib.machine import describe_machine
 from nmtlib.model.transformer import Transformer
 from nmtlib.presets import load_settings
 from nmtlib.training.hardware import choose_precision

@@ -29,7 +29,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from nmtlib.data.batching import Batch, plan_batches
 from nmtlib.extras.prepared import Prepared
 from nmtlib.extras.preparing import prepare_corpus
-from nmtlib.inference.evaluate import describe_machine
+from nmtlib.machine import describe_machine
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.presets import load_settings
 

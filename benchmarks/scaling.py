@@ -26,7 +26,7 @@ from timing import make_step, seconds  # before torch, as it imports nmtlib firs
 import torch
 
 from nmtlib.data.batching import Batch
-from nmtlib.inference.evaluate import describe_machine
+from nmtlib.machine import describe_machine
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.teaching.cost import TrainingMemory, training_flops, training_memory
 from nmtlib.training.hardware import peak_memory

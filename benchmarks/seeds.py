@@ -22,8 +22,9 @@ import nmtlib  # noqa: F401  (before torch: it chooses how threads wait)
 # isort: split
 from nmtlib.experiment import load_corpus, train
 from nmtlib.files import write_atomically
-from nmtlib.inference.evaluate import command_line, describe_machine, evaluate
+from nmtlib.inference.evaluate import evaluate
 from nmtlib.inference.translator import Translator
+from nmtlib.machine import command_line, describe_machine
 from nmtlib.presets import load_settings
 from nmtlib.records import training_summary
 from nmtlib.run import Run

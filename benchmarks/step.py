@@ -29,7 +29,7 @@ from train import batches
 
 from nmtlib.data.batching import Batch
 from nmtlib.data.vocab import PAD
-from nmtlib.inference.evaluate import describe_machine
+from nmtlib.machine import describe_machine
 from nmtlib.model import attention, dropout
 from nmtlib.model.attention import MultiHeadAttention
 from nmtlib.model.transformer import Transformer, TransformerConfig

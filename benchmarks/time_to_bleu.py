@@ -28,8 +28,9 @@ import torch
 from nmtlib.data.codec import Codec
 from nmtlib.data.corpus import Corpus
 from nmtlib.experiment import load_corpus, train
-from nmtlib.inference.evaluate import Scores, bleu_tokenizer, command_line, describe_machine, score
+from nmtlib.inference.evaluate import Scores, bleu_tokenizer, score
 from nmtlib.inference.translator import Translator
+from nmtlib.machine import command_line, describe_machine
 from nmtlib.model.transformer import Transformer
 from nmtlib.presets import load_settings
 from nmtlib.run import Run

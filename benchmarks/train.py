@@ -33,7 +33,7 @@ from torch.nn import functional as F
 
 from nmtlib.data.batching import Batch
 from nmtlib.data.vocab import PAD
-from nmtlib.inference.evaluate import describe_machine
+from nmtlib.machine import describe_machine
 from nmtlib.model.embeddings import Positions, TokenEmbedding
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.training.measure import measure

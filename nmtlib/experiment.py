@@ -12,7 +12,7 @@ from nmtlib.data.batching import Example, fits, make_example
 from nmtlib.data.codec import Codec, build_codecs
 from nmtlib.data.corpora import load
 from nmtlib.data.corpus import Corpus, Pair, TextPairs
-from nmtlib.inference.evaluate import command_line
+from nmtlib.machine import command_line
 from nmtlib.model.transformer import Transformer
 from nmtlib.presets import load_settings
 from nmtlib.records import write_samples

@@ -62,26 +62,21 @@ class Parts:
     # The model
 
     def encoder_layer(self, sizes: Sizes) -> nn.Module:
-        return layers.EncoderLayer(
-            sizes.d_model,
-            sizes.n_heads,
-            sizes.d_ff,
-            sizes.dropout,
-            sizes.dropout,
-            self.design["norm"],
-        )
+        return layers.EncoderLayer(self.config(sizes))
 
     def make_model(self, sizes: Sizes) -> nn.Module:
+        return transformer.Transformer(self.config(sizes))
+
+    def config(self, sizes: Sizes) -> transformer.TransformerConfig:
+        """The configuration of a model of these sizes."""
         values = asdict(sizes)
         n_layers = values.pop("n_layers")
-        return transformer.Transformer(
-            transformer.TransformerConfig(
-                **values,
-                **self.design,
-                n_encoder_layers=n_layers,
-                n_decoder_layers=n_layers,
-                attention_dropout=sizes.dropout,
-            )
+        return transformer.TransformerConfig(
+            **values,
+            **self.design,
+            n_encoder_layers=n_layers,
+            n_decoder_layers=n_layers,
+            attention_dropout=sizes.dropout,
         )
 
     def encode(self, model: nn.Module, source: Tensor) -> Tensor:

@@ -3,41 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
+import torch
+
 from nmtlib.data.batching import Example, make_example, pad
 from nmtlib.data.codec import Codec
-from nmtlib.data.vocab import EOS
-from nmtlib.inference.kernels import bfloat16_linears
+from nmtlib.data.tokenizers import SPACE_MARK
+from nmtlib.errors import did_you_mean
+from nmtlib.inference.kernels import convert
 from nmtlib.inference.search import Hypothesis, beam_search
 from nmtlib.model.transformer import Transformer
+from nmtlib.run import Run
 from nmtlib.settings import DecodingSettings, Settings
+from nmtlib.specials import EOS, SPECIALS, UNK
 from nmtlib.training.checkpoint import load_model
 from nmtlib.training.hardware import choose_device
 
-PRECISIONS = ("fp32", "bf16")
-
-
-def weights_file(run: Path) -> Path:
-    """The weights to translate with: those chosen at the end of the training, until then the best
-    epoch's.
-
-    Raises FileNotFoundError before the first epoch has ended.
-    """
-    for name in ("model.safetensors", "best.safetensors"):
-        if (run / name).is_file():
-            return run / name
-    raise FileNotFoundError(
-        f"{run} holds no weights yet: its first epoch has not ended; continue with: nmtlib train --resume --out {run}"
-    )
+SHIPPED = Path(__file__).parents[1] / "trained"  # the runs that come with the package
 
 
 class Translator:
     """Text in, text out: the model of a run with both its codecs.
 
-    >>> Translator.load("runs/toy-de-en").translate(["der Hund schläft ."])  # doctest: +SKIP
+    `model` is the model as it was trained.  A search runs a copy of it, made once, which is quicker
+    on a CPU: see `nmtlib.inference.kernels.convert`.  So a translator is made anew for a model that
+    was moved to another device or type.
+
+    >>> Translator.load("toy-de-en").translate(["der Hund schläft ."])
     ['the dog sleeps .']
     """
 
@@ -50,42 +44,40 @@ class Translator:
         *,
         precision: str = "fp32",
     ):
-        if precision not in PRECISIONS:
-            raise ValueError(f"precision is one of {', '.join(PRECISIONS)}, not {precision!r}")
         self.model, self.source, self.target = model.eval(), source, target
+        self.quick_model = convert(model, precision)
         self.settings = settings or Settings()
-        self.precision = precision
 
     @classmethod
     def load(
         cls, run: str | Path, *, device: str | None = None, precision: str = "fp32"
     ) -> Translator:
-        """Load a run folder.  Raises FileNotFoundError where it is none, ValueError where it is
-        damaged.
+        """Load a run folder, or by its name a model that comes with the package ("toy-de-en").
 
         While a training is still going on, its best epoch so far is taken.  `device` defaults to
-        that of the run. `precision` "bf16" lets a CPU multiply in bfloat16: quicker where it does
-        so natively, with now and then another word in a translation.
+        that of the run.  `precision` "bf16" lets a CPU multiply in bfloat16: quicker where it does
+        so natively, with now and then another word in a translation.  Raises FileNotFoundError
+        where there is no run, ValueError where it is damaged.
         """
-        run = Path(run)
-        if not (run / "settings.json").is_file():
-            raise FileNotFoundError(
-                f"{run} is not a run folder (it has no settings.json); train one with: nmtlib train PRESET --out {run}"
-            )
-        settings = Settings.load(run / "settings.json")
-        model = load_model(weights_file(run)).to(choose_device(device or settings.training.device))
-        source, target = Codec.load(run / "source.json"), Codec.load(run / "target.json")
+        folder = find_run(run)
+        settings, (source, target) = folder.settings(), folder.codecs()
+        device = choose_device(device or settings.training.device)
+        model = load_model(folder.weights_file()).to(device)
         sizes = (model.config.source_vocab_size, model.config.target_vocab_size)
         if sizes != (len(source.vocab), len(target.vocab)):
             raise ValueError(
-                f"{run}: the model was trained with vocabularies of {sizes[0]} and {sizes[1]} entries, but "
-                f"source.json and target.json hold {len(source.vocab)} and {len(target.vocab)}"
+                f"{run}: the model was trained with vocabularies of {sizes[0]} and {sizes[1]} "
+                f"entries, but the run's codecs hold {len(source.vocab)} and {len(target.vocab)}"
             )
         return cls(model, source, target, settings, precision=precision)
 
+    @property
+    def device(self) -> torch.device:
+        """Where the model lies."""
+        return next(self.model.parameters()).device
+
     def translate(self, sentences: Sequence[str], **options) -> list[str]:
-        """The best translation of each sentence, in order; an empty sentence has an empty
-        translation.
+        """The best translation of each sentence, in order; an empty one has an empty translation.
 
         `options` are those of `search`.  Raises ValueError for one string in place of a list, or a
         sentence longer than the model's position table.
@@ -106,58 +98,78 @@ class Translator:
         What is not given is taken from the run's settings.  Sentences are sorted by length and
         translated in batches of a limited number of tokens; the result is in the order given.
         """
-        if isinstance(sentences, str):
-            raise ValueError(
-                "translate takes a list of sentences, not one string; write [sentence]"
-            )
-        given = {"beam": beam, "length_penalty": length_penalty}
-        decoding: DecodingSettings = replace(
-            self.settings.decoding,
-            **{name: value for name, value in given.items() if value is not None},
-        )
-        beam, length_penalty = decoding.beam, decoding.length_penalty
-        encoded = [self.source.encode(sentence) for sentence in sentences]
-        limit = self.model.config.max_length
-        for number, ids in enumerate(encoded):
-            if len(ids) + 1 > limit:
-                raise ValueError(
-                    f"sentence {number + 1} has {len(ids)} tokens, but this model reads at most {limit - 1}; "
-                    f"split it: {sentences[number][:50]!r}…"
-                )
-        results: list[list[Hypothesis]] = [[Hypothesis([], 0.0, 0.0)]] * len(sentences)
-        with bfloat16_linears(self.model) if self.precision == "bf16" else nullcontext():
-            for rows in self.batches(encoded, max(decoding.max_tokens // beam, 1)):
-                source = pad([[*encoded[i], EOS] for i in rows]).to(
-                    next(self.model.parameters()).device
-                )
-                found = beam_search(
-                    self.model,
-                    source,
-                    beam,
-                    n_best=n_best,
-                    length_penalty=length_penalty,
-                    max_length=max_length,
-                )
-                for i, hypotheses in zip(rows, found, strict=True):
-                    results[i] = hypotheses
+        decoding = self.decoding(beam, length_penalty)
+        options = {"length_penalty": decoding.length_penalty, "max_length": max_length}
+        encoded = self._encode(sentences)
+        results = [[Hypothesis([], 0.0, 0.0)]] * len(sentences)
+        for rows in self.batches(encoded, max(decoding.max_tokens // decoding.beam, 1)):
+            source = pad([[*encoded[i], EOS] for i in rows]).to(self.device)  # (B, S)
+            found = beam_search(self.quick_model, source, decoding.beam, n_best=n_best, **options)
+            for i, hypotheses in zip(rows, found, strict=True):
+                results[i] = hypotheses
         return results
 
-    def batches(self, encoded: list[list[int]], max_tokens: int) -> list[list[int]]:
-        """Numbers of the non-empty sentences, longest first, in batches of at most `max_tokens`
-        positions.
-        """
+    def decoding(self, beam: int | None, length_penalty: float | None) -> DecodingSettings:
+        """How to search: as the run's settings say, but for what is given."""
+        given = {"beam": beam, "length_penalty": length_penalty}
+        given = {name: value for name, value in given.items() if value is not None}
+        return replace(self.settings.decoding, **given)
+
+    def _encode(self, sentences: Sequence[str]) -> list[list[int]]:
+        """Ids of the sentences, without EOS.  Raises ValueError where the model cannot read one."""
+        if isinstance(sentences, str):
+            raise ValueError("translate takes a list of sentences, not one string: [sentence]")
+        encoded, most = [self.source.encode(s) for s in sentences], self.model.config.max_length - 1
+        for number, ids in enumerate(encoded):
+            if len(ids) > most:
+                raise ValueError(
+                    f"sentence {number + 1} has {len(ids)} tokens, but this model reads at most "
+                    f"{most}; split it: {sentences[number][:50]!r}…"
+                )
+        return encoded
+
+    @staticmethod
+    def batches(encoded: list[list[int]], max_tokens: int) -> list[list[int]]:
+        """Numbers of the non-empty sentences, longest first, in batches of `max_tokens` at most."""
         batches: list[list[int]] = []
-        for i in sorted(
-            (i for i, ids in enumerate(encoded) if ids), key=lambda i: -len(encoded[i])
-        ):
-            if (
-                not batches
-                or (len(batches[-1]) + 1) * (len(encoded[batches[-1][0]]) + 1) > max_tokens
-            ):
-                batches.append([])
-            batches[-1].append(i)
+        rows = sorted((i for i, ids in enumerate(encoded) if ids), key=lambda i: -len(encoded[i]))
+        while rows:
+            # All are padded to the first, the longest, and its EOS.
+            size = max(max_tokens // (len(encoded[rows[0]]) + 1), 1)
+            batches.append(rows[:size])
+            rows = rows[size:]
         return batches
+
+    def unknown(self, sentence: str) -> list[str]:
+        """What the source vocabulary does not know of a sentence, each once, in order.
+
+        That is tokens; but of byte-pair pieces, which only lack characters, the words around them.
+
+        >>> Translator.load("toy-de-en").unknown("der Hund programmiert .")
+        ['programmiert']
+        """
+        tokens = self.source.tokenizer.encode(sentence)
+        names = [token for token in tokens if self.source.vocab.encode([token]) == [UNK]]
+        if SPECIALS[UNK] in names:
+            names = [word for word in sentence.split() if UNK in self.source.encode(word)]
+        return list(dict.fromkeys(name.removeprefix(SPACE_MARK) for name in names))
 
     def example(self, source: str, target: str) -> Example:
         """A pair as the ids that the model was trained on."""
         return make_example(self.source.encode(source), self.target.encode(target))
+
+
+def find_run(run: str | Path) -> Run:
+    """The run in a folder, or the shipped one of that name."""
+    if Path(run).exists():
+        return Run(run)
+    names = sorted(path.parent.name for path in SHIPPED.glob("*/settings.json"))
+    if str(run) in names:
+        return Run(SHIPPED / run)
+    raise FileNotFoundError(
+        f"{run} is not a run folder{did_you_mean(str(run), names)}; train one with: nmtlib train "
+        f"PRESET --out {run}; or take one that comes with nmtlib: {', '.join(names)}"
+    )
+
+
+load = Translator.load

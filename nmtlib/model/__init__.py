@@ -1,3 +1,1 @@
-"""The Transformer: embeddings, attention, masks, layers and the assembled model.  Knows nothing of
-data.
-"""
+"""The Transformer: embeddings, attention, masks, layers, the whole model; it knows no data."""

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from nmtlib.errors import require
 from nmtlib.model.dropout import dropout
+from nmtlib.model.masks import Mask
 
 
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    mask: Tensor | None = None,
+    mask: Mask = None,
     *,
     dropout_p: float = 0.0,
     return_weights: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """Average the values, weighted by how well each key matches the query.  Vaswani et al. 2017,
-    eq. 1.
+    """Weigh the values by how well each key matches the query.  Vaswani et al. 2017, eq. 1.
 
     query (..., T, K), key (..., S, K), value (..., S, K) -> (..., T, K); `mask` is bool, broadcasts
     to (..., T, S), and True means *may attend*.  A query that may attend to nothing gets zeros.
@@ -36,9 +37,7 @@ def scaled_dot_product_attention(
     # Backward through the fused kernel is several times slower on a CPU than through the formula.
     trains_on_cpu = query.device.type == "cpu" and torch.is_grad_enabled() and query.requires_grad
     if not return_weights and not trains_on_cpu:
-        return F.scaled_dot_product_attention(
-            query, key, value, attn_mask=mask, dropout_p=dropout_p
-        )
+        return F.scaled_dot_product_attention(query, key, value, mask, dropout_p)
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1))  # (..., T, S)
     if mask is not None:
         # The lowest number of the type, not -inf: a row of nothing but -inf would become NaN.
@@ -51,54 +50,51 @@ def scaled_dot_product_attention(
 
 
 class MultiHeadAttention(nn.Module):
-    """H attentions side by side, each in its own K = D/H dimensional projection.  Vaswani et al.
-    2017, 3.2.2.
+    """H attentions side by side, each K = D/H dimensions wide.  Vaswani et al. 2017, 3.2.2.
 
     query (B, T, D), key and value (B, S, D), mask broadcasting to (B, H, T, S) -> (B, T, D).
-    `dropout` applies to the attention weights while training.
+    `dropout` applies to the attention weights while training.  Each of `listeners` is called with
+    the weights (B, H, T, S) whenever the module runs; see `record_attention`.
     """
 
     def __init__(self, d_model: int, n_heads: int, dropout: float = 0.0):
         super().__init__()
-        if n_heads < 1 or d_model % n_heads:
-            raise ValueError(
-                f"d_model must be a multiple of n_heads, but {d_model} is not divisible by {n_heads}"
-            )
+        whole = n_heads >= 1 and d_model % n_heads == 0
+        require(whole, "d_model", f"a multiple of n_heads ({n_heads})", d_model)
         self.n_heads = n_heads
         self.dropout = dropout
         self.query = nn.Linear(d_model, d_model)
         self.key = nn.Linear(d_model, d_model)
         self.value = nn.Linear(d_model, d_model)
         self.output = nn.Linear(d_model, d_model)
+        self.listeners: list[Callable[[Tensor], None]] = []
 
-    def forward(
-        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
-    ) -> Tensor:
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, mask: Mask = None) -> Tensor:
         return self.attend(query, *self.project(key, value), mask)  # (B, T, D)
 
     def project(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """The keys and values that the heads see, (B, H, S, K) each: what a decoder may cache."""
         return self.split(self.key(key)), self.split(self.value(value))
 
-    def attend(
-        self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None
-    ) -> Tensor:
+    def attend(self, query: Tensor, keys: Tensor, values: Tensor, mask: Mask = None) -> Tensor:
         """Attend from query (B, T, D) to projected keys and values (B, H, S, K) -> (B, T, D)."""
-        heads = self.weighted_values(
-            self.split(self.query(query)), keys, values, mask
-        )  # (B, H, T, K)
+        queries = self.split(self.query(query))  # (B, H, T, K)
+        heads = self.weighted_values(queries, keys, values, mask)  # (B, H, T, K)
         return self.output(heads.transpose(1, 2).flatten(2))  # (B, T, D)
 
-    def weighted_values(
-        self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None
-    ) -> Tensor:
-        """The attention of all heads at once; a method of its own so that `record_attention` can
-        listen.
-        """
-        dropout_p = self.dropout if self.training else 0.0
-        return scaled_dot_product_attention(
-            query, keys, values, mask, dropout_p=dropout_p
-        )  # (B, H, T, K)
+    def weighted_values(self, query: Tensor, keys: Tensor, values: Tensor, mask: Mask) -> Tensor:
+        """What all heads find, (B, H, T, K); the weights are worked out only for listeners."""
+        dropout_p, heard = self.dropout if self.training else 0.0, bool(self.listeners)
+        found = scaled_dot_product_attention(
+            query, keys, values, mask, dropout_p=dropout_p, return_weights=heard
+        )
+        if not heard:
+            return found
+        heads, weights = found  # (B, H, T, K), (B, H, T, S)
+        weights = weights.detach()
+        for listen in self.listeners:
+            listen(weights)
+        return heads
 
     def split(self, x: Tensor) -> Tensor:
         """Cut the last dimension into heads: (B, S, D) -> (B, H, S, K)."""
@@ -107,10 +103,11 @@ class MultiHeadAttention(nn.Module):
 
 @contextmanager
 def record_attention(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
-    """Collect the attention weights of every `MultiHeadAttention` in `model` while the block runs.
+    """Collect the attention weights of every `MultiHeadAttention` in `model` during the block.
 
     Yields a dictionary: name of the attention module (such as 'decoder.0.cross_attention') -> one
     tensor (B, H, T, S) for each time that the module ran.  The weights are those before dropout.
+    Blocks may be nested: each gets all that happens while it lasts.
 
     >>> attention = MultiHeadAttention(d_model=8, n_heads=2)
     >>> x = torch.randn(1, 3, 8)
@@ -119,28 +116,15 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
     >>> [weights.shape for weights in maps['']]
     [torch.Size([1, 2, 3, 3])]
     """
-    maps: dict[str, list[Tensor]] = {}
     attentions = {name: m for name, m in model.named_modules() if isinstance(m, MultiHeadAttention)}
     if not attentions:
         raise ValueError(f"{type(model).__name__} holds no MultiHeadAttention to record")
-
-    def listen(attention: MultiHeadAttention, found: list[Tensor]):
-        def weighted_values(
-            query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None
-        ) -> Tensor:
-            dropout_p = attention.dropout if attention.training else 0.0
-            result, weights = scaled_dot_product_attention(
-                query, keys, values, mask, dropout_p=dropout_p, return_weights=True
-            )
-            found.append(weights.detach())
-            return result
-
-        return weighted_values
-
+    maps: dict[str, list[Tensor]] = {name: [] for name in attentions}
+    pairs = [(attention, maps[name].append) for name, attention in attentions.items()]
+    for attention, listener in pairs:
+        attention.listeners.append(listener)
     try:
-        for name, attention in attentions.items():
-            attention.weighted_values = listen(attention, maps.setdefault(name, []))
         yield maps
     finally:
-        for attention in attentions.values():
-            attention.__dict__.pop("weighted_values", None)
+        for attention, listener in pairs:
+            attention.listeners.remove(listener)

@@ -8,8 +8,7 @@ from torch.nn import functional as F
 
 
 def dropout(x: Tensor, p: float) -> Tensor:
-    """Zero each value with probability p and scale the others so that the mean stays.  Srivastava
-    et al. 2014.
+    """Zero each value with probability p; scale the rest to keep the mean.  Srivastava et al. 2014.
 
     On a CPU torch draws one random number a value, one after the other, which about doubles the
     time of a training step.  One 64-bit number holds eight random bytes, so here a value costs one
@@ -20,9 +19,8 @@ def dropout(x: Tensor, p: float) -> Tensor:
     dropped = round(p * 256)
     if x.device.type != "cpu" or not 0 < dropped < 256:
         return F.dropout(x, p)
-    numbers = torch.empty(-(-x.numel() // 8), dtype=torch.int64).random_(
-        -(2**63), None
-    )  # 64 random bits each
+    eights = -(-x.numel() // 8)
+    numbers = torch.empty(eights, dtype=torch.int64).random_(-(2**63), None)  # 64 random bits each
     values = numbers.view(torch.uint8)[: x.numel()].view(x.shape)
     # 1 or 0, at once in the type of x: a product of numbers and bools is several times slower.
     kept = torch.ge(values, dropped, out=torch.empty(x.shape, dtype=x.dtype))

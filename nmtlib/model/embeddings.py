@@ -21,15 +21,13 @@ class TokenEmbedding(nn.Embedding):
 
     def forward(self, ids: Tensor) -> Tensor:
         # On a GPU the comparison would wait for all queued work, and torch itself checks there.
-        if (
-            ids.device.type == "cpu"
-            and ids.numel()
-            and not 0 <= int(ids.min()) <= int(ids.max()) < self.num_embeddings
-        ):
-            raise ValueError(
-                f"token ids lie in {int(ids.min())}..{int(ids.max())}, but this embedding has "
-                f"{self.num_embeddings} rows; was the text encoded with another vocabulary?"
-            )
+        if ids.device.type == "cpu" and ids.numel():
+            low, high = int(ids.min()), int(ids.max())
+            if low < 0 or high >= self.num_embeddings:
+                raise ValueError(
+                    f"token ids lie in {low}..{high}, but this embedding has "
+                    f"{self.num_embeddings} rows; was the text encoded with another vocabulary?"
+                )
         return super().forward(ids) * self.scale  # (B, S, D)
 
 
@@ -40,9 +38,7 @@ def sinusoidal_table(length: int, d_model: int) -> Tensor:
     own speed, from one turn in 2 pi positions (i = 0) to one in nearly 10000 * 2 pi.
     """
     if d_model % 2:
-        raise ValueError(
-            f"sinusoidal positions pair sine with cosine: d_model must be even, not {d_model}"
-        )
+        raise ValueError(f"sinusoidal positions are pairs: d_model must be even, not {d_model}")
     position = torch.arange(length, dtype=torch.float64)[:, None]  # (length, 1)
     speed = 10000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)  # (D/2,)
     angle = position * speed  # (length, D/2)
@@ -53,16 +49,14 @@ def sinusoidal_table(length: int, d_model: int) -> Tensor:
 class Positions(nn.Module):
     """Add to each embedding the vector of its position: a fixed sinusoid or a learned table.
 
-    embedded (B, S, D) -> (B, S, D); `start` is the position of the first token, which in
-    step-by-step decoding is the number of tokens before it.  Raises ValueError beyond the end of
-    the table.
+    embedded (B, S, D) -> (B, S, D); `start` is the position of the first token: in step-by-step
+    decoding the number of tokens before it.  Raises ValueError beyond the end of the table.
     """
 
     def __init__(self, d_model: int, max_length: int, kind: str = "sinusoidal"):
         super().__init__()
         if kind == "sinusoidal":
-            # A buffer follows .to(device) and .to(dtype); being computable it stays out of the
-            # checkpoint.
+            # A buffer follows .to(device); one that can be computed stays out of the checkpoint.
             self.register_buffer("table", sinusoidal_table(max_length, d_model), persistent=False)
         elif kind == "learned":
             self.table = nn.Parameter(torch.empty(max_length, d_model))
@@ -73,7 +67,7 @@ class Positions(nn.Module):
         end = start + embedded.size(1)
         if end > len(self.table):
             raise ValueError(
-                f"a sentence of {end} tokens is longer than the position table of {len(self.table)}; "
-                f"split it, or train a model with a larger max_length"
+                f"a sentence of {end} tokens is longer than the position table of "
+                f"{len(self.table)}; split it, or train a model with a larger max_length"
             )
         return embedded + self.table[start:end]  # (B, S, D)

@@ -1,15 +1,18 @@
-"""The blocks of a Transformer: feed-forward, residual connection, encoder layer, decoder layer."""
+"""The blocks of a Transformer, and the cache that a decoder layer fills step by step."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nmtlib.model.attention import MultiHeadAttention
-from nmtlib.model.cache import LayerCache
+from nmtlib.model.config import TransformerConfig
 from nmtlib.model.dropout import Dropout
+from nmtlib.model.masks import Mask
 
 
 class FeedForward(nn.Module):
@@ -48,82 +51,103 @@ class Residual(nn.Module):
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention, then feed-forward, each with its residual connection: (B, S, D) -> (B, S, D)."""
+    """Self-attention, then feed-forward, each in its residual connection: (B, S, D) -> same."""
 
-    def __init__(
-        self,
-        d_model: int,
-        n_heads: int,
-        d_ff: int,
-        dropout: float,
-        attention_dropout: float,
-        norm: str,
-    ):
+    def __init__(self, config: TransformerConfig):
         super().__init__()
-        self.self_attention = MultiHeadAttention(d_model, n_heads, attention_dropout)
-        self.feed_forward = FeedForward(d_model, d_ff, dropout)
-        self.residuals = nn.ModuleList(Residual(d_model, dropout, norm) for _ in range(2))
+        c = config
+        self.self_attention = MultiHeadAttention(c.d_model, c.n_heads, c.attention_dropout)
+        self.feed_forward = FeedForward(c.d_model, c.d_ff, c.dropout)
+        self.residuals = nn.ModuleList(Residual(c.d_model, c.dropout, c.norm) for _ in range(2))
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        x = self.residuals[0](x, lambda x: self.self_attention(x, x, x, mask))  # (B, S, D)
+    def forward(self, x: Tensor, mask: Mask = None) -> Tensor:
+        x = self.residuals[0](x, lambda x: self.self_attention(x, x, x, mask))
         return self.residuals[1](x, self.feed_forward)  # (B, S, D)
 
 
-class DecoderLayer(nn.Module):
-    """Causal self-attention, attention to the encoder's memory, feed-forward: (B, T, D) -> (B, T,
-    D).
+@dataclass
+class LayerCache:
+    """The keys and values that one decoder layer need not compute again.
+
+    Those of the memory, (B, H, S, K), never change; those of the t tokens read so far,
+    (N, H, t, K), grow by one position a step.  N is B times the hypotheses of each sentence.
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        n_heads: int,
-        d_ff: int,
-        dropout: float,
-        attention_dropout: float,
-        norm: str,
-    ):
-        super().__init__()
-        self.self_attention = MultiHeadAttention(d_model, n_heads, attention_dropout)
-        self.cross_attention = MultiHeadAttention(d_model, n_heads, attention_dropout)
-        self.feed_forward = FeedForward(d_model, d_ff, dropout)
-        self.residuals = nn.ModuleList(Residual(d_model, dropout, norm) for _ in range(3))
+    memory_keys: Tensor
+    memory_values: Tensor
+    keys: Tensor | None = None
+    values: Tensor | None = None
 
-    def forward(
-        self, x: Tensor, memory: Tensor, mask: Tensor | None, memory_mask: Tensor | None
-    ) -> Tensor:
+    def append(self, keys: Tensor, values: Tensor) -> None:
+        """Add the newest position, (N, H, 1, K) each."""
+        if self.keys is not None:
+            keys = torch.cat([self.keys, keys], dim=2)  # (N, H, t, K)
+            values = torch.cat([self.values, values], dim=2)  # (N, H, t, K)
+        self.keys, self.values = keys, values
+
+
+class DecoderLayer(nn.Module):
+    """Causal self-attention, attention to the memory, feed-forward: (B, T, D) -> (B, T, D)."""
+
+    def __init__(self, config: TransformerConfig):
+        super().__init__()
+        c = config
+        self.self_attention = MultiHeadAttention(c.d_model, c.n_heads, c.attention_dropout)
+        self.cross_attention = MultiHeadAttention(c.d_model, c.n_heads, c.attention_dropout)
+        self.feed_forward = FeedForward(c.d_model, c.d_ff, c.dropout)
+        self.residuals = nn.ModuleList(Residual(c.d_model, c.dropout, c.norm) for _ in range(3))
+
+    def forward(self, x: Tensor, memory: Tensor, mask: Mask, memory_mask: Mask) -> Tensor:
         """x (B, T, D) and memory (B, S, D); masks broadcast to (B, H, T, T) and (B, H, T, S)."""
-        x = self.residuals[0](x, lambda x: self.self_attention(x, x, x, mask))  # (B, T, D)
-        x = self.residuals[1](
-            x, lambda x: self.cross_attention(x, memory, memory, memory_mask)
-        )  # (B, T, D)
+        x = self.residuals[0](x, lambda x: self.self_attention(x, x, x, mask))
+        x = self.residuals[1](x, lambda x: self.cross_attention(x, memory, memory, memory_mask))
         return self.residuals[2](x, self.feed_forward)  # (B, T, D)
 
     def start(self, memory: Tensor) -> LayerCache:
-        """What step-by-step decoding needs of this layer before the first token; memory is (B, S,
-        D).
-        """
+        """The cache before the first token; memory is (B, S, D)."""
         return LayerCache(*self.cross_attention.project(memory, memory))
 
-    def step(self, x: Tensor, cache: LayerCache, memory_mask: Tensor | None) -> Tensor:
-        """The layer's output for one new position of N hypotheses: (N, 1, D) -> (N, 1, D); `cache`
-        grows by it.
-        """
-        x = self.residuals[0](x, lambda x: self.attend_to_past(x, cache))  # (N, 1, D)
-        x = self.residuals[1](
-            x, lambda x: self.attend_to_memory(x, cache, memory_mask)
-        )  # (N, 1, D)
+    def step(self, x: Tensor, cache: LayerCache, memory_mask: Mask) -> Tensor:
+        """One new position of N hypotheses: (N, 1, D) -> (N, 1, D); `cache` grows by it."""
+        x = self.residuals[0](x, lambda x: self.attend_to_past(x, cache))
+        x = self.residuals[1](x, lambda x: self.attend_to_memory(x, cache, memory_mask))
         return self.residuals[2](x, self.feed_forward)  # (N, 1, D)
 
     def attend_to_past(self, x: Tensor, cache: LayerCache) -> Tensor:
-        """Self-attention of the newest position; the cache holds no future, so no mask is needed."""
+        """Self-attention of the newest position; no mask, for the cache holds no future."""
         cache.append(*self.self_attention.project(x, x))
         return self.self_attention.attend(x, cache.keys, cache.values)  # (N, 1, D)
 
-    def attend_to_memory(self, x: Tensor, cache: LayerCache, memory_mask: Tensor | None) -> Tensor:
-        """Cross-attention; the N/B hypotheses of one sentence are N/B queries to the one memory
-        they share.
-        """
+    def attend_to_memory(self, x: Tensor, cache: LayerCache, memory_mask: Mask) -> Tensor:
+        """Cross-attention: the N/B hypotheses of a sentence are N/B queries to its one memory."""
         keys, values = cache.memory_keys, cache.memory_values  # (B, H, S, K) each
         queries = x.view(len(keys), -1, x.size(-1))  # (B, N/B, D)
         return self.cross_attention.attend(queries, keys, values, memory_mask).view_as(x)
+
+
+@dataclass
+class DecoderState:
+    """Decoding after `length` tokens: one cache a layer, and the memory's mask (B, 1, 1, S)."""
+
+    layers: list[LayerCache]
+    memory_mask: Tensor
+    length: int = 0
+
+    def select_hypotheses(self, rows: Tensor) -> None:
+        """Keep the hypotheses `rows` (N',), in that order; a row may be named twice.
+
+        A beam search calls this whenever its hypotheses change places: a cache that stays in the
+        old order continues one hypothesis with the past of another.
+        """
+        for layer in self.layers:
+            if layer.keys is not None:
+                # index_select is several times faster than keys[rows].
+                layer.keys = layer.keys.index_select(0, rows)  # (N', H, t, K)
+                layer.values = layer.values.index_select(0, rows)  # (N', H, t, K)
+
+    def select_sentences(self, rows: Tensor) -> None:
+        """Keep the sentences `rows` (B',), in that order; select their hypotheses separately."""
+        self.memory_mask = self.memory_mask[rows]  # (B', 1, 1, S)
+        for layer in self.layers:
+            layer.memory_keys = layer.memory_keys.index_select(0, rows)  # (B', H, S, K)
+            layer.memory_values = layer.memory_values.index_select(0, rows)  # (B', H, S, K)

@@ -1,22 +1,20 @@
-"""Attention masks: bool tensors that broadcast to (B, H, T, S), in which True means *may attend*."""
+"""Attention masks: bool tensors that broadcast to (B, H, T, S); True means *may attend*."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
+Mask = Tensor | None  # None: every query may attend to every key
+
 
 def padding_mask(ids: Tensor, pad: int = 0) -> Tensor:
-    """Which positions of a padded batch hold real tokens, for use as keys.
-
-    `ids` (B, S) -> (B, 1, 1, S), False at `pad`.
-    """
+    """Which keys of a padded batch are real tokens: ids (B, S) -> (B, 1, 1, S), False at `pad`."""
     return (ids != pad)[:, None, None, :]  # (B, 1, 1, S)
 
 
 def causal_mask(length: int, *, past: int = 0, device: torch.device | str | None = None) -> Tensor:
-    """Which positions each new position may look at: itself and all before it.  Vaswani et al.
-    2017, 3.2.3.
+    """Each position may look at itself and all before it.  Vaswani et al. 2017, 3.2.3.
 
     The `length` queries follow `past` positions that are already there (0 in training; in
     step-by-step decoding the size of the cache).  Returns (1, 1, length, past + length).

@@ -24,9 +24,10 @@ from nmtlib.data.corpora import load
 from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.files import write_atomically
 from nmtlib.inference.evaluate import evaluate
-from nmtlib.inference.translator import Translator, weights_file
+from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
 from nmtlib.records import training_summary
+from nmtlib.run import Run
 from nmtlib.toy import translate
 from nmtlib.toy.meaning import Event, Phrase, Sentence
 from nmtlib.training.checkpoint import read_checkpoint, save_checkpoint
@@ -107,7 +108,7 @@ def store(run: Path, folder: Path) -> dict[str, Any]:
     folder.mkdir(parents=True, exist_ok=True)
     for name in COPIED:
         shutil.copyfile(run / name, folder / name)
-    _, _, origin = read_checkpoint(weights_file(run))
+    _, _, origin = read_checkpoint(Run(run).weights_file())
     save_checkpoint(folder / "model.safetensors", trained.model.half(), **origin)
     after = _scores(Translator.load(folder, device="cpu"), corpus)
     summary = training_summary(run)

@@ -4,19 +4,17 @@ made.
 
 import json
 import math
-import shlex
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
 
 from nmtlib.data.codec import build_codecs
 from nmtlib.data.corpus import Corpus, Pair
+from nmtlib.data.tokenizers import SpacyTokenizer
 from nmtlib.data.vocab import BOS, EOS
 from nmtlib.inference import evaluate as module
-from nmtlib.inference.evaluate import command_line, describe_machine, evaluate, score
+from nmtlib.inference.evaluate import bleu_tokenizer, evaluate, score
 from nmtlib.inference.metrics import bleu_nltk
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
@@ -91,6 +89,7 @@ def test_capitals_count_unless_the_model_has_none(lowercase):
     perfect = (scores.bleu, scores.chrf, scores.bleu_nltk) == pytest.approx((100, 100, 1))
     assert perfect == lowercase
     assert f"case:{'lc' if lowercase else 'mixed'}" in scores.signature
+    assert f"case:{'lc' if lowercase else 'mixed'}" in scores.chrf_signature
 
 
 def test_chinese_is_scored_by_characters():
@@ -100,6 +99,29 @@ def test_chinese_is_scored_by_characters():
     assert "tok:zh" in scores.signature
     assert scores.bleu > 60, "seven of eight characters are right"
     assert score(near, pairs).bleu < 60 and "tok:13a" in score(near, pairs).signature
+
+
+@pytest.mark.parametrize(
+    ("language", "reference", "near"),
+    [
+        ("ja", "彼は公園で本を読んでいます。", "彼は公園で本を読んでいた。"),
+        ("ko", "그는공원에서책을읽고있습니다.", "그는공원에서책을읽고있었습니다."),
+        ("th", "เขาอ่านหนังสือในสวน", "เขาอ่านหนังสือที่สวน"),
+    ],
+)
+def test_languages_without_spaces_are_not_scored_as_one_word(language, reference, near):
+    stub, pairs = Stub({}), [Pair("", reference)]
+    tokenize = bleu_tokenizer(stub, corpus(target_language=language))
+    assert score([near], pairs).bleu == 0, "what would come of the tokenizer for words"
+    assert 50 < score([near], pairs, tokenize=tokenize).bleu < 100
+    assert score([reference], pairs, tokenize=tokenize).bleu == pytest.approx(100)
+
+
+def test_languages_with_spaces_are_cut_into_words_unless_they_are_already():
+    stub = Stub({})
+    assert bleu_tokenizer(stub, corpus()) == "none"
+    stub.target.tokenizer = SpacyTokenizer("en")
+    assert {bleu_tokenizer(stub, corpus(target_language=code)) for code in ("en", "de")} == {"13a"}
 
 
 def test_without_leaks_nothing_is_said_of_them():
@@ -199,57 +221,3 @@ def test_an_evaluation_is_json():
     assert data["scores"]["signature"].startswith("nrefs:1|")
     assert data["scores_without_leaked"]["bleu_nltk"] == pytest.approx(1)
     assert bleu_nltk([p.target.split() for p in FRESH], [p.target.split() for p in FRESH]) == 1
-
-
-def test_the_machine_is_described_by_what_a_timing_depends_on():
-    machine = describe_machine()
-    assert machine["torch"] == torch.__version__ and machine["threads"] == torch.get_num_threads()
-    assert machine["python"].split(".") == [str(n) for n in sys.version_info[:3]]
-    assert {"nmtlib", "tokenizers", "sacrebleu", "nltk", "device", "processor"} <= set(machine)
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["evaluate", "runs/toy-de-en", "--beam", "1"],
-        ["train", "toy-de-en", "--set", "model.d_model=64", "--evaluate"],
-        ["evaluate", "runs/my run", "--split", "test"],
-        ["train", "own.toml", "--set", 'corpus.train=["a.de", "a.en"]'],
-    ],
-)
-@pytest.mark.parametrize(
-    "program", ["/usr/local/bin/nmtlib", "/home/me/nmtlib/__main__.py", "nmtlib"]
-)
-def test_the_command_can_be_typed_again(program, arguments, monkeypatch):
-    monkeypatch.setattr(sys, "argv", [program, *arguments])
-    assert shlex.split(command_line()) == ["nmtlib", *arguments]
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["evaluate", "/somewhere/private/runs/toy-de-en"],
-        ["evaluate", "runs/toy-de-en", "--output", "/somewhere/private/toy-de-en.json"],
-        ["evaluate", "runs/toy-de-en", "--output=/somewhere/private/toy-de-en.json"],
-        ["train", "/somewhere/private/toy-de-en.toml", "--evaluate"],
-        ["train", "toy-de-en", "--set", 'corpus.test=["/somewhere/private/test.tsv"]'],
-    ],
-)
-def test_the_command_has_no_path_of_this_machine(arguments, monkeypatch):
-    monkeypatch.setattr(sys, "argv", [str(Path(sys.executable).with_name("nmtlib")), *arguments])
-    assert (
-        "private" not in command_line() and str(Path(sys.executable).parent) not in command_line()
-    )
-    assert command_line().startswith(f"nmtlib {arguments[0]} ") and "toy-de-en" in command_line()
-
-
-def test_another_program_is_not_taken_for_this_one(monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["/usr/lib/python3/site-packages/pytest/__main__.py", "-q"])
-    assert not command_line().startswith("nmtlib") and "/usr" not in command_line()
-
-
-def test_a_notebook_does_not_show_its_paths(monkeypatch):
-    monkeypatch.setattr(
-        sys, "argv", ["/opt/ipykernel_launcher.py", "-f", "/home/me/runtime/kernel-1.json"]
-    )
-    assert "/home" not in command_line() and "/opt" not in command_line()

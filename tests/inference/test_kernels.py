@@ -1,92 +1,116 @@
-"""The quicker linear maps give torch's results, only while their block runs, and only where they
-apply.
-"""
+"""The copy for translating gives torch's results, shares the weights, and knows no gradients."""
 
 import pytest
 import torch
 from torch import nn
 
-from nmtlib.inference import search
-from nmtlib.inference.kernels import bfloat16_linears, onednn_linears
+from nmtlib.inference.kernels import HAS_ONEDNN, BFloat16Linear, OneDnnLinear, convert
 from nmtlib.inference.search import beam_search
+from nmtlib.model.attention import record_attention
 from nmtlib.model.transformer import Transformer, TransformerConfig
 
-NO_ONEDNN = not (
-    torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-)
 CONFIG = TransformerConfig(
-    9, 7, d_model=8, n_heads=2, n_encoder_layers=1, n_decoder_layers=1, d_ff=16, max_length=40
+    7, 7, d_model=8, n_heads=2, n_encoder_layers=1, n_decoder_layers=1, d_ff=16, max_length=40
 )
+SOURCE = torch.tensor([[4, 5, 2]])
+one_dnn = pytest.mark.skipif(not HAS_ONEDNN, reason="torch without oneDNN")
+both = pytest.mark.parametrize("precision", [pytest.param("fp32", marks=one_dnn), "bf16"])
+QUICK = (OneDnnLinear, BFloat16Linear)
 
 
 def maps() -> nn.Sequential:
     torch.manual_seed(0)
-    return nn.Sequential(
-        nn.Linear(64, 48), nn.ReLU(), nn.Linear(48, 40, bias=False)
-    ).requires_grad_(False)
+    return nn.Sequential(nn.Linear(64, 48), nn.ReLU(), nn.Linear(48, 40, bias=False))
 
 
-def replaced(model: nn.Module) -> list[nn.Module]:
-    return [module for module in model.modules() if "forward" in module.__dict__]
+def make(**changes) -> Transformer:
+    torch.manual_seed(1)
+    return Transformer(TransformerConfig(**vars(CONFIG) | changes)).eval()
 
 
-@pytest.mark.skipif(NO_ONEDNN, reason="this build of torch has no oneDNN")
+@one_dnn
 @pytest.mark.parametrize("shape", [(64,), (1, 64), (3, 5, 64)])
 def test_onednn_gives_what_torch_gives(shape):
     model, x = maps(), torch.randn(*shape)
-    expected = model(x)
-    with onednn_linears(model):
-        assert len(replaced(model)) == 2
-        found = model(x)
-    assert found.shape == expected.shape
-    assert torch.allclose(found, expected, atol=1e-5)
-    assert not replaced(model)
+    quick = convert(model)
+    with torch.no_grad():
+        found, expected = quick(x), model(x)
+    assert [type(module) for module in quick] == [OneDnnLinear, nn.ReLU, OneDnnLinear]
+    assert found.shape == expected.shape and torch.allclose(found, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("shape", [(64,), (3, 5, 64)])
 def test_bfloat16_stays_within_its_eight_bits_and_returns_float32(shape):
     model, x = maps(), torch.randn(*shape)
-    expected = model(x)
-    with bfloat16_linears(model):
-        found = model(x)
+    with torch.no_grad():
+        found, expected = convert(model, "bf16")(x), model(x)
     assert found.dtype == torch.float32 and not torch.equal(found, expected)
     assert (found - expected).abs().max() < 0.02 * expected.abs().max()
-    assert not replaced(model)
 
 
-@pytest.mark.parametrize("block", [onednn_linears, bfloat16_linears])
-def test_other_types_and_other_linear_maps_are_left_alone(block):
+@both
+def test_other_types_and_other_linear_maps_stay(precision):
     class Own(nn.Linear):
         pass
 
-    with block(both := nn.Sequential(nn.Linear(4, 4).double(), Own(4, 4))):
-        assert not replaced(both)
+    model = nn.Sequential(nn.Linear(4, 4).double(), Own(4, 4), nn.Linear(4, 4, device="meta"))
+    assert not [m for m in convert(model, precision).modules() if isinstance(m, QUICK)]
 
 
-@pytest.mark.parametrize("block", [onednn_linears, bfloat16_linears])
-def test_an_error_inside_the_block_leaves_the_model_as_it_was(block):
-    model = maps()
-    with pytest.raises(RuntimeError, match="inside"), block(model):
-        raise RuntimeError("inside")
-    assert not replaced(model)
+@both
+def test_the_model_that_is_given_stays_as_it_is(precision):
+    model = make()
+    before, logits = [type(m) for m in model.modules()], model(SOURCE, SOURCE)
+    quick = convert(model, precision)
+    assert [m for m in quick.modules() if isinstance(m, QUICK)]
+    assert [type(m) for m in model.modules()] == before
+    assert torch.equal(model(SOURCE, SOURCE), logits) and logits.requires_grad
 
 
-def test_the_outer_block_prevails():
-    model, x = maps(), torch.randn(2, 64)
-    with bfloat16_linears(model):
-        expected = model(x)
-        with onednn_linears(model):
-            assert torch.equal(model(x), expected)
-        assert torch.equal(model(x), expected)
+@both
+def test_a_copy_refuses_gradients(precision):
+    for model in (maps(), maps().requires_grad_(False)):
+        quick, x = convert(model, precision), torch.randn(2, 64)
+        with torch.no_grad():
+            quick(x)
+        with pytest.raises(RuntimeError, match="knows no gradients"):
+            quick(x.requires_grad_())
+    quick(torch.randn(2, 64))  # frozen weights, and an input that asks for none
+    with pytest.raises(RuntimeError, match="knows no gradients"):
+        convert(maps(), precision)(torch.randn(2, 64))
 
 
-def test_weights_that_change_between_two_searches_count(monkeypatch):
-    torch.manual_seed(1)
-    model, source = Transformer(CONFIG).eval(), torch.tensor([[4, 5, 2]])
-    first = beam_search(model, source, 2)[0][0]
+@pytest.mark.parametrize("tied", ["none", "target", "all"])
+def test_the_copy_shares_all_weights_and_tied_ones_stay_one(tied):
+    model = make(tied=tied)
+    quick = convert(model)
+    assert {id(p) for p in quick.parameters()} == {id(p) for p in model.parameters()}
+    assert (quick.output.weight is quick.target_embedding.weight) == (tied != "none")
+    assert quick.parameter_table() == model.parameter_table()
+
+
+def test_weights_that_change_in_place_reach_the_copy_in_float32_only():
+    model = make()
+    exact, rounded = convert(model), convert(model, "bf16")
+    before = beam_search(model, SOURCE, 2)[0][0].ids
     with torch.no_grad():
         model.output.bias[6] += 30
-    changed = beam_search(model, source, 2)[0][0]
-    monkeypatch.setattr(search, "onednn_linears", lambda model: torch.no_grad())
-    assert changed.ids == beam_search(model, source, 2)[0][0].ids != first.ids
-    assert changed.log_prob == pytest.approx(beam_search(model, source, 2)[0][0].log_prob, abs=1e-5)
+    plain, quick, snapshot = (beam_search(m, SOURCE, 2)[0][0] for m in (model, exact, rounded))
+    assert plain.ids == quick.ids != before and snapshot.ids != plain.ids
+    assert quick.log_prob == pytest.approx(plain.log_prob, abs=1e-5)
+
+
+def test_who_listens_to_the_model_hears_the_copy():
+    model = make()
+    quick = convert(model)
+    with record_attention(model) as maps:
+        beam_search(quick, SOURCE, 2)
+    heard = maps["decoder.0.cross_attention"]
+    assert heard and heard[0].shape == (1, 2, 1, 3)
+    beam_search(quick, SOURCE, 2)
+    assert len(maps["encoder.0.self_attention"]) == 1
+
+
+def test_an_unknown_precision_is_refused():
+    with pytest.raises(ValueError, match="one of fp32, bf16, not 'fp8'"):
+        convert(maps(), "fp8")

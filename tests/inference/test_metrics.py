@@ -6,12 +6,10 @@ import logging
 import warnings
 
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmtlib.data.vocab import BOS, EOS, PAD
-from nmtlib.inference.metrics import bleu_nltk, bleu_sacre, chrf, token_accuracy
+from nmtlib.inference.metrics import bleu_nltk, bleu_sacre, chrf
 
 GERMAN = ["Ein Hund läuft schnell durch den Park.", "Zwei Männer spielen mit einem roten Ball!"]
 OTHER = ["Ein Hund läuft durch den Park.", "Zwei Männer spielen mit dem blauen Ball!"]
@@ -121,7 +119,7 @@ def test_nltk_equals_sacrebleu_where_every_hypothesis_has_four_tokens():
 # --- BLEU and chrF by sacreBLEU ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("tokenize", ["13a", "zh", "none"])
+@pytest.mark.parametrize("tokenize", ["13a", "zh", "none", "char"])
 @pytest.mark.parametrize("lowercase", [False, True])
 @pytest.mark.parametrize(
     "hypotheses, references", [(OTHER, GERMAN), (ALMOST, CHINESE)], ids=["de", "zh"]
@@ -140,12 +138,17 @@ def test_bleu_sacre_equals_sacrebleu_with_its_signature(
     assert f"case:{'lc' if lowercase else 'mixed'}|" in signature and "nrefs:1|" in signature
 
 
-def test_chrf_equals_sacrebleu_with_its_signature():
+@pytest.mark.parametrize("lowercase", [False, True])
+def test_chrf_equals_sacrebleu_with_its_signature(lowercase):
     import sacrebleu
 
-    score, signature = chrf(OTHER, GERMAN)
-    assert score == sacrebleu.corpus_chrf(OTHER, [GERMAN]).score
+    shouted = [sentence.upper() for sentence in OTHER]
+    score, signature = chrf(shouted, GERMAN, lowercase=lowercase)
+    sides = ([s.lower() for s in side] if lowercase else side for side in (shouted, GERMAN))
+    hypotheses, references = sides
+    assert score == sacrebleu.corpus_chrf(hypotheses, [references]).score
     assert "nc:6|nw:0|" in signature and "nrefs:1|" in signature
+    assert f"case:{'lc' if lowercase else 'mixed'}|" in signature
 
 
 def test_chinese_needs_its_own_tokenizer():
@@ -191,44 +194,3 @@ def test_one_string_is_no_list_of_sentences(metric, sides):
 def test_unknown_tokenize_is_refused():
     with pytest.raises(ValueError, match="13a, zh, none"):
         bleu_sacre(GERMAN, GERMAN, tokenize="words")
-
-
-# --- token accuracy ------------------------------------------------------------------------------
-
-
-@settings(deadline=None)
-@given(data=st.data(), batch=st.integers(1, 4), length=st.integers(1, 5), pad=st.integers(0, 3))
-def test_accuracy_counts_the_right_labels_and_ignores_pad(data, batch, length, pad):
-    ids = st.integers(1, 6)
-    rows = st.lists(ids, min_size=length, max_size=length)
-    labels, guesses = (
-        torch.tensor(data.draw(st.lists(rows, min_size=batch, max_size=batch))) for _ in "ab"
-    )
-    logits = torch.nn.functional.one_hot(guesses, 7).float()  # (B, T, V)
-    accuracy = token_accuracy(logits, labels)
-    assert (
-        accuracy
-        == sum(a == b for a, b in zip(labels.flatten(), guesses.flatten(), strict=True))
-        / labels.numel()
-    )
-
-    padded_labels = torch.nn.functional.pad(labels, (0, pad), value=PAD)
-    for guessed_at_pad in (PAD, EOS):  # (B, pad, V) right by chance, or wrong
-        extra = torch.nn.functional.one_hot(torch.full((batch, pad), guessed_at_pad), 7).float()
-        assert token_accuracy(torch.cat([logits, extra], dim=1), padded_labels) == accuracy
-
-
-def test_accuracy_of_a_perfect_and_of_a_wrong_model():
-    labels = torch.tensor([[BOS, 5, EOS, PAD]])
-    perfect = torch.nn.functional.one_hot(labels, 7).float()
-    assert token_accuracy(perfect, labels) == 1.0
-    assert token_accuracy(-perfect, labels) == 0.0
-    assert isinstance(token_accuracy(perfect, labels), float)
-
-
-def test_accuracy_without_labels_or_with_wrong_shapes_is_refused():
-    with pytest.raises(ValueError, match="PAD"):
-        token_accuracy(torch.zeros(1, 2, 7), torch.full((1, 2), PAD))
-    for shape in [(2, 1, 7), (1, 2), (1, 3, 7), (1, 1, 2, 7)]:
-        with pytest.raises(ValueError, match="expected"):
-            token_accuracy(torch.zeros(shape), torch.full((1, 2), EOS))

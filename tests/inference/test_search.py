@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmtlib.data.vocab import BOS, EOS, PAD, UNK
+from nmtlib.inference.beams import best
 from nmtlib.inference.search import (
     Hypothesis,
-    _best,
     beam_search,
     greedy_search,
     length_limits,
@@ -84,7 +84,7 @@ def test_the_best_candidates_are_those_of_a_full_sort(sizes, count, seed):
         .double()
     )
     scores[scores < 3] = -math.inf
-    values, parents, words = _best(scores, count)
+    values, parents, words = best(scores, count)
     expected = scores.flatten(1).sort(dim=1, descending=True).values[:, :count]
     assert torch.equal(values, expected)
     assert torch.equal(scores[torch.arange(sizes[0])[:, None], parents, words], expected)
@@ -260,3 +260,27 @@ def test_impossible_sampling_is_refused(options):
 def test_a_translation_of_no_words_at_most_is_refused():
     with pytest.raises(ValueError, match="max_length"):
         greedy_search(make(), SOURCE, max_length=0)
+
+
+def test_a_translation_that_must_be_longer_than_it_may_be_is_refused():
+    model = make()
+    for options in ({"min_length": 8, "max_length": 4}, {"min_length": 40}):
+        with pytest.raises(ValueError, match="min_length must be at most"):
+            beam_search(model, SOURCE, 2, **options)
+    assert len(beam_search(model, SOURCE, 2, min_length=4, max_length=4)[0][0].ids) == 4
+    # Without max_length the rule gives way: 13 tokens for the shortest source.
+    found = beam_search(model, SOURCE, 2, min_length=30)
+    assert all(len(h.ids) >= 30 for hypotheses in found for h in hypotheses)
+
+
+@pytest.mark.parametrize("penalty", [math.nan, math.inf, -math.inf, 1e308, -11.0])
+def test_a_length_penalty_beyond_reason_is_refused(penalty):
+    with pytest.raises(ValueError, match="length_penalty must be from -10 to 10"):
+        beam_search(make(), SOURCE, 2, length_penalty=penalty)
+
+
+@pytest.mark.parametrize("penalty", [-10.0, 10.0])
+def test_the_steepest_length_penalties_give_finite_scores(penalty):
+    model = make(eos_bias=-50.0, max_length=1000)
+    for h in beam_search(model, SOURCE, 2, length_penalty=penalty, max_length=900)[0]:
+        assert math.isfinite(h.score) and len(h.ids) == 900

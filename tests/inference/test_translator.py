@@ -16,10 +16,11 @@ from safetensors.torch import save_file
 
 from nmtlib.arguments import build_parser
 from nmtlib.data.codec import Codec
-from nmtlib.data.tokenizers import WhitespaceTokenizer
+from nmtlib.data.tokenizers import BPETokenizer, SpacyTokenizer, WhitespaceTokenizer
 from nmtlib.data.vocab import BOS, EOS, SPECIALS, Vocab
 from nmtlib.inference import translator as module
 from nmtlib.inference.translator import Translator
+from nmtlib.model.attention import record_attention
 from nmtlib.model.transformer import Transformer
 from nmtlib.settings import SMALL, DecodingSettings, Settings
 from nmtlib.training.checkpoint import load_model, save_checkpoint
@@ -71,8 +72,7 @@ def run(tmp_path) -> Path:
 def translator(run) -> Translator:
     """In float64, where sums in another order cannot change which word is the most probable one."""
     loaded = Translator.load(run, device="cpu")
-    loaded.model.double()
-    return loaded
+    return Translator(loaded.model.double(), loaded.source, loaded.target, loaded.settings)
 
 
 def with_decoding(translator: Translator, **changes) -> Translator:
@@ -120,7 +120,7 @@ def test_a_batch_stays_within_its_budget(translator, monkeypatch):
 @given(st.lists(st.integers(0, 9), max_size=12), st.integers(1, 40))
 def test_batches_hold_each_sentence_once_and_no_empty_one(lengths, max_tokens):
     encoded = [[5] * length for length in lengths]
-    batches = Translator.batches(None, encoded, max_tokens)
+    batches = Translator.batches(encoded, max_tokens)
     assert sorted(i for batch in batches for i in batch) == [i for i, n in enumerate(lengths) if n]
     for batch in batches:
         cost = len(batch) * (max(lengths[i] for i in batch) + 1)  # + EOS
@@ -241,6 +241,44 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path):
     for name in ("missing", "empty"):
         with pytest.raises(FileNotFoundError, match=f"{name} is not a run folder"):
             Translator.load(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["toy-de-en", "toy-en-zh"])
+def test_a_shipped_model_is_loaded_by_its_name_unless_a_folder_has_it(name, run, monkeypatch):
+    shipped = Translator.load(name)
+    assert shipped.settings.corpus.name == name
+    monkeypatch.chdir(run.parent)
+    run.rename(run.with_name(name))
+    assert Translator.load(name).settings == SETTINGS
+
+
+def test_an_unknown_name_is_told_the_shipped_ones():
+    with pytest.raises(FileNotFoundError, match="did you mean toy-de-en.*toy-de-en, toy-en-zh"):
+        Translator.load("toy-de-em")
+
+
+def test_a_search_that_is_recorded_says_the_same(translator):
+    plain = translator.translate(SENTENCES)
+    with record_attention(translator.model) as maps:
+        assert translator.translate(SENTENCES) == plain
+    assert maps["decoder.1.cross_attention"]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [("s1 s8", []), ("", []), ("what s1 is that what", ["what", "is", "that"])],
+)
+def test_unknown_words_are_named_once_and_in_order(translator, sentence, expected):
+    assert translator.unknown(sentence) == expected
+
+
+def test_unknown_words_of_other_tokenizers_are_named_as_they_were_typed(translator):
+    spacy = SpacyTokenizer("en")
+    translator.source = Codec(spacy, Vocab.build([spacy.encode("a big dog runs.")]))
+    assert translator.unknown("a small dog runs!") == ["small", "!"]
+    bpe = BPETokenizer.train(["a big dog runs."] * 5, 40)
+    translator.source = Codec(bpe, Vocab(bpe.tokens))
+    assert translator.unknown("a dog, big dogs, 狗狗 and a 狗狗 run.") == ["dog,", "dogs,", "狗狗"]
 
 
 def test_a_run_without_weights_says_how_to_go_on(run):

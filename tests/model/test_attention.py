@@ -149,14 +149,63 @@ def test_recording_changes_no_result_and_ends_with_the_block():
     }
     assert torch.allclose(before, ours(x, x, x)) and inside.shape == x.shape
     assert len(maps["first"]) == 1, "nothing is recorded after the block"
-    assert "weighted_values" not in vars(ours)
+    assert not ours.listeners
+
+
+def test_nested_recordings_each_get_all_that_happens_while_they_last():
+    ours, _ = multi_head()
+    x = torch.randn(2, 5, 16).double()
+    with record_attention(ours) as outer:
+        ours(x, x, x)
+        with record_attention(ours) as inner:
+            ours(x, x, x[:, :1].expand_as(x))
+        ours(x, x, x)
+    assert (len(outer[""]), len(inner[""])) == (3, 1) and inner[""][0] is outer[""][1]
+    assert not ours.listeners
+
+
+def test_a_recording_may_end_before_the_one_inside_it():
+    ours, _ = multi_head()
+    x = torch.randn(1, 2, 16).double()
+    outer, inner = record_attention(ours), record_attention(ours)
+    first, second = outer.__enter__(), inner.__enter__()
+    outer.__exit__(None, None, None)
+    ours(x, x, x)
+    inner.__exit__(None, None, None)
+    assert (len(first[""]), len(second[""])) == (0, 1)
+
+
+def test_recording_shows_what_a_subclass_weighs():
+    class Sharper(MultiHeadAttention):
+        def weighted_values(self, query, keys, values, mask):
+            return super().weighted_values(100 * query, keys, values, mask)
+
+    torch.manual_seed(0)
+    plain, sharper = MultiHeadAttention(16, 4), Sharper(16, 4)
+    sharper.load_state_dict(plain.state_dict())
+    x = torch.randn(1, 5, 16)
+    with record_attention(nn.ModuleList([plain, sharper])) as maps:
+        plain(x, x, x), sharper(x, x, x)
+    assert maps["1"][0].amax(-1).mean() > maps["0"][0].amax(-1).mean() + 0.2
+
+
+def test_without_listeners_no_weights_are_worked_out(monkeypatch):
+    ours, x = MultiHeadAttention(16, 4).eval(), torch.randn(1, 5, 16)
+    fused, calls = F.scaled_dot_product_attention, []
+    spy = lambda *given: calls.append(1) or fused(*given)  # noqa: E731
+    monkeypatch.setattr(F, "scaled_dot_product_attention", spy)
+    with torch.no_grad():
+        ours(x, x, x)
+        with record_attention(ours):
+            ours(x, x, x)
+    assert len(calls) == 1
 
 
 def test_recording_ends_even_where_the_block_fails():
     ours, _ = multi_head()
     with pytest.raises(RuntimeError, match="inside"), record_attention(ours):
         raise RuntimeError("inside")
-    assert "weighted_values" not in vars(ours)
+    assert not ours.listeners
 
 
 def test_a_model_without_attention_and_a_size_that_does_not_divide_are_refused():
@@ -165,5 +214,5 @@ def test_a_model_without_attention_and_a_size_that_does_not_divide_are_refused()
         record_attention(nn.Linear(2, 2)),
     ):
         pass
-    with pytest.raises(ValueError, match="10 is not divisible by 4"):
+    with pytest.raises(ValueError, match="multiple of n_heads .4., not 10"):
         MultiHeadAttention(10, 4)

@@ -6,9 +6,12 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from nmtlib.model.config import TransformerConfig
 from nmtlib.model.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
 
-SIZES = {"d_model": 8, "n_heads": 2, "d_ff": 12, "dropout": 0.0, "attention_dropout": 0.0}
+
+def config(norm: str) -> TransformerConfig:
+    return TransformerConfig(d_model=8, n_heads=2, d_ff=12, dropout=0.0, norm=norm)
 
 
 def test_feed_forward_is_two_linear_maps_around_a_relu_at_each_position_alone():
@@ -47,7 +50,7 @@ def test_dropout_acts_on_the_sublayer_and_never_on_the_residual():
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_an_encoder_layer_mixes_positions_and_obeys_its_mask(norm):
     torch.manual_seed(0)
-    layer = EncoderLayer(**SIZES, norm=norm)
+    layer = EncoderLayer(config(norm))
     x = torch.randn(1, 4, 8)
     changed = x.clone()
     changed[0, 3] *= -1  # adding a constant would not do: the norm removes it
@@ -59,7 +62,7 @@ def test_an_encoder_layer_mixes_positions_and_obeys_its_mask(norm):
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_a_decoder_layer_reads_the_memory_it_may_see(norm):
     torch.manual_seed(0)
-    layer = DecoderLayer(**SIZES, norm=norm)
+    layer = DecoderLayer(config(norm))
     x, memory = torch.randn(1, 3, 8), torch.randn(1, 4, 8)
     mask = torch.tensor([True, True, True, False])[None, None, None]
     last, first = memory.clone(), memory.clone()

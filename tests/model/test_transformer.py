@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from nmtlib.model.cache import DecoderState
+from nmtlib.model.layers import DecoderState
 from nmtlib.model.masks import padding_mask, target_mask
 from nmtlib.model.transformer import Transformer, TransformerConfig
 
@@ -253,7 +253,7 @@ def test_the_computable_position_table_is_not_saved_but_follows_the_model():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"d_model": 18}, "not divisible by 4"),
+        ({"d_model": 18}, "multiple of n_heads"),
         ({"d_model": 0}, "d_model must be at least 1"),
         ({"dropout": 1.0}, "dropout must be a probability"),
         ({"norm": "middle"}, "norm must be one of"),

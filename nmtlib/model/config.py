@@ -1,0 +1,62 @@
+"""What a model looks like: `TransformerConfig`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nmtlib.errors import require, require_one_of
+
+
+@dataclass(frozen=True)
+class TransformerConfig:
+    """Everything that is needed to rebuild a model; it is stored inside each checkpoint.
+
+    The defaults are the base model of Vaswani et al. 2017, table 3.
+
+    - Vocabulary sizes of 0 stand for "not known yet": the data decides them.
+    - `norm` is 'post' (the paper) or 'pre'; `positions` 'sinusoidal' or 'learned'.
+    - `tied` says which tables are one and the same tensor: 'none', 'target' (target embedding =
+      output projection) or 'all' (the source embedding too: one joint vocabulary).
+    - `embedding_start` says how the embeddings are drawn: 'xavier' (uniform, standard deviation
+      sqrt(2 / (V + D))) or 'normal' (standard deviation 1 / sqrt(D), so that words times sqrt(D)
+      have size 1 for any vocabulary).
+
+    Raises ValueError for a value that no model can have.
+    """
+
+    source_vocab_size: int = 0
+    target_vocab_size: int = 0
+    d_model: int = 512
+    n_heads: int = 8
+    n_encoder_layers: int = 6
+    n_decoder_layers: int = 6
+    d_ff: int = 2048
+    dropout: float = 0.1
+    attention_dropout: float = 0.0
+    max_length: int = 512
+    norm: str = "post"
+    positions: str = "sinusoidal"
+    tied: str = "none"
+    embedding_start: str = "xavier"
+
+    def __post_init__(self):
+        for name in ("source_vocab_size", "target_vocab_size"):
+            require(getattr(self, name) >= 0, name, "0 or more", getattr(self, name))
+        sizes = ("d_model", "n_heads", "n_encoder_layers", "n_decoder_layers", "d_ff", "max_length")
+        for name in sizes:
+            require(getattr(self, name) >= 1, name, "at least 1", getattr(self, name))
+        whole = self.d_model % self.n_heads == 0
+        require(whole, "d_model", f"a multiple of n_heads ({self.n_heads})", self.d_model)
+        for name in ("dropout", "attention_dropout"):
+            rate = getattr(self, name)
+            require(0 <= rate < 1, name, "a probability in [0, 1)", rate)
+        require_one_of("norm", ("pre", "post"), self.norm)
+        require_one_of("positions", ("sinusoidal", "learned"), self.positions)
+        require_one_of("tied", ("none", "target", "all"), self.tied)
+        require_one_of("embedding_start", ("xavier", "normal"), self.embedding_start)
+        if self.tied == "all" and self.source_vocab_size != self.target_vocab_size:
+            raise ValueError(
+                f"tied='all' needs one joint vocabulary, but the sizes are "
+                f"{self.source_vocab_size} and {self.target_vocab_size}; use tied='target', or a "
+                f"joint tokenizer"
+            )
