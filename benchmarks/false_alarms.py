@@ -17,7 +17,8 @@ import sys
 from pathlib import Path
 
 from nmtlib.checks import run_checks
-from nmtlib.checks.foreign import marian, torch_transformer
+from nmtlib.checks.foreign import torch_transformer
+from nmtlib.checks.marian import marian
 from nmtlib.checks.parts import ours
 from nmtlib.inference.evaluate import describe_machine
 

@@ -10,7 +10,8 @@ from torch import nn
 
 from nmtlib.checks import run_checks
 from nmtlib.checks.adapter import Adapter
-from nmtlib.checks.foreign import marian, torch_transformer
+from nmtlib.checks.foreign import torch_transformer
+from nmtlib.checks.marian import marian
 
 DESIGNS = {
     "post-norm": {},
