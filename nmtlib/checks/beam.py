@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torch import Tensor, nn
 
-from nmtlib.checks.adapter import Adapter, Hypothesis
+from nmtlib.checks.adapter import Adapter
 from nmtlib.checks.decoding import NO_END, greedy
 from nmtlib.checks.helpers import logits, pad, unequal
 from nmtlib.checks.registry import Finding, check
@@ -36,18 +36,12 @@ def beams(
     found = adapter.beam(model, source, width, penalty, longest)
     if len(found) != len(source) or not all(found):
         raise Finding(f"{len(source)} sources got {sum(map(bool, found))} lists of hypotheses")
-
-    def plain(hypothesis: Hypothesis) -> tuple[Words, float | None]:
-        return tuple(int(i) for i in hypothesis[0]), hypothesis[1]
-
-    return [[plain(hypothesis) for hypothesis in hypotheses] for hypotheses in found]
+    return [[(tuple(map(int, ids)), score) for ids, score in each] for each in found]
 
 
-def best(
-    adapter: Adapter, model: nn.Module, source: Tensor, width: int, penalty: float, longest: int
-) -> Words:
-    """The best hypothesis of one source."""
-    return beams(adapter, model, source, width, penalty, longest)[0][0][0]
+def best(adapter: Adapter, model: nn.Module, source: Tensor, *options) -> Words:
+    """The best hypothesis of one source; the options are those of `beams`."""
+    return beams(adapter, model, source, *options)[0][0][0]
 
 
 @check("beam.one_is_greedy", "make_model", "beam", "greedy")

@@ -5,23 +5,17 @@ from __future__ import annotations
 from torch import Tensor
 
 from nmtlib.checks.adapter import Adapter, IdBatch, IdPair
-from nmtlib.checks.helpers import pairs
+from nmtlib.checks.helpers import pairs, tensor
 from nmtlib.checks.registry import Finding, check
 
 
 def three_tensors(found, what: str) -> IdBatch:
     """The batch, where it is three tables of as many rows."""
-    is_triple = isinstance(found, tuple | list) and len(found) == 3
-    if not is_triple or not all(isinstance(t, Tensor) for t in found):
+    if not isinstance(found, tuple | list) or len(found) != 3:
         raise Finding(f"{what} is no triple of tensors: source, decoder input, labels")
-    if {t.dim() for t in found} != {2} or len({len(t) for t in found}) != 1:
-        shapes = ", ".join(str(tuple(t.shape)) for t in found)
-        raise Finding(f"{what} has the shapes {shapes}; expected (B, S), (B, T) and (B, T)")
-    source, target, labels = found
-    if target.shape != labels.shape:
-        shapes = f"decoder input {tuple(target.shape)} and labels {tuple(labels.shape)}"
-        raise Finding(f"{shapes} have different shapes")
-    return source, target, labels
+    source = tensor(found[0], f"the source of {what}", ("B", "S"))
+    target = tensor(found[1], f"the decoder input of {what}", (len(source), "T"))
+    return source, target, tensor(found[2], f"the table of labels of {what}", tuple(target.shape))
 
 
 def words(adapter: Adapter, row: Tensor) -> list[int]:

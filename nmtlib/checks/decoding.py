@@ -29,12 +29,7 @@ def run_step(adapter: Adapter, model: nn.Module, tokens: Tensor, state) -> tuple
     if not isinstance(found, tuple | list) or len(found) != 2:
         kind = type(found).__name__
         raise Finding(f"step returned {kind}, expected logits and the state after the step")
-    table, after = found
-    tensor(table, "the logits of one step")
-    if table.dim() != 2 or len(table) != len(tokens):
-        shape = tuple(table.shape)
-        raise Finding(f"the logits of one step have the shape {shape}, expected ({len(tokens)}, V)")
-    return table, after
+    return tensor(found[0], "the table of logits of one step", (len(tokens), "V")), found[1]
 
 
 @check("decoding.cache", "make_model", "start", "step")

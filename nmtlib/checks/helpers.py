@@ -15,18 +15,29 @@ from nmtlib.checks.registry import Finding
 TOLERANCE = 1e-4
 
 
-def tensor(value, what: str, shape: tuple[int, ...] | None = None) -> Tensor:
-    """The value, where it is a tensor of that shape holding numbers only; otherwise a Finding."""
+def tensor(value, what: str, shape: tuple[int | str, ...] | None = None) -> Tensor:
+    """The value, where it is a tensor of that shape holding numbers only; otherwise a Finding.
+
+    A letter in the shape names a size that may be any.
+    """
     if not isinstance(value, Tensor):
         kind = type(value).__name__
         raise Finding(f"{what} is {kind}, expected a tensor", "A part returns something else.")
-    if shape is not None and tuple(value.shape) != shape:
+    if shape is not None and not _fits(value.shape, shape):
+        expected = f"({', '.join(map(str, shape))})"
         cause = "Axes are exchanged, or a position is lost or added on the way."
-        raise Finding(f"{what} has the shape {tuple(value.shape)}, expected {shape}", cause)
+        raise Finding(f"{what} has the shape {tuple(value.shape)}, expected {expected}", cause)
     if not value.isfinite().all():
         cause = "softmax over nothing but -inf, or a number too large for its type."
         raise Finding(f"{what} holds NaN or infinity", cause)
     return value
+
+
+def _fits(shape: Sequence[int], expected: Sequence[int | str]) -> bool:
+    """Whether a shape is the expected one, in which a letter stands for any size."""
+    if len(shape) != len(expected):
+        return False
+    return all(isinstance(b, str) or a == b for a, b in zip(shape, expected, strict=True))
 
 
 def distance(actual: Tensor, expected: Tensor, what: str = "the result") -> float:
@@ -79,14 +90,8 @@ def logits(
 ) -> Tensor:
     """The model's logits (B, T, V), found to be of that shape and finite."""
     with torch.set_grad_enabled(grad):
-        found = tensor(adapter.logits(model, source, target), "the table of logits")
-    if found.dim() != 3 or found.shape[:2] != target.shape:
-        expected = f"({len(target)}, {target.size(1)}, V)"
-        raise Finding(
-            f"logits have the shape {tuple(found.shape)}, expected {expected}",
-            "Batch and time are exchanged, or the last projection is missing.",
-        )
-    return found
+        found = adapter.logits(model, source, target)
+    return tensor(found, "the table of logits", (*target.shape, "V"))
 
 
 def random_rows(

@@ -184,9 +184,7 @@ def check_maps(maps: list[Tensor], source: Tensor, target: Tensor, pad: int) -> 
         raise Finding("no attention map is returned")
     for number, weights in enumerate(maps):
         what = f"the map of decoder layer {number}"
-        tensor(weights, what)
-        if (len(weights), *weights.shape[2:]) != (len(source), target.size(1), source.size(1)):
-            raise Finding(f"{what} has the shape {tuple(weights.shape)}, expected (B, H, T, S)")
+        tensor(weights, what, (len(source), "H", target.size(1), source.size(1)))
         if float((weights.sum(-1) - 1).abs().max()) > TOLERANCE:
             raise Finding(f"rows of {what} do not sum to one")
         hidden = (source == pad)[:, None, None].expand(weights.shape)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import textwrap
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from nmtlib.checks.registry import Check
 
@@ -71,23 +71,6 @@ class Report:
     def skipped(self) -> list[Result]:
         """What could not be checked."""
         return [result for result in self.results if result.verdict == "skipped"]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The report as dictionaries that JSON can hold."""
-        results = [
-            {
-                "id": r.check.id,
-                "verdict": r.verdict,
-                "property": r.check.property,
-                "measured": r.measured,
-                "cause": r.cause,
-                "notebook": r.check.notebook,
-                "seconds": round(r.seconds, 3),
-            }
-            for r in self.results
-        ]
-        seconds = round(self.seconds, 3)
-        return {"name": self.name, "ok": self.ok, "seconds": seconds, "results": results}
 
     @property
     def summary(self) -> str:

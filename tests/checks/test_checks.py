@@ -9,10 +9,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from nmtlib.checks import CHECKS, check, foreign, metrics, run_checks
-from nmtlib.checks.adapter import Adapter, Sizes
+from nmtlib.checks import CHECKS, Adapter, Sizes, check, foreign, metrics, ours, run_checks
 from nmtlib.checks.metrics import HYPOTHESES, REFERENCES
-from nmtlib.checks.parts import ours
+from nmtlib.checks.registry import CAUSES
 from nmtlib.model.attention import MultiHeadAttention
 
 OURS = ours()
@@ -438,6 +437,10 @@ def test_every_check_has_its_mistake():
     assert BROKEN.keys() == CHECKS.keys()
 
 
+def test_every_check_has_its_entry_and_every_entry_its_check():
+    assert list(CAUSES) == list(CHECKS), "the table lists the checks in the order of their running"
+
+
 @pytest.mark.parametrize("name", CHECKS)
 def test_a_check_finds_its_mistake(name):
     (result,) = run_checks(BROKEN[name], only=name).results
@@ -471,12 +474,28 @@ def test_checks_say_what_they_are():
 def test_a_check_needs_an_id_of_its_own_a_docstring_and_known_parts():
     about = {"cause": "None.", "notebook": "00_tour"}
     with pytest.raises(ValueError, match="two checks with the id 'attention.scale'"):
-        check("attention.scale", needs=("attention",), **about)(test_every_check_has_its_mistake)
+        check("attention.scale", "attention")(test_our_own_parts_pass)
     with pytest.raises(ValueError, match="needs a docstring"):
-        check("attention.new", needs=("attention",), **about)(lambda adapter, seed: "")
+        check("attention.new", "attention", **about)(lambda adapter, seed: "")
     with pytest.raises(ValueError, match="no part 'attentoin'"):
-        check("attention.new", needs=("attentoin",), **about)(test_our_own_parts_pass)
+        check("attention.new", "attentoin", **about)(test_our_own_parts_pass)
+    with pytest.raises(ValueError, match="no entry in causes.toml"):
+        check("attention.new", "attention")(test_our_own_parts_pass)
     assert "attention.new" not in CHECKS
+
+
+def test_a_reader_can_add_a_check():
+    @check("mine.seed", "loss", cause="Chance.", notebook="00_tour")
+    def seeded(adapter, seed):
+        """The seed is even."""
+        return f"seed {seed}"
+
+    try:
+        (result,) = run_checks(OURS, only="mine", seed=2).results
+        assert (result.verdict, result.measured) == ("passed", "seed 2")
+        assert (result.check.property, result.check.cause) == ("The seed is even.", "Chance.")
+    finally:
+        CHECKS.pop("mine.seed")
 
 
 def test_a_report_knows_what_an_implementation_lacks():

@@ -1,6 +1,4 @@
-"""Implementations that are not ours and not wrong pass without an alarm; students' mistakes get a
-verdict.
-"""
+"""What is not ours and not wrong raises no alarm; students' mistakes get a verdict."""
 
 from dataclasses import replace
 
@@ -8,8 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from nmtlib.checks import run_checks
-from nmtlib.checks.adapter import Adapter
+from nmtlib.checks import Adapter, run_checks
 from nmtlib.checks.foreign import torch_transformer
 from nmtlib.checks.marian import marian
 

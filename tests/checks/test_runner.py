@@ -1,6 +1,4 @@
-"""Whatever the code under the checks does, the runner comes back with a verdict and leaves nothing
-changed.
-"""
+"""Whatever the code under the checks does, the runner returns a verdict and changes nothing."""
 
 import random
 import re
@@ -12,8 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from nmtlib.checks import CHECKS, run_checks
-from nmtlib.checks.parts import ours
+from nmtlib.checks import CHECKS, ours, run_checks
 
 OURS = ours()
 

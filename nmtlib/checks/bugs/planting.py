@@ -57,7 +57,7 @@ def edited(where: str, old: str, new: str) -> Iterator[None]:
     [True, False]
     """
     owner, name, original = _find(where)
-    source = textwrap.dedent(inspect.getsource(_function(original)))
+    source = _source(original)
     broken = _compile(Edit(where, old, new).apply(source), name, original)
     clean = _clean.setdefault(where, source)
     try:
@@ -69,24 +69,15 @@ def edited(where: str, old: str, new: str) -> Iterator[None]:
             _clean.pop(where, None)
 
 
-def source_pair(edits: Sequence[Edit]) -> dict[str, tuple[str, str]]:
-    """The source of each function that is changed: {'module:function': (clean, broken)}."""
-    pairs: dict[str, tuple[str, str]] = {}
-    for edit in edits:
-        clean, broken = pairs.get(edit.where) or (clean_source(edit.where),) * 2
-        pairs[edit.where] = clean, edit.apply(broken)
-    return pairs
-
-
-def clean_source(where: str) -> str:
-    """The source of a function as it stands in its file, also while a bug is planted in it."""
-    return _clean.get(where) or textwrap.dedent(inspect.getsource(_function(_find(where)[2])))
-
-
 def diff(edits: Sequence[Edit], context: int = 1) -> str:
     """What the edits change, as a unified diff with `context` lines around each change."""
     lines: list[str] = []
-    for where, (clean, broken) in source_pair(edits).items():
+    for where in dict.fromkeys(edit.where for edit in edits):
+        # The source as it stands in its file, also while a bug is planted in it.
+        clean = _clean.get(where) or _source(_find(where)[2])
+        broken = clean
+        for edit in edits:
+            broken = edit.apply(broken) if edit.where == where else broken
         module, _, name = where.partition(":")
         path = f"nmtlib/{module.replace('.', '/')}.py  {name}"
         texts = clean.splitlines(), broken.splitlines()
@@ -112,6 +103,11 @@ def _find(where: str) -> tuple[Any, str, Any]:
 def _function(raw: Any) -> types.FunctionType:
     """The plain function inside a property, staticmethod or decorated function."""
     return inspect.unwrap(getattr(raw, "fget", None) or getattr(raw, "__func__", raw))
+
+
+def _source(raw: Any) -> str:
+    """The source of a function, beginning at the margin."""
+    return textwrap.dedent(inspect.getsource(_function(raw)))
 
 
 def _compile(source: str, name: str, original: Any) -> Any:
