@@ -2,6 +2,7 @@
 
 import copy
 import math
+import time
 from dataclasses import replace
 
 import pytest
@@ -441,30 +442,39 @@ def test_every_check_has_its_entry_and_every_entry_its_check():
     assert list(CAUSES) == list(CHECKS), "the table lists the checks in the order of their running"
 
 
-@pytest.mark.parametrize("name", CHECKS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name.startswith("beam.") else ())
+        for name in CHECKS
+    ],
+)
 def test_a_check_finds_its_mistake(name):
     (result,) = run_checks(BROKEN[name], only=name).results
     assert result.verdict in ("failed", "error"), result.measured
-    assert (
-        result.verdict == "failed" or name == "attention.mask_half"
-    )  # torch itself refuses -1e12 in float16
+    # torch itself refuses -1e12 in float16.
+    assert result.verdict == "failed" or name == "attention.mask_half"
     assert result.measured and result.cause
 
 
-@pytest.mark.parametrize(
-    "design", [("pre", "sinusoidal", "none"), ("post", "learned", "all"), ("post",)]
-)
-def test_our_own_parts_pass(design):
-    """In every design, but for what a design does not have."""
-    report = run_checks(ours(*design), seed=len(design))
+@pytest.mark.slow
+def test_our_own_parts_pass_every_check_and_quickly():
+    started = time.process_time()
+    report = run_checks(ours())
+    assert len(report.passed) == len(CHECKS), str(report)
+    assert time.process_time() - started < 20, str(report)
+
+
+@pytest.mark.slow
+def test_our_own_parts_pass_in_another_design_but_for_what_it_does_not_have():
+    report = run_checks(ours(norm="post", positions="learned", tied="all"), seed=3)
     assert not report.failed, str(report)
-    learned = (
-        {"positions.shift_is_rotation", "positions.not_trained"} if "learned" in design else set()
-    )
+    learned = {"positions.shift_is_rotation", "positions.not_trained"}
     assert {r.check.id for r in report.skipped} - {"training.best_kept"} == learned
 
 
 def test_checks_say_what_they_are():
+    """Each states its property, its cause, its notebook and its parts."""
     for name, known in CHECKS.items():
         assert known.id == name and known.subject + "." == name[: len(known.subject) + 1]
         assert known.property.endswith(".") and known.cause.endswith(".") and known.needs
@@ -474,13 +484,13 @@ def test_checks_say_what_they_are():
 def test_a_check_needs_an_id_of_its_own_a_docstring_and_known_parts():
     about = {"cause": "None.", "notebook": "00_tour"}
     with pytest.raises(ValueError, match="two checks with the id 'attention.scale'"):
-        check("attention.scale", "attention")(test_our_own_parts_pass)
+        check("attention.scale", "attention")(test_checks_say_what_they_are)
     with pytest.raises(ValueError, match="needs a docstring"):
         check("attention.new", "attention", **about)(lambda adapter, seed: "")
     with pytest.raises(ValueError, match="no part 'attentoin'"):
-        check("attention.new", "attentoin", **about)(test_our_own_parts_pass)
+        check("attention.new", "attentoin", **about)(test_checks_say_what_they_are)
     with pytest.raises(ValueError, match="no entry in causes.toml"):
-        check("attention.new", "attention")(test_our_own_parts_pass)
+        check("attention.new", "attention")(test_checks_say_what_they_are)
     assert "attention.new" not in CHECKS
 
 

@@ -14,29 +14,26 @@ DESIGNS = {
     "post-norm": {},
     "pre-norm": {"pre_norm": True},
     "learned positions, unscaled, no biases": {"learned": True, "scaled": False, "bias": False},
-    "pre-norm, learned positions": {"pre_norm": True, "learned": True},
 }
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("design", DESIGNS)
+@pytest.mark.slow
+@pytest.mark.parametrize(("seed", "design"), enumerate(DESIGNS))
 def test_torch_transformer_raises_no_alarm(design, seed):
     report = run_checks(torch_transformer(**DESIGNS[design]), seed=seed)
     assert not report.failed, str(report)
     assert len(report.passed) >= 48, str(report)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_marian_raises_no_alarm(seed):
+@pytest.mark.slow
+def test_marian_raises_no_alarm():
     pytest.importorskip("transformers")
-    report = run_checks(marian(), seed=seed)
+    report = run_checks(marian())
     assert not report.failed, str(report)
 
 
 class Plain(nn.Module):
-    """A student's module: a GRU that reads the whole source first; no Transformer, but no mistake
-    either.
-    """
+    """A student's module: a GRU that reads the whole source first; no Transformer, yet right."""
 
     def __init__(self, sizes):
         super().__init__()

@@ -33,9 +33,10 @@ class Edit:
     def apply(self, source: str) -> str:
         """The source with the change; ValueError where `old` does not stand in it exactly once."""
         if (count := source.count(self.old)) != 1:
+            cause = "the code has changed since this bug was written"
             raise ValueError(
                 f"nmtlib.{self.where} holds the snippet {self.old!r} {count} times, expected once: "
-                "the code has changed since this bug was written, or another bug changes the line"
+                f"{cause}, or another bug changes the same line"
             )
         return source.replace(self.old, self.new)
 
