@@ -20,28 +20,20 @@ from nmtlib.checks.adapter import Adapter, Hypothesis, IdBatch, IdPair, Sizes, U
 PAD, BOS, EOS = 0, 1, 2
 
 
-class SinePositions(nn.Module):
-    """All sines first, then all cosines: another order than in the paper, and as good."""
+class Positions(nn.Module):
+    """All sines first, then all cosines (another order than in the paper), or trained vectors."""
 
-    def __init__(self, d_model: int, max_length: int):
+    def __init__(self, d_model: int, max_length: int, learned: bool):
         super().__init__()
         speed = 10000.0 ** (-torch.arange(d_model // 2) / (d_model // 2))
         angle = torch.arange(max_length)[:, None] * speed
-        self.register_buffer("table", torch.cat([angle.sin(), angle.cos()], dim=1))
+        sines = torch.cat([angle.sin(), angle.cos()], dim=1)  # (max_length, D)
+        self.register_buffer("sines", None if learned else sines)
+        self.trained = nn.Parameter(torch.randn_like(sines)) if learned else None
 
     def forward(self, x: Tensor) -> Tensor:
-        return x + self.table[: x.size(1)]
-
-
-class LearnedPositions(nn.Module):
-    """A trained vector for each position."""
-
-    def __init__(self, d_model: int, max_length: int):
-        super().__init__()
-        self.table = nn.Embedding(max_length, d_model)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x + self.table.weight[: x.size(1)]
+        table = self.sines if self.trained is None else self.trained
+        return x + table[: x.size(1)]
 
 
 def layer_options(sizes: Sizes, pre_norm: bool, bias: bool) -> dict[str, Any]:
@@ -70,7 +62,7 @@ class TorchTransformer(nn.Module):
         d_model, n_layers = sizes.d_model, sizes.n_layers
         self.source_embedding = nn.Embedding(sizes.source_vocab_size, d_model, padding_idx=PAD)
         self.target_embedding = nn.Embedding(sizes.target_vocab_size, d_model, padding_idx=PAD)
-        self.positions = (LearnedPositions if learned else SinePositions)(d_model, sizes.max_length)
+        self.positions = Positions(d_model, sizes.max_length, learned)
         self.scale = math.sqrt(d_model) if scaled else 1.0
         self.dropout = nn.Dropout(sizes.dropout)
         options = layer_options(sizes, pre_norm, bias)
@@ -234,7 +226,7 @@ def torch_transformer(
         fixed_positions=not learned,
         scaled_embedding=scaled,
         pad_unsmoothed=False,
-        positions=LearnedPositions if learned else SinePositions,
+        positions=lambda d_model, max_length: Positions(d_model, max_length, learned),
         encoder_layer=lambda sizes: EncoderLayer(sizes, **design),
         make_model=lambda sizes: TorchTransformer(sizes, learned=learned, scaled=scaled, **design),
         encode=TorchTransformer.encode,

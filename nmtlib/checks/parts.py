@@ -22,41 +22,44 @@ TRAINING = TrainingSettings(
 )
 
 
-class Parts:
-    """Every method has the name and the shapes of one part of `Adapter`, and is nmtlib's own code.
+# Parts that are one call.  As in `Parts`, each is looked up in its module when it is called, so a
+# change to a module is a change to what is checked.
+CALLS = {
+    "attention": lambda query, key, value, mask, dropout: attention.scaled_dot_product_attention(
+        query, key, value, mask, dropout_p=dropout, return_weights=True
+    ),
+    "multi_head": lambda d_model, n_heads: attention.MultiHeadAttention(d_model, n_heads),
+    "embedding": lambda size, d_model: embeddings.TokenEmbedding(size, d_model, vocab.PAD),
+    "padding_mask": lambda ids: masks.padding_mask(ids),
+    "causal_mask": lambda length: masks.causal_mask(length),
+    "encode": lambda model, source: model.encode(source),
+    "decode": lambda model, target, memory, source: model.decode(
+        target, memory, masks.padding_mask(source)
+    ),
+    "count_parameters": lambda model: sum(model.parameter_table().values()),
+    "loss": lambda logits, labels, smoothing: loss.label_smoothed_loss(logits, labels, smoothing),
+    "start": lambda model, source: model.start(source),
+    "step": lambda model, tokens, state: (model.step(tokens, state), state),
+    "greedy": lambda model, source, most: search.greedy_search(model, source, max_length=most),
+    "text": lambda ids: number_words(max(ids) + 1).decode(ids),
+    "word_bleu": lambda said, wanted: evaluate.score(said, targets(wanted)).bleu_nltk,
+}
 
-    Each part is looked up in its module when it is called, so a change to a module is a change to
-    what is checked.
-    """
+
+class Parts:
+    """The other parts of `Adapter`, each a method of its name: nmtlib's own code."""
 
     def __init__(self, norm: str, positions: str, tied: str):
         self.design = {"norm": norm, "positions": positions, "tied": tied}
 
     # Attention, embeddings, masks
 
-    def attention(self, query, key, value, mask, dropout):
-        return attention.scaled_dot_product_attention(
-            query, key, value, mask, dropout_p=dropout, return_weights=True
-        )
-
-    def multi_head(self, d_model: int, n_heads: int) -> nn.Module:
-        return attention.MultiHeadAttention(d_model, n_heads)
-
     def projections(self, module: nn.Module) -> dict[str, tuple[Tensor, Tensor]]:
         names = ("query", "key", "value", "output")
         return {name: (getattr(module, name).weight, getattr(module, name).bias) for name in names}
 
-    def embedding(self, vocab_size: int, d_model: int) -> nn.Module:
-        return embeddings.TokenEmbedding(vocab_size, d_model, vocab.PAD)
-
     def positions(self, d_model: int, max_length: int) -> nn.Module:
         return embeddings.Positions(d_model, max_length, self.design["positions"])
-
-    def padding_mask(self, ids: Tensor) -> Tensor:
-        return masks.padding_mask(ids)
-
-    def causal_mask(self, length: int) -> Tensor:
-        return masks.causal_mask(length)
 
     # The model
 
@@ -68,17 +71,8 @@ class Parts:
     def make_model(self, sizes: Sizes) -> nn.Module:
         values = asdict(sizes) | self.design | {"attention_dropout": sizes.dropout}
         n_layers = values.pop("n_layers")
-        return transformer.Transformer(
-            transformer.TransformerConfig(
-                **values, n_encoder_layers=n_layers, n_decoder_layers=n_layers
-            )
-        )
-
-    def encode(self, model: nn.Module, source: Tensor) -> Tensor:
-        return model.encode(source)
-
-    def decode(self, model: nn.Module, target: Tensor, memory: Tensor, source: Tensor) -> Tensor:
-        return model.decode(target, memory, masks.padding_mask(source))
+        depths = {"n_encoder_layers": n_layers, "n_decoder_layers": n_layers}
+        return transformer.Transformer(transformer.TransformerConfig(**values, **depths))
 
     def attention_maps(self, model: nn.Module, source: Tensor, target: Tensor) -> list[Tensor]:
         with attention.record_attention(model) as maps:
@@ -90,18 +84,12 @@ class Parts:
         model = Parts(**self.design | {"tied": "all"}).make_model(Sizes())
         return [model.output.weight, model.target_embedding.weight, model.source_embedding.weight]
 
-    def count_parameters(self, model: nn.Module) -> int:
-        return sum(model.parameter_table().values())
-
     def reload(self, model: nn.Module) -> nn.Module:
         with TemporaryDirectory() as folder:
             checkpoint.save_checkpoint(Path(folder) / "model.safetensors", model)
             return checkpoint.load_model(Path(folder) / "model.safetensors")
 
     # Training
-
-    def loss(self, logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
-        return loss.label_smoothed_loss(logits, labels, smoothing)
 
     def schedule(self, update: int) -> float:
         return schedule.noam_rate(update, Sizes().d_model, TRAINING.warmup, TRAINING.learning_rate)
@@ -137,19 +125,10 @@ class Parts:
 
     # Decoding
 
-    def start(self, model: nn.Module, source: Tensor):
-        return model.start(source)
-
-    def step(self, model: nn.Module, tokens: Tensor, state):
-        return model.step(tokens, state), state
-
     def select(self, state, rows: Tensor):
         state.select_hypotheses(rows)
         state.select_sentences(rows)
         return state
-
-    def greedy(self, model: nn.Module, source: Tensor, max_length: int) -> list[list[int]]:
-        return search.greedy_search(model, source, max_length=max_length)
 
     def beam(
         self, model: nn.Module, source: Tensor, beam: int, length_penalty: float, max_length: int
@@ -174,9 +153,6 @@ class Parts:
         settings = Settings(tokenizer=TokenizerSettings(kind="whitespace"))
         reader = translator.Translator(model, words, words, settings)
         return evaluate.evaluate(reader, corpus.Corpus("words", "de", "en", test=pairs), beam=1)[1]
-
-    def text(self, ids: list[int]) -> str:
-        return number_words(max(ids) + 1).decode(ids)
 
     # Data and metrics
 
@@ -206,15 +182,12 @@ class Parts:
         tokenize = evaluate.bleu_tokenizer(reader, corpus.Corpus("lines", "de", language))
         return evaluate.score(hypotheses, targets(references), tokenize=tokenize).bleu
 
-    def word_bleu(self, hypotheses: list[str], references: list[str]) -> float:
-        return evaluate.score(hypotheses, targets(references)).bleu_nltk
-
 
 def ours(norm: str = "pre", positions: str = "sinusoidal", tied: str = "none") -> Adapter:
     """The adapter of nmtlib itself; the design is named as in `TransformerConfig`."""
     parts = Parts(norm, positions, tied)
     own = {f.name: getattr(parts, f.name) for f in fields(Adapter) if hasattr(parts, f.name)}
-    return Adapter(name="nmtlib", fixed_positions=positions == "sinusoidal", **own)
+    return Adapter(name="nmtlib", fixed_positions=positions == "sinusoidal", **CALLS, **own)
 
 
 def examples(pairs: list[IdPair]) -> list[batching.Example]:
