@@ -1,5 +1,4 @@
-"""Do the behaviour checks blame a healthy model?  Run all of them on several implementations, with
-many seeds.
+"""Do the behaviour checks blame a healthy model?  Run them on several, with many seeds.
 
     python benchmarks/false_alarms.py [--seeds 20] [--only NAME …]
 
@@ -16,9 +15,9 @@ import json
 import sys
 from pathlib import Path
 
-from nmtlib.checks import run_checks
-from nmtlib.checks.foreign import marian, torch_transformer
-from nmtlib.checks.parts import ours
+from nmtlib.checks import ours, run_checks
+from nmtlib.checks.foreign import torch_transformer
+from nmtlib.checks.marian import marian
 from nmtlib.machine import describe_machine
 
 RESULTS = Path(__file__).parent / "results" / "false-alarms.json"
@@ -60,10 +59,8 @@ def main() -> int:
             "skipped": max(len(report.skipped) for report in reports),
             "seconds_a_run": round(sum(report.seconds for report in reports) / options.seeds, 2),
         }
-        print(
-            f"{name}: {len(failed)} alarms in {options.seeds} runs of {found[name]['seconds_a_run']} s",
-            flush=True,
-        )
+        runs = f"{options.seeds} runs of {found[name]['seconds_a_run']} s"
+        print(f"{name}: {len(failed)} alarms in {runs}", flush=True)
     result = {
         "command": "python benchmarks/false_alarms.py",
         "implementations": found,

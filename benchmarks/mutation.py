@@ -1,18 +1,20 @@
-"""Does every silent bug of the catalogue set off an alarm?  Plant them one by one and run the
-behaviour checks.
+"""Does every silent bug of the catalogue set off an alarm?  Plant each and run the checks.
 
-    python benchmarks/mutation.py                    # all bugs, all checks, and what each bug does to a training
-    python benchmarks/mutation.py --quick            # only the checks that a bug names, and no training
-    python benchmarks/mutation.py --only pad-in-loss # one bug (or several); writes no file
+    python benchmarks/mutation.py                     # all bugs, all checks, a short training each
+    python benchmarks/mutation.py --if-changed        # the same, if the last result is out of date
+    python benchmarks/mutation.py --quick             # only the checks that a bug names
+    python benchmarks/mutation.py --only pad-in-loss  # one bug (or several)
 
-Writes results/mutation.json and MUTATION.md beside this script.  Exit status 1 where the clean code
-raises an alarm, or a bug is caught by none of the checks that its entry names.
+Writes results/mutation.json and MUTATION.md beside this script, except with --quick or --only.
+Exit status 1 where the clean code raises an alarm, or a bug is caught by none of the checks that
+its entry names.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import hashlib
 import json
 import math
 import sys
@@ -27,9 +29,8 @@ from typing import Any
 
 import torch
 
-from nmtlib.checks import run_checks
+from nmtlib.checks import ours, run_checks
 from nmtlib.checks.bugs import BUGS, Bug, get
-from nmtlib.checks.parts import ours
 from nmtlib.data import batching
 from nmtlib.inference import search
 from nmtlib.machine import describe_machine
@@ -37,7 +38,9 @@ from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.settings import TrainingSettings
 from nmtlib.training.trainer import Trainer
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).resolve().parent
+RESULT = FOLDER / "results" / "mutation.json"
+ROOMS = ("model", "data", "training", "inference", "toy", "checks")  # of nmtlib, that count here
 WORDS, TEST = 6, 128
 TIME_LIMIT = 10.0  # seconds for one check
 CONFIG = TransformerConfig(
@@ -65,10 +68,31 @@ SETTINGS = TrainingSettings(
 )
 
 
+def source_digest(root: Path = FOLDER.parent) -> str:
+    """SHA-256 over the names and contents of all sources that the result depends on."""
+    package = root / "nmtlib"
+    files = {*package.glob("*.py"), root / "benchmarks" / "mutation.py"}
+    for room in ROOMS:
+        files |= {path for end in ("py", "toml") for path in (package / room).rglob(f"*.{end}")}
+    digest = hashlib.sha256()
+    for name, path in sorted((path.relative_to(root).as_posix(), path) for path in files):
+        content = path.read_bytes()
+        digest.update(f"{name} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
+
+
+def is_current(result: dict[str, Any], digest: str) -> bool:
+    """Whether a result is of these sources and complete, all bugs caught and no false alarm."""
+    return (
+        result.get("sources") == digest
+        and [bug["key"] for bug in result["bugs"]] == [bug.key for bug in BUGS]
+        and result["caught"] == result["planted"]
+        and not result["clean"]["failed"]
+    )
+
+
 def sentences(count: int) -> list[batching.Example]:
-    """One to three of six words; the translation says them backwards, one of the words twice and
-    another not at all.
-    """
+    """One to three of six words, said backwards: one of the words twice, another not at all."""
     generator = torch.Generator().manual_seed(0)
     made = []
     for length in torch.randint(1, 4, (count,), generator=generator).tolist():
@@ -79,8 +103,7 @@ def sentences(count: int) -> list[batching.Example]:
 
 
 def train_a_little(seed: int = 0) -> dict[str, Any]:
-    """What a reader would see after some 40 updates: the reported validation loss, and how many
-    translations are right.
+    """What a reader would see after some 40 updates: the validation loss, and what share is right.
 
     Everything runs through the real trainer and search, with whatever is planted in them; functions
     are called through their modules, for a name imported here would stay clean.
@@ -92,14 +115,9 @@ def train_a_little(seed: int = 0) -> dict[str, Any]:
         torch.manual_seed(seed)
         model = Transformer(CONFIG)
         with tempfile.TemporaryDirectory() as folder:
-            history = Trainer(
-                model,
-                train,
-                test,
-                replace(SETTINGS, seed=1 + seed),
-                folder,
-                report=lambda line: None,
-            ).fit()
+            settings = replace(SETTINGS, seed=1 + seed)
+            trainer = Trainer(model, train, test, settings, folder, report=lambda line: None)
+            history = trainer.fit()
         if not math.isfinite(history[-1].validation_nll):
             raise FloatingPointError(f"the validation loss is {history[-1].validation_nll}")
         seen["updates"], seen["loss"] = history[-1].updates, round(history[-1].validation_nll, 4)
@@ -115,14 +133,10 @@ def train_a_little(seed: int = 0) -> dict[str, Any]:
 
 
 def examine(bug: Bug | None, *, quick: bool) -> dict[str, Any]:
-    """The checks that fail with a bug in the real code (or without one), and what a short training
-    shows.
-    """
-    started = time.perf_counter()
+    """The checks that fail with a bug (or without one), and what a short training shows."""
+    started, only = time.perf_counter(), bug.caught_by if bug and quick else None
     with bug.plant() if bug else contextlib.nullcontext():
-        report = run_checks(
-            ours(), only=bug.caught_by if bug and quick else None, time_limit=TIME_LIMIT
-        )
+        report = run_checks(ours(), only=only, time_limit=TIME_LIMIT)
         seen = {} if quick else train_a_little()
     failed = {r.check.id: {"verdict": r.verdict, "measured": r.measured} for r in report.failed}
     return {"failed": failed, **seen, "seconds": round(time.perf_counter() - started, 2)}
@@ -131,30 +145,17 @@ def examine(bug: Bug | None, *, quick: bool) -> dict[str, Any]:
 def row(key: str, quick: bool) -> dict[str, Any]:
     """One bug's entry in the results."""
     bug = get(key)
-    entry: dict[str, Any] = {
-        "number": bug.number,
-        "key": key,
-        "title": bug.title,
-        "planted": bool(bug.edits),
-    }
+    entry: dict[str, Any] = {"number": bug.number, "key": key, "title": bug.title}
     if not bug.edits:
-        return {**entry, "why_not": bug.why_not}
+        return {**entry, "planted": False, "why_not": bug.why_not}
     found = examine(bug, quick=quick)
     missed = [id for id in bug.caught_by if id not in found["failed"]]
-    caught = len(missed) < len(bug.caught_by)
-    return {
-        **entry,
-        "caught": caught,
-        "caught_by": list(bug.caught_by),
-        "missed_by": missed,
-        **found,
-    }
+    verdict = {"caught": len(missed) < len(bug.caught_by), "caught_by": list(bug.caught_by)}
+    return {**entry, "planted": True, **verdict, "missed_by": missed, **found}
 
 
 def rows(keys: list[str], quick: bool, workers: int) -> Iterator[dict[str, Any]]:
-    """The entries of these bugs, in this order; with several workers each bug is planted in a
-    process of its own.
-    """
+    """The entries of these bugs, in this order; several workers are processes of their own."""
     if workers == 1:
         yield from (row(key, quick) for key in keys)
         return
@@ -169,34 +170,36 @@ def table(result: dict[str, Any]) -> str:
     lines = [
         "# Which bug sets off which alarm",
         "",
-        "Generated by `python benchmarks/mutation.py`; the figures are those of `results/mutation.json`.",
+        "Generated by `python benchmarks/mutation.py`; the figures are those of "
+        "`results/mutation.json`.",
         "",
-        f"**{result['caught']} of {result['planted']}** planted bugs are caught by a check that their entry in "
-        f"`nmtlib/checks/bugs` names; alarms on the clean code: {len(clean['failed'])}.",
+        f"**{result['caught']} of {result['planted']}** planted bugs are caught by a check that "
+        "their entry in `nmtlib/checks/bugs` names; alarms on the clean code: "
+        f"{len(clean['failed'])}.",
         "",
-        f"*Loss* and *right* are what a reader would see after {clean['updates']} updates of a tiny model that learns "
-        "to say one to three words backwards: the validation loss in nats that the trainer reports, and the share of "
-        f"{TEST} translations that beam search gets right.  The clean code reaches {clean['loss']:.3f} and "
-        f"{clean['right']:.0%}; with other seeds its loss is {others}, so small differences are chance.  "
-        "*Same* is the same to the last digit.",
+        f"*Loss* and *right* are what a reader would see after {clean['updates']} updates of a "
+        "tiny model that learns to say one to three words backwards: the validation loss in nats "
+        f"that the trainer reports, and the share of {TEST} translations that beam search gets "
+        f"right.  The clean code reaches {clean['loss']:.3f} and {clean['right']:.0%}; with other "
+        f"seeds its loss is {others}, so small differences are chance.  *Same* is the same to the "
+        "last digit.",
         "",
         "| no. | bug | loss | right | caught by | also fails |",
         "|--:|---|--:|--:|---|---|",
     ]
-    for bug in result["bugs"]:
-        if not bug["planted"]:
-            lines.append(
-                f"| {bug['number']} | {bug['title']} | | | not planted: {bug['why_not']} | |"
-            )
-            continue
-        named = [f"`{id}`" if id in bug["failed"] else f"~~`{id}`~~" for id in bug["caught_by"]]
-        also = [f"`{id}`" for id in bug["failed"] if id not in bug["caught_by"]]
-        shown = also if len(also) <= 3 else [*also[:2], f"{len(also) - 2} more"]
-        figures = f"{figure(bug, clean, 'loss', '.3f')} | {figure(bug, clean, 'right', '.0%')}"
-        lines.append(
-            f"| {bug['number']} | {bug['title']} | {figures} | {', '.join(named)} | {', '.join(shown)} |"
-        )
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *(table_row(bug, clean) for bug in result["bugs"])]) + "\n"
+
+
+def table_row(bug: dict[str, Any], clean: dict[str, Any]) -> str:
+    """One bug as a row of the table."""
+    begin = f"| {bug['number']} | {bug['title']} |"
+    if not bug["planted"]:
+        return f"{begin} | | not planted: {bug['why_not']} | |"
+    named = [f"`{id}`" if id in bug["failed"] else f"~~`{id}`~~" for id in bug["caught_by"]]
+    also = [f"`{id}`" for id in bug["failed"] if id not in bug["caught_by"]]
+    shown = also if len(also) <= 3 else [*also[:2], f"{len(also) - 2} more"]
+    figures = f"{figure(bug, clean, 'loss', '.3f')} | {figure(bug, clean, 'right', '.0%')}"
+    return f"{begin} {figures} | {', '.join(named)} | {', '.join(shown)} |"
 
 
 def figure(bug: dict[str, Any], clean: dict[str, Any], key: str, form: str) -> str:
@@ -208,53 +211,35 @@ def figure(bug: dict[str, Any], clean: dict[str, Any], key: str, form: str) -> s
 
 def show(entry: dict[str, Any], *, everything: bool) -> None:
     """One line on the terminal, and with `everything` what each failing check measured."""
-    mark = "caught" if entry["caught"] else "MISSED"
-    seen = entry.get("error") or (
-        f"loss {entry['loss']:.3f}, right {entry['right']:.0%}" if "loss" in entry else ""
-    )
-    print(
-        f"{entry['number']:>2} {entry['key']:<32} {mark}  {entry['seconds']:5.1f} s  {seen}",
-        flush=True,
-    )
+    mark, seen = "caught" if entry["caught"] else "MISSED", entry.get("error") or ""
+    if not seen and "loss" in entry:
+        seen = f"loss {entry['loss']:.3f}, right {entry['right']:.0%}"
+    begin = f"{entry['number']:>2} {entry['key']:<32} {mark}"
+    print(f"{begin}  {entry['seconds']:5.1f} s  {seen}", flush=True)
     if entry["missed_by"]:
         print(f"   no alarm from: {', '.join(entry['missed_by'])}")
     for id, alarm in entry["failed"].items() if everything else ():
         print(f"   {id} ({alarm['verdict']}): {alarm['measured']}")
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--only", nargs="+", metavar="KEY", default=[], help="plant these bugs only; writes no file"
-    )
-    parser.add_argument(
-        "--quick",
-        action="store_true",
-        help="run only the checks that each bug names; writes no file",
-    )
-    parser.add_argument(
-        "--workers", type=int, default=2, help="processes; one thread each (default: 2)"
-    )
-    options = parser.parse_args()
-    keys = [get(key).key for key in options.only] or [bug.key for bug in BUGS]
-    torch.set_num_threads(1)  # the models are tiny
-    started = time.perf_counter()
-    clean = examine(None, quick=options.quick)
-    if not options.quick:  # how far chance alone moves the figures
+def measure(keys: list[str], quick: bool, workers: int, everything: bool) -> dict[str, Any]:
+    """Examine the clean code and these bugs, and show what is found as it comes."""
+    digest, started = source_digest(), time.perf_counter()
+    clean = examine(None, quick=quick)
+    if not quick:  # how far chance alone moves the figures
         clean["losses_of_other_seeds"] = [train_a_little(seed)["loss"] for seed in (1, 2, 3)]
     for id, alarm in clean["failed"].items():
         print(f"false alarm on clean code: {id}: {alarm['measured']}")
     found = []
-    for entry in rows(keys, options.quick, options.workers):
+    for entry in rows(keys, quick, workers):
         found.append(entry)
         if entry["planted"]:
-            show(entry, everything=bool(options.only))
+            show(entry, everything=everything)
     planted = [entry for entry in found if entry["planted"]]
     caught = sum(entry["caught"] for entry in planted)
-    result = {
+    return {
         "command": "python benchmarks/mutation.py",
+        "sources": digest,
         "planted": len(planted),
         "caught": caught,
         "score": round(caught / max(len(planted), 1), 3),
@@ -263,16 +248,43 @@ def main() -> int:
         "clean": clean,
         "bugs": found,
     }
-    print(
-        f"{caught} of {len(planted)} bugs caught, {len(clean['failed'])} false alarms, {result['seconds']:.0f} s"
+
+
+def parse() -> argparse.Namespace:
+    """The options of the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--only", nargs="+", metavar="KEY", default=[], help="plant these bugs")
+    parser.add_argument("--quick", action="store_true", help="run only the checks that a bug names")
+    parser.add_argument(
+        "--if-changed", action="store_true", help="do nothing while the last result is current"
+    )
+    parser.add_argument(
+        "--workers", type=int, default=2, help="processes; one thread each (default: 2)"
+    )
+    return parser.parse_args()
+
+
+def main() -> int:
+    options = parse()
+    if options.if_changed and RESULT.is_file():
+        last = json.loads(RESULT.read_text("utf-8"))
+        if is_current(last, source_digest()):
+            caught = f"{last['caught']} of {last['planted']} caught"
+            print(f"mutation: sources unchanged since the committed result ({caught})")
+            return 0
+    torch.set_num_threads(1)  # the models are tiny
+    keys = [get(key).key for key in options.only] or [bug.key for bug in BUGS]
+    result = measure(keys, options.quick, options.workers, bool(options.only))
+    alarms = len(result["clean"]["failed"])
+    found = f"{result['caught']} of {result['planted']} bugs caught, {alarms} false alarms"
+    print(f"{found}, {result['seconds']:.0f} s")
     if not options.only and not options.quick:
-        (FOLDER / "results").mkdir(exist_ok=True)
-        (FOLDER / "results" / "mutation.json").write_text(
-            json.dumps(result, indent=2) + "\n", "utf-8"
-        )
+        RESULT.parent.mkdir(exist_ok=True)
+        RESULT.write_text(json.dumps(result, indent=2) + "\n", "utf-8")
         (FOLDER / "MUTATION.md").write_text(table(result), "utf-8")
-    return int(caught < len(planted) or bool(clean["failed"]))
+    return int(result["caught"] < result["planted"] or alarms > 0)
 
 
 if __name__ == "__main__":

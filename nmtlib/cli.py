@@ -210,9 +210,7 @@ def show_run(folder: Path) -> None:
 
 def command_check(options: Namespace) -> int:
     """Run the behaviour checks; 1 where one of them found something."""
-    from nmtlib.checks import run_checks
-    from nmtlib.checks.parts import ours
-    from nmtlib.checks.student import load_adapter
+    from nmtlib.checks import load_adapter, ours, run_checks
 
     adapter = load_adapter(options.implementation) if options.implementation else ours()
     report = run_checks(adapter, only=options.only, seed=options.seed)

@@ -1,15 +1,17 @@
-"""Behaviour checks for any Transformer: each measures one property, and names the likely cause
-where it fails.
+"""Behaviour checks for any Transformer: each measures one property and names the likely cause.
 
->>> from nmtlib.checks.parts import ours
 >>> print(run_checks(ours(), only="attention.scale").results[0].verdict)
 passed
 """
 
-from nmtlib.checks import attention, positions, masks, layers, model  # noqa: F401, I001 (their order is kept)
+from nmtlib.checks import attention, positions, masks, layers, model  # noqa: F401, I001 (in order)
 from nmtlib.checks import loss, optimisation, decoding, beam, data, metrics  # noqa: F401
+from nmtlib.checks.adapter import Adapter, Sizes
+from nmtlib.checks.parts import ours
 from nmtlib.checks.registry import CHECKS, Check, Finding, check
 from nmtlib.checks.report import Report, Result
 from nmtlib.checks.runner import run_checks
+from nmtlib.checks.student import load_adapter
 
-__all__ = ["CHECKS", "Check", "Finding", "Report", "Result", "check", "run_checks"]
+__all__ = ["CHECKS", "Adapter", "Check", "Finding", "Report", "Result", "Sizes"]
+__all__ += ["check", "load_adapter", "ours", "run_checks"]

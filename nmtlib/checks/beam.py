@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from torch import Tensor, nn
 
 from nmtlib.checks.adapter import Adapter
-from nmtlib.checks.helpers import logits, pad
+from nmtlib.checks.decoding import NO_END, greedy
+from nmtlib.checks.helpers import logits, pad, unequal
 from nmtlib.checks.registry import Finding, check
 from nmtlib.checks.searching import (
     DEPTH,
@@ -25,100 +26,69 @@ from nmtlib.checks.searching import (
     torn,
 )
 
-NOTEBOOK = "10_decoding"
-NEEDS = ("make_model", "beam", "resizable")
+UNTOLD = "the model did not learn what would have told"
 
 
 def beams(
-    adapter: Adapter, model: nn.Module, source, width: int, penalty: float, longest: int
-) -> list[list[tuple]]:
+    adapter: Adapter, model: nn.Module, source: Tensor, width: int, penalty: float, longest: int
+) -> list[list[tuple[Words, float | None]]]:
     """The hypotheses (ids, score) of each source, best first."""
     found = adapter.beam(model, source, width, penalty, longest)
     if len(found) != len(source) or not all(found):
         raise Finding(f"{len(source)} sources got {sum(map(bool, found))} lists of hypotheses")
-    return [
-        [(tuple(int(i) for i in ids), score) for ids, score in hypotheses] for hypotheses in found
-    ]
+    return [[(tuple(map(int, ids)), score) for ids, score in each] for each in found]
 
 
-def best(
-    adapter: Adapter, model: nn.Module, source, width: int, penalty: float, longest: int
-) -> Words:
-    """The best hypothesis of one source."""
-    return beams(adapter, model, source, width, penalty, longest)[0][0][0]
+def best(adapter: Adapter, model: nn.Module, source: Tensor, *options) -> Words:
+    """The best hypothesis of one source; the options are those of `beams`."""
+    return beams(adapter, model, source, *options)[0][0][0]
 
 
-@check(
-    "beam.one_is_greedy",
-    cause="Beam search scores, starts or stops otherwise than greedy search.",
-    notebook=NOTEBOOK,
-    needs=("make_model", "beam", "greedy"),
-)
+@check("beam.one_is_greedy", "make_model", "beam", "greedy")
 def one_is_greedy(adapter: Adapter, seed: int) -> str:
     """A beam of one is greedy search."""
     model, source = speaker(adapter, seed), sources(adapter, seed)
-    clear = [
-        row for row, path in enumerate(likely_paths(adapter, model, source, adapter.bos)) if path
-    ]
+    paths = likely_paths(adapter, model, source, adapter.bos)
+    clear = [row for row, path in enumerate(paths) if path]
     if not clear:
-        raise NotImplementedError("no random model was found that ends its sentences")
-    greedy = adapter.greedy(model, source[clear], 20)
+        raise NotImplementedError(NO_END)
+    said = greedy(adapter, model, source[clear])
     searched = [hypotheses[0][0] for hypotheses in beams(adapter, model, source[clear], 1, 0.0, 20)]
-    wrong = [n for n, ids in enumerate(greedy) if tuple(ids) != searched[n]]
-    if wrong:
-        raise Finding(
-            f"for {len(wrong)} of {len(clear)} sources a beam of one says {list(searched[wrong[0]])}, greedy "
-            f"search {list(greedy[wrong[0]])}"
-        )
+    if wrong := unequal(said, searched):
+        words = f"{list(searched[wrong[0]])}, greedy search {list(said[wrong[0]])}"
+        counts = f"for {len(wrong)} of {len(clear)} sources"
+        raise Finding(f"{counts} a beam of one says {words}")
     return f"equal for {len(clear)} sources"
 
 
-@check(
-    "beam.finds_the_best",
-    cause="The cache is not reordered with the hypotheses, candidates are taken from one "
-    "beginning only, or the search starts or stops otherwise.",
-    notebook=NOTEBOOK,
-    needs=NEEDS,
-)
+@check("beam.finds_the_best", "make_model", "beam", "resizable")
 def finds_the_best(adapter: Adapter, seed: int) -> str:
     """A wide beam finds the most probable of all translations."""
-    asked, wrong = (
-        {"easy": 0, "hard": 0},
-        {"easy": [], "hard": []},
-    )  # greedy search finds the easy ones too
+    asked, hard = 0, 0  # the hard ones are those that greedy search misses
+    missed: list[tuple[bool, Words, Words]] = []  # whether hard, what was said, what was expected
     for number in range(4):
         model = speaker(adapter, seed + 1000 * number)
         for source, table in tables(adapter, model, sources(adapter, seed)):
             expected = clear_best(adapter, table)
             if expected is None:
                 continue
-            kind = (
-                "easy"
-                if find(table, adapter, 1, Variant(norms(0.0)[0], DEPTH))[0] == expected
-                else "hard"
-            )
-            asked[kind] += 1
+            easy = find(table, adapter, 1, Variant(norms(0.0)[0], DEPTH))[0] == expected
+            asked, hard = asked + 1, hard + (not easy)
             if (found := best(adapter, model, source, 8, 0.0, 8)) != expected:
-                wrong[kind].append((found, expected))
-        if asked["hard"] >= 4:
+                missed.append((not easy, found, expected))
+        if hard >= 4:
             break
-    total, missed = sum(asked.values()), [*wrong["hard"], *wrong["easy"]]
-    if not total:
+    if not asked:
         raise NotImplementedError("no random model has one clear best translation")
-    if len(wrong["hard"]) > asked["hard"] / 3 or len(missed) > total / 8:
-        raise Finding(
-            f"{len(missed)} of {total} times a beam of 8 misses the most probable translation: it says "
-            f"{list(missed[0][0])}, not {list(missed[0][1])}"
-        )
-    return (
-        f"{total} times the best of all translations, {asked['hard']} of which greedy search misses"
-    )
+    if sum(is_hard for is_hard, *_ in missed) > hard / 3 or len(missed) > asked / 8:
+        _, found, expected = max(missed, key=lambda case: case[0])
+        counts = f"{len(missed)} of {asked} times a beam of 8 misses the most probable translation"
+        raise Finding(f"{counts}: it says {list(found)}, not {list(expected)}")
+    return f"{asked} times the best of all translations, {hard} of which greedy search misses"
 
 
 def clear_best(adapter: Adapter, table: Table) -> Words | None:
-    """The most probable translation, where every right search finds it and no longer one could be
-    better.
-    """
+    """The most probable translation, if every right search finds it and no longer one wins."""
     expected = consensus(table, adapter, 8, 0.0)
     everything, _ = find(table, adapter, 400, Variant(norms(0.0)[0], DEPTH, stop="never"))
     if expected is None or everything != expected:
@@ -133,48 +103,39 @@ def logp_of(table: Table, words: Words) -> float:
     return sum(table[words[:n]][word] for n, word in enumerate(words))
 
 
-@check(
-    "beam.scores",
-    cause="Finished hypotheses are extended, the cache is in another order, or scores are added up "
-    "wrongly.",
-    notebook=NOTEBOOK,
-    needs=NEEDS,
-)
+@check("beam.scores", "make_model", "beam", "resizable")
 def scores(adapter: Adapter, seed: int) -> str:
     """Each hypothesis has the log-probability that the model gives it, and none comes twice."""
     model, source = speaker(adapter, seed), sources(adapter, seed)
     found = beams(adapter, model, source, 4, 0.0, 12)
-    rows = [(row, ids, score) for row, hypotheses in enumerate(found) for ids, score in hypotheses]
     for row, hypotheses in enumerate(found):
-        said = [ids for ids, _ in hypotheses]
-        if len(set(said)) < len(said):
-            twice = next(ids for ids in said if said.count(ids) > 1)
-            raise Finding(
-                f"source {row} gets the hypothesis {list(twice)} twice",
-                "Finished hypotheses are extended: what follows EOS is cut off later.",
-            )
-        for ids in said:
-            if {adapter.pad, adapter.bos, adapter.eos} & set(ids):
-                raise Finding(
-                    f"a hypothesis holds special ids: {list(ids)}",
-                    "Finished hypotheses are extended, or not cut at EOS.",
-                )
+        refuse_extended(adapter, row, [ids for ids, _ in hypotheses])
+    rows = [(row, ids, score) for row, hypotheses in enumerate(found) for ids, score in hypotheses]
     if any(score is None for *_, score in rows):
         return f"{len(rows)} hypotheses of words only, none twice; scores are not returned"
     target = pad([[adapter.bos, *ids] for _, ids, _ in rows], adapter.pad)
-    logp = (
-        logits(adapter, model, source[[row for row, *_ in rows]], target).log_softmax(-1).tolist()
-    )
-    for number, (_, ids, score) in enumerate(rows):
-        steps = [logp[number][place][word] for place, word in enumerate([*ids, adapter.eos])]
+    table = logits(adapter, model, source[[row for row, *_ in rows]], target)
+    for logp, (_, ids, score) in zip(table.log_softmax(-1).tolist(), rows, strict=True):
+        steps = [logp[place][word] for place, word in enumerate([*ids, adapter.eos])]
         # At the length limit some searches return a hypothesis without its EOS.
         allowed = [sum(steps)] + ([sum(steps[:-1])] if len(ids) >= 10 else [])
         if min(abs(float(score) - p) for p in allowed) > 1e-2:
-            raise Finding(
-                f"hypothesis {list(ids)} has the score {float(score):.3f} without length penalty; the model "
-                f"gives it {sum(steps):.3f}"
+            given = (
+                f"hypothesis {list(ids)} has the score {float(score):.3f} without length penalty"
             )
+            raise Finding(f"{given}; the model gives it {sum(steps):.3f}")
     return f"{len(rows)} hypotheses have the model's own log-probability, none twice"
+
+
+def refuse_extended(adapter: Adapter, row: int, said: list[Words]) -> None:
+    """A Finding where hypotheses of one source come twice or hold special ids."""
+    for ids in said:
+        if said.count(ids) > 1:
+            cause = "Finished hypotheses are extended: what follows EOS is cut off later."
+            raise Finding(f"source {row} gets the hypothesis {list(ids)} twice", cause)
+        if {adapter.pad, adapter.bos, adapter.eos} & set(ids):
+            cause = "Finished hypotheses are extended, or not cut at EOS."
+            raise Finding(f"a hypothesis holds special ids: {list(ids)}", cause)
 
 
 def torn_cases(
@@ -187,75 +148,53 @@ def torn_cases(
             yield model, source, table
 
 
-@check(
-    "beam.does_not_stop_early",
-    cause="It stops as soon as one hypothesis, or the best one, has ended.",
-    notebook=NOTEBOOK,
-    needs=NEEDS,
-)
+@check("beam.does_not_stop_early", "make_model", "beam", "resizable")
 def does_not_stop_early(adapter: Adapter, seed: int) -> str:
-    # With a length penalty, a translation of three words beats the one of one word that ends before
-    # it.
+    # With a length penalty, a translation of three words beats one of one word that ends earlier.
     """The search goes on while another hypothesis can still win."""
     penalty, short = (2.0, 0.47) if adapter.length_penalty else (0.0, 0.35)
-    # What a search that stops too early would say; without a length penalty the best one may stop
-    # it.
-    hasty = [
-        Variant(norm, stop=stop)
-        for norm in norms(penalty)
-        for stop in (("any", "first") if penalty else ("any",))
-    ]
+    # What a hasty search would say; without a length penalty the best hypothesis may stop it.
+    stops = ("any", "first") if penalty else ("any",)
+    hasty = [Variant(norm, stop=stop) for norm in norms(penalty) for stop in stops]
     asked, wrong = 0, []
     for model, source, table in torn_cases(adapter, seed, short):
         expected = consensus(table, adapter, 4, penalty)
-        if expected is None or expected in {
-            find(table, adapter, 4, variant)[0] for variant in hasty
-        }:
+        early = (find(table, adapter, 4, variant)[0] for variant in hasty)
+        if expected is None or expected in early:
             continue
         asked, found = asked + 1, best(adapter, model, source, 4, penalty, 4)
         if found != expected:
-            wrong.append((found, expected))
+            wrong.append(
+                f"says {list(found)}, though {list(expected)}, which ends later, is better"
+            )
         if asked == 5:
             break
     if asked < 2:
-        raise NotImplementedError("the model did not learn what would have told")
+        raise NotImplementedError(UNTOLD)
     if len(wrong) > asked / 2:
-        raise Finding(
-            f"{len(wrong)} of {asked} times the search says {list(wrong[0][0])}, though {list(wrong[0][1])}, "
-            f"which ends later, is better"
-        )
+        raise Finding(f"{len(wrong)} of {asked} times the search {wrong[0]}")
     return f"{asked} times the winner ends later than another, and is found"
 
 
-@check(
-    "beam.length_penalty",
-    cause="The wrong sign: log-probabilities are negative, so dividing them by more makes "
-    "them better.",
-    notebook=NOTEBOOK,
-    needs=(*NEEDS, "length_penalty"),
-)
+@check("beam.length_penalty", "make_model", "beam", "resizable", "length_penalty")
 def length_penalty(adapter: Adapter, seed: int) -> str:
     """A greater length penalty favours longer translations."""
-    lengths, asked = [0, 0], 0
+    found: dict[float, list[int]] = {0.0: [], 2.0: []}  # penalty -> lengths
     for model, source, table in torn_cases(adapter, seed, 0.47):
-        expected = [consensus(table, adapter, 4, penalty) for penalty in (0.0, 2.0)]
-        if None in expected or len(expected[0]) >= len(expected[1]):
+        short, long = (consensus(table, adapter, 4, penalty) for penalty in found)
+        if short is None or long is None or len(short) >= len(long):
             continue
-        asked += 1
-        for place, penalty in enumerate((0.0, 2.0)):
-            lengths[place] += len(best(adapter, model, source, 4, penalty, 4))
-        if asked == 5:
+        for penalty, lengths in found.items():
+            lengths.append(len(best(adapter, model, source, 4, penalty, 4)))
+        if len(found[0.0]) == 5:
             break
-    if asked < 2:
-        raise NotImplementedError("the model did not learn what would have told")
-    means = [total / asked for total in lengths]
-    if means[0] == means[1]:
-        raise Finding(
-            f"penalties 0 and 2 give translations of {means[0]:.1f} words",
-            "The penalty is not used.",
-        )
-    if means[0] > means[1]:
-        raise Finding(
-            f"{means[0]:.1f} words without penalty become {means[1]:.1f} words with penalty 2"
-        )
-    return f"{means[0]:.1f} words without penalty, {means[1]:.1f} with penalty 2"
+    if len(found[0.0]) < 2:
+        raise NotImplementedError(UNTOLD)
+    without, with_penalty = (sum(lengths) / len(lengths) for lengths in found.values())
+    if without == with_penalty:
+        message = f"penalties 0 and 2 give translations of {without:.1f} words"
+        raise Finding(message, "The penalty is not used.")
+    if without > with_penalty:
+        became = f"{with_penalty:.1f} words with penalty 2"
+        raise Finding(f"{without:.1f} words without penalty become {became}")
+    return f"{without:.1f} words without penalty, {with_penalty:.1f} with penalty 2"

@@ -3,45 +3,39 @@
 from __future__ import annotations
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from nmtlib.checks.adapter import Adapter
-from nmtlib.checks.helpers import TOLERANCE, build, distance, logits, padded_batch, pairs, tensor
+from nmtlib.checks.helpers import (
+    TOLERANCE,
+    close,
+    distance,
+    logits,
+    pairs,
+    prepare,
+    tensor,
+    unequal,
+)
 from nmtlib.checks.registry import Finding, check
 from nmtlib.checks.searching import Words, likely_paths, sources, speaker, torn
 
-NOTEBOOK = "10_decoding"
+NO_END = "no random model was found that ends its sentences"
 
 
-def run_step(
-    adapter: Adapter, model: nn.Module, tokens: torch.Tensor, state
-) -> tuple[torch.Tensor, object]:
+@torch.no_grad()
+def run_step(adapter: Adapter, model: nn.Module, tokens: Tensor, state) -> tuple[Tensor, object]:
     """The logits (N, V) of one step, and the state after it."""
-    with torch.no_grad():
-        found = adapter.step(model, tokens, state)
+    found = adapter.step(model, tokens, state)
     if not isinstance(found, tuple | list) or len(found) != 2:
-        raise Finding(
-            f"step returned {type(found).__name__}, expected logits and the state after the step"
-        )
-    tensor(found[0], "the logits of one step")
-    if found[0].dim() != 2 or len(found[0]) != len(tokens):
-        raise Finding(
-            f"the logits of one step have the shape {tuple(found[0].shape)}, expected ({len(tokens)}, V)"
-        )
-    return tuple(found)
+        kind = type(found).__name__
+        raise Finding(f"step returned {kind}, expected logits and the state after the step")
+    return tensor(found[0], "the table of logits of one step", (len(tokens), "V")), found[1]
 
 
-@check(
-    "decoding.cache",
-    cause="The cache loses or repeats a position, every token gets position 0, or the padding "
-    "mask of the memory is lost.",
-    notebook=NOTEBOOK,
-    needs=("make_model", "start", "step"),
-)
+@check("decoding.cache", "make_model", "start", "step")
 def cache(adapter: Adapter, seed: int) -> str:
     """Decoding step by step gives the logits of decoding at once."""
-    model = build(adapter, seed)
-    source, target, _ = padded_batch(adapter, seed)
+    model, source, target = prepare(adapter, seed)
     at_once, worst = logits(adapter, model, source, target), 0.0
     with torch.no_grad():
         state = adapter.start(model, source)
@@ -52,48 +46,34 @@ def cache(adapter: Adapter, seed: int) -> str:
         if off > TOLERANCE:
             first = "The encoder's part of the state is wrong: the memory, or its padding mask."
             later = "The first step is right: the cache or the positions of later ones are wrong."
-            raise Finding(
-                f"the logits of step {place} differ by {off:.2g}", later if place else first
-            )
+            message = f"the logits of step {place} differ by {off:.2g}"
+            raise Finding(message, later if place else first)
         worst = max(worst, off)
     return f"{target.size(1)} steps of {len(source)} padded sentences agree within {worst:.0e}"
 
 
-@check(
-    "decoding.cache_follows",
-    cause="Keys and values stay in the old order, so a hypothesis goes on with the past "
-    "of another.",
-    notebook=NOTEBOOK,
-    needs=("make_model", "start", "step", "select"),
-)
+@check("decoding.cache_follows", "make_model", "start", "step", "select")
 def cache_follows(adapter: Adapter, seed: int) -> str:
     """The cache follows the hypotheses that are kept."""
-    model, rows = build(adapter, seed), torch.tensor([2, 0])
-    source, target, _ = padded_batch(adapter, seed)
+    model, source, target = prepare(adapter, seed)
     target = target[:, :3].masked_fill(target[:, :3] == adapter.pad, adapter.first_word)
     with torch.no_grad():
         state = adapter.start(model, source)
     for place in range(2):
         _, state = run_step(adapter, model, target[:, place], state)
+    rows = torch.tensor([2, 0])
     found, _ = run_step(adapter, model, target[rows, 2], adapter.select(state, rows))
-    off = distance(
-        found,
-        logits(adapter, model, source[rows], target[rows])[:, -1],
-        "the logits after a selection",
-    )
-    if off > TOLERANCE:
-        raise Finding(f"after keeping sentences 2 and 0, in this order, logits differ by {off:.2g}")
+    at_once = logits(adapter, model, source[rows], target[rows])[:, -1]
+    off = close(found, at_once, "after keeping sentences 2 and 0, in this order, logits are wrong")
     return f"sentences 2 and 0 go on as before (within {off:.0e})"
 
 
-def greedy(adapter: Adapter, model: nn.Module, source: torch.Tensor) -> list[Words]:
+def greedy(adapter: Adapter, model: nn.Module, source: Tensor) -> list[Words]:
     """What greedy search says to each source."""
-    found = adapter.greedy(model, source, 20)
-    if not isinstance(found, list | tuple) or len(found) != len(source):
-        raise Finding(
-            f"greedy returned {type(found).__name__} for {len(source)} sources, expected a list of "
-            f"{len(source)} lists of ids"
-        )
+    found, count = adapter.greedy(model, source, 20), len(source)
+    if not isinstance(found, list | tuple) or len(found) != count:
+        kind, expected = type(found).__name__, f"a list of {count} lists of ids"
+        raise Finding(f"greedy returned {kind} for {count} sources, expected {expected}")
     return [tuple(int(i) for i in ids) for ids in found]
 
 
@@ -106,11 +86,11 @@ def training_start(adapter: Adapter, seed: int) -> int:
 
 def said_and_expected(
     adapter: Adapter, seed: int, start: int
-) -> tuple[list[Words], list[Words], torch.Tensor, nn.Module]:
-    """What greedy search says, and the most probable paths, for the sources where these end and are
-    no close calls.
+) -> tuple[list[Words], list[Words], Tensor, nn.Module]:
+    """What greedy search says, the most probable paths, their sources, and the model.
 
-    All sources are given at once: sentences that have ended stand beside others that go on.
+    Only sources whose paths end and are no close calls.  All sources are given to the search at
+    once: sentences that have ended stand beside others that go on.
     """
     for attempt in range(4):
         model, source = speaker(adapter, seed + 100 * attempt), sources(adapter, seed)
@@ -119,35 +99,23 @@ def said_and_expected(
         if len({len(paths[row]) for row in clear}) >= 2:
             said = greedy(adapter, model, source)
             return [said[row] for row in clear], [paths[row] for row in clear], source[clear], model
-    raise NotImplementedError("no random model was found that ends its sentences")
+    raise NotImplementedError(NO_END)
 
 
-@check(
-    "decoding.greedy",
-    cause="It starts with another symbol, stops early or late, or decodes with the wrong cache "
-    "or mask.",
-    notebook=NOTEBOOK,
-    needs=("make_model", "greedy"),
-)
+@check("decoding.greedy", "make_model", "greedy")
 def greedy_is_best_word(adapter: Adapter, seed: int) -> str:
     """Greedy search says the most probable next token until EOS."""
     said, expected, _, _ = said_and_expected(adapter, seed, training_start(adapter, seed))
-    wrong = [n for n, (a, b) in enumerate(zip(said, expected, strict=True)) if a != b]
-    if wrong:
-        first = wrong[0]
-        raise Finding(
-            f"{len(wrong)} of {len(said)} sentences do not say the most probable words: "
-            f"{list(said[first])}, expected {list(expected[first])}"
-        )
-    return f"{len(said)} sentences of {min(map(len, said))} to {max(map(len, said))} words, each word the best"
+    if wrong := unequal(said, expected):
+        words = f"{list(said[wrong[0]])}, expected {list(expected[wrong[0]])}"
+        counts = f"{len(wrong)} of {len(said)} sentences"
+        raise Finding(f"{counts} do not say the most probable words: {words}")
+    lengths = sorted(map(len, said))
+    words = f"{lengths[0]} to {lengths[-1]} words"
+    return f"{len(said)} sentences of {words}, each word the best"
 
 
-@check(
-    "decoding.start_symbol",
-    cause="Another special id is fed first: what follows was never trained.",
-    notebook=NOTEBOOK,
-    needs=("make_model", "greedy"),
-)
+@check("decoding.start_symbol", "make_model", "greedy")
 def start_symbol(adapter: Adapter, seed: int) -> str:
     """Decoding starts with the symbol that the decoder read first in training."""
     start = training_start(adapter, seed)
@@ -162,33 +130,22 @@ def start_symbol(adapter: Adapter, seed: int) -> str:
     raise NotImplementedError("greedy search is wrong in another way: see decoding.greedy")
 
 
-@check(
-    "decoding.stops_at_eos",
-    cause="The loop goes on for the rows that have ended, and what they say then is not cut off.",
-    notebook=NOTEBOOK,
-    needs=("make_model", "greedy"),
-)
+@check("decoding.stops_at_eos", "make_model", "greedy")
 def stops_at_eos(adapter: Adapter, seed: int) -> str:
     """A sentence ends at its EOS, and what is returned holds words only."""
     said, expected, _, _ = said_and_expected(adapter, seed, training_start(adapter, seed))
+    names = {adapter.eos: "EOS", adapter.pad: "PAD", adapter.bos: "BOS"}
     for ids, path in zip(said, expected, strict=True):
-        for special, name in ((adapter.eos, "EOS"), (adapter.pad, "PAD"), (adapter.bos, "BOS")):
+        for special, name in names.items():
             if special in ids:
                 raise Finding(f"a translation holds {name}: {list(ids)}")
         if len(ids) > len(path) and ids[: len(path)] == path:
-            raise Finding(
-                f"EOS is most probable after {list(path)}, but the search goes on: {list(ids)}"
-            )
+            after = f"EOS is most probable after {list(path)}"
+            raise Finding(f"{after}, but the search goes on: {list(ids)}")
     return f"{len(said)} sentences end at their EOS"
 
 
-@check(
-    "decoding.no_reference",
-    cause="Decoding runs to the reference's length, or is fed the reference: a leak that "
-    "no real translator has.",
-    notebook="11_evaluation",
-    needs=("make_model", "hypotheses", "resizable"),
-)
+@check("decoding.no_reference", "make_model", "hypotheses", "resizable")
 def no_reference(adapter: Adapter, seed: int) -> str:
     """A translation does not depend on the reference."""
     model, source = torn(adapter, seed, 0.2), sources(adapter, seed, count=8)  # it says three words
@@ -196,18 +153,12 @@ def no_reference(adapter: Adapter, seed: int) -> str:
     references = words[:1], words[:2], words * 4
     found = [list(adapter.hypotheses(model, source, [reference] * 8)) for reference in references]
     if not found[0] == found[1] == found[2]:
-        raise Finding(
-            "the same sources get other translations beside references of 1, 2 and 12 words"
-        )
+        beside = "beside references of 1, 2 and 12 words"
+        raise Finding(f"the same sources get other translations {beside}")
     return "8 sources get the same translations beside references of 1, 2 and 12 words"
 
 
-@check(
-    "decoding.text_ends_at_eos",
-    cause="Ids are turned into text without cutting them at the first EOS.",
-    notebook="11_evaluation",
-    needs=("text",),
-)
+@check("decoding.text_ends_at_eos", "text")
 def text_ends_at_eos(adapter: Adapter, seed: int) -> str:
     """Text after EOS is not scored."""
     words, more = [adapter.first_word, adapter.first_word + 1], adapter.first_word + 2

@@ -1,5 +1,4 @@
-"""How to connect a Transformer that is not ours: torch's own `nn.Transformer`, with all that it
-leaves to its user.
+"""How to connect a Transformer that is not ours: torch's `nn.Transformer`, and what it leaves out.
 
 It serves as an example of an `Adapter`, and as the proof that the checks do not ask for nmtlib's
 design.
@@ -9,77 +8,68 @@ from __future__ import annotations
 
 import copy
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 
-from nmtlib.checks.adapter import Adapter, IdBatch, IdPair, Sizes
+from nmtlib.checks.adapter import Adapter, Hypothesis, IdBatch, IdPair, Sizes, Updates
 
 PAD, BOS, EOS = 0, 1, 2
 
 
-class SinePositions(nn.Module):
-    """All sines first, then all cosines: another order than in the paper, and as good."""
+class Positions(nn.Module):
+    """All sines first, then all cosines (another order than in the paper), or trained vectors."""
 
-    def __init__(self, d_model: int, max_length: int):
+    def __init__(self, d_model: int, max_length: int, learned: bool):
         super().__init__()
         speed = 10000.0 ** (-torch.arange(d_model // 2) / (d_model // 2))
         angle = torch.arange(max_length)[:, None] * speed
-        self.register_buffer("table", torch.cat([angle.sin(), angle.cos()], dim=1))
+        sines = torch.cat([angle.sin(), angle.cos()], dim=1)  # (max_length, D)
+        self.register_buffer("sines", None if learned else sines)
+        self.trained = nn.Parameter(torch.randn_like(sines)) if learned else None
 
     def forward(self, x: Tensor) -> Tensor:
-        return x + self.table[: x.size(1)]
+        table = self.sines if self.trained is None else self.trained
+        return x + table[: x.size(1)]
 
 
-class LearnedPositions(nn.Module):
-    """A trained vector for each position."""
+def layer_options(sizes: Sizes, pre_norm: bool, bias: bool) -> dict[str, Any]:
+    """What torch wants to know of each of its layers."""
+    options = {"d_model": sizes.d_model, "nhead": sizes.n_heads, "dim_feedforward": sizes.d_ff}
+    design = {"batch_first": True, "norm_first": pre_norm, "bias": bias}
+    return {**options, "dropout": sizes.dropout, **design}
 
-    def __init__(self, d_model: int, max_length: int):
+
+class EncoderLayer(nn.Module):
+    """One layer of torch's encoder with our kind of mask, (B, 1, 1, S) with True = may attend."""
+
+    def __init__(self, sizes: Sizes, pre_norm: bool, bias: bool):
         super().__init__()
-        self.table = nn.Embedding(max_length, d_model)
+        self.layer = nn.TransformerEncoderLayer(**layer_options(sizes, pre_norm, bias))
 
-    def forward(self, x: Tensor) -> Tensor:
-        return x + self.table.weight[: x.size(1)]
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        return self.layer(x, src_key_padding_mask=~mask[:, 0, 0])
 
 
 class TorchTransformer(nn.Module):
-    """`nn.Transformer` between embeddings and an output layer.  In torch's masks True means
-    *hidden*.
-    """
+    """`nn.Transformer` between embeddings and an output layer; its masks say True = *hidden*."""
 
     def __init__(self, sizes: Sizes, *, pre_norm: bool, learned: bool, scaled: bool, bias: bool):
         super().__init__()
-        d_model = sizes.d_model
+        d_model, n_layers = sizes.d_model, sizes.n_layers
         self.source_embedding = nn.Embedding(sizes.source_vocab_size, d_model, padding_idx=PAD)
         self.target_embedding = nn.Embedding(sizes.target_vocab_size, d_model, padding_idx=PAD)
-        self.positions = (LearnedPositions if learned else SinePositions)(d_model, sizes.max_length)
+        self.positions = Positions(d_model, sizes.max_length, learned)
         self.scale = math.sqrt(d_model) if scaled else 1.0
         self.dropout = nn.Dropout(sizes.dropout)
-        layer = nn.TransformerEncoderLayer(
-            d_model,
-            sizes.n_heads,
-            sizes.d_ff,
-            sizes.dropout,
-            batch_first=True,
-            norm_first=pre_norm,
-            bias=bias,
-        )
-        norm = nn.LayerNorm(d_model, bias=bias)
-        encoder = nn.TransformerEncoder(layer, sizes.n_layers, norm, enable_nested_tensor=False)
-        self.transformer = nn.Transformer(
-            d_model,
-            sizes.n_heads,
-            sizes.n_layers,
-            sizes.n_layers,
-            sizes.d_ff,
-            sizes.dropout,
-            batch_first=True,
-            norm_first=pre_norm,
-            bias=bias,
-            custom_encoder=encoder,
-        )
+        options = layer_options(sizes, pre_norm, bias)
+        layer, norm = nn.TransformerEncoderLayer(**options), nn.LayerNorm(d_model, bias=bias)
+        encoder = nn.TransformerEncoder(layer, n_layers, norm, enable_nested_tensor=False)
+        depths = {"num_encoder_layers": n_layers, "num_decoder_layers": n_layers}
+        self.transformer = nn.Transformer(**options, **depths, custom_encoder=encoder)
         self.output = nn.Linear(d_model, sizes.target_vocab_size, bias=bias)
 
     def embed(self, table: nn.Embedding, ids: Tensor) -> Tensor:
@@ -93,9 +83,8 @@ class TorchTransformer(nn.Module):
 
     def decode(self, target: Tensor, memory: Tensor, source: Tensor) -> Tensor:
         """Target ids (B, T) and the memory (B, S, D) of source ids (B, S) -> logits (B, T, V)."""
-        future = torch.ones(
-            target.size(1), target.size(1), dtype=torch.bool, device=target.device
-        ).triu(1)
+        length = target.size(1)
+        future = torch.ones(length, length, dtype=torch.bool, device=target.device).triu(1)
         x = self.transformer.decoder(
             self.embed(self.target_embedding, target),
             memory,
@@ -121,38 +110,38 @@ def greedy(model: TorchTransformer, source: Tensor, max_length: int) -> list[lis
     return [row[: row.index(EOS)] if EOS in row else row for row in rows]
 
 
-@torch.no_grad()
 def beam_search(
     model: TorchTransformer, source: Tensor, beam: int, penalty: float, max_length: int
-):
-    """Sentence after sentence; a finished hypothesis keeps its place in the beam.  Ranked by log p
-    / words^penalty.
+) -> list[list[Hypothesis]]:
+    """Sentence after sentence, by `search_one`."""
+    sentences = [row[row != PAD][None] for row in source]
+    return [search_one(model, sentence, beam, penalty, max_length) for sentence in sentences]
+
+
+@torch.no_grad()
+def search_one(
+    model: TorchTransformer, sentence: Tensor, beam: int, penalty: float, max_length: int
+) -> list[Hypothesis]:
+    """The hypotheses of one sentence (1, S), ranked by log p / words^penalty.
+
+    A finished hypothesis keeps its place in the beam.
     """
-    found = []
-    for row in source:
-        sentence = row[row != PAD][None]
-        memory = model.encode(sentence)
-        going, finished = [(0.0, [BOS])], []
-        while going and len(going[0][1]) <= max_length + 1:
-            target = torch.tensor([ids for _, ids in going])
-            logp = model.decode(
-                target, memory.expand(len(going), -1, -1), sentence.expand(len(going), -1)
-            )[:, -1]
-            scores = torch.tensor([[score] for score, _ in going]) + logp.log_softmax(-1)
-            best = scores.flatten().topk(min(beam - len(finished), scores.numel()))
-            grown = [
-                (score, [*going[i // scores.size(1)][1], i % scores.size(1)])
-                for score, i in zip(best.values.tolist(), best.indices.tolist(), strict=True)
-            ]
-            finished += [
-                (score / max(len(ids) - 2, 1) ** penalty, ids[1:-1])
-                for score, ids in grown
-                if ids[-1] == EOS
-            ]
-            going = [(score, ids) for score, ids in grown if ids[-1] != EOS]
-        ranked = sorted(finished or [(score, ids[1:]) for score, ids in going], reverse=True)
-        found.append([(ids, score) for score, ids in ranked])
-    return found
+    memory, going, finished = model.encode(sentence), [(0.0, [BOS])], []
+    while going and len(going[0][1]) <= max_length + 1:
+        target, count = torch.tensor([ids for _, ids in going]), len(going)
+        inputs = memory.expand(count, -1, -1), sentence.expand(count, -1)
+        logp = model.decode(target, *inputs)[:, -1].log_softmax(-1)  # (N, V)
+        scores = torch.tensor([[score] for score, _ in going]) + logp
+        best = scores.flatten().topk(min(beam - len(finished), scores.numel()))
+        grown = [
+            (score, [*going[i // scores.size(1)][1], i % scores.size(1)])
+            for score, i in zip(best.values.tolist(), best.indices.tolist(), strict=True)
+        ]
+        ended = [(score, ids[1:-1]) for score, ids in grown if ids[-1] == EOS]
+        finished += [(score / max(len(ids), 1) ** penalty, ids) for score, ids in ended]
+        going = [(score, ids) for score, ids in grown if ids[-1] != EOS]
+    ranked = sorted(finished or [(score, ids[1:]) for score, ids in going], reverse=True)
+    return [(ids, score) for score, ids in ranked]
 
 
 def make_batch(pairs: list[IdPair]) -> IdBatch:
@@ -164,9 +153,8 @@ def make_batch(pairs: list[IdPair]) -> IdBatch:
 
 def loss(logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
     """torch's cross-entropy, which gives PAD its share of the smoothing."""
-    return F.cross_entropy(
-        logits.flatten(0, 1), labels.flatten(), ignore_index=PAD, label_smoothing=smoothing
-    )
+    options = {"ignore_index": PAD, "label_smoothing": smoothing}
+    return F.cross_entropy(logits.flatten(0, 1), labels.flatten(), **options)
 
 
 def schedule(update: int) -> float:
@@ -198,7 +186,7 @@ class Loop:
         self.scheduler.step()
 
 
-def train(model: TorchTransformer, updates: list[list[list[IdPair]]], clip: float) -> None:
+def train(model: TorchTransformer, updates: Updates, clip: float) -> None:
     """One optimizer step for each update."""
     loop = Loop(model, clip)
     for update in updates:
@@ -213,7 +201,9 @@ def validate(model: TorchTransformer, pairs: list[IdPair]) -> float:
     return math.exp(loss(model(source, target), labels, 0.0))
 
 
-def fit(model: TorchTransformer, training: list[IdPair], validation: list[IdPair], epochs: int):
+def fit(
+    model: TorchTransformer, training: list[IdPair], validation: list[IdPair], epochs: int
+) -> tuple[nn.Module, list[float]]:
     """Train, and go back to the weights of the epoch that validates best."""
     loop, history, best = Loop(model, clip=1.0), [], None
     for _ in range(epochs):
@@ -226,43 +216,21 @@ def fit(model: TorchTransformer, training: list[IdPair], validation: list[IdPair
     return model, history
 
 
-class EncoderLayer(nn.Module):
-    """One layer of torch's encoder with our kind of mask, (B, 1, 1, S) with True = may attend."""
-
-    def __init__(self, sizes: Sizes, pre_norm: bool, bias: bool):
-        super().__init__()
-        self.layer = nn.TransformerEncoderLayer(
-            sizes.d_model,
-            sizes.n_heads,
-            sizes.d_ff,
-            sizes.dropout,
-            batch_first=True,
-            norm_first=pre_norm,
-            bias=bias,
-        )
-
-    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        return self.layer(x, src_key_padding_mask=~mask[:, 0, 0])
-
-
 def torch_transformer(
     *, pre_norm: bool = False, learned: bool = False, scaled: bool = True, bias: bool = True
 ) -> Adapter:
-    """The adapter of `nn.Transformer` in one of several designs.  It has no cache, so these checks
-    are skipped.
-    """
+    """The adapter of `nn.Transformer` in one of several designs, without a cache."""
+    design = {"pre_norm": pre_norm, "bias": bias}
     return Adapter(
         name="torch.nn.Transformer",
         fixed_positions=not learned,
         scaled_embedding=scaled,
         pad_unsmoothed=False,
-        positions=LearnedPositions if learned else SinePositions,
-        encoder_layer=lambda sizes: EncoderLayer(sizes, pre_norm, bias),
-        make_model=lambda sizes: TorchTransformer(
-            sizes, pre_norm=pre_norm, learned=learned, scaled=scaled, bias=bias
-        ),
-        encode=lambda model, source: model.encode(source),
-        decode=lambda model, target, memory, source: model.decode(target, memory, source),
+        positions=lambda d_model, max_length: Positions(d_model, max_length, learned),
+        encoder_layer=lambda sizes: EncoderLayer(sizes, **design),
+        make_model=lambda sizes: TorchTransformer(sizes, learned=learned, scaled=scaled, **design),
+        encode=TorchTransformer.encode,
+        decode=TorchTransformer.decode,
         loss=loss,
         schedule=schedule,
         train=train,
@@ -271,69 +239,4 @@ def torch_transformer(
         greedy=greedy,
         beam=beam_search,
         make_batch=make_batch,
-    )
-
-
-def marian() -> Adapter:
-    """The adapter of Hugging Face's MarianMTModel: tied embeddings, sines before cosines,
-    post-norm.
-
-    Needs the package transformers (ImportError without it); the weights are random, nothing is
-    downloaded.
-    """
-    import transformers
-
-    def make_model(sizes):
-        half = {"layers": sizes.n_layers, "attention_heads": sizes.n_heads, "ffn_dim": sizes.d_ff}
-        config = transformers.MarianConfig(
-            vocab_size=sizes.source_vocab_size,
-            decoder_vocab_size=sizes.target_vocab_size,
-            d_model=sizes.d_model,
-            **{
-                f"{side}_{name}": value
-                for side in ("encoder", "decoder")
-                for name, value in half.items()
-            },
-            dropout=sizes.dropout,
-            attention_dropout=sizes.dropout,
-            activation_dropout=sizes.dropout,
-            max_position_embeddings=sizes.max_length,
-            scale_embedding=True,
-            pad_token_id=0,
-            bos_token_id=1,
-            eos_token_id=2,
-            decoder_start_token_id=1,
-            forced_eos_token_id=None,
-        )
-        return transformers.MarianMTModel(config)
-
-    def logits(model, source, target):
-        return model(
-            input_ids=source, attention_mask=(source != 0).long(), decoder_input_ids=target
-        ).logits
-
-    def search(model, source, beam, penalty, longest):
-        ids = model.generate(
-            source,
-            attention_mask=(source != 0).long(),
-            num_beams=beam,
-            num_return_sequences=beam,
-            do_sample=False,
-            length_penalty=penalty,
-            max_new_tokens=longest + 1,
-            early_stopping=False,
-        )
-        rows = [row[1:] for row in ids.tolist()]
-        words = [
-            ([i for i in (row[: row.index(2)] if 2 in row else row) if i], None) for row in rows
-        ]
-        return [words[i : i + beam] for i in range(0, len(words), beam)]
-
-    return Adapter(
-        name="MarianMTModel",
-        pad_unsmoothed=False,
-        make_model=make_model,
-        logits=logits,
-        beam=search,
-        greedy=lambda *given: [found[0][0] for found in search(*given[:2], 1, 0.0, given[2])],
     )

@@ -1,36 +1,43 @@
-"""What several checks share: tiny models, padded batches, and comparisons that say what they found."""
+"""What several checks share: tiny models, padded batches, and comparisons that say what differs."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nmtlib.checks.adapter import Adapter, IdPair, Sizes
+from nmtlib.checks.adapter import Adapter, IdBatch, IdPair, Sizes
 from nmtlib.checks.registry import Finding
 
-TOLERANCE = (
-    1e-4  # for float32 results that are equal but for rounding, relative to 1 + the largest value
-)
+# For float32 results that are equal but for rounding, relative to 1 + the largest value.
+TOLERANCE = 1e-4
 
 
-def tensor(value, what: str, shape: tuple[int, ...] | None = None) -> Tensor:
-    """The value, where it is a tensor of that shape holding numbers only; otherwise a Finding."""
+def tensor(value, what: str, shape: tuple[int | str, ...] | None = None) -> Tensor:
+    """The value, where it is a tensor of that shape holding numbers only; otherwise a Finding.
+
+    A letter in the shape names a size that may be any.
+    """
     if not isinstance(value, Tensor):
-        raise Finding(
-            f"{what} is {type(value).__name__}, expected a tensor", "A part returns something else."
-        )
-    if shape is not None and tuple(value.shape) != shape:
-        raise Finding(
-            f"{what} has the shape {tuple(value.shape)}, expected {shape}",
-            "Axes are exchanged, or a position is lost or added on the way.",
-        )
+        kind = type(value).__name__
+        raise Finding(f"{what} is {kind}, expected a tensor", "A part returns something else.")
+    if shape is not None and not _fits(value.shape, shape):
+        expected = f"({', '.join(map(str, shape))})"
+        cause = "Axes are exchanged, or a position is lost or added on the way."
+        raise Finding(f"{what} has the shape {tuple(value.shape)}, expected {expected}", cause)
     if not value.isfinite().all():
-        raise Finding(
-            f"{what} holds NaN or infinity",
-            "softmax over nothing but -inf, or a number too large for its type.",
-        )
+        cause = "softmax over nothing but -inf, or a number too large for its type."
+        raise Finding(f"{what} holds NaN or infinity", cause)
     return value
+
+
+def _fits(shape: Sequence[int], expected: Sequence[int | str]) -> bool:
+    """Whether a shape is the expected one, in which a letter stands for any size."""
+    if len(shape) != len(expected):
+        return False
+    return all(isinstance(b, str) or a == b for a, b in zip(shape, expected, strict=True))
 
 
 def distance(actual: Tensor, expected: Tensor, what: str = "the result") -> float:
@@ -52,6 +59,11 @@ def close(
     return found
 
 
+def unequal(found: Sequence, expected: Sequence) -> list[int]:
+    """The places at which two sequences of one length differ."""
+    return [n for n, (a, b) in enumerate(zip(found, expected, strict=True)) if a != b]
+
+
 def build(adapter: Adapter, seed: int = 0, *, noise: float = 1.0, **sizes) -> nn.Module:
     """A new model in eval mode whose weights are far from those of a careful initialisation.
 
@@ -68,32 +80,43 @@ def build(adapter: Adapter, seed: int = 0, *, noise: float = 1.0, **sizes) -> nn
     return model.eval()
 
 
+def prepare(adapter: Adapter, seed: int, **sizes) -> tuple[nn.Module, Tensor, Tensor]:
+    """A model as `build` makes it, and the source and decoder input of a `padded_batch`."""
+    return build(adapter, seed, **sizes), *padded_batch(adapter, seed)[:2]
+
+
 def logits(
     adapter: Adapter, model: nn.Module, source: Tensor, target: Tensor, *, grad: bool = False
 ) -> Tensor:
     """The model's logits (B, T, V), found to be of that shape and finite."""
     with torch.set_grad_enabled(grad):
         found = adapter.logits(model, source, target)
-    tensor(found, "the table of logits")
-    if found.dim() != 3 or found.shape[:2] != target.shape:
-        raise Finding(
-            f"logits have the shape {tuple(found.shape)}, expected ({len(target)}, {target.size(1)}, V)",
-            "Batch and time are exchanged, or the last projection is missing.",
-        )
-    return found
+    return tensor(found, "the table of logits", (*target.shape, "V"))
+
+
+def random_rows(
+    first: int, end: int, lengths: Sequence[int], generator: torch.Generator
+) -> list[list[int]]:
+    """Rows of these lengths, of random ids from `first` on, below `end`."""
+    return [torch.randint(first, end, (n,), generator=generator).tolist() for n in lengths]
 
 
 def pairs(
     adapter: Adapter, seed: int, lengths: list[tuple[int, int]], vocab: int = 0
 ) -> list[IdPair]:
     """Random word ids for sources and targets of these lengths."""
-    generator = torch.Generator().manual_seed(seed)
-    vocab = vocab or Sizes().target_vocab_size
+    generator, end = torch.Generator().manual_seed(seed), vocab or Sizes().target_vocab_size
+    return [tuple(random_rows(adapter.first_word, end, pair, generator)) for pair in lengths]
 
-    def words(count: int) -> list[int]:
-        return torch.randint(adapter.first_word, vocab, (count,), generator=generator).tolist()
 
-    return [(words(s), words(t)) for s, t in lengths]
+def three_pairs(adapter: Adapter, seed: int) -> list[IdPair]:
+    """Three pairs of different lengths, the longest first."""
+    return pairs(adapter, seed, [(5, 4), (3, 3), (1, 1)])
+
+
+def another_word(adapter: Adapter, word: Tensor) -> Tensor:
+    """The id of some other word, one of the first five."""
+    return adapter.first_word + (word - adapter.first_word + 1) % 5
 
 
 def pad(rows: list[list[int]], value: int) -> Tensor:
@@ -102,26 +125,29 @@ def pad(rows: list[list[int]], value: int) -> Tensor:
     return torch.tensor([[*row, *[value] * (width - len(row))] for row in rows])
 
 
-def batch(adapter: Adapter, examples: list[IdPair]) -> tuple[Tensor, Tensor, Tensor]:
-    """Source (B, S), decoder input (B, T) and labels (B, T), padded: made here, not by the adapter."""
+def batch(adapter: Adapter, examples: list[IdPair]) -> IdBatch:
+    """Source (B, S), decoder input (B, T) and labels (B, T): padded here, not by the adapter."""
     source = pad([[*s, adapter.eos] for s, _ in examples], adapter.pad)
     target = pad([[adapter.bos, *t] for _, t in examples], adapter.pad)
     labels = pad([[*t, adapter.eos] for _, t in examples], adapter.pad)
     return source, target, labels
 
 
-def padded_batch(adapter: Adapter, seed: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Three pairs of different lengths, the first without padding."""
-    return batch(adapter, pairs(adapter, seed, [(5, 4), (3, 3), (1, 1)]))
+def padded_batch(adapter: Adapter, seed: int) -> IdBatch:
+    """The batch of `three_pairs`; its first row has no padding."""
+    return batch(adapter, three_pairs(adapter, seed))
+
+
+def cross_entropy(adapter: Adapter, table: Tensor, labels: Tensor) -> Tensor:
+    """The mean over the labels (B, T) that are not PAD, for logits (B, T, V); in nats."""
+    return F.cross_entropy(table.flatten(0, 1), labels.flatten(), ignore_index=adapter.pad)
 
 
 def nll(adapter: Adapter, model: nn.Module, examples: list[IdPair]) -> float:
-    """Mean negative log-likelihood a label, in nats, in eval mode; the mode is restored."""
+    """Mean negative log-likelihood per label, in nats, in eval mode; the mode is restored."""
     source, target, labels = batch(adapter, examples)
     training = model.training
     model.eval()
     table = logits(adapter, model, source, target)
     model.train(training)
-    return float(
-        F.cross_entropy(table.double().flatten(0, 1), labels.flatten(), ignore_index=adapter.pad)
-    )
+    return float(cross_entropy(adapter, table.double(), labels))

@@ -9,20 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from nmtlib.checks.adapter import Adapter
-from nmtlib.checks.helpers import TOLERANCE, build, close, distance, logits, padded_batch, tensor
+from nmtlib.checks.helpers import TOLERANCE, build, close, distance, logits, prepare, tensor
 from nmtlib.checks.registry import Finding, check
 
-EMBEDDINGS = "02_embeddings"
-POSITIONS = "03_positional_encoding"
-DECODING = "10_decoding"
 
-
-@check(
-    "embedding.scale",
-    cause="The looked-up vectors are used as they are: beside them the positions are loud.",
-    notebook=EMBEDDINGS,
-    needs=("embedding", "scaled_embedding"),
-)
+@check("embedding.scale", "embedding", "scaled_embedding")
 def embedding_scale(adapter: Adapter, seed: int) -> str:
     """Embeddings are multiplied by the root of d_model."""
     module, ids = adapter.embedding(11, 36).eval(), torch.arange(4, 11)[None]
@@ -38,52 +29,37 @@ def embedding_scale(adapter: Adapter, seed: int) -> str:
     return f"row of the id, times {factor:.3f} (within {off:.0e})"
 
 
-@check(
-    "embedding.pad_gradient",
-    cause="nn.Embedding was made without padding_idx.",
-    notebook=EMBEDDINGS,
-    needs=("embedding",),
-)
+@check("embedding.pad_gradient", "embedding")
 def pad_gradient(adapter: Adapter, seed: int) -> str:
     """The PAD row of the embedding gets no gradient."""
     module = adapter.embedding(11, 8)
     module(torch.tensor([[5, 6, adapter.pad, adapter.pad]])).pow(2).sum().backward()
     table = next(p for p in module.parameters() if p.dim() == 2)
     if table.grad is None or not table.grad[5].any():
-        raise Finding(
-            "the row of a word gets no gradient",
-            "The embedding is frozen or cut off from the graph.",
-        )
+        cause = "The embedding is frozen or cut off from the graph."
+        raise Finding("the row of a word gets no gradient", cause)
     if table.grad[adapter.pad].any():
-        raise Finding(
-            f"the PAD row gets a gradient of up to {table.grad[adapter.pad].abs().max():.2g}, expected 0"
-        )
+        most = table.grad[adapter.pad].abs().max()
+        raise Finding(f"the PAD row gets a gradient of up to {most:.2g}, expected 0")
     return "words get a gradient, PAD gets none"
 
 
-def make_positions(adapter: Adapter, d_model: int = 16, length: int = 60) -> nn.Module:
-    """The position module in eval mode; a learned table is filled with random numbers."""
-    module = adapter.positions(d_model, length).eval()
+def make_positions(adapter: Adapter) -> nn.Module:
+    """60 positions of 16 dimensions in eval mode; a learned table holds random numbers."""
+    module = adapter.positions(16, 60).eval()
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.copy_(torch.randn_like(parameter))
     return module
 
 
+@torch.no_grad()
 def added(module: nn.Module, x: Tensor, **options) -> Tensor:
     """What the module adds to x (B, S, D)."""
-    with torch.no_grad():
-        return (
-            tensor(module(x, **options), "the embedded sentence with positions", tuple(x.shape)) - x
-        )
+    return tensor(module(x, **options), "the sentence with its positions", tuple(x.shape)) - x
 
 
-@check(
-    "positions.distinct",
-    cause="The table is filled along the wrong axis, or the angles are the same everywhere.",
-    notebook=POSITIONS,
-    needs=("positions",),
-)
+@check("positions.distinct", "positions")
 def distinct(adapter: Adapter, seed: int) -> str:
     """Every position has a vector of its own."""
     table = added(make_positions(adapter), torch.zeros(1, 60, 16))[0]
@@ -93,12 +69,7 @@ def distinct(adapter: Adapter, seed: int) -> str:
     return f"60 positions are at least {apart:.2f} apart"
 
 
-@check(
-    "positions.added_once",
-    cause="The table is added in two places, not at all, or multiplied.",
-    notebook=POSITIONS,
-    needs=("positions",),
-)
+@check("positions.added_once", "positions")
 def added_once(adapter: Adapter, seed: int) -> str:
     """Positions are added to the embeddings, once."""
     module, x = make_positions(adapter), torch.randn(2, 7, 16)
@@ -108,37 +79,25 @@ def added_once(adapter: Adapter, seed: int) -> str:
     if length < 0.01:
         raise Finding("nothing is added")
     if adapter.fixed_positions and abs(length / math.sqrt(8) - 1) > 0.05:
-        raise Finding(
-            f"position vectors have the length {length:.2f}; 8 pairs of sine and cosine have sqrt(8) = 2.83"
-        )
+        expected = "8 pairs of sine and cosine have sqrt(8) = 2.83"
+        raise Finding(f"position vectors have the length {length:.2f}; {expected}")
     said = f"vectors of length {length:.2f} are added"
     if not adapter.has("make_model"):
         return said
-    model, calls = build(adapter, seed), []
-    hooks = [
-        m.register_forward_hook(lambda *_: calls.append(1))
-        for m in model.modules()
-        if type(m) is type(module)
-    ]
-    if not hooks:
+    model, source, target = prepare(adapter, seed)
+    calls, used = [], [m for m in model.modules() if type(m) is type(module)]
+    if not used:
         return said
-    source, target, _ = padded_batch(adapter, seed)
+    for each in used:
+        each.register_forward_hook(lambda *_: calls.append(1))
     logits(adapter, model, source, target)
     if len(calls) != 2:
-        raise Finding(
-            f"positions are added {len(calls)} times in one pass, expected 2: once in the encoder, once in "
-            f"the decoder"
-        )
+        expected = "expected 2: once in the encoder, once in the decoder"
+        raise Finding(f"positions are added {len(calls)} times in one pass, {expected}")
     return f"{said}, once in the encoder and once in the decoder"
 
 
-@check(
-    "positions.shift_is_rotation",
-    cause="Sine and cosine of a pair have different speeds, or alternate over "
-    "positions, not over dimensions.",
-    notebook=POSITIONS,
-    needs=("positions", "fixed_positions"),
-)
+@check("positions.shift_is_rotation", "positions", "fixed_positions")
 def shift_is_rotation(adapter: Adapter, seed: int) -> str:
     """One rotation takes every position to the one a few steps on."""
     table = added(make_positions(adapter), torch.zeros(1, 60, 16))[0].double()
@@ -147,37 +106,22 @@ def shift_is_rotation(adapter: Adapter, seed: int) -> str:
     shift = torch.linalg.lstsq(before, after, driver="gelsd").solution  # (D, D)
     off = float((before @ shift - after).abs().max())
     if off > 1e-3:
-        raise Finding(
-            f"no linear map takes each position p to p + 7: the best one is off by {off:.2f}"
-        )
+        raise Finding(f"no linear map takes each position p to p + 7: the best is off by {off:.2f}")
     return f"one matrix takes each of 53 positions p to p + 7, within {off:.0e}"
 
 
-@check(
-    "positions.start",
-    cause="The offset is ignored, so every token decoded step by step gets position 0.",
-    notebook=DECODING,
-    needs=("positions",),
-)
+@check("positions.start", "positions")
 def start_offset(adapter: Adapter, seed: int) -> str:
     """With `start=n` the first vector stands at position n."""
     module, x = make_positions(adapter), torch.zeros(1, 6, 16)
     if "start" not in inspect.signature(module.forward).parameters:
         raise NotImplementedError("the position module takes no `start`")
-    close(
-        added(module, x[:, 4:], start=4),
-        added(module, x)[:, 4:],
-        "the last two of six positions, and two from 4 on",
-    )
+    message = "the last two of six positions, and two from 4 on"
+    close(added(module, x[:, 4:], start=4), added(module, x)[:, 4:], message)
     return "two tokens from position 4 on get the vectors 4 and 5"
 
 
-@check(
-    "positions.follow_the_model",
-    cause="The table is a plain attribute; register it as a buffer.",
-    notebook=POSITIONS,
-    needs=("positions",),
-)
+@check("positions.follow_the_model", "positions")
 def follow_the_model(adapter: Adapter, seed: int) -> str:
     """The position table moves with the model to another type or device."""
     for dtype in (torch.bfloat16, torch.float64):
@@ -187,19 +131,11 @@ def follow_the_model(adapter: Adapter, seed: int) -> str:
     return "follows .to(bfloat16) and .to(float64), as it would follow .to(device)"
 
 
-@check(
-    "positions.not_trained",
-    cause="The table is an nn.Parameter, or an nn.Embedding without requires_grad=False.",
-    notebook=POSITIONS,
-    needs=("positions", "fixed_positions"),
-)
+@check("positions.not_trained", "positions", "fixed_positions")
 def not_trained(adapter: Adapter, seed: int) -> str:
     """A fixed position table is no parameter."""
-    module = adapter.positions(16, 60)
-    trained = [
-        name for name, p in module.named_parameters() if p.requires_grad and p.numel() >= 60 * 16
-    ]
-    if trained:
+    tables = {n: p for n, p in adapter.positions(16, 60).named_parameters() if p.numel() >= 60 * 16}
+    if trained := [name for name, table in tables.items() if table.requires_grad]:
         raise Finding(f"the optimizer would change {trained[0]!r}")
     return "no parameter holds the table"
 
@@ -214,11 +150,10 @@ def order_matters(adapter: Adapter, seed: int, side: str) -> str:
     # mask.
     model = build(adapter, seed, n_layers=1)
     words = list(range(adapter.first_word, adapter.first_word + 5))
-    places = (
-        slice(None) if side == "source" else slice(-1, None)
-    )  # words of the target change their own logits too
+    # Words of the target change their own logits too, so only the last ones count there.
+    places = slice(None) if side == "source" else slice(-1, None)
 
-    def said(changed: list[int]) -> torch.Tensor:
+    def said(changed: list[int]) -> Tensor:
         source, target = (changed, words) if side == "source" else (words, changed)
         ids = torch.tensor([[*source, adapter.eos]]), torch.tensor([[adapter.bos, *target]])
         return logits(adapter, model, *ids)[:, places]
@@ -227,40 +162,27 @@ def order_matters(adapter: Adapter, seed: int, side: str) -> str:
     replaced = distance(said([words[-1] + 1, *words[1:]]), said(words))
     if exchanged <= 1e-3 * replaced:
         raise Finding(f"two words of the {side} change places, and no logit changes")
-    return f"exchanging two words of the {side} moves the logits by {exchanged:.2g}, another word by {replaced:.2g}"
+    moved = f"exchanging two words of the {side} moves the logits by {exchanged:.2g}"
+    return f"{moved}, another word by {replaced:.2g}"
 
 
-@check(
-    "positions.source_order",
-    cause="The encoder adds no positions: it reads a bag of words.",
-    notebook=POSITIONS,
-    needs=("make_model",),
-)
+@check("positions.source_order", "make_model")
 def source_order(adapter: Adapter, seed: int) -> str:
     """The order of the source words matters."""
     return order_matters(adapter, seed, "source")
 
 
-@check(
-    "positions.target_order",
-    cause="The decoder adds no positions.",
-    notebook=POSITIONS,
-    needs=("make_model", "resizable"),
-)
+@check("positions.target_order", "make_model", "resizable")
 def target_order(adapter: Adapter, seed: int) -> str:
     """The order of the words said so far matters."""
     return order_matters(adapter, seed, "target")
 
 
-@check(
-    "positions.advance",
-    cause="The number of tokens before the new one is not handed to the position table.",
-    notebook=DECODING,
-    needs=("positions", "make_model", "start", "step"),
-)
+@check("positions.advance", "positions", "make_model", "start", "step")
 def advance(adapter: Adapter, seed: int) -> str:
     """In step-by-step decoding every token gets the position that it has at once."""
-    model, kind, seen = build(adapter, seed), type(adapter.positions(16, 60)), []
+    model, source, target = prepare(adapter, seed)
+    kind, seen = type(adapter.positions(16, 60)), []
     used = [module for module in model.modules() if type(module) is kind]
     if not used:
         raise NotImplementedError("the model does not use the module that `positions` makes")
@@ -268,7 +190,6 @@ def advance(adapter: Adapter, seed: int) -> str:
         module.register_forward_hook(
             lambda _, given, result: seen.append((result - given[0])[0].detach())
         )
-    source, target, _ = padded_batch(adapter, seed)
     logits(adapter, model, source[:1], target[:1])
     at_once = seen[-1]  # (T, D)
     state = adapter.start(model, source[:1])
@@ -277,9 +198,6 @@ def advance(adapter: Adapter, seed: int) -> str:
             _, state = adapter.step(model, target[:1, place], state)
         found = seen[-1][-1]
         if distance(found, at_once[place]) > TOLERANCE:
-            first = distance(found, at_once[0]) < TOLERANCE
-            raise Finding(
-                f"token {place} gets another position than at once"
-                + (": that of token 0" if first else "")
-            )
+            own = ": that of token 0" if distance(found, at_once[0]) < TOLERANCE else ""
+            raise Finding(f"token {place} gets another position than at once{own}")
     return f"{target.size(1)} steps add the vectors of positions 0 to {target.size(1) - 1}"

@@ -5,21 +5,14 @@ from __future__ import annotations
 import html
 import textwrap
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from nmtlib.checks.registry import Check
 
-NO_PART = (
-    "the adapter has no "  # begins what is measured where a check is skipped for a missing part
-)
+NO_PART = "the adapter has no "  # what is measured begins so where a missing part skips a check
+WIDTH = 120  # of a report in a terminal
+CELL = "text-align:left;vertical-align:top;padding:2px 10px 2px 0"
 Verdict = Literal["passed", "failed", "error", "timeout", "skipped"]
-COLORS = {
-    "passed": "#1b7837",
-    "failed": "#b2182b",
-    "error": "#b2182b",
-    "timeout": "#b2182b",
-    "skipped": "#666666",
-}
 
 
 @dataclass(frozen=True)
@@ -41,6 +34,14 @@ class Result:
     def bad(self) -> bool:
         """Whether there is something to repair."""
         return self.verdict in ("failed", "error", "timeout")
+
+    @property
+    def notes(self) -> list[tuple[str, str]]:
+        """What helps with a repair, each note with its label; none where nothing is known."""
+        if not (self.bad and self.cause):
+            return []
+        read = f"notebooks/{self.check.notebook}.ipynb"
+        return [("expected", self.check.property), ("likely cause", self.cause), ("read", read)]
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,86 +72,50 @@ class Report:
         """What could not be checked."""
         return [result for result in self.results if result.verdict == "skipped"]
 
-    def to_dict(self) -> dict[str, Any]:
-        """The report as JSON-able dictionaries."""
-        results = [
-            {
-                "id": r.check.id,
-                "verdict": r.verdict,
-                "property": r.check.property,
-                "measured": r.measured,
-                "cause": r.cause,
-                "notebook": r.check.notebook,
-                "seconds": round(r.seconds, 3),
-            }
-            for r in self.results
-        ]
-        return {
-            "name": self.name,
-            "ok": self.ok,
-            "seconds": round(self.seconds, 3),
-            "results": results,
-        }
-
     @property
     def summary(self) -> str:
         """One line with the numbers of verdicts."""
-        counts = {
-            "passed": len(self.passed),
-            "failed": len(self.failed),
-            "skipped": len(self.skipped),
-        }
+        counts = {name: len(getattr(self, name)) for name in ("passed", "failed", "skipped")}
         said = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
         return f"{self.name}: {said or 'nothing was checked'} in {self.seconds:.1f} s"
 
     def __str__(self) -> str:
-        width = max((len(r.check.id) for r in self._shown()), default=0)
-        lines = [line for result in self._shown() for line in _lines(result, width)]
-        if self._absent():
-            lines += textwrap.wrap(f"skipped  {self._absent()}", 120, subsequent_indent=" " * 9)
+        shown = self._shown()
+        width = max((len(r.check.id) for r in shown), default=0)
+        lines = [line for result in shown for line in _lines(result, width)]
+        if absent := self._absent():
+            lines += textwrap.wrap(f"skipped  {absent}", WIDTH, subsequent_indent=" " * 9)
         return "\n".join([*lines, "", self.summary])
 
     __repr__ = __str__
 
     def _absent(self) -> str:
-        """One line about the parts that are missing: a line for each of their checks would hide the
-        others.
-        """
-        absent = [
-            r.measured.removeprefix(NO_PART) for r in self.results if r.measured.startswith(NO_PART)
-        ]
-        parts = dict.fromkeys(part for names in absent for part in names.split(", "))
-        checks = "1 check" if len(absent) == 1 else f"{len(absent)} checks"
-        return (
-            f"{checks} of parts that the adapter does not have: {', '.join(parts)}"
-            if absent
-            else ""
-        )
+        """One line about missing parts: a line for each of their checks would hide the others."""
+        said = [r.measured for r in self.results if r.measured.startswith(NO_PART)]
+        if not said:
+            return ""
+        lists = [text.removeprefix(NO_PART).split(", ") for text in said]
+        parts = dict.fromkeys(part for parts in lists for part in parts)
+        checks = "1 check" if len(said) == 1 else f"{len(said)} checks"
+        return f"{checks} of parts that the adapter does not have: {', '.join(parts)}"
 
     def _shown(self) -> list[Result]:
-        """The results but those of missing parts; an exception that came up in several checks is
-        told once.
-        """
-        first: dict[str, str] = {}
+        """The results but those of missing parts; an exception met several times is told once."""
+        first: dict[str, str] = {}  # exception -> the check that met it first
         shown = []
         for result in self.results:
-            if result.measured.startswith(NO_PART):
-                continue
-            if (
-                result.verdict == "error"
-                and first.setdefault(result.measured, result.check.id) != result.check.id
-            ):
-                result = replace(
-                    result, measured=f"the same exception as in {first[result.measured]}", cause=""
-                )
-            shown.append(result)
+            if result.verdict == "error":
+                met = first.setdefault(result.measured, result.check.id)
+                if met != result.check.id:
+                    result = replace(result, measured=f"the same exception as in {met}", cause="")
+            if not result.measured.startswith(NO_PART):
+                shown.append(result)
         return shown
 
     def _repr_html_(self) -> str:
         rows = "".join(_row(result) for result in self._shown())
-        heads = "".join(
-            f'<th style="{_CELL}">{head}</th>' for head in ("verdict", "check", "what was measured")
-        )
+        titles = ("verdict", "check", "what was measured")
+        heads = "".join(f'<th style="{CELL}">{title}</th>' for title in titles)
         return (
             f"<p><b>{html.escape(self.summary)}</b></p>"
             f'<table style="border-collapse:collapse;font-size:90%"><tr>{heads}</tr>{rows}</table>'
@@ -158,42 +123,28 @@ class Report:
         )
 
 
-_CELL = "text-align:left;vertical-align:top;padding:2px 10px 2px 0"
-
-
-def _lines(result: Result, width: int, total: int = 120) -> list[str]:
-    """A result as aligned lines of at most `total` characters."""
+def _lines(result: Result, width: int) -> list[str]:
+    """A result as aligned lines of at most `WIDTH` characters."""
     margin = " " * (9 + width + 2)
     verdict = result.verdict.upper() if result.bad else result.verdict
+    begin = f"{verdict:<9}{result.check.id:<{width}}  "
     lines = textwrap.wrap(
-        result.measured, total, initial_indent=margin, subsequent_indent=margin
-    ) or [margin]
-    lines[0] = f"{verdict:<9}{result.check.id:<{width}}  {lines[0][len(margin) :]}"
-    if result.bad and result.cause:
-        notes = [
-            ("expected", result.check.property),
-            ("likely cause", result.cause),
-            ("read", f"notebooks/{result.check.notebook}.ipynb"),
-        ]
-        for label, note in notes:
-            inner = f"{margin}{label}: "
-            lines += textwrap.wrap(
-                note, total, initial_indent=inner, subsequent_indent=margin + "  "
-            )
+        result.measured, WIDTH, initial_indent=begin, subsequent_indent=margin
+    ) or [begin]
+    for label, note in result.notes:
+        begin = f"{margin}{label}: "
+        lines += textwrap.wrap(note, WIDTH, initial_indent=begin, subsequent_indent=margin + "  ")
     return [line.rstrip() for line in lines]
 
 
 def _row(result: Result) -> str:
     """A result as a row of an HTML table."""
-    measured = html.escape(result.measured)
-    if result.bad and result.cause:
-        measured += (
-            f"<br>expected: {html.escape(result.check.property)}"
-            f"<br>likely cause: {html.escape(result.cause)}"
-            f"<br>read: <i>{html.escape(result.check.notebook)}</i>"
-        )
-    verdict = (
-        f'<td style="{_CELL};color:{COLORS[result.verdict]};font-weight:bold">{result.verdict}</td>'
-    )
-    name = f'<td style="{_CELL};font-family:monospace">{html.escape(result.check.id)}</td>'
-    return f'<tr>{verdict}{name}<td style="{_CELL}">{measured}</td></tr>'
+    measured = [result.measured, *(f"{label}: {note}" for label, note in result.notes)]
+    color = "#1b7837" if result.verdict == "passed" else "#b2182b" if result.bad else "#666666"
+    cells = {
+        f"color:{color};font-weight:bold": result.verdict,
+        "font-family:monospace": html.escape(result.check.id),
+        "": "<br>".join(map(html.escape, measured)),
+    }
+    row = "".join(f'<td style="{CELL};{style}">{text}</td>' for style, text in cells.items())
+    return f"<tr>{row}</tr>"

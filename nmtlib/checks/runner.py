@@ -31,20 +31,18 @@ class Watch:
 
     def __init__(self, adapter: Adapter):
         parts = {f.name: getattr(adapter, f.name) for f in fields(adapter)}
-        self.adapter = replace(
-            adapter, **{n: self.watched(n, p) for n, p in parts.items() if callable(p)}
-        )
+        watched = {n: self.watched(n, part) for n, part in parts.items() if callable(part)}
+        self.adapter = replace(adapter, **watched)
         self.running: tuple[str, float] | None = None  # the part, and when it was called
         self.stuck: dict[str, str] = {}  # part -> the check in which it did not return
 
-    def watched(self, name: str, part):
+    def watched(self, name: str, part: Callable) -> Callable:
         """The part, which now notes when it is called and when it has come back."""
 
         def run(*args, **kwargs):
             outer, self.running = self.running, (name, time.monotonic())
-            result = part(
-                *args, **kwargs
-            )  # where it raises, `running` keeps its name for the report
+            # Where the part raises, `running` keeps its name for the report.
+            result = part(*args, **kwargs)
             self.running = outer
             return result
 
@@ -58,58 +56,50 @@ def run_checks(
     seed: int = 0,
     time_limit: float = 20.0,
 ) -> Report:
-    """Run the checks for which the adapter has the parts, and report; whatever the code does, this
-    returns.
+    """Run the checks for which the adapter has the parts; whatever the code does, this returns.
 
     `only` names checks ('attention.scale') or subjects ('attention'), one or several.  A check that
     runs longer than `time_limit` seconds of computing is stopped.  Random states and number of
-    threads are as before afterwards. Raises ValueError for a name that no check has, and where
-    `adapter` is no Adapter.
+    threads are as before afterwards.
+
+    Raises ValueError for a name that no check has, and where `adapter` is no Adapter.
     """
     if not isinstance(adapter, Adapter):
-        raise ValueError(
-            f"expected an Adapter, not {type(adapter).__name__}; see nmtlib.checks.adapter"
-        )
+        given = type(adapter).__name__
+        raise ValueError(f"expected an Adapter, not {given}; see nmtlib.checks.adapter")
     chosen, watch, started = choose(only), Watch(adapter), time.monotonic()
     with _undisturbed():
         if any("make_model" in check.needs for check in chosen):
-            # The first optimizer of a program imports a large part of torch; stopped within, that
-            # would be broken.
+            # The first optimizer of a program imports a large part of torch, which would be broken
+            # for good if it were stopped within.
             torch.optim.SGD([torch.zeros(1, requires_grad=True)])
         results = tuple(run_check(check, watch, seed, time_limit) for check in chosen)
     return Report(adapter.name, results, time.monotonic() - started)
 
 
 def choose(only: str | Sequence[str] | None) -> list[Check]:
-    """The checks of these ids or subjects, all where none are named.  Raises ValueError for an
-    unknown name.
-    """
+    """The checks of these ids or subjects, all by default; ValueError for an unknown name."""
     if only is None:
         return list(CHECKS.values())
-    names = [only] if isinstance(only, str) else list(only)
-    known = {*CHECKS, *(check.subject for check in CHECKS.values())}
-    if unknown := [name for name in names if name not in known]:
-        subjects = sorted({check.subject for check in CHECKS.values()})
-        raise ValueError(f"there is no check {unknown[0]!r}; subjects are {', '.join(subjects)}")
-    return [check for check in CHECKS.values() if check.id in names or check.subject in names]
+    names = {only} if isinstance(only, str) else set(only)
+    subjects = {check.subject for check in CHECKS.values()}
+    if unknown := names - subjects - CHECKS.keys():
+        known = ", ".join(sorted(subjects))
+        raise ValueError(f"there is no check {min(unknown)!r}; subjects are {known}")
+    return [check for check in CHECKS.values() if names & {check.id, check.subject}]
 
 
 def run_check(check: Check, watch: Watch, seed: int, time_limit: float) -> Result:
     """The verdict on one property."""
-    missing = [part for part in check.needs if not watch.adapter.has(part)]
-    if missing:
+    if missing := [part for part in check.needs if not watch.adapter.has(part)]:
         return Result(check, "skipped", NO_PART + ", ".join(missing))
     if stuck := [part for part in check.needs if part in watch.stuck]:
-        return Result(
-            check,
-            "timeout",
-            f"not run: {stuck[0]} did not return in {watch.stuck[stuck[0]]}",
-            check.cause,
-        )
+        measured = f"not run: {stuck[0]} did not return in {watch.stuck[stuck[0]]}"
+        return Result(check, "timeout", measured, check.cause)
     watch.running = None
     outcome: list[BaseException | str] = []
 
-    def work():
+    def work() -> None:
         try:
             torch.manual_seed(seed)
             random.seed(seed)
@@ -121,33 +111,30 @@ def run_check(check: Check, watch: Watch, seed: int, time_limit: float) -> Resul
     started = time.monotonic()
     ended = _within(work, time_limit)
     seconds = time.monotonic() - started
-    if not ended or not outcome or isinstance(outcome[0], TimeUp):
-        part, since = watch.running or ("the check", started)
-        if time.monotonic() - since > time_limit / 2:
-            watch.stuck[part] = check.id
-        cause = "An endless loop, or a model far larger than the sizes asked for."
-        return Result(check, "timeout", f"stopped in {part} after {seconds:.0f} s", cause, seconds)
-    return _result(check, outcome[0], watch.running, seconds)
+    if ended and outcome and not isinstance(outcome[0], TimeUp):
+        return replace(_result(check, outcome[0], watch.running), seconds=seconds)
+    part, since = watch.running or ("the check", started)
+    if time.monotonic() - since > time_limit / 2:
+        watch.stuck[part] = check.id
+    cause = "An endless loop, or a model far larger than the sizes asked for."
+    return Result(check, "timeout", f"stopped in {part} after {seconds:.0f} s", cause, seconds)
 
 
 def _result(
-    check: Check, outcome: BaseException | str, running: tuple[str, float] | None, seconds: float
+    check: Check, outcome: BaseException | str, running: tuple[str, float] | None
 ) -> Result:
+    """The verdict on what a check returned or raised, `running` being the part that raised it."""
     if isinstance(outcome, str):
-        return Result(check, "passed", outcome, seconds=seconds)
+        return Result(check, "passed", outcome)
     if isinstance(outcome, Finding):
-        return Result(check, "failed", outcome.measured, outcome.cause or check.cause, seconds)
+        return Result(check, "failed", outcome.measured, outcome.cause or check.cause)
+    said = next(iter(str(outcome).strip().splitlines()), "")[:200]
     if isinstance(outcome, NotImplementedError):
-        return Result(check, "skipped", _first_line(outcome) or "not implemented", seconds=seconds)
+        return Result(check, "skipped", said or "not implemented")
     place = f" ({running[0]})" if running else ""
-    measured = f"{type(outcome).__name__}{place}: {_first_line(outcome)}{_where(outcome)}"
-    return Result(
-        check, "error", measured, f"The exception says it; otherwise: {check.cause}", seconds
-    )
-
-
-def _first_line(error: BaseException) -> str:
-    return next(iter(str(error).strip().splitlines()), "")[:200]
+    measured = f"{type(outcome).__name__}{place}: {said}{_where(outcome)}"
+    cause = f"The exception says it; otherwise: {check.cause}"
+    return Result(check, "error", measured, cause)
 
 
 def _where(error: BaseException) -> str:
@@ -162,8 +149,8 @@ def _within(work: Callable[[], None], time_limit: float) -> bool:
     """Run a function in a thread of its own; False where it had to be stopped or left behind.
 
     A thread and no alarm signal, because signals reach only the main thread, and a notebook may run
-    elsewhere. The limit holds for the processor's time, and three times as much for the clock's:
-    other programs may be busy.
+    elsewhere.  The limit is one of processor time, and three times as much by the clock: other
+    programs may be busy.
     """
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
@@ -181,24 +168,18 @@ def _within(work: Callable[[], None], time_limit: float) -> bool:
             if not thread.is_alive():
                 break
             # The only way to stop a thread: the exception is raised at its next line of Python.
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                ctypes.c_ulong(thread.ident), ctypes.py_object(TimeUp)
-            )
+            ident, error = ctypes.c_ulong(thread.ident), ctypes.py_object(TimeUp)
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, error)
             thread.join(0.4)
     return False
 
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Leave random states, default type and number of threads as they were; run on one thread
-    meanwhile.
-    """
+    """Run on one thread; afterwards random states, default type and threads are as before."""
     states = torch.get_rng_state(), random.getstate(), np.random.get_state()
-    cuda = (
-        torch.cuda.get_rng_state_all()
-        if torch.cuda.is_available() and torch.cuda.is_initialized()
-        else []
-    )
+    on_gpu = torch.cuda.is_available() and torch.cuda.is_initialized()
+    cuda = torch.cuda.get_rng_state_all() if on_gpu else []
     threads, dtype = torch.get_num_threads(), torch.get_default_dtype()
     torch.set_num_threads(1)  # tiny tensors: threads would wait for each other
     try:
@@ -209,5 +190,4 @@ def _undisturbed() -> Iterator[None]:
         torch.set_rng_state(states[0])
         random.setstate(states[1])
         np.random.set_state(states[2])
-        if cuda:
-            torch.cuda.set_rng_state_all(cuda)
+        torch.cuda.set_rng_state_all(cuda)

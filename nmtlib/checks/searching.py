@@ -1,5 +1,4 @@
-"""What decoding must find: tiny talkative models, all their probabilities, and the searches that
-are all right.
+"""What decoding must find: talkative models, their probabilities, and the searches that are right.
 
 Implementations differ in details that are nobody's mistake: how the length norm counts, whether
 finished hypotheses keep a place in the beam, when a search may stop.  A check asks only what every
@@ -18,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nmtlib.checks.adapter import Adapter
-from nmtlib.checks.helpers import build, logits, pad
+from nmtlib.checks.helpers import build, logits, pad, random_rows
 
 Words = tuple[int, ...]
 DEPTH = 5  # words in the longest beginning whose probabilities are known
@@ -35,45 +34,33 @@ def specials(adapter: Adapter) -> list[int]:
     return [i for i in range(adapter.first_word) if i != adapter.eos]
 
 
-@functools.lru_cache(
-    maxsize=16
-)  # the runner makes a new adapter for every run, so nothing old is found here
+# The runner makes a new adapter for every run, so nothing old is found in these caches.
+@functools.lru_cache(maxsize=16)
 def speaker(adapter: Adapter, seed: int) -> nn.Module:
-    """A model of three words that has learned a little of random translations: it has opinions, but
-    is not sure.
+    """A model that has learned a little of random translations: it has opinions, but is not sure.
 
     It all but never says PAD, BOS or UNK.  It is shared between checks: they must not change it.
     """
     source, words = sources(adapter, seed, 48), word_ids(adapter)
     generator = torch.Generator().manual_seed(seed)
     lengths = torch.randint(1, 5, (48,), generator=generator).tolist()
-    targets = [
-        torch.randint(words.start, words.stop, (n,), generator=generator).tolist() for n in lengths
-    ]
+    targets = random_rows(words.start, words.stop, lengths, generator)
     return learn(adapter, seed, source, targets, [1.0] * 48, 60)
 
 
 @functools.lru_cache(maxsize=16)
 def torn(adapter: Adapter, seed: int, short: float) -> nn.Module:
-    """A model that, whatever it reads, says one word with the probability `short`, and otherwise
-    mostly three others.
+    """A model that says one word with the probability `short`, and otherwise mostly three others.
 
     The rest are long random sentences, so that nothing improbable is soon at its end and fills the
-    beam.
+    beam.  What it reads does not matter.
     """
     source, (a, b, c) = sources(adapter, seed, 6), word_ids(adapter)
-    rambling = [
-        [a, b, b, a, c],
-        [a, c, a, c, b],
-        [b, a, c, b, a],
-        [b, b, a, a, c],
-        [c, a, b, c, c],
-        [c, c, c, b, a],
-    ]
+    rambling = [[a, b, b, a, c], [a, c, a, c, b], [b, a, c, b, a]]
+    rambling += [[b, b, a, a, c], [c, a, b, c, c], [c, c, c, b, a]]
+    targets = [[a]] * 6 + [[b, c, b]] * 6 + rambling
     shares = [short] * 6 + [0.88 - short] * 6 + [0.12] * 6
-    return learn(
-        adapter, seed, source.repeat(3, 1), [[a]] * 6 + [[b, c, b]] * 6 + rambling, shares, 100
-    )
+    return learn(adapter, seed, source.repeat(3, 1), targets, shares, 100)
 
 
 def learn(
@@ -84,17 +71,16 @@ def learn(
     shares: list[float],
     updates: int,
 ) -> nn.Module:
-    """Train a small model on some sentences, each with its share in the loss; those of `DEPTH`
-    words do not end.
+    """Train a small model on sentences, each with its share in the loss.
+
+    Sentences of `DEPTH` words do not end.
     """
     size = adapter.first_word + 3
     model = build(adapter, seed, noise=0.5, source_vocab_size=size, target_vocab_size=size)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     target = pad([[adapter.bos, *words] for words in targets], adapter.pad)
-    labels = pad(
-        [[*words, adapter.eos if len(words) < DEPTH else adapter.pad] for words in targets],
-        adapter.pad,
-    )
+    ends = [adapter.eos if len(words) < DEPTH else adapter.pad for words in targets]
+    labels = pad([[*words, end] for words, end in zip(targets, ends, strict=True)], adapter.pad)
     weights = torch.tensor(shares)[:, None] / sum(shares)
     for update in range(updates):
         optimizer.param_groups[0]["lr"] = 0.01 * (1 - update / updates)
@@ -114,19 +100,15 @@ def learn(
 def sources(adapter: Adapter, seed: int, count: int = 24) -> Tensor:
     """Random sentences of one to six words, EOS, and padding: (count, 7)."""
     generator, words = torch.Generator().manual_seed(seed), word_ids(adapter)
-    lengths = torch.randint(1, 7, (count,), generator=generator).tolist()
-    rows = [
-        torch.randint(words.start, words.stop, (n,), generator=generator).tolist()
-        for n in [6, *lengths[1:]]
-    ]
+    lengths = [6, *torch.randint(1, 7, (count,), generator=generator).tolist()[1:]]
+    rows = random_rows(words.start, words.stop, lengths, generator)
     return pad([[*row, adapter.eos] for row in rows], adapter.pad)
 
 
 def likely_paths(
     adapter: Adapter, model: nn.Module, source: Tensor, start: int, limit: int = 10
 ) -> list[Words | None]:
-    """For each source the words of the most probable next token, again and again, by full decoding
-    from `start`.
+    """For each source the words of the most probable next token from `start` on, without a cache.
 
     None where no EOS comes within `limit` words, or where a choice is too close to call.
     """
@@ -135,10 +117,9 @@ def likely_paths(
     going = [True] * len(source)
     for length in range(limit + 1):
         best = logits(adapter, model, source, target)[:, -1].log_softmax(-1).topk(2, dim=-1)
-        for row, (word, gap) in enumerate(
-            zip(best.indices[:, 0].tolist(), best.values.diff().neg(), strict=True)
-        ):
-            if going[row] and (float(gap) < MARGIN or word in specials(adapter)):
+        gaps = best.values.diff().neg().flatten().tolist()
+        for row, word in enumerate(best.indices[:, 0].tolist()):
+            if going[row] and (gaps[row] < MARGIN or word in specials(adapter)):
                 going[row] = False
             elif going[row] and word == adapter.eos:
                 paths[row], going[row] = tuple(target[row, 1 : length + 1].tolist()), False
@@ -153,12 +134,8 @@ def conditionals(adapter: Adapter, model: nn.Module, source: Tensor) -> Table:
     """The log-probabilities after every beginning of at most `DEPTH` words; source (1, S)."""
     every = list(itertools.product(word_ids(adapter), repeat=DEPTH))
     target = torch.tensor([[adapter.bos, *words] for words in every])
-    logp = (
-        logits(adapter, model, source.expand(len(every), -1), target)
-        .double()
-        .log_softmax(-1)
-        .tolist()
-    )
+    table = logits(adapter, model, source.expand(len(every), -1), target)
+    logp = table.double().log_softmax(-1).tolist()
     return {words[:n]: logp[row][n] for row, words in enumerate(every) for n in range(DEPTH + 1)}
 
 
@@ -179,35 +156,41 @@ class Variant:
     cut: bool = False
     stop: str = "full"
 
+    def candidates(
+        self, table: Table, adapter: Adapter, going: list[tuple[float, Words]], length: int
+    ) -> list[tuple[float, Words, bool]]:
+        """Each (log-probability, words, whether it ends) after `length` words, best first."""
+        found = []
+        for logp, words in going:
+            row = table[words]
+            found.append((logp + row[adapter.eos], words, True))
+            if length < self.longest:
+                found += [(logp + row[w], (*words, w), False) for w in word_ids(adapter)]
+            elif self.cut:
+                found.append((logp, words, True))
+        return sorted(found, reverse=True)
+
+    def stops(self, ends: list[bool], finished: int, width: int) -> bool:
+        """Whether the search is over, given which of the best candidates end, best first."""
+        hasty = (self.stop == "first" and ends[0]) or (self.stop == "any" and any(ends))
+        return hasty or (self.stop == "full" and finished >= width)
+
 
 def find(table: Table, adapter: Adapter, width: int, variant: Variant) -> tuple[Words, float]:
-    """The best hypothesis of a beam search on known probabilities, and by how much it is better
-    than the next.
-    """
+    """The best hypothesis of a beam search on known probabilities, and its lead over the next."""
     going: list[tuple[float, Words]] = [(0.0, ())]
     finished: dict[Words, float] = {}
     for length in range(variant.longest + 1):
-        candidates = []
-        for logp, words in going:
-            row = table[words]
-            candidates.append((logp + row[adapter.eos], words, True))
-            if length < variant.longest:
-                candidates += [(logp + row[w], (*words, w), False) for w in word_ids(adapter)]
-            elif variant.cut:
-                candidates.append((logp, words, True))
-        candidates.sort(reverse=True)
+        candidates = variant.candidates(table, adapter, going, length)
         best = candidates[: width - len(finished) if variant.shrink else width]
         for logp, words, ended in best:
             if ended:
                 score = logp / variant.norm(max(len(words), 1))
                 finished[words] = max(score, finished.get(words, score))
-        ends = [ended for *_, ended in best]
-        if (variant.stop == "first" and ends[0]) or (variant.stop == "any" and any(ends)):
+        if variant.stops([ended for *_, ended in best], len(finished), width):
             break
-        if variant.stop == "full" and len(finished) >= width:
-            break
-        places = width - len(finished) if variant.shrink else width
-        going = [(logp, words) for logp, words, ended in candidates if not ended][: max(places, 0)]
+        places = max(width - len(finished), 0) if variant.shrink else width
+        going = [(logp, words) for logp, words, ended in candidates if not ended][:places]
         if not going:
             break
     ranked = sorted(((score, words) for words, score in finished.items()), reverse=True)
@@ -235,25 +218,18 @@ def consensus(
 
     `longest` may be understood as one word more or less.
     """
+    lengths, either, stops = (longest, longest - 1, longest + 1), (False, True), ("full", "never")
     agreed = None
-    for norm, limit, shrink, cut, stop in itertools.product(
-        norms(penalty),
-        (longest, longest - 1, longest + 1),
-        (False, True),
-        (False, True),
-        ("full", "never"),
-    ):
-        words, gap = find(table, adapter, width, Variant(norm, limit, shrink, cut, stop))
+    for ways in itertools.product(norms(penalty), lengths, either, either, stops):
+        words, lead = find(table, adapter, width, Variant(*ways))
         agreed = agreed or words
-        if not words or words != agreed or gap < MARGIN:
+        if not words or words != agreed or lead < MARGIN:
             return None
     return agreed
 
 
 def tables(adapter: Adapter, model: nn.Module, every: Tensor) -> Iterator[tuple[Tensor, Table]]:
-    """Each source (1, S) without its padding, and its probabilities, where PAD, BOS and UNK have no
-    part in them.
-    """
+    """Each source (1, S) unpadded, and its probabilities, if PAD, BOS and UNK are rare."""
     for row in every:
         source = row[row != adapter.pad][None]
         table = conditionals(adapter, model, source)

@@ -1,4 +1,4 @@
-"""A student's Transformer: it runs, it can be trained, and it holds three silent mistakes.  Which?"""
+"""A student's Transformer: it runs, it can be trained, and makes three silent mistakes.  Which?"""
 
 import math
 

@@ -1,15 +1,11 @@
-"""The adapter of our own parts is complete and follows what stands in the modules at the moment of
-the call.
-"""
+"""The adapter of our own parts is complete and follows the modules at the moment of the call."""
 
 from dataclasses import fields
 
 import pytest
 import torch
 
-from nmtlib.checks import CHECKS
-from nmtlib.checks.adapter import Adapter, Sizes
-from nmtlib.checks.parts import ours
+from nmtlib.checks import CHECKS, Adapter, Sizes, ours
 from nmtlib.inference import search
 from nmtlib.model import attention, masks
 
@@ -42,17 +38,11 @@ def test_parts_are_looked_up_when_they_are_called(monkeypatch):
 def test_the_design_is_that_of_the_model(norm):
     adapter = ours(norm, "learned", "target")
     model = adapter.make_model(Sizes(n_layers=1))
-    assert (model.config.norm, model.config.positions, model.config.tied) == (
-        norm,
-        "learned",
-        "target",
-    )
+    found = model.config.norm, model.config.positions, model.config.tied
+    assert found == (norm, "learned", "target")
     assert not adapter.has("fixed_positions") and ours().has("fixed_positions")
-    assert model(torch.tensor([[4, 2]]), torch.tensor([[1]])).shape == (
-        1,
-        1,
-        Sizes().target_vocab_size,
-    )
+    logits = model(torch.tensor([[4, 2]]), torch.tensor([[1]]))
+    assert logits.shape == (1, 1, Sizes().target_vocab_size)
 
 
 def test_a_part_is_missing_when_it_is_none_or_a_fact_is_not_true():

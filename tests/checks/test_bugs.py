@@ -7,14 +7,20 @@ import types
 import pytest
 import torch
 
-from nmtlib.checks import run_checks
+from nmtlib.checks import ours, run_checks
 from nmtlib.checks.bugs import BUGS, Bug, edited, get, plant, planting
-from nmtlib.checks.parts import ours
 from nmtlib.data import batching
 from nmtlib.inference import search
 from nmtlib.model import attention, embeddings, layers, masks, transformer
 
 KEYS = [bug.key for bug in BUGS]
+# Bugs of a search are looked for with models that are trained first.
+SEARCHES = {bug.key for bug in BUGS if any(re.match("beam|decoding", id) for id in bug.caught_by)}
+PLANTED = [
+    pytest.param(bug, id=bug.key, marks=pytest.mark.slow if bug.key in SEARCHES else ())
+    for bug in BUGS
+    if bug.edits
+]
 LENGTH_NORM = ("inference.search:length_norm", "6) ** penalty\n", "6) ** -penalty\n")
 
 
@@ -244,22 +250,15 @@ def test_a_bug_that_cannot_be_planted_says_why():
 
 def test_an_unknown_key_names_the_closest():
     assert get("pad-in-loss").number == 32
-    with pytest.raises(ValueError, match="did you mean 'attention-no-scale'"):
+    with pytest.raises(ValueError, match="did you mean attention-no-scale"):
         get("atention-no-scale")
     with pytest.raises(ValueError, match="keys stand in nmtlib.checks.bugs.BUGS"):
         plant("§§§")
 
 
-@pytest.mark.parametrize("bug", [bug for bug in BUGS if bug.edits], ids=lambda bug: bug.key)
+@pytest.mark.parametrize("bug", PLANTED)
 def test_every_bug_sets_off_the_alarms_that_it_names(bug):
     assert bug.caught_by
     with bug.plant():
         report = run_checks(ours(), only=bug.caught_by, time_limit=10)
     assert {result.check.id for result in report.failed} == set(bug.caught_by), f"\n{report}"
-
-
-def test_none_of_these_alarms_goes_off_on_clean_code():
-    report = run_checks(
-        ours(), only=sorted({id for bug in BUGS for id in bug.caught_by}), time_limit=10
-    )
-    assert report.ok and not report.skipped, f"\n{report}"

@@ -2,6 +2,7 @@
 
 import copy
 import math
+import time
 from dataclasses import replace
 
 import pytest
@@ -9,10 +10,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from nmtlib.checks import CHECKS, check, foreign, metrics, run_checks
-from nmtlib.checks.adapter import Adapter, Sizes
+from nmtlib.checks import CHECKS, Adapter, Sizes, check, foreign, metrics, ours, run_checks
 from nmtlib.checks.metrics import HYPOTHESES, REFERENCES
-from nmtlib.checks.parts import ours
+from nmtlib.checks.registry import CAUSES
 from nmtlib.model.attention import MultiHeadAttention
 
 OURS = ours()
@@ -438,30 +438,43 @@ def test_every_check_has_its_mistake():
     assert BROKEN.keys() == CHECKS.keys()
 
 
-@pytest.mark.parametrize("name", CHECKS)
-def test_a_check_finds_its_mistake(name):
-    (result,) = run_checks(BROKEN[name], only=name).results
-    assert result.verdict in ("failed", "error"), result.measured
-    assert (
-        result.verdict == "failed" or name == "attention.mask_half"
-    )  # torch itself refuses -1e12 in float16
-    assert result.measured and result.cause
+def test_every_check_has_its_entry_and_every_entry_its_check():
+    assert list(CAUSES) == list(CHECKS), "the table lists the checks in the order of their running"
 
 
 @pytest.mark.parametrize(
-    "design", [("pre", "sinusoidal", "none"), ("post", "learned", "all"), ("post",)]
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name.startswith("beam.") else ())
+        for name in CHECKS
+    ],
 )
-def test_our_own_parts_pass(design):
-    """In every design, but for what a design does not have."""
-    report = run_checks(ours(*design), seed=len(design))
+def test_a_check_finds_its_mistake(name):
+    (result,) = run_checks(BROKEN[name], only=name).results
+    assert result.verdict in ("failed", "error"), result.measured
+    # torch itself refuses -1e12 in float16.
+    assert result.verdict == "failed" or name == "attention.mask_half"
+    assert result.measured and result.cause
+
+
+@pytest.mark.slow
+def test_our_own_parts_pass_every_check_and_quickly():
+    started = time.process_time()
+    report = run_checks(ours())
+    assert len(report.passed) == len(CHECKS), str(report)
+    assert time.process_time() - started < 20, str(report)
+
+
+@pytest.mark.slow
+def test_our_own_parts_pass_in_another_design_but_for_what_it_does_not_have():
+    report = run_checks(ours(norm="post", positions="learned", tied="all"), seed=3)
     assert not report.failed, str(report)
-    learned = (
-        {"positions.shift_is_rotation", "positions.not_trained"} if "learned" in design else set()
-    )
+    learned = {"positions.shift_is_rotation", "positions.not_trained"}
     assert {r.check.id for r in report.skipped} - {"training.best_kept"} == learned
 
 
 def test_checks_say_what_they_are():
+    """Each states its property, its cause, its notebook and its parts."""
     for name, known in CHECKS.items():
         assert known.id == name and known.subject + "." == name[: len(known.subject) + 1]
         assert known.property.endswith(".") and known.cause.endswith(".") and known.needs
@@ -471,12 +484,28 @@ def test_checks_say_what_they_are():
 def test_a_check_needs_an_id_of_its_own_a_docstring_and_known_parts():
     about = {"cause": "None.", "notebook": "00_tour"}
     with pytest.raises(ValueError, match="two checks with the id 'attention.scale'"):
-        check("attention.scale", needs=("attention",), **about)(test_every_check_has_its_mistake)
+        check("attention.scale", "attention")(test_checks_say_what_they_are)
     with pytest.raises(ValueError, match="needs a docstring"):
-        check("attention.new", needs=("attention",), **about)(lambda adapter, seed: "")
+        check("attention.new", "attention", **about)(lambda adapter, seed: "")
     with pytest.raises(ValueError, match="no part 'attentoin'"):
-        check("attention.new", needs=("attentoin",), **about)(test_our_own_parts_pass)
+        check("attention.new", "attentoin", **about)(test_checks_say_what_they_are)
+    with pytest.raises(ValueError, match="no entry in causes.toml"):
+        check("attention.new", "attention")(test_checks_say_what_they_are)
     assert "attention.new" not in CHECKS
+
+
+def test_a_reader_can_add_a_check():
+    @check("mine.seed", "loss", cause="Chance.", notebook="00_tour")
+    def seeded(adapter, seed):
+        """The seed is even."""
+        return f"seed {seed}"
+
+    try:
+        (result,) = run_checks(OURS, only="mine", seed=2).results
+        assert (result.verdict, result.measured) == ("passed", "seed 2")
+        assert (result.check.property, result.check.cause) == ("The seed is even.", "Chance.")
+    finally:
+        CHECKS.pop("mine.seed")
 
 
 def test_a_report_knows_what_an_implementation_lacks():

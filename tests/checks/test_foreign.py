@@ -1,6 +1,4 @@
-"""Implementations that are not ours and not wrong pass without an alarm; students' mistakes get a
-verdict.
-"""
+"""What is not ours and not wrong raises no alarm; students' mistakes get a verdict."""
 
 from dataclasses import replace
 
@@ -8,37 +6,34 @@ import pytest
 import torch
 from torch import nn
 
-from nmtlib.checks import run_checks
-from nmtlib.checks.adapter import Adapter
-from nmtlib.checks.foreign import marian, torch_transformer
+from nmtlib.checks import Adapter, run_checks
+from nmtlib.checks.foreign import torch_transformer
+from nmtlib.checks.marian import marian
 
 DESIGNS = {
     "post-norm": {},
     "pre-norm": {"pre_norm": True},
     "learned positions, unscaled, no biases": {"learned": True, "scaled": False, "bias": False},
-    "pre-norm, learned positions": {"pre_norm": True, "learned": True},
 }
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("design", DESIGNS)
+@pytest.mark.slow
+@pytest.mark.parametrize(("seed", "design"), list(enumerate(DESIGNS)))
 def test_torch_transformer_raises_no_alarm(design, seed):
     report = run_checks(torch_transformer(**DESIGNS[design]), seed=seed)
     assert not report.failed, str(report)
     assert len(report.passed) >= 48, str(report)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_marian_raises_no_alarm(seed):
+@pytest.mark.slow
+def test_marian_raises_no_alarm():
     pytest.importorskip("transformers")
-    report = run_checks(marian(), seed=seed)
+    report = run_checks(marian())
     assert not report.failed, str(report)
 
 
 class Plain(nn.Module):
-    """A student's module: a GRU that reads the whole source first; no Transformer, but no mistake
-    either.
-    """
+    """A student's module: a GRU that reads the whole source first; no Transformer, yet right."""
 
     def __init__(self, sizes):
         super().__init__()
@@ -95,7 +90,8 @@ class Half(Plain):
 )
 def test_a_broken_module_gets_a_verdict_from_every_check(stage, verdict):
     adapter = Adapter(make_model=lambda sizes: Half(sizes, stage))
-    report = run_checks(adapter, only=["model", "masks"], time_limit=0.5)
+    limit = 0.1 if verdict == "timeout" else 5.0
+    report = run_checks(adapter, only=["model", "masks"], time_limit=limit)
     asked = [r for r in report.results if "adapter has no" not in r.measured]
     assert len(asked) >= 9 and {r.verdict for r in asked} == {verdict}, str(report)
     assert not report.ok and str(report) and report._repr_html_()

@@ -1,11 +1,9 @@
 """A report reads well in a terminal and in a notebook, and says what to do."""
 
-import json
 from dataclasses import replace
 from html.parser import HTMLParser
 
-from nmtlib.checks import CHECKS, Report, Result, run_checks
-from nmtlib.checks.parts import ours
+from nmtlib.checks import CHECKS, Report, Result, ours, run_checks
 from nmtlib.checks.report import NO_PART
 
 GOOD = Result(CHECKS["attention.scale"], "passed", "scores are divided by 2.828", seconds=0.01)
@@ -106,20 +104,6 @@ def test_the_notebook_shows_a_table_with_inline_styles():
         MIXED.summary,
     ):
         assert said in tags.text
-
-
-def test_a_report_becomes_json_and_back():
-    told = json.loads(json.dumps(MIXED.to_dict()))
-    assert told["name"] == "mine" and told["ok"] is False and len(told["results"]) == 7
-    assert told["results"][1] == {
-        "id": "masks.causal",
-        "verdict": "failed",
-        "property": CHECKS["masks.causal"].property,
-        "measured": "3 <of> 4 places are wrong",
-        "cause": "The triangle & its diagonal.",
-        "notebook": "06_masking",
-        "seconds": 0.02,
-    }
 
 
 def test_a_real_report_is_whole():

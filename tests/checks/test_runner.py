@@ -1,6 +1,4 @@
-"""Whatever the code under the checks does, the runner comes back with a verdict and leaves nothing
-changed.
-"""
+"""Whatever the code under the checks does, the runner returns a verdict and changes nothing."""
 
 import random
 import re
@@ -12,8 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from nmtlib.checks import CHECKS, run_checks
-from nmtlib.checks.parts import ours
+from nmtlib.checks import CHECKS, ours, run_checks
 
 OURS = ours()
 
@@ -171,9 +168,3 @@ def test_only_takes_checks_and_subjects_in_the_usual_order():
         run_checks(OURS, only="attention.size")
     with pytest.raises(ValueError, match="expected an Adapter, not Linear"):
         run_checks(torch.nn.Linear(1, 1))
-
-
-def test_all_checks_are_quick():
-    started = time.process_time()
-    report = run_checks(OURS)
-    assert time.process_time() - started < 20, report

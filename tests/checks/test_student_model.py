@@ -8,7 +8,7 @@ from pathlib import Path
 from nmtlib.cli import main
 
 ROOT = Path(__file__).parents[2]
-STUDENT = ROOT / "tests" / "teaching" / "student_model.py"
+STUDENT = Path(__file__).with_name("student_model.py")
 SHOWN = ROOT / "benchmarks" / "results" / "check-student-model.txt"
 
 

@@ -1,5 +1,4 @@
-"""The catalogue of silent bugs: mistakes that run, and often train, planted one by one in the real
-code.
+"""The catalogue of silent bugs: mistakes that run, and often train, to plant in the real code.
 
 >>> from nmtlib.model import masks
 >>> with plant("causal-mask-off-by-one"):
@@ -16,12 +15,12 @@ code.
 
 from __future__ import annotations
 
-import difflib
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 from nmtlib.checks.bugs.bug import Bug, read_bugs
 from nmtlib.checks.bugs.planting import edited
+from nmtlib.errors import did_you_mean
 
 __all__ = ["BUGS", "Bug", "edited", "get", "plant"]
 
@@ -33,12 +32,11 @@ BUGS: list[Bug] = sorted(
 
 def get(key: str) -> Bug:
     """The bug of that key.  Raises ValueError for an unknown one, naming the closest."""
-    for bug in BUGS:
-        if bug.key == key:
-            return bug
-    near = difflib.get_close_matches(str(key), [bug.key for bug in BUGS], n=1, cutoff=0.3)
-    hint = f"did you mean {near[0]!r}?" if near else "the keys stand in nmtlib.checks.bugs.BUGS"
-    raise ValueError(f"there is no bug {key!r} in the catalogue; {hint}")
+    bugs = {bug.key: bug for bug in BUGS}
+    if key not in bugs:
+        hint = did_you_mean(str(key), bugs) or "; the keys stand in nmtlib.checks.bugs.BUGS"
+        raise ValueError(f"there is no bug {key!r} in the catalogue{hint}")
+    return bugs[key]
 
 
 def plant(key: str) -> AbstractContextManager[None]:

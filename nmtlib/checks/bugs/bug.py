@@ -36,8 +36,7 @@ class Bug:
     def plant(self) -> Iterator[None]:
         """Run a block of code with this bug in the real nmtlib; afterwards all is clean again.
 
-        Raises ValueError where the bug cannot live in nmtlib, or where the code has changed under
-        it.
+        Raises ValueError where the bug cannot live in nmtlib, or where the code has changed.
         """
         if not self.edits:
             raise ValueError(f"bug {self.key!r} cannot be planted in nmtlib: {self.why_not}")
@@ -47,9 +46,7 @@ class Bug:
             yield
 
     def diff(self) -> str:
-        """The lines that planting changes, as a unified diff; empty where the bug cannot be
-        planted.
-        """
+        """The lines that planting changes, as a unified diff; empty where it cannot be planted."""
         return diff(self.edits)
 
 

@@ -1,6 +1,4 @@
-"""Plant a bug in the real code: change one line of a function's source, compile it, and swap it in
-for a while.
-"""
+"""Plant a bug in the real code: edit a function's source, compile it, swap it in for a while."""
 
 from __future__ import annotations
 import __future__
@@ -23,8 +21,7 @@ _clean: dict[str, str] = {}  # source of what is replaced at this moment, as it 
 
 @dataclass(frozen=True)
 class Edit:
-    """One change of the source of one function: `old`, which stands there exactly once, becomes
-    `new`.
+    """A change of one function's source: `old`, which stands there once, becomes `new`.
 
     `where` is 'module:function' or 'module:Class.method', the module below `nmtlib.`.
     """
@@ -34,25 +31,23 @@ class Edit:
     new: str
 
     def apply(self, source: str) -> str:
-        """The source with the change.  Raises ValueError where `old` does not stand in it exactly
-        once.
-        """
+        """The source with the change; ValueError where `old` does not stand in it exactly once."""
         if (count := source.count(self.old)) != 1:
+            cause = "the code has changed since this bug was written"
             raise ValueError(
-                f"nmtlib.{self.where} holds the snippet {self.old!r} {count} times, expected once: the code has "
-                f"changed since this bug was written, or another bug changes the same line"
+                f"nmtlib.{self.where} holds the snippet {self.old!r} {count} times, expected once: "
+                f"{cause}, or another bug changes the same line"
             )
         return source.replace(self.old, self.new)
 
 
 @contextlib.contextmanager
 def edited(where: str, old: str, new: str) -> Iterator[None]:
-    """Run a block with one snippet of a real function replaced; afterwards the very same objects
-    stand there again.
+    """Run a block with one snippet of a real function replaced; then all objects are back.
 
     Methods are replaced on their class, functions in every module of nmtlib that has imported them
     (and in the reader's own `__main__`).  Raises ValueError as `Edit.apply` does, and where the
-    function is not to be found.
+    function cannot be found.
 
     >>> import torch
     >>> from nmtlib.model import masks
@@ -63,7 +58,7 @@ def edited(where: str, old: str, new: str) -> Iterator[None]:
     [True, False]
     """
     owner, name, original = _find(where)
-    source = textwrap.dedent(inspect.getsource(_function(original)))
+    source = _source(original)
     broken = _compile(Edit(where, old, new).apply(source), name, original)
     clean = _clean.setdefault(where, source)
     try:
@@ -75,51 +70,34 @@ def edited(where: str, old: str, new: str) -> Iterator[None]:
             _clean.pop(where, None)
 
 
-def source_pair(edits: Sequence[Edit]) -> dict[str, tuple[str, str]]:
-    """The source of each function that the edits change, before and after: {'module:function':
-    (clean, broken)}.
-    """
-    pairs: dict[str, tuple[str, str]] = {}
-    for edit in edits:
-        clean, broken = pairs.get(edit.where) or (clean_source(edit.where),) * 2
-        pairs[edit.where] = clean, edit.apply(broken)
-    return pairs
-
-
-def clean_source(where: str) -> str:
-    """The source of a function as it stands in its file, also while a bug is planted in it."""
-    return _clean.get(where) or textwrap.dedent(inspect.getsource(_function(_find(where)[2])))
-
-
 def diff(edits: Sequence[Edit], context: int = 1) -> str:
     """What the edits change, as a unified diff with `context` lines around each change."""
     lines: list[str] = []
-    for where, (clean, broken) in source_pair(edits).items():
+    for where in dict.fromkeys(edit.where for edit in edits):
+        # The source as it stands in its file, also while a bug is planted in it.
+        clean = _clean.get(where) or _source(_find(where)[2])
+        broken = clean
+        for edit in edits:
+            broken = edit.apply(broken) if edit.where == where else broken
         module, _, name = where.partition(":")
-        path = f"nmtlib/{module.replace('.', '/')}.py"
+        path = f"nmtlib/{module.replace('.', '/')}.py  {name}"
         texts = clean.splitlines(), broken.splitlines()
-        changes = difflib.unified_diff(
-            *texts, f"{path}  {name}", f"{path}  {name}", n=context, lineterm=""
-        )
-        lines += [
-            "@@" if line.startswith("@@") else line for line in changes
-        ]  # numbers within a function help nobody
+        changes = difflib.unified_diff(*texts, path, path, n=context, lineterm="")
+        # Line numbers within a function help nobody.
+        lines += ["@@" if line.startswith("@@") else line for line in changes]
     return "\n".join(lines)
 
 
 def _find(where: str) -> tuple[Any, str, Any]:
-    """The module or class that holds a function, its name there, and the raw object (a staticmethod
-    as such).
-    """
+    """The module or class that holds a function, its name there, and the raw object."""
     module, _, path = where.partition(":")
     owner: Any = importlib.import_module(f"nmtlib.{module}")
     *classes, name = path.split(".")
     for part in classes:
         owner = getattr(owner, part, None)
     if owner is None or name not in vars(owner):
-        raise ValueError(
-            f"there is no nmtlib.{where}; expected 'module:function' or 'module:Class.method'"
-        )
+        expected = "'module:function' or 'module:Class.method'"
+        raise ValueError(f"there is no nmtlib.{where}; expected {expected}")
     return owner, name, vars(owner)[name]
 
 
@@ -128,41 +106,43 @@ def _function(raw: Any) -> types.FunctionType:
     return inspect.unwrap(getattr(raw, "fget", None) or getattr(raw, "__func__", raw))
 
 
+def _source(raw: Any) -> str:
+    """The source of a function, beginning at the margin."""
+    return textwrap.dedent(inspect.getsource(_function(raw)))
+
+
 def _compile(source: str, name: str, original: Any) -> Any:
-    """The function of that source, in the globals of the original one; tracebacks and `inspect`
-    find its lines.
+    """The function of that source, in the globals of the original one.
+
+    Tracebacks and `inspect` find its lines.
     """
     function = _function(original)
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    full_name = function.__qualname__
     if unknown := cells.keys() - {"__class__"}:
-        raise ValueError(
-            f"{function.__qualname__} closes over {sorted(unknown)} and cannot be compiled alone"
-        )
+        raise ValueError(f"{full_name} closes over {sorted(unknown)} and cannot be compiled alone")
     # A function around it offers the `__class__` that `super()` asks for.
     text = f"def make(__class__):\n{textwrap.indent(source, '    ')}\n    return {name}\n"
-    # Named by its contents: what is planted often takes one place, and a late traceback still finds
-    # it.
-    file = f"<bug {zlib.crc32(text.encode()):08x} in {function.__qualname__}>"
+    # Named by its contents: a late traceback still finds them when another bug is in its place.
+    file = f"<bug {zlib.crc32(text.encode()):08x} in {full_name}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     flags = function.__code__.co_flags & __future__.annotations.compiler_flag
     names: dict[str, Any] = {}
     try:
-        exec(
-            compile(text, file, "exec", flags=flags, dont_inherit=True), function.__globals__, names
-        )
+        code = compile(text, file, "exec", flags=flags, dont_inherit=True)
     except SyntaxError as error:
         raise ValueError(
-            f"nmtlib.{function.__module__.partition('.')[2]}:{function.__qualname__} is no longer Python with this "
-            f"change ({error.msg}); if its file was changed after it was imported, start Python anew"
+            f"{function.__module__}:{full_name} is no longer Python with this change ({error.msg});"
+            " if its file was changed after it was imported, start Python anew"
         ) from error
+    exec(code, function.__globals__, names)
     broken = names["make"](cells["__class__"].cell_contents if cells else None)
-    _function(broken).__qualname__ = function.__qualname__
+    _function(broken).__qualname__ = full_name
     return broken
 
 
 def _swap(owner: Any, name: str, old: Any, new: Any) -> None:
-    """Put `new` in the place of `old`: on its class, or in every module that has it under some
-    name.
+    """Put `new` in the place of `old`: on its class, or in every module that has it.
 
     The modules are looked through at both ends of the block: one that was first imported within it
     would otherwise keep the bug for good.
