@@ -140,7 +140,7 @@ def explore_attention(
     layer %= layers
     first, controls = _view(found, kind, layer, None), None
     if kernel_with_widgets():
-        controls = _explorer(translator, sentence, kind, layer, first)
+        controls = _explorer(translator, sentence, kind, layer, found)
     hint = f"{RUN_IT}choose sentence, kind, layer and head."
     text, plain = f"{first.text}<p><i>{hint}</i></p>", f"{first.plain}\n{hint}"
     display(Shown(text, plain, controls, kind="text/html"))
@@ -155,24 +155,25 @@ def _view(found: AttentionMaps, kind: str, layer: int, head: int | None) -> Show
     return attention_table(weights, found.rows[kind], found.columns[kind], title=title)
 
 
-def _explorer(translator: Translator, sentence: str, kind: str, layer: int, first: Shown) -> Any:
+def _explorer(
+    translator: Translator, sentence: str, kind: str, layer: int, found: AttentionMaps
+) -> Any:
     """The controls of `explore_attention` above their table."""
     import ipywidgets
 
-    config = translator.model.config
-    layers = {"encoder-self": config.n_encoder_layers}
+    last = {kind: len(layers) - 1 for kind, layers in found.maps.items()}
     wide, narrow = {"width": "95%"}, {"button_width": "auto"}
-    last = layers.get(kind, config.n_decoder_layers) - 1
     names = [(name, key) for key, name in KINDS.items()]
-    heads = [("mean of all", None), *((str(number), number) for number in range(config.n_heads))]
+    numbers = range(translator.model.config.n_heads)
+    heads = [("mean of all", None), *((str(number), number) for number in numbers)]
     text = ipywidgets.Text(sentence, description="sentence", continuous_update=False, layout=wide)
     kinds = ipywidgets.Dropdown(options=names, value=kind, description="kind")
-    which = ipywidgets.IntSlider(layer, 0, last, description="layer")
+    which = ipywidgets.IntSlider(layer, 0, last[kind], description="layer")
     head = ipywidgets.ToggleButtons(options=heads, description="head", style=narrow)
-    table = ipywidgets.HTML(first.text)
+    table = ipywidgets.HTML(_view(found, kind, layer, None).text)
 
     def redraw(change: dict[str, Any]) -> None:
-        which.max = layers.get(kinds.value, config.n_decoder_layers) - 1
+        which.max = last[kinds.value]
         try:
             found = attention_maps(translator, text.value)
             table.value = _view(found, kinds.value, which.value, head.value).text

@@ -3,45 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 
 from matplotlib.figure import Figure
 
 from nmtlib.teaching.diagrams.canvas import ACCENT, Box, Canvas, Point
 
-COURSE = {  # group -> colour, {notebook: what to call it}; four notebooks make one row of the map
-    "Start": ("step", {"00_tour": "Tour"}),
-    "Text": (
-        "embedding",
-        {
-            "01_text_to_tensors": "Text to tensors",
-            "02_embeddings": "Embeddings",
-            "03_positional_encoding": "Positional\nencoding",
-        },
-    ),
-    "Parts": (
-        "attention",
-        {
-            "04_scaled_dot_product_attention": "Scaled dot-product\nattention",
-            "05_multi_head_attention": "Multi-head\nattention",
-            "06_masking": "Masking",
-        },
-    ),
-    "Model": ("feed-forward", {"07_the_full_model": "The full model"}),
-    "Training": (
-        "norm",
-        {"08_label_smoothing_and_noam": "Label smoothing\nand Noam", "09_training": "Training"},
-    ),
-    "Use": ("linear", {"10_decoding": "Decoding", "11_evaluation": "Evaluation"}),
-    "Practice": (
-        "data",
-        {
-            "12_gpu_training": "GPU training",
-            "13_german_english": "German-English",
-            "14_english_chinese": "English-Chinese",
-            "15_debugging_clinic": "Debugging clinic",
-        },
-    ),
-}
+COURSE = [  # group, colour, notebook, what to call it; four notebooks make one row of the map
+    ("Start", "step", "00_tour", "Tour"),
+    ("Text", "embedding", "01_text_to_tensors", "Text to tensors"),
+    ("Text", "embedding", "02_embeddings", "Embeddings"),
+    ("Text", "embedding", "03_positional_encoding", "Positional\nencoding"),
+    ("Parts", "attention", "04_scaled_dot_product_attention", "Scaled dot-product\nattention"),
+    ("Parts", "attention", "05_multi_head_attention", "Multi-head\nattention"),
+    ("Parts", "attention", "06_masking", "Masking"),
+    ("Model", "feed-forward", "07_the_full_model", "The full model"),
+    ("Training", "norm", "08_label_smoothing_and_noam", "Label smoothing\nand Noam"),
+    ("Training", "norm", "09_training", "Training"),
+    ("Use", "linear", "10_decoding", "Decoding"),
+    ("Use", "linear", "11_evaluation", "Evaluation"),
+    ("Practice", "data", "12_gpu_training", "GPU training"),
+    ("Practice", "data", "13_german_english", "German-English"),
+    ("Practice", "data", "14_english_chinese", "English-Chinese"),
+    ("Practice", "data", "15_debugging_clinic", "Debugging clinic"),
+]
 BOX, EDGE = (1.62, 0.66), 0.14  # inches: a box of a map, and how far its frame stands off
 Entry = tuple[str, str, str]  # the text, kind and code of a box
 
@@ -71,15 +57,14 @@ def course_map() -> Figure:
     The four of the last group can be read in any order.
     """
     canvas, step, height, boxes = Canvas(8), 1.95, 1.36, []
-    for label, (kind, notebooks) in COURSE.items():
+    for label, notebooks in groupby(COURSE, key=itemgetter(0)):
         row, column = divmod(len(boxes), 4)
-        entries = [(f"{name[:2]}\n{title}", kind, "") for name, title in notebooks.items()]
+        entries = [(f"{name[:2]}\n{title}", kind, "") for _, kind, name, title in notebooks]
         boxes += group(canvas, 0.12 + column * step, 5.35 - row * height, label, entries, step)
-    practice = len(boxes) - len(COURSE["Practice"][1])
-    for i, (before, after) in enumerate(zip(boxes, boxes[1:], strict=False)):
+    for before, after, (label, *_) in zip(boxes, boxes[1:], COURSE, strict=False):
         if after.y < before.y:
             to_next_row(canvas, before.bottom(), after.top(), 0.26)
-        elif i < practice:  # these four stand side by side: any order will do
+        elif label != "Practice":  # these four stand side by side: any order will do
             canvas.arrow(before.right(), after.left())
     return canvas.cut(5.45)
 
