@@ -24,7 +24,7 @@ notebooks: .venv/installed  ## run all notebooks and store their outputs (a seco
 	$(BIN)/python notebooks/execute.py
 
 checkpoints: .venv/installed  ## train the two toy models that ship with the course again (about three minutes)
-	$(BIN)/python -m nmtlib.teaching.course --make
+	$(BIN)/python benchmarks/checkpoints.py
 
 figures: .venv/installed  ## draw the diagrams in figures/ again
 	$(BIN)/python -m nmtlib.teaching.gallery

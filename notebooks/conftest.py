@@ -1,6 +1,4 @@
-"""Let `pytest --nbval` be started from any folder: the sanitize file is found from the project's
-root.
-"""
+"""Let `pytest --nbval` start in any folder: the sanitize file lies in the project's root."""
 
 from pathlib import Path
 

@@ -1,11 +1,11 @@
-"""Run notebooks top to bottom and store their outputs, so that a second run stores the same bytes.
+"""Run notebooks top to bottom and store their outputs; a second run stores the same bytes.
 
-    python notebooks/execute.py                       run and store notebooks/*.ipynb  (make notebooks)
-    python notebooks/execute.py 04_*.ipynb --check    store nothing; fail where a stored notebook would change
-    python notebooks/execute.py --timings             also write the seconds of each notebook to timings.json
+    python notebooks/execute.py                     run and store all  (make notebooks)
+    python notebooks/execute.py 04_*.ipynb --check  store nothing; fail where one would change
+    python notebooks/execute.py --timings           also write how long each took: timings.json
 
-A notebook with an error, with anything on stderr, or with a path of this machine in an output is
-not stored.
+A notebook with an error, with anything on stderr, or with a path of this machine in an output
+is not stored.
 """
 
 from __future__ import annotations
@@ -26,30 +26,28 @@ from nbformat import NotebookNode
 
 HERE = Path(__file__).resolve().parent
 TIMINGS = HERE / "timings.json"
-# What a kernel inherits: one thread adds numbers in one order, one hash seed orders a set one way.
+# What a kernel inherits: one thread adds in one order, one hash seed orders a set one way.
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
 WIDGET = "application/vnd.jupyter.widget-view+json"
 PLACES = "home|root|Users|tmp|usr|var|mnt|opt|private|content"
-ABSOLUTE_PATH = re.compile(
-    rf"(?<![\w.:/])(?:/(?:{PLACES})/|{re.escape(str(HERE.parent))}|[A-Z]:\\)\S*"
-)
+ROOTS = rf"/(?:{PLACES})/|{re.escape(str(HERE.parent))}|[A-Z]:\\"
+ABSOLUTE_PATH = re.compile(rf"(?<![\w.:/])(?:{ROOTS})\S*")
+KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 COLOUR_CODES = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def execute(path: Path, timeout: int) -> NotebookNode:
-    """The notebook with the outputs of a fresh run, in a new kernel that works in the notebook's
-    folder.
+    """The notebook with the outputs of a fresh run, in a new kernel in the notebook's folder.
 
-    Raises nbclient's CellExecutionError for a cell that fails, CellTimeoutError for one that needs
-    more seconds.
+    Raises nbclient's CellExecutionError for a cell that fails, CellTimeoutError for one that
+    needs more seconds.
     """
     notebook = nbformat.read(path, as_version=4)
     client = NotebookClient(
         notebook,
         kernel_name="python3",
         timeout=timeout,
-        # else the pieces in which a stream happens to arrive are stored one by one
-        coalesce_streams=True,
+        coalesce_streams=True,  # else a stream is stored in the pieces that it arrives in
         extra_arguments=["--log-level=ERROR"],
         resources={"metadata": {"path": str(path.resolve().parent)}},
     )
@@ -58,36 +56,23 @@ def execute(path: Path, timeout: int) -> NotebookNode:
 
 
 def clean(notebook: NotebookNode) -> NotebookNode:
-    """Drop what differs from run to run and from machine to machine; the outputs that people read
-    stay.
-    """
-    notebook.metadata = nbformat.from_dict(
-        {
-            "kernelspec": {
-                "display_name": "Python 3 (ipykernel)",
-                "language": "python",
-                "name": "python3",
-            },
-            "language_info": {"name": "python"},
-        }
-    )
+    """Drop what differs from run to run and between machines; what people read stays."""
+    metadata = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
+    notebook.metadata = nbformat.from_dict(metadata)
     for number, cell in enumerate(notebook.cells, start=1):
         cell.setdefault("id", f"cell-{number:02d}")
         kept = {
             key: cell.metadata[key] for key in ("tags", "nbgrader") if key in cell.metadata
         }
-        if "predict" in kept.get("tags", ()):
-            kept["jupyter"] = {
-                "source_hidden": True
-            }  # JupyterLab folds the call, which names the answer
+        if "predict" in kept.get(
+            "tags", ()
+        ):  # JupyterLab folds the call, which names the answer
+            kept["jupyter"] = {"source_hidden": True}
         cell.metadata = nbformat.from_dict(kept)
         for output in cell.get("outputs", ()):
-            output.get("data", {}).pop(
-                WIDGET, None
-            )  # its model dies with the kernel; the text beside it stays
-            if (
-                output.output_type == "error"
-            ):  # of a cell that is meant to fail; a traceback names files
+            # A widget's model dies with the kernel; the text beside it stays.
+            output.get("data", {}).pop(WIDGET, None)
+            if output.output_type == "error":  # it was meant to be; a traceback names files
                 output.traceback = [f"{output.ename}: {COLOUR_CODES.sub('', output.evalue)}"]
     return notebook
 
@@ -106,27 +91,21 @@ def objections(notebook: NotebookNode) -> Iterator[str]:
 def output_text(output: NotebookNode) -> str:
     """All text of an output, whatever its form."""
     texts = [output.get("text", ""), output.get("evalue", ""), *output.get("traceback", ())]
-    texts += [
-        value
-        for kind, value in output.get("data", {}).items()
-        if not kind.startswith("image/")
-    ]
+    data = output.get("data", {}).items()
+    texts += [value for kind, value in data if not kind.startswith("image/")]
     return "\n".join(text if isinstance(text, str) else json.dumps(text) for text in texts)
 
 
 def process(path: Path, *, check: bool, timeout: int) -> tuple[str, bool, float]:
-    """Run one notebook and store it: what happened, whether that is good, and the seconds it took."""
+    """Run one notebook and store it: what happened, whether that is good, seconds it took."""
     started = time.perf_counter()
     try:
         notebook = execute(path, timeout)
+        reasons = list(objections(notebook))
     except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
-        return (
-            f"REFUSED: {COLOUR_CODES.sub('', str(error)).strip()}",
-            False,
-            time.perf_counter() - started,
-        )
+        reasons = [COLOUR_CODES.sub("", str(error)).strip()]
     seconds = time.perf_counter() - started
-    if reasons := list(objections(notebook)):
+    if reasons:
         return "REFUSED: " + "; ".join(reasons), False, seconds
     text = nbformat.writes(notebook, version=4) + "\n"
     if text == path.read_text(encoding="utf-8"):
@@ -141,35 +120,25 @@ def write_timings(seconds: dict[str, float]) -> None:
     """Put whole seconds into timings.json; notebooks that were not run keep theirs."""
     known = json.loads(TIMINGS.read_text("utf-8")) if TIMINGS.is_file() else {}
     known |= {name: round(value) for name, value in seconds.items()}
-    TIMINGS.write_text(
-        json.dumps(dict(sorted(known.items())), indent=2) + "\n", encoding="utf-8"
-    )
+    text = json.dumps(known, indent=2, sort_keys=True) + "\n"
+    TIMINGS.write_text(text, encoding="utf-8")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the notebooks named; returns 1 where one was refused, or would change under --check."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("paths", nargs="*", type=Path, metavar="NOTEBOOK")
-    parser.add_argument(
-        "--check", action="store_true", help="store nothing, say which notebooks would change"
-    )
-    parser.add_argument(
-        "--timings",
-        action="store_true",
-        help="write the seconds of each notebook to timings.json",
-    )
-    parser.add_argument(
-        "--timeout", type=int, default=300, metavar="S", help="seconds that one cell may take"
-    )
+    """Run the notebooks named; 1 where one was refused, or would change under --check."""
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
+    add = parser.add_argument
+    add("paths", nargs="*", type=Path, metavar="NOTEBOOK")
+    add("--check", action="store_true", help="store nothing, say which would change")
+    add("--timings", action="store_true", help="write the seconds of each to timings.json")
+    add("--timeout", type=int, default=300, metavar="S", help="seconds that a cell may take")
     options = parser.parse_args(arguments)
     os.environ.update(ENVIRONMENT)
     seconds, good = {}, True
     for path in options.paths or sorted(HERE.glob("*.ipynb")):
-        told, fine, seconds[path.stem] = process(
-            path, check=options.check, timeout=options.timeout
-        )
+        done = process(path, check=options.check, timeout=options.timeout)
+        told, fine, seconds[path.stem] = done
         good = good and fine
         print(f"{path.name}  {seconds[path.stem]:.0f} s  {told}", flush=True)
     if options.timings:

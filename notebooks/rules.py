@@ -1,12 +1,9 @@
-"""What every notebook of the course must be: each rule yields what a notebook does wrong, and
-nothing when all is well.
+"""What every notebook of the course must be: each rule yields what a notebook does wrong.
 
-    python notebooks/rules.py                    look at notebooks/*.ipynb; fails where something is wrong
-    python notebooks/rules.py 04_*.ipynb
+    python notebooks/rules.py [04_*.ipynb]       fails where something is wrong
 
 `pytest --nbval` runs the notebooks and compares their outputs; these rules see that there is
-something to compare, and that a notebook has the parts that the course promises.
-tests/test_notebooks.py applies them.
+something to compare, and that the parts which the course promises are there.
 """
 
 from __future__ import annotations
@@ -14,6 +11,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -22,16 +20,23 @@ from execute import ABSOLUTE_PATH, HERE, WIDGET, output_text
 
 MAX_LINES, MAX_BYTES = 30, 1_000_000
 LINK = re.compile(r"\]\(\s*<?([^()\s>]+)>?[^()]*\)|(?:src|href)=[\"']([^\"']+)[\"']")
+OPENING = {  # what the opening says, and the words it says it with
+    "what you will be able to do": r"will be able to",
+    "the time it takes": r"\btime\b",
+    "what it needs": r"\bneeds?\b",
+}
 FIGURE = re.compile(r"\bfigures/[\w./-]*\w")
 
 
 def code(book: dict) -> list[dict]:
     """The code cells that hold code."""
-    return [
-        cell
-        for cell in book["cells"]
-        if cell["cell_type"] == "code" and cell["source"].strip()
-    ]
+    cells = (cell for cell in book["cells"] if cell["cell_type"] == "code")
+    return [cell for cell in cells if cell["source"].strip()]
+
+
+def cells_with(statement: str, book: dict) -> list[dict]:
+    """The code cells in which a line begins with a pattern."""
+    return [cell for cell in code(book) if re.search(rf"(?m)^\s*{statement}", cell["source"])]
 
 
 def tags(cell: dict) -> list[str]:
@@ -90,8 +95,7 @@ def stores_no_state(book: dict, path: Path) -> Iterator[str]:
 
 
 def names_the_usual_kernel(book: dict, path: Path) -> Iterator[str]:
-    name = book["metadata"].get("kernelspec", {}).get("name")
-    if name != "python3":
+    if (name := book["metadata"].get("kernelspec", {}).get("name")) != "python3":
         yield f"kernelspec {name!r}, not 'python3'"
 
 
@@ -108,7 +112,7 @@ def names_no_machine(book: dict, path: Path) -> Iterator[str]:
 def ends_no_cell_with_a_semicolon(book: dict, path: Path) -> Iterator[str]:
     for cell in code(book):
         if cell["source"].rstrip().endswith(";"):
-            yield f"{cell['id']}: nbval does not honour a closing ';'; assign to _ or call plt.show()"
+            yield f"{cell['id']}: nbval ignores a closing ';'; assign to _ or call plt.show()"
 
 
 def keeps_cells_short(book: dict, path: Path) -> Iterator[str]:
@@ -124,52 +128,38 @@ def runs_every_cell(book: dict, path: Path) -> Iterator[str]:
 
 
 def uses_nmtlib(book: dict, path: Path) -> Iterator[str]:
-    if not any(
-        re.search(r"(?m)^\s*(from|import) nmtlib\b", cell["source"]) for cell in code(book)
-    ):
+    if not cells_with(r"(from|import) nmtlib\b", book):
         yield "nothing of nmtlib is imported"
 
 
 def asserts_its_claims(book: dict, path: Path) -> Iterator[str]:
-    if not any(re.search(r"(?m)^\s*assert\b", cell["source"]) for cell in code(book)):
+    if not cells_with(r"assert\b", book):
         yield "no cell asserts anything"
 
 
 def shows_pictures(book: dict, path: Path) -> Iterator[str]:
-    pictures = [
-        output["data"]
-        for cell in code(book)
-        for output in cell["outputs"]
-        if "image/png" in output.get("data", {})
-    ]
+    shown = (output.get("data", {}) for cell in code(book) for output in cell["outputs"])
+    pictures = [data for data in shown if "image/png" in data]
     if not pictures:
         yield "no picture"
     if any(data.get("text/plain", "").startswith("<Figure size") for data in pictures):
-        yield "a figure does not say what it shows, so nbval cannot compare it: call plots.setup() first"
+        yield "a figure does not say what it shows, for nbval to compare: call plots.setup()"
 
 
 def asks_before_it_shows(book: dict, path: Path) -> Iterator[str]:
-    asking = [cell for cell in code(book) if re.search(r"(?m)^\s*predict\(", cell["source"])]
+    asking = cells_with(r"predict\(", book)
     if not asking:
         yield "no predict cell"
     for cell in asking:
         if "predict" not in tags(cell):
-            yield f"{cell['id']}: calls predict without the tag 'predict', so the answer is not folded away"
+            yield f"{cell['id']}: without the tag 'predict' the answer is not folded away"
 
 
 def opens_with_what_it_gives_and_needs(book: dict, path: Path) -> Iterator[str]:
-    first_code = next(
-        (i for i, cell in enumerate(book["cells"]) if cell["cell_type"] == "code"),
-        len(book["cells"]),
-    )
-    opening = prose(book["cells"][:first_code])
+    opening = prose(list(takewhile(lambda cell: cell["cell_type"] != "code", book["cells"])))
     if not re.match(r"# \S", opening):
         yield "the first cell does not start with a title (# ...)"
-    for wanted, pattern in (
-        ("what you will be able to do", r"will be able to"),
-        ("the time it takes", r"\btime\b"),
-        ("what it needs", r"\bneeds?\b"),
-    ):
+    for wanted, pattern in OPENING.items():
         if not re.search(pattern, opening, re.IGNORECASE):
             yield f"the opening does not say {wanted} (/{pattern}/)"
 
@@ -177,25 +167,19 @@ def opens_with_what_it_gives_and_needs(book: dict, path: Path) -> Iterator[str]:
 def closes_with_summary_exercises_and_reading(book: dict, path: Path) -> Iterator[str]:
     text = prose(book["cells"])
     found = [heading.lower() for heading in headings(text)]
-    places = [
-        max((i for i, h in enumerate(found) if part in h), default=-1)
-        for part in ("summary", "exercises", "further reading")
-    ]
+    parts = ("summary", "exercises", "further reading")
+    places = [max((i for i, h in enumerate(found) if p in h), default=-1) for p in parts]
     if -1 in places or places != sorted(places):
-        yield "it does not close with the headings Summary, Exercises, Further reading, in this order"
+        yield "it does not close with Summary, Exercises, Further reading, in this order"
     exercises = re.split(r"(?im)^#+.*\bexercises\b.*$", text)[-1].lower()
-    if missing := [
-        grade
-        for grade in ("easy", "medium", "hard")
-        if not re.search(rf"\b{grade}\b", exercises)
-    ]:
+    grades = ("easy", "medium", "hard")
+    if missing := [grade for grade in grades if not re.search(rf"\b{grade}\b", exercises)]:
         yield f"no {' and no '.join(missing)} exercise"
 
 
 def links_to_what_exists(book: dict, path: Path) -> Iterator[str]:
-    text = re.sub(
-        r"(?s)```.*?```|`[^`]*`", "", prose(book["cells"])
-    )  # x[0](y) in code is no link
+    # x[0](y) in code is no link
+    text = re.sub(r"(?s)```.*?```|`[^`]*`", "", prose(book["cells"]))
     for match in LINK.finditer(text):
         target = unquote(match[1] or match[2])
         if re.match(r"[a-z]+:", target):
@@ -209,9 +193,7 @@ def links_to_what_exists(book: dict, path: Path) -> Iterator[str]:
 
 
 def anchors(file: Path) -> set[str]:
-    """The anchors of a notebook as JupyterLab and GitHub make them, or of a Markdown file as GitHub
-    does.
-    """
+    """The anchors of a notebook (as in JupyterLab) or of a Markdown file (as on GitHub)."""
     if file.suffix == ".ipynb":
         cells = nbformat.read(file, as_version=4)["cells"]
         return {heading.replace(" ", "-") for heading in headings(prose(cells))}
@@ -229,7 +211,7 @@ def names_figures_that_exist(book: dict, path: Path) -> Iterator[str]:
 
 def is_small(book: dict, path: Path) -> Iterator[str]:
     if path.stat().st_size >= MAX_BYTES:
-        yield f"{path.stat().st_size:,} bytes, at most {MAX_BYTES:,}: draw fewer or smaller pictures"
+        yield f"{path.stat().st_size:,} bytes, at most {MAX_BYTES:,}: draw less or smaller"
 
 
 RULES = [
@@ -258,16 +240,12 @@ RULES = [
 def findings(path: Path) -> Iterator[str]:
     """What all rules find in a stored notebook."""
     book = nbformat.read(path, as_version=4)
-    for rule in RULES:
-        for finding in rule(book, path):
-            yield f"{path.name} {rule.__name__}: {finding}"
+    found = ((rule.__name__, finding) for rule in RULES for finding in rule(book, path))
+    yield from (f"{path.name} {rule}: {finding}" for rule, finding in found)
 
 
 if __name__ == "__main__":
-    found = [
-        f
-        for path in map(Path, sys.argv[1:] or sorted(HERE.glob("*.ipynb")))
-        for f in findings(path)
-    ]
+    paths = map(Path, sys.argv[1:] or sorted(HERE.glob("*.ipynb")))
+    found = [finding for path in paths for finding in findings(path)]
     print("\n".join(found) or "nothing is wrong")
     sys.exit(1 if found else 0)

@@ -1,5 +1,4 @@
-"""What one training step of the Transformer costs: multiplications and memory, from the sizes
-alone.
+"""What one training step costs, in operations and in bytes, from the sizes alone.
 
 Symbols: B sentences, S and T positions of a padded source and decoder input, D d_model, H heads, F
 d_ff, V target vocabulary.
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 
 import torch
 
+from nmtlib.errors import require, require_one_of
 from nmtlib.model.transformer import Transformer, TransformerConfig
 
 LOSS_ROWS = 256  # positions whose probabilities the loss holds at a time
@@ -21,17 +21,14 @@ STATISTICS = 2 * FLOAT32  # mean and deviation, which a LayerNorm keeps for each
 def training_flops(
     config: TransformerConfig, sentences: int, source_length: int, target_length: int
 ) -> int:
-    """Floating-point operations of the matrix products of one batch, forward and backward; see
-    `flop_terms`.
-    """
+    """Floating-point operations of a batch, forward and backward: the sum of `flop_terms`."""
     return sum(flop_terms(config, sentences, source_length, target_length).values())
 
 
 def flop_terms(
     config: TransformerConfig, sentences: int, source_length: int, target_length: int
 ) -> dict[str, int]:
-    """The operations of `training_flops` by kind of matrix product; a multiplication and an
-    addition are two.
+    """Floating-point operations by kind of matrix product; multiplying and adding counts as two.
 
     Backward costs twice what forward does: one product for the gradient of each of the two factors.
     `target_length` is that of the decoder input, one less than that of the target from BOS to EOS.
@@ -40,17 +37,15 @@ def flop_terms(
     B, S, T = _sizes(sentences, source_length, target_length)
     D, encoder, decoder = config.d_model, config.n_encoder_layers, config.n_decoder_layers
     products = {
-        # Self-attention has four D x D maps; of those of cross-attention, two read the target and
-        # two the source.
+        # Four D x D maps an attention; in cross-attention two read the target, two the source.
         "projections": B * D * D * (encoder * 4 * S + decoder * (4 * T + 2 * T + 2 * S)),
         # Scores and weighted sum: two products of D multiplications for each pair of positions.
         "attention": B * D * 2 * (encoder * S * S + decoder * (T * T + T * S)),
         "feed-forward": B * D * config.d_ff * 2 * (encoder * S + decoder * T),
         "vocabulary": B * T * D * config.target_vocab_size,
     }
-    return {
-        name: 2 * 3 * count for name, count in products.items()
-    }  # multiply and add; once forward, twice backward
+    # Multiply and add; once forward, twice backward.
+    return {name: 2 * 3 * count for name, count in products.items()}
 
 
 @dataclass(frozen=True)
@@ -72,18 +67,13 @@ class TrainingMemory:
 
     @property
     def peak(self) -> int:
-        """The most that is there at one moment: while backward runs, activations go and gradients
-        come.
+        """The most there is at one moment: while backward runs, activations go, gradients come.
 
-        That is for one batch an update; where gradients are accumulated, those of earlier batches
-        stay: add them.
+        That is for one batch an update; accumulated gradients of earlier batches are to be added.
         """
         kept = self.weight_copies + self.activations
-        return (
-            self.weights
-            + self.moments
-            + max(kept + max(self.logits, self.recomputed), self.gradients)
-        )
+        backward = max(kept + max(self.logits, self.recomputed), self.gradients)
+        return self.weights + self.moments + backward
 
 
 def training_memory(
@@ -96,47 +86,30 @@ def training_memory(
     checkpointing: bool = False,
     device: str = "cpu",
 ) -> TrainingMemory:
-    """Bytes of one training step with Adam: `precision` is torch.float32, or torch.bfloat16 for
-    autocast.
+    """Bytes of one training step with Adam.
 
-    `device` is 'cpu' or 'cuda', whose fused attention keeps no weights.  With `checkpointing` a
-    layer keeps only its input (Chen et al. 2016).  Raises ValueError for a batch without positions
-    or another precision or device.
+    `precision` is torch.float32, or torch.bfloat16 for autocast; `device` is 'cpu' or 'cuda', whose
+    fused attention keeps no weights.  With `checkpointing` a layer keeps only its input (Chen et
+    al. 2016).  Raises ValueError for a batch without positions or another precision or device.
     """
-    B, S, T = _sizes(sentences, source_length, target_length)
-    if precision not in (torch.float32, torch.bfloat16):
-        raise ValueError(f"precision is torch.float32 or torch.bfloat16, not {precision}")
-    if device not in ("cpu", "cuda"):
-        raise ValueError(f"device is 'cpu' or 'cuda', not {device!r}")
-    kept = _Kept(config, B, S, T, precision == torch.bfloat16, device == "cuda")
-    D, V, encoder, decoder = (
-        config.d_model,
-        config.target_vocab_size,
-        config.n_encoder_layers,
-        config.n_decoder_layers,
+    sizes = _sizes(sentences, source_length, target_length)
+    half = precision == torch.bfloat16
+    require(
+        half or precision == torch.float32,
+        "precision",
+        "torch.float32 or torch.bfloat16",
+        precision,
     )
-    encoder_matrices, decoder_matrices = (
-        4 * D * D + 2 * D * config.d_ff,
-        8 * D * D + 2 * D * config.d_ff,
-    )
+    require_one_of("device", ("cpu", "cuda"), device)
+    kept = _Kept(config, *sizes, half, device == "cuda")
+    copies, activations, recomputed = kept.layers(checkpointing)
     with torch.device("meta"):  # shapes without values
         parameters = sum(Transformer(config).parameter_table().values())
-
-    copies = kept.copy * (encoder * encoder_matrices + decoder * decoder_matrices)
-    activations = encoder * kept.encoder_layer() + decoder * kept.decoder_layer()
-    recomputed = 0
-    if checkpointing:
-        recomputed = max(
-            kept.encoder_layer() + kept.copy * encoder_matrices,
-            kept.decoder_layer() + kept.copy * decoder_matrices,
-        )
-        copies = 0
-        activations = D * FLOAT32 * B * (encoder * S + decoder * T)
     return TrainingMemory(
         weights=parameters * FLOAT32,
         gradients=parameters * FLOAT32,
         moments=2 * parameters * FLOAT32,  # Adam's means of the gradients and of their squares
-        weight_copies=copies + kept.copy * D * V,
+        weight_copies=copies + kept.copy * config.d_model * config.target_vocab_size,
         activations=activations + kept.outside_layers(checkpointing),
         recomputed=recomputed,
         logits=kept.logits(),
@@ -145,7 +118,7 @@ def training_memory(
 
 @dataclass(frozen=True)
 class _Kept:
-    """Bytes that each part of the model keeps for backward, in the order in which its forward runs."""
+    """Bytes that each part of the model keeps for backward, in the order of its forward."""
 
     config: TransformerConfig
     B: int
@@ -164,6 +137,19 @@ class _Kept:
         """Bytes of the copy that autocast makes of a weight."""
         return 2 if self.half else 0
 
+    def layers(self, checkpointing: bool) -> tuple[int, int, int]:
+        """Of all layers: copies of weights, activations, and what checkpointing makes again."""
+        D, F = self.config.d_model, self.config.d_ff
+        encoder, decoder = self.config.n_encoder_layers, self.config.n_decoder_layers
+        encoder_copy = self.copy * (4 * D * D + 2 * D * F)
+        decoder_copy = self.copy * (8 * D * D + 2 * D * F)
+        encoder_layer, decoder_layer = self.encoder_layer(), self.decoder_layer()
+        if checkpointing:
+            inputs = D * FLOAT32 * self.B * (encoder * self.S + decoder * self.T)
+            return 0, inputs, max(encoder_layer + encoder_copy, decoder_layer + decoder_copy)
+        copies = encoder * encoder_copy + decoder * decoder_copy
+        return copies, encoder * encoder_layer + decoder * decoder_layer, 0
+
     def encoder_layer(self) -> int:
         """Bytes that one encoder layer keeps."""
         source = self.B * self.S
@@ -177,17 +163,14 @@ class _Kept:
         inputs = self.linear_input(target, maps=3) + self.linear_input(target, maps=1)
         if self.half:  # in float32 all layers read one memory, see `outside_layers`
             inputs += self.linear_input(source, maps=2)
-        attention = self.attention(self.T, self.T, mask=target * self.T) + self.attention(
-            self.T, self.S, mask=source
-        )
+        attention = self.attention(self.T, self.T, mask=target * self.T)
+        attention += self.attention(self.T, self.S, mask=source)
         return inputs + attention + self.feed_forward(target) + 3 * self.residual(target)
 
     def outside_layers(self, checkpointing: bool) -> int:
         """Embeddings, memory, last norms, and the input of the output projection."""
         source, target, D = self.B * self.S, self.B * self.T, self.config.d_model
-        kept = 8 * (
-            source + target + self.B
-        )  # token ids, 8 bytes each; the last target token is kept too
+        kept = 8 * (source + target + self.B)  # token ids; the last of the target is kept too
         kept += self.dropout((source + target) * D, FLOAT32)
         if self.config.norm == "pre":
             kept += (source + target) * (D * FLOAT32 + STATISTICS)
@@ -198,24 +181,16 @@ class _Kept:
         return kept + self.linear_input(target, maps=1)
 
     def logits(self) -> int:
-        """The scores and their gradient, and the blocks of probabilities that the loss holds while
-        it works.
-        """
+        """The scores, their gradient, and the blocks of probabilities that the loss works with."""
         positions = self.B * self.T
-        block, tables = (
-            min(positions, LOSS_ROWS),
-            2 if self.half else 1,
-        )  # bfloat16 scores become float32 first
-        later = min(
-            positions - block, LOSS_ROWS
-        )  # a later block is made while the one before is still there
+        tables = 2 if self.half else 1  # bfloat16 scores become float32 first
+        block = min(positions, LOSS_ROWS)
+        later = min(positions - block, LOSS_ROWS)  # made while the block before is still there
         rows = max(tables * block, block + tables * later)
         return self.config.target_vocab_size * (2 * positions * self.number + rows * FLOAT32)
 
     def linear_input(self, positions: int, maps: int) -> int:
-        """What linear maps of one input (positions, D) keep: in float32 they share it, autocast
-        copies it for each.
-        """
+        """What linear maps of one input (positions, D) keep: shared, but autocast copies it."""
         return positions * self.config.d_model * (2 * maps if self.half else FLOAT32)
 
     def attention(self, queries: int, keys: int, mask: int) -> int:
@@ -224,29 +199,18 @@ class _Kept:
         """
         kept = 2 * self.B * (queries + keys) * self.config.d_model * self.number
         rows = self.B * self.config.n_heads * queries
-        if self.gpu:
-            return (
-                kept + rows * FLOAT32 + mask * self.number
-            )  # log-sum of each row; the mask as numbers to add
+        if self.gpu:  # the log-sum of each row; the mask as numbers to add
+            return kept + rows * FLOAT32 + mask * self.number
+        # After softmax and after masked rows were emptied; each fill keeps the mask, in bytes.
         weights = rows * keys
-        # After softmax, and after masked rows were emptied; each fill keeps the mask, one byte a
-        # value.
-        return (
-            kept
-            + 2 * weights * self.number
-            + 2 * mask
-            + self.dropout(weights, self.number, attention=True)
-        )
+        kept += 2 * weights * self.number + 2 * mask
+        return kept + self.dropout(weights, self.number, attention=True)
 
     def feed_forward(self, positions: int) -> int:
         """The input, and d_ff values after the ReLU and again after dropout."""
         hidden = positions * self.config.d_ff
-        kept = self.linear_input(positions, maps=1) + hidden * self.number
-        return (
-            kept
-            + (hidden * self.number if self.config.dropout else 0)
-            + self.dropout(hidden, self.number)
-        )
+        outputs = hidden * self.number * (2 if self.config.dropout else 1)
+        return self.linear_input(positions, 1) + outputs + self.dropout(hidden, self.number)
 
     def residual(self, positions: int) -> int:
         """The input of the norm in float32, its statistics, and the dropout mask."""
@@ -254,18 +218,13 @@ class _Kept:
         return values * FLOAT32 + positions * STATISTICS + self.dropout(values, self.number)
 
     def dropout(self, values: int, number: int, attention: bool = False) -> int:
-        """The mask: ours for the CPU holds factors in the type of the values, torch's one byte a
-        value.
-        """
+        """The mask: ours for the CPU holds factors of the values' type, torch's one byte each."""
         p = self.config.attention_dropout if attention else self.config.dropout
         return values * (1 if self.gpu else number) if p else 0
 
 
 def _sizes(sentences: int, source_length: int, target_length: int) -> tuple[int, int, int]:
     """The three sizes, checked."""
-    if min(sentences, source_length, target_length) < 1:
-        raise ValueError(
-            f"a batch has at least one sentence of one token on each side, not {sentences} sentences of "
-            f"{source_length} and {target_length} tokens"
-        )
-    return sentences, source_length, target_length
+    sizes = sentences, source_length, target_length
+    require(min(sizes) >= 1, "(sentences, source, target length)", "at least 1 each", sizes)
+    return sizes

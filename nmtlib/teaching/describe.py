@@ -1,8 +1,7 @@
 """What a figure shows, as text: the same figure gives the same text, on another machine too.
 
 The text is rounded.  Usual rounding has ties at numbers that a course is full of (1/8, the mean of
-an attention row), and there noise in the seventh digit flips it; so the grid used here lies off
-them.
+an attention row), where noise in the seventh digit flips it; so the grid used here lies off them.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.category import StrCategoryFormatter
@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch
+from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator
 
 COLOUR_BAR = "<colorbar>"  # matplotlib's name for the axes that hold a colour scale
@@ -30,8 +31,7 @@ NUMBER = re.compile(r"[-+−]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?%?|[-+−]?inf|nan
 
 
 def describe(figure: Figure) -> str:
-    """One line for each thing drawn: curves, images, bars, points, words; numbers rounded to about
-    a hundredth.
+    """A line for each thing drawn: curves, images, bars, points, words; numbers to a hundredth.
 
     Noise of a millionth hardly ever changes the text.  Another curve does, and so do a matrix
     transposed or shifted, and words that changed places.
@@ -40,28 +40,21 @@ def describe(figure: Figure) -> str:
     for part in (figure, *figure.subfigs):
         title = part.get_suptitle()
         lines += [f"title: {title}"] * bool(title)
-        lines += _words(
-            "words", (text.get_text() for text in part.texts if text.get_text() != title)
-        )
-        lines += _words(
-            "legend", (text.get_text() for legend in part.legends for text in legend.get_texts())
-        )
+        lines += _words("words", [text for text in _said(part.texts) if text != title])
+        keys = (_said(legend.get_texts()) for legend in part.legends)
+        lines += _words("legend", [text for texts in keys for text in texts])
     for number, ax in enumerate(_with_insets(figure.axes)):
         lines += [f"axes {number}: {_headline(ax)}", *(f"  {line}" for line in _contents(ax))]
     return "\n".join(lines)
 
 
 def summary(values) -> str:
-    """The shape of an array, its least, largest and middle number, and two sums that depend on the
-    order.
+    """The shape of an array, its least, largest and middle number, and two sums over its order.
 
-    The sums weigh number i by sin(i²) and cos(i²), so that shifted, transposed and shuffled arrays
-    differ.
+    The sums weigh number i by sin(i²) and cos(i²): shifted, transposed, shuffled arrays differ.
     """
     array = np.ma.filled(np.ma.asarray(values, dtype=float), np.nan)
-    shape = "×".join(
-        map(str, array.shape)
-    )  # not "x": a test may take 10x20 for a number in base 16
+    shape = "×".join(map(str, array.shape))  # not "x": 10x20 looks like a number in base 16
     places = np.flatnonzero(np.isfinite(array))
     known = array.ravel()[places]
     if not len(known):
@@ -74,17 +67,14 @@ def summary(values) -> str:
 
 
 def _rounded(numbers: Iterable[float], array: np.ndarray) -> list[str]:
-    """Numbers about an array, rounded to a step of 1, 2 or 5 times a power of ten that suits the
-    whole array.
-    """
+    """Numbers about an array, rounded to a step (1, 2, 5 times 10 to the n) that suits it."""
     largest = float(np.abs(array).max())
     wanted, step = largest / STEPS, 1.0
     if largest > ZERO:
         power = 10.0 ** math.floor(math.log10(wanted))
         step = max([power, *(factor * power for factor in (2, 5) if factor * power <= wanted)])
-    return [
-        f"{math.floor(number / step + OFF_TIES) * step + 0.0:.5g}" for number in numbers
-    ]  # + 0.0 makes -0 a 0
+    places = (math.floor(number / step + OFF_TIES) * step for number in numbers)
+    return [f"{place + 0.0:.5g}" for place in places]  # + 0.0 makes -0 a 0
 
 
 def _with_insets(axes: Iterable[Axes]) -> Iterator[Axes]:
@@ -98,11 +88,8 @@ def _headline(ax: Axes) -> str:
     if ax.get_label() == COLOUR_BAR:
         return f"colour scale {ax.get_ylabel()!r}"
     title = " ".join(filter(None, (ax.get_title(loc) for loc in ("left", "center", "right"))))
-    scales = [
-        f"{name} {axis.get_scale()}"
-        for name, axis in _axis_pair(ax)
-        if axis.get_scale() != "linear"
-    ]
+    scales = [f"{name} {axis.get_scale()}" for name, axis in _axis_pair(ax)]
+    scales = [scale for scale in scales if not scale.endswith("linear")]
     return ", ".join([f"title={title!r} x={ax.get_xlabel()!r} y={ax.get_ylabel()!r}", *scales])
 
 
@@ -119,30 +106,23 @@ def _contents(ax: Axes) -> Iterator[str]:
     yield from map(_collection, ax.collections)
     boxes = [patch for patch in ax.patches if not isinstance(patch, FancyArrowPatch)]
     if boxes:
-        corners = [
-            patch.get_path().get_extents(patch.get_patch_transform()).get_points()
-            for patch in boxes
-        ]
-        yield f"boxes: {_places(corners, ax)}"
+        extents = (box.get_path().get_extents(box.get_patch_transform()) for box in boxes)
+        yield f"boxes: {_places([extent.get_points() for extent in extents], ax)}"
     if len(boxes) < len(ax.patches):
         yield f"arrows: {len(ax.patches) - len(boxes)}"
-    yield from _words("words", (text.get_text() for text in ax.texts))
-    legend = ax.get_legend()
-    yield from _words("legend", (text.get_text() for text in legend.get_texts()) if legend else ())
+    yield from _words("words", _said(ax.texts))
+    if legend := ax.get_legend():
+        yield from _words("legend", _said(legend.get_texts()))
     for name, axis in _axis_pair(ax):
         yield from _words(f"{name} ticks", _tick_words(axis))
 
 
 def _line(line: Line2D) -> str:
-    label = str(line.get_label())
-    named = "" if label.startswith("_") else f" {label!r}"
-    return f"line{named}: {_places(np.stack(line.get_data(orig=False), axis=-1), line.axes)}"
+    return f"line{_label(line)}: {_places(np.stack(line.get_data(orig=False), axis=-1), line.axes)}"
 
 
 def _places(points, ax: Axes) -> str:
-    """Where points (..., 2) are; on a logarithmic axis in powers of ten, for it shows the small
-    ones too.
-    """
+    """Where points (..., 2) are; in powers of ten on a logarithmic axis, which shows small ones."""
     told = []
     points = np.ma.filled(np.ma.asarray(points, dtype=float), np.nan)
     for (name, axis), values in zip(_axis_pair(ax), (points[..., 0], points[..., 1]), strict=True):
@@ -154,18 +134,14 @@ def _places(points, ax: Axes) -> str:
 
 def _image(image: AxesImage) -> str:
     low, high = image.get_clim()
-    limits = (
-        ""
-        if low is None
-        else "; colours from {} to {}".format(*_rounded((low, high), np.array([low, high])))
-    )
-    return f"image: {summary(image.get_array())}{limits}"
+    told = f"image: {summary(image.get_array())}"
+    if low is None:
+        return told
+    return told + "; colours from {} to {}".format(*_rounded((low, high), np.array([low, high])))
 
 
 def _collection(collection: Collection) -> str:
-    """Points, filled areas, lines or coloured cells: where they are and the numbers behind their
-    colours.
-    """
+    """Points, areas, lines or coloured cells: where, and the numbers behind their colours."""
     offsets, parts = collection.get_offsets(), []
     if np.any(offsets):
         parts.append(f"at {_places(offsets, collection.axes)}")
@@ -174,8 +150,13 @@ def _collection(collection: Collection) -> str:
         parts.append(f"outline {_places(corners, collection.axes)}")
     if collection.get_array() is not None:
         parts.append(f"colours {summary(collection.get_array())}")
-    label = str(collection.get_label())
-    return f"shapes{'' if label.startswith('_') else f' {label!r}'}: {'; '.join(parts)}"
+    return f"shapes{_label(collection)}: {'; '.join(parts)}"
+
+
+def _label(artist: Artist) -> str:
+    """The name that somebody gave; matplotlib's own begin with an underscore."""
+    label = str(artist.get_label())
+    return "" if label.startswith("_") else f" {label!r}"
 
 
 def _tick_words(axis: Axis) -> list[str]:
@@ -186,10 +167,12 @@ def _tick_words(axis: Axis) -> list[str]:
     return formatter.format_ticks(locator())
 
 
+def _said(texts: Iterable[Text]) -> list[str]:
+    return [text.get_text() for text in texts]
+
+
 def _words(name: str, texts: Iterable[str]) -> list[str]:
-    """At most one line: the words in their order; of the numbers only how many there are, for noise
-    may change them.
-    """
+    """At most one line: the words in order; numbers, which noise may change, are only counted."""
     texts = [text for text in texts if text]
     if name.endswith("ticks"):
         return [f"{name}: {' '.join(map(repr, texts))}"] if texts else []

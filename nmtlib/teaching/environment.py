@@ -1,5 +1,4 @@
-"""Is everything here that the course needs?  Names what is missing or of another version, and how
-to install it.
+"""Is everything here that the course needs?  What is missing, and how to install it.
 
     python -m nmtlib.teaching.environment             exit status 1 where something is missing
 
@@ -24,23 +23,18 @@ SHIPPED = (
     "trained/toy-en-zh/model.safetensors",
     "teaching/fonts/nmtlib-CJK.otf",
 )
-EXTRA = re.compile(r"""extra\s*==\s*["']([\w.-]+)["']""")
 
 
 @dataclass(frozen=True)
 class Environment:
-    """What was found: packages with the version wanted, packages of another version, and what is
-    not there.
+    """What was found: `same` maps packages to their version, `missing` to the version wanted.
 
-    `same` maps a package to its version, `different` to (version found, version wanted), `missing`
-    to the version wanted; `purposes` names the packages that only a part of the project uses.
-    `absent` lists files of nmtlib.
+    `different` maps to (version found, version wanted); `absent` lists files of nmtlib.
     """
 
     same: Mapping[str, str]
     different: Mapping[str, tuple[str, str]]
     missing: Mapping[str, str]
-    purposes: Mapping[str, str]
     absent: tuple[str, ...] = ()
     old_python: str = ""
 
@@ -52,42 +46,27 @@ class Environment:
     def __str__(self) -> str:
         total = len(self.same) + len(self.different) + len(self.missing)
         lines = [f"{len(self.same)} of {total} packages have the version of requirements.txt"]
-        lines += [
-            f"missing        {name} {wanted}{self._purpose(name)}"
-            for name, wanted in self.missing.items()
-        ]
-        lines += [
-            f"other version  {name} {found}, the course was checked with {wanted}{self._purpose(name)}"
-            for name, (found, wanted) in self.different.items()
-        ]
-        lines += [
-            f"missing file   nmtlib/{file}: get the project again, with all its files"
-            for file in self.absent
-        ]
+        lines += [f"missing        {name} {wanted}" for name, wanted in self.missing.items()]
+        for name, (found, wanted) in self.different.items():
+            lines.append(f"other version  {name} {found}, the course was checked with {wanted}")
+        for file in self.absent:
+            lines.append(f"missing file   nmtlib/{file}: get the project again, with all its files")
         if self.old_python:
-            lines.append(
-                f"old Python     {self.old_python}, wanted {PYTHON[0]}.{PYTHON[1]} or newer"
-            )
+            oldest = ".".join(map(str, PYTHON))
+            lines.append(f"old Python     {self.old_python}, wanted {oldest} or newer")
         wanted = self.missing | {name: wanted for name, (_, wanted) in self.different.items()}
         if wanted:
-            lines.append("To install them, run this in a cell, then restart the kernel:")
-            lines.append(
-                "    %pip install "
-                + " ".join(f"{name}=={version}" for name, version in wanted.items())
-            )
-            lines.append(
-                "or in a terminal, in the project's folder: python -m pip install -r requirements.txt"
-            )
+            lines += [
+                "To install them, run this in a cell, then restart the kernel:",
+                "    %pip install " + " ".join(map("==".join, wanted.items())),
+                "or in a terminal, in the project's folder: "
+                "python -m pip install -r requirements.txt",
+            ]
         if self.different and self.complete:
-            lines.append(
-                "Nothing is missing: go on, and come back here if something behaves oddly."
-            )
-        if self.complete and not self.different:
+            lines.append("Nothing is missing: go on, and come back if something behaves oddly.")
+        elif self.complete:
             lines.append("everything is there")
         return "\n".join(lines)
-
-    def _purpose(self, name: str) -> str:
-        return f" (only for: {self.purposes[name]})" if name in self.purposes else ""
 
 
 def check_environment(requirements: str | Path = REQUIREMENTS) -> Environment:
@@ -102,8 +81,8 @@ def check_environment(requirements: str | Path = REQUIREMENTS) -> Environment:
     requirements = Path(requirements)
     if not requirements.is_file():
         raise FileNotFoundError(
-            f"there is no {requirements}; it lies in the project's folder, beside the folder nmtlib: "
-            f"give its path, as in check_environment('../{REQUIREMENTS.name}')"
+            f"there is no {requirements}; it lies in the project's folder, beside the folder "
+            f"nmtlib: give its path, as in check_environment('../{REQUIREMENTS.name}')"
         )
     wanted = pins(requirements.read_text("utf-8"))
     if not wanted:
@@ -118,9 +97,7 @@ def compare(
     folder: Path = PACKAGE,
     python: tuple[int, ...] = sys.version_info[:3],
 ) -> Environment:
-    """Compare the versions that are wanted with those that `installed` finds, and look for the
-    files in `folder`.
-    """
+    """Compare wanted versions with those that `installed` finds; look for files in `folder`."""
     same, different, missing = {}, {}, {}
     for name, version in wanted.items():
         try:
@@ -135,12 +112,11 @@ def compare(
             missing[name] = version
     absent = tuple(file for file in SHIPPED if not (folder / file).is_file())
     old = ".".join(map(str, python)) if tuple(python[:2]) < PYTHON else ""
-    return Environment(same, different, missing, purposes(), absent, old)
+    return Environment(same, different, missing, absent, old)
 
 
 def pins(text: str) -> dict[str, str]:
-    """The packages that the text of a requirements file pins, with their versions; other lines are
-    left out.
+    """The packages that the lines of a requirements file pin, with their versions.
 
     >>> pins("torch==2.13.0  # for all\\n\\n-e .\\n")
     {'torch': '2.13.0'}
@@ -148,18 +124,6 @@ def pins(text: str) -> dict[str, str]:
     lines = (line.partition("#")[0].strip() for line in text.splitlines())
     found = (re.fullmatch(r"([A-Za-z0-9._-]+)\s*==\s*([0-9][0-9A-Za-z.]*)", line) for line in lines)
     return {match[1]: match[2] for match in found if match}
-
-
-def purposes() -> dict[str, str]:
-    """Packages that only one extra of nmtlib asks for, with its name; empty where nmtlib is not
-    installed.
-    """
-    try:
-        lines = metadata.requires("nmtlib") or []
-    except metadata.PackageNotFoundError:
-        return {}
-    found = {re.match(r"[A-Za-z0-9._-]+", line)[0]: EXTRA.search(line) for line in lines}
-    return {name: extra[1] for name, extra in found.items() if extra}
 
 
 def main() -> int:

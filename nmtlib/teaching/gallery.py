@@ -1,10 +1,9 @@
 """Every picture of `figures/` that is drawn by code, as SVG and PNG.
 
     python -m nmtlib.teaching.gallery            # draw all of them anew (make figures)
-    python -m nmtlib.teaching.gallery --check    # exit status 1, and a list, where one is missing or out of date
+    python -m nmtlib.teaching.gallery --check    # what is missing or out of date; exit status 1
 
-The same code gives the same bytes.  Letters are stored as outlines, so that no reader needs the
-fonts.
+The same code gives the same bytes.  Letters are stored as outlines: no reader needs the fonts.
 """
 
 from __future__ import annotations
@@ -20,22 +19,12 @@ import matplotlib
 from matplotlib.figure import Figure
 from PIL import Image
 
+from nmtlib.errors import require_one_of
 from nmtlib.files import write_atomically
 from nmtlib.teaching import diagrams, style
 
 FIGURES: dict[str, Callable[[], Figure]] = {
-    "whole-model": diagrams.whole_model,
-    "encoder-layer": diagrams.encoder_layer,
-    "decoder-layer": diagrams.decoder_layer,
-    "residual-and-norm": diagrams.residual_and_norm,
-    "attention-head": diagrams.attention_head,
-    "multi-head": diagrams.multi_head,
-    "masked-self-attention": diagrams.masked_self_attention,
-    "cross-attention": diagrams.cross_attention,
-    "masks": diagrams.masks,
-    "embedding-lookup": diagrams.embedding_lookup,
-    "course-map": diagrams.course_map,
-    "data-flow": diagrams.data_flow,
+    name.replace("_", "-"): getattr(diagrams, name) for name in diagrams.__all__
 }
 FOLDER = Path("figures")
 PNG_DPI = 150
@@ -43,13 +32,11 @@ SVG_HASH = "SVG-SHA256"  # the PNG tells in its metadata from which drawing it w
 
 
 def svg(name: str) -> bytes:
-    """One figure as SVG, with the first sentence of its function's docstring as title, which screen
-    readers read.
+    """One figure as SVG; the first sentence of its docstring is the title, for screen readers.
 
     Raises ValueError for a name that is not in `FIGURES`.
     """
-    if name not in FIGURES:
-        raise ValueError(f"figures are {', '.join(FIGURES)}, not {name!r}")
+    require_one_of("a figure", FIGURES, name)
     return _saved(name, "svg", {"Date": None, "Creator": None, "Title": _title(name)})
 
 
@@ -59,26 +46,20 @@ def png(name: str, svg_hash: str) -> bytes:
 
 
 def write(folder: str | Path = FOLDER) -> list[Path]:
-    """Write NAME.svg and NAME.png of every figure into a folder, which is made if need be; what was
-    written.
-    """
+    """Write NAME.svg and NAME.png of every figure into a folder; returns what was written."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for name in FIGURES:
         drawing = svg(name)
-        for path, data in (
-            (folder / f"{name}.svg", drawing),
-            (folder / f"{name}.png", png(name, _hash(drawing))),
-        ):
-            write_atomically(path, data)
-            written.append(path)
+        for kind, data in (("svg", drawing), ("png", png(name, _hash(drawing)))):
+            written.append(folder / f"{name}.{kind}")
+            write_atomically(written[-1], data)
     return written
 
 
 def stale(folder: str | Path = FOLDER) -> list[str]:
-    """What is wrong with the figures of a folder, a line for each file; an empty list where all are
-    up to date.
+    """What is wrong with the figures of a folder, a line for each file.
 
     SVG files are compared byte by byte.  Pixels differ from machine to machine, so of a PNG only
     the hash of the SVG that it was made with is compared.
@@ -92,33 +73,25 @@ def stale(folder: str | Path = FOLDER) -> list[str]:
             wrong.append(f"{paths['svg']} is out of date")
         if paths["png"].is_file() and _hash_in(paths["png"]) != _hash(drawing):
             wrong.append(f"{paths['png']} is out of date")
-    known = {f"{name}.svg" for name in FIGURES}
-    wrong += [
-        f"{path} is drawn by no function"
-        for path in sorted(folder.glob("*.svg"))
-        if path.name not in known
-    ]
-    return wrong
+    unknown = (path for path in sorted(folder.glob("*.svg")) if path.stem not in FIGURES)
+    return [*wrong, *(f"{path} is drawn by no function" for path in unknown)]
 
 
 def _saved(name: str, kind: str, metadata: dict[str, str | None]) -> bytes:
-    """The bytes of one figure, drawn and saved in the style of the course; the caller's settings
-    stay as they are.
-    """
+    """The bytes of one figure in the style of the course; the caller's settings stay."""
     file = io.BytesIO()
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         style.setup()
-        matplotlib.rcParams.update(
-            {"svg.fonttype": "path", "svg.hashsalt": "nmtlib", "savefig.bbox": None}
-        )
+        matplotlib.rcParams.update({"svg.fonttype": "path", "savefig.bbox": None})
         FIGURES[name]().savefig(file, format=kind, dpi=PNG_DPI, metadata=metadata)
     return file.getvalue()
 
 
 def _title(name: str) -> str:
     """The first sentence of the docstring of a figure's function."""
-    return (FIGURES[name].__doc__ or name).split(".  ")[0].split("\n")[0].strip().rstrip(".")
+    summary = (FIGURES[name].__doc__ or name).split("\n\n")[0].split(".  ")[0]
+    return " ".join(summary.split()).rstrip(".")
 
 
 def _hash(data: bytes) -> str:
@@ -136,26 +109,18 @@ def _hash_in(path: Path) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m nmtlib.teaching.gallery", description="Draw the figures."
-    )
-    parser.add_argument(
-        "--folder", type=Path, default=FOLDER, help="where they are (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--check", action="store_true", help="write nothing, tell what is missing or out of date"
-    )
+    parser = argparse.ArgumentParser(description="Draw the figures.")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="default: %(default)s")
+    parser.add_argument("--check", action="store_true", help="write nothing, tell what is stale")
     options = parser.parse_args(arguments)
     if not options.check:
         print(f"wrote {len(write(options.folder))} files into {options.folder}")
         return 0
-    wrong = stale(options.folder)
-    print(
-        "\n".join([*wrong, "draw them anew: make figures"])
-        if wrong
-        else f"{options.folder} is up to date"
-    )
-    return 1 if wrong else 0
+    if wrong := stale(options.folder):
+        print(*wrong, "draw them anew: make figures", sep="\n")
+        return 1
+    print(f"{options.folder} is up to date")
+    return 0
 
 
 if __name__ == "__main__":

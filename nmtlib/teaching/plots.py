@@ -1,8 +1,7 @@
 """The pictures of the course: curves, bars, points, and (from `matrices`) heat maps and masks.
 
 Numbers may be lists, arrays or tensors.  A function that is given `ax` draws there and returns it;
-else it makes a figure whose size follows from the number of words.  A notebook starts with
-`plots.setup()`.
+else it makes a figure of fitting size.  A notebook starts with `plots.setup()`.
 """
 
 from __future__ import annotations
@@ -14,24 +13,17 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
-from nmtlib.teaching.matrices import as_array, heat_map, heat_maps, mask, short, slant_if_long
+from nmtlib.teaching.layout import as_array, short, slant_if_long
+from nmtlib.teaching.matrices import heat_map, heat_maps, mask
 from nmtlib.teaching.style import COLOURS, DIVERGING, WIDTH, letters, setup
 
-__all__ = [
-    "setup",
-    "heat_map",
-    "heat_maps",
-    "mask",
-    "curves",
-    "bars",
-    "histogram",
-    "scatter",
-    "position_table",
-]
+__all__ = ["setup", "heat_map", "heat_maps", "mask"]
+__all__ += ["curves", "bars", "histogram", "scatter", "position_table"]
 
 LINES = ("-", "--", ":", "-.")  # tell curves apart when the colours are used up
-BESIDE = [
+BESIDE = [  # where a word may stand: points to the right, points up, alignment
     (4, 3, "left"),
     (-4, 3, "right"),
     (4, -9, "left"),
@@ -51,8 +43,7 @@ def curves(
     log_y: bool = False,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw labelled curves: each a tuple (x, y), or y alone, which then is drawn against 1, 2, 3,
-    ...
+    """Draw labelled curves: each a tuple (x, y), or y alone, drawn against 1, 2, 3, ...
 
     Raises ValueError where x and y of a curve have different lengths.
     """
@@ -65,14 +56,8 @@ def curves(
                 f"curve {label!r} has {len(x)} numbers in x and {len(y)} in y; give as many of each"
             )
         look = {"marker": "o", "markersize": 3.5} if len(y) <= 12 else {}
-        ax.plot(
-            x,
-            y,
-            LINES[number // len(COLOURS) % len(LINES)],
-            label=label,
-            color=_colour(number),
-            **look,
-        )
+        stroke = LINES[number // len(COLOURS) % len(LINES)]
+        ax.plot(x, y, stroke, label=label, color=_colour(number), **look)
     ax.set(xlabel=x_label, ylabel=y_label, title=title)
     ax.set_xscale("log" if log_x else "linear")
     ax.set_yscale("log" if log_y else "linear")
@@ -97,23 +82,15 @@ def bars(
     ValueError where numbers and groups are mixed.
     """
     if len({isinstance(value, Mapping) for value in values.values()}) != 1:
-        raise ValueError(
-            f"expected a number for each label, or a group for each; got {dict(values)}"
-        )
+        raise ValueError(f"expected numbers for all labels, or groups for all; got {dict(values)}")
     series = _series(values)
-    names = [
-        "\n".join(map(short, textwrap.wrap(str(name), 16, break_long_words=False)))
-        for name in values
-    ]
+    wrapped = [textwrap.wrap(str(name), 16, break_long_words=False) for name in values]
+    names = ["\n".join(map(short, lines)) for lines in wrapped]
     if ax is None:
-        wide = max(
-            0.75,
-            0.42 * len(series),
-            *(min(1.1, letters(line)) for name in names for line in name.split("\n")),
-        )
+        longest = max(letters(line) for name in names for line in name.split("\n"))
+        wide = max(0.75, 0.42 * len(series), min(1.1, longest))
         ax = _new_axes(min(WIDTH, max(3.0, 1.0 + len(names) * wide)), 3.0)
-    # fixes the layout, so that widths in inches hold
-    ax.figure.canvas.figure.draw_without_rendering()
+    _fix_layout(ax)
     width = 0.8 / len(series)
     for number, (label, heights) in enumerate(series.items()):
         places = np.arange(len(names)) + (number - (len(series) - 1) / 2) * width
@@ -144,14 +121,9 @@ def histogram(
     arrays = {label: _vector(array) for label, array in named.items()}
     edges = np.histogram_bin_edges(np.concatenate(list(arrays.values())), bins)
     ax = ax if ax is not None else _new_axes(5.0, 3.0)
+    alpha = 1.0 if len(arrays) == 1 else 0.55
     for number, (label, array) in enumerate(arrays.items()):
-        ax.hist(
-            array,
-            edges,
-            label=label,
-            color=_colour(number),
-            alpha=1.0 if len(arrays) == 1 else 0.55,
-        )
+        ax.hist(array, edges, label=label, color=_colour(number), alpha=alpha)
     ax.set(xlabel=x_label, ylabel=y_label, title=title)
     _legend(ax, arrays)
     return ax
@@ -167,17 +139,14 @@ def scatter(
     groups: Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw points (N, 2), each with its word beside it; `groups` names the class of each point,
-    shown by colour.
+    """Draw points (N, 2), each with its word beside it; `groups` are their classes, as colours.
 
     Raises ValueError where the numbers of points, labels and groups differ.
     """
     points, groups = as_array(points), [""] * len(labels) if groups is None else list(groups)
     if points.shape != (len(labels), 2) or len(groups) != len(labels):
-        raise ValueError(
-            f"points have shape {points.shape}, with {len(labels)} labels and {len(groups)} groups;"
-            " expected (N, 2), N labels and N groups"
-        )
+        given = f"{points.shape}, {len(labels)} labels and {len(groups)} groups"
+        raise ValueError(f"expected points (N, 2), N labels and N groups, not {given}")
     ax = ax if ax is not None else _new_axes(6.0, 4.6)
     classes = list(dict.fromkeys(groups))
     for number, name in enumerate(classes):
@@ -191,8 +160,7 @@ def scatter(
 
 
 def position_table(table, *, title: str = "", dimensions: Sequence[int] | None = None) -> Figure:
-    """Draw a table of positions (S, D) as colours, and four of its dimensions (or those given) as
-    curves.
+    """Draw a table of positions (S, D) as colours, and four dimensions (or those given) as curves.
 
     Raises ValueError for another shape.
     """
@@ -200,14 +168,12 @@ def position_table(table, *, title: str = "", dimensions: Sequence[int] | None =
     if table.ndim != 2:
         raise ValueError(f"a table of positions has shape (S, D), this one has {table.shape}")
     if dimensions is None:
-        dimensions = sorted(
-            {int(place) // 2 * 2 for place in np.linspace(0, 0.6 * table.shape[1], 4)}
-        )
+        places = np.linspace(0, 0.6 * table.shape[1], 4)
+        dimensions = sorted({int(place) // 2 * 2 for place in places})
     figure, (left, right) = plt.subplots(1, 2, figsize=(WIDTH, 3.1))
     most = np.abs(table).max()
-    image = left.imshow(
-        table, cmap=DIVERGING, vmin=-most, vmax=most, aspect="auto", interpolation="nearest"
-    )
+    look = {"cmap": DIVERGING, "aspect": "auto", "interpolation": "nearest"}
+    image = left.imshow(table, vmin=-most, vmax=most, **look)
     left.set(xlabel="dimension", ylabel="position")
     figure.colorbar(image, ax=left, fraction=0.05, pad=0.03).outline.set_visible(False)
     places = np.arange(len(table))
@@ -226,14 +192,17 @@ def _new_axes(width: float, height: float) -> Axes:
 def _vector(values) -> np.ndarray:
     array = as_array(values)
     if array.ndim != 1:
-        raise ValueError(
-            f"expected numbers in one row, got shape {array.shape}; use e.g. `.flatten()`"
-        )
+        raise ValueError(f"expected one row of numbers, got shape {array.shape}; try `.flatten()`")
     return array
 
 
 def _colour(number: int) -> str:
     return COLOURS[number % len(COLOURS)]
+
+
+def _fix_layout(ax: Axes) -> None:
+    """Draw nothing, but find out where all will be: from then on places and widths hold."""
+    ax.figure.canvas.figure.draw_without_rendering()
 
 
 def _inches(ax: Axes) -> float:
@@ -242,56 +211,39 @@ def _inches(ax: Axes) -> float:
 
 
 def _series(values: Mapping[str, object]) -> dict[str, list[float]]:
-    """For each label its value in every group, NaN where there is none; numbers without groups have
-    the label ''.
-    """
-    if not all(isinstance(value, Mapping) for value in values.values()):
-        return {"": [float(value) for value in values.values()]}
-    labels = dict.fromkeys(label for group in values.values() for label in group)
-    return {
-        label: [float(group.get(label, np.nan)) for group in values.values()] for label in labels
-    }
+    """For each label its value in every group, or NaN; the label of bare numbers is ''."""
+    groups = [value if isinstance(value, Mapping) else {"": value} for value in values.values()]
+    labels = dict.fromkeys(label for group in groups for label in group)
+    return {label: [float(group.get(label, np.nan)) for group in groups] for label in labels}
 
 
 def _legend(ax: Axes, labels: Sequence | Mapping) -> None:
-    """A legend where there is something to tell apart, beside the axes when it would hide much of
-    them.
-    """
-    if len([label for label in labels if label]) > 1:
-        beside = (
-            {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
-            if len(labels) > 5
-            else {"loc": "best"}
-        )
-        ax.legend(**beside)
+    """A legend where there is something to tell apart; a long one stands beside the axes."""
+    if sum(map(bool, labels)) > 1:
+        beside = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
+        ax.legend(**beside if len(labels) > 5 else {"loc": "best"})
 
 
 def _write_beside(ax: Axes, points: np.ndarray, labels: Sequence[str]) -> None:
-    """Write each word at the side of its point where it covers least of the other points and words."""
-    # fixes the layout, so that places in pixels hold
-    ax.figure.canvas.figure.draw_without_rendering()
+    """Write each word at the side of its point where it covers least of what is there already."""
+    _fix_layout(ax)
     taken = [(x - 3, y - 3, x + 3, y + 3) for x, y in ax.transData.transform(points)]
+
+    def covers(text: Text) -> float:
+        return sum(_overlap(text.get_window_extent().extents, other) for other in taken)
+
+    look = {"textcoords": "offset points", "fontsize": 8}
     for point, label in zip(points, labels, strict=True):
-        tried = []
-        for x, y, align in BESIDE:
-            text = ax.annotate(
-                label, point, (x, y), textcoords="offset points", ha=align, fontsize=8
-            )
-            tried.append((text, text.get_window_extent().extents))
-        best = min(
-            range(len(tried)),
-            key=lambda place: sum(_overlap(tried[place][1], other) for other in taken),
-        )
-        taken.append(tuple(tried[best][1]))
-        for place, (text, _) in enumerate(tried):
-            if place != best:
+        tried = [ax.annotate(label, point, (x, y), ha=align, **look) for x, y, align in BESIDE]
+        best = min(tried, key=covers)
+        taken.append(tuple(best.get_window_extent().extents))
+        for text in tried:
+            if text is not best:
                 text.remove()
 
 
 def _overlap(one: Sequence[float], other: Sequence[float]) -> float:
     """The area that two boxes (left, bottom, right, top) have in common."""
-    wide, high = (
-        min(one[2], other[2]) - max(one[0], other[0]),
-        min(one[3], other[3]) - max(one[1], other[1]),
-    )
+    wide = min(one[2], other[2]) - max(one[0], other[0])
+    high = min(one[3], other[3]) - max(one[1], other[1])
     return max(0.0, wide) * max(0.0, high)

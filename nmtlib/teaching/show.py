@@ -1,9 +1,7 @@
-"""What a notebook shows beside its own cells: the real source of the package, and questions to
-answer first.
+"""What a notebook shows beside its own cells: the real source, and questions to answer first.
 
 Everything is Markdown with a plain-text twin, so it reads well in JupyterLab, on GitHub and in a
-terminal, and is the same text in each run.  A live widget is an extra: where none runs, its
-Markdown stands in its place.
+terminal, and is the same text in each run.  Where no widget runs, its Markdown takes its place.
 """
 
 from __future__ import annotations
@@ -21,9 +19,7 @@ PACKAGE = Path(__file__).resolve().parents[1]  # the folder nmtlib
 
 
 class Shown:
-    """Text for a notebook: Markdown or HTML, its plain twin for terminals, and perhaps a widget for
-    a live page.
-    """
+    """Text for a notebook: Markdown or HTML, its plain twin, and perhaps a live widget."""
 
     def __init__(self, text: str, plain: str, widget: Any = None, *, kind: str = "text/markdown"):
         self.text, self.plain, self.widget, self.kind = text, plain, widget, kind
@@ -37,20 +33,16 @@ class Shown:
 
 
 def kernel_with_widgets() -> bool:
-    """Whether this runs in a notebook kernel that has ipywidgets; a page to show them may still be
-    missing.
-    """
+    """Whether this runs in a notebook kernel that has ipywidgets; a live page may be missing."""
     from IPython import get_ipython
 
     return hasattr(get_ipython(), "kernel") and importlib.util.find_spec("ipywidgets") is not None
 
 
 def show_source(obj: Any, *, docstring: bool = True) -> None:
-    """Display the source of a function, class, method or module of nmtlib, highlighted, below its
-    file's name.
+    """Display the source of a function, class, method or module of nmtlib, below its file's name.
 
-    `docstring=False` leaves the docstrings out.  Raises ValueError for an object that is not
-    nmtlib's own.
+    `docstring=False` leaves the docstrings out.  Raises ValueError for what is not nmtlib's own.
     """
     from IPython.display import display
 
@@ -90,30 +82,27 @@ def without_docstrings(code: str) -> str:
             continue  # a body of nothing but its docstring would not be Python without it
         first, last = node.body[0].lineno, node.body[0].end_lineno
         blank = 1 if last < len(lines) and not lines[last].strip() else 0
-        for number in range(first - 1, last + blank):
-            lines[number] = (
-                None  # marked, not removed: the line numbers of the nodes still to come must hold
-            )
+        # Marked, not removed: the line numbers of the nodes still to come must hold.
+        lines[first - 1 : last + blank] = [None] * (last + blank - first + 1)
     return "\n".join(line for line in lines if line is not None)
 
 
 def predict(
     question: str, options: Sequence[str], answer: str, because: str, *, mine: str | None = None
 ) -> None:
-    """Ask before showing: the reader commits to a lettered option, then sees the answer and its
-    reason.
+    """Ask before showing: the reader chooses a lettered option, then sees the answer and why.
 
     `answer` is a letter ("B"), `because` completes "Answer: B, because …"; all texts may hold
-    Markdown and $math$. The reader clicks a letter where widgets run, or writes it as `mine`; in a
-    stored notebook the answer is folded below the question. Raises ValueError for an answer that is
-    not among the options.
+    Markdown and $math$.  The reader clicks a letter where widgets run, or writes it as `mine`; in a
+    stored notebook the answer is folded below the question.  Raises ValueError for an answer that
+    is not among the options.
 
-    >>> predict("How many rows has a causal mask of 4 words?", ["3", "4"], "B", "each word asks once.", mine="b")
-    How many rows has a causal mask of 4 words?
+    >>> predict("How many rows has a mask of 4 words?", ["3", "4"], "B", "all ask.", mine="b")
+    How many rows has a mask of 4 words?
       A. 3
       B. 4
     You said B, and so it is.
-    Answer: B, because each word asks once.
+    Answer: B, because all ask.
     """
     from IPython.display import display
 
@@ -131,19 +120,14 @@ def predict(
 
 
 def _reveal(letters: list[str], answer: str, reason: str, chosen: str) -> Shown:
-    """The answer: open once the reader has chosen, folded before, with buttons where widgets run."""
+    """The answer: open once the reader has chosen, folded before, with buttons where they work."""
+    text, plain = f"**Answer: {answer}**, because {reason}", f"Answer: {answer}, because {reason}"
     if chosen:
         said = remark(chosen, answer)
-        return Shown(
-            f"{said}\n\n**Answer: {answer}**, because {reason}",
-            f"{said}\nAnswer: {answer}, because {reason}",
-        )
-    folded = (
-        f"<details><summary>Choose a letter, then open the answer</summary>\n\n"
-        f"**Answer: {answer}**, because {reason}\n\n</details>"
-    )
+        return Shown(f"{said}\n\n{text}", f"{said}\n{plain}")
+    summary = "<summary>Choose a letter, then open the answer</summary>"
     buttons = _buttons(letters, answer, reason) if kernel_with_widgets() else None
-    return Shown(folded, f"Answer: {answer}, because {reason}", buttons)
+    return Shown(f"<details>{summary}\n\n{text}\n\n</details>", plain, buttons)
 
 
 def remark(chosen: str, answer: str) -> str:
@@ -152,9 +136,8 @@ def remark(chosen: str, answer: str) -> str:
     >>> remark("A", "B")
     'You said A. Compare your reason with this one.'
     """
-    if chosen == answer:
-        return f"You said {chosen}, and so it is."
-    return f"You said {chosen}. Compare your reason with this one."
+    verdict = ", and so it is." if chosen == answer else ". Compare your reason with this one."
+    return f"You said {chosen}{verdict}"
 
 
 def _buttons(letters: list[str], answer: str, reason: str) -> Any:
@@ -165,10 +148,8 @@ def _buttons(letters: list[str], answer: str, reason: str) -> Any:
     page = ipywidgets.Output()
 
     def reveal(change: dict[str, Any]) -> None:
-        opened = _reveal(letters, answer, reason, change["new"])
-        page.outputs = (
-            {"output_type": "display_data", "data": opened._repr_mimebundle_(), "metadata": {}},
-        )
+        data = _reveal(letters, answer, reason, change["new"])._repr_mimebundle_()
+        page.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
 
     choice.observe(reveal, names="value")
     return ipywidgets.VBox([choice, page])

@@ -1,6 +1,4 @@
-"""One look for every figure, Chinese glyphs on any machine, and a text description that tests can
-compare.
-"""
+"""One look for all figures, Chinese on any machine, and a description that tests can compare."""
 
 from __future__ import annotations
 
@@ -19,15 +17,8 @@ from nmtlib.teaching.describe import describe
 WIDTH = 7.0  # inches: what GitHub and a laptop show without scaling
 CJK_FONT = Path(__file__).parent / "fonts" / "nmtlib-CJK.otf"
 FONTS = ["DejaVu Sans", "nmtlib CJK"]  # matplotlib takes each glyph from the first font that has it
-COLOURS = [
-    "#0072B2",
-    "#D55E00",
-    "#009E73",
-    "#CC79A7",
-    "#E69F00",
-    "#56B4E9",
-    "#4D4D4D",
-]  # Okabe and Ito 2008
+# Okabe and Ito 2008
+COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#4D4D4D"]
 SEQUENTIAL, DIVERGING = "Blues", "RdBu_r"  # white is zero in both; safe for colour-blind readers
 
 STYLE = {
@@ -63,32 +54,25 @@ def setup() -> None:
     In a notebook kernel it also chooses inline figures, shows each figure once and then closes it,
     and makes the hidden text form of a figure say what is drawn (see `describe`), so that a test of
     the stored notebook notices a figure that changed.  Elsewhere only matplotlib's settings change.
-    Calling it again does no harm.  Raises FileNotFoundError where the font of the package is
-    missing.
+    Calling it again does no harm.  Raises FileNotFoundError where the package's font is missing.
     """
     _add_font()
     shell = _kernel_shell()
     if shell is not None:
-        shell.run_line_magic(
-            "matplotlib", "inline"
-        )  # drops the formatters of figures: choose it before adding ours
+        shell.run_line_magic("matplotlib", "inline")  # drops formatters, so add ours after it
         _add_formatters(shell.display_formatter)
     mpl.rcParams.update(STYLE)
 
 
 def letters(word: object, points: float = 8.0) -> float:
-    """About how many inches a word takes: a Chinese character is as wide as high, a letter on
-    average 0.6 of that.
-    """
+    """About how many inches a word takes: a Chinese character is square, a letter 0.6 as wide."""
     return sum(1.0 if ord(character) > 0x2E7F else 0.6 for character in str(word)) * points / 72
 
 
 def _add_font() -> None:
     """Make the shipped font known to matplotlib, in this process."""
     if not CJK_FONT.is_file():
-        raise FileNotFoundError(
-            f"there is no font {CJK_FONT}, which is part of nmtlib; install nmtlib again"
-        )
+        raise FileNotFoundError(f"nmtlib's font {CJK_FONT} is missing; install nmtlib again")
     if all(entry.fname != str(CJK_FONT) for entry in font_manager.fontManager.ttflist):
         font_manager.fontManager.addfont(str(CJK_FONT))
 
@@ -104,22 +88,18 @@ def _kernel_shell():
 
 
 def _add_formatters(display_formatter) -> None:
-    """Describe figures in text/plain, show each of them once, and leave bare axes to their figure."""
+    """Describe figures in text/plain, show each once, and leave bare axes to their figure."""
     display_formatter.formatters["text/plain"].for_type(Figure, _describe_and_close)
     display_formatter.ipython_display_formatter.for_type(Axes, _show_figure_of)
 
 
 def _describe_and_close(figure: Figure, printer, cycle: bool) -> None:
     printer.text(describe(figure))
-    plt.close(
-        figure
-    )  # else the end of the cell would show a figure again that the cell's last line has shown
+    plt.close(figure)  # else a figure on the cell's last line would be shown twice
 
 
 def _show_figure_of(axes: Axes) -> None:
-    """Axes on a cell's last line: the end of the cell shows their figure; one that is closed
-    already is shown now.
-    """
+    """Axes on a cell's last line: their figure is shown at its end, or now if closed already."""
     from IPython.display import display
 
     figure = axes.figure.canvas.figure  # the whole figure, also where the axes are in a part of it

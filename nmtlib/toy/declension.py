@@ -1,6 +1,4 @@
-"""German noun phrases: three genders, three cases (there is no genitive here), and what they do to
-endings.
-"""
+"""German noun phrases: what gender and case (there is no genitive here) do to endings."""
 
 from __future__ import annotations
 
@@ -31,9 +29,7 @@ CASES = tuple(DEFINITE)
 
 
 def determiner(word: str, case: str, form: int, negated: bool = False) -> tuple[str, dict]:
-    """The German determiner and the adjective endings that follow it; `form` counts m, f, n,
-    plural.
-    """
+    """The determiner and the adjective endings after it; `form` is 0 to 3: m, f, n, plural."""
     if negated and word in ("a", ""):
         return "kein" + EIN[case][form], MIXED
     if word == "the":
@@ -65,11 +61,12 @@ def noun_form(concept: str, case: str, plural: bool) -> str:
 
 
 def noun_phrase(phrase: Phrase, case: str, role: str, negated: bool = False) -> list[Item]:
-    """Determiner, adjective and noun in one case; a negated "a" (or no determiner) becomes *kein*."""
+    """Determiner, adjective and noun in one case; negated, "a" and no determiner become *kein*."""
     if phrase.noun in PRONOUNS:
         return [(PRONOUNS[phrase.noun].german[CASES.index(case)], (role,))]
     if phrase.noun in NAMES:
         return [(phrase.noun, (role,))]
+
     form = 3 if phrase.plural else "mfn".index(NOUNS[phrase.noun].gender)
     if phrase.determiner == "it":
         return [(("er", "sie", "es")[form], (role,))]

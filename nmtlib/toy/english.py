@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nmtlib.toy.closed_class import NAMES, OFTEN, PLACES, PRONOUNS, TIMES, person
+from nmtlib.toy.closed_class import NAMES, OFTEN, PLACES, PRONOUNS, TIMES, person, within
 from nmtlib.toy.lexicon import ADJECTIVES, NOUNS, VERBS
 from nmtlib.toy.meaning import Clause, Comparison, Event, Item, Location, Phrase, Sentence, State
 
@@ -23,7 +23,7 @@ def third_person(verb: str) -> str:
 
 
 def noun_phrase(phrase: Phrase, role: str, case: int = 0, none: bool = False) -> list[Item]:
-    """Determiner, adjective and noun; `case` 1 asks for me, him, her; `none` turns "a" into "no"."""
+    """Determiner, adjective, noun; `case` 1 asks for me, him, her; `none` makes "no" of "a"."""
     if phrase.noun in PRONOUNS:
         return [(PRONOUNS[phrase.noun].english[case], (role,))]
     if phrase.noun in NAMES:
@@ -45,7 +45,7 @@ def noun_phrase(phrase: Phrase, role: str, case: int = 0, none: bool = False) ->
 
 
 def _verb_words(event: Event, bare: bool) -> list[Item]:
-    """The verb without its auxiliary; `bare` asks for the form that follows *do* (does not *eat*)."""
+    """The verb without its auxiliary; `bare` asks for the form after *do* (does not *eat*)."""
     verb, who = VERBS[event.verb], person(event.subject)
     keys = ("verb",) if verb.extra else ("verb", "verb.extra")
     if event.aspect == "now":
@@ -61,9 +61,7 @@ def _verb_words(event: Event, bare: bool) -> list[Item]:
 
 
 def _auxiliary(event: Event, needed: bool) -> list[Item]:
-    """The auxiliary with its *not*: one that the aspect brings along, else *do* where one is
-    needed.
-    """
+    """The auxiliary and its *not*: one that the aspect brings along, else *do* where needed."""
     who, negation = person(event.subject), [("not", ("negation",))] if event.negated else []
     if event.aspect == "now":
         return [(BE[who], ("aspect",)), *negation]
@@ -86,20 +84,16 @@ def _event(event: Event, inverted: bool) -> list[Item]:
     subject = noun_phrase(event.subject, "subject")
     time = TIMES[event.time].english if event.time else []
     middle, end = (time, []) if event.time in OFTEN else ([], time)
-    front = []
+    front = PLACES["where"].english if event.place == "where" else []
     if asks_what:
         front = noun_phrase(event.object, "object")
-    elif event.place == "where":
-        front = PLACES["where"].english
     start = [*front, auxiliary[0], *subject, *auxiliary[1:]] if inverted else [*subject, *auxiliary]
-    bare = bool(auxiliary)
-    return [*start, *middle, *_verb_words(event, bare), *_complements(event, asks_what), *end]
+    verb = _verb_words(event, bare=bool(auxiliary))
+    return [*start, *middle, *verb, *_complements(event, asks_what), *end]
 
 
 def _complements(event: Event, asks_what: bool) -> list[Item]:
-    """What follows the verb: helps *the child*, picks *it* up, gives *him an apple*, plays *with me
-    in the park*.
-    """
+    """What follows the verb: picks *it up*, gives *him an apple*, plays *with me in the park*."""
     verb, items = VERBS[event.verb], []
     extra = [(verb.extra, ("verb.extra",))] if verb.extra else []
     if event.recipient:
@@ -110,36 +104,33 @@ def _complements(event: Event, asks_what: bool) -> list[Item]:
         items = [*items, *extra] if split else [*extra, *items]
     else:
         items += extra
-    place = []
-    if event.place and event.place != "where":
-        place = (
-            PLACES[event.place].english_to if event.verb == "go" else PLACES[event.place].english
-        )
     company = []
     if event.companion:
         company = [("with", ("with",)), *noun_phrase(event.companion, "companion", 1)]
-    return [*items, *place, *company] if event.verb == "go" else [*items, *company, *place]
+    if event.place in ("", "where"):
+        return [*items, *company]
+    place = PLACES[event.place]
+    if event.verb == "go":
+        return [*items, *place.english_to, *company]
+    return [*items, *company, *place.english]
 
 
 def _other(clause: State | Comparison | Location, inverted: bool) -> list[Item]:
     past = isinstance(clause, State) and clause.past
     to_be = ((WAS if past else BE)[person(clause.subject)], ("copula",))
     subject = noun_phrase(clause.subject, "subject")
-    negation = []
+    negated = clause.degree == "less" if isinstance(clause, Comparison) else clause.negated
     if isinstance(clause, Comparison):
-        negation = [("not", ("negation",))] if clause.degree == "less" else []
         rest = _compared(clause)
     elif isinstance(clause, State):
-        negation = [("not", ("negation",))] if clause.negated else []
         time = TIMES[clause.time].english if clause.time else []
         rest = [(ADJECTIVES[clause.adjective].english, ("adjective",)), *time]
     else:
         rest = PLACES[clause.place].english
         if clause.exists:
-            rest = [*noun_phrase(clause.subject, "subject", none=clause.negated), *rest]
-            subject = [("there", ("copula",))]
-        elif clause.negated:
-            negation = [("not", ("negation",))]
+            rest = [*noun_phrase(clause.subject, "subject", none=negated), *rest]
+            subject, negated = [("there", ("copula",))], False
+    negation = [("not", ("negation",))] if negated else []
     start = [to_be, *subject] if inverted else [*subject, to_be]
     return [*start, *negation, *rest]
 
@@ -166,9 +157,7 @@ def render(sentence: Sentence) -> list[Item]:
         items = [*time, *items[: -len(time)]]
     if sentence.speaker:
         said = _clause(Event(sentence.speaker, sentence.attitude, "plain"))
-        said = [(word, tuple("speaker." + key for key in keys)) for word, keys in said]
-        items = [*said, ("that", ("that",)), *items]
+        items = [*within("speaker", said), ("that", ("that",)), *items]
     if sentence.reason:
-        because = [("because", ("because",)), *_clause(sentence.reason)]
-        items += [(word, tuple("reason." + key for key in keys)) for word, keys in because]
+        items += within("reason", [("because", ("because",)), *_clause(sentence.reason)])
     return [*items, ("?" if sentence.question else ".", ("end",))]

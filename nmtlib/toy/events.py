@@ -22,9 +22,7 @@ WARES = expand("snack flower")
 
 
 def has_common_form(frame: Frame, use: str) -> bool:
-    """Whether "I" and "you" fit: their verb forms are rare, so they keep to ich habe, du willst and
-    the like.
-    """
+    """Whether "I" and "you" fit: their verb forms are rare, so they keep to ich habe, du willst."""
     return use in ("past", "will", "modal") or frame.verb in TRAITS["I and you"]
 
 
@@ -39,7 +37,7 @@ class EventSampler(PhraseSampler):
         return self.event(frame, subject, use, negated=self.chance(0.2))
 
     def event(self, frame: Frame, subject: Phrase, use: str, *, negated: bool = False) -> Event:
-        """Somebody does what the frame allows; `use` is one of the uses of the frame, or a modal."""
+        """Somebody does what the frame allows; `use` is one of its uses, or a modal."""
         verb = frame.verb
         if use == "modal":
             use = self.pick(MODALS[:-1] if verb in TRAITS["no may"] else MODALS)
@@ -62,8 +60,7 @@ class EventSampler(PhraseSampler):
     def _time(self, frame: Frame, use: str, negated: bool) -> str:
         verb, last = frame.verb, None if frame.verb in TRAITS["weeks"] else -1
         if use == "past":
-            # Without its time, English "read" could be present or past, and Mandarin 睡觉 了 "fell
-            # asleep".
+            # Without a time, "read" could be present or past, and Mandarin 睡觉 了 "fell asleep".
             optional = frame.objects and verb != "read" and self.chance(0.2)
             return "" if optional else self.pick(PAST_TIMES[:last])
         if use == "will":  # always with its time: 会 without one is "can"
@@ -77,17 +74,15 @@ class EventSampler(PhraseSampler):
         verb, concept = frame.verb, self.pick(frame.objects)
         if concept in PEOPLE or verb == "fetch":
             return self.other(frame.objects, *taken)
-        in_general = event.aspect == "plain" and (
-            event.time in OFTEN or (not event.time and event.negated)
-        )
+        often_or_never = event.time in OFTEN or (not event.time and event.negated)
+        in_general = event.aspect == "plain" and often_or_never
         if frame.uses == USES["state"]:
             in_general = verb == "like" and self.chance(0.5)
         if in_general or event.aspect == "like" or (verb == "sell" and concept in WARES):
             return self.generic(concept)
-        may_be_known = verb not in TRAITS["new"] and (
-            verb in TRAITS["known"] or event.aspect != "plain"
-        )
-        new = not may_be_known or (verb not in TRAITS["known"] and self.chance(0.5))
+        always_known = verb in TRAITS["known"]
+        always_new = verb in TRAITS["new"] or (event.aspect == "plain" and not always_known)
+        new = always_new or (not always_known and self.chance(0.5))
         if new or not NOUNS[concept].measure:
             counted = verb in TRAITS["counted"] and not event.negated and event.aspect != "now"
             return self.new(concept, counted)

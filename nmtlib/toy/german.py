@@ -1,14 +1,14 @@
 """German: a verb in two places.
 
-A clause is a finite verb and a bracket.  In a main clause the finite verb is second and the rest of
-the verb closes the clause; after *dass* and *weil* the whole verb comes last.
+In a main clause the finite verb comes second and the rest of the verb closes the clause; after
+*dass* and *weil* the whole verb comes last.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from nmtlib.toy.closed_class import NAMES, NUMBERS, PLACES, PRONOUNS, TIMES, person
+from nmtlib.toy.closed_class import NAMES, NUMBERS, PLACES, PRONOUNS, TIMES, person, within
 from nmtlib.toy.declension import noun_phrase
 from nmtlib.toy.lexicon import ADJECTIVES, VERBS
 from nmtlib.toy.meaning import Clause, Comparison, Event, Item, Location, Phrase, Sentence, State
@@ -56,42 +56,33 @@ class _Parts:
 
 
 def _verb(event: Event) -> tuple[Item, list[Item], list[Item]]:
-    """Finite verb, closing bracket, and both together as they stand at the end of a subordinate
-    clause.
-    """
+    """Finite verb, closing bracket, and both together as they end a subordinate clause."""
     verb, who = VERBS[event.verb], person(event.subject)
-    extra = [] if not verb.particle else [(verb.particle, ("verb.extra",))]
+    extra = [(verb.particle, ("verb.extra",))] if verb.particle else []
     whole = ("verb", "verb.extra") if verb.joined or not verb.particle else ("verb",)
     loose = [] if verb.joined else extra
     if event.aspect in ("now", "plain", "like"):
         word = present(event.verb, who)
         head = (word, ("verb",) if verb.particle else ("verb", "verb.extra"))
         return head, extra, [*loose, (verb.particle + word if verb.joined else word, whole)]
-    if event.aspect == "past":
-        finite = (AUXILIARIES[verb.auxiliary][who], ("aspect",))
-        closing = [*loose, (verb.participle, whole)]
-    else:
-        finite = (AUXILIARIES[event.aspect][who], ("aspect",))
-        closing = [*loose, (verb.infinitive, whole)]
+    past = event.aspect == "past"
+    finite = (AUXILIARIES[verb.auxiliary if past else event.aspect][who], ("aspect",))
+    closing = [*loose, (verb.participle if past else verb.infinitive, whole)]
     return finite, closing, [*closing, finite]
 
 
 def _is_definite(phrase: Phrase) -> bool:
-    return (
-        phrase.determiner not in ("a", "", *NUMBERS)
-        or phrase.noun in NAMES
-        or phrase.noun in PRONOUNS
-    )
+    pointed_out = phrase.determiner not in ("a", "", *NUMBERS)
+    return pointed_out or phrase.noun in NAMES or phrase.noun in PRONOUNS
 
 
 def _event(event: Event) -> _Parts:
     parts = _Parts(noun_phrase(event.subject, "nominative", "subject"), *_verb(event))
     parts.time = list(TIMES[event.time].german) if event.time else []
     known, new = [], []
-    no_article = (
-        event.object is not None and not _is_definite(event.object) and event.aspect != "like"
-    )
-    negation = [NOT] if event.negated and not no_article else []
+    indefinite = event.object is not None and not _is_definite(event.object)
+    takes_kein = event.negated and indefinite and event.aspect != "like"
+    negation = [NOT] if event.negated and not takes_kein else []
     if event.aspect == "now":  # gerade das Buch, but das Buch gerade nicht
         (negation or parts.time).insert(0, ("gerade", ("aspect",)))
     cases = (
@@ -101,7 +92,7 @@ def _event(event: Event) -> _Parts:
     for phrase, case, role in cases:
         if phrase is None:
             continue
-        items = noun_phrase(phrase, case, role, event.negated and no_article and role == "object")
+        items = noun_phrase(phrase, case, role, takes_kein and role == "object")
         if phrase.noun == "what":
             parts.front = items
         elif phrase.noun in PRONOUNS:
@@ -116,11 +107,12 @@ def _event(event: Event) -> _Parts:
     if event.companion:
         known += [("mit", ("with",)), *noun_phrase(event.companion, "dative", "companion")]
     if event.place:
-        place = PLACES[event.place].german_to if event.verb == "go" else PLACES[event.place].german
+        place = PLACES[event.place]
+        items = place.german_to if event.verb == "go" else place.german
         if event.place == "where":
-            parts.front = place
+            parts.front = items
         else:
-            known += place
+            known += items
     parts.rest = known + new
     return parts
 
@@ -144,9 +136,7 @@ def _other(clause: State | Comparison | Location) -> _Parts:
 
 
 def _comparison(clause: Comparison, subject: list[Item], to_be: Item) -> _Parts:
-    """*größer als*, *so groß wie*, *nicht so groß wie*; in a *dass* clause the verb still comes
-    last.
-    """
+    """*größer als*, *so groß wie*, *nicht so groß wie*; after *dass* the verb still comes last."""
     adjective = ADJECTIVES[clause.adjective]
     standard = noun_phrase(clause.standard, "nominative", "standard")
     if clause.degree == "more":
@@ -182,15 +172,12 @@ def main_clause(clause: Clause, question: bool = False, time_first: bool = False
 def render(sentence: Sentence) -> list[Item]:
     """The German sentence for a meaning, as items."""
     if sentence.speaker:
-        items = main_clause(Event(sentence.speaker, sentence.attitude, "plain"))
-        items = [(word, tuple("speaker." + key for key in keys)) for word, keys in items]
-        items += [(",", ()), ("dass", ("that",)), *subordinate(sentence.clause)]
+        said = main_clause(Event(sentence.speaker, sentence.attitude, "plain"))
+        that = [(",", ()), ("dass", ("that",))]
+        items = [*within("speaker", said), *that, *subordinate(sentence.clause)]
     else:
         items = main_clause(sentence.clause, sentence.question, sentence.time_first)
     if sentence.reason:
         because = [("weil", ("because",)), *subordinate(sentence.reason)]
-        items += [
-            (",", ("comma",)),
-            *((w, tuple("reason." + key for key in keys)) for w, keys in because),
-        ]
+        items += [(",", ("comma",)), *within("reason", because)]
     return [*items, ("?" if sentence.question else ".", ("end",))]

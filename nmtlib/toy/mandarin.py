@@ -5,7 +5,16 @@ Words are separated by spaces, as a word segmenter would leave them.
 
 from __future__ import annotations
 
-from nmtlib.toy.closed_class import NAMES, NUMBERS, OWNERS, PLACES, PRONOUNS, RELATION, TIMES
+from nmtlib.toy.closed_class import (
+    NAMES,
+    NUMBERS,
+    OWNERS,
+    PLACES,
+    PRONOUNS,
+    RELATION,
+    TIMES,
+    within,
+)
 from nmtlib.toy.lexicon import ADJECTIVES, NOUNS, VERBS
 from nmtlib.toy.meaning import Clause, Comparison, Event, Item, Location, Phrase, Sentence, State
 
@@ -27,7 +36,7 @@ WITH_GEI = frozenset({"call", "show"})
 
 
 def noun_phrase(phrase: Phrase, role: str, bare: bool = False) -> list[Item]:
-    """Determiner, measure word, adjective, noun; `bare` leaves out "a" (没有 狗, I do not have a dog)."""
+    """Determiner, measure word, adjective, noun; `bare` leaves out "a" (没有 狗, has no dog)."""
     if phrase.noun in PRONOUNS:
         return [(PRONOUNS[phrase.noun].mandarin, (role,))]
     if phrase.noun in NAMES:
@@ -76,11 +85,8 @@ def _circumstances(event: Event) -> list[Item]:
             items.append(("在", (RELATION,)))
         items += PLACES[event.place].mandarin
     if event.companion:
-        items += [
-            ("和", ("with",)),
-            *noun_phrase(event.companion, "companion"),
-            ("一起", ("with",)),
-        ]
+        companion = noun_phrase(event.companion, "companion")
+        items += [("和", ("with",)), *companion, ("一起", ("with",))]
     if event.verb in WITH_GEI:
         role = "recipient" if event.recipient else "object"
         items += [("给", ("verb",)), *noun_phrase(event.recipient or event.object, role)]
@@ -114,34 +120,26 @@ def _event(event: Event, question: bool, skill: bool) -> list[Item]:
 
 
 def _asks(event: Event) -> bool:
-    return (
-        event.subject.noun == "who"
-        or event.place == "where"
-        or (event.object is not None and event.object.noun == "what")
-    )
+    asks_what = event.object is not None and event.object.noun == "what"
+    return event.subject.noun == "who" or event.place == "where" or asks_what
 
 
 def _state(state: State, question: bool) -> list[Item]:
-    """很 fills the place of "is" in a plain statement; 生病 is a verb and takes 了 and 没 instead."""
+    """很 stands for "is" in a plain statement; 生病 is a verb and takes 了 and 没 instead."""
     items = noun_phrase(state.subject, "subject")
     items += TIMES[state.time].mandarin if state.time else []
     word = (ADJECTIVES[state.adjective].mandarin_predicate, ("adjective",))
-    if state.adjective == "sick":
-        return (
-            [*items, ("没", ("negation",)), word]
-            if state.negated
-            else [*items, word, ("了", ("copula",))]
-        )
+    sick = state.adjective == "sick"
     if state.negated:
-        return [*items, ("不", ("negation",)), word]
+        return [*items, ("没" if sick else "不", ("negation",)), word]
+    if sick:
+        return [*items, word, ("了", ("copula",))]
     return [*items, word] if question else [*items, ("很", ("copula",)), word]
 
 
 def _comparison(clause: Comparison) -> list[Item]:
-    subject, standard = (
-        noun_phrase(clause.subject, "subject"),
-        noun_phrase(clause.standard, "standard"),
-    )
+    subject = noun_phrase(clause.subject, "subject")
+    standard = noun_phrase(clause.standard, "standard")
     word = (ADJECTIVES[clause.adjective].mandarin_predicate, ("adjective",))
     if clause.degree == "more":
         return [*subject, ("比", ("than", "more")), *standard, word]
@@ -154,18 +152,11 @@ def _location(clause: Location, question: bool) -> list[Item]:
     place = PLACES[clause.place].mandarin
     if clause.exists:
         have = ("没有", ("copula", "negation")) if clause.negated else ("有", ("copula",))
-        return [
-            *place,
-            have,
-            *noun_phrase(clause.subject, "subject", bare=clause.negated or question),
-        ]
+        bare = clause.negated or question
+        return [*place, have, *noun_phrase(clause.subject, "subject", bare)]
     negation = [("不", ("negation",))] if clause.negated else []
-    return [
-        *noun_phrase(clause.subject, "subject"),
-        *negation,
-        ("在", ("copula", RELATION)),
-        *place,
-    ]
+    subject = noun_phrase(clause.subject, "subject")
+    return [*subject, *negation, ("在", ("copula", RELATION)), *place]
 
 
 def _clause(clause: Clause, question: bool = False, skill: bool = True) -> list[Item]:
@@ -187,13 +178,10 @@ def render(sentence: Sentence) -> list[Item]:
         items = time + [item for item in items if item not in time]
     if sentence.speaker:
         said = _clause(Event(sentence.speaker, sentence.attitude, "plain"))
-        items = [(word, tuple("speaker." + key for key in keys)) for word, keys in said] + items
+        items = within("speaker", said) + items
     if sentence.reason:
         because = [("因为", ("because",)), *_clause(sentence.reason)]
-        items += [
-            ("，", ("comma",)),
-            *((w, tuple("reason." + key for key in keys)) for w, keys in because),
-        ]
+        items += [("，", ("comma",)), *within("reason", because)]
     if sentence.question and not (isinstance(sentence.clause, Event) and _asks(sentence.clause)):
         items.append(("吗", ("question",)))
     return [*items, ("？" if sentence.question else "。", ("end",))]

@@ -1,9 +1,8 @@
 """What a sentence means, before any language puts it into words.
 
-A meaning names *concepts* ("dog", "eat", "yesterday"), never words.  Each renderer turns one
-meaning into a list of items: a word and the keys of the parts of the meaning it stands for.  Two
-words of two languages that share a key are translations of each other, and that is the gold
-alignment.
+A meaning names *concepts* ("dog", "eat", "yesterday"), never words.  Each renderer turns a meaning
+into a list of items: a word and the keys of the parts of the meaning that it stands for.  Words of
+two languages that share a key translate each other, and that is the gold alignment.
 """
 
 from __future__ import annotations
@@ -29,9 +28,11 @@ class Phrase:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Somebody does something.  `aspect` is one of "now", "past", "will", "plain" (each day, or
-    always so), "can", "must", "want", "may", "like" (likes to do it); `place` is "where" in a
-    question for the place."""
+    """Somebody does something.
+
+    `aspect` is one of "now", "past", "will", "plain" (each day, or always so), "can", "must",
+    "want", "may", "like" (likes to do it); `place` is "where" in a question for the place.
+    """
 
     subject: Phrase
     verb: str
@@ -67,9 +68,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """The subject is at a place; with `exists`, the place is known and the subject is new ("there
-    is a ...").
-    """
+    """The subject is at a place; with `exists` the subject is new: "there is a ..." """
 
     subject: Phrase
     place: str

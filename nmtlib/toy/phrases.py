@@ -13,8 +13,8 @@ from nmtlib.toy.world import BEFORE, PEOPLE, Frame, expand
 ADULTS, MINORS, KIN, ALL_NAMES = expand("adult"), expand("young"), expand("kin"), tuple(NAMES)
 OWNED = frozenset(
     expand(
-        "teacher doctor neighbour pet horse cake text photo vehicle furniture "
-        "clothes thing computer house coffee tea soup"
+        "teacher doctor neighbour pet horse cake text photo vehicle furniture clothes thing "
+        "computer house coffee tea soup"
     )
 )
 
@@ -31,7 +31,7 @@ class PhraseSampler:
         return self.rng.random() < probability
 
     def known(self, concept: str, owned: bool = True) -> Phrase:
-        """the dog, this dog, the dogs; with `owned` also my dog"""
+        """the dog, this dog, the dogs; where `owned`, also my dog"""
         if concept in NAMES:
             return Phrase(concept)
         noun = NOUNS[concept]
@@ -49,9 +49,8 @@ class PhraseSampler:
         if not noun.measure:
             return self.described(Phrase(concept), chance)
         if counted and noun.german_plural and self.chance(0.35):
-            return self.described(
-                Phrase(concept, self.pick(("two", "three", "four", "many")), True)
-            )
+            number = self.pick(("two", "three", "four", "many"))
+            return self.described(Phrase(concept, number, True))
         return self.described(Phrase(concept, "a"), chance)
 
     def generic(self, concept: str) -> Phrase:

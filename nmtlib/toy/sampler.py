@@ -61,13 +61,8 @@ class Sampler(EventSampler):
         """Anna reads.  A dog is sleeping.  Tomorrow we will go to school."""
         event = self.any_event()
         noun = NOUNS.get(event.subject.noun)
-        if (
-            event.aspect == "now"
-            and not event.negated
-            and noun
-            and noun.measure
-            and self.chance(0.5)
-        ):
+        countable = noun and noun.measure
+        if event.aspect == "now" and not event.negated and countable and self.chance(0.5):
             event = replace(event, subject=self.new(event.subject.noun, chance=0.7))
         movable = event.time and event.aspect != "plain"
         return Sentence(event, time_first=bool(movable) and self.chance(0.4))
@@ -117,11 +112,10 @@ class Sampler(EventSampler):
         negated = aspect.startswith("not-")
         event = self.event(FIRST_FRAME[verb], subject, aspect.removeprefix("not-"), negated=negated)
         pronoun = Phrase("they" if subject.plural else PRONOUN_OF[subject.noun])
+        because = State(pronoun, reason)
         if reason == "no_time":
-            return Sentence(
-                event, reason=Event(pronoun, "have", "plain", Phrase("time"), negated=True)
-            )
-        return Sentence(event, reason=State(pronoun, reason))
+            because = Event(pronoun, "have", "plain", Phrase("time"), negated=True)
+        return Sentence(event, reason=because)
 
     def state(self) -> Sentence:
         """The soup is hot.  Anna was not tired yesterday."""
@@ -132,17 +126,15 @@ class Sampler(EventSampler):
         time = self.pick(("yesterday", "this_morning")) if past else ""
         if adjective in MOODS and not past and self.chance(0.3):
             time = "today"
-        return Sentence(
-            State(replace(subject, adjective=""), adjective, time, past, self.chance(0.25))
-        )
+        subject = replace(subject, adjective="")
+        return Sentence(State(subject, adjective, time, past, self.chance(0.25)))
 
     def comparison(self) -> Sentence:
-        """Bigger than, as big as, not as big as; of two houses both must be pointed out (this, my)."""
+        """Bigger than, as big as, not as big as; two houses must both be pointed out: this, my."""
         while True:
             adjective, nouns = self.pick(COMPARED)
-            one, other = (
-                replace(self.known(self.pick(nouns)), adjective="", plural=False) for _ in range(2)
-            )
+            known = [self.known(self.pick(nouns)) for _ in range(2)]
+            one, other = (replace(phrase, adjective="", plural=False) for phrase in known)
             if one.noun != other.noun or len({one.determiner, other.determiner, "the"}) == 3:
                 degree = self.pick(("more", "more", "as", "less"))
                 return Sentence(Comparison(one, adjective, other, degree))
@@ -163,41 +155,34 @@ class Sampler(EventSampler):
     def _asked(self, frame: Frame, use: str, *, you: float = 0.0, who: bool = False) -> Event:
         """An event that one asks about, by chance of "you"."""
         to_you = frame.subjects[0] in PEOPLE and has_common_form(frame, use) and self.chance(you)
-        subject = (
-            Phrase("who" if who else "you") if who or to_you else self.subject(frame, SPOKEN_OF)
-        )
+        if who or to_you:
+            subject = Phrase("who" if who else "you")
+        else:
+            subject = self.subject(frame, SPOKEN_OF)
         event = self.event(frame, subject, use)
         return replace(event, time="often") if event.time == "never" else event
 
     def _doer(self, frame: Frame, pronouns: tuple[str, ...]) -> Phrase:
         """A subject that a pronoun can take up.
 
-        *das Kind* and *das Mädchen* are neither he nor she, and "they" would be 她们 for women and
-        girls.
+        *das Kind* and *das Mädchen* are neither he nor she; for women and girls, "they" is 她们.
         """
         while True:
             subject = self.subject(frame, pronouns)
-            if (
-                subject.noun not in ("woman", "girl")
-                if subject.plural
-                else subject.noun in PRONOUN_OF
-            ):
+            women = subject.noun in ("woman", "girl")
+            if not women if subject.plural else subject.noun in PRONOUN_OF:
                 return subject
 
     def _purchase(self) -> Sentence:
         """Anna wants to buy the hat because it is cheap."""
-        subject, concept, negated = (
-            self._doer(FIRST_FRAME["buy"], SPEAKING),
-            self.pick(GOODS),
-            self.chance(0.5),
-        )
+        subject = self._doer(FIRST_FRAME["buy"], SPEAKING)
+        concept, negated = self.pick(GOODS), self.chance(0.5)
         thing = replace(self.known(concept, owned=False), plural=False)
         if thing.adjective in ("cheap", "expensive"):
             thing = replace(thing, adjective="")
         event = Event(subject, "buy", "want", thing, negated=negated)
-        return Sentence(
-            event, reason=State(Phrase(concept, "it"), "expensive" if negated else "cheap")
-        )
+        price = "expensive" if negated else "cheap"
+        return Sentence(event, reason=State(Phrase(concept, "it"), price))
 
 
 def _can_ask(word: str, frame: Frame) -> bool:
@@ -206,11 +191,8 @@ def _can_ask(word: str, frame: Frame) -> bool:
     if word == "what":
         things = frame.objects and not set(frame.objects) & {"someone", "dog", "boy"}
         return bool(things) and "state" not in frame.uses and frame.verb not in TRAITS["known"]
-    return (
-        word == "who"
-        or frame.verb == "go"
-        or bool(frame.places and not frame.objects and "daily" in frame.uses)
-    )
+    placed = bool(frame.places and not frame.objects and "daily" in frame.uses)
+    return word == "who" or frame.verb == "go" or placed
 
 
 def _is_hoped(clause: Clause) -> bool:

@@ -9,61 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nmtlib.toy.meaning import Event, Sentence
+from nmtlib.toy.world import WORLD
 
 ROLES = ("subject", "object", "recipient", "companion", "standard")
 
 HELD_OUT = {
-    "adjective before noun": frozenset(
-        {
-            ("red", "car"),
-            ("black", "cat"),
-            ("white", "bird"),
-            ("new", "bicycle"),
-            ("small", "bag"),
-            ("big", "horse"),
-            ("young", "doctor"),
-            ("clever", "dog"),
-            ("beautiful", "dress"),
-            ("hot", "coffee"),
-            ("interesting", "newspaper"),
-            ("cheap", "watch"),
-        }
-    ),
-    "verb with object": frozenset(
-        {
-            ("eat", "banana"),
-            ("buy", "watch"),
-            ("read", "letter"),
-            ("repair", "computer"),
-            ("wash", "coat"),
-            ("find", "key"),
-            ("open", "window"),
-            ("sell", "house"),
-            ("give", "flower"),
-            ("see", "bird"),
-            ("drink", "milk"),
-            ("cook", "fish"),
-        }
-    ),
-    # "question" and "that" are kinds of sentence, "not" is negation, the rest are aspects of an
-    # event.
-    "construction with verb": frozenset(
-        {
-            ("question", "swim"),
-            ("that", "work"),
-            ("not", "sleep"),
-            ("can", "read"),
-            ("want", "bake"),
-            ("must", "learn"),
-            ("will", "sing"),
-            ("like", "swim"),
-        }
-    ),
+    kind: frozenset(tuple(pair.split()) for pair in pairs.split(", "))
+    for kind, pairs in WORLD["held out"]
 }
 
 
 def combinations(sentence: Sentence) -> Iterator[tuple[str, tuple[str, str]]]:
-    """The combinations that a sentence holds, each with the key of `HELD_OUT` that it belongs to."""
+    """The combinations in a sentence, each after the key of `HELD_OUT` it belongs to."""
     framing = ["question"] * sentence.question + ["that"] * bool(sentence.attitude)
     phrases = [sentence.speaker]
     for clause in filter(None, (sentence.clause, sentence.reason)):

@@ -45,9 +45,7 @@ def make_batch(config, sentences, source_length, target_length):
 
 
 def kept_bytes(config, sizes, precision, checkpointing=False):
-    """What autograd really keeps of one forward, besides parameters, tables and the gradient of the
-    logits.
-    """
+    """What autograd really keeps of one forward, but for weights, tables and logits' gradient."""
     model = Transformer(config)
     model.checkpoint_activations = checkpointing
     batch = make_batch(config, *sizes)
@@ -57,15 +55,13 @@ def kept_bytes(config, sizes, precision, checkpointing=False):
     def pack(x):
         storage = x.untyped_storage()
         if storage.data_ptr() not in own:
-            kept[storage.data_ptr()] = (
-                storage.nbytes()
-            )  # one storage may be kept by several operations
+            # One storage may be kept by several operations.
+            kept[storage.data_ptr()] = storage.nbytes()
         return x
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
-        _graph = measure(
-            model, batch, precision=precision, smoothing=0.1
-        )  # alive, so no storage is used again
+        # The graph stays alive, so that no storage is used again.
+        _graph = measure(model, batch, precision=precision, smoothing=0.1)
     return sum(kept.values()) - batch.labels.numel() * config.target_vocab_size * precision.itemsize
 
 
@@ -112,9 +108,8 @@ def test_weights_gradients_and_moments_are_those_of_the_optimizer():
         memory = training_memory(config, 2, 5, 6, precision=torch.float32)
         assert memory.weights == sum(p.nbytes for p in model.parameters())
         assert memory.gradients == sum(p.grad.nbytes for p in model.parameters())
-        moments = [
-            m for state in optimizer.state.values() for m in state.values() if m.dim()
-        ]  # not the step counts
+        # Not the step counts, which have no dimension.
+        moments = [m for state in optimizer.state.values() for m in state.values() if m.dim()]
         assert memory.moments == sum(m.nbytes for m in moments)
 
 
@@ -149,21 +144,17 @@ def test_the_peak_is_that_of_a_training_step(vocabulary, layers, sizes, checkpoi
     assert memory.peak == pytest.approx(measured, rel=0.15)
 
 
-def test_the_fused_attention_of_a_gpu_keeps_nothing_that_grows_with_the_square_of_the_length_but_a_mask():
+def test_of_the_fused_attention_of_a_gpu_only_the_mask_grows_with_the_square_of_the_length():
     config = replace(CONFIG, n_heads=8)
-    sizes = [(2, n, n) for n in (100, 200, 300)]
-    found = {
-        device: [
-            training_memory(config, *s, precision=torch.float32, device=device).activations
-            for s in sizes
-        ]
-        for device in ("cpu", "cuda")
-    }
-    bends = {
-        device: a - 2 * b + c for device, (a, b, c) in found.items()
-    }  # twice what grows with the square of 100
-    assert bends["cuda"] == 2 * CONFIG.n_decoder_layers * 2 * 100**2 * 4
-    assert bends["cpu"] > 50 * bends["cuda"]
+
+    def bend(device):  # twice what grows with the square of 100
+        options = {"precision": torch.float32, "device": device}
+        memories = (training_memory(config, 2, n, n, **options) for n in (100, 200, 300))
+        short, middle, long = (memory.activations for memory in memories)
+        return short - 2 * middle + long
+
+    assert bend("cuda") == 2 * CONFIG.n_decoder_layers * 2 * 100**2 * 4
+    assert bend("cpu") > 50 * bend("cuda")
 
 
 def test_the_peak_counts_gradients_only_where_they_outgrow_what_backward_has_freed():
@@ -175,16 +166,16 @@ def test_the_peak_counts_gradients_only_where_they_outgrow_what_backward_has_fre
 
 @pytest.mark.parametrize("sizes", [(0, 5, 5), (2, 0, 5), (2, 5, 0)])
 def test_a_batch_of_nothing_is_refused(sizes):
-    with pytest.raises(ValueError, match="at least one sentence of one token"):
+    with pytest.raises(ValueError, match="must be at least 1 each, not"):
         training_flops(CONFIG, *sizes)
-    with pytest.raises(ValueError, match="at least one sentence of one token"):
+    with pytest.raises(ValueError, match="must be at least 1 each, not"):
         training_memory(CONFIG, *sizes, precision=torch.float32)
 
 
 def test_an_unknown_precision_or_device_is_refused():
     with pytest.raises(
-        ValueError, match="precision is torch.float32 or torch.bfloat16, not torch.float16"
+        ValueError, match="precision must be torch.float32 or torch.bfloat16, not torch.float16"
     ):
         training_memory(CONFIG, 2, 5, 5, precision=torch.float16)
-    with pytest.raises(ValueError, match="device is 'cpu' or 'cuda', not 'tpu'"):
+    with pytest.raises(ValueError, match="device must be one of cpu, cuda, not 'tpu'"):
         training_memory(CONFIG, 2, 5, 5, precision=torch.float32, device="tpu")

@@ -136,10 +136,7 @@ def test_noise_in_the_seventh_digit_does_not_change_the_text():
 
 
 def test_a_table_of_another_shape_is_refused():
-    with pytest.raises(
-        ValueError,
-        match=r"1 target and 2 source words need weights of shape \(1, 2\), not \(2, 1\)",
-    ):
+    with pytest.raises(ValueError, match=r"words\) = \(1, 2\), not \(2, 1\)"):
         attention_table(torch.ones(2, 1), ["x"], ["a", "b"])
 
 
@@ -183,7 +180,7 @@ def test_the_controls_redraw_the_table(translator, displayed, monkeypatch):
 
 @pytest.mark.parametrize("options", [{"kind": "self"}, {"layer": 2}, {"layer": -3}])
 def test_an_attention_that_the_model_does_not_have_is_refused(translator, options):
-    with pytest.raises(ValueError, match="there is no attention"):
+    with pytest.raises(ValueError, match="kind must be one of cross|layer must be -2 to 1, not"):
         explore_attention(translator, GERMAN, **options)
 
 

@@ -69,7 +69,8 @@ def test_without_docstrings_the_code_is_the_same(thing):
 
 
 def test_a_body_of_nothing_but_its_docstring_stays_python():
-    code = 'class Error(ValueError):\n    """Nothing more."""\n\n\ndef f():\n    """One."""\n\n    return 1'
+    code = 'class Error(ValueError):\n    """Nothing more."""\n\n\n'
+    code += 'def f():\n    """One."""\n\n    return 1'
     short = without_docstrings(code)
     ast.parse(short)
     assert "Nothing more" in short and "One" not in short

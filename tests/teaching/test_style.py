@@ -1,6 +1,4 @@
-"""The style of the figures: Chinese on any machine, no side effects, and each figure once in a
-notebook.
-"""
+"""The style of figures: Chinese anywhere, no side effects, each figure once in a notebook."""
 
 import logging
 import warnings
@@ -15,8 +13,12 @@ from matplotlib import font_manager
 from nmtlib.data import corpora
 from nmtlib.teaching import style
 
+SETUP = """from nmtlib.teaching import plots
+plots.setup()
+plots.setup()
+import matplotlib.pyplot as plt"""
 NOTEBOOK = {
-    "setup": "from nmtlib.teaching import plots\nplots.setup()\nplots.setup()\nimport matplotlib.pyplot as plt",
+    "setup": SETUP,
     "axes last": "plots.heat_map([[1, 0], [0, 1]], ['小', '狗'], ['small', 'dog'], title='中文')",
     "figure last": "plots.position_table([[0, 1], [1, 0]], title='figure')",
     "assigned": "ax = plots.curves({'a': [1, 2]}, x_label='', y_label='')\nprint('below')",

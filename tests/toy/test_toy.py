@@ -1,6 +1,4 @@
-"""The toy corpora: is the grammar right, is the alignment gold, and do the splits keep their
-promises?
-"""
+"""Is the grammar right, is the alignment gold, and do the splits keep their promises?"""
 
 import os
 import random
@@ -80,7 +78,8 @@ PARADIGMS = {
     "our": """
         unser kleiner Hund, unsere kleine Katze, unser kleines Pferd, unsere kleinen Hunde
         unseren kleinen Hund, unsere kleine Katze, unser kleines Pferd, unsere kleinen Hunde
-        unserem kleinen Hund, unserer kleinen Katze, unserem kleinen Pferd, unseren kleinen Hunden""",
+        unserem kleinen Hund, unserer kleinen Katze, unserem kleinen Pferd, unseren kleinen Hunden
+    """,
     "": """
         kleiner Hund, kleine Katze, kleines Pferd, kleine Hunde
         kleinen Hund, kleine Katze, kleines Pferd, kleine Hunde
@@ -594,28 +593,23 @@ def test_each_sentence_has_one_meaning_in_every_direction(sampled):
 
 
 def test_meanings_avoid_what_another_language_would_not_show(sampled):
-    """The reason why the test above can hold: what one language leaves open, no meaning asks for."""
+    """Why the test above can hold: what one language leaves open, no meaning asks for."""
     for sentence in sampled:
         for clause in filter(None, (sentence.clause, sentence.reason)):
             if not isinstance(clause, Event):
                 continue
-            if clause.aspect == "will" or (
-                clause.aspect == "past" and (clause.verb == "read" or not clause.object)
-            ):
+            unclear = clause.verb == "read" or not clause.object
+            if clause.aspect == "will" or (clause.aspect == "past" and unclear):
                 assert clause.time, clause
             assert clause.aspect != "now" or not clause.time, clause  # gerade is its time
-            others = [
-                p
-                for p in (clause.object, clause.recipient, clause.companion)
-                if p and p.noun != "what"
-            ]
+            roles = (clause.object, clause.recipient, clause.companion)
+            others = [phrase for phrase in roles if phrase and phrase.noun != "what"]
             nouns = [p.noun for p in (clause.subject, *others)]
             assert len(nouns) == len(set(nouns)), clause
             assert not ({"I", "we"} <= set(nouns)), clause
             if clause.negated:
-                assert not any(p.determiner in NUMBERS for p in others), (
-                    clause
-                )  # 不 买 书: one book or two?
+                # 不 买 书: one book or two?
+                assert not any(p.determiner in NUMBERS for p in others), clause
                 assert clause.subject.determiner not in ("a", *NUMBERS), clause
 
 
@@ -692,17 +686,10 @@ def test_alignment_is_monotone_where_the_languages_share_their_order(sampled):
         if sentence.question or sentence.speaker or sentence.reason:
             continue
         still = isinstance(clause, State) and not clause.time
-        state = (
-            isinstance(clause, Event)
-            and clause.verb in ("know", "like", "need")
-            and not clause.negated
-        )
-        if (
-            still
-            or state
-            or isinstance(clause, Comparison)
-            or (isinstance(clause, Location) and not clause.exists)
-        ):
+        feels = isinstance(clause, Event) and clause.verb in ("know", "like", "need")
+        state = feels and not clause.negated
+        placed = isinstance(clause, Location) and not clause.exists
+        if still or state or placed or isinstance(clause, Comparison):
             checked["de"] += 1
             assert is_monotone(translate(sentence, "de", "en").alignment), sentence
         if (still and not clause.negated and clause.adjective != "sick") or state:
@@ -718,8 +705,8 @@ def test_alignment_links_the_right_words():
     pair = translate(sentence, "de", "en")
     left, right = pair.source.split(), pair.target.split()
     assert {f"{left[i]}-{right[j]}" for i, j in pair.alignment} == set(
-        "Anna-Anna hat-shopped jeden-every Tag-day mit-with meinem-my Sohn-son im-in im-the Park-park "
-        "eingekauft-shopped .-.".split()
+        "Anna-Anna hat-shopped jeden-every Tag-day mit-with meinem-my Sohn-son im-in im-the "
+        "Park-park eingekauft-shopped .-.".split()
     )
 
 
@@ -818,20 +805,23 @@ def test_the_same_seed_gives_the_same_corpus_in_every_process(corpus):
 def test_twenty_thousand_pairs_are_quick():
     start = time.process_time()
     load_toy("toy-en-zh")
-    assert (
-        time.process_time() - start < 6
-    )  # about 1 second; the bound leaves room for a busy machine
+    # About 1 second; the bound leaves room for a busy machine.
+    assert time.process_time() - start < 6
 
 
 @pytest.mark.parametrize(
     "name, sizes, message",
     [
-        ("toy-en-de", {}, "toy-en-de.*toy-de-en"),
-        ("toy-de-en", {"train": -1}, "train=-1"),
-        ("toy-en-zh", {"challenge": -3}, "challenge=-3"),
-        ("toy-de-en", {"train": LIMITS["train + validation + test"]}, "202000 .*at most 200000"),
+        ("toy-en-de", {}, "one of toy-de-en, toy-en-zh, not 'toy-en-de'"),
+        ("toy-de-en", {"train": -1}, "train must be 0 pairs or more, not -1"),
+        ("toy-en-zh", {"challenge": -3}, "challenge must be .*-3"),
+        (
+            "toy-de-en",
+            {"train": LIMITS["train + validation + test"]},
+            "at most 200000 pairs, not 202000",
+        ),
         ("toy-de-en", {"train": 10**12}, "at most 200000"),
-        ("toy-de-en", {"challenge": LIMITS["challenge"] + 1}, "20001 .*at most 20000"),
+        ("toy-de-en", {"challenge": LIMITS["challenge"] + 1}, "at most 20000 pairs, not 20001"),
     ],
 )
 def test_bad_input(name, sizes, message):
@@ -840,9 +830,7 @@ def test_bad_input(name, sizes, message):
 
 
 def test_the_grammar_still_writes_the_sentences_that_a_person_has_read():
-    """If this fails after a change of the grammar: read the new sentences, all sixty, then store
-    them.
-    """
+    """If a change of the grammar makes this fail: read all sixty new sentences, then store them."""
     lines = REVIEWED.read_text(encoding="utf-8").splitlines()
     written = [
         "\t".join(say(render(s)) for render in RENDERERS.values()) for s in meanings(60, seed=60)

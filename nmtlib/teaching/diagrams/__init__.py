@@ -1,5 +1,4 @@
-"""Architecture diagrams, drawn by code; each function returns a matplotlib figure and leaves no
-trace elsewhere.
+"""Architecture diagrams, drawn by code; each function returns a matplotlib figure.
 
 `canvas` is the drawing kit, `stacks` holds layers and model, `heads` attention, `tables` what is
 best shown as tables of numbers, `maps` the course and the package.

@@ -1,6 +1,4 @@
-"""Diagrams of attention: one head, several heads, masks, and what flows between encoder and
-decoder.
-"""
+"""Diagrams of attention: one head, several heads, and the mask of what is to come."""
 
 from __future__ import annotations
 
@@ -11,17 +9,20 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from nmtlib.errors import require
 from nmtlib.model.masks import causal_mask
 from nmtlib.teaching.diagrams.canvas import ACCENT, Box, Canvas
 
 WORDS = ["the", "dog", "sleeps"]
-# Three words of four dimensions, chosen so that 'sleeps' looks for 'dog'; what follows from them is
-# computed.
+# Three words of four dimensions, chosen so that 'sleeps' looks for 'dog'; the rest is computed.
 QUERY = torch.tensor([[1.0, 0.0, -0.5, 0.5], [0.5, 1.5, 0.0, -0.5], [-0.5, 2.0, 1.0, 0.0]])
 KEY = torch.tensor([[1.5, 0.5, 0.0, -0.5], [-0.5, 1.5, 0.5, 0.0], [0.0, -0.5, 1.0, 1.5]])
 VALUE = torch.tensor([[1.0, 0.0, 0.0, -1.0], [0.0, 2.0, -1.0, 0.0], [-1.0, 0.0, 1.0, 2.0]])
 SCALE = ["The spread of the scores no", "longer grows with the size", "of a head."]
 MASK = ["Hatched: this word may not", "attend to that one."]
+
+
+SHARES = {"limit": 1.0, "sequential": True, "numbers": ".2f"}  # how weights are shown
 
 
 class Steps(NamedTuple):
@@ -35,7 +36,7 @@ class Steps(NamedTuple):
 
 
 def steps(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Steps:
-    """Scaled dot-product attention with everything that lies between.  Vaswani et al. 2017, eq. 1."""
+    """Scaled dot-product attention with all that lies between.  Vaswani et al. 2017, eq. 1."""
     products = query @ key.T  # (T, S)
     scores = products / math.sqrt(query.size(-1))  # (T, S)
     masked = scores.masked_fill(~mask, float("-inf"))  # (T, S)
@@ -61,36 +62,26 @@ def matrix(canvas: Canvas, x: float, y: float, name: str, values: Tensor, **opti
 
 
 def attention_head() -> Figure:
-    """Scaled dot-product attention of 3 words in 4 dimensions, with the shapes.  Vaswani et al.
-    2017, figure 2 left.
+    """Scaled dot-product attention of 3 words in 4 dimensions, with the shapes.
+
+    Vaswani et al. 2017, figure 2 left.
     """
     found = steps(QUERY, KEY, VALUE, causal_mask(3)[0, 0])
     columns = (4.3, 5.45, 6.75)
+    queries_and_keys = [("query", QUERY), ("keyᵀ", KEY.T)]
+    weights_and_values = [("weights", found.weights), ("value", VALUE)]
     rows = [  # name, code, what goes in or what there is to say, name and values of what comes out
-        (
-            "MatMul",
-            "query @ key.transpose(-2, -1)",
-            [("query", QUERY), ("keyᵀ", KEY.T)],
-            "scores",
-            found.products,
-        ),
+        ("MatMul", "query @ key.transpose(-2, -1)", queries_and_keys, "scores", found.products),
         ("Scale", "/ math.sqrt(4)", SCALE, "scores", found.scores),
         ("Mask (opt.)", "masked_fill(~mask, lowest)", MASK, "scores", found.masked),
         ("Softmax", "softmax(dim=-1)", ["Each row sums to 1."], "weights", found.weights),
-        (
-            "MatMul",
-            "weights @ value",
-            [("weights", found.weights), ("value", VALUE)],
-            "result",
-            found.result,
-        ),
+        ("MatMul", "weights @ value", weights_and_values, "result", found.result),
     ]
     canvas, boxes = Canvas(7.5), []
     for number, (text, code, notes, name, values) in enumerate(rows):
         y, product = 1.1 + 1.2 * number, text == "MatMul"
-        boxes.append(
-            canvas.box(2.1, y, 2.6, 0.5, text, "attention" if product else "step", code=code)
-        )
+        kind = "attention" if product else "step"
+        boxes.append(canvas.box(2.1, y, 2.6, 0.5, text, kind, code=code))
         matrix(canvas, columns[2], y, name, values, sequential=name == "weights")
         if product:
             for x, (factor, factor_values) in zip(columns, notes, strict=False):
@@ -104,9 +95,7 @@ def attention_head() -> Figure:
 
 
 def _join(canvas: Canvas, boxes: list[Box]) -> None:
-    """The arrows of one head: query and key into the first box, value into the last, and on from
-    box to box.
-    """
+    """Arrows: query and key into the first box, value into the last, and on from box to box."""
     for lower, upper in zip(boxes, boxes[1:], strict=False):
         canvas.arrow(lower.top(), upper.bottom())
         canvas.code(lower.x + 0.1, (lower.top()[1] + upper.bottom()[1]) / 2, "(3, 3)")
@@ -123,39 +112,31 @@ def _join(canvas: Canvas, boxes: list[Box]) -> None:
 
 
 def masked_self_attention() -> Figure:
-    """Causal self-attention step by step, with the words and numbers of a sentence.  Vaswani et al.
-    2017, 3.2.3.
+    """Causal self-attention step by step, with the words and numbers of a sentence.
+
+    Vaswani et al. 2017, 3.2.3.
     """
     found = steps(QUERY, KEY, VALUE, causal_mask(3)[0, 0])
     canvas, word = Canvas(8), 1
     weights = _scores_to_weights(canvas, 3.15, found, word)
     column = _weighted_values(canvas, 0.9, found, word)
     aside, turn = weights.right()[0] + 0.2, 2.3
-    canvas.arrow(
-        weights.right(),
-        (aside, weights.y),
-        (aside, turn),
-        (column.x, turn),
-        column.top(),
-        color=ACCENT,
-        width=2,
-    )
+    path = weights.right(), (aside, weights.y), (aside, turn), (column.x, turn), column.top()
+    canvas.arrow(*path, color=ACCENT, width=2)
     return canvas.cut(4.4)
 
 
 def _scores_to_weights(canvas: Canvas, y: float, found: Steps, word: int) -> Box:
     """Steps 1 to 3 in a row; the frame around the weights of one word."""
-    numbers, shares = {"limit": 2.0}, {"limit": 1.0, "sequential": True, "numbers": ".2f"}
+    words = {"cell": (0.53, 0.34), "rows": WORDS, "columns": WORDS}
     titles = [
-        (1.55, "1  Scores", "query @ key.T / sqrt(4)", found.scores, numbers),
-        (4.1, "2  Mask", "no look at later words", found.masked, numbers),
-        (6.65, "3  Softmax", "each row sums to 1", found.weights, shares),
+        (1.55, "1  Scores", "query @ key.T / sqrt(4)", found.scores, {"limit": 2.0}),
+        (4.1, "2  Mask", "no look at later words", found.masked, {"limit": 2.0}),
+        (6.65, "3  Softmax", "each row sums to 1", found.weights, SHARES),
     ]
     before = None
     for x, title, note, values, options in titles:
-        table = canvas.table(
-            x, y, cells(values), cell=(0.53, 0.34), rows=WORDS, columns=WORDS, **options
-        )
+        table = canvas.table(x, y, cells(values), **words, **options)
         left = table.left()[0]
         canvas.text(left, y + 1.1, title, bold=True, align="left")
         canvas.text(left, y + 0.9, note, align="left", size=9.5)
@@ -168,16 +149,7 @@ def _scores_to_weights(canvas: Canvas, y: float, found: Steps, word: int) -> Box
 def _weighted_values(canvas: Canvas, y: float, found: Steps, word: int) -> Box:
     """Step 4 for one word: its weights times the values, summed; the frame around the weights."""
     options, shares = {"cell": (0.45, 0.34), "limit": 2.0}, found.weights[word][:, None]  # (S, 1)
-    column = canvas.table(
-        0.98,
-        y,
-        cells(shares),
-        cell=(0.45, 0.34),
-        rows=WORDS,
-        numbers=".2f",
-        limit=1,
-        sequential=True,
-    )
+    column = canvas.table(0.98, y, cells(shares), rows=WORDS, **{**options, **SHARES})
     values = canvas.table(2.55, y, cells(VALUE), **options)
     parts = canvas.table(4.75, y, cells(shares * VALUE), **options)
     result = canvas.table(6.95, y, cells(found.result[word : word + 1]), **options)
@@ -185,45 +157,32 @@ def _weighted_values(canvas: Canvas, y: float, found: Steps, word: int) -> Box:
         canvas.text(x, y, sign, size=13)
     canvas.arrow(parts.right(), result.left())
     canvas.text((parts.right()[0] + result.left()[0]) / 2, y + 0.14, "sum", size=9.5)
-    for table, name in (
-        (values, "values"),
-        (parts, "weighted values"),
-        (result, f"new vector of “{WORDS[word]}”"),
-    ):
+    names = "values", "weighted values", f"new vector of “{WORDS[word]}”"
+    for table, name in zip((values, parts, result), names, strict=True):
         canvas.text(table.x, table.bottom()[1] - 0.15, name, size=9.5)
-    canvas.text(
-        values.left()[0],
-        y + 0.72,
-        f"4  Weighted values, here for “{WORDS[word]}”",
-        bold=True,
-        align="left",
-    )
+    title = f"4  Weighted values, here for “{WORDS[word]}”"
+    canvas.text(values.left()[0], y + 0.72, title, bold=True, align="left")
     return canvas.outline(column.x, y, column.width, column.height)
 
 
 def multi_head(n_heads: int = 4) -> Figure:
-    """Multi-head attention: project, split, attend in each head, join, project.  Vaswani et al.
-    2017, figure 2 right.
+    """Multi-head attention: project, split, attend in each head, join, project.
 
-    Raises ValueError for a number of heads outside 1..8, which is what fits on the page.
+    Vaswani et al. 2017, figure 2 right.  Raises ValueError for a number of heads outside 1..8,
+    which is what fits on the page.
     """
-    if not 1 <= n_heads <= 8:
-        raise ValueError(f"multi_head draws 1 to 8 heads, not {n_heads}")
+    require(1 <= n_heads <= 8, "n_heads", "1 to 8", n_heads)
     canvas, middle, width, margin = Canvas(7.5), 2.8, 5.2, 5.5
-    split = canvas.box(
-        middle, 2.2, width, 0.5, "Split", code="unflatten(-1, (n_heads, -1)).transpose(1, 2)"
-    )
+    into_heads = "unflatten(-1, (n_heads, -1)).transpose(1, 2)"
+    split = canvas.box(middle, 2.2, width, 0.5, "Split", code=into_heads)
     join = canvas.box(middle, 4.36, width, 0.5, "Concat", code="transpose(1, 2).flatten(2)")
     for i in range(n_heads):
         x = middle + (i - (n_heads - 1) / 2) * width / n_heads
         head = canvas.box(x, 3.28, width / n_heads - 0.12, 0.44, f"head {i + 1}", "attention")
         canvas.arrow((x, split.top()[1]), head.bottom())
         canvas.arrow(head.top(), (x, join.bottom()[1]))
-    for name, length, x in (
-        ("query", "T", middle - 1.85),
-        ("key", "S", middle),
-        ("value", "S", middle + 1.85),
-    ):
+    for name, length, aside in (("query", "T", -1.85), ("key", "S", 0), ("value", "S", 1.85)):
+        x = middle + aside
         linear = canvas.box(x, 1.1, 1.5, 0.44, "Linear", "linear", code=name)
         canvas.arrow((x, 0.36), linear.bottom())
         canvas.arrow(linear.top(), (x, split.bottom()[1]))

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
+from nmtlib.errors import require_one_of
 from nmtlib.teaching.diagrams.canvas import ACCENT, FAINT, INK, Box, Canvas, Point
 
 
@@ -23,37 +24,36 @@ SELF = SubLayer("Multi-Head\nAttention", "attention", "self_attention", 3)
 MASKED = SubLayer("Masked Multi-Head\nAttention", "attention", "self_attention", 3)
 CROSS = SubLayer("Multi-Head\nAttention", "attention", "cross_attention", 1)
 FEED_FORWARD = SubLayer("Feed Forward", "feed-forward", "feed_forward", 1)
-WIDTH, FRAME, GAP = (
-    1.85,
-    2.6,
-    0.2,
-)  # width of a box, of the frame around a layer; between two boxes; in inches
+WIDTH, FRAME, GAP = 1.85, 2.6, 0.2  # inches: width of a box, of a layer's frame; between boxes
+RESIDUAL = {  # for each place of the norm: the formula, and what to say about it
+    "post": [
+        "norm(x + dropout(sublayer(x)))",
+        "The path passes through every norm:",
+        "the gradient, too.",
+    ],
+    "pre": [
+        "x + dropout(sublayer(norm(x)))",
+        "The path is free from end to end;",
+        "one norm closes the stack.",
+    ],
+}
 PORTS = {0: (), 1: (0.5,), 2: (0.72, 0.28)}  # where arrows enter the left side of a box
 
 
 class Built(NamedTuple):
-    """A sub-layer that has been drawn: its own box, and the lowest and the highest box of the
-    whole.
-    """
+    """A sub-layer that has been drawn: its own box, the lowest and the highest of the whole."""
 
     box: Box
     first: Box
     last: Box
 
 
-def check_norm(norm: str) -> None:
-    """Raises ValueError for a place of the norm that the model does not have."""
-    if norm not in ("post", "pre"):
-        raise ValueError(f"norm is 'post' (the paper) or 'pre', not {norm!r}")
-
-
 def fan(canvas: Canvas, start: Point, box: Box, n: int) -> None:
     """n arrows from one point into the bottom of a box."""
     for at in {1: (0.5,), 3: (0.5, 0.18, 0.82)}[n]:
         x, y = box.bottom(at)
-        canvas.arrow(start, (x, y)) if at == 0.5 else canvas.arrow(
-            (start[0], y - 0.2), (x, y - 0.2), (x, y)
-        )
+        path = [start] if at == 0.5 else [(start[0], y - 0.2), (x, y - 0.2)]
+        canvas.arrow(*path, (x, y))
 
 
 def draw_sublayer(canvas: Canvas, x: float, y: float, sublayer: SubLayer, norm: str) -> Built:
@@ -65,22 +65,14 @@ def draw_sublayer(canvas: Canvas, x: float, y: float, sublayer: SubLayer, norm: 
         start = first.top()
     gap = (GAP if norm == "pre" else 0.36) + (0.1 if sublayer.inputs == 3 else 0)
     height = 0.25 + 0.19 * (sublayer.text.count("\n") + 1)
-    box = canvas.box(
-        x,
-        start[1] + gap + height / 2,
-        WIDTH,
-        height,
-        sublayer.text,
-        sublayer.kind,
-        code=sublayer.code,
-    )
+    y = start[1] + gap + height / 2
+    box = canvas.box(x, y, WIDTH, height, sublayer.text, sublayer.kind, code=sublayer.code)
     fan(canvas, start, box, sublayer.inputs)
     y = box.top()[1] + GAP
-    last = (
-        canvas.plus(x, y + 0.105)
-        if norm == "pre"
-        else canvas.box(x, y + 0.135, WIDTH, 0.27, "Add & Norm", "norm")
-    )
+    if norm == "pre":
+        last = canvas.plus(x, y + 0.105)
+    else:
+        last = canvas.box(x, y + 0.135, WIDTH, 0.27, "Add & Norm", "norm")
     canvas.arrow(box.top(), last.bottom())
     return Built(box, first or box, last)
 
@@ -88,9 +80,7 @@ def draw_sublayer(canvas: Canvas, x: float, y: float, sublayer: SubLayer, norm: 
 def draw_layer(
     canvas: Canvas, x: float, y: float, sublayers: Sequence[SubLayer], norm: str, side: int
 ) -> list[Built]:
-    """The sub-layers of a layer upwards from (x, y) in a frame; the residual paths run at `side`
-    (-1 left, 1 right).
-    """
+    """A framed layer, upwards from (x, y); residual paths at its left (side -1) or right (1)."""
     built, bottom = [], y
     for sublayer in sublayers:
         new = draw_sublayer(canvas, x, y, sublayer, norm)
@@ -104,10 +94,8 @@ def draw_layer(
 
 
 def _layer(sublayers: Sequence[SubLayer], norm: str, length: str, notes: Sequence[tuple]) -> Figure:
-    """One layer between its input and its output, with the inputs at the left and the code at the
-    right.
-    """
-    check_norm(norm)
+    """One layer between its input and output, other inputs at the left, the code at the right."""
+    require_one_of("norm", RESIDUAL, norm)
     canvas, x, y, shape = Canvas(8), 3.45, 0.75, f"(B, {length}, D)"
     built = draw_layer(canvas, x, y, sublayers, norm, 1)
     top = built[-1].last.top()[1] + 0.45
@@ -176,27 +164,26 @@ def _upwards(canvas: Canvas, start: Point, gap: float, text: str, kind: str, cod
 
 
 def _embedded(canvas: Canvas, x: float, side: str, words: str, name: str) -> float:
-    """From token ids at the foot of the page to embeddings with positions; how high that reaches."""
+    """From token ids at the foot of the page to embeddings with positions; how high it reaches."""
     length = "S" if side == "source" else "T"
     canvas.text(x, 0.38, words)
     canvas.tensor(x - 0.5, 0.18, side, f"(B, {length})")
-    box = _upwards(canvas, (x, 0.5), 0.24, f"{name} Embedding", "embedding", f"{side}_embedding")
-    top = _upwards(
-        canvas, box.top(), 0.24, "+ Positional Encoding", "embedding", f"{side}_positions"
-    ).top()
+    box, kind = Box(x, 0.5, 0, 0), "embedding"
+    for text, code in ((f"{name} Embedding", kind), ("+ Positional Encoding", "positions")):
+        box = _upwards(canvas, box.top(), 0.24, text, kind, f"{side}_{code}")
+    top = box.top()
     canvas.arrow(top, (x, top[1] + 0.4), head=False)
     canvas.code(x + 0.1, top[1] + 0.13, f"(B, {length}, D)")
     return top[1] + 0.4
 
 
 def whole_model(norm: str = "post") -> Figure:
-    """The encoder and decoder stacks from token ids to probabilities.  Vaswani et al. 2017, figure
-    1.
+    """The encoder and decoder stacks from token ids to probabilities.
 
-    `norm` is 'post' (the paper) or 'pre', where one more norm closes each stack.  Raises ValueError
-    for another.
+    Vaswani et al. 2017, figure 1.  `norm` is 'post' (the paper) or 'pre', where one more norm
+    closes each stack.  Raises ValueError for another.
     """
-    check_norm(norm)
+    require_one_of("norm", RESIDUAL, norm)
     canvas, left, right = Canvas(7.5), 2.05, 5.45
     y = _embedded(canvas, left, "source", "Inputs", "Input")
     _embedded(canvas, right, "target", "Outputs (shifted right)", "Output")
@@ -248,26 +235,14 @@ def residual_and_norm() -> Figure:
     is the thick one.
     """
     canvas, tops = Canvas(8), []
-    notes = {
-        "post": (
-            "norm(x + dropout(sublayer(x)))",
-            "The path passes through every norm:",
-            "the gradient, too.",
-        ),
-        "pre": (
-            "x + dropout(sublayer(norm(x)))",
-            "The path is free from end to end;",
-            "one norm closes the stack.",
-        ),
-    }
-    for x, norm in zip((0.9, 5.0), notes, strict=True):
+    for x, norm in zip((0.9, 5.0), RESIDUAL, strict=True):
         canvas.tensor(x + 0.12, 0.2, "x", "(B, T, D)")
         y = 0.3
         for text, kind in (("Self-Attention", "attention"), ("Feed Forward", "feed-forward")):
             y = _stream(canvas, x, y, text, kind, norm)
         tops.append(y)
     top = max(tops) + 0.45
-    for x, y, (norm, (formula, *lines)) in zip((0.9, 5.0), tops, notes.items(), strict=True):
+    for x, y, (norm, (formula, *lines)) in zip((0.9, 5.0), tops, RESIDUAL.items(), strict=True):
         canvas.arrow((x, y), (x, top), color=ACCENT, width=3)
         canvas.text(x - 0.45, top + 1.0, f"{norm}-norm", size=12, bold=True, align="left")
         canvas.code(x - 0.45, top + 0.75, formula)

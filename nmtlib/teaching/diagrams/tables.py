@@ -1,6 +1,4 @@
-"""Diagrams made of tables of numbers: the embedding lookup, the masks, and attention across two
-sentences.
-"""
+"""Diagrams made of tables of numbers: embedding lookup, masks, attention across sentences."""
 
 from __future__ import annotations
 
@@ -9,10 +7,10 @@ import math
 import torch
 from matplotlib.figure import Figure
 
-from nmtlib.data.vocab import PAD, SPECIALS, UNK
 from nmtlib.model.masks import causal_mask, padding_mask, target_mask
+from nmtlib.specials import PAD, SPECIALS, UNK
 from nmtlib.teaching.diagrams.canvas import INK, Canvas
-from nmtlib.teaching.diagrams.heads import QUERY, VALUE, cells, steps
+from nmtlib.teaching.diagrams.heads import QUERY, SHARES, VALUE, cells, steps
 
 TOKENS = [*SPECIALS, "der", "Hund"]
 TABLE = torch.tensor(
@@ -25,33 +23,22 @@ TABLE = torch.tensor(
         [-0.2, 0.5, 0.7, -0.4],
     ]
 )
-# Keys of three source words, chosen so that each position of the decoder looks for the word that
-# comes next.
+# Keys of three source words, such that each position of the decoder looks for the next word.
 MEMORY = torch.tensor([[2.0, 0.0, -1.0, 1.0], [1.5, 1.5, -1.5, -1.5], [-2.0, 1.0, 2.5, 0.5]])
 
 
 def embedding_lookup() -> Figure:
-    """A one-hot row times the table is one row of the table, then scaled.  Vaswani et al. 2017,
-    3.4.
+    """A one-hot row times the table is one row of the table, then scaled.
+
+    Vaswani et al. 2017, 3.4.
     """
     number, scale = TOKENS.index("Hund"), math.sqrt(TABLE.size(1))
     one_hot = torch.eye(len(TOKENS))[number : number + 1]  # (1, V)
     row = one_hot @ TABLE  # (1, D)
     canvas, cell, y, color = Canvas(8), (0.44, 0.34), 1.72, {"limit": 1.4}
-    ids, names = (
-        [str(i) for i in range(len(TOKENS))],
-        [f"{token}  {i}" for i, token in enumerate(TOKENS)],
-    )
-    first = canvas.table(
-        1.48,
-        y,
-        cells(one_hot),
-        cell=(0.42, 0.34),
-        columns=ids,
-        numbers=".0f",
-        limit=1.6,
-        sequential=True,
-    )
+    names = [f"{token}  {i}" for i, token in enumerate(TOKENS)]
+    ones = {"columns": [*map(str, range(len(TOKENS)))], "numbers": ".0f", "sequential": True}
+    first = canvas.table(1.48, y, cells(one_hot), cell=(0.42, 0.34), limit=1.6, **ones)
     table = canvas.table(4.75, y, cells(TABLE), cell=cell, rows=names, **color)
     result = canvas.table(7.0, y, cells(row), cell=cell, **color)
     scaled = canvas.table(7.0, y + 1.1, cells(row * scale), cell=cell, **color)
@@ -76,58 +63,24 @@ def embedding_lookup() -> Figure:
 
 
 def masks() -> Figure:
-    """The four masks of a padded pair, with words on the axes.  Vaswani et al. 2017, 3.2.3; True =
-    may attend.
+    """The four masks of a padded pair, with words on the axes.
+
+    Vaswani et al. 2017, 3.2.3; True = may attend.
     """
-    source, target = (
-        ["der", "Hund", "schläft", "<EOS>", "<PAD>"],
-        ["<BOS>", "the", "dog", "sleeps", "<EOS>", "<PAD>"],
-    )
-    ids = [
-        torch.tensor([[PAD if word == "<PAD>" else UNK for word in words]])
-        for words in (source, target)
-    ]
-    over_source = padding_mask(ids[0])[0, 0]  # (1, S)
+    sides = "der Hund schläft <EOS> <PAD>".split(), "<BOS> the dog sleeps <EOS> <PAD>".split()
+    ids = [torch.tensor([[PAD if word == "<PAD>" else UNK for word in side]]) for side in sides]
+    (source, target), over_source = sides, padding_mask(ids[0])[0, 0]  # (1, S)
+    causal, both = causal_mask(6)[0, 0], target_mask(ids[1])[0, 0]  # (T, T)
     canvas, side, blue = Canvas(8), (0.56, 0.3), {"numbers": "", "sequential": True, "limit": 1.5}
     panels = [
-        (
-            0.66,
-            5.5,
-            "Encoder self-attention",
-            "padding_mask(source)",
-            source,
-            source,
-            over_source.expand(5, 5),
-        ),
-        (
-            4.5,
-            5.5,
-            "Nothing from the future",
-            "causal_mask(6)",
-            target,
-            target,
-            causal_mask(6)[0, 0],
-        ),
-        (
-            0.66,
-            2.7,
-            "Cross-attention",
-            "padding_mask(source)",
-            target,
-            source,
-            over_source.expand(6, 5),
-        ),
-        (
-            4.5,
-            2.7,
-            "Decoder self-attention",
-            "target_mask(target)",
-            target,
-            target,
-            target_mask(ids[1])[0, 0],
-        ),
+        ("Encoder self-attention", "padding_mask(source)", source, source, over_source),
+        ("Nothing from the future", "causal_mask(6)", target, target, causal),
+        ("Cross-attention", "padding_mask(source)", target, source, over_source),
+        ("Decoder self-attention", "target_mask(target)", target, target, both),
     ]
-    for left, top, title, code, rows, columns, mask in panels:
+    for number, (title, code, rows, columns, mask) in enumerate(panels):
+        left, top = (0.66, 4.5)[number % 2], (5.5, 2.7)[number // 2]
+        mask = mask.expand(len(rows), len(columns))
         x, y = left + len(columns) * side[0] / 2, top - len(rows) * side[1] / 2
         canvas.table(x, y, cells(mask), cell=side, rows=rows, columns=columns, **blue)
         canvas.text(left, top + 0.58, title, bold=True, align="left")
@@ -143,8 +96,9 @@ def masks() -> Figure:
 
 
 def cross_attention() -> Figure:
-    """Queries from the decoder, keys and values from the encoder's memory.  Vaswani et al. 2017,
-    3.2.3.
+    """Queries from the decoder, keys and values from the encoder's memory.
+
+    Vaswani et al. 2017, 3.2.3.
     """
     canvas = Canvas(8)
     attention = canvas.box(2.35, 2.5, 4.3, 0.44, "Scaled Dot-Product Attention", "attention")
@@ -171,21 +125,10 @@ def cross_attention() -> Figure:
 
 
 def _cross_weights(canvas: Canvas, y: float) -> None:
-    """The weights of one head; each position of the decoder has read its word and looks for the
-    next one.
-    """
+    """The weights of one head; having read its word, each position looks for the next one."""
     found = steps(QUERY, MEMORY, VALUE, torch.ones(3, 3, dtype=torch.bool))
-    table = canvas.table(
-        6.95,
-        y,
-        cells(found.weights),
-        cell=(0.62, 0.4),
-        rows=["<BOS>", "the", "dog"],
-        columns=["der", "Hund", "schläft"],
-        numbers=".2f",
-        limit=1,
-        sequential=True,
-    )
+    words = {"rows": ["<BOS>", "the", "dog"], "columns": ["der", "Hund", "schläft"]}
+    table = canvas.table(6.95, y, cells(found.weights), cell=(0.62, 0.4), **words, **SHARES)
     left = table.left()[0] - 0.52
     canvas.text(left, y + 1.06, "Weights of one head", bold=True, align="left")
     canvas.code(7.88, y + 1.06, "(T, S)", align="right")

@@ -1,0 +1,80 @@
+"""Store the two models that ship with the course in nmtlib/trained, in half precision.
+
+python benchmarks/checkpoints.py              train both again (two minutes) and store them
+python benchmarks/checkpoints.py --from runs  store runs/toy-de-en and runs/toy-en-zh
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from nmtlib.data.corpora import load
+from nmtlib.data.corpus import Corpus
+from nmtlib.files import write_atomically
+from nmtlib.inference.evaluate import evaluate
+from nmtlib.inference.translator import Translator
+from nmtlib.records import training_summary
+from nmtlib.run import Run
+from nmtlib.teaching.course import CHECKPOINTS, DIRECTIONS
+from nmtlib.training.checkpoint import read_checkpoint, save_checkpoint
+from nmtlib.training.measure import LABELS, NLL, measure_all
+
+COPIED = ("settings.json", "source.json", "target.json", "history.csv")
+
+
+def store(run: Path, folder: Path) -> dict[str, Any]:
+    """Store what translating needs of a run in `folder`; returns the notes put beside it.
+
+    The weights become float16.  The notes hold how the run was trained, and the validation loss and
+    test BLEU before and after rounding.  Raises FileNotFoundError where `run` is no finished run.
+    """
+    trained = Translator.load(run, device="cpu")
+    corpus = load(trained.settings.corpus.name)
+    before = scores(trained, corpus)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in COPIED:
+        shutil.copyfile(run / name, folder / name)
+    _, _, origin = read_checkpoint(Run(run).weights_file())
+    save_checkpoint(Run(folder).model_file, trained.model.half(), **origin)
+    after = scores(Translator.load(folder, device="cpu"), corpus)
+    summary = training_summary(run)
+    kept = {key: summary[key] for key in ("command", "seed", "epochs", "updates", "weights")}
+    notes = {**kept, "as_trained": before, "as_shipped": after}
+    write_atomically(folder / "notes.json", json.dumps(notes, indent=2) + "\n")
+    return notes
+
+
+def scores(translator: Translator, corpus: Corpus) -> dict[str, float]:
+    """Validation loss in nats a token, and test BLEU."""
+    examples = [translator.example(pair.source, pair.target) for pair in corpus.validation]
+    sums = measure_all(translator.model, examples)
+    test, _ = evaluate(translator, corpus, "test")
+    return {
+        "validation_nll": round(float(sums[NLL] / sums[LABELS]), 5),
+        "test_bleu": round(test.scores.bleu, 2),
+    }
+
+
+def make(runs: Path | None = None) -> None:
+    """Store the runs in `runs`, or train both presets again where no folder is given."""
+    with tempfile.TemporaryDirectory() as scratch:
+        for preset in (f"toy-{direction}" for direction in DIRECTIONS):
+            run = (runs or Path(scratch)) / preset
+            if runs is None:
+                command = [sys.executable, "-m", "nmtlib", "train", preset, "--out", str(run)]
+                subprocess.run(command, check=True)
+            print(f"{preset}: {json.dumps(store(run, CHECKPOINTS / preset))}", flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    runs = "folder of finished runs to store; without it, both are trained again"
+    parser.add_argument("--from", type=Path, dest="runs", metavar="RUNS", help=runs)
+    make(parser.parse_args().runs)

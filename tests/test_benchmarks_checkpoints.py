@@ -1,0 +1,61 @@
+"""The models that ship with the course are stored from finished runs, trained first if need be."""
+
+import json
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+try:
+    import checkpoints
+finally:
+    sys.path.pop(0)
+
+from nmtlib.arguments import build_parser  # noqa: E402
+from nmtlib.data.corpora import load  # noqa: E402
+from nmtlib.teaching.course import CHECKPOINTS, DIRECTIONS  # noqa: E402
+from nmtlib.training.checkpoint import read_checkpoint  # noqa: E402
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_storing_a_run_keeps_all_that_a_translator_needs(direction, tmp_path, monkeypatch):
+    """The shipped folder with a log is a run; stored once more it has the same weights."""
+    run, stored = tmp_path / "run", tmp_path / "stored"
+    shutil.copytree(CHECKPOINTS / f"toy-{direction}", run)
+    corpus = load(f"toy-{direction}")
+    (run / "log.txt").write_text("$ nmtlib train this\n")
+    small = replace(corpus, validation=corpus.validation[:20], test=corpus.test[:20])
+    monkeypatch.setattr(checkpoints, "load", lambda name: small)
+    notes = checkpoints.store(run, stored)
+    assert notes == json.loads((stored / "notes.json").read_text())
+    assert notes["command"] == "nmtlib train this"
+    assert notes["as_trained"] == notes["as_shipped"], "rounding twice is rounding once"
+    ours, again = (read_checkpoint(path / "model.safetensors") for path in (run, stored))
+    assert again[2] == ours[2] and ours[2]["weights"], "a checkpoint names the epoch it comes from"
+    for name, tensor in ours[1].items():
+        assert again[1][name].dtype == torch.float16 and torch.equal(tensor, again[1][name]), name
+    for name in checkpoints.COPIED:
+        assert (stored / name).read_bytes() == (run / name).read_bytes()
+
+
+def test_making_without_runs_trains_each_preset_first(monkeypatch, capsys):
+    trained, stored = [], []
+
+    def run(command, check):
+        options = build_parser().parse_args(command[3:])
+        assert command[1:3] == ["-m", "nmtlib"] and options.command == "train" and check
+        trained.append((options.preset, options.out))
+
+    monkeypatch.setattr(checkpoints.subprocess, "run", run)
+    monkeypatch.setattr(checkpoints, "store", lambda run, folder: stored.append((run, folder)))
+    checkpoints.make()
+    assert [preset for preset, _ in trained] == ["toy-de-en", "toy-en-zh"]
+    assert stored == [(out, CHECKPOINTS / preset) for preset, out in trained]
+    trained.clear(), stored.clear()
+    checkpoints.make(Path("runs"))
+    assert not trained and stored[0] == (Path("runs/toy-de-en"), CHECKPOINTS / "toy-de-en")
