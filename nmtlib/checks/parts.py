@@ -121,10 +121,8 @@ class Parts:
 
     def validate(self, model: nn.Module, pairs: list[IdPair]) -> float:
         with TemporaryDirectory() as folder:
-            nll, _ = self.trainer(
-                model, pairs, pairs, folder, max_tokens=32
-            ).validate()  # several batches
-        return loss.perplexity(nll, 1)
+            # So few tokens that there are several batches.
+            return self.trainer(model, pairs, pairs, folder, max_tokens=32).validate().perplexity
 
     def fit(
         self, model: nn.Module, train: list[IdPair], validation: list[IdPair], epochs: int

@@ -31,7 +31,7 @@ from nmtlib.run import Run
 from nmtlib.toy import translate
 from nmtlib.toy.meaning import Event, Phrase, Sentence
 from nmtlib.training.checkpoint import read_checkpoint, save_checkpoint
-from nmtlib.training.measure import LABELS, NLL, measure_all
+from nmtlib.training.measure import measure_all
 
 DIRECTIONS = ("de-en", "en-zh")
 CHECKPOINTS = Path(__file__).parents[1] / "trained"
@@ -125,7 +125,7 @@ def _scores(translator: Translator, corpus: Corpus) -> dict[str, float]:
     )
     test, _ = evaluate(translator, corpus, "test")
     return {
-        "validation_nll": round(float(sums[NLL] / sums[LABELS]), 5),
+        "validation_nll": round(sums.nll_per_token, 5),
         "test_bleu": round(test.scores.bleu, 2),
     }
 
