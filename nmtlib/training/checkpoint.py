@@ -1,4 +1,4 @@
-"""Checkpoints: tensors and a model's configuration in one file; what a training saves, and when."""
+"""Checkpoints: a model's weights and configuration in one file, and all that a training saves."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def resume_training(path: str | Path, model: Transformer, optimizer: torch.optim
 
 
 def keep_epoch(run: Run, model: Transformer, progress: Progress, average: int) -> None:
-    """Write what an epoch leaves behind, and drop the file that is no more to be averaged."""
+    """Write the files of the epoch just ended, and drop the one that is too old to be averaged."""
     record = progress.history[-1]
     notes = {"weights": f"epoch {record.epoch}", "validation_nll": record.validation_nll}
     if progress.best is record:

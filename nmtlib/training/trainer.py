@@ -79,8 +79,7 @@ class Trainer:
     def fit(self, minutes: float | None = None) -> list[EpochRecord]:
         """Train to the last epoch, early stopping, a time limit or Ctrl-C; returns the history.
 
-        Raises FileExistsError where the folder holds another training, FloatingPointError where
-        this one diverges.
+        Raises FileExistsError for the folder of another training, FloatingPointError for NaN.
         """
         settings, progress = self.settings, self.progress
         self.deadline = math.inf if minutes is None else time.monotonic() + 60 * minutes
@@ -114,10 +113,10 @@ class Trainer:
         if self.resegment:
             self.train = self.resegment(progress.epoch)
         # Batches depend on seed and epoch alone, so a resumed epoch finds the same ones and skips
-        # those done.  Only lengths are kept in memory of a corpus that is read from files.
+        # those done.  They are planned from the lengths; the sentences may lie on disk.
         lengths, seed = lengths_of(self.train), settings.seed * 100_003 + progress.epoch
         plan = plan_batches(lengths, settings.max_tokens, seed=seed % SEEDS)
-        # Each process sums up its own part from here on; the first also has what was saved.
+        # Each process sums up its own share; what was saved is the share of the first.
         sums = progress.sums if self.processes.is_main else Sums()
         self.model.train()
         with self.progress_bar(len(plan)) as bar:
@@ -153,19 +152,13 @@ class Trainer:
         rate = self.rate(progress.updates)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        # Dropout depends on seed, update and process alone, so a resumed training draws what the
-        # first would have.
+        # Dropout depends on seed, update and process alone, so a resumed training drops the same.
         seed = (settings.seed * 1_000_003 + progress.updates) * 1009 + self.processes.rank
         torch.manual_seed(seed % SEEDS)
-        sums = Sums()
+        sums, regular = Sums(), {"smoothing": settings.smoothing, "r_drop": settings.r_drop}
         for batch in batches:
-            loss, figures = measure(
-                self.model,
-                to_device(batch, self.device),
-                precision=self.precision,
-                smoothing=settings.smoothing,
-                r_drop=settings.r_drop,
-            )
+            batch = to_device(batch, self.device)
+            loss, figures = measure(self.model, batch, precision=self.precision, **regular)
             (loss / labels).backward()
             sums += figures
         self.processes.sum_gradients(self.model.parameters())

@@ -120,7 +120,8 @@ def test_a_real_limit_on_file_size_is_reported_and_keeps_the_old_file(tmp_path):
     path.write_bytes(b"old")
     program = (
         "import resource, signal, sys; from nmtlib.files import write_atomically;"
-        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000));"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000));"
         "write_atomically(sys.argv[1], bytes(5000))"
     )
     assert resource.RLIMIT_FSIZE is not None

@@ -1,6 +1,4 @@
-"""Device and precision are chosen or forced, never silently different, and batches travel as the
-device likes it.
-"""
+"""Device and precision are chosen or forced, never silently different; batches travel well."""
 
 import pytest
 import torch

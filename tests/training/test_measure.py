@@ -1,6 +1,4 @@
-"""What a batch costs with and without a second pass (R-Drop), and that it does not depend on the
-batching.
-"""
+"""The loss of a batch, with a second pass (R-Drop) or without; sums do not depend on batching."""
 
 from dataclasses import replace
 

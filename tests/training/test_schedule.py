@@ -1,4 +1,4 @@
-"""Rates rise to their peak at the end of the warm-up, fall afterwards, and are never zero at first."""
+"""Rates rise to their peak at the end of the warm-up, then fall, and are never zero at first."""
 
 import pytest
 from hypothesis import given

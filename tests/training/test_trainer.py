@@ -1,6 +1,4 @@
-"""Training learns, repeats bit for bit, survives a kill, and does not care how sentences are spread
-over batches.
-"""
+"""Training learns, repeats bit for bit, survives a kill, and does not depend on the batching."""
 
 import math
 import os
@@ -75,6 +73,7 @@ def same(first, second):
     return first.keys() == second.keys() and all(torch.equal(first[n], second[n]) for n in first)
 
 
+@pytest.mark.slow
 def test_a_run_learns_and_leaves_everything_behind(tmp_path):
     trainer = make_trainer(tmp_path, replace(SETTINGS, epochs=12, average=3))
     history = trainer.fit()
@@ -152,7 +151,8 @@ PROGRAM = """
     sys.path.insert(0, {tests!r})
     import torch; torch.set_num_threads(1)
     from test_trainer import SETTINGS, make_trainer, replace
-    trainer = make_trainer(pathlib.Path(sys.argv[1]), replace(SETTINGS, epochs=int(sys.argv[2]), save_updates=2))
+    settings = replace(SETTINGS, epochs=int(sys.argv[2]), save_updates=2)
+    trainer = make_trainer(pathlib.Path(sys.argv[1]), settings)
     if len(sys.argv) > 3: trainer.resume()
     trainer.report = lambda line: print(line, flush=True)
     trainer.fit()
@@ -169,6 +169,7 @@ def start(folder, epochs, *more):
     )
 
 
+@pytest.mark.slow
 def test_a_killed_run_resumes_to_bit_identical_weights(tmp_path):
     epochs = 40
     killed = start(tmp_path / "killed", epochs)
@@ -190,6 +191,7 @@ def test_a_killed_run_resumes_to_bit_identical_weights(tmp_path):
         assert same(first, second), name
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_cleanly_and_loses_nothing(tmp_path):
     run = start(tmp_path / "run", 10_000)
     for line in run.stdout:
@@ -219,7 +221,7 @@ def test_a_training_whose_epochs_are_single_updates_can_be_stopped(tmp_path):
 
 
 def one_update(tmp_path, batches, **changes):
-    """Weights after one update of a model without dropout on batches of the given sentence numbers."""
+    """Weights after one update without dropout on batches of the given sentence numbers."""
     from nmtlib.data.batching import collate
 
     trainer = make_trainer(
