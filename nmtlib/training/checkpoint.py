@@ -127,6 +127,7 @@ def save_training(
         for name, parameter in model.named_parameters()
         for key, value in optimizer.state.get(parameter, {}).items()
     }
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
     save_checkpoint(path, model, moments, progress=asdict(progress))
 
 
@@ -157,10 +158,9 @@ def keep_epoch(run: Run, model: Transformer, progress: Progress, average: int) -
 
 
 def require_untrained(run: Run) -> None:
-    """Raise FileExistsError where a training has left weights or a history in a run folder."""
-    weights = run.folder.glob(f"*{run.last_file.suffix}")
-    if left := sorted(p.name for p in (*weights, run.history_file) if p.is_file()):
+    """Raise FileExistsError or ValueError where a training has left something in a run folder."""
+    if run.can_resume():
         raise FileExistsError(
-            f"{run.folder} holds a training already ({', '.join(left)}), and nothing is "
-            f"overwritten: resume it, which needs {run.last_file.name}, or choose another folder"
+            f"{run.folder} holds a training already, and nothing is overwritten: resume it, or "
+            f"choose another folder"
         )

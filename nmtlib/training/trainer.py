@@ -79,7 +79,8 @@ class Trainer:
     def fit(self, minutes: float | None = None) -> list[EpochRecord]:
         """Train to the last epoch, early stopping, a time limit or Ctrl-C; returns the history.
 
-        Raises FileExistsError for the folder of another training, FloatingPointError for NaN.
+        Raises FileExistsError or ValueError for a folder with another training in it, and
+        FloatingPointError where this one diverges.
         """
         settings, progress = self.settings, self.progress
         self.deadline = math.inf if minutes is None else time.monotonic() + 60 * minutes

