@@ -24,7 +24,7 @@ from nmtlib.records import training_summary
 from nmtlib.run import Run
 from nmtlib.teaching.course import CHECKPOINTS, DIRECTIONS
 from nmtlib.training.checkpoint import read_checkpoint, save_checkpoint
-from nmtlib.training.measure import LABELS, NLL, measure_all
+from nmtlib.training.measure import measure_all
 
 COPIED = ("settings.json", "source.json", "target.json", "history.csv")
 
@@ -57,7 +57,7 @@ def scores(translator: Translator, corpus: Corpus) -> dict[str, float]:
     sums = measure_all(translator.model, examples)
     test, _ = evaluate(translator, corpus, "test")
     return {
-        "validation_nll": round(float(sums[NLL] / sums[LABELS]), 5),
+        "validation_nll": round(sums.nll_per_token, 5),
         "test_bleu": round(test.scores.bleu, 2),
     }
 

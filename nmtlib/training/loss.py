@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from nmtlib.data.vocab import PAD
+from nmtlib.errors import require, require_one_of
+from nmtlib.specials import PAD
 
 ROWS_AT_ONCE = 256  # positions whose probabilities are held at a time
 
@@ -16,15 +17,13 @@ def label_smoothed_loss(
     """Cross-entropy against a target that keeps a little probability for the other words.
 
     Szegedy et al. 2016, 7; Vaswani et al. 2017, 5.4.  logits (..., V), labels (...) -> a scalar in
-    nats. The target gives 1 - smoothing to the label and spreads `smoothing` evenly over the V - 1
-    classes that are words, never over PAD.  Positions whose label is PAD count neither in the sum
-    nor in the mean; `reduction` is 'mean' (over the other positions) or 'sum'. Raises ValueError
-    for a smoothing outside [0, 1), shapes that do not match, or a mean over nothing.
+    nats.  The target gives 1 - smoothing to the label and spreads `smoothing` evenly over the V - 1
+    classes that are words, never over PAD.  Positions whose label is PAD do not count; `reduction`
+    is 'mean' (over the other positions) or 'sum'.  Raises ValueError for a smoothing outside
+    [0, 1), shapes that do not match, or a mean over nothing.
     """
-    if not 0 <= smoothing < 1:
-        raise ValueError(f"smoothing is a probability in [0, 1), not {smoothing}")
-    if reduction not in ("mean", "sum"):
-        raise ValueError(f"reduction is 'mean' or 'sum', not {reduction!r}")
+    require(0 <= smoothing < 1, "smoothing", "a probability in [0, 1)", smoothing)
+    require_one_of("reduction", ("mean", "sum"), reduction)
     loss, *_ = losses(logits, labels, smoothing)
     if reduction == "sum":
         return loss
@@ -35,11 +34,9 @@ def label_smoothed_loss(
 
 
 def losses(logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Summed smoothed loss, summed negative log-likelihood (nats) and the number of correct
-    guesses.
+    """Smoothed loss and negative log-likelihood (nats) and the number of correct guesses.
 
-    All three over the non-PAD labels.  Only the first can be differentiated; the others are for
-    reading.
+    All three are sums over the non-PAD labels.  Only the first can be differentiated.
     """
     if logits.shape[:-1] != labels.shape:
         raise ValueError(
@@ -58,9 +55,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(
-        ctx, logits: Tensor, labels: Tensor, smoothing: float
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(ctx, logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, ...]:
         dtype = torch.promote_types(logits.dtype, torch.float32)
         real = labels != PAD  # (N,)
         even = smoothing / (logits.size(-1) - 1)  # what q gives to each class but PAD
@@ -93,46 +88,39 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 
 
 def disagreement(first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
-    """How far apart two predictions of the same tokens are: the mean of their KL divergences in
-    both directions.
+    """How far apart two predictions are: the mean of their KL divergences in both directions.
 
     Liang et al. 2021 (R-Drop), eq. 2.  Logits (..., V) twice, labels (...) -> the sum over non-PAD
-    labels, in nats. Raises ValueError for shapes that do not match.
+    labels, in nats.  Raises ValueError for shapes that do not match.
     """
     if first.shape != second.shape or first.shape[:-1] != labels.shape:
         raise ValueError(
-            f"logits {tuple(first.shape)} and {tuple(second.shape)} and labels {tuple(labels.shape)} do "
-            f"not match: expected (..., V) twice and (...)"
+            f"logits {tuple(first.shape)} and {tuple(second.shape)} and labels "
+            f"{tuple(labels.shape)} do not match: expected (..., V) twice and (...)"
         )
-    return _SymmetricDivergence.apply(
-        first.flatten(0, -2), second.flatten(0, -2), (labels != PAD).flatten()
-    )
+    real = (labels != PAD).flatten()
+    return _SymmetricDivergence.apply(first.flatten(0, -2), second.flatten(0, -2), real)
 
 
 class _SymmetricDivergence(torch.autograd.Function):
-    """½ KL(p‖q) + ½ KL(q‖p), whose gradient for the logits of p is ½ [p (ln p - ln q - KL(p‖q)) + p
-    - q].
+    """½ KL(p‖q) + ½ KL(q‖p), made together with its gradients, some rows at a time.
 
-    As above, both are made together, some rows at a time.
+    The gradient for the logits of p is ½ [p (ln p - ln q - KL(p‖q)) + p - q].
     """
 
     @staticmethod
     def forward(ctx, first: Tensor, second: Tensor, real: Tensor) -> Tensor:
         dtype = torch.promote_types(first.dtype, torch.float32)
         total = torch.zeros((), dtype=dtype, device=first.device)
-        gradients = (
-            [torch.empty_like(first), torch.empty_like(second)] if any(ctx.needs_input_grad) else []
-        )
+        learns = any(ctx.needs_input_grad)
+        gradients = [torch.empty_like(first), torch.empty_like(second)] if learns else []
         for start in range(0, len(real), ROWS_AT_ONCE):
             rows = slice(start, start + ROWS_AT_ONCE)
-            logp, logq = (
-                logits[rows].log_softmax(dim=-1, dtype=dtype) for logits in (first, second)
-            )  # (rows, V)
+            logp = first[rows].log_softmax(dim=-1, dtype=dtype)  # (rows, V)
+            logq = second[rows].log_softmax(dim=-1, dtype=dtype)
             p, q, ratio = logp.exp(), logq.exp(), logp - logq
-            kl_pq, kl_qp = (
-                (p * ratio).sum(-1, keepdim=True),
-                -(q * ratio).sum(-1, keepdim=True),
-            )  # (rows, 1)
+            kl_pq = (p * ratio).sum(-1, keepdim=True)  # (rows, 1)
+            kl_qp = -(q * ratio).sum(-1, keepdim=True)
             half = real[rows, None] / 2  # 0 at PAD
             total += (half * (kl_pq + kl_qp)).sum()
             if gradients:
@@ -148,6 +136,6 @@ class _SymmetricDivergence(torch.autograd.Function):
         return first, second, None
 
 
-def perplexity(nll_sum: float, tokens: int) -> float:
+def perplexity(nll_sum: float, tokens: float) -> float:
     """exp of the mean *unsmoothed* negative log-likelihood (nats) of `tokens` tokens."""
     return float(torch.tensor(nll_sum / tokens, dtype=torch.float64).exp())

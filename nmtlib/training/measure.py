@@ -1,22 +1,62 @@
-"""Loss, negative log-likelihood and accuracy of a model on given translations, as sums over labels.
-
-Sums and not means: those of several batches, micro-batches or processes can be added, whatever
-their sizes.
-"""
+"""Loss, negative log-likelihood and accuracy of a model on given translations."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from nmtlib.data.batching import Batch, Example, collate, token_batches
-from nmtlib.data.vocab import PAD
 from nmtlib.model.transformer import Transformer
-from nmtlib.training.loss import disagreement, losses
+from nmtlib.specials import PAD
+from nmtlib.training.loss import disagreement, losses, perplexity
 
-LOSS, NLL, CORRECT, LABELS = range(4)  # places in a tensor of sums
+
+class Sums(NamedTuple):
+    """Sums over labels: loss (smoothed) and NLL in nats, labels guessed right, labels.
+
+    Sums and not means: those of several batches, micro-batches or processes can be added, whatever
+    their sizes, and only then divided.  Each is a float or a float64 tensor without dimensions.
+
+    >>> total = Sums(loss=5.0, nll=4.0, correct=1.0, labels=2.0) + Sums(1.0, 0.0, 2.0, 2.0)
+    >>> total.nll_per_token, total.accuracy
+    (1.0, 0.75)
+    """
+
+    loss: Tensor | float = 0.0
+    nll: Tensor | float = 0.0
+    correct: Tensor | float = 0.0
+    labels: Tensor | float = 0.0
+
+    def __add__(self, other: Sums) -> Sums:
+        return Sums(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
+    def floats(self) -> Sums:
+        """The same as floats; to read them from a GPU is to wait until its work is done."""
+        return Sums(*map(float, self))
+
+    @property
+    def loss_per_token(self) -> float:
+        """The mean of the smoothed loss, in nats."""
+        return float(self.loss / self.labels)
+
+    @property
+    def nll_per_token(self) -> float:
+        """The mean negative log-likelihood, in nats."""
+        return float(self.nll / self.labels)
+
+    @property
+    def perplexity(self) -> float:
+        """exp of the mean negative log-likelihood; infinite where that is too large."""
+        return perplexity(float(self.nll), float(self.labels))
+
+    @property
+    def accuracy(self) -> float:
+        """The share of labels that are the model's first guess."""
+        return float(self.correct / self.labels)
 
 
 def measure(
@@ -26,8 +66,8 @@ def measure(
     precision: torch.dtype = torch.float32,
     smoothing: float = 0.0,
     r_drop: float = 0.0,
-) -> tuple[Tensor, Tensor]:
-    """The summed loss of a batch, to be differentiated, and its four sums (float64), to be read.
+) -> tuple[Tensor, Sums]:
+    """The summed loss of a batch, to be differentiated, and its sums, to be read.
 
     With `r_drop`, the weight alpha of Liang et al. 2021, the batch passes twice, each time with
     other dropout, and what drives the two predictions apart is punished.  The loss is half of
@@ -36,18 +76,16 @@ def measure(
     """
     if r_drop:
         batch = Batch(torch.cat([batch.source] * 2), torch.cat([batch.target] * 2))
-    with torch.autocast(
-        batch.source.device.type, torch.bfloat16, enabled=precision == torch.bfloat16
-    ):
+    half = precision == torch.bfloat16
+    with torch.autocast(batch.source.device.type, torch.bfloat16, enabled=half):
         logits = model(batch.source, batch.decoder_input)  # (B, T, V)
     loss, nll, correct = losses(logits, batch.labels, smoothing)
     labels = (batch.labels != PAD).sum()
-    sums = torch.stack([loss.detach(), nll, correct, labels]).double()
     if r_drop:
         apart = disagreement(*logits.chunk(2), batch.labels.chunk(2)[0])
-        loss, sums = loss / 2 + r_drop / 2 * apart, sums / 2
-        sums[LOSS] = loss.detach()
-    return loss, sums
+        loss = loss / 2 + r_drop / 2 * apart
+        nll, correct, labels = nll / 2, correct / 2, labels / 2
+    return loss, Sums(*(figure.detach().double() for figure in (loss, nll, correct, labels)))
 
 
 @torch.no_grad()
@@ -57,14 +95,26 @@ def measure_all(
     *,
     precision: torch.dtype = torch.float32,
     max_tokens: int = 4096,
-) -> Tensor:
-    """The four sums (float64, on the CPU) over all examples, in evaluation mode."""
+) -> Sums:
+    """The sums (floats) over all examples, in evaluation mode."""
     device, was_training = next(model.parameters()).device, model.training
     longest = max((max(len(e.source), len(e.target)) for e in examples), default=0)
-    sums = torch.zeros(4, dtype=torch.float64, device=device)
+    sums = Sums()
     model.eval()
     for numbers in token_batches(examples, max(max_tokens, longest)):
         batch = collate([examples[i] for i in numbers]).to(device)
         sums += measure(model, batch, precision=precision)[1]
     model.train(was_training)
-    return sums.cpu()
+    return sums.floats()
+
+
+def require_finite(model: Transformer, *found: Sums, when: str) -> None:
+    """Raise FloatingPointError where a sum, a perplexity or a weight is no finite number."""
+    figures = [figure for sums in found for figure in (*sums, sums.perplexity)]
+    # A step can spoil the weights before a loss shows it, and what is saved must be sound.
+    weights_are = all(p.isfinite().all() for p in model.parameters())
+    if not (weights_are and all(map(math.isfinite, figures))):
+        raise FloatingPointError(
+            f"the loss became {found[-1].loss_per_token:.4g} by {when}; train again with a lower "
+            f"learning_rate or a longer warmup.  What was saved before is sound"
+        )

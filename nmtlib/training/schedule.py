@@ -1,10 +1,22 @@
-"""Learning rates as functions of the update number, which counts from 1 so that no first step is
-zero.
-"""
+"""Learning rates as functions of the update, which counts from 1 so that no first rate is zero."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+
+from nmtlib.errors import require
+from nmtlib.settings import TrainingSettings
+
+
+def make_schedule(settings: TrainingSettings, d_model: int, updates: int) -> Callable[[int], float]:
+    """The learning rate as a function of the update, in a training of so many updates."""
+    peak, warmup = settings.learning_rate, settings.warmup
+    return {
+        "noam": lambda step: noam_rate(step, d_model, warmup, peak),
+        "inverse-sqrt": lambda step: inverse_sqrt_rate(step, peak, warmup),
+        "cosine": lambda step: cosine_rate(step, peak, min(warmup, updates), updates),
+    }[settings.schedule]
 
 
 def noam_rate(step: int, d_model: int, warmup: int, factor: float = 1.0) -> float:
@@ -20,14 +32,9 @@ def inverse_sqrt_rate(step: int, peak: float, warmup: int) -> float:
 
 
 def cosine_rate(step: int, peak: float, warmup: int, total: int) -> float:
-    """Linear rise to `peak`, then half a cosine down to zero after step `total`.  Loshchilov and
-    Hutter 2017.
-    """
+    """Linear rise, then half a cosine to zero after step `total`.  Loshchilov and Hutter 2017."""
     _check(step, warmup)
-    if total < warmup:
-        raise ValueError(
-            f"a cosine schedule needs more updates than its warm-up: total {total}, warmup {warmup}"
-        )
+    require(total >= warmup, "total", f"at least the warm-up of {warmup} updates", total)
     if step <= warmup:
         return peak * step / warmup
     progress = min((step - warmup) / (total + 1 - warmup), 1.0)
@@ -35,9 +42,5 @@ def cosine_rate(step: int, peak: float, warmup: int, total: int) -> float:
 
 
 def _check(step: int, warmup: int) -> None:
-    if step < 1:
-        raise ValueError(
-            f"updates count from 1, not {step}: a rate for step 0 would be zero or undefined"
-        )
-    if warmup < 1:
-        raise ValueError(f"warmup is a number of updates of at least 1, not {warmup}")
+    require(step >= 1, "step", "at least 1 (updates count from 1, or a rate would be zero)", step)
+    require(warmup >= 1, "warmup", "a number of updates, at least 1", warmup)

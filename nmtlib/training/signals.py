@@ -9,11 +9,8 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def stop_on_signal() -> Iterator[threading.Event]:
-    """Turn the first Ctrl-C (or SIGTERM) into a flag that the loop looks at; the second interrupts
-    at once.
-    """
-    asked = threading.Event()
+def stop_on_signal(asked: threading.Event) -> Iterator[None]:
+    """In this block the first Ctrl-C (or SIGTERM) sets the flag, the second interrupts at once."""
 
     def handle(number, frame):
         if asked.is_set():
@@ -21,20 +18,19 @@ def stop_on_signal() -> Iterator[threading.Event]:
         asked.set()
 
     if threading.current_thread() is not threading.main_thread():
-        yield asked  # only the main thread may set handlers
+        yield  # only the main thread may set handlers
         return
     old = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield asked
+        yield
     finally:
+        asked.clear()
         for number, handler in old.items():
             if signal.getsignal(number) is handle:  # and not something that the block has set since
                 signal.signal(number, handler)
 
 
 def ignore_sigterm() -> None:
-    """From now on SIGTERM does nothing, also after `stop_on_signal`: for a process that ends and
-    has a last word.
-    """
+    """SIGTERM does nothing from now on, for a process that ends and has a last word to say."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, signal.SIG_IGN)

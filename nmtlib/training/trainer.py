@@ -1,74 +1,43 @@
-"""The training loop: updates, validation, the best checkpoint, and a stop at any moment that loses
-nothing.
-"""
+"""The training loop: updates, validation, the best checkpoint, and a stop that loses nothing."""
 
 from __future__ import annotations
 
 import math
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
 from tqdm import tqdm
 
 from nmtlib.data.batching import Batch, Example, collate, lengths_of, plan_batches
-from nmtlib.data.vocab import PAD
 from nmtlib.model.transformer import Transformer
+from nmtlib.run import Run
 from nmtlib.settings import TrainingSettings
-from nmtlib.training.checkpoint import (
-    average_checkpoints,
-    load_model,
-    load_weights,
-    optimizer_tensors,
-    read_checkpoint,
-    restore_optimizer,
-    save_checkpoint,
-)
+from nmtlib.specials import PAD
+from nmtlib.training import checkpoint
 from nmtlib.training.distributed import Processes
 from nmtlib.training.hardware import choose_device, choose_precision, to_device
-from nmtlib.training.history import EpochRecord, write_history
+from nmtlib.training.history import EpochRecord, Progress
 from nmtlib.training.loss import perplexity
-from nmtlib.training.measure import LABELS, NLL, measure, measure_all
-from nmtlib.training.schedule import cosine_rate, inverse_sqrt_rate, noam_rate
+from nmtlib.training.measure import Sums, measure, measure_all, require_finite
+from nmtlib.training.schedule import make_schedule
 from nmtlib.training.signals import stop_on_signal
 
-
-@dataclass
-class Progress:
-    """Where a training stands; saved with every checkpoint, so that a resumed one goes on from
-    there.
-
-    `epoch` counts the finished epochs and `batches` those done of the next; `sums` are the running
-    sums of that epoch: smoothed loss, NLL, correct labels, labels; `seconds` the time spent
-    training so far.
-    """
-
-    epoch: int = 0
-    batches: int = 0
-    updates: int = 0
-    seconds: float = 0.0
-    epoch_seconds: float = 0.0
-    sums: list[float] = field(default_factory=lambda: [0.0] * 4)
-    history: list[EpochRecord] = field(default_factory=list)
-
-    @property
-    def best(self) -> EpochRecord | None:
-        """The epoch with the lowest validation loss so far."""
-        return min(self.history, key=lambda r: r.validation_nll, default=None)
+ADAM = {"betas": (0.9, 0.98), "eps": 1e-9}  # Vaswani et al. 2017, 5.3
+SEEDS = 2**64  # torch takes seeds below this
 
 
 class Trainer:
-    """Train a model on examples and keep everything about it in a run folder.
+    """Train a model on examples and keep everything about it in a run folder (see `Run`).
 
-    The folder receives `last.safetensors` (all that a resume needs), `best.safetensors` (the epoch
-    with the lowest validation loss), `epoch-NNN.safetensors` (the last few, for averaging),
-    `history.csv`, and at the end `model.safetensors`: the best epoch or the average of the last
-    ones, whichever validates better.
+    The training is in `run_epoch`, `update`, `validate`, `finish_epoch` and `choose_model`; what
+    follows them saves, resumes, stops and reports.  `resegment` gives the sentences of `train` in
+    other pieces for each epoch, counted from 0.  `after_epoch` is called with the trainer when an
+    epoch is saved, and its time does not count as training.
     """
 
     def __init__(
@@ -77,29 +46,18 @@ class Trainer:
         train: Sequence[Example],
         validation: Sequence[Example],
         settings: TrainingSettings,
-        folder: str | Path,
+        run: Run | str | Path,
         *,
         processes: Processes | None = None,
         report: Callable[[str], None] = print,
         resegment: Callable[[int], Sequence[Example]] | None = None,
         after_epoch: Callable[[Trainer], None] | None = None,
     ):
-        """`resegment` gives the sentences of `train` in other pieces for each epoch, counted from
-        0.  `after_epoch` is called with the trainer when an epoch is saved, and its time does not
-        count as training.
-
-        Raises ValueError where there is nothing to train on or a sentence is longer than the model
-        allows.
-        """
+        """Raises ValueError for no sentences, or one that is longer than `settings.max_tokens`."""
         if not train or not validation:
-            raise ValueError(
-                f"training needs sentences: {len(train)} for training, {len(validation)} for validation"
-            )
-        # later epochs may hold a few batches more or less; the schedule counts those of the first
-        if resegment:
-            train = resegment(0)
-        self.settings, self.resegment = settings, resegment
-        self.folder = Path(folder)
+            given = f"{len(train)} for training, {len(validation)} for validation"
+            raise ValueError(f"training needs sentences, not {given}")
+        self.settings, self.run = settings, run if isinstance(run, Run) else Run(run)
         self.processes = processes or Processes(choose_device(settings.device))
         self.device = self.processes.device
         self.precision = choose_precision(self.device, settings.precision)
@@ -107,296 +65,184 @@ class Trainer:
         self.after_epoch = after_epoch if self.processes.is_main else None
         self.model = model.to(self.device)
         self.model.checkpoint_activations = settings.checkpoint_activations
-        self.train, self.validation = train, validation
-        self.optimizer = torch.optim.Adam(
-            model.parameters(), lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True
-        )
-        self.lengths = lengths_of(
-            train
-        )  # all that is kept in memory of a corpus that is read from files
-        self.batches_per_epoch = len(plan_batches(self.lengths, settings.max_tokens))
-        self.updates_per_epoch = math.ceil(self.batches_per_epoch / settings.accumulate)
+        self.optimizer = torch.optim.Adam(model.parameters(), lr=0.0, fused=True, **ADAM)
+        self.resegment, self.validation = resegment, validation
+        self.train = resegment(0) if resegment else train
+        # Later epochs may hold a few batches more or less; the schedule counts those of the first.
+        self.batches_per_epoch = len(plan_batches(lengths_of(self.train), settings.max_tokens))
+        updates = settings.epochs * math.ceil(self.batches_per_epoch / settings.accumulate)
+        self.rate = make_schedule(settings, model.config.d_model, updates)
         self.progress = Progress()
-
-    def resume(self) -> None:
-        """Go on from `last.safetensors`.  Raises FileNotFoundError or ValueError where that is
-        impossible.
-        """
-        path = self.folder / "last.safetensors"
-        _, tensors, notes = read_checkpoint(path)
-        if "progress" not in notes:
-            raise ValueError(
-                f"{path} holds a model but no state of its training; it cannot be resumed"
-            )
-        load_weights(self.model, tensors, where=path)
-        restore_optimizer(self.model, self.optimizer, tensors)
-        self.progress = Progress(**notes["progress"])
-        self.progress.history = [EpochRecord(**record) for record in notes["progress"]["history"]]
+        self.owns_folder = False  # until the first epoch: there may be another training in it
+        self.deadline, self.stop_asked = math.inf, threading.Event()
 
     def fit(self, minutes: float | None = None) -> list[EpochRecord]:
-        """Train until the last epoch, early stopping, the time limit in minutes, or Ctrl-C; returns
-        the history.
+        """Train to the last epoch, early stopping, a time limit or Ctrl-C; returns the history.
+
+        Raises FileExistsError or ValueError for a folder with another training in it, and
+        FloatingPointError where this one diverges.
         """
+        settings, progress = self.settings, self.progress
         self.deadline = math.inf if minutes is None else time.monotonic() + 60 * minutes
-        with stop_on_signal() as self.stop_asked:
-            while self.progress.epoch < self.settings.epochs and not self.out_of_patience():
-                if not self.run_epoch():
-                    self.report(
-                        f"stopped in epoch {self.progress.epoch + 1} after {self.progress.updates} updates; "
-                        f"--resume goes on from here"
-                    )
+        with stop_on_signal(self.stop_asked):
+            while progress.epoch < settings.epochs:
+                if progress.stuck(patience := settings.patience):
+                    self.report(f"no better validation loss for {patience} epochs: stopping early")
                     break
-                if self.after_epoch:
+                finished = self.run_epoch()
+                if finished and self.after_epoch:
                     started = time.monotonic()
                     self.after_epoch(self)
                     self.deadline += time.monotonic() - started
-                if self.must_stop() and self.progress.epoch < self.settings.epochs:
-                    self.report(
-                        f"stopped after epoch {self.progress.epoch}; --resume goes on from here"
-                    )
+                if not finished or (self.must_stop() and progress.epoch < settings.epochs):
+                    within = f"in epoch {progress.epoch + 1} after {progress.updates} updates"
+                    place = f"after epoch {progress.epoch}" if finished else within
+                    self.report(f"stopped {place}; --resume goes on from here")
                     break
-        if self.processes.is_main and self.progress.history:
+        self.deadline = math.inf
+        if self.processes.is_main and progress.history:
             self.choose_model()
         self.processes.wait()
-        return self.progress.history
+        return progress.history
 
     def run_epoch(self) -> bool:
-        """The rest of one epoch; False where it was asked to stop before the end."""
-        settings, progress = self.settings, self.progress
-        started, earlier, before = time.monotonic(), progress.seconds, progress.epoch_seconds
+        """Train the rest of an epoch; False where it was asked to stop before the end."""
+        settings, progress, clock = self.settings, self.progress, time.monotonic()
+        if not self.owns_folder:
+            checkpoint.require_untrained(self.run)
+            self.owns_folder = True
         if self.resegment:
             self.train = self.resegment(progress.epoch)
-            self.lengths = lengths_of(self.train)
         # Batches depend on seed and epoch alone, so a resumed epoch finds the same ones and skips
-        # those done.
-        plan = plan_batches(
-            self.lengths, settings.max_tokens, seed=settings.seed * 100_003 + progress.epoch
-        )
-        sums = (
-            torch.tensor(progress.sums, dtype=torch.float64, device=self.device)
-            * self.processes.is_main
-        )
-        terminal = self.processes.is_main and sys.stderr.isatty()
-        bar = tqdm(
-            total=len(plan),
-            initial=progress.batches,
-            disable=not terminal,
-            leave=False,
-            unit="batch",
-            desc=f"epoch {progress.epoch + 1}/{settings.epochs}",
-        )
+        # those done.  They are planned from the lengths; the sentences may lie on disk.
+        lengths, seed = lengths_of(self.train), settings.seed * 100_003 + progress.epoch
+        plan = plan_batches(lengths, settings.max_tokens, seed=seed % SEEDS)
+        # Each process sums up its own share; what was saved is the share of the first.
+        sums = progress.sums if self.processes.is_main else Sums()
         self.model.train()
-        with bar:
-            while True:
-                numbers = plan[progress.batches : progress.batches + settings.accumulate]
-                labels = int(
-                    (self.lengths[np.concatenate(numbers), 1] - 1).sum()
-                )  # all of a target but BOS
+        with self.progress_bar(len(plan)) as bar:
+            for first in range(progress.batches, len(plan), settings.accumulate):
+                numbers = plan[first : first + settings.accumulate]
+                labels = int((lengths[np.concatenate(numbers), 1] - 1).sum())  # all but BOS
                 sums += self.update(self.shares(numbers), labels)
                 progress.batches += len(numbers)
                 bar.update(len(numbers))
-                progress.epoch_seconds = before + time.monotonic() - started
-                progress.seconds = earlier + time.monotonic() - started
-                if progress.batches >= len(plan):
-                    break
-                stop = self.must_stop()
-                if stop or (
-                    settings.save_updates and progress.updates % settings.save_updates == 0
-                ):
-                    progress.sums = self.total(sums)
-                    self.save()
-                if stop:
+                clock = progress.count_time(since=clock)
+                if progress.batches < len(plan) and self.stops_here(sums):
                     return False
-        self.finish_epoch(*self.total(sums))
+        self.finish_epoch(sums)
         return True
 
-    def total(self, sums: Tensor) -> list[float]:
-        """The sums of all processes.  Raises FloatingPointError where the loss is no longer a
-        number.
-        """
-        total = self.processes.sum(sums.clone()).tolist()
-        # A step can spoil the weights before a loss shows it, and what is saved must be sound.
-        if not all(map(math.isfinite, total)) or not all(
-            p.isfinite().all() for p in self.model.parameters()
-        ):
-            raise FloatingPointError(
-                f"the loss became {total[0]} by update {self.progress.updates}; train again with a lower learning_rate "
-                f"or a longer warmup.  What was saved before, in {self.folder}, is sound"
-            )
-        return total
-
     def shares(self, numbers: Sequence[np.ndarray]) -> list[Batch]:
-        """This process's rows of some batches; only these are read.  A batch may have fewer rows
-        than processes.
-        """
-        mine = [batch[self.processes.rank :: self.processes.count] for batch in numbers]
-        return [collate([self.train[i] for i in batch]) for batch in mine if len(batch)]
+        """This process's rows of some batches; only these are read."""
+        mine = [self.processes.share(batch) for batch in numbers]
+        # A batch may have fewer rows than there are processes.
+        return [collate([self.train[i] for i in rows]) for rows in mine if len(rows)]
 
-    def update(self, batches: list[Batch], labels: int | None = None) -> Tensor:
-        """One step of the optimizer on one or several batches; returns this process's sums (see
-        `Progress`).
+    def update(self, batches: list[Batch], labels: int | None = None) -> Sums:
+        """One step of the optimizer on one or several batches; returns this process's sums.
 
         Losses are summed and divided by the number of labels of *all* batches and processes: the
         update does not depend on how the same sentences are spread over them.  One process alone
         need not be told `labels`.
         """
-        settings, processes = self.settings, self.processes
-        self.progress.updates += 1
+        settings, progress = self.settings, self.progress
+        progress.updates += 1
         if labels is None:
             labels = sum(int((batch.labels != PAD).sum()) for batch in batches)
-        rate = self.rate(self.progress.updates)
+        rate = self.rate(progress.updates)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        # Dropout depends on seed, update and process alone, so a resumed training draws what the
-        # first would have.
-        torch.manual_seed(
-            (settings.seed * 1_000_003 + self.progress.updates) * 1009 + processes.rank
-        )
-        sums = torch.zeros(4, dtype=torch.float64, device=self.device)
+        # Dropout depends on seed, update and process alone, so a resumed training drops the same.
+        seed = (settings.seed * 1_000_003 + progress.updates) * 1009 + self.processes.rank
+        torch.manual_seed(seed % SEEDS)
+        sums, regular = Sums(), {"smoothing": settings.smoothing, "r_drop": settings.r_drop}
         for batch in batches:
             batch = to_device(batch, self.device)
-            loss, figures = measure(
-                self.model,
-                batch,
-                precision=self.precision,
-                smoothing=settings.smoothing,
-                r_drop=settings.r_drop,
-            )
+            loss, figures = measure(self.model, batch, precision=self.precision, **regular)
             (loss / labels).backward()
             sums += figures
-        processes.sum_gradients(self.model.parameters())
+        self.processes.sum_gradients(self.model.parameters())
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip)
         self.optimizer.step()
         self.optimizer.zero_grad()
         return sums
 
-    def validate(self) -> tuple[float, float]:
-        """NLL per token and token accuracy on the validation split; each process measures its
-        share.
-        """
-        sums = self.measure_validation(self.model, self.processes.rank, self.processes.count)
-        _, nll, correct, labels = self.processes.sum(sums.to(self.device)).tolist()
-        return nll / labels, correct / labels
+    def validate(self) -> Sums:
+        """The sums over the validation split, of which each process measures its share."""
+        share = self.processes.share(self.validation)
+        return self.processes.total(self.sums_of(self.model, share))
 
-    def measure_validation(self, model: Transformer, first: int = 0, step: int = 1) -> Tensor:
-        """The sums of a model over every `step`-th validation sentence."""
-        return measure_all(
-            model,
-            self.validation[first::step],
-            precision=self.precision,
-            max_tokens=self.settings.max_tokens,
-        )
+    def sums_of(self, model: Transformer, examples: Sequence[Example]) -> Sums:
+        """The sums of a model over examples, in the precision and batch size of the training."""
+        budget = self.settings.max_tokens
+        return measure_all(model, examples, precision=self.precision, max_tokens=budget)
 
-    def rate(self, update: int) -> float:
-        """The learning rate of one update, counted from 1."""
-        settings = self.settings
-        if settings.schedule == "noam":
-            return noam_rate(
-                update, self.model.config.d_model, settings.warmup, settings.learning_rate
-            )
-        if settings.schedule == "inverse-sqrt":
-            return inverse_sqrt_rate(update, settings.learning_rate, settings.warmup)
-        total = self.updates_per_epoch * settings.epochs
-        return cosine_rate(update, settings.learning_rate, min(settings.warmup, total), total)
-
-    def finish_epoch(self, loss: float, nll: float, correct: float, labels: float) -> None:
-        """Validate, record, and save what the end of an epoch leaves behind; given are the sums of
-        the epoch.
-        """
+    def finish_epoch(self, sums: Sums) -> None:
+        """Validate, record and save; `sums` are those of this process and of the whole epoch."""
         progress = self.progress
-        validation_nll, validation_accuracy = self.validate()
-        progress.epoch += 1
-        record = EpochRecord(
-            epoch=progress.epoch,
-            updates=progress.updates,
-            seconds=progress.seconds,
-            learning_rate=self.rate(progress.updates),
-            train_loss=loss / labels,
-            train_nll=nll / labels,
-            train_perplexity=perplexity(nll, labels),
-            train_accuracy=correct / labels,
-            validation_nll=validation_nll,
-            validation_perplexity=perplexity(validation_nll, 1),
-            validation_accuracy=validation_accuracy,
-            tokens_per_second=labels / progress.epoch_seconds,
-        )
-        progress.history.append(record)
-        progress.batches, progress.epoch_seconds, progress.sums = 0, 0.0, [0.0] * 4
+        train, validation = self.processes.total(sums), self.validate()
+        require_finite(self.model, train, validation, when=f"update {progress.updates}")
+        record = progress.end_epoch(train, validation, self.rate(progress.updates))
         if self.processes.is_main:
-            notes = {"weights": f"epoch {progress.epoch}", "validation_nll": validation_nll}
-            save_checkpoint(
-                self.folder / f"epoch-{progress.epoch:03d}.safetensors", self.model, **notes
-            )
-            if progress.best is record:
-                save_checkpoint(self.folder / "best.safetensors", self.model, **notes)
-                # What an earlier, stopped call of `fit` chose is worse than this epoch.
-                (self.folder / "model.safetensors").unlink(missing_ok=True)
-            write_history(self.folder / "history.csv", progress.history)
-        self.save()
-        for old in self.epoch_files()[: -self.settings.average] if self.processes.is_main else []:
-            old.unlink()
+            checkpoint.save_training(self.run.last_file, self.model, self.optimizer, progress)
+            checkpoint.keep_epoch(self.run, self.model, progress, self.settings.average)
         self.report(record.line(self.settings.epochs))  # only now: a reported epoch is a saved one
 
-    def save(self) -> None:
-        """Write `last.safetensors`: all that a resume needs."""
-        if self.processes.is_main:
-            tensors = optimizer_tensors(self.model, self.optimizer)
-            save_checkpoint(
-                self.folder / "last.safetensors",
-                self.model,
-                tensors,
-                progress=asdict(self.progress),
-            )
-
     def choose_model(self) -> None:
-        """Write `model.safetensors`: the best epoch, or the average of the last ones where that
-        validates better.
-        """
-        best = self.folder / "best.safetensors"
-        chosen, notes = load_model(best).to(self.device), read_checkpoint(best)[2]
-        paths = self.epoch_files()
-        if len(paths) > 1:
+        """Write the best epoch, or the average of the last ones where that validates better."""
+        best, epochs = self.run.best_file, self.epoch_files()
+        chosen, notes = checkpoint.load_model(best), checkpoint.read_checkpoint(best)[2]
+        if len(epochs) > 1:
             averaged = Transformer(self.model.config).to(self.device)
-            load_weights(averaged, average_checkpoints(paths))
-            sums = self.measure_validation(averaged)
-            nll = float(sums[NLL] / sums[LABELS])
+            checkpoint.load_weights(averaged, checkpoint.average_checkpoints(epochs))
+            nll = self.sums_of(averaged, self.validation).nll_per_token
             if nll < notes["validation_nll"]:
-                chosen = averaged
-                notes = {
-                    "weights": f"average of the last {len(paths)} epochs",
-                    "validation_nll": nll,
-                }
-        save_checkpoint(self.folder / "model.safetensors", chosen, **notes)
-        self.report(
-            f"kept: {notes['weights']}, validation perplexity {math.exp(notes['validation_nll']):.2f}"
-        )
+                weights = f"average of the last {len(epochs)} epochs"
+                chosen, notes = averaged, {"weights": weights, "validation_nll": nll}
+        checkpoint.save_checkpoint(self.run.model_file, chosen, **notes)
+        found = perplexity(notes["validation_nll"], 1)
+        self.report(f"kept: {notes['weights']}, validation perplexity {found:.2f}")
 
     def epoch_files(self) -> list[Path]:
-        """Checkpoints of the last epochs, oldest first."""
-        return sorted(
-            self.folder.glob("epoch-*.safetensors"), key=lambda path: int(path.stem.split("-")[1])
-        )
+        """Checkpoints of the last epochs of this training, oldest first."""
+        last = self.progress.history[-self.settings.average :]
+        files = [self.run.epoch_file(record.epoch) for record in last]
+        return [file for file in files if file.is_file()]
 
-    def out_of_patience(self) -> bool:
-        """Whether validation has not improved for `patience` epochs."""
-        best = self.progress.best
-        stuck = bool(
-            self.settings.patience
-            and best
-            and self.progress.epoch - best.epoch >= self.settings.patience
-        )
-        if stuck:
-            self.report(
-                f"no better validation loss for {self.settings.patience} epochs: stopping early"
-            )
-        return stuck
+    def resume(self) -> None:
+        """Go on from the last save.  Raises FileNotFoundError or ValueError where there is none."""
+        run, model = self.run, self.model
+        progress = checkpoint.resume_training(run.last_file, model, self.optimizer)
+        # `finish_epoch` may have been killed between the last save and the other files.
+        kept = progress.batches or run.epoch_file(progress.epoch).is_file()
+        if self.processes.is_main and not kept:
+            checkpoint.keep_epoch(run, model, progress, self.settings.average)
+        self.progress, self.owns_folder = progress, True
+
+    # Stopping
 
     def must_stop(self) -> bool:
         """Whether any process was asked to stop or is out of time; all of them learn it at once."""
         late = self.processes.is_main and time.monotonic() > self.deadline
-        asked = late or self.stop_asked.is_set()
-        if (
-            self.processes.count == 1
-        ):  # to read a number from a GPU is to wait until all its work is done
-            return asked
-        return bool(self.processes.sum(torch.tensor([float(asked)], device=self.device)))
+        return self.processes.any(late or self.stop_asked.is_set())
+
+    def stops_here(self, sums: Sums) -> bool:
+        """Between two updates: save where it is time to, and tell whether to stop."""
+        stop, every = self.must_stop(), self.settings.save_updates
+        if stop or (every and self.progress.updates % every == 0):
+            self.progress.sums = self.processes.total(sums)
+            require_finite(self.model, self.progress.sums, when=f"update {self.progress.updates}")
+            if self.processes.is_main:
+                checkpoint.save_training(
+                    self.run.last_file, self.model, self.optimizer, self.progress
+                )
+        return stop
+
+    def progress_bar(self, batches: int) -> tqdm:
+        """A bar for one epoch, on the terminal of the first process."""
+        shown, done = self.processes.is_main and sys.stderr.isatty(), self.progress.batches
+        title = f"epoch {self.progress.epoch + 1}/{self.settings.epochs}"
+        return tqdm(
+            total=batches, initial=done, desc=title, unit="batch", leave=False, disable=not shown
+        )

@@ -8,11 +8,10 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from nmtlib.data.batching import Batch
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.teaching.cost import LOSS_ROWS, flop_terms, training_flops, training_memory
-from nmtlib.training import loss
-from nmtlib.training.hardware import peak_memory
+from nmtlib.teaching.cost import flop_terms, peak_memory, training_flops, training_memory
 from nmtlib.training.measure import measure
 
+CPU = torch.device("cpu")
 CONFIG = TransformerConfig(
     50,
     60,
@@ -125,7 +124,6 @@ def test_weights_gradients_and_moments_are_those_of_the_optimizer():
     ],
 )
 def test_the_peak_is_that_of_a_training_step(vocabulary, layers, sizes, checkpointing, precision):
-    assert LOSS_ROWS == loss.ROWS_AT_ONCE
     config = replace(
         CONFIG, target_vocab_size=vocabulary, n_encoder_layers=layers, n_decoder_layers=layers
     )
@@ -140,7 +138,7 @@ def test_the_peak_is_that_of_a_training_step(vocabulary, layers, sizes, checkpoi
 
     step()  # makes the moments, which stay
     memory = training_memory(config, *sizes, precision=precision, checkpointing=checkpointing)
-    measured = memory.weights + memory.moments + peak_memory(step, torch.device("cpu"))
+    measured = memory.weights + memory.moments + peak_memory(step, CPU)
     assert memory.peak == pytest.approx(measured, rel=0.15)
 
 
@@ -179,3 +177,28 @@ def test_an_unknown_precision_or_device_is_refused():
         training_memory(CONFIG, 2, 5, 5, precision=torch.float16)
     with pytest.raises(ValueError, match="device must be one of cpu, cuda, not 'tpu'"):
         training_memory(CONFIG, 2, 5, 5, precision=torch.float32, device="tpu")
+
+
+def test_the_peak_is_the_most_that_was_there_at_once_and_not_the_sum():
+    before = torch.ones(1000)  # was there before, so it does not count
+
+    def work():
+        for _ in range(5):
+            first = before + torch.ones(250_000).sum()  # a megabyte, given back
+            del first
+        return torch.ones(500_000)
+
+    assert 2_000_000 <= peak_memory(work, CPU) < 2_100_000
+    assert peak_memory(lambda: None, CPU) == 0
+
+
+def test_the_peak_on_a_gpu_is_what_its_allocator_says_beyond_what_was_there(monkeypatch):
+    log, allocated = [], iter([700])
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device: log.append("wait"))
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda device: log.append("reset"))
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: next(allocated))
+    monkeypatch.setattr(
+        torch.cuda, "max_memory_allocated", lambda device: log.append("read") or 1000
+    )
+    assert peak_memory(lambda: log.append("work"), torch.device("cuda")) == 300
+    assert log == ["wait", "reset", "work", "read"]

@@ -1,8 +1,11 @@
 """A checkpoint is complete, rebuilds its model alone, and no failure destroys the one before."""
 
+import hashlib
+import json
 import resource
 import subprocess
 import sys
+from dataclasses import asdict
 
 import pytest
 import torch
@@ -38,6 +41,24 @@ def test_a_model_is_rebuilt_from_the_file_alone(tmp_path):
     assert again.output.weight is again.target_embedding.weight is again.source_embedding.weight
     assert read_checkpoint(tmp_path / "m.safetensors")[2] == {"epoch": 3}
     assert [p.name for p in tmp_path.iterdir()] == ["m.safetensors"], "no temporary file stays"
+
+
+def test_the_same_model_and_notes_give_the_same_bytes(tmp_path):
+    model, path, found = make(), tmp_path / "m.safetensors", set()
+    for _ in range(20):
+        save_checkpoint(path, model, epoch=3, validation_nll=1.5, weights="epoch 3")
+        found.add(hashlib.sha256(path.read_bytes()).hexdigest())
+    assert len(found) == 1
+
+
+def test_a_file_with_a_key_each_for_configuration_and_notes_is_read_too(tmp_path):
+    model, path = make(), tmp_path / "m.safetensors"
+    weights = {f"model.{name}": p.detach() for name, p in model.named_parameters()}
+    header = {"config": json.dumps(asdict(CONFIG)), "notes": json.dumps({"epoch": 3})}
+    save_file(weights, path, metadata=header)
+    config, tensors, notes = read_checkpoint(path)
+    assert config == CONFIG and notes == {"epoch": 3}
+    assert all(torch.equal(tensors[name], weights[name]) for name in weights)
 
 
 def test_the_average_is_the_mean_of_the_weights(tmp_path):
@@ -99,7 +120,8 @@ def test_a_real_limit_on_file_size_is_reported_and_keeps_the_old_file(tmp_path):
     path.write_bytes(b"old")
     program = (
         "import resource, signal, sys; from nmtlib.files import write_atomically;"
-        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000));"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000));"
         "write_atomically(sys.argv[1], bytes(5000))"
     )
     assert resource.RLIMIT_FSIZE is not None

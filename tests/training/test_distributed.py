@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import textwrap
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -102,7 +101,8 @@ def test_each_process_reads_its_own_rows_and_together_they_read_the_batch(count,
     )
     batches, read, rows = [np.array([3, 0, 4, 1, 2]), np.array([9])], [], []
     for rank in range(count):
-        processes = SimpleNamespace(rank=rank, count=count, is_main=not rank, device=CPU)
+        processes = Processes(CPU)
+        processes.rank, processes.count = rank, count
         trainer = Trainer(
             model, train, train, TrainingSettings(max_tokens=50), tmp_path, processes=processes
         )
@@ -200,6 +200,7 @@ MUTE = """
 """
 
 
+@pytest.mark.slow
 def test_a_process_that_does_not_answer_is_not_waited_for_for_ever(tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -1,12 +1,10 @@
-"""Device and precision are chosen or forced, never silently different, and batches travel as the
-device likes it.
-"""
+"""Device and precision are chosen or forced, never silently different; batches travel well."""
 
 import pytest
 import torch
 
 from nmtlib.data.batching import collate, make_example
-from nmtlib.training.hardware import choose_device, choose_precision, peak_memory, to_device
+from nmtlib.training.hardware import choose_device, choose_precision, to_device
 
 CPU = torch.device("cpu")
 
@@ -76,28 +74,3 @@ def test_a_batch_on_a_cpu_is_not_pinned(monkeypatch):
     monkeypatch.setattr(torch.Tensor, "pin_memory", lambda x: pytest.fail("pinned without a GPU"))
     batch = collate([make_example([4], [5])])
     assert to_device(batch, CPU).source.equal(batch.source)
-
-
-def test_the_peak_is_the_most_that_was_there_at_once_and_not_the_sum():
-    before = torch.ones(1000)  # was there before, so it does not count
-
-    def work():
-        for _ in range(5):
-            first = before + torch.ones(250_000).sum()  # a megabyte, given back
-            del first
-        return torch.ones(500_000)
-
-    assert 2_000_000 <= peak_memory(work, CPU) < 2_100_000
-    assert peak_memory(lambda: None, CPU) == 0
-
-
-def test_the_peak_on_a_gpu_is_what_its_allocator_says_beyond_what_was_there(monkeypatch):
-    log, allocated = [], iter([700])
-    monkeypatch.setattr(torch.cuda, "synchronize", lambda device: log.append("wait"))
-    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda device: log.append("reset"))
-    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: next(allocated))
-    monkeypatch.setattr(
-        torch.cuda, "max_memory_allocated", lambda device: log.append("read") or 1000
-    )
-    assert peak_memory(lambda: log.append("work"), torch.device("cuda")) == 300
-    assert log == ["wait", "reset", "work", "read"]

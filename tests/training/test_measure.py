@@ -1,6 +1,4 @@
-"""What a batch costs with and without a second pass (R-Drop), and that it does not depend on the
-batching.
-"""
+"""The loss of a batch, with a second pass (R-Drop) or without; sums do not depend on batching."""
 
 from dataclasses import replace
 
@@ -12,7 +10,7 @@ from nmtlib.data.batching import Batch, collate, make_example
 from nmtlib.data.vocab import PAD
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.training.loss import label_smoothed_loss
-from nmtlib.training.measure import CORRECT, LABELS, LOSS, NLL, measure, measure_all
+from nmtlib.training.measure import Sums, measure, measure_all, require_finite
 
 CONFIG = TransformerConfig(
     15,
@@ -38,20 +36,24 @@ def gradients(model, loss):
     return torch.autograd.grad(loss, list(model.parameters()))
 
 
+def alike(first, second):
+    return first.floats() == pytest.approx(second.floats(), abs=1e-10)
+
+
 def test_the_sums_are_those_of_all_labels():
     model, batch = make_model(), collate(EXAMPLES)
     loss, sums = measure(model, batch, smoothing=0.2)
     logits = model(batch.source, batch.decoder_input)
     real = batch.labels != PAD
-    assert sums[LABELS] == real.sum() == sum(len(row) + 1 for row in ROWS)
-    assert sums[CORRECT] == (logits.argmax(-1) == batch.labels)[real].sum()
-    assert torch.allclose(
-        sums[NLL], F.cross_entropy(logits[real], batch.labels[real], reduction="sum")
-    )
-    assert (
-        torch.allclose(loss, label_smoothed_loss(logits, batch.labels, 0.2, reduction="sum"))
-        and sums[LOSS] == loss
-    )
+    assert sums.labels == real.sum() == sum(len(row) + 1 for row in ROWS)
+    assert sums.correct == (logits.argmax(-1) == batch.labels)[real].sum()
+    nll = F.cross_entropy(logits[real], batch.labels[real], reduction="sum")
+    assert torch.allclose(sums.nll, nll)
+    smoothed = label_smoothed_loss(logits, batch.labels, 0.2, reduction="sum")
+    assert torch.allclose(loss, smoothed) and sums.loss == loss
+    assert sums.loss_per_token == pytest.approx(float(smoothed.detach() / real.sum()))
+    assert sums.perplexity == pytest.approx(float((nll.detach() / real.sum()).exp()))
+    assert all(figure.dtype == torch.float64 and figure.dim() == 0 for figure in sums)
 
 
 def test_without_r_drop_there_is_one_pass_and_nothing_else(monkeypatch):
@@ -64,7 +66,7 @@ def test_without_r_drop_there_is_one_pass_and_nothing_else(monkeypatch):
     for options in ({}, {"r_drop": 0.0}):
         torch.manual_seed(5)
         loss, sums = measure(model, batch, smoothing=0.1, **options)
-        found.append([loss, sums, *gradients(model, loss)])
+        found.append([loss, *sums, *gradients(model, loss)])
     assert seen == [len(ROWS)] * 2 and all(torch.equal(a, b) for a, b in zip(*found, strict=True))
 
 
@@ -72,7 +74,7 @@ def test_without_dropout_the_passes_agree_and_r_drop_changes_nothing():
     model, batch = make_model(), collate(EXAMPLES)
     once, sums = measure(model, batch, smoothing=0.1)
     twice, sums_twice = measure(model, batch, smoothing=0.1, r_drop=5.0)
-    assert torch.allclose(once, twice, atol=1e-10) and torch.allclose(sums, sums_twice, atol=1e-10)
+    assert torch.allclose(once, twice, atol=1e-10) and alike(sums, sums_twice)
     for a, b in zip(gradients(model, once), gradients(model, twice), strict=True):
         assert torch.allclose(a, b, atol=1e-10)
 
@@ -93,11 +95,9 @@ def test_r_drop_is_half_the_loss_of_the_paper():
     assert kl > 0.01 and torch.allclose(loss, expected, atol=1e-10)
     for a, b in zip(gradients(model, loss), gradients(model, expected), strict=True):
         assert torch.allclose(a, b, atol=1e-10)
-    assert torch.allclose(sums[NLL], nll / 2) and sums[LABELS] == real.sum() and sums[LOSS] == loss
-    assert (
-        sums[CORRECT]
-        == (logits.argmax(-1) == batch.labels.repeat(2, 1))[real.repeat(2, 1)].sum() / 2
-    )
+    assert torch.allclose(sums.nll, nll / 2) and sums.labels == real.sum() and sums.loss == loss
+    right = (logits.argmax(-1) == batch.labels.repeat(2, 1))[real.repeat(2, 1)]
+    assert sums.correct == right.sum() / 2
 
 
 def test_with_r_drop_too_the_sums_of_parts_are_those_of_the_whole(monkeypatch):
@@ -116,7 +116,7 @@ def test_with_r_drop_too_the_sums_of_parts_are_those_of_the_whole(monkeypatch):
         for i in range(len(ROWS))
     ]
     assert torch.allclose(whole, sum(loss for loss, _ in parts), atol=1e-10)
-    assert torch.allclose(sums, sum(found for _, found in parts), atol=1e-10)
+    assert alike(sums, sum((found for _, found in parts), Sums()))
     assert not torch.allclose(whole, measure(model, collate(EXAMPLES), smoothing=0.1)[0])
 
 
@@ -124,5 +124,24 @@ def test_measuring_all_equals_one_large_batch_whatever_the_budget():
     model = make_model(0.3)
     expected = measure(model.eval(), Batch(*vars(collate(EXAMPLES)).values()))[1]
     for budget in (1, 7, 1000):
-        assert torch.allclose(measure_all(model.train(), EXAMPLES, max_tokens=budget), expected)
+        assert alike(measure_all(model.train(), EXAMPLES, max_tokens=budget), expected)
         assert model.training
+
+
+def test_a_model_is_measured_on_nothing_without_an_error():
+    assert measure_all(make_model(), []) == Sums(0.0, 0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("nll", [float("nan"), float("inf"), 800.0])
+def test_a_loss_that_is_no_number_or_whose_perplexity_is_none_is_refused(nll):
+    require_finite(make_model(), Sums(9.0, 9.0, 0.0, 1.0), when="update 3")
+    with pytest.raises(FloatingPointError, match="by update 3; train again with a lower"):
+        require_finite(make_model(), Sums(1.0, nll, 0.0, 1.0), when="update 3")
+
+
+def test_a_weight_that_is_no_number_is_refused_before_a_loss_shows_it():
+    model = make_model()
+    with torch.no_grad():
+        model.output.bias[3] = float("inf")
+    with pytest.raises(FloatingPointError, match="lower learning_rate"):
+        require_finite(model, Sums(1.0, 1.0, 0.0, 1.0), when="update 3")

@@ -1,4 +1,4 @@
-"""Rates rise to their peak at the end of the warm-up, fall afterwards, and are never zero at first."""
+"""Rates rise to their peak at the end of the warm-up, then fall, and are never zero at first."""
 
 import pytest
 from hypothesis import given
@@ -45,5 +45,5 @@ def test_updates_count_from_one_and_the_first_rate_is_not_zero(rate):
 
 
 def test_a_cosine_shorter_than_its_warm_up_is_refused():
-    with pytest.raises(ValueError, match="total 5, warmup 10"):
+    with pytest.raises(ValueError, match="warm-up of 10 updates, not 5"):
         cosine_rate(1, 1.0, 10, 5)

@@ -1,6 +1,4 @@
-"""Training learns, repeats bit for bit, survives a kill, and does not care how sentences are spread
-over batches.
-"""
+"""Training learns, repeats bit for bit, survives a kill, and does not depend on the batching."""
 
 import math
 import os
@@ -9,7 +7,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 from dataclasses import replace
 
@@ -18,9 +15,11 @@ import torch
 
 from nmtlib.data.batching import make_example
 from nmtlib.model.transformer import Transformer, TransformerConfig
+from nmtlib.run import Run
 from nmtlib.settings import TrainingSettings
 from nmtlib.training.checkpoint import average_checkpoints, load_model, read_checkpoint
 from nmtlib.training.history import read_history
+from nmtlib.training.measure import Sums
 from nmtlib.training.trainer import Trainer
 
 CONFIG = TransformerConfig(
@@ -75,17 +74,16 @@ def same(first, second):
     return first.keys() == second.keys() and all(torch.equal(first[n], second[n]) for n in first)
 
 
+@pytest.mark.slow
 def test_a_run_learns_and_leaves_everything_behind(tmp_path):
     trainer = make_trainer(tmp_path, replace(SETTINGS, epochs=12, average=3))
     history = trainer.fit()
     assert [r.epoch for r in history] == list(range(1, 13))
     assert history[-1].validation_nll < 0.9 * history[0].validation_nll
     assert history[-1].validation_accuracy > history[0].validation_accuracy
-    assert (
-        read_history(tmp_path / "history.csv")[-1].updates
-        == trainer.progress.updates
-        == 12 * trainer.updates_per_epoch
-    )
+    assert history == trainer.progress.history
+    updates = read_history(tmp_path / "history.csv")[-1].updates
+    assert updates == trainer.progress.updates == 12 * trainer.batches_per_epoch
     names = sorted(p.name for p in tmp_path.iterdir())
     assert names == [
         "best.safetensors",
@@ -106,10 +104,9 @@ def test_a_run_learns_and_leaves_everything_behind(tmp_path):
 def test_what_is_kept_is_what_validates_best(tmp_path):
     trainer = make_trainer(tmp_path)
     trainer.fit()
-    sums = trainer.measure_validation(load_model(tmp_path / "model.safetensors"))
-    assert float(sums[1] / sums[3]) == pytest.approx(
-        read_checkpoint(tmp_path / "model.safetensors")[2]["validation_nll"], abs=1e-6
-    )
+    kept = tmp_path / "model.safetensors"
+    found = trainer.sums_of(load_model(kept), trainer.validation).nll_per_token
+    assert found == pytest.approx(read_checkpoint(kept)[2]["validation_nll"], abs=1e-6)
 
 
 def test_a_run_repeats_bit_for_bit_and_another_seed_does_not(tmp_path):
@@ -155,7 +152,8 @@ PROGRAM = """
     sys.path.insert(0, {tests!r})
     import torch; torch.set_num_threads(1)
     from test_trainer import SETTINGS, make_trainer, replace
-    trainer = make_trainer(pathlib.Path(sys.argv[1]), replace(SETTINGS, epochs=int(sys.argv[2]), save_updates=2))
+    settings = replace(SETTINGS, epochs=int(sys.argv[2]), save_updates=2)
+    trainer = make_trainer(pathlib.Path(sys.argv[1]), settings)
     if len(sys.argv) > 3: trainer.resume()
     trainer.report = lambda line: print(line, flush=True)
     trainer.fit()
@@ -172,6 +170,7 @@ def start(folder, epochs, *more):
     )
 
 
+@pytest.mark.slow
 def test_a_killed_run_resumes_to_bit_identical_weights(tmp_path):
     epochs = 40
     killed = start(tmp_path / "killed", epochs)
@@ -193,6 +192,7 @@ def test_a_killed_run_resumes_to_bit_identical_weights(tmp_path):
         assert same(first, second), name
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_cleanly_and_loses_nothing(tmp_path):
     run = start(tmp_path / "run", 10_000)
     for line in run.stdout:
@@ -222,7 +222,7 @@ def test_a_training_whose_epochs_are_single_updates_can_be_stopped(tmp_path):
 
 
 def one_update(tmp_path, batches, **changes):
-    """Weights after one update of a model without dropout on batches of the given sentence numbers."""
+    """Weights after one update without dropout on batches of the given sentence numbers."""
     from nmtlib.data.batching import collate
 
     trainer = make_trainer(
@@ -314,7 +314,7 @@ def test_accumulated_epochs_make_fewer_updates(tmp_path):
 
 def test_patience_stops_early_and_keeps_the_best(tmp_path, monkeypatch):
     nlls = iter([3.0, 2.0, 2.5, 2.6, 1.0, 1.0])
-    monkeypatch.setattr(Trainer, "validate", lambda self: (next(nlls), 0.5))
+    monkeypatch.setattr(Trainer, "validate", lambda self: Sums(9.0, next(nlls), 0.5, 1.0))
     trainer = make_trainer(tmp_path, replace(SETTINGS, epochs=6, patience=2))
     assert len(trainer.fit()) == 4
     assert read_checkpoint(tmp_path / "best.safetensors")[2]["weights"] == "epoch 2"
@@ -342,7 +342,6 @@ def test_the_learning_rate_follows_the_schedule_by_update(tmp_path):
 
 def test_a_loss_that_is_not_finite_stops_the_run_and_spares_the_checkpoint(tmp_path):
     trainer = make_trainer(tmp_path)
-    trainer.stop_asked, trainer.deadline = threading.Event(), math.inf
     trainer.run_epoch()
     with torch.no_grad():
         trainer.model.output.bias.fill_(float("nan"))
@@ -384,11 +383,11 @@ def test_the_average_of_the_last_epochs_is_kept_where_it_validates_better(tmp_pa
     expected = average_checkpoints([tmp_path / f"epoch-00{n}.safetensors" for n in (1, 2, 3)])
     measured = []
 
-    def better(self, model, first=0, step=1):
+    def better(self, model, examples):
         measured.append(weights_of(model))
-        return torch.tensor([0.0, 0.5, 0.0, 1.0])
+        return Sums(nll=0.5, labels=1.0)
 
-    monkeypatch.setattr(Trainer, "measure_validation", better)
+    monkeypatch.setattr(Trainer, "sums_of", better)
     trainer.choose_model()
     kept = load_model(tmp_path / "model.safetensors")
     assert (
@@ -398,6 +397,91 @@ def test_the_average_of_the_last_epochs_is_kept_where_it_validates_better(tmp_pa
     for found in (weights_of(kept), measured[0]):
         assert all(torch.allclose(found[name], expected[f"model.{name}"]) for name in found)
     assert not same(weights_of(kept), weights(trainer))
+
+
+def test_a_new_training_never_touches_an_older_one(tmp_path):
+    make_trainer(tmp_path, replace(SETTINGS, epochs=5, average=3)).fit()
+    before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
+    second = make_trainer(tmp_path, replace(SETTINGS, epochs=2, average=3))
+    for train in (second.fit, second.run_epoch):
+        with pytest.raises(FileExistsError, match="holds a training already.*resume it.*another"):
+            train()
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize("name", ["last", "best", "model", "epoch-005", "history.csv"])
+def test_whatever_an_older_training_has_left_is_enough_to_refuse_a_new_one(tmp_path, name):
+    left = (tmp_path / name).with_suffix(".csv" if "." in name else ".safetensors")
+    left.write_bytes(b"weeks of work")
+    with pytest.raises((FileExistsError, ValueError), match="overwrit"):
+        make_trainer(tmp_path).fit()
+    assert [p.name for p in tmp_path.iterdir()] == [left.name]
+
+
+def test_a_folder_that_is_not_there_is_made(tmp_path):
+    trainer = make_trainer(tmp_path)
+    trainer.run = Run(tmp_path / "runs" / "first")
+    trainer.run_epoch()
+    assert trainer.run.last_file.is_file() and trainer.run.best_file.is_file()
+
+
+def test_fit_goes_on_where_the_same_trainer_stopped(tmp_path, monkeypatch):
+    whole, trainer = make_trainer(tmp_path / "whole"), make_trainer(tmp_path / "run")
+    whole.fit()
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "must_stop", lambda self: self.progress.updates >= 4)
+        trainer.fit()
+    assert not trainer.progress.epoch == 3
+    trainer.fit()
+    assert same(weights(whole), weights(trainer))
+
+
+def test_a_trainer_needs_no_fit_before_its_epochs_and_no_limit_outlives_one(tmp_path):
+    trainer = make_trainer(tmp_path, replace(SETTINGS, epochs=10_000))
+    assert trainer.run_epoch() and trainer.progress.epoch == 1
+    trainer.fit(minutes=1e-9)
+    stopped = trainer.progress.epoch
+    trainer.progress.batches or trainer.run_epoch()
+    assert trainer.run_epoch() and trainer.progress.epoch > stopped
+
+
+@pytest.mark.parametrize("lost", [(), ("epoch-001", "best", "history")])
+def test_an_epoch_killed_between_two_files_is_completed_when_resumed(tmp_path, lost):
+    trainer = make_trainer(tmp_path, replace(SETTINGS, epochs=1))
+    trainer.run_epoch()
+    before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
+    assert len(before) == 4, "last is written first"
+    for path in tmp_path.iterdir():
+        if path.stem in lost:
+            path.unlink()
+    resumed = make_trainer(tmp_path, replace(SETTINGS, epochs=1))
+    resumed.resume()
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
+    assert resumed.fit() == trainer.progress.history
+
+
+def test_only_epochs_of_this_training_are_averaged(tmp_path):
+    trainer = make_trainer(tmp_path, replace(SETTINGS, average=3))
+    trainer.run_epoch()
+    (tmp_path / "epoch-009.safetensors").write_bytes(b"from elsewhere")
+    trainer.fit()
+    assert [p.stem for p in trainer.epoch_files()] == ["epoch-001", "epoch-002", "epoch-003"]
+
+
+@pytest.mark.parametrize("schedule", ["inverse-sqrt", "cosine"])
+def test_a_run_that_diverges_says_so_also_where_its_perplexity_overflows(tmp_path, schedule):
+    rates = {"learning_rate": 1e3, "schedule": schedule, "warmup": 1}
+    with pytest.raises(FloatingPointError, match="lower learning_rate"):
+        make_trainer(tmp_path, replace(SETTINGS, **rates)).fit()
+
+
+def test_any_seed_trains(tmp_path):
+    runs = []
+    for seed in (2**40, 2**40 + 1, 2**63 + 1, -3):
+        trainer = make_trainer(tmp_path / str(seed), replace(SETTINGS, seed=seed, epochs=1))
+        trainer.fit()
+        runs.append(weights(trainer))
+    assert not any(same(runs[0], other) for other in runs[1:])
 
 
 def test_checkpointed_activations_change_no_weight(tmp_path):
@@ -424,8 +508,7 @@ def test_every_batch_travels_through_to_device(tmp_path, monkeypatch):
 
 def test_one_process_asks_itself_whether_to_stop_and_not_its_device(tmp_path):
     trainer = make_trainer(tmp_path)
-    trainer.device = torch.device("meta")  # no number can be read from it
-    trainer.stop_asked, trainer.deadline = threading.Event(), math.inf
+    trainer.processes.device = torch.device("meta")  # no number can be read from it
     assert not trainer.must_stop()
     trainer.deadline = 0.0
     assert trainer.must_stop()
