@@ -1,8 +1,10 @@
-# Each target makes the virtual environment first, when it is missing or requirements.txt has changed.
+# Each target makes the virtual environment first, when it is missing or a list of requirements has changed.
 PYTHON ?= python3
 BIN := .venv/bin
+# one thread adds in one order, one hash seed orders a set one way
+CALM := OMP_NUM_THREADS=1 PYTHONHASHSEED=0
 
-.PHONY: train test lab notebooks checkpoints figures mutation bench readme
+.PHONY: train style test lab extras notebooks checkpoints figures mutation oldest bench readme
 .DEFAULT_GOAL := test
 
 .venv/installed: requirements.txt pyproject.toml
@@ -10,15 +12,23 @@ BIN := .venv/bin
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	touch $@
 
+.venv/extras: requirements-extras.txt .venv/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-extras.txt
+	touch $@
+
 train: .venv/installed  ## train the bundled German-English corpus and translate its test set (about two minutes)
 	$(BIN)/nmtlib train toy-de-en --evaluate
 
-test: .venv/installed  ## style and all tests
-	$(BIN)/ruff check . && $(BIN)/ruff format --check .
-	OMP_NUM_THREADS=1 PYTHONHASHSEED=0 $(BIN)/python -m pytest --nbval -q
+style: .venv/installed  ## format, lint and types
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+
+test: style  ## style and all tests
+	$(CALM) $(BIN)/python -m pytest --nbval -q
 
 lab: .venv/installed  ## open JupyterLab
 	$(BIN)/jupyter lab
+
+extras: .venv/extras  ## install what benchmarks compare with and exports write for
 
 notebooks: .venv/installed  ## run all notebooks and store their outputs (a second run changes nothing)
 	$(BIN)/python notebooks/execute.py
@@ -32,8 +42,14 @@ figures: .venv/installed  ## draw the diagrams in figures/ again
 mutation: .venv/installed  ## plant every silent bug of the catalogue and see that the checks find it
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/mutation.py
 
+oldest:  ## the tests with the oldest versions that pyproject.toml promises, in .venv-oldest
+	$(PYTHON) -m venv .venv-oldest
+	$(PYTHON) .github/oldest.py > .venv-oldest/oldest.txt
+	.venv-oldest/bin/python -m pip install --quiet -e ".[notebooks,dev]" -c .venv-oldest/oldest.txt
+	$(CALM) .venv-oldest/bin/python -m pytest -q -m "not slow"
+
 bench: .venv/installed  ## speed against torch.nn.Transformer, in one run
 	$(BIN)/python benchmarks/train.py
 
-readme: .venv/installed  ## write the results of benchmarks/results into README.md
+readme: .venv/installed  ## write the results of benchmarks/results into README.md and docs
 	$(BIN)/python benchmarks/readme.py

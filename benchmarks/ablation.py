@@ -1,8 +1,8 @@
-"""What does each switch bring?  Train one small configuration again and again with one thing
-changed at a time.
+"""What does each switch bring?  Train one small configuration, with one thing changed at a time.
 
-    python benchmarks/ablation.py --epochs 12 [--seeds 1 2 3] [--preset cmn-en-zh] [--set KEY=VALUE …] [--only NAME …]
-    python benchmarks/ablation.py --minutes 5      # equal minutes; the schedule still runs over training.epochs
+    python benchmarks/ablation.py --epochs 12 [--seeds 1 2 3] [--preset NAME] [--set KEY=VALUE …]
+    python benchmarks/ablation.py --minutes 5     # equal minutes; the schedule still runs over
+                                                  # training.epochs
 
 Scored on the *validation* split alone, so that no choice is made on the test split.  Writes
 results/ablation.json after each training; the same command skips those that are there and goes on
@@ -18,28 +18,29 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import nmtlib  # noqa: F401  (before torch: it chooses how threads wait)
+from shared import (  # before torch, as it imports nmtlib first
+    RESULTS,
+    earlier_runs,
+    say,
+    train_or_go_on,
+    training_parser,
+    write_result,
+)
 
 # isort: split
-from time_to_bleu import score_validation, seconds_trained
+from time_to_bleu import score_validation
 
 from nmtlib.data.corpus import Corpus
-from nmtlib.experiment import load_corpus, train
+from nmtlib.experiment import load_corpus
 from nmtlib.inference.translator import Translator
 from nmtlib.machine import command_line, describe_machine
 from nmtlib.presets import load_settings
 from nmtlib.records import training_summary
 from nmtlib.run import Run
 from nmtlib.settings import Settings
-from nmtlib.training.checkpoint import (
-    average_checkpoints,
-    load_weights,
-    read_checkpoint,
-    write_atomically,
-)
+from nmtlib.training.checkpoint import average_checkpoints, load_weights, read_checkpoint
 from nmtlib.training.hardware import choose_device
 
-RESULTS = Path(__file__).parent / "results" / "ablation.json"
 SMALL = (
     "d_model=128",
     "n_heads=4",
@@ -66,16 +67,12 @@ SWITCHES = {  # name -> what is set
     "BPE dropout 0.1": ("bpe_dropout=0.1",),
     "R-Drop, alpha 1": ("r_drop=1",),
 }
-SEARCHES = [
-    (1, 1.0),
-    *((5, penalty) for penalty in (0.0, 0.6, 1.0, 1.5)),
-]  # beam, exponent of the length penalty
+# beam, exponent of the length penalty
+SEARCHES = [(1, 1.0), *((5, penalty) for penalty in (0.0, 0.6, 1.0, 1.5))]
 
 
 def variants(base: Settings) -> dict[str, Settings]:
-    """The baseline and every switch that changes something and can be set in it; other switches are
-    left out.
-    """
+    """The baseline, and every switch that can be set in it and changes something."""
     kinds = (base.tokenizer.kind, base.tokenizer.target_kind)
     possible = {}
     for name, assignments in SWITCHES.items():
@@ -98,12 +95,10 @@ def score_searches(translator: Translator, corpus: Corpus) -> tuple[list[dict[st
 
 
 def score_weights(folder: Path, translator: Translator, corpus: Corpus) -> dict[str, float]:
-    """Greedy BLEU of the best epoch and of the average of the last ones: two choices from one
-    training.
-    """
+    """Greedy BLEU of the best epoch and of the average of the last: two choices, one training."""
     epochs = sorted(folder.glob("epoch-*.safetensors"))
     choices = {
-        "best epoch": read_checkpoint(folder / "best.safetensors")[1],
+        "best epoch": read_checkpoint(Run(folder).best_file)[1],
         "average of the last epochs": average_checkpoints(epochs),
     }
     found = {}
@@ -117,17 +112,7 @@ def run(
     name: str, settings: Settings, corpus: Corpus, folder: Path, minutes: float | None
 ) -> dict[str, Any]:
     """Train one variant, or go on with it, and score it; returns its entry in the results."""
-    there = (folder / "settings.json").is_file()
-    if there and Run(folder).settings() != settings:
-        raise ValueError(f"{folder} was trained with other settings; choose another --out")
-    left = None if minutes is None else minutes - seconds_trained(folder) / 60
-    if left is None or left > 0:
-        train(
-            folder,
-            None if there else settings,
-            minutes=left,
-            report=lambda line: print(f"  {line}", flush=True),
-        )
+    train_or_go_on(folder, settings, minutes)
     translator = Translator.load(folder)
     searches, signature = score_searches(translator, corpus)
     return {
@@ -142,8 +127,7 @@ def run(
 
 
 def summarize(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One row for each variant and search: mean and standard deviation of BLEU over the seeds, and
-    gain.
+    """One row for each variant and search: mean and deviation of BLEU over the seeds, and gain.
 
     Other searches and the choice of the weights are rows of the baseline alone.  The gain is
     against the baseline of the same seeds with the same search, None where that is not there.
@@ -151,13 +135,9 @@ def summarize(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     scores: dict[tuple[str, str], dict[int, float]] = {}  # (name, search) -> seed -> BLEU
     minutes: dict[str, list[float]] = {}
     for found in runs:
-        name, seed, is_base = found["name"], found["seed"], found["name"] == "baseline"
-        minutes.setdefault(name, []).append(found["training"]["minutes"])
-        for search in found["searches"]:
-            if is_base or search["beam"] == 1 or search["length_penalty"] == 1:
-                scores.setdefault((name, describe_search(**search)), {})[seed] = search["bleu"]
-        for weights, bleu in found["weights"].items() if is_base else ():
-            scores.setdefault((f"{name}: {weights}", "greedy"), {})[seed] = bleu
+        minutes.setdefault(found["name"], []).append(found["training"]["minutes"])
+        for row, bleu in rows_of(found).items():
+            scores.setdefault(row, {})[found["seed"]] = bleu
     rows = []
     for (name, search), found in scores.items():
         base = scores.get(("baseline", search), {})
@@ -176,6 +156,19 @@ def summarize(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return rows
 
 
+def rows_of(found: dict[str, Any]) -> dict[tuple[str, str], float]:
+    """What one training is shown with: (name, search) -> BLEU."""
+    name, is_base = found["name"], found["name"] == "baseline"
+    rows = {
+        (name, describe_search(**search)): search["bleu"]
+        for search in found["searches"]
+        if is_base or search["beam"] == 1 or search["length_penalty"] == 1
+    }
+    if is_base:
+        rows |= {(f"{name}: {kept}", "greedy"): bleu for kept, bleu in found["weights"].items()}
+    return rows
+
+
 def describe_search(beam: int, length_penalty: float, bleu: float = 0.0) -> str:
     """A search in words."""
     return "greedy" if beam == 1 else f"beam {beam}, length penalty {length_penalty:g}"
@@ -183,9 +176,8 @@ def describe_search(beam: int, length_penalty: float, bleu: float = 0.0) -> str:
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
     """The summary for people; the gain is against the baseline with the same search."""
-    lines = [
-        f"{'variant':<44}{'search':<28}{'BLEU':>7}{'sd':>7}{'gain':>7}{'seeds':>7}{'minutes':>9}"
-    ]
+    head = ("variant", "search", "BLEU", "sd", "gain", "seeds", "minutes")
+    lines = ["{:<44}{:<28}{:>7}{:>7}{:>7}{:>7}{:>9}".format(*head)]
     for row in rows:
         deviation = "" if row["deviation"] is None else f"{row['deviation']:.2f}"
         gain = "" if row["gain"] is None else f"{row['gain']:+.2f}"
@@ -198,79 +190,47 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
 
 def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--preset", default="cmn-en-zh", help="name of a preset or path of a .toml file"
-    )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        dest="assignments",
-        help=f"change the baseline, which is the preset with {' '.join(SMALL)}",
-    )
+    parser = training_parser(f"{__doc__}\nThe baseline is the preset with {' '.join(SMALL)}.")
+    parser.add_argument("--preset", default="cmn-en-zh", help="name, or path of a .toml file")
     equal = parser.add_mutually_exclusive_group(required=True)
     equal.add_argument("--epochs", type=int, help="train every variant for so many epochs")
     equal.add_argument("--minutes", type=float, help="stop every variant after so many minutes")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
-    parser.add_argument(
-        "--only", nargs="+", choices=list(SWITCHES), default=list(SWITCHES), metavar="NAME"
-    )
-    parser.add_argument(
-        "--out", type=Path, default=Path("runs/ablation"), help="where the run folders go"
-    )
-    parser.add_argument("--output", type=Path, default=RESULTS, help="the JSON file")
+    names = list(SWITCHES)
+    parser.add_argument("--only", nargs="+", choices=names, default=names, metavar="NAME")
+    parser.set_defaults(out=Path("runs/ablation"), output=RESULTS / "ablation.json")
     return parser.parse_args(arguments)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Train what is missing; raises ValueError where the JSON holds the results of another
-    baseline.
-    """
+    """Train what is missing; raises ValueError where the JSON is of another baseline."""
     options = read_options(arguments)
     base = load_settings(options.preset).with_assignments([*SMALL, *options.assignments])
     if options.epochs:
         base = base.with_value("training.epochs", options.epochs, where="--epochs")
-    corpus, setting = (
-        load_corpus(base.corpus),
-        {"baseline": json.loads(base.to_json()), "minutes": options.minutes},
-    )
-    found = (
-        json.loads(options.output.read_text("utf-8"))
-        if options.output.is_file()
-        else {**setting, "runs": []}
-    )
-    if {key: found[key] for key in setting} != setting:
-        raise ValueError(
-            f"{options.output} holds the results of another baseline; choose another --output"
-        )
+    corpus = load_corpus(base.corpus)
+    setting = {"baseline": json.loads(base.to_json()), "minutes": options.minutes}
+    runs = earlier_runs(options.output, setting)
+    done = {(earlier["name"], earlier["seed"]) for earlier in runs}
     for seed in options.seeds:
         for name, settings in variants(base.with_value("training.seed", seed)).items():
-            if name not in options.only or any(
-                (r["name"], r["seed"]) == (name, seed) for r in found["runs"]
-            ):
+            if name not in options.only or (name, seed) in done:
                 continue
-            print(f"{name}, seed {seed}", flush=True)
+            say(f"{name}, seed {seed}")
             folder = options.out / f"{name.lower().replace(',', '').replace(' ', '-')}-seed{seed}"
-            found["runs"].append(run(name, settings, corpus, folder, options.minutes))
+            runs.append(run(name, settings, corpus, folder, options.minutes))
             result = {
                 "command": f"python benchmarks/{command_line()}",
                 "corpus": corpus.name,
                 "split": "validation",
-                "signature": found["runs"][-1]["signature"],
-                "summary": summarize(found["runs"]),
+                "signature": runs[-1]["signature"],
+                "summary": summarize(runs),
                 **setting,
-                "runs": found["runs"],
+                "runs": runs,
                 "machine": describe_machine(choose_device(base.training.device)),
             }
-            options.output.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(
-                options.output, (json.dumps(result, indent=2, ensure_ascii=False) + "\n").encode()
-            )
-    print(table(summarize(found["runs"])))
+            write_result(options.output, result)
+    print(table(summarize(runs)))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
-"""Decoding speed of nmtlib against Hugging Face transformers and CTranslate2: same weights, same
-batches, one run.
+"""Decoding speed against Hugging Face transformers and CTranslate2: same weights, same batches.
 
-python benchmarks/decode.py [--run runs/multi30k-de-en] [--sentences 1000] [--threads 2] [--repeats
-3]
+    python benchmarks/decode.py [--run runs/multi30k-de-en] [--sentences 1000] [--threads 2]
+                                [--repeats 3]
 
 The run is exported by `nmtlib.extras.export`.  Each batch is translated by all candidates before
 the next one comes, so that a change of the machine's speed meets all of them; what counts are the
@@ -22,12 +21,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import nmtlib  # noqa: F401  (before torch: it chooses how threads wait)
+from shared import timing_parser, write_result  # before torch, as it imports nmtlib first
 
 # isort: split
 import torch
 
 from nmtlib.data.batching import pad
+from nmtlib.data.corpus import Corpus
 from nmtlib.data.vocab import EOS, PAD, SPECIALS
 from nmtlib.experiment import load_corpus
 from nmtlib.extras.export import export
@@ -42,15 +42,18 @@ OURS, OURS_BF16, THEIRS = "nmtlib float32", "nmtlib bfloat16", "transformers flo
 # how its pipelines call `generate` where no batch size is given
 THEIRS_SINGLY = "transformers float32, one by one"
 CT2, CT2_INT8 = "CTranslate2 float32", "CTranslate2 int8"
-SAME_RULE = "All rank hypotheses by their log-probability alone and stop after as many have ended as the beam is wide."
+SAME_RULE = (
+    "All rank hypotheses by their log-probability alone and stop after as many have ended as the "
+    "beam is wide."
+)
 OTHER_RULES = (
-    "The programs rank by other rules, so outputs and BLEU differ: nmtlib divides a log-probability by "
-    "((5 + length) / 6) ** penalty, transformers and CTranslate2 by length ** penalty."
+    "The programs rank by other rules, so outputs and BLEU differ: nmtlib divides a "
+    "log-probability by ((5 + length) / 6) ** penalty, transformers and CTranslate2 by "
+    "length ** penalty."
 )
 Ids = list[list[int]]
-Search = Callable[
-    [Ids, int], Ids
-]  # source sentences with EOS, and the beam -> translations without specials
+# Source sentences with EOS, and the beam -> translations without specials.
+Search = Callable[[Ids, int], Ids]
 
 
 def ours(translator: Translator, penalty: float, bfloat16: bool) -> Search:
@@ -71,9 +74,8 @@ def hugging_face(translator: Translator, run: Path, place: Path, penalty: float)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     family = "marian" if translator.model.config.norm == "post" else "pegasus"
-    model = transformers.AutoModelForSeq2SeqLM.from_pretrained(
-        export(run, family, place / family)
-    ).eval()
+    folder = export(run, family, place / family)
+    model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
     limit = translator.model.config.max_length
 
     def search(sources: Ids, beam: int) -> Ids:
@@ -103,11 +105,10 @@ def ctranslate2(
     model = ctranslate2.Translator(
         str(folder), intra_threads=threads, inter_threads=1, compute_type=number
     )
-    source, target, limit = (
-        translator.source.vocab,
-        translator.target.vocab,
-        translator.model.config.max_length,
-    )
+    source, target = translator.source.vocab, translator.target.vocab
+    limit = translator.model.config.max_length
+    # 0 would be another rule: stop once the best hypothesis of a step ends.
+    penalty = penalty or 1e-6
 
     def search(sources: Ids, beam: int) -> Ids:
         found = model.translate_batch(
@@ -115,8 +116,7 @@ def ctranslate2(
             beam_size=beam,
             min_decoding_length=0,
             max_input_length=0,
-            length_penalty=penalty
-            or 1e-6,  # 0 would be another rule: stop once the best hypothesis of a step ends
+            length_penalty=penalty,
             max_decoding_length=int(length_limits(pad(sources), limit).max()),
             suppress_sequences=[[SPECIALS[i]] for i in NEVER_SAID],
         )
@@ -128,7 +128,7 @@ def ctranslate2(
 def measure(
     candidates: dict[str, Search], batches: list[Ids], beam: int, repeats: int
 ) -> tuple[dict[str, list[float]], dict[str, Ids]]:
-    """Seconds of each repeat, and the translations in the order of the batches, for each candidate."""
+    """Seconds of each repeat, and the translations in the order of the batches, by candidate."""
     seconds = {name: [0.0] * repeats for name in candidates}
     said: dict[str, Ids] = {}
     for search in candidates.values():
@@ -146,9 +146,7 @@ def measure(
 def report(
     seconds: dict[str, list[float]], said: dict[str, Ids], bleu: Callable[[Ids], float]
 ) -> dict[str, Any]:
-    """Speeds, speeds relative to ours in float32 (medians over the repeats), and what the
-    translations are like.
-    """
+    """Speed, speed relative to ours in float32 (median over the repeats), agreement and BLEU."""
     count = len(said[OURS])
     return {
         name: {
@@ -165,66 +163,75 @@ def report(
     }
 
 
+def make_candidates(
+    translator: Translator, place: Path, options: argparse.Namespace
+) -> dict[str, Search]:
+    """Every program with the same weights, exported into the folder `place`."""
+    run, penalty, threads = options.run, options.length_penalty, options.threads
+    theirs = hugging_face(translator, run, place, penalty)
+    exported = export(run, "ctranslate2", place / "ctranslate2")
+    return {
+        OURS: ours(translator, penalty, bfloat16=False),
+        OURS_BF16: ours(translator, penalty, bfloat16=True),
+        THEIRS: theirs,
+        THEIRS_SINGLY: lambda sources, beam: [theirs([source], beam)[0] for source in sources],
+        CT2: ctranslate2(translator, exported, penalty, threads, "float32"),
+        CT2_INT8: ctranslate2(translator, exported, penalty, threads, "int8"),
+    }
+
+
+def compare(
+    translator: Translator,
+    corpus: Corpus,
+    candidates: dict[str, Search],
+    beam: int,
+    options: argparse.Namespace,
+) -> dict[str, Any]:
+    """All candidates with one beam, on the first sentences of the test split."""
+    pairs = corpus.test[: options.sentences]
+    encoded = [translator.source.encode(pair.source) for pair in pairs]
+    order = translator.batches(encoded, translator.settings.decoding.max_tokens // beam)
+    batches = [[[*encoded[i], EOS] for i in rows] for rows in order]
+    ordered = [pairs[i] for rows in order for i in rows]
+    tokenize = bleu_tokenizer(translator, corpus)
+    lowercase = translator.settings.tokenizer.lowercase
+
+    def bleu(said: Ids) -> float:
+        texts = [translator.target.decode(ids) for ids in said]
+        return score(texts, ordered, tokenize=tokenize, lowercase=lowercase).bleu
+
+    return report(*measure(candidates, batches, beam, options.repeats), bleu)
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--run", type=Path, default=Path("runs/multi30k-de-en"))
-    parser.add_argument(
-        "--sentences", type=int, default=1000, help="the first so many of the test split"
-    )
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--length-penalty", type=float, default=0.0)
-    parser.add_argument(
-        "--output", type=Path, default=Path(__file__).parent / "results" / "decode.json"
-    )
+    parser = timing_parser(__doc__, "decode")
+    add = parser.add_argument
+    add("--run", type=Path, default=Path("runs/multi30k-de-en"))
+    add("--sentences", type=int, default=1000, help="the first so many of the test split")
+    add("--repeats", type=int, default=3)
+    add("--length-penalty", type=float, default=0.0)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     translator = Translator.load(options.run, device="cpu")
-    corpus, penalty = load_corpus(translator.settings.corpus), options.length_penalty
-    pairs = corpus.test[: options.sentences]
-    encoded = [translator.source.encode(pair.source) for pair in pairs]
-    tokenize, lowercase = (
-        bleu_tokenizer(translator, corpus),
-        translator.settings.tokenizer.lowercase,
-    )
+    corpus = load_corpus(translator.settings.corpus)
     results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as place:
-        theirs = hugging_face(translator, options.run, Path(place), penalty)
-        exported = export(options.run, "ctranslate2", Path(place) / "ctranslate2")
-        candidates = {
-            OURS: ours(translator, penalty, bfloat16=False),
-            OURS_BF16: ours(translator, penalty, bfloat16=True),
-            THEIRS: theirs,
-            THEIRS_SINGLY: lambda sources, beam: [theirs([source], beam)[0] for source in sources],
-            CT2: ctranslate2(translator, exported, penalty, options.threads, "float32"),
-            CT2_INT8: ctranslate2(translator, exported, penalty, options.threads, "int8"),
-        }
+        candidates = make_candidates(translator, Path(place), options)
         for beam in (1, 5):
-            order = translator.batches(encoded, translator.settings.decoding.max_tokens // beam)
-            batches = [[[*encoded[i], EOS] for i in rows] for rows in order]
-            ordered = [pairs[i] for rows in order for i in rows]
-
-            def bleu(said: Ids, ordered=ordered) -> float:
-                texts = [translator.target.decode(ids) for ids in said]
-                return score(texts, ordered, tokenize=tokenize, lowercase=lowercase).bleu
-
-            results[f"beam {beam}"] = report(
-                *measure(candidates, batches, beam, options.repeats), bleu
-            )
+            found = compare(translator, corpus, candidates, beam, options)
+            results[f"beam {beam}"] = found
+    versions = {name: version(name) for name in ("transformers", "ctranslate2")}
     result = {
-        "command": f"python {command_line()}".replace("decode.py", "benchmarks/decode.py"),
-        "sentences": len(pairs),
+        "command": f"python benchmarks/{command_line()}",
+        "sentences": len(corpus.test[: options.sentences]),
         "repeats": options.repeats,
-        "length_penalty": penalty,
-        "note": OTHER_RULES if penalty else SAME_RULE,
+        "length_penalty": options.length_penalty,
+        "note": OTHER_RULES if options.length_penalty else SAME_RULE,
         **results,
         "training": training_summary(options.run),
-        "machine": describe_machine()
-        | {name: version(name) for name in ("transformers", "ctranslate2")},
+        "machine": describe_machine() | versions,
     }
-    options.output.write_text(json.dumps(result, indent=2) + "\n")
+    write_result(options.output, result)
     print(json.dumps(result, indent=2))
 
 

@@ -1,7 +1,7 @@
 """Speed and memory of a training step on a GPU: what each means of saving time or memory brings.
 
     python benchmarks/gpu.py [--max-tokens 8192] [--steps 20] [--output FILE]
-    python benchmarks/gpu.py --device cpu --quick     # the same path with a tiny model, to see that it works
+    python benchmarks/gpu.py --device cpu --quick     # the same path with a tiny model, as a test
 
 The model is the base model of Vaswani et al. 2017 with one vocabulary of 37,000; candidates run one
 after the other, each alone in memory.  The predicted memory is
@@ -10,9 +10,7 @@ after the other, each alone in memory.  The predicted memory is
 
 from __future__ import annotations
 
-import argparse
 import gc
-import json
 import statistics
 import sys
 from contextlib import nullcontext
@@ -20,7 +18,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from timing import Step, make_step, seconds  # before torch, as it imports nmtlib first
+from shared import RESULTS, parser, write_result  # before torch, as it imports nmtlib first
+from timing import Step, make_step, seconds
 
 # isort: split
 import torch
@@ -72,9 +71,7 @@ CANDIDATES = {
 
 
 def make_batches(config: TransformerConfig, count: int, max_tokens: int) -> list[Batch]:
-    """Batches of the lengths of sentences, each of one length; the first, which the memory is taken
-    of, of 32.
-    """
+    """Batches of the lengths of sentences; the first, of length 32, is to measure the memory."""
     generator = torch.Generator().manual_seed(0)
     lengths = [32, *torch.randint(12, 64, (count - 1,), generator=generator).tolist()]
     ids = (UNK + 1, config.source_vocab_size)
@@ -132,98 +129,93 @@ def measure_one(
         for batch in batches[:2]:  # the first steps allocate and compile
             step(to_device(batch, device))
         first = to_device(batches[0], device)
-        # Weights and Adam's moments are there all the time; what else is there, comes and goes
-        # within a step.
+        # Weights and Adam's moments are there all the time; the rest comes and goes within a step.
         lasting = 3 * sum(p.nbytes for p in model.parameters())
         peak = lasting + peak_memory(lambda: step(first), device)
         for batch in batches:
-            sizes = len(batch.source), batch.source.size(1), batch.labels.size(1)
             took = seconds(lambda batch=batch: step(to_device(batch, device)), device)
             speeds.append(batch.labels.numel() / took)
-            rates.append(training_flops(config, *sizes) / took)
-    result = {
+            rates.append(training_flops(config, *sizes(batch)) / took)
+    return {
         "target_tokens_per_second": round(statistics.median(speeds), 1),
         "slowest_and_fastest": [round(min(speeds), 1), round(max(speeds), 1)],
         "tflops_per_second": round(statistics.median(rates) / 1e12, 4),
         "peak_mib": round(peak / 2**20, 2),
+        **predicted_memory(config, candidate, first, device, peak),
     }
-    if (
-        not candidate.torchs
-        and not candidate.compiled
-        and (candidate.fused or device.type == "cpu")
-    ):
-        predicted = training_memory(
-            config,
-            len(first.source),
-            first.source.size(1),
-            first.labels.size(1),
-            precision=candidate.precision,
-            checkpointing=candidate.checkpointed,
-            device=device.type,
-        ).peak
-        result |= {
-            "predicted_mib": round(predicted / 2**20, 2),
-            "predicted_to_measured": round(predicted / peak, 3),
-        }
-    return result
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--device", default="cuda")
-    parser.add_argument(
-        "--max-tokens", type=int, default=8192, help="positions of a batch, on either side"
-    )
-    parser.add_argument("--steps", type=int, default=20, help="timed steps of each candidate")
-    parser.add_argument("--quick", action="store_true", help="a tiny model and few small batches")
-    parser.add_argument(
-        "--candidates",
-        nargs="+",
-        choices=CANDIDATES,
-        default=list(CANDIDATES),
-        metavar="NAME",
-        help=f"of: {'; '.join(CANDIDATES)}",
-    )
-    parser.add_argument(
-        "--output", type=Path, help="default: benchmarks/results/gpu.json; with --quick no file"
-    )
-    options = parser.parse_args()
-    try:
-        device = choose_device(options.device)
-    except ValueError as error:
-        print(
-            f"{error}\nThis benchmark needs a GPU; to see that it works: benchmarks/gpu.py --device cpu --quick",
-            file=sys.stderr,
-        )
-        return 1
-    config, steps, max_tokens = (
-        (QUICK, 4, 512) if options.quick else (CONFIG, options.steps, options.max_tokens)
-    )
-    batches, found = make_batches(config, steps, max_tokens), {}
-    for name in options.candidates:
+def sizes(batch: Batch) -> tuple[int, int, int]:
+    """Sentences, and tokens of source and target."""
+    return len(batch.source), batch.source.size(1), batch.labels.size(1)
+
+
+def predicted_memory(
+    config: TransformerConfig, candidate: Candidate, batch: Batch, device: torch.device, peak: int
+) -> dict[str, float]:
+    """What the formula says, where it applies: to our model, not compiled, without weights kept."""
+    stepwise = not candidate.fused and device.type != "cpu"
+    if candidate.torchs or candidate.compiled or stepwise:
+        return {}
+    predicted = training_memory(
+        config,
+        *sizes(batch),
+        precision=candidate.precision,
+        checkpointing=candidate.checkpointed,
+        device=device.type,
+    ).peak
+    return {
+        "predicted_mib": round(predicted / 2**20, 2),
+        "predicted_to_measured": round(predicted / peak, 3),
+    }
+
+
+def measure_all(
+    names: list[str], config: TransformerConfig, batches: list[Batch], device: torch.device
+) -> dict[str, Any]:
+    """Every candidate alone in memory; one that does not fit is said to have failed."""
+    found: dict[str, Any] = {}
+    for name in names:
         try:
             found[name] = measure_one(config, CANDIDATES[name], batches, device)
-        except (
-            torch.OutOfMemoryError
-        ) as error:  # a smaller GPU still learns about the other candidates
+        except torch.OutOfMemoryError as error:  # a smaller GPU still learns about the others
             found[name] = {"failed": str(error).splitlines()[0]}
         print(name, found[name], flush=True)
         gc.collect()  # the next candidate shall have the memory to itself
         if device.type == "cuda":
             torch.cuda.empty_cache()
+    return found
+
+
+def main() -> int:
+    made, names = parser(__doc__), list(CANDIDATES)
+    add, which = made.add_argument, f"of: {'; '.join(names)}"
+    add("--device", default="cuda")
+    add("--max-tokens", type=int, default=8192, help="positions of a batch, on either side")
+    add("--steps", type=int, default=20, help="timed steps of each candidate")
+    add("--quick", action="store_true", help="a tiny model and few small batches")
+    add("--candidates", nargs="+", choices=names, default=names, metavar="NAME", help=which)
+    add("--output", type=Path, help="default: benchmarks/results/gpu.json; with --quick no file")
+    options = made.parse_args()
+    try:
+        device = choose_device(options.device)
+    except ValueError as error:
+        hint = "to see that it works: benchmarks/gpu.py --device cpu --quick"
+        print(f"{error}\nThis benchmark needs a GPU; {hint}", file=sys.stderr)
+        return 1
+    config, steps, max_tokens = CONFIG, options.steps, options.max_tokens
+    if options.quick:
+        config, steps, max_tokens = QUICK, 4, 512
+    batches = make_batches(config, steps, max_tokens)
+    given = f"--device {options.device} --max-tokens {max_tokens} --steps {steps}"
     result = {
-        "command": f"python benchmarks/gpu.py --device {options.device} --max-tokens {max_tokens} --steps {steps}"
-        f"{' --quick' if options.quick else ''}",
-        "candidates": found,
+        "command": f"python benchmarks/gpu.py {given}{' --quick' if options.quick else ''}",
+        "candidates": measure_all(options.candidates, config, batches, device),
         "machine": describe_machine(device),
     }
-    output = options.output or (
-        None if options.quick else Path(__file__).parent / "results" / "gpu.json"
-    )
+    output = options.output or (None if options.quick else RESULTS / "gpu.json")
     if output:
-        output.write_text(json.dumps(result, indent=2) + "\n")
+        write_result(output, result)
     return 0
 
 

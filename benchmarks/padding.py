@@ -1,8 +1,6 @@
-"""What batches of similar lengths save: padding and speed of random, sorted and bucketed batches of
-one token budget.
+"""What batches of similar lengths save: padding and speed of three orders, at one token budget.
 
-python benchmarks/padding.py [--presets toy-de-en multi30k-de-en] [--batches 24] [--threads 2]
-[--output FILE]
+    python benchmarks/padding.py [--presets toy-de-en multi30k-de-en] [--batches 24] [--threads 2]
 
 Padding is that of one whole epoch.  Speed is that of a sample of its batches, drawn with one seed
 for each order; steps of the three are interleaved, so that a change of the machine's speed meets
@@ -11,7 +9,6 @@ all of them.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 from collections.abc import Iterable, Sequence
@@ -19,13 +16,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from timing import make_step, seconds  # before torch, as it imports nmtlib first
+from shared import timing_parser, write_result  # before torch, as it imports nmtlib first
+from timing import Step, make_step, seconds
 
 # isort: split
 import torch
 
 from nmtlib.data.batching import Example, collate, padding_waste, token_batches
-from nmtlib.data.codec import Codec
 from nmtlib.data.vocab import PAD
 from nmtlib.experiment import encode_pairs, load_corpus, start_run
 from nmtlib.machine import describe_machine
@@ -37,9 +34,7 @@ SEED = 1
 
 
 def fill(order: Iterable[int], examples: Sequence[Example], max_tokens: int) -> list[list[int]]:
-    """Batches of sentences in the given order, each as full as the budget of `token_batches`
-    allows.
-    """
+    """Batches of sentences in the given order, as full as `token_batches` would make them."""
     batches: list[list[int]] = []
     longest = 0
     for i in order:
@@ -69,28 +64,17 @@ def compare(preset: str, count: int) -> dict[str, Any]:
     settings = load_settings(preset)
     corpus = load_corpus(settings.corpus)
     with TemporaryDirectory() as folder:
-        start_run(run := Path(folder) / "run", settings, corpus)
-        source, target = Codec.load(run / "source.json"), Codec.load(run / "target.json")
+        source, target = start_run(Path(folder) / "run", settings, corpus).codecs()
     examples, _ = encode_pairs(corpus.train, source, target, settings.training.max_length)
     torch.manual_seed(SEED)
     model = Transformer(settings.with_vocabularies(len(source.vocab), len(target.vocab)).model)
     precision = choose_precision(torch.device("cpu"), settings.training.precision)
-    step = make_step(model, precision)
-
     epochs = plans(examples, settings.training.max_tokens)
     samples = {
         name: random.Random(SEED).sample(plan, min(count, len(plan)))
         for name, plan in epochs.items()
     }
-    labels, spent = dict.fromkeys(epochs, 0), dict.fromkeys(epochs, 0.0)
-    for name in epochs:
-        step(collate([examples[i] for i in samples[name][0]]))  # the first steps allocate
-    for number in range(max(map(len, samples.values()))):
-        for name, sample in samples.items():
-            if number < len(sample):
-                batch = collate([examples[i] for i in sample[number]])
-                spent[name] += seconds(lambda batch=batch: step(batch))
-                labels[name] += int((batch.labels != PAD).sum())
+    speeds = time_orders(make_step(model, precision), examples, samples)
     return {
         "sentences": len(examples),
         "max_tokens": settings.training.max_tokens,
@@ -100,33 +84,44 @@ def compare(preset: str, count: int) -> dict[str, Any]:
                 "padding": round(padding_waste(collate([examples[i] for i in b]) for b in plan), 4),
                 "batches_an_epoch": len(plan),
                 "timed_batches": len(samples[name]),
-                "target_tokens_per_second": round(labels[name] / spent[name], 1),
+                "target_tokens_per_second": speeds[name],
             }
             for name, plan in epochs.items()
         },
     }
 
 
+def time_orders(
+    step: Step, examples: Sequence[Example], samples: dict[str, list[list[int]]]
+) -> dict[str, float]:
+    """Target tokens a second over the sampled batches of each order, the orders interleaved."""
+    labels, spent = dict.fromkeys(samples, 0), dict.fromkeys(samples, 0.0)
+    for sample in samples.values():
+        step(collate([examples[i] for i in sample[0]]))  # the first steps allocate
+    for number in range(max(map(len, samples.values()))):
+        for name, sample in samples.items():
+            if number < len(sample):
+                batch = collate([examples[i] for i in sample[number]])
+                spent[name] += seconds(lambda batch=batch: step(batch))
+                labels[name] += int((batch.labels != PAD).sum())
+    return {name: round(labels[name] / spent[name], 1) for name in samples}
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = timing_parser(__doc__, "padding")
     parser.add_argument("--presets", nargs="+", default=["toy-de-en", "multi30k-de-en"])
     parser.add_argument("--batches", type=int, default=24, help="timed batches of each order")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument(
-        "--output", type=Path, default=Path(__file__).parent / "results" / "padding.json"
-    )
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
+    presets = " ".join(options.presets)
     result = {
-        "command": f"python benchmarks/padding.py --presets {' '.join(options.presets)} --batches {options.batches} "
-        f"--threads {options.threads}",
+        "command": f"python benchmarks/padding.py --presets {presets} "
+        f"--batches {options.batches} --threads {options.threads}",
         "seed": SEED,
         "presets": {preset: compare(preset, options.batches) for preset in options.presets},
         "machine": describe_machine(),
     }
-    options.output.write_text(json.dumps(result, indent=2) + "\n")
+    write_result(options.output, result)
     print(json.dumps(result, indent=2))
 
 

@@ -1,10 +1,10 @@
-"""Draw the curves in figures/, and write what was measured into README.md and benchmarks/NOTES.md.
+"""Draw the curves in figures/, and write what was measured into README.md, docs and NOTES.md.
 
-    python benchmarks/readme.py            # rewrite both
-    python benchmarks/readme.py --check    # exit status 1 where one is not up to date
+    python benchmarks/readme.py            # rewrite them all (make readme)
+    python benchmarks/readme.py --check    # exit status 1 where a page is not up to date
 
-It goes between the marks `<!-- NAME:begin -->` and `<!-- NAME:end -->`, and comes from the files in
-benchmarks/results, so no figure is typed by hand.
+Each block goes between the marks `<!-- NAME:begin -->` and `<!-- NAME:end -->` of its page, and
+comes from the files in benchmarks/results, so that no figure is typed by hand.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import tables
+import tables_course
+import tables_speed
 from tables import RESULTS
 
 from nmtlib.training.history import draw_curves, read_history
@@ -27,28 +29,54 @@ FIGURES = ROOT / "figures"
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00")  # Okabe and Ito 2008
 PAGES = {  # the blocks of each page, and what makes them
     "README.md": {
-        "make-train": tables.train_output,
-        "results": tables.results_table,
-        "speed": tables.speed,
-        "decode": tables.decode,
-        "board": tables.board,
-        "notebooks": tables.notebooks,
-        "ablation": tables.ablation,
-        "check": tables.check_output,
-        "mutation": tables.mutation,
+        "headlines": tables.headlines,
+        "notebooks": tables_course.notebooks,
+        "results": tables.results,
     },
+    "docs/results.md": {"all-results": tables.all_results},
+    "docs/commands.md": {"make-train": tables.train_output},
+    "docs/speed.md": {
+        "speed": tables_speed.speed,
+        "decode": tables_speed.decode,
+        "board": tables.board,
+    },
+    "docs/ablation.md": {"ablation": tables.ablation},
+    "docs/map.md": {"names": tables_course.public_names, "modules": tables_course.modules},
+    "docs/checks.md": {"check": tables.check_output, "mutation": tables.mutation},
     "benchmarks/NOTES.md": {
-        "step": tables.step,
-        "padding": tables.padding,
-        "scaling": tables.scaling,
+        "step": tables_speed.step,
+        "padding": tables_speed.padding,
+        "scaling": tables_speed.scaling,
     },
 }
 
 
+def draw_attention(path: Path) -> None:
+    """Draw what one head of the shipped model looks at for each word that it says."""
+    import matplotlib
+
+    from nmtlib.teaching import matrices, style
+    from nmtlib.teaching.course import load_toy, running_pair
+    from nmtlib.teaching.explorer import attention_maps
+
+    with matplotlib.rc_context():
+        style.setup()
+        found = attention_maps(load_toy("de-en"), running_pair("de-en").source)
+        last = found.maps["cross"][-1]  # (H, T, S)
+        surest = last.amax(-1).mean(-1).argmax()  # the head with the largest weights on average
+        axes = matrices.heat_map(
+            last[surest].numpy(),
+            found.rows["cross"],
+            found.columns["cross"],
+            column_label="reads",
+            row_label="says",
+            limits=(0, 1),
+        )
+        axes.figure.savefig(path, dpi=150)
+
+
 def draw_time_to_bleu(path: Path, found: Mapping[str, dict[str, Any]]) -> None:
-    """Draw BLEU against minutes of training, one colour for each name of a result of
-    time_to_bleu.py.
-    """
+    """Draw BLEU against minutes of training, a colour for each name of a time_to_bleu.py result."""
     from matplotlib.figure import Figure  # not pyplot: no window system, no global state
 
     figure = Figure(figsize=(7, 4), layout="constrained")
@@ -69,8 +97,9 @@ def draw_time_to_bleu(path: Path, found: Mapping[str, dict[str, Any]]) -> None:
 
 
 def fill(page: str, text: str) -> str:
-    """The text of a page with every block made anew.  Raises ValueError where a block has no place
-    in it.
+    """The text of a page with every block made anew.
+
+    Raises ValueError where a block has no place in it.
     """
     for name, make in PAGES[page].items():
         pattern = re.compile(rf"(<!-- {name}:begin -->\n).*?(<!-- {name}:end -->)", re.DOTALL)
@@ -82,7 +111,8 @@ def fill(page: str, text: str) -> str:
 
 
 def draw() -> None:
-    """The curves of the committed trainings, and the board of time against BLEU."""
+    """The opening picture, the curves of the committed trainings, and BLEU against time."""
+    draw_attention(FIGURES / "attention.png")
     for preset in ("multi30k-de-en", "cmn-en-zh"):
         draw_curves(
             FIGURES / f"{preset}-curves.png",

@@ -1,7 +1,6 @@
-"""Time and memory of one training step against length, batch size and depth: measured, and
-predicted from the sizes.
+"""Time and memory of a training step against length, batch size and depth: measured, predicted.
 
-python benchmarks/scaling.py [--rounds 9] [--threads 2] [--output FILE] [--figure FILE] [--quick]
+    python benchmarks/scaling.py [--rounds 9] [--threads 2] [--output FILE] [--quick]
 
 Memory is predicted by `nmtlib.teaching.cost.training_memory`, without any constant that was
 measured.  For the time, four constants are fitted to every second point, the seconds of an
@@ -13,14 +12,14 @@ speed meets all of them.
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from timing import make_step, seconds  # before torch, as it imports nmtlib first
+from shared import timing_parser, write_result  # before torch, as it imports nmtlib first
+from timing import make_step, seconds
 
 # isort: split
 import torch
@@ -29,6 +28,9 @@ from nmtlib.data.batching import Batch
 from nmtlib.machine import describe_machine
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.teaching.cost import TrainingMemory, peak_memory, training_flops, training_memory
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 ROOT = Path(__file__).parents[1]
 CONFIG = TransformerConfig(
@@ -56,9 +58,7 @@ PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 @dataclass(frozen=True)
 class Point:
-    """One size of a step: a batch of `sentences`, `length` tokens on each side, and the depth of
-    the model.
-    """
+    """One size of a step: `sentences` of `length` tokens on each side, and the model's depth."""
 
     length: int = 24
     sentences: int = 32
@@ -72,8 +72,7 @@ class Point:
     def terms(self) -> list[float]:
         """What the four constants are multiplied with."""
         operations = training_flops(self.config, self.sentences, self.length, self.length)
-        # Each pair of layers has three attentions: two on themselves and one of the decoder on the
-        # encoder.
+        # A pair of layers has three attentions: two on themselves, one of decoder on encoder.
         weights = 3 * self.layers * self.sentences * CONFIG.n_heads * self.length**2
         return [1.0, operations, weights, self.memory().weights / 4]
 
@@ -88,9 +87,8 @@ class Point:
 
 def sweep(name: str, precision: str) -> list[Point]:
     """The points along one axis."""
-    sentences = (
-        {"sentences": 16} if name == "length" else {}
-    )  # long sentences come in small batches
+    # Long sentences come in small batches.
+    sentences = {"sentences": 16} if name == "length" else {}
     return [Point(precision=precision, **sentences | {name: value}) for value in SWEEPS[name]]
 
 
@@ -118,24 +116,19 @@ def measure_all(points: list[Point], rounds: int) -> dict[Point, tuple[float, in
 
 
 def fit(points: list[Point], times: list[float]) -> list[float]:
-    """The constants that make the mean square of the *relative* errors smallest, none of them below
-    zero.
-    """
+    """The constants, none below zero, with the smallest mean square of the *relative* errors."""
     rows = torch.tensor([p.terms() for p in points], dtype=torch.float64)
-    rows = (
-        rows / torch.tensor(times, dtype=torch.float64)[:, None]
-    )  # predicted / measured, which should be 1
+    # Predicted / measured, which should be 1.
+    rows = rows / torch.tensor(times, dtype=torch.float64)[:, None]
     scale = rows.mean(dim=0)
     used = list(range(rows.size(1)))
     while True:
-        found = torch.linalg.lstsq(
-            rows[:, used] / scale[used], torch.ones(len(rows), 1).double()
-        ).solution[:, 0]
+        ones = torch.ones(len(rows), 1).double()
+        found = torch.linalg.lstsq(rows[:, used] / scale[used], ones).solution[:, 0]
         if found.min() >= 0:
             break
-        used.pop(
-            int(found.argmin())
-        )  # a cost below zero means that the others explain more than there is
+        # A cost below zero means that the others explain more than there is.
+        used.pop(int(found.argmin()))
     constants = torch.zeros(rows.size(1), dtype=torch.float64)
     constants[used] = found / scale[used]
     return constants.tolist()
@@ -200,38 +193,9 @@ def draw(path: Path, found: dict[str, Any]) -> None:
     figure = Figure(figsize=(12, 6.6), layout="constrained")
     panels = figure.subplots(2, len(SWEEPS))
     for precision, color in (("float32", "#0072B2"), ("bfloat16", "#D55E00")):
-        constants = list(found[precision]["seconds"].values())
         for column, name in enumerate(SWEEPS):
-            points = found[precision]["points"][name]
-            values = range(points[0][name], points[-1][name] + 1)
-            curve = [replace(sweep(name, precision)[0], **{name: value}) for value in values]
-            time, memory = panels[0, column], panels[1, column]
-            time.plot(
-                values,
-                [predict(constants, p) for p in curve],
-                color=color,
-                label=f"{precision}, predicted",
-            )
-            memory.plot(values, [p.memory().peak / 2**20 for p in curve], color=color)
-            for fitted, face in ((True, color), (False, "white")):
-                some = [p for p in points if p["fitted"] == fitted]
-                style = {
-                    "color": color,
-                    "markerfacecolor": face,
-                    "marker": "o",
-                    "markersize": 5,
-                    "linestyle": "none",
-                }
-                kind = "measured, used to fit the time" if fitted else "measured, held out"
-                time.plot(
-                    [p[name] for p in some],
-                    [p["seconds"] for p in some],
-                    **style,
-                    label=f"{precision}, {kind}",
-                )
-                memory.plot(
-                    [p[name] for p in some], [p["peak_bytes"] / 2**20 for p in some], **style
-                )
+            time, memory = panels[:, column]
+            draw_one(time, memory, found[precision], precision, name, color)
             time.set(ylabel="seconds a step", ylim=(0, None))
             memory.set(xlabel=LABELS[name], ylabel="peak memory (MiB)", ylim=(0, None))
     for axes in figure.axes:
@@ -242,35 +206,48 @@ def draw(path: Path, found: dict[str, Any]) -> None:
     figure.savefig(path, dpi=100)
 
 
+def draw_one(
+    time: Axes, memory: Axes, found: dict[str, Any], precision: str, name: str, color: str
+) -> None:
+    """The curves and points of one precision along one axis."""
+    constants, points = list(found["seconds"].values()), found["points"][name]
+    values = range(points[0][name], points[-1][name] + 1)
+    curve = [replace(sweep(name, precision)[0], **{name: value}) for value in values]
+    predicted = [predict(constants, p) for p in curve]
+    time.plot(values, predicted, color=color, label=f"{precision}, predicted")
+    memory.plot(values, [p.memory().peak / 2**20 for p in curve], color=color)
+    kinds = {
+        True: ("measured, used to fit the time", color),
+        False: ("measured, held out", "white"),
+    }
+    for fitted, (kind, face) in kinds.items():
+        some = [p for p in points if p["fitted"] == fitted]
+        places = [p[name] for p in some]
+        style = {"color": color, "markerfacecolor": face, "markersize": 5}
+        label = f"{precision}, {kind}"
+        time.plot(places, [p["seconds"] for p in some], "o", **style, label=label)
+        memory.plot(places, [p["peak_bytes"] / 2**20 for p in some], "o", **style)
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, default=9, help="timed steps of each point")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument(
-        "--quick", action="store_true", help="small steps only, to see that it works"
-    )
-    parser.add_argument(
-        "--output", type=Path, default=ROOT / "benchmarks" / "results" / "scaling.json"
-    )
-    parser.add_argument("--figure", type=Path, default=ROOT / "figures" / "scaling.png")
+    parser = timing_parser(__doc__, "scaling")
+    add = parser.add_argument
+    add("--rounds", type=int, default=9, help="timed steps of each point")
+    add("--quick", action="store_true", help="small steps only, to see that it works")
+    add("--figure", type=Path, default=ROOT / "figures" / "scaling.png")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    points = list(
-        dict.fromkeys(
-            p for precision in PRECISIONS for name in SWEEPS for p in sweep(name, precision)
-        )
-    )
+    every = (p for precision in PRECISIONS for name in SWEEPS for p in sweep(name, precision))
+    points = list(dict.fromkeys(every))
     if options.quick:
         points = [p for p in points if p.length * p.sentences * p.layers < 1800]
+    given = f"--rounds {options.rounds} --threads {options.threads}"
     result = {
-        "command": f"python benchmarks/scaling.py --rounds {options.rounds} --threads {options.threads}"
-        f"{' --quick' if options.quick else ''}",
+        "command": f"python benchmarks/scaling.py {given}{' --quick' if options.quick else ''}",
         **report(measure_all(points, options.rounds)),
         "machine": describe_machine(),
     }
-    options.output.write_text(json.dumps(result, indent=2) + "\n")
+    write_result(options.output, result)
     draw(options.figure, result)
     summary = {
         precision: {k: v for k, v in result[precision].items() if k != "points"}

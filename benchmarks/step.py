@@ -1,5 +1,4 @@
-"""What each trick of the training step is worth: the step as it is, and with one thing done
-otherwise.
+"""What each trick of the training step is worth: the step with one thing done otherwise.
 
     python benchmarks/step.py [--steps 8] [--threads 2] [--output FILE]
 
@@ -10,16 +9,14 @@ kept, and why.
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from unittest import mock
 
-import nmtlib  # noqa: F401  (before torch: it chooses how threads wait)
+from shared import timing_parser, write_result  # before torch, as it imports nmtlib first
 
 # isort: split
 import torch
@@ -140,14 +137,8 @@ def make_step(name: str) -> Callable[[Batch], None]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = timing_parser(__doc__, "step")
     parser.add_argument("--steps", type=int, default=8, help="timed steps of each variant")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument(
-        "--output", type=Path, default=Path(__file__).parent / "results" / "step.json"
-    )
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     steps, seconds = {name: make_step(name) for name in VARIANTS}, {name: [] for name in VARIANTS}
@@ -167,7 +158,7 @@ def main() -> None:
         "seconds_a_step": round(statistics.median(ours), 3),
         "machine": describe_machine(),
     }
-    options.output.write_text(json.dumps(result, indent=2) + "\n")
+    write_result(options.output, result)
     print(json.dumps(result, indent=2))
 
 

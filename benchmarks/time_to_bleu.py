@@ -1,8 +1,7 @@
-"""How good are the translations after so many seconds of training?  Train a preset and score it
-after every epoch.
+"""How good are the translations after so many seconds of training?  Score a preset every epoch.
 
-python benchmarks/time_to_bleu.py --preset multi30k-de-en --minutes 45 [--set KEY=VALUE …]
-[--average]
+    python benchmarks/time_to_bleu.py --preset multi30k-de-en --minutes 45 [--set KEY=VALUE …]
+                                      [--average]
 
 Greedy translations of the *validation* split are scored with sacreBLEU as `nmtlib evaluate` would.
 The seconds are those of training; validating and saving, and scoring, stand beside them.  The JSON
@@ -20,14 +19,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import nmtlib  # noqa: F401  (before torch: it chooses how threads wait)
+from shared import (  # before torch, as it imports nmtlib first
+    RESULTS,
+    require_same_settings,
+    train_or_go_on,
+    training_parser,
+    write_result,
+)
 
 # isort: split
 import torch
 
-from nmtlib.data.codec import Codec
 from nmtlib.data.corpus import Corpus
-from nmtlib.experiment import load_corpus, train
+from nmtlib.experiment import load_corpus
 from nmtlib.inference.evaluate import Scores, bleu_tokenizer, score
 from nmtlib.inference.translator import Translator
 from nmtlib.machine import command_line, describe_machine
@@ -35,18 +39,11 @@ from nmtlib.model.transformer import Transformer
 from nmtlib.presets import load_settings
 from nmtlib.run import Run
 from nmtlib.settings import Settings
-from nmtlib.training.checkpoint import (
-    average_checkpoints,
-    load_model,
-    load_weights,
-    read_checkpoint,
-    write_atomically,
-)
+from nmtlib.training.checkpoint import average_checkpoints, load_model, load_weights
 from nmtlib.training.hardware import choose_device
 from nmtlib.training.history import EpochRecord, read_history
 from nmtlib.training.trainer import Trainer
 
-RESULTS = Path(__file__).parent / "results"
 MARKS = [30.0, 35.0, 36.52, 38.0, 40.0]
 
 
@@ -60,12 +57,6 @@ def first_reached(
         )
         for mark in marks
     }
-
-
-def seconds_trained(folder: Path) -> float:
-    """Seconds of training that the last checkpoint of a run has behind it."""
-    last = folder / "last.safetensors"
-    return read_checkpoint(last)[2]["progress"]["seconds"] if last.is_file() else 0.0
 
 
 def score_validation(translator: Translator, corpus: Corpus, **search: Any) -> Scores:
@@ -84,47 +75,37 @@ class Board:
     """The points of one training, and the file that holds them."""
 
     def __init__(self, folder: Path, output: Path, settings: Settings, options: argparse.Namespace):
-        self.paths = (folder / "time-to-bleu.json", output)
+        self.run, self.paths = Run(folder), (folder / "time-to-bleu.json", output)
         self.settings, self.corpus = settings, load_corpus(settings.corpus)
         self.device = choose_device(settings.training.device)
         self.preset, self.average, self.marks = options.preset, options.average, options.marks
         self.points: list[dict[str, Any]] = []
         self.signature, self.parameters = "", 0
-        self.looked: tuple[float, float] | None = (
-            None  # the clock and the seconds of training at the last point
-        )
+        # The clock and the seconds of training at the last point.
+        self.looked: tuple[float, float] | None = None
         if self.paths[0].is_file():
             found = json.loads(self.paths[0].read_text("utf-8"))
-            self.points, self.signature, self.parameters = (
-                found["points"],
-                found["signature"],
-                found["parameters"],
-            )
+            self.points, self.signature = found["points"], found["signature"]
+            self.parameters = found["parameters"]
 
     def bleu(self, model: Transformer) -> float:
         """Greedy sacreBLEU of a model on the validation split."""
-        folder = self.paths[0].parent
-        codecs = (Codec.load(folder / f"{side}.json") for side in ("source", "target"))
-        scores = score_validation(Translator(model, *codecs, self.settings), self.corpus, beam=1)
+        translator = Translator(model, *self.run.codecs(), self.settings)
+        scores = score_validation(translator, self.corpus, beam=1)
         self.signature, self.parameters = scores.signature, sum(model.parameter_table().values())
         return round(scores.bleu, 2)
 
     def catch_up(self) -> None:
-        """Score the epochs that a killed command trained and did not score, where their weights are
-        still there.
-        """
-        folder, scored = self.paths[0].parent, {point["epoch"] for point in self.points}
-        for record in (
-            read_history(folder / "history.csv") if (folder / "history.csv").is_file() else []
-        ):
-            path = folder / f"epoch-{record.epoch:03d}.safetensors"
+        """Score the epochs that a killed command only trained, where their weights are there."""
+        scored = {point["epoch"] for point in self.points}
+        history = self.run.history_file
+        for record in read_history(history) if history.is_file() else []:
+            path = self.run.epoch_file(record.epoch)
             if record.epoch not in scored and path.is_file():
                 self.measure(record, load_model(path).to(self.device), [], math.nan)
 
     def add(self, trainer: Trainer) -> None:
-        """Score what an epoch ended with, and the average of the last epochs where that is asked
-        for.
-        """
+        """Score what an epoch ended with, and the average of the last epochs if asked for."""
         clock, trained = self.looked or (math.nan, 0.0)
         validation = time.monotonic() - clock - (trainer.progress.seconds - trained)
         last = trainer.epoch_files() if self.average else []
@@ -134,9 +115,7 @@ class Board:
     def measure(
         self, record: EpochRecord, model: Transformer, last: Sequence[Path], validation: float
     ) -> None:
-        """Add the point of one epoch, write the file and say what it holds; `validation` took so
-        many seconds.
-        """
+        """Add the point of one epoch, after so many seconds of validation, and write the file."""
         started = time.monotonic()
         point = {
             "epoch": record.epoch,
@@ -152,9 +131,8 @@ class Board:
         # Of the first epoch after a start only the sum is known, with reading the corpus in it.
         point["validation_seconds"] = None if math.isnan(validation) else round(validation, 2)
         point["scoring_seconds"] = round(time.monotonic() - started, 2)
-        earlier = [
-            p for p in self.points if p["epoch"] != record.epoch
-        ]  # a resumed epoch may be lived again
+        # A resumed epoch may be lived again.
+        earlier = [p for p in self.points if p["epoch"] != record.epoch]
         self.points = sorted([*earlier, point], key=lambda p: p["epoch"])
         self.write()
         average = f", average of {len(last)} epochs {point['bleu_average']:.2f}" if last else ""
@@ -165,9 +143,7 @@ class Board:
         )
 
     def write(self) -> None:
-        """Write the JSON into the run folder, from which a killed command goes on, and to its
-        place.
-        """
+        """Write the JSON to its place, and into the run folder for a killed command to go on."""
         result = {
             "command": f"python benchmarks/{command_line()}",
             "preset": self.preset,
@@ -178,7 +154,8 @@ class Board:
             "parameters": self.parameters,
             "seed": self.settings.training.seed,
             "threads": torch.get_num_threads(),
-            "seconds_are": "training only; validation_seconds (with saving) and scoring_seconds come on top",
+            "seconds_are": "training only; validation_seconds (with saving) and scoring_seconds "
+            "come on top",
             "marks": first_reached(self.points, self.marks),
             "marks_average": first_reached(self.points, self.marks, "bleu_average"),
             "points": self.points,
@@ -186,43 +163,23 @@ class Board:
             "settings": json.loads(self.settings.to_json()),
         }
         for path in self.paths:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(
-                path, (json.dumps(result, indent=2, ensure_ascii=False) + "\n").encode()
-            )
+            write_result(path, result)
 
 
 def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line, with the places that it leaves open filled in."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--preset", default="multi30k-de-en", help="name of a preset or path of a .toml file"
-    )
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", dest="assignments"
-    )
-    parser.add_argument(
-        "--minutes", type=float, help="stop after so many minutes of training and validation"
-    )
-    parser.add_argument("--seed", type=int)
-    parser.add_argument("--device", help="auto, cpu, cuda, … (default: the preset's)")
-    parser.add_argument("--threads", type=int, help="CPU threads of torch")
-    parser.add_argument(
-        "--average", action="store_true", help="also score the average of the last epochs"
-    )
-    parser.add_argument(
-        "--marks", type=float, nargs="+", default=MARKS, help="the scores to wait for"
-    )
-    parser.add_argument("--out", type=Path, help="run folder (default: runs/NAME)")
-    parser.add_argument(
-        "--output", type=Path, help="JSON file (default: benchmarks/results/NAME.json)"
-    )
+    parser = training_parser(__doc__)
+    add = parser.add_argument
+    add("--preset", default="multi30k-de-en", help="name of a preset or path of a .toml file")
+    add("--minutes", type=float, help="stop after so many minutes of training and validation")
+    add("--seed", type=int)
+    add("--device", help="auto, cpu, cuda, … (default: the preset's)")
+    add("--threads", type=int, help="CPU threads of torch")
+    add("--average", action="store_true", help="also score the average of the last epochs")
+    add("--marks", type=float, nargs="+", default=MARKS, help="the scores to wait for")
     options = parser.parse_args(arguments)
-    name = f"time-to-bleu-{Path(options.preset).stem}" + (
-        f"-{options.device}" if options.device else ""
-    )
+    device = f"-{options.device}" if options.device else ""
+    name = f"time-to-bleu-{Path(options.preset).stem}{device}"
     options.out = options.out or Path("runs") / name
     options.output = options.output or RESULTS / f"{name}.json"
     return options
@@ -237,27 +194,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     settings = load_settings(options.preset).with_assignments(options.assignments)
     for key, value in given.items():
         settings = settings if value is None else settings.with_value(key, value)
-    there = (options.out / "settings.json").is_file()
-    if there and Run(options.out).settings() != settings:
-        raise ValueError(f"{options.out} was trained with other settings; choose another --out")
+    require_same_settings(options.out, settings)  # before anything there is scored
     board = Board(options.out, options.output, settings, options)
     board.catch_up()
-    minutes = (
-        None if options.minutes is None else options.minutes - seconds_trained(options.out) / 60
-    )
-    if minutes is not None and minutes <= 0:
+    if not train_or_go_on(options.out, settings, options.minutes, after_epoch=board.add):
         print(f"{options.out} has had its {options.minutes:g} minutes")
         return
-    train(
-        options.out,
-        None if there else settings,
-        minutes=minutes,
-        after_epoch=board.add,
-        report=lambda line: print(line, flush=True),
-    )
-    print(
-        f"seconds of training to reach a BLEU of {first_reached(board.points, board.marks)}; {options.output}"
-    )
+    reached = first_reached(board.points, board.marks)
+    print(f"seconds of training to reach a BLEU of {reached}; {options.output}")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,4 @@
-"""Training speed and memory of nmtlib's Transformer, torch.nn.Transformer and Hugging Face's
-MarianMTModel.
+"""Training speed and memory of nmtlib, torch.nn.Transformer and Hugging Face's MarianMTModel.
 
     python benchmarks/train.py [--steps 8] [--threads 2] [--output FILE]
 
@@ -24,7 +23,7 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
-import nmtlib  # noqa: F401  (before torch: it chooses how threads wait)
+from shared import timing_parser, write_result  # before torch, as it imports nmtlib first
 
 # isort: split
 import torch
@@ -71,10 +70,8 @@ class TorchTransformer(nn.Module):
             norm_first=c.norm == "pre",
         )
         for module in self.body.modules():
-            if isinstance(
-                module, nn.MultiheadAttention
-            ):  # whose dropout is otherwise that of everything else
-                module.dropout = c.attention_dropout
+            if isinstance(module, nn.MultiheadAttention):
+                module.dropout = c.attention_dropout  # otherwise that of everything else
         self.output = nn.Linear(c.d_model, c.target_vocab_size)
         if c.tied != "none":
             self.output.weight = self.target.weight
@@ -198,8 +195,9 @@ def batches(count: int, max_tokens: int = 2048) -> list[Batch]:
 
 
 def peak_rss() -> float:
-    """The largest resident memory of this process so far, in MiB (from Linux, whose rusage counts
-    the parent's).
+    """The largest resident memory of this process so far, in MiB.
+
+    From Linux's own file, as its rusage counts the parent's memory, too.
     """
     status = Path("/proc/self/status").read_text()
     return int(re.search(r"VmHWM:\s*(\d+) kB", status)[1]) / 1024
@@ -208,7 +206,8 @@ def peak_rss() -> float:
 def peak_of_one(candidate: str) -> None:
     """Print by how many MiB the largest of some steps raised the memory of this process."""
     if candidate.startswith("Marian"):
-        import transformers.models.marian.modeling_marian  # noqa: F401  (its code is not the model's memory)
+        # Its code is not the model's memory.
+        import transformers.models.marian.modeling_marian  # noqa: F401
     before, step = peak_rss(), make_step(candidate)
     for batch in batches(4):
         step(batch)
@@ -229,14 +228,8 @@ def speeds(candidates: list[str], steps: int) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = timing_parser(__doc__, "train")
     parser.add_argument("--steps", type=int, default=8, help="timed steps of each candidate")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument(
-        "--output", type=Path, default=Path(__file__).parent / "results" / "train.json"
-    )
     parser.add_argument("--memory-of", choices=CANDIDATES, help=argparse.SUPPRESS)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -248,8 +241,9 @@ def main() -> None:
         name: int(subprocess.run([*alone, name], check=True, text=True, capture_output=True).stdout)
         for name in CANDIDATES
     }
+    given = f"--steps {options.steps} --threads {options.threads}"
     result = {
-        "command": f"python benchmarks/train.py --steps {options.steps} --threads {options.threads}",
+        "command": f"python benchmarks/train.py {given}",
         "target_tokens_per_second": {name: round(median, 1) for name, median in medians.items()},
         "peak_memory_mib": peaks,
         "ratio_as_used": round(medians["nmtlib bfloat16"] / medians["nn.Transformer float32"], 2),
@@ -263,7 +257,7 @@ def main() -> None:
         },
         "machine": describe_machine() | {"transformers": version("transformers")},
     }
-    options.output.write_text(json.dumps(result, indent=2) + "\n")
+    write_result(options.output, result)
     print(json.dumps(result, indent=2))
 
 

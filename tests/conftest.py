@@ -1,6 +1,4 @@
-"""What several test files share: real corpora where they are at hand, and one thread so that
-timings are kind.
-"""
+"""What several test files share: real corpora where they are at hand, and one thread."""
 
 import pytest
 import torch
@@ -8,9 +6,8 @@ from hypothesis import settings
 
 from nmtlib.data.corpora import check, load
 
-torch.set_num_threads(
-    1
-)  # before any parallel work: two busy threads on two busy cores wait more than they work
+# Before any parallel work: two busy threads on two busy cores wait more than they work.
+torch.set_num_threads(1)
 settings.register_profile("calm", deadline=None)  # a shared machine may pause at any time
 settings.load_profile("calm")
 
@@ -18,8 +15,7 @@ settings.load_profile("calm")
 @pytest.fixture(scope="session")
 def multi30k():
     """The corpus, where its files are in the cache (see NMTLIB_DATA)."""
-    if not check("multi30k-de-en").ok:
-        pytest.skip(
-            "multi30k-de-en is not in the cache; fetch it with: nmtlib data fetch multi30k-de-en"
-        )
-    return load("multi30k-de-en")
+    name = "multi30k-de-en"
+    if not check(name).ok:
+        pytest.skip(f"{name} is not in the cache; fetch it with: nmtlib data fetch {name}")
+    return load(name)

@@ -13,6 +13,7 @@ try:
     import ablation
     import readme
     import seeds
+    import shared
     import time_to_bleu
 finally:
     sys.path.pop(0)
@@ -40,8 +41,7 @@ TINY = [
 ]
 
 
-# --- time to BLEU
-# -----------------------------------------------------------------------------------
+# Time to BLEU
 
 
 def points(*scores, key="bleu"):
@@ -125,6 +125,7 @@ def time_to_bleu_json(folder, *more):
     return json.loads((folder / "found.json").read_text("utf-8"))
 
 
+@pytest.mark.slow
 def test_every_epoch_is_scored_with_its_weights_and_with_the_average_of_the_last(
     tmp_path, fake_bleu
 ):
@@ -153,6 +154,7 @@ def test_every_epoch_is_scored_with_its_weights_and_with_the_average_of_the_last
     assert Translator.load(folder).translate(["der Hund schläft ."])  # it is a run as any other
 
 
+@pytest.mark.slow
 def test_a_killed_measurement_goes_on_and_scores_what_it_missed(tmp_path, fake_bleu, monkeypatch):
     whole = time_to_bleu_json(tmp_path / "whole")
     add = time_to_bleu.Board.add
@@ -174,9 +176,10 @@ def test_a_killed_measurement_goes_on_and_scores_what_it_missed(tmp_path, fake_b
         time_to_bleu_json(tmp_path / "killed", "--seed", "2")
 
 
+@pytest.mark.slow
 def test_a_run_that_has_had_its_minutes_is_left_alone(tmp_path, fake_bleu, monkeypatch):
     found = time_to_bleu_json(tmp_path)
-    monkeypatch.setattr("time_to_bleu.train", lambda *_, **__: pytest.fail("trained again"))
+    monkeypatch.setattr("shared.train", lambda *_, **__: pytest.fail("trained again"))
     assert time_to_bleu_json(tmp_path, "--minutes", "1e-9") == found
 
 
@@ -206,8 +209,7 @@ def test_the_board_has_a_curve_for_each_score_of_each_result(tmp_path, monkeypat
     assert (tmp_path / "board.png").stat().st_size > 1000
 
 
-# --- ablation
-# ---------------------------------------------------------------------------------------
+# Ablation
 
 
 def test_only_switches_that_change_something_and_fit_the_baseline_are_variants():
@@ -267,11 +269,12 @@ def run_ablation(folder, *more):
     return json.loads((folder / "found.json").read_text("utf-8"))
 
 
+@pytest.mark.slow
 def test_finished_variants_are_kept_and_not_trained_again(tmp_path, fake_bleu, monkeypatch, capsys):
     names = ["baseline", "norm after each layer"]
-    trained, train = [], ablation.train
+    trained, train = [], shared.train
     monkeypatch.setattr(
-        ablation,
+        shared,
         "train",
         lambda folder, *given, **options: (
             trained.append(folder.name),
@@ -283,10 +286,11 @@ def test_finished_variants_are_kept_and_not_trained_again(tmp_path, fake_bleu, m
     assert [run["name"] for run in found["runs"]] == names and len(trained) == 2
     assert found["runs"][0]["training"]["epochs"] == 2 and found["split"] == "validation"
     assert names[1] in capsys.readouterr().out
-    with pytest.raises(ValueError, match="results of another baseline; choose another --output"):
+    with pytest.raises(ValueError, match="results of other settings; choose another --output"):
         run_ablation(tmp_path, "--set", "d_ff=24")
 
 
+@pytest.mark.slow
 def test_the_best_and_the_average_come_from_one_training(tmp_path, fake_bleu):
     (found,) = run_ablation(tmp_path, "--only", "baseline")["runs"]
     folder = tmp_path / "runs" / "baseline-seed1"
@@ -300,6 +304,7 @@ def test_the_best_and_the_average_come_from_one_training(tmp_path, fake_bleu):
     assert found["searches"][0]["bleu"] == fingerprint(load_model(folder / "model.safetensors"))
 
 
+@pytest.mark.slow
 def test_a_killed_variant_goes_on_where_it_stopped(tmp_path, fake_bleu, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(
@@ -314,8 +319,7 @@ def test_a_killed_variant_goes_on_where_it_stopped(tmp_path, fake_bleu, monkeypa
     assert found["training"]["updates"] == before[-1].updates
 
 
-# --- seeds
-# ------------------------------------------------------------------------------------------
+# Seeds
 
 
 def run_seeds(folder, *more):
@@ -325,6 +329,7 @@ def run_seeds(folder, *more):
     return json.loads((folder / "found.json").read_text("utf-8"))
 
 
+@pytest.mark.slow
 def test_every_seed_is_trained_once_scored_on_the_test_split_and_reported(
     tmp_path, corpus, monkeypatch, capsys
 ):
@@ -333,13 +338,13 @@ def test_every_seed_is_trained_once_scored_on_the_test_split_and_reported(
         scores = replace(found.scores, bleu=fingerprint(translator.model))
         return replace(found, split=split, scores=scores), hypotheses
 
-    trained, train = [], seeds.train
+    trained, train = [], shared.train
     monkeypatch.setattr("nmtlib.experiment.load_corpus", lambda settings: corpus)
     monkeypatch.setattr("nmtlib.experiment.draw_curves", lambda *_, **__: None)
     monkeypatch.setattr(seeds, "load_corpus", lambda settings: corpus)
     monkeypatch.setattr(seeds, "evaluate", score_weights)
     monkeypatch.setattr(
-        seeds,
+        shared,
         "train",
         lambda folder, *given, **options: (
             trained.append(folder.name),

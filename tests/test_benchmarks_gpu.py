@@ -1,4 +1,4 @@
-"""The GPU benchmark says that it needs a GPU, and its whole path runs on a CPU with a tiny model."""
+"""The GPU benchmark says that it needs a GPU; its path also runs on a CPU with a tiny model."""
 
 import json
 import subprocess
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+pytestmark = pytest.mark.slow  # each test starts the script
 SCRIPT = Path(__file__).parents[1] / "benchmarks" / "gpu.py"
 
 

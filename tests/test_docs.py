@@ -1,6 +1,4 @@
-"""What README.md tells the reader to type and to open exists: commands, settings, make targets,
-links.
-"""
+"""What the pages tell the reader to type and to open exists: commands, make targets, links."""
 
 import re
 import shlex
@@ -17,6 +15,7 @@ from nmtlib.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[1]
 README, MAKEFILE = ROOT / "README.md", ROOT / "Makefile"
+PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(ROOT.glob("docs/*.md"))]
 OPERATORS = {"|", "||", "&", "&&", ";", ">", ">>", "<", "2>", "&>", "(", ")"}
 FENCE = re.compile(
     r"^ {0,3}(`{3,}|~{3,})[^\n]*\n(.*?)(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL
@@ -27,14 +26,13 @@ FENCE = re.compile(
 
 
 def fenced_lines(text: str) -> list[str]:
-    """The lines of all fenced code blocks, lines that end in a backslash joined with the next one."""
+    """The lines of all fenced code blocks; a backslash at the end joins a line with the next."""
     blocks = [block.replace("\\\n", " ") for _, block in FENCE.findall(text)]
     return [line.strip() for block in blocks for line in block.splitlines() if line.strip()]
 
 
 def commands(text: str) -> list[list[str]]:
-    """The commands in fenced code blocks as words, without prompt, comments and environment
-    assignments.
+    """The commands in fenced code blocks as words, without prompt, comments and assignments.
 
     A line with several commands (joined by a pipe, &&, ...) counts as several; what a redirection
     names is no word.
@@ -67,9 +65,7 @@ def commands(text: str) -> list[list[str]]:
 
 
 def nmtlib_commands(text: str) -> list[list[str]]:
-    """Arguments of every `nmtlib ...`, `.venv/bin/nmtlib ...` and `... -m nmtlib ...` in fenced
-    code blocks.
-    """
+    """Arguments of every `nmtlib ...` and `... -m nmtlib ...` in fenced code blocks."""
     found = []
     for command in commands(text):
         if command[0].rpartition("/")[2] == "nmtlib":
@@ -80,7 +76,7 @@ def nmtlib_commands(text: str) -> list[list[str]]:
 
 
 def make_targets(text: str) -> list[str]:
-    """Every target X of a `make X`, in fenced code blocks and between single backticks in the text."""
+    """Every target X of a `make X`, in fenced code blocks and between single backticks."""
     inline = [
         shlex.split(span)
         for span in re.findall(r"(?<!`)`(make [^`\n]+)`(?!`)", FENCE.sub("", text))
@@ -98,9 +94,7 @@ def makefile_targets(text: str) -> set[str]:
 
 
 def links(text: str) -> list[str]:
-    """Targets of all links and images outside code: [x](target), [x]: target, <img src=...>, <a
-    href=...>.
-    """
+    """Targets of all links and images outside code, in Markdown and in HTML."""
     text = re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", "", FENCE.sub("", text))
     inline = re.findall(r"\]\(\s*<?([^)\s>]+)>?(?:\s+[\"'][^)]*)?\)", text)
     references = re.findall(r"^ {0,3}\[[^\]]+\]:\s*<?([^\s>]+)", text, re.MULTILINE)
@@ -139,7 +133,8 @@ def command_problem(arguments: list[str]) -> str:
                 return "it names no preset"
     except ValueError as error:
         return str(error)
-    corpora = [*names(), *(f"{a}-{c}-{b}" for a, b, c in (name.split("-") for name in names()))]
+    parts = [name.split("-") for name in names()]
+    corpora = [*names(), *(f"{stem}-{target}-{source}" for stem, source, target in parts)]
     if options.command == "data" and options.action != "list" and options.name not in corpora:
         return f"unknown corpus {options.name!r}"
     if options.command == "evaluate" and options.split not in SPLITS:
@@ -151,7 +146,7 @@ def command_problem(arguments: list[str]) -> str:
 
 
 def link_problem(link: str, document: Path) -> str:
-    """Why a link of a document does not lead to a file or heading of this repository, or nothing."""
+    """Why a link leads to no file or heading of this repository, or nothing."""
     if re.match(r"[a-z][a-z0-9+.-]*:|//", link, re.IGNORECASE):
         return ""  # another site, or mailto:
     path, _, anchor = unquote(link).partition("#")
@@ -169,44 +164,47 @@ def link_problem(link: str, document: Path) -> str:
     return ""
 
 
-# README.md and Makefile
+# The pages and the Makefile
 
 
-def readme() -> str:
-    return README.read_text("utf-8")
+def all_problems(given: list[list[str]]) -> dict[str, str]:
+    """Command -> what is wrong with it, of those with which something is."""
+    found = {shlex.join(["nmtlib", *words]): command_problem(words) for words in given}
+    return {command: problem for command, problem in found.items() if problem}
 
 
-def test_every_command_in_the_readme_is_accepted():
-    given = nmtlib_commands(readme())
-    assert len(given) >= 3, "the README shows how to train, evaluate and translate"
-    problems = {
-        shlex.join(["nmtlib", *arguments]): command_problem(arguments) for arguments in given
-    }
-    assert {command: problem for command, problem in problems.items() if problem} == {}
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_what_a_page_says_can_be_done(page):
+    text = page.read_text("utf-8")
+    assert all_problems(nmtlib_commands(text)) == {}
+    assert set(make_targets(text)) <= makefile_targets(MAKEFILE.read_text("utf-8"))
+    problems = {link: link_problem(link, page) for link in links(text)}
+    assert {link: problem for link, problem in problems.items() if problem} == {}
 
 
-def test_every_make_target_in_the_readme_is_in_the_makefile():
-    named = set(make_targets(readme()))
-    assert named, "the README names at least one make target"
-    assert named - makefile_targets(MAKEFILE.read_text("utf-8")) == set()
+def test_the_readme_fits_on_three_screens_and_shows_the_essentials():
+    text = README.read_text("utf-8")
+    assert len(text.splitlines()) <= 180
+    assert {"train", "test"} <= set(make_targets(text))
+    assert nmtlib_commands(text), "the README shows how to train without make"
+    linked = {link.partition("#")[0] for link in links(text)}
+    pages = {path.relative_to(ROOT).as_posix() for path in PAGES if path != README}
+    assert pages <= linked, "every page is linked from the README"
+
+
+def test_the_python_in_the_readme_runs(capsys):
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text("utf-8"), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        exec(block, {})
+    assert "the dog is sleeping ." in capsys.readouterr().out.splitlines()
 
 
 def test_every_command_in_the_makefile_is_accepted():
     recipes = re.findall(r"^\t[@-]*(.*(?:\\\n.*)*)", MAKEFILE.read_text("utf-8"), re.MULTILINE)
     assert recipes
     given = nmtlib_commands("```\n" + "\n".join(recipes) + "\n```\n")
-    given = [arguments for arguments in given if not any("$" in word for word in arguments)]
-    problems = {
-        shlex.join(["nmtlib", *arguments]): command_problem(arguments) for arguments in given
-    }
-    assert {command: problem for command, problem in problems.items() if problem} == {}
-
-
-def test_every_link_in_the_readme_leads_somewhere():
-    given = links(readme())
-    assert given, "the README links to the modules and notebooks"
-    problems = {link: link_problem(link, README) for link in given}
-    assert {link: problem for link, problem in problems.items() if problem} == {}
+    assert all_problems([words for words in given if not any("$" in word for word in words)]) == {}
 
 
 # The reading itself
@@ -214,7 +212,8 @@ def test_every_link_in_the_readme_leads_somewhere():
 SAMPLE = """
 # Two commands
 
-Type `nmtlib train PRESET` or `make lab`; [the paper](https://arxiv.org/abs/1706.03762), ![curves](figures/a%20b.png).
+Type `nmtlib train PRESET` or `make lab`; [the paper](https://arxiv.org/abs/1706.03762),
+![curves](figures/a%20b.png).
 
 ```bash
 pip install -e .            # once
@@ -237,7 +236,8 @@ BLEU 41.2: it's no command
 [no](link.md)
 ```
 
-See `[no](code.md)`, [this heading](#two-commands), [the model](nmtlib/model/ "all of it"), and [more][more].
+See `[no](code.md)`, [this heading](#two-commands), [the model](nmtlib/model/ "all of it"),
+and [more][more].
 <img src="figures/plot.png" width="50%"> <a href='LICENSE'>licence</a>
 
 [more]: notebooks/00_start.ipynb
@@ -263,7 +263,10 @@ def test_commands_are_found_with_their_words():
 
 def test_make_targets_are_found():
     assert sorted(make_targets(SAMPLE)) == ["bench", "lab", "test"]
-    makefile = "PYTHON := python\nARGS ?= x\n.PHONY: lab\ntest lab: build\n\techo a:b\nbench-all:\n\techo x\n"
+    makefile = (
+        "PYTHON := python\nARGS ?= x\n.PHONY: lab\n"
+        "test lab: build\n\techo a:b\nbench-all:\n\techo x\n"
+    )
     assert makefile_targets(makefile) == {"test", "lab", "bench-all"}
 
 
@@ -280,7 +283,7 @@ def test_links_are_found_outside_code():
 
 
 def test_headings_have_the_names_of_github():
-    text = "# Two commands\n## `nmtlib`: what's in it?\n## Results\n### Results\n```\n# a comment\n```\n"
+    text = "# Two commands\n## `nmtlib`: what's in it?\n## Results\n### Results\n```\n# no\n```\n"
     assert anchors(text) == {"two-commands", "nmtlib-whats-in-it", "results", "results-1"}
 
 

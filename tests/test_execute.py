@@ -1,4 +1,4 @@
-"""notebooks/execute.py stores the same bytes twice, and does not store what no reader should see."""
+"""notebooks/execute.py stores the same bytes twice, and nothing that no reader should see."""
 
 import json
 import re
@@ -42,6 +42,7 @@ def book(tmp_path):
     return write
 
 
+@pytest.mark.slow
 def test_a_second_run_stores_the_same_bytes_and_check_says_so(book, capsys):
     path = book(VARYING, WIDGETS, "assert False, 'meant to fail'")
     stored = nbformat.read(path, as_version=4)
@@ -65,6 +66,7 @@ def test_a_second_run_stores_the_same_bytes_and_check_says_so(book, capsys):
     assert cells[2].outputs[0].traceback == ["AssertionError: meant to fail"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "told"),
     [

@@ -1,0 +1,107 @@
+"""What the scripts here share: command lines, files of results, and trainings that go on."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import nmtlib  # noqa: F401  (before torch: it chooses how threads wait)
+
+# isort: split
+import torch
+
+from nmtlib.experiment import train
+from nmtlib.files import write_atomically
+from nmtlib.run import Run
+from nmtlib.settings import Settings
+from nmtlib.training.checkpoint import read_checkpoint
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def parser(documentation: str | None) -> argparse.ArgumentParser:
+    """A command line whose help is the docstring of its script, as it stands there."""
+    form = argparse.RawDescriptionHelpFormatter
+    return argparse.ArgumentParser(description=documentation, formatter_class=form)
+
+
+def timing_parser(documentation: str | None, name: str) -> argparse.ArgumentParser:
+    """The command line of a script that times something and writes results/NAME.json."""
+    made = parser(documentation)
+    made.add_argument("--threads", type=int, default=torch.get_num_threads())
+    made.add_argument("--output", type=Path, default=RESULTS / f"{name}.json", help="JSON file")
+    return made
+
+
+def training_parser(documentation: str | None) -> argparse.ArgumentParser:
+    """The command line of a script that trains with changed settings."""
+    made = parser(documentation)
+    changes = {"action": "append", "default": [], "metavar": "KEY=VALUE", "dest": "assignments"}
+    made.add_argument("--set", **changes, help="change a setting; may be given several times")
+    made.add_argument("--out", type=Path, help="where the runs go")
+    made.add_argument("--output", type=Path, help="JSON file")
+    return made
+
+
+def write_result(path: Path, result: Mapping[str, Any]) -> None:
+    """Write a file of results, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, json.dumps(result, indent=2, ensure_ascii=False) + "\n")
+
+
+def earlier_runs(path: Path, setting: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The runs that a file of results holds already.
+
+    Raises ValueError where they were made with another `setting`, which the file repeats.
+    """
+    if not path.is_file():
+        return []
+    found = json.loads(path.read_text("utf-8"))
+    if {key: found[key] for key in setting} != dict(setting):
+        raise ValueError(f"{path} holds the results of other settings; choose another --output")
+    return found["runs"]
+
+
+def require_same_settings(folder: Path, settings: Settings) -> bool:
+    """Whether a run is there to go on with.
+
+    Raises ValueError where it was started with other settings.
+    """
+    run = Run(folder)
+    if not run.settings_file.is_file():
+        return False
+    there = run.settings()
+    sizes = there.model.source_vocab_size, there.model.target_vocab_size
+    if there != settings.with_vocabularies(*sizes):
+        raise ValueError(f"{folder} was trained with other settings; choose another --out")
+    return True
+
+
+def train_or_go_on(
+    folder: Path, settings: Settings, minutes: float | None = None, **options: Any
+) -> bool:
+    """Train a run in `folder`, or go on with the one that is there.
+
+    Returns False where that has had its minutes already and nothing was trained.
+    """
+    there = require_same_settings(folder, settings)
+    if minutes is not None:
+        minutes -= seconds_trained(folder) / 60
+        if minutes <= 0:
+            return False
+    train(folder, None if there else settings, minutes=minutes, report=say, **options)
+    return True
+
+
+def seconds_trained(folder: Path) -> float:
+    """Seconds of training that the last checkpoint of a run has behind it."""
+    last = Run(folder).last_file
+    return read_checkpoint(last)[2]["progress"]["seconds"] if last.is_file() else 0.0
+
+
+def say(line: str) -> None:
+    """Print a line at once, also into a file."""
+    print(line, flush=True)

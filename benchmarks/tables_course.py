@@ -1,0 +1,95 @@
+"""The course, the modules and the public names, as Markdown blocks."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from pathlib import Path
+
+from tables import table
+
+import nmtlib
+
+ROOT = Path(__file__).parents[1]
+PACKAGE, NOTEBOOKS = ROOT / "nmtlib", ROOT / "notebooks"
+LEARNED = {  # number of a notebook -> what one learns in it, and the modules that it shows
+    "00": (
+        "translate at once; the map of the course; is everything installed?",
+        "`inference.translator`",
+    ),
+    "01": ("tokens, vocabulary, BPE with one merge by hand, padding and buckets", "`data`"),
+    "02": (
+        "one-hot and look-up, √d_model, neighbours before and after training, weight tying",
+        "`model.embeddings`",
+    ),
+    "03": ("the formula, wavelengths, rotation, learned against sinusoidal", "`model.embeddings`"),
+    "04": ("query, key, value; why 1/√d_k; maps with words on the axes", "`model.attention`"),
+    "05": (
+        "heads as one batched product; what each head attends to; heads switched off",
+        "`model.attention`",
+    ),
+    "06": ("padding, causal and cross masks; a leak that looks like success; NaN", "`model.masks`"),
+    "07": (
+        "feed-forward, residual, LayerNorm, pre- and post-norm; parameters counted; equal to torch",
+        "`model`",
+    ),
+    "08": (
+        "the smoothed loss, over-confidence, Noam with and without warm-up",
+        "`training.loss`, `training.schedule`",
+    ),
+}
+ROOMS = {  # in the order in which data flows
+    "model": "the Transformer; knows nothing of data",
+    "data": "corpora, tokens, batches; knows nothing of the model",
+    "training": "from batches to weights",
+    "inference": "from weights to translations and their scores",
+    "": "what ties the rooms together",
+    "toy": "the grammar that writes the bundled corpora",
+    "checks": "what judges an implementation",
+    "teaching": "what the notebooks show",
+    "extras": "what only some need: export, corpora larger than memory, BPE dropout",
+}
+
+
+def notebooks() -> str:
+    """What each notebook teaches, about which modules, and how long it takes to read and to run."""
+    seconds = json.loads((NOTEBOOKS / "timings.json").read_text("utf-8"))
+    rows = []
+    for path in sorted(NOTEBOOKS.glob("[0-9]*.ipynb")):
+        opening = "".join(json.loads(path.read_text("utf-8"))["cells"][0]["source"])
+        title = re.search(r"# (.+)", opening)[1]
+        minutes = re.search(r"\*\*Time\*\* (\d+) minutes", opening)[1]
+        link = f"[{title}](notebooks/{path.name})"
+        rows.append([link, *LEARNED[path.stem[:2]], f"{minutes} min", f"{seconds[path.stem]} s"])
+    return table("notebook | what you learn | modules | to read | to run", rows)
+
+
+def first_sentence(docstring: str | None) -> str:
+    """Up to the first full stop, on one line."""
+    return re.split(r"\.\s", " ".join((docstring or "").split()) + " ")[0].strip().rstrip(".")
+
+
+def modules() -> str:
+    """Every module of each room, with the first sentence of its docstring."""
+    blocks = []
+    for room, holds in ROOMS.items():
+        rows = []
+        for path in sorted((PACKAGE / room).glob("*.py")):
+            docstring = ast.get_docstring(ast.parse(path.read_text("utf-8")))
+            if not path.name.startswith("__") and docstring:
+                link = f"[`{path.stem}`](../{path.relative_to(ROOT).as_posix()})"
+                rows.append([link, first_sentence(docstring).replace("|", "\\|")])
+        title = f"`nmtlib/{room}`" if room else "`nmtlib`"
+        blocks.append(f"### {title}: {holds}\n\n" + table("module | what it holds", rows))
+    return "\n\n".join(blocks)
+
+
+def public_names() -> str:
+    """What `from nmtlib import …` offers, with the first sentence of each docstring."""
+    rows = [
+        [f"`{name}`", f"`{nmtlib.PUBLIC[name].partition(':')[0]}`", first_sentence(doc)]
+        for name in nmtlib.__all__
+        if (doc := getattr(nmtlib, name).__doc__)
+    ]
+    return table("name | lives in | what it is", rows)
