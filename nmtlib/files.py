@@ -59,11 +59,18 @@ def decoded_lines(raw_lines: Iterable[bytes], where: str) -> Iterator[str]:
     U+2028 and break the pairing of two files.  Raises ValueError naming `where` and the line.
     """
     for number, raw in enumerate(raw_lines, start=1):
-        raw = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
-        try:
-            yield raw.removesuffix(b"\n").decode("utf-8").removesuffix("\r")
-        except UnicodeDecodeError as error:
-            raise ValueError(
-                f"{where}, line {number}: not valid UTF-8 ({error.reason}); "
-                f"convert it first, for example with iconv -t UTF-8"
-            ) from None
+        yield decoded(raw, number, where)
+
+
+def decoded(raw: bytes, number: int, where: str) -> str:
+    """One line of `decoded_lines`, counted from 1."""
+    raw = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
+    if b"\0" in raw:
+        raise ValueError(f"{where}, line {number}: holds a NUL byte, so this is no text in UTF-8")
+    try:
+        return raw.removesuffix(b"\n").decode("utf-8").removesuffix("\r")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{where}, line {number}: not valid UTF-8 ({error.reason}); "
+            f"convert it first, for example with iconv -t UTF-8"
+        ) from None

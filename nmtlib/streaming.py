@@ -8,10 +8,10 @@ from itertools import islice
 
 from tqdm import tqdm
 
-from nmtlib.files import decoded_lines
+from nmtlib.files import decoded
 from nmtlib.inference.translator import Translator
 
-CHUNK = 1_000  # lines that are read and translated together; a terminal gets its answers one by one
+CHUNK = 1_000  # lines that are read and translated together; a person gets answers one by one
 
 
 def translate_stream(translator: Translator, beam: int | None) -> int:
@@ -23,35 +23,39 @@ def translate_stream(translator: Translator, beam: int | None) -> int:
     if sys.stdin is None or sys.stdin.closed:
         raise ValueError("standard input is closed; give sentences as arguments, or a file with <")
     talking = sys.stdin.isatty()
-    lines = read_lines()
-    bar = tqdm(unit=" lines", disable=talking or not sys.stderr.isatty() or sys.stdout.isatty())
-    status, done = 0, 0
-    with bar:
+    quiet = talking or sys.stdout.isatty() or not sys.stderr.isatty()
+    lines, status = enumerate(raw_lines(), start=1), 0
+    with tqdm(unit=" lines", disable=quiet) as bar:
         while chunk := list(islice(lines, 1 if talking else CHUNK)):
-            complaints = [translator.complaint(line) for line in chunk]
-            good = [line for line, wrong in zip(chunk, complaints, strict=True) if not wrong]
-            warn_of_unknown_words(translator, good)
-            translations = iter(translator.translate(good, beam=beam))
-            for number, wrong in enumerate(complaints, start=done + 1):
-                if wrong:
-                    print(f"nmtlib: line {number}: {wrong}", file=sys.stderr)
+            read = [understand(translator, raw, number) for number, raw in chunk]
+            sentences = [sentence for sentence, _ in read]
+            warn_of_unknown_words(translator, sentences)
+            for _, complaint in read:
+                if complaint:
+                    print(f"nmtlib: {complaint}", file=sys.stderr)
                     status = 1
-                print("" if wrong else next(translations))
-            sys.stdout.flush()
-            done += len(chunk)
+            print("\n".join(translator.translate(sentences, beam=beam)), flush=True)
             bar.update(len(chunk))
     return status
 
 
-def read_lines() -> Iterator[str]:
-    """The lines of standard input, in UTF-8 whatever the system's encoding is."""
-    raw = getattr(sys.stdin, "buffer", None)  # a stream of text, as in tests, has none
-    if raw is None:
-        yield from (line.strip() for line in sys.stdin)
-        return
-    # readline, not iteration, so that a person's line is not kept in a read-ahead buffer.
-    for line in decoded_lines(iter(raw.readline, b""), "standard input"):
-        yield line.strip()
+def raw_lines() -> Iterator[bytes]:
+    """The lines of standard input as bytes: they are UTF-8, whatever the system's encoding is."""
+    if hasattr(sys.stdin, "buffer"):
+        # readline and not iteration, which would read ahead while a person waits for an answer.
+        return iter(sys.stdin.buffer.readline, b"")
+    return (line.encode() for line in sys.stdin)
+
+
+def understand(translator: Translator, raw: bytes, number: int) -> tuple[str, str]:
+    """The sentence of a line, and ''; or '' and why the line cannot be translated."""
+    try:
+        sentence = decoded(raw, number, "standard input").strip()
+        translator.read(sentence)
+    except ValueError as error:
+        where = f"standard input, line {number}: "
+        return "", where + str(error).removeprefix(where)
+    return sentence, ""
 
 
 def warn_of_unknown_words(translator: Translator, sentences: Sequence[str]) -> None:

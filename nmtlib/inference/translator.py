@@ -115,17 +115,26 @@ class Translator:
         given = {name: value for name, value in given.items() if value is not None}
         return replace(self.settings.decoding, **given)
 
+    def read(self, sentence: str) -> list[int]:
+        """Ids of a sentence, without EOS.  Raises ValueError where the model cannot read it."""
+        ids, most = self.source.encode(sentence), self.model.config.max_length - 1
+        if len(ids) > most:
+            raise ValueError(
+                f"{len(ids)} tokens, but this model reads at most {most}; "
+                f"split it: {sentence[:50]!r}…"
+            )
+        return ids
+
     def _encode(self, sentences: Sequence[str]) -> list[list[int]]:
-        """Ids of the sentences, without EOS.  Raises ValueError where the model cannot read one."""
+        """Ids of the sentences.  Raises ValueError that names the one that cannot be read."""
         if isinstance(sentences, str):
             raise ValueError("translate takes a list of sentences, not one string: [sentence]")
-        encoded, most = [self.source.encode(s) for s in sentences], self.model.config.max_length - 1
-        for number, ids in enumerate(encoded):
-            if len(ids) > most:
-                raise ValueError(
-                    f"sentence {number + 1} has {len(ids)} tokens, but this model reads at most "
-                    f"{most}; split it: {sentences[number][:50]!r}…"
-                )
+        encoded = []
+        for number, sentence in enumerate(sentences, start=1):
+            try:
+                encoded.append(self.read(sentence))
+            except ValueError as error:
+                raise ValueError(f"sentence {number}: {error}") from None
         return encoded
 
     @staticmethod
