@@ -8,3 +8,43 @@
 - `codec`: both together, learnt from a corpus.
 - `batching`: ids to padded batches of similar lengths.
 """
+
+from nmtlib.data.batching import (
+    Batch,
+    Example,
+    collate,
+    make_example,
+    pad,
+    padding_waste,
+    plan_batches,
+    token_batches,
+)
+from nmtlib.data.codec import Codec, build_codecs
+from nmtlib.data.corpus import Corpus, Pair
+from nmtlib.data.tokenizers import BPETokenizer, SpacyTokenizer, WhitespaceTokenizer
+from nmtlib.data.vocab import Vocab
+from nmtlib.specials import BOS, EOS, PAD, SPECIALS, UNK
+
+__all__ = [
+    "BOS",
+    "EOS",
+    "PAD",
+    "SPECIALS",
+    "UNK",
+    "BPETokenizer",
+    "Batch",
+    "Codec",
+    "Corpus",
+    "Example",
+    "Pair",
+    "SpacyTokenizer",
+    "Vocab",
+    "WhitespaceTokenizer",
+    "build_codecs",
+    "collate",
+    "make_example",
+    "pad",
+    "padding_waste",
+    "plan_batches",
+    "token_batches",
+]

@@ -1,1 +1,18 @@
-"""Search for the best translation, the translator around it, and the metrics."""
+"""From a trained model to translations, and from translations to scores."""
+
+from nmtlib.inference.beams import Hypothesis
+from nmtlib.inference.metrics import bleu_nltk, bleu_sacre, chrf
+from nmtlib.inference.search import beam_search, greedy_search, length_norm, sample
+from nmtlib.inference.translator import Translator
+
+__all__ = [
+    "Hypothesis",
+    "Translator",
+    "beam_search",
+    "bleu_nltk",
+    "bleu_sacre",
+    "chrf",
+    "greedy_search",
+    "length_norm",
+    "sample",
+]

@@ -1,1 +1,30 @@
-"""The Transformer: embeddings, attention, masks, layers, the whole model; it knows no data."""
+"""The encoder-decoder Transformer, from masks to the whole."""
+
+from nmtlib.model.attention import (
+    MultiHeadAttention,
+    record_attention,
+    scaled_dot_product_attention,
+)
+from nmtlib.model.config import TransformerConfig
+from nmtlib.model.embeddings import Positions, TokenEmbedding, sinusoidal_table
+from nmtlib.model.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
+from nmtlib.model.masks import causal_mask, padding_mask, target_mask
+from nmtlib.model.transformer import Transformer
+
+__all__ = [
+    "DecoderLayer",
+    "EncoderLayer",
+    "FeedForward",
+    "MultiHeadAttention",
+    "Positions",
+    "Residual",
+    "TokenEmbedding",
+    "Transformer",
+    "TransformerConfig",
+    "causal_mask",
+    "padding_mask",
+    "record_attention",
+    "scaled_dot_product_attention",
+    "sinusoidal_table",
+    "target_mask",
+]
