@@ -1,6 +1,8 @@
 # Each target makes the virtual environment first, when it is missing or a list of requirements has changed.
 PYTHON ?= python3
 BIN := .venv/bin
+# processes that share the tests, a file each; 0 runs all of them in one
+JOBS ?= 0
 # one thread adds in one order, one hash seed orders a set one way
 CALM := OMP_NUM_THREADS=1 PYTHONHASHSEED=0
 
@@ -23,7 +25,7 @@ style: .venv/installed  ## format, lint and types
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
 test: style  ## style and all tests
-	$(CALM) $(BIN)/python -m pytest --nbval -q
+	$(CALM) $(BIN)/python -m pytest --nbval -q -n $(JOBS) --dist loadfile
 
 lab: .venv/installed  ## open JupyterLab
 	$(BIN)/jupyter lab

@@ -1,9 +1,8 @@
-"""Plan the base model of Vaswani et al. 2017 on WMT'14 English-German with 8 GPUs: work, memory,
-disk, hours, limits.
+"""Plan the base model of Vaswani et al. 2017 on WMT'14: work, memory, disk, hours, limits.
 
     python benchmarks/plan.py              # write benchmarks/PLAN.md
     python benchmarks/plan.py --check      # exit status 1 where it is not up to date
-    python benchmarks/plan.py --price 1.8 --tokens-per-second 90000    # other assumptions: the page is only printed
+    python benchmarks/plan.py --price 1.8 --tokens-per-second 90000    # only print another plan
 
 Figures are cited or assumed (plan_figures.py), measured (results/prepared.json, train.json and
 gpu.json), or computed.
@@ -15,7 +14,7 @@ import argparse
 import json
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -63,9 +62,10 @@ def task(plan: Plan) -> list[str]:
         "## The task",
         table(("cited", "value", "source"), cited),
         prose(f"""
-        With {plan.assumed.pieces_per_word} pieces a word (assumed) a sentence has {plan.source_length} source and
-        {plan.target_length} target tokens, the corpus {human(plan.tokens, "").strip()} tokens, a batch {plan.sentences}
-        pairs, and all updates are {fact["steps"] * plan.sentences / fact["pairs"]:.1f} epochs.  Padding is not counted.
+        With {plan.assumed.pieces_per_word} pieces a word (assumed) a sentence has
+        {plan.source_length} source and {plan.target_length} target tokens, the corpus
+        {human(plan.tokens, "").strip()} tokens, a batch {plan.sentences} pairs, and all updates
+        are {fact["steps"] * plan.sentences / fact["pairs"]:.1f} epochs. Padding is not counted.
         The preset `base` with this vocabulary has {plan.parameters:,} parameters
         ({plan.parameters / fact["paper_parameters"]:.0%} of the cited number)."""),
     ]
@@ -82,11 +82,13 @@ def arithmetic(plan: Plan) -> list[str]:
         table(("one update, forward and backward", "operations", "share"), rows),
         prose(f"""
         That is {human(plan.flops_per_token, "FLOP")} for a target token with its source,
-        {plan.flops_per_token / plan.parameters:.1f} for each parameter, and {total:.2g} FLOP for all updates.  The
-        {fact["paper_flops"]:.2g} of the paper are its hours, times its GPUs, times {human(fact["p100"], "FLOP/s")}: an
-        upper bound, of which the products counted here are {total / fact["paper_flops"]:.0%}.  An update also starts
-        {plan.prepared["operations_an_update"]:,} operations (counted on a CPU); at {plan.assumed.launch * 1e6:g} µs
-        each (assumed) that takes {lasting(plan.launches)}, however small the batch."""),
+        {plan.flops_per_token / plan.parameters:.1f} for each parameter, and {total:.2g} FLOP
+        for all updates. The {fact["paper_flops"]:.2g} of the paper are its hours, times its
+        GPUs, times {human(fact["p100"], "FLOP/s")}: an upper bound, of which the products
+        counted here are {total / fact["paper_flops"]:.0%}. An update also starts
+        {plan.prepared["operations_an_update"]:,} operations (counted on a CPU); at
+        {plan.assumed.launch * 1e6:g} µs each (assumed) that takes {lasting(plan.launches)},
+        however small the batch."""),
     ]
 
 
@@ -101,10 +103,10 @@ def memory(plan: Plan) -> list[str]:
         table(("what", "bytes"), rows),
         prose(f"""
         The peak is {human(max(plan.memory.peak, plan.state))}.
-        {plan.state / plan.parameters:.0f} bytes for each parameter do not depend on the batch; a checkpoint to resume
-        from has {plan.checkpoint / plan.parameters:.0f}, together {human(plan.checkpoint)}, which take
-        {lasting(plan.checkpoint / plan.assumed.disk)} to write at {human(plan.assumed.disk, "B/s")} (assumed).
-        """),
+        {plan.state / plan.parameters:.0f} bytes for each parameter do not depend on the batch;
+        a checkpoint to resume from has {plan.checkpoint / plan.parameters:.0f}, together
+        {human(plan.checkpoint)}, which take {lasting(plan.checkpoint / plan.assumed.disk)} to
+        write at {human(plan.assumed.disk, "B/s")} (assumed)."""),
     ]
 
 
@@ -113,13 +115,13 @@ def disk(plan: Plan) -> list[str]:
     return [
         "## Disk",
         prose(f"""
-        Measured on {found["corpus"]} ({found["pairs"]:,} pairs, `{found["command"]}`): a prepared corpus takes
-        {found["bytes_a_token"]:.2f} bytes a token, of which 2 are its id; the rest,
-        {found["bytes_a_pair_beside_ids"]:.1f} bytes a pair, are lengths and places.  One process encodes
-        {found["pairs_a_second"]:,} pairs/s and reads a row in {found["microseconds_a_row"]:.1f} µs (CPU time).
-        So WMT'14 takes {human(plan.disk)}, is prepared in
-        {lasting(plan.preparing)}, and reading its rows takes each of {plan.assumed.gpus} processes
-        {lasting(plan.reading)} of an update."""),
+        Measured on {found["corpus"]} ({found["pairs"]:,} pairs, `{found["command"]}`): a
+        prepared corpus takes {found["bytes_a_token"]:.2f} bytes a token, of which 2 are its id;
+        the rest, {found["bytes_a_pair_beside_ids"]:.1f} bytes a pair, are lengths and places.
+        One process encodes {found["pairs_a_second"]:,} pairs/s and reads a row in
+        {found["microseconds_a_row"]:.1f} µs (CPU time). So WMT'14 takes {human(plan.disk)}, is
+        prepared in {lasting(plan.preparing)}, and reading its rows takes each of
+        {plan.assumed.gpus} processes {lasting(plan.reading)} of an update."""),
     ]
 
 
@@ -128,22 +130,11 @@ def hours(plan: Plan) -> list[str]:
     for name, (peak, _, link) in GPUS.items():
         for share in SHARES:
             bare = share * peak / plan.flops_per_token
-            real = (
-                plan.batch_tokens
-                / plan.assumed.gpus
-                / (plan.update(share * peak) + plan.all_reduce(link))
-            )
-            rows.append(
-                (
-                    name,
-                    f"{share:.0%}",
-                    f"{bare:,.0f}",
-                    f"{plan.hours(bare):.2f}",
-                    f"{real:,.0f}",
-                    f"{plan.hours(real):.2f}",
-                    f"{plan.dollars(real):.2f}",
-                )
-            )
+            seconds = plan.update(share * peak) + plan.all_reduce(link)
+            real = plan.batch_tokens / plan.assumed.gpus / seconds
+            cells = [f"{bare:,.0f}", f"{plan.hours(bare):.2f}"]
+            cells += [f"{real:,.0f}", f"{plan.hours(real):.2f}", f"{plan.dollars(real):.2f}"]
+            rows.append((name, f"{share:.0%}", *cells))
     peaks = ", ".join(f"{name} {human(peak, 'FLOP/s')}" for name, (peak, _, _) in GPUS.items())
     head = (
         "GPU",
@@ -157,14 +148,15 @@ def hours(plan: Plan) -> list[str]:
     return [
         "## Hours",
         prose(f"""
-        **Calculated, not measured**: {plan.assumed.gpus} GPUs that do their arithmetic at a share of the dense bfloat16
-        peak of their data sheets ({peaks}).  Tokens/s are target tokens of one GPU.  For the second figures an update
-        lasts at least as long as it takes to start its operations, and then comes the all-reduce over NVLink.  A GPU
-        costs {plan.assumed.price:g} dollars an hour (assumed)."""),
+        **Calculated, not measured**: {plan.assumed.gpus} GPUs that do their arithmetic at a
+        share of the dense bfloat16 peak of their data sheets ({peaks}). Tokens/s are target
+        tokens of one GPU. For the second figures an update lasts at least as long as it takes
+        to start its operations, and then comes the all-reduce over NVLink. A GPU costs
+        {plan.assumed.price:g} dollars an hour (assumed)."""),
         table(head, rows),
         prose(f"""
-        For comparison, the {plan.fact["paper_hours"]} hours of the paper on {plan.fact["paper_gpus"]} P100 are
-        {plan.paper_speed:,.0f} tokens/s each."""),
+        For comparison, the {plan.fact["paper_hours"]} hours of the paper on
+        {plan.fact["paper_gpus"]} P100 are {plan.paper_speed:,.0f} tokens/s each."""),
         *measured(plan),
     ]
 
@@ -175,9 +167,11 @@ def measured(plan: Plan) -> list[str]:
         plan.cpu["target_tokens_per_second"]["nmtlib bfloat16"],
         rate / plan.flops_per_token,
     )
-    cpu = f"""**Measured**: `{plan.cpu["command"]}` trains a small model with {speed:,.0f} tokens/s on
-        {plan.cpu["machine"]["threads"]} CPU threads, {human(rate, "FLOP/s")}.  At that rate the base model would get
-        {base:,.0f} tokens/s there, and need {lasting(plan.hours(base) * plan.assumed.gpus * 3600)}."""
+    cpu = f"""
+        **Measured**: `{plan.cpu["command"]}` trains a small model with {speed:,.0f} tokens/s on
+        {plan.cpu["machine"]["threads"]} CPU threads, {human(rate, "FLOP/s")}. At that rate the
+        base model would get {base:,.0f} tokens/s there, and need
+        {lasting(plan.hours(base) * plan.assumed.gpus * 3600)}."""
     found = plan.gpu_speeds()
     if not found:
         return [prose(f"{cpu}  On a GPU: not measured (there is no results/gpu.json).")]
@@ -197,9 +191,9 @@ def measured(plan: Plan) -> list[str]:
     head = ("step", "tokens/s of one GPU", "TFLOP/s", f"hours on {plan.assumed.gpus}", "dollars")
     return [
         prose(cpu),
-        prose(f"""On {plan.assumed.gpus} GPUs, {source}, if {plan.assumed.gpus} are {plan.assumed.gpus}
-        times as fast as one and a share of a batch is as fast as a batch of the measurement:
-        """),
+        prose(f"""
+        On {plan.assumed.gpus} GPUs, {source}, if {plan.assumed.gpus} are {plan.assumed.gpus}
+        times as fast as one and a share of a batch is as fast as a batch of the measurement:"""),
         table(head, rows),
     ]
 
@@ -226,51 +220,47 @@ def communication(plan: Plan) -> list[str]:
     return [
         "## Communication",
         prose(f"""
-        Every update sums {human(gradients)} of gradients.  Around a ring each GPU sends 2 ({n} - 1) / {n} of them,
-        {human(2 * (n - 1) / n * gradients)}.  `Processes.sum_gradients` does it as one message after backward, so
-        nothing hides it.  Without it an update lasts {lasting(update)} ({name}, {SHARES[1]:.0%} of peak, launches
-        included):"""),
+        Every update sums {human(gradients)} of gradients. Around a ring each GPU sends 2 ({n} -
+        1) / {n} of them, {human(2 * (n - 1) / n * gradients)}. `Processes.sum_gradients` does
+        it as one message after backward, so nothing hides it. Without it an update lasts
+        {lasting(update)} ({name}, {SHARES[1]:.0%} of peak, launches included):"""),
         table(("connection", "in each direction", "all-reduce", "of an update"), rows),
+    ]
+
+
+def growing(plan: Plan) -> list[tuple[str, str, float, float, Callable[[float], str]]]:
+    """What grows, with what, how large it is in this plan, its limit, and how it is written."""
+    capacity = next(iter(GPUS.values()))[1]
+    assumed, order = plan.assumed, "lengths and order of the corpus in the memory of a machine"
+    writing = plan.checkpoint / assumed.disk
+    return [
+        (order, "pairs", plan.order, assumed.memory, human),
+        (
+            "planning the batches of an epoch, while the GPUs wait",
+            "pairs",
+            plan.planning,
+            60,
+            lasting,
+        ),
+        ("preparing the corpus in one process", "pairs", plan.preparing, 86_400, lasting),
+        (
+            "weights, gradients and moments, whole on each GPU",
+            "parameters",
+            plan.state,
+            capacity,
+            human,
+        ),
+        ("writing a checkpoint, while the others wait", "parameters", writing, 60, lasting),
     ]
 
 
 def limits(plan: Plan) -> list[str]:
     """What reaches its limit first as the task grows."""
-    name, (peak, capacity, link) = next(iter(GPUS.items()))
+    name, (peak, _, link) = next(iter(GPUS.items()))
     update, assumed = plan.update(SHARES[1] * peak), plan.assumed
     rows = [
         (f"{what} ({with_})", show(now), show(now * TIMES), show(limit), limit / now)
-        for what, with_, now, limit, show in (
-            (
-                "lengths and order of the corpus in the memory of a machine",
-                "pairs",
-                plan.order,
-                assumed.memory,
-                human,
-            ),
-            (
-                "planning the batches of an epoch, while the GPUs wait",
-                "pairs",
-                plan.planning,
-                60,
-                lasting,
-            ),
-            ("preparing the corpus in one process", "pairs", plan.preparing, 86_400, lasting),
-            (
-                "weights, gradients and moments, whole on each GPU",
-                "parameters",
-                plan.state,
-                capacity,
-                human,
-            ),
-            (
-                "writing a checkpoint, while the others wait",
-                "parameters",
-                plan.checkpoint / assumed.disk,
-                60,
-                lasting,
-            ),
-        )
+        for what, with_, now, limit, show in growing(plan)
     ]
     network = plan.all_reduce(assumed.network, TIMES * assumed.gpus)
     second = plan.all_reduce(assumed.network, 2 * assumed.gpus) > update / 5
@@ -283,19 +273,21 @@ def limits(plan: Plan) -> list[str]:
     return [
         f"## {TIMES} times as large",
         prose(f"""
-        What breaks first when pairs, parameters or GPUs are {TIMES} times as many.  The limits: the memory of a machine
-        (assumed) and of a GPU ({name}), a minute of waiting, a day of preparing, and a fifth of an update ({name},
-        {SHARES[1]:.0%} of peak, launches included) for the all-reduce."""),
+        What breaks first when pairs, parameters or GPUs are {TIMES} times as many. The limits:
+        the memory of a machine (assumed) and of a GPU ({name}), a minute of waiting, a day of
+        preparing, and a fifth of an update ({name}, {SHARES[1]:.0%} of peak, launches included)
+        for the all-reduce."""),
         table(head, rows),
         prose("""
-        What each would need: gradients sent in parts while backward still runs, or fewer and larger updates; batches
-        planned for one block of the corpus after the other, beside the training; several processes that prepare
-        shards; moments, gradients and weights spread over the GPUs (Rajbhandari et al. 2020); checkpoints written in
-        shards, beside the training."""),
+        What each would need: gradients sent in parts while backward still runs, or fewer and
+        larger updates; batches planned for one block of the corpus after the other, beside the
+        training; several processes that prepare shards; moments, gradients and weights spread
+        over the GPUs (Rajbhandari et al. 2020); checkpoints written in shards, beside the
+        training."""),
         prose(f"""
-        Arithmetic alone costs {dollars:,.2f} dollars here ({name}, {SHARES[1]:.0%} of peak), {dollars * TIMES:,.0f} for
-        {TIMES} times the tokens, and {dollars * TIMES**2:,.0f} where the model has {TIMES} times the parameters,
-        too."""),
+        Arithmetic alone costs {dollars:,.2f} dollars here ({name}, {SHARES[1]:.0%} of peak),
+        {dollars * TIMES:,.0f} for {TIMES} times the tokens, and {dollars * TIMES**2:,.0f} where
+        the model has {TIMES} times the parameters, too."""),
     ]
 
 
@@ -304,8 +296,8 @@ def page(plan: Plan) -> str:
     parts = [
         f"# A plan: WMT'14 English-German, base model, {plan.assumed.gpus} GPUs",
         prose("""
-        Written by `python benchmarks/plan.py`: every figure is cited, assumed or measured where it says so, and
-        otherwise computed from these.  k is 10³, M 10⁶, G 10⁹, T 10¹²."""),
+        Written by `python benchmarks/plan.py`: every figure is cited, assumed or measured where
+        it says so, and otherwise computed from these. k is 10³, M 10⁶, G 10⁹, T 10¹²."""),
     ]
     for section in (task, arithmetic, memory, disk, hours, communication, limits):
         parts += section(plan)
@@ -322,11 +314,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "--check",
-        action="store_true",
-        help="change nothing, only say whether the page is up to date",
-    )
+    check = "change nothing, only say whether the page is up to date"
+    parser.add_argument("--check", action="store_true", help=check)
     for name, value in asdict(Assumptions()).items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=type(value), default=value)
     options = parser.parse_args(arguments)

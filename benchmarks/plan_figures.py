@@ -1,5 +1,4 @@
-"""The figures of the plan in PLAN.md: what is cited, assumed and measured, and what follows from
-it.
+"""The figures of the plan in PLAN.md: cited, assumed and measured, and what follows from them.
 
 Lengths, batch sizes and tokens are per side and without padding.
 """
@@ -33,8 +32,7 @@ FACTS = {  # name -> (value, unit, source)
     "paper_flops": (3.3e18, "FLOP as the cost of the training", f"{VASWANI}, table 2"),
     "paper_parameters": (65e6, "parameters", f"{VASWANI}, table 3"),
 }
-# dense bfloat16 FLOP/s, bytes of memory, bytes/s of NVLink in each direction; from NVIDIA's data
-# sheets
+# Dense bfloat16 FLOP/s, bytes of memory, bytes/s of NVLink in each direction: NVIDIA's data sheets.
 GPUS = {
     "H100 SXM": (989e12, 80e9, 450e9),
     "A100 SXM": (312e12, 80e9, 300e9),
@@ -54,13 +52,11 @@ class Assumptions:
     disk: float = 1e9  # bytes/s written to disk
     memory: float = 512e9  # bytes of a machine
     price: float = 2.5  # dollars for a GPU and an hour
-    tokens_per_second: float = (
-        0.0  # target tokens/s of one GPU; 0 = from results/gpu.json, or not known
-    )
+    tokens_per_second: float = 0.0  # target, of one GPU; 0: from results/gpu.json, or not known
 
 
 class Plan:
-    """Every figure of the page.  Lengths, batch sizes and tokens are per side and without padding."""
+    """Every figure of the page; lengths, batches and tokens are per side, without padding."""
 
     def __init__(
         self,
@@ -118,9 +114,7 @@ class Plan:
 
     @property
     def state(self) -> int:
-        """Bytes on each GPU that do not depend on the batch: 4 for weight, gradient, its copy to
-        send, 2 moments.
-        """
+        """Bytes on each GPU whatever the batch: weight, gradient, its copy to send, 2 moments."""
         return self.memory.weights + 2 * self.memory.gradients + self.memory.moments
 
     @property
@@ -184,9 +178,7 @@ class Plan:
         return self.prepared["planning_bytes_a_pair"] * self.fact["pairs"] * self.assumed.gpus
 
     def update(self, flops_per_second: float) -> float:
-        """Seconds of one update without communication: arithmetic, or starting the operations where
-        that is longer.
-        """
+        """Seconds of one update without communication: arithmetic, or starting the operations."""
         return max(self.flops / self.assumed.gpus / flops_per_second, self.launches)
 
     def cpu_rate(self) -> float:
@@ -199,9 +191,7 @@ class Plan:
         return self.cpu["target_tokens_per_second"]["nmtlib bfloat16"] * flops / labels
 
     def gpu_speeds(self) -> dict[str, float]:
-        """Target tokens/s of one GPU: as given, or those of the bfloat16 steps of gpu.py; none
-        where it never ran.
-        """
+        """Target tokens/s of one GPU: as given, or from gpu.py in bfloat16; none if not run."""
         if self.assumed.tokens_per_second:
             return {"as given": self.assumed.tokens_per_second}
         steps = self.gpu["candidates"] if self.gpu else {}

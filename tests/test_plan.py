@@ -1,6 +1,4 @@
-"""benchmarks/PLAN.md is what its program writes, and its figures follow from the model and from
-each other.
-"""
+"""PLAN.md is what its program writes; its figures follow from the model and from each other."""
 
 import json
 import re
@@ -160,7 +158,9 @@ def test_times_for_people(seconds, text):
     assert script.lasting(seconds) == text
 
 
+@pytest.mark.slow
 def test_a_prepared_corpus_is_measured(monkeypatch):
+    pytest.importorskip("datasets")
     pairs = [
         Pair(" ".join(f"wort{n + i}" for i in range(9)), f"word{n} and more") for n in range(300)
     ]

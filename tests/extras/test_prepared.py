@@ -36,6 +36,8 @@ from nmtlib.settings import Settings
 from nmtlib.training.checkpoint import read_checkpoint
 from nmtlib.training.history import read_history
 
+pytest.importorskip("datasets")  # which writes and reads the Arrow files
+
 
 def sentences(count: int, seed: int = 0) -> list[Pair]:
     """Pairs of 1 to 9 words; their English has the words of the German in reverse."""
