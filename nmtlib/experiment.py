@@ -89,7 +89,7 @@ def encode_pairs(
 def read_examples(
     settings: Settings, corpus: Corpus, source: Codec, target: Codec, report: Report
 ) -> tuple[Sequence[Example], list[Example], Callable[[int], Sequence[Example]] | None]:
-    """Training and validation examples, and what cuts the former anew for each epoch, if anything."""
+    """Training and validation examples, and what cuts the former anew for each epoch."""
     longest = min(settings.training.max_length, settings.model.max_length)
     resegment = None
     if settings.corpus.prepared:

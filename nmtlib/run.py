@@ -126,8 +126,8 @@ class Run:
         there += self.folder.glob("epoch-*.safetensors")
         if there:
             raise ValueError(
-                f"{self.folder} holds {there[0].name} but no {self.last_file.name}, so its training "
-                f"cannot be resumed, and starting anew would overwrite it; train into another --out"
+                f"{self.folder} holds {there[0].name} but no {self.last_file.name}, so it "
+                f"cannot be resumed; starting anew would overwrite it: train into another --out"
             )
         return False
 

@@ -169,7 +169,7 @@ class Settings:
 
     @classmethod
     def load(cls, path: Path) -> Settings:
-        """The settings in a JSON file that `to_json` wrote.  Raises ValueError for a damaged one."""
+        """The settings in a file that `to_json` made.  Raises ValueError for a damaged one."""
         try:
             sections = json.loads(path.read_text("utf-8"))
         except (ValueError, RecursionError) as error:  # no JSON, no UTF-8, or nested without end

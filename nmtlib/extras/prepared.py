@@ -265,7 +265,7 @@ class Prepared:
 def _refuse_half(folder: Path) -> None:
     if (folder / PART).exists():
         raise ValueError(
-            f"{folder} is half written: preparing it was interrupted or goes on ({PART} lies in it); "
+            f"{folder} is half written: preparing it was interrupted, or goes on, as {PART} shows; "
             f"if it was interrupted, delete it and prepare the corpus again"
         )
 

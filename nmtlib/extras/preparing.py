@@ -70,7 +70,7 @@ def open_prepared(settings: Settings) -> Prepared:
 
 
 def require_same_tokenizer(folder: Path, settings: Settings) -> None:
-    """Raise ValueError where a folder was made with another [tokenizer] than the settings ask for."""
+    """Raise ValueError where a folder was made with another [tokenizer] than is asked for."""
     made = Run(folder).settings().tokenizer
     if made != settings.tokenizer:
         raise ValueError(

@@ -96,7 +96,7 @@ def shake(model):
 
 
 def teach_copying(model):
-    """Half learned, so that each sentence has a translation of its own and hardly one is certain."""
+    """Half learned: each sentence has a translation of its own, and hardly one is certain."""
     random, known = torch.Generator().manual_seed(2), model.config.target_vocab_size
     optimizer = torch.optim.Adam(model.parameters(), 2e-3)
     for _ in range(UPDATES):

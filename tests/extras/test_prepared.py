@@ -293,7 +293,8 @@ def test_a_killed_preparation_is_recognised(settings, tmp_path):
     program = (
         "import os, sys; from nmtlib.extras import preparing, prepared; "
         "from nmtlib.settings import Settings; prepared.BLOCK, prepared.SHARD = 5, 2; "
-        "preparing.prepare_corpus(Settings.from_dict(__import__('json').loads(sys.argv[1])), sys.argv[2], "
+        "settings = Settings.from_dict(__import__('json').loads(sys.argv[1]));"
+        "preparing.prepare_corpus(settings, sys.argv[2], "
         "report=lambda line: line.startswith('30 pairs') and os.kill(os.getpid(), 9))"
     )
     out = tmp_path / "half"
@@ -444,11 +445,13 @@ def test_without_the_library_it_says_how_to_get_it(settings, folder, tmp_path, m
 
 def test_it_writes_nowhere_else_shows_no_bars_and_stays_offline(settings, tmp_path):
     program = (
-        "import socket, sys, json; from nmtlib.extras import preparing; from nmtlib.settings import Settings\n"
+        "import socket, sys, json; from nmtlib.extras import preparing\n"
+        "from nmtlib.settings import Settings\n"
         "def no(*a, **k): raise SystemExit('it called home')\n"
         "socket.socket.connect = socket.getaddrinfo = no\n"
         "preparing.prepare_corpus(Settings.from_dict(json.loads(sys.argv[1])), sys.argv[2])\n"
-        "from nmtlib.extras.prepared import Prepared; print(len(Prepared.open(sys.argv[2]).examples()))"
+        "from nmtlib.extras.prepared import Prepared\n"
+        "print(len(Prepared.open(sys.argv[2]).examples()))"
     )
     home = tmp_path / "home"
     home.mkdir()

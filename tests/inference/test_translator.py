@@ -278,7 +278,8 @@ def test_unknown_words_of_other_tokenizers_are_named_as_they_were_typed(translat
     assert translator.unknown("a small dog runs!") == ["small", "!"]
     bpe = BPETokenizer.train(["a big dog runs."] * 5, 40)
     translator.source = Codec(bpe, Vocab(bpe.tokens))
-    assert translator.unknown("a dog, big dogs, 狗狗 and a 狗狗 run.") == ["dog,", "dogs,", "狗狗"]
+    sentence = "a dog, big dogs, 狗狗 and a 狗狗 run."
+    assert translator.unknown(sentence) == ["dog,", "dogs,", "狗狗"]
 
 
 def test_a_run_without_weights_says_how_to_go_on(run):
