@@ -202,10 +202,9 @@ def anchors(file: Path) -> set[str]:
 
 
 def names_figures_that_exist(book: dict, path: Path) -> Iterator[str]:
-    root = path.resolve().parents[1]
     for cell in book["cells"]:
         for name in FIGURE.findall(cell["source"]):
-            if not (root / name).exists():
+            if not (path.resolve().parents[1] / name).exists():
                 yield f"{cell['id']}: there is no {name}"
 
 

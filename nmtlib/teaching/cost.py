@@ -1,7 +1,6 @@
 """What one training step costs, in operations and in bytes, from the sizes alone.
 
-Symbols: B sentences, S and T positions of a padded source and decoder input, D d_model, H heads, F
-d_ff, V target vocabulary.
+Symbols: B sentences, S and T padded positions of source and decoder input, D d_model, F d_ff.
 """
 
 from __future__ import annotations
