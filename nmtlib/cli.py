@@ -141,8 +141,9 @@ def command_translate(options: Namespace) -> int:
     if not options.sentences:
         return translate_stream(translator, options.beam)
     sentences = [s.encode(errors="surrogateescape").decode("utf-8") for s in options.sentences]
+    translations = translator.translate(sentences, beam=options.beam)
     warn_of_unknown_words(translator, sentences)
-    print("\n".join(translator.translate(sentences, beam=options.beam)))
+    print("\n".join(translations))
     return 0
 
 

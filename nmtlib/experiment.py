@@ -66,7 +66,9 @@ def start_run(folder: str | Path, settings: Settings, corpus: Corpus) -> Run:
     options = settings.tokenizer.codec_options()
     kinds = (settings.tokenizer.kind, settings.tokenizer.target_kind)
     if settings.tokenizer.bpe_dropout and "bpe" not in kinds:
-        raise ValueError("tokenizer.bpe_dropout needs a tokenizer.kind of bpe; set it to 0")
+        raise ValueError(
+            "tokenizer.bpe_dropout needs tokenizer.kind or tokenizer.target_kind bpe; set it to 0"
+        )
     if settings.corpus.prepared:
         from nmtlib.extras.preparing import open_prepared
 

@@ -66,7 +66,7 @@ def decoded(raw: bytes, number: int, where: str) -> str:
     """One line of `decoded_lines`, counted from 1."""
     raw = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
     if b"\0" in raw:
-        raise ValueError(f"{where}, line {number}: holds a NUL byte, so this is no text in UTF-8")
+        raise ValueError(f"{where}, line {number}: not valid UTF-8 text, as it holds a NUL byte")
     try:
         return raw.removesuffix(b"\n").decode("utf-8").removesuffix("\r")
     except UnicodeDecodeError as error:

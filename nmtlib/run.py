@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -76,9 +75,11 @@ class Run:
         try:
             yield
         finally:
+            with suppress(OSError):  # Windows removes no open file
+                self.lock_file.unlink()
             lock.release()
-            if {path.name for path in self.folder.glob("*")} <= {self.lock_file.name}:
-                shutil.rmtree(self.folder)  # nothing came of it: it must not block the next try
+            with suppress(OSError):  # a folder of which nothing came must not block the next try
+                self.folder.rmdir()
 
     def codec_file(self, side: str) -> Path:
         """Where the codec of one side, 'source' or 'target', lies."""

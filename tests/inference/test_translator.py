@@ -45,7 +45,8 @@ SENTENCES = [
 def random_model(seed: int = 1) -> Transformer:
     """An untrained model that listens to the source so much that most get their own translation."""
     torch.manual_seed(seed)
-    model = Transformer(MODEL.config(len(SPECIALS) + len(SOURCE), len(SPECIALS) + len(TARGET)))
+    sizes = [len(SPECIALS) + len(words) for words in (SOURCE, TARGET)]
+    model = Transformer(replace(MODEL, source_vocab_size=sizes[0], target_vocab_size=sizes[1]))
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.add_(0.5 * torch.randn_like(parameter)).mul_(
@@ -157,7 +158,7 @@ def test_the_longest_sentence_that_fits_is_translated(translator):
     with pytest.raises(ValueError) as caught:
         translator.translate(["s1", "s2 s3", longest + " s4", "s5"])
     message = str(caught.value)
-    assert "sentence 3 " in message and f"{MODEL.max_length} tokens" in message
+    assert "sentence 3: " in message and f"{MODEL.max_length} tokens" in message
     assert f"at most {MODEL.max_length - 1}" in message and "s1 s1" in message
 
 
