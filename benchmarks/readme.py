@@ -51,6 +51,9 @@ PAGES = {  # the blocks of each page, and what makes them
 }
 
 
+RECORDS = ROOT / "nmtlib" / "presets" / "records.json"
+
+
 def draw_attention(path: Path) -> None:
     """Draw what one head of the shipped model looks at for each word that it says."""
     import matplotlib
@@ -131,15 +134,16 @@ def main() -> int:
         "--check", action="store_true", help="only say whether the pages are up to date"
     )
     options = parser.parse_args()
-    texts = {page: (ROOT / page).read_text("utf-8") for page in PAGES}
-    made = {page: fill(page, text) for page, text in texts.items()}
-    stale = [page for page in PAGES if made[page] != texts[page]]
+    texts = {ROOT / page: (ROOT / page).read_text("utf-8") for page in PAGES}
+    made = {ROOT / page: fill(page, texts[ROOT / page]) for page in PAGES}
+    texts[RECORDS], made[RECORDS] = RECORDS.read_text("utf-8"), tables.records()
+    stale = [str(page.relative_to(ROOT)) for page in made if made[page] != texts[page]]
     if options.check and stale:
         print(f"not up to date: {', '.join(stale)}; run: make readme", file=sys.stderr)
         return 1
     if not options.check:
         for page, text in made.items():
-            (ROOT / page).write_text(text, "utf-8")
+            page.write_text(text, "utf-8")
         draw()
     return 0
 

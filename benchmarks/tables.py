@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,26 @@ def results() -> str:
         if found["split"] == "test" and found["beam"] > 1
     ]
     return table("system | parameters | training, on CPUs | sacreBLEU, test", rows)
+
+
+def records() -> str:
+    """What `nmtlib summary` tells of each preset, as JSON: the best search on its test split."""
+    best = {
+        found["corpus"]: {
+            "parameters": size_and_training(found)[0],
+            "minutes": f"{found['training']['minutes']:.0f}",
+            "score": f"sacreBLEU {found['scores']['bleu']:.1f} ({what_was_changed(found)})",
+        }
+        for _, found in evaluations()
+        if found["split"] == "test" and found["beam"] > 1
+    }
+    return json.dumps(best, indent=2) + "\n"
+
+
+def what_was_changed(found: dict[str, Any]) -> str:
+    """The settings that a training changed in its preset, as --set names them."""
+    changes = re.findall(r"--set (\S+)", found["training"]["command"])
+    return "with " + ", ".join(changes) if changes else "as it is"
 
 
 def all_results() -> str:
