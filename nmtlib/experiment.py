@@ -70,7 +70,7 @@ def start_run(folder: str | Path, settings: Settings, corpus: Corpus) -> Run:
             "tokenizer.bpe_dropout needs tokenizer.kind or tokenizer.target_kind bpe; set it to 0"
         )
     if settings.corpus.prepared:
-        from nmtlib.extras.preparing import open_prepared
+        from nmtlib.extras.prepared import open_prepared
 
         source, target = open_prepared(settings).codecs()
     else:
@@ -95,7 +95,7 @@ def read_examples(
     longest = min(settings.training.max_length, settings.model.max_length)
     resegment = None
     if settings.corpus.prepared:
-        from nmtlib.extras.preparing import prepared_examples
+        from nmtlib.extras.prepared import prepared_examples
 
         training, left_out = prepared_examples(settings, source, target, longest)
     else:

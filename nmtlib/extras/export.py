@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import json
 import shutil
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
@@ -23,6 +22,7 @@ from torch.nn import functional as F
 
 from nmtlib.data.tokenizers import BPETokenizer
 from nmtlib.data.vocab import UNK
+from nmtlib.errors import require_one_of
 from nmtlib.extras.ctranslate2 import to_ctranslate2
 from nmtlib.extras.export_readme import readme
 from nmtlib.extras.hugging_face import to_hugging_face
@@ -30,29 +30,21 @@ from nmtlib.extras.optional import need
 from nmtlib.inference.translator import Translator
 from nmtlib.model.embeddings import TokenEmbedding
 
-QUANTIZATIONS = (
-    "int8",
-    "int8_float32",
-    "int16",
-    "float16",
-    "bfloat16",
-    "float32",
-)  # those of CTranslate2
+# Those of CTranslate2.
+QUANTIZATIONS = ("int8", "int8_float32", "int16", "float16", "bfloat16", "float32")
 
 
 def export(
     run: str | Path, to: str, out: str | Path | None = None, *, quantization: str | None = None
 ) -> Path:
-    """Write the model of a run folder in the format `to` (one of `FORMATS`) into the folder `out`;
-    returns `out`.
+    """Write the model of a run in the format `to`, one of `FORMATS`, into a new folder.
 
-    `out` defaults to a folder in the run named after the format.  `quantization` is for CTranslate2
-    alone. Raises FileExistsError for a folder that is not empty, ModuleNotFoundError where the
-    package of the format is not installed, ValueError for another format or a model that the format
-    cannot express.
+    That is `out`, or a folder in the run named after the format; it is returned.  `quantization` is
+    for CTranslate2 alone.  Raises FileExistsError for a folder that is not empty,
+    ModuleNotFoundError where the package of the format is not installed, ValueError for another
+    format or a model that the format cannot express.
     """
-    if to not in FORMATS:
-        raise ValueError(f"unknown format {to!r}; expected one of {', '.join(FORMATS)}")
+    require_one_of("format", FORMATS, to)
     if quantization is not None and (to != "ctranslate2" or quantization not in QUANTIZATIONS):
         raise ValueError(
             f"quantization {quantization!r} is not for {to}: ctranslate2 alone knows "
@@ -65,29 +57,33 @@ def export(
         )
     translator = Translator.load(run, device="cpu")
     out.parent.mkdir(parents=True, exist_ok=True)
-    # Made beside its place and moved there when it is complete, so that a failure leaves nothing
-    # behind.
-    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as parent:
-        folder = Path(parent) / out.name
-        folder.mkdir()
-        FORMATS[to](translator, folder, **({"quantization": quantization} if quantization else {}))
-        for side, codec in (("source", translator.source), ("target", translator.target)):
-            (folder / f"{side}.json").write_text(codec.to_json(), "utf-8")
-            if isinstance(
-                codec.tokenizer, BPETokenizer
-            ):  # which the `tokenizers` library reads without nmtlib
-                (folder / f"{side}-tokenizer.json").write_text(codec.tokenizer.model, "utf-8")
-        (folder / "README.md").write_text(readme(to, translator.model), "utf-8")
+    # Made beside its place and moved there when it is complete, so that a failure leaves nothing.
+    part = out.with_name(f".{out.name}.part")
+    shutil.rmtree(part, ignore_errors=True)  # of an export that was killed
+    part.mkdir()
+    try:
+        options = {"quantization": quantization} if quantization else {}
+        FORMATS[to](translator, part, **options)
+        write_codecs(translator, part)
+        (part / "README.md").write_text(readme(to, translator.model), "utf-8")
         if out.exists():
             out.rmdir()
-        shutil.move(folder, out)
+        part.rename(out)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
     return out
 
 
+def write_codecs(translator: Translator, folder: Path) -> None:
+    """Both codecs; of BPE also the file that the `tokenizers` library reads without nmtlib."""
+    for side, codec in (("source", translator.source), ("target", translator.target)):
+        (folder / f"{side}.json").write_text(codec.to_json(), "utf-8")
+        if isinstance(codec.tokenizer, BPETokenizer):
+            (folder / f"{side}-tokenizer.json").write_text(codec.tokenizer.model, "utf-8")
+
+
 def to_safetensors(translator: Translator, folder: Path) -> None:
-    """model.safetensors, its names those of the model's modules (a tied tensor once), and
-    config.json.
-    """
+    """model.safetensors, with the names of the model's parameters, and config.json."""
     model = translator.model
     weights = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     config = json.dumps(asdict(model.config), indent=2)

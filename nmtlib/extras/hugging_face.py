@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import save
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from nmtlib.inference.search import NEVER_SAID
 from nmtlib.inference.translator import Translator
+from nmtlib.model.config import TransformerConfig
 from nmtlib.model.transformer import Transformer
 from nmtlib.specials import BOS, EOS, PAD
 
@@ -65,15 +67,43 @@ def to_hugging_face(
             f"{architecture} has one embedding for both sides (tied='all'), but this model has "
             f"tied={c.tied!r}; use --to ctranslate2 or onnx"
         )
-    start = {
-        "decoder_start_token_id": BOS,
-        "bos_token_id": BOS,
-        "eos_token_id": EOS,
-        "pad_token_id": PAD,
+    config = hf_config(c) | FAMILIES[family](c) | {"architectures": [architecture]}
+    # `early_stopping` ends a sentence as our beam search does: when as many hypotheses as the beam
+    # is wide have ended.
+    generation = SPECIAL_IDS | {
+        "suppress_tokens": NEVER_SAID,
+        "forced_eos_token_id": EOS,
+        "early_stopping": True,
+        "length_penalty": 0.0,
+        "max_length": c.max_length,
+        "num_beams": translator.settings.decoding.beam,
     }
-    config = start | {
-        "architectures": [architecture],
-        "model_type": family,
+    (folder / "model.safetensors").write_bytes(
+        save(hf_weights(translator.model), metadata={"format": "pt"})
+    )
+    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", "utf-8")
+    (folder / "generation_config.json").write_text(json.dumps(generation, indent=2) + "\n", "utf-8")
+
+
+SPECIAL_IDS = {
+    "decoder_start_token_id": BOS,
+    "bos_token_id": BOS,
+    "eos_token_id": EOS,
+    "pad_token_id": PAD,
+}
+FAMILIES = {
+    "pegasus": lambda c: {"model_type": "pegasus"},
+    "marian": lambda c: {
+        "model_type": "marian",
+        "decoder_vocab_size": c.target_vocab_size,
+        "share_encoder_decoder_embeddings": c.tied == "all",
+    },
+}
+
+
+def hf_config(c: TransformerConfig) -> dict[str, Any]:
+    """Our configuration under the names that both architectures share."""
+    return SPECIAL_IDS | {
         "is_encoder_decoder": True,
         "d_model": c.d_model,
         "vocab_size": c.source_vocab_size,
@@ -92,31 +122,10 @@ def to_hugging_face(
         "tie_word_embeddings": c.tied != "none",
         "forced_eos_token_id": None,
     }
-    if family == "marian":
-        config |= {
-            "decoder_vocab_size": c.target_vocab_size,
-            "share_encoder_decoder_embeddings": c.tied == "all",
-        }
-    # `early_stopping` ends a sentence, as our beam search does, when as many hypotheses as the beam
-    # is wide have ended.
-    generation = start | {
-        "suppress_tokens": NEVER_SAID,
-        "forced_eos_token_id": EOS,
-        "early_stopping": True,
-        "length_penalty": 0.0,
-        "max_length": c.max_length,
-        "num_beams": translator.settings.decoding.beam,
-    }
-    (folder / "model.safetensors").write_bytes(
-        save(hf_weights(translator.model), metadata={"format": "pt"})
-    )
-    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", "utf-8")
-    (folder / "generation_config.json").write_text(json.dumps(generation, indent=2) + "\n", "utf-8")
 
 
 def hf_weights(model: Transformer) -> dict[str, Tensor]:
-    """Our weights under the names of Marian and Pegasus, for the position table that these build
-    themselves.
+    """Our weights under the names of Marian and Pegasus, for the position table of these.
 
     It holds all sines in its first half and all cosines in the second, where ours has them in
     turns.  So whatever writes the residual stream or reads it is permuted in the same way, which

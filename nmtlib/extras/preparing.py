@@ -1,25 +1,59 @@
-"""From settings to a prepared corpus and back: encode it once, then train from it."""
+"""Encode a corpus once, into a folder that `prepared` reads through a memory map."""
 
 from __future__ import annotations
 
+import json
+import math
+import os
+import shutil
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from nmtlib.data.codec import Codec
+import numpy as np
+
+from nmtlib.data.batching import Example, make_example
+from nmtlib.data.codec import Codec, build_codecs
+from nmtlib.data.corpus import SPLITS, Corpus, Pair
 from nmtlib.experiment import load_corpus
 from nmtlib.extras.prepared import (
-    SAMPLE,
-    MappedExamples,
-    Prepared,
-    check_free,
-    learn_codecs,
-    prepare,
+    MANIFEST,
+    PART,
+    TEXT,
+    datasets_library,
+    digests,
+    refuse_half,
+    require_same_tokenizer,
 )
 from nmtlib.presets import load_settings
 from nmtlib.run import Run
 from nmtlib.settings import Settings
+
+if TYPE_CHECKING:
+    import pyarrow
+
+BLOCK = 1_000  # pairs that are encoded at a time
+SHARD = 100  # blocks in a shard
+SAMPLE = 1_000_000  # pairs that vocabularies are learnt from
+
+
+def command_prepare(options: Namespace) -> int:
+    """`nmtlib data prepare`."""
+    if not options.name or not options.out:
+        raise ValueError("data prepare needs a preset or a .toml file, and --out FOLDER")
+    settings = load_settings(options.name).with_assignments(options.assignments)
+    limit = {} if options.sample is None else {"sample": options.sample}
+    report = partial(print, flush=True)
+    prepare_corpus(settings, options.out, codecs=options.codecs, report=report, **limit)
+    print(
+        f"the prepared corpus lies in {options.out}; train from it with: "
+        f"--set corpus.prepared={options.out}"
+    )
+    return 0
 
 
 def prepare_corpus(
@@ -50,65 +84,117 @@ def prepare_corpus(
     else:
         source, target = learn_codecs(corpus, sample, **settings.tokenizer.codec_options())
     report(f"vocabularies {len(source.vocab):,} and {len(target.vocab):,}")
-    prepare(folder, corpus, (source, target), settings.to_json(), report=report)
+    prepare(folder, corpus, (source, target), settings, report=report)
 
 
-def open_prepared(settings: Settings) -> Prepared:
-    """The prepared corpus of the settings.
+def learn_codecs(corpus: Corpus, sample: int = SAMPLE, **tokenizer: Any) -> tuple[Codec, Codec]:
+    """`build_codecs` from `sample` training pairs at most; only these are in memory."""
+    if sample < 1:
+        raise ValueError(f"the sample holds at least one pair, not {sample}")
+    count = sum(1 for _ in corpus.train)
+    pairs = list(islice(corpus.train, 0, None, math.ceil(count / sample)))
+    return build_codecs(replace(corpus, train=pairs), **tokenizer)
 
-    Raises ValueError where they speak of another corpus or another [tokenizer].
+
+def prepare(
+    folder: str | Path,
+    corpus: Corpus,
+    codecs: tuple[Codec, Codec],
+    settings: Settings,
+    *,
+    report: Callable[[str], None] = print,
+) -> None:
+    """Encode a corpus, whose `train` may be `TextPairs`, into a new folder.
+
+    What fails leaves nothing behind; what is killed leaves a folder that is refused.  Raises as
+    `check_free` does, and ModuleNotFoundError without the `datasets` library.
     """
-    prepared = Prepared.open(settings.corpus.prepared)
-    for key in ("name", "source_language", "target_language"):
-        given, made = getattr(settings.corpus, key), prepared.notes[key]
-        if given not in ("", made):
-            raise ValueError(
-                f"{prepared.folder} holds a corpus whose {key} is {made!r}, not {given!r}"
-            )
-    require_same_tokenizer(prepared.folder, settings)
-    return prepared
+    folder = Path(folder)
+    check_free(folder)
+    datasets_library()  # missing, it must be missed before anything is written
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / PART).touch(exist_ok=False)  # of two that start at once, one fails here
+    try:
+        run = Run(folder)
+        for file, codec in zip(map(run.codec_file, ("source", "target")), codecs, strict=True):
+            file.write_text(codec.to_json(), "utf-8")
+        run.settings_file.write_text(settings.to_json(), "utf-8")
+        counts = _write_training(folder / "train", corpus, codecs, report)
+        texts = {split: getattr(corpus, split) for split in SPLITS[1:]}
+        texts["train"] = corpus.leaks().values()
+        texts = {split: [(p.source, p.target) for p in pairs] for split, pairs in texts.items()}
+        (folder / TEXT).write_text(json.dumps(texts, ensure_ascii=False), "utf-8")
+        (folder / PART).write_text(json.dumps(_notes(folder, corpus, counts), indent=2), "utf-8")
+        os.replace(folder / PART, folder / MANIFEST)
+    except BaseException:
+        shutil.rmtree(folder)
+        raise
 
 
-def require_same_tokenizer(folder: Path, settings: Settings) -> None:
-    """Raise ValueError where a folder was made with another [tokenizer] than is asked for."""
-    made = Run(folder).settings().tokenizer
-    if made != settings.tokenizer:
-        raise ValueError(
-            f"{folder} was made with another [tokenizer], {made}, than the settings ask for, "
-            f"{settings.tokenizer}; they must be the same"
+def _notes(folder: Path, corpus: Corpus, counts: dict[str, int]) -> dict[str, Any]:
+    """What the manifest says: the corpus, how large it is, and how its files can be verified."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != PART]
+    return {
+        "name": corpus.name,
+        "source_language": corpus.source_language,
+        "target_language": corpus.target_language,
+        **counts,
+        "sha256": digests(folder),
+        "files": {path.relative_to(folder).as_posix(): path.stat().st_size for path in files},
+    }
+
+
+def check_free(folder: Path) -> None:
+    """Raise FileExistsError for a folder that is not empty, ValueError for a half written one."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        refuse_half(folder)
+        raise FileExistsError(
+            f"{folder} is there already and not empty; nothing is overwritten: choose another"
         )
 
 
-def prepared_examples(
-    settings: Settings, source: Codec, target: Codec, max_length: int
-) -> tuple[MappedExamples, int]:
-    """The training pairs of a prepared corpus, and how many were left out as too long.
+def _write_training(
+    folder: Path,
+    corpus: Corpus,
+    codecs: tuple[Codec, Codec],
+    report: Callable[[str], None],
+) -> dict[str, int]:
+    """Write the shards; returns the numbers of pairs and tokens."""
+    import pyarrow
+    from datasets import Dataset
 
-    Raises ValueError where its codecs are not those of the run.
-    """
-    prepared = open_prepared(settings)
-    codecs = zip(("source", "target"), (source, target), prepared.codecs(), strict=True)
-    for side, mine, theirs in codecs:
-        if mine.to_json() != theirs.to_json():
-            raise ValueError(
-                f"{prepared.folder} has another {side} vocabulary than this run: its ids are other "
-                f"words; name the folder that the run was started with"
-            )
-    examples = prepared.examples()
-    kept = examples.up_to(max_length)
-    return kept, len(examples) - len(kept)
+    counts = dict.fromkeys(("pairs", "source_tokens", "target_tokens"), 0)
+
+    blocks = (_encode(pairs, codecs) for pairs in _chunks(corpus.train, BLOCK))
+    for number, shard in enumerate(_chunks(blocks, SHARD)):
+        table = pyarrow.Table.from_batches(shard)
+        Dataset(table).save_to_disk(folder / f"{number:05d}")
+        counts["pairs"] += len(table)
+        for side in Example._fields:
+            counts[f"{side}_tokens"] += int(table[f"{side}_length"].to_numpy().sum(dtype=np.int64))
+        report(f"{counts['pairs']:,} pairs encoded")
+    return counts
 
 
-def command_prepare(options: Namespace) -> int:
-    """`nmtlib data prepare`."""
-    if not options.name or not options.out:
-        raise ValueError("data prepare needs a preset or a .toml file, and --out FOLDER")
-    settings = load_settings(options.name).with_assignments(options.assignments)
-    limit = {} if options.sample is None else {"sample": options.sample}
-    report = partial(print, flush=True)
-    prepare_corpus(settings, options.out, codecs=options.codecs, report=report, **limit)
-    print(
-        f"the prepared corpus lies in {options.out}; train from it with: "
-        f"--set corpus.prepared={options.out}"
+def _encode(pairs: Sequence[Pair], codecs: tuple[Codec, Codec]) -> pyarrow.RecordBatch:
+    """Some pairs as Arrow columns; an id takes two bytes where the vocabularies allow it."""
+    import pyarrow
+
+    source, target = codecs
+    small = max(len(codec.vocab) for codec in codecs) <= 2**16
+    ids = pyarrow.list_(pyarrow.uint16() if small else pyarrow.int32())
+    sides = zip(
+        *(make_example(source.encode(p.source), target.encode(p.target)) for p in pairs),
+        strict=True,
     )
-    return 0
+    columns = {}
+    for side, rows in zip(Example._fields, sides, strict=True):
+        columns[side] = pyarrow.array(rows, ids)
+        columns[f"{side}_length"] = pyarrow.array(map(len, rows), pyarrow.int32())
+    return pyarrow.RecordBatch.from_pydict(columns)
+
+
+def _chunks(items: Iterable, size: int) -> Iterator[list]:
+    items = iter(items)
+    while chunk := list(islice(items, size)):
+        yield chunk

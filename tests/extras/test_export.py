@@ -389,7 +389,7 @@ def test_nothing_is_overwritten(tmp_path):
 )
 def test_senseless_options_are_refused(tmp_path, options):
     run = make_run(tmp_path / "run")
-    with pytest.raises(ValueError, match="expected one of|ctranslate2 alone"):
+    with pytest.raises(ValueError, match="must be one of|ctranslate2 alone"):
         export(run, out=tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
 

@@ -2,7 +2,6 @@
 never used by half.
 """
 
-import builtins
 import json
 import os
 import random
@@ -21,16 +20,9 @@ from nmtlib.data.batching import Example, lengths_of, plan_batches, token_batche
 from nmtlib.data.codec import Codec, build_codecs
 from nmtlib.data.corpus import Corpus, Pair, TextPairs
 from nmtlib.experiment import encode_pairs, load_corpus, train
-from nmtlib.extras import prepared
-from nmtlib.extras.prepared import (
-    MANIFEST,
-    PART,
-    MappedExamples,
-    Prepared,
-    learn_codecs,
-    prepare,
-)
-from nmtlib.extras.preparing import open_prepared, prepare_corpus
+from nmtlib.extras import preparing
+from nmtlib.extras.prepared import MANIFEST, PART, MappedExamples, Prepared, open_prepared
+from nmtlib.extras.preparing import learn_codecs, prepare, prepare_corpus
 from nmtlib.presets import load_settings
 from nmtlib.settings import Settings
 from nmtlib.training.checkpoint import read_checkpoint
@@ -99,8 +91,8 @@ def settings(tmp_path) -> Settings:
 @pytest.fixture
 def folder(settings, tmp_path, monkeypatch) -> Path:
     """The same corpus, prepared in several shards."""
-    monkeypatch.setattr(prepared, "BLOCK", 7)
-    monkeypatch.setattr(prepared, "SHARD", 3)
+    monkeypatch.setattr(preparing, "BLOCK", 7)
+    monkeypatch.setattr(preparing, "SHARD", 3)
     prepare_corpus(settings, tmp_path / "prepared", report=lambda line: None)
     return tmp_path / "prepared"
 
@@ -215,7 +207,7 @@ def test_a_large_vocabulary_takes_four_bytes_an_id(tmp_path):
         "many", "de", "en", [Pair("w69999 w1", "w65536")], vocabularies=(tokens, tokens)
     )
     codecs = build_codecs(corpus, "given")
-    prepare(tmp_path / "p", corpus, codecs, "{}", report=quiet)
+    prepare(tmp_path / "p", corpus, codecs, settings, report=quiet)
     assert list(Prepared.open(tmp_path / "p").examples()) == [
         Example([70_003, 5, 2], [1, 65_540, 2])
     ]
@@ -256,7 +248,7 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path, monkeypatch):
     """
     import pyarrow
 
-    monkeypatch.setattr(prepared, "SHARD", 2)
+    monkeypatch.setattr(preparing, "SHARD", 2)
     codecs = build_codecs(Corpus("own", "de", "en", sentences(50)), "whitespace")
     sizes = (2_000, 20_000)
     grown = {}
@@ -269,7 +261,7 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path, monkeypatch):
             arrow.append((pyarrow.total_allocated_bytes() - before) / 2**20)
 
         writing = peak_megabytes(
-            lambda c=corpus, o=out, n=note: prepare(o, c, codecs, "{}", report=n)
+            lambda c=corpus, o=out, n=note: prepare(o, c, codecs, settings, report=n)
         )
         examples = []
         opening = peak_megabytes(lambda o=out, e=examples: e.append(Prepared.open(o).examples()))
@@ -291,8 +283,8 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path, monkeypatch):
 
 def test_a_killed_preparation_is_recognised(settings, tmp_path):
     program = (
-        "import os, sys; from nmtlib.extras import preparing, prepared; "
-        "from nmtlib.settings import Settings; prepared.BLOCK, prepared.SHARD = 5, 2; "
+        "import os, sys; from nmtlib.extras import preparing; "
+        "from nmtlib.settings import Settings; preparing.BLOCK, preparing.SHARD = 5, 2; "
         "settings = Settings.from_dict(__import__('json').loads(sys.argv[1]));"
         "preparing.prepare_corpus(settings, sys.argv[2], "
         "report=lambda line: line.startswith('30 pairs') and os.kill(os.getpid(), 9))"
@@ -325,7 +317,7 @@ def test_a_preparation_that_fails_leaves_nothing(settings, tmp_path):
             tmp_path / "out",
             corpus,
             codecs,
-            "{}",
+            settings,
             report=lambda line: (_ for _ in ()).throw(KeyboardInterrupt),
         )
     assert not (tmp_path / "out").exists()
@@ -426,14 +418,7 @@ def test_settings_that_cannot_be_prepared_are_refused(settings, folder, tmp_path
 
 
 def test_without_the_library_it_says_how_to_get_it(settings, folder, tmp_path, monkeypatch):
-    real = builtins.__import__
-
-    def without(name, *arguments):
-        if name == "datasets":
-            raise ModuleNotFoundError("No module named 'datasets'")
-        return real(name, *arguments)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, "datasets", None)  # as if it were not installed
     for use in (
         lambda: train(tmp_path / "run", using(settings, folder), report=quiet),
         lambda: prepare_corpus(settings, tmp_path / "new", report=quiet),
