@@ -1,0 +1,10 @@
+"""All bad inputs in one list."""
+
+from __future__ import annotations
+
+import case_runs
+import case_settings
+import case_texts
+from workplace import Case
+
+CASES: list[Case] = [*case_settings.CASES, *case_texts.CASES, *case_runs.CASES]
