@@ -52,7 +52,10 @@ def complain(message: str, error: BaseException) -> int:
     """Say what is wrong, in a line, or with NMTLIB_DEBUG=1 where it was raised; the status is 1."""
     if os.environ.get("NMTLIB_DEBUG", "0") not in ("", "0"):
         traceback.print_exception(error)
-    print(f"nmtlib: {message}", file=sys.stderr)
+    line = " ".join(message.split())
+    if len(line) > 1_500:  # somebody's whole file, quoted
+        line = f"{line[:1_000]} … {line[-400:]}"
+    print(f"nmtlib: {line}", file=sys.stderr)
     return 1
 
 
