@@ -59,11 +59,15 @@ EXPORTS = [
     given("export", "an unknown quantization", *EXPORT, "ctranslate2", "--quantization", "int3"),
     given("export", "a pre-norm model as Marian", *EXPORT, "marian", says="pegasus"),
     given("export", "two tables as Pegasus", *EXPORT, "pegasus", says="tied"),
-    given("export", "a used folder", *EXPORT, "safetensors", says="not empty", damage=fill("exported")),
+    given(
+        "export", "a used folder", *EXPORT, "safetensors", says="not empty", damage=fill("exported")
+    ),
     given("export", "the run itself", "export", "run", "--to", "safetensors", "--out", "run"),
     given("export", "a file", "export", "run", "--to", "safetensors", "--out", "own.toml"),
     given("export", "a folder in a file", "export", "run", "--to", "onnx", "--out", "own.toml/x"),
-    given("export", "a used default folder", "export", "run", "--to", "onnx", damage=fill("run/onnx")),
+    given(
+        "export", "a used default folder", "export", "run", "--to", "onnx", damage=fill("run/onnx")
+    ),
 ]
 OUT = "--out"
 TRAINING = [
@@ -86,20 +90,63 @@ TRAINING = [
     given("training", "nothing to resume", "train", "own.toml", "--resume", says="no run"),
     given("training", "resume alone", "train", "--resume", says="--out"),
     given("training", "resume with other settings", *COMMANDS["resume"], "--set", "epochs=9"),
-    given("training", "scores without a test split", *("train", "own.toml", OUT, "new"), "--evaluate",
-          "--set", "corpus.test=[]", says="test"),
+    given(
+        "training",
+        "scores without a test split",
+        *("train", "own.toml", OUT, "new"),
+        "--evaluate",
+        "--set",
+        "corpus.test=[]",
+        says="test",
+    ),
     *(
-        given("training", f"{minutes} minutes", "train", "own.toml", OUT, "new", f"--minutes={minutes}",
-              says="--minutes")
+        given(
+            "training",
+            f"{minutes} minutes",
+            "train",
+            "own.toml",
+            OUT,
+            "new",
+            f"--minutes={minutes}",
+            says="--minutes",
+        )
         for minutes in ("0", "-1", "nan", "-inf")
     ),
     given("training", "minutes in words", "train", "own.toml", "--minutes", "five", status=2),
-    given("training", "endless minutes, which are fine", "train", "own.toml", OUT, "new",
-          "--minutes", "inf", status=0, makes=("new/*",)),
-    given("training", "a folder of half files, which is fine", "train", "own.toml", OUT, "new", status=0,
-          files={"new/settings.json.0123abcd.part": b"{"}, makes=("new/*",)),
-    given("training", "a start that was killed, which is fine", "train", "own.toml", OUT, "new", status=0,
-          damage=lambda folder: (folder / "new").mkdir(), makes=("new/*",)),
+    given(
+        "training",
+        "endless minutes, which are fine",
+        "train",
+        "own.toml",
+        OUT,
+        "new",
+        "--minutes",
+        "inf",
+        status=0,
+        makes=("new/*",),
+    ),
+    given(
+        "training",
+        "a folder of half files, which is fine",
+        "train",
+        "own.toml",
+        OUT,
+        "new",
+        status=0,
+        files={"new/settings.json.0123abcd.part": b"{"},
+        makes=("new/*",),
+    ),
+    given(
+        "training",
+        "a start that was killed, which is fine",
+        "train",
+        "own.toml",
+        OUT,
+        "new",
+        status=0,
+        damage=lambda folder: (folder / "new").mkdir(),
+        makes=("new/*",),
+    ),
 ]
 USAGE = [
     given("usage", "no command", status=2),
@@ -117,7 +164,16 @@ USAGE = [
     given("usage", "data prepare of nothing", "data", "prepare", says="--out"),
     given("usage", "data prepare without --out", "data", "prepare", "own.toml", says="--out"),
     given("usage", "data list with --out", "data", "list", "--out", "x", says="data prepare"),
-    given("usage", "data check with --set", "data", "check", "toy-de-en", "--set", "a=1", says="prepare"),
+    given(
+        "usage",
+        "data check with --set",
+        "data",
+        "check",
+        "toy-de-en",
+        "--set",
+        "a=1",
+        says="prepare",
+    ),
     given("usage", "data check with --sample", "data", "check", "toy-de-en", "--sample", "5"),
     given("usage", "a sample in words", "data", "prepare", "own.toml", "--sample", "all", status=2),
     given("usage", "an unknown corpus", "data", "check", "nonsense", says="corpora"),
@@ -139,7 +195,9 @@ def mine(what: str, code: str | bytes, says: str = "", arguments=CHECK, **rest) 
     return Case("nmtlib check", what, arguments, says, 1, files, makes=("__pycache__/*",), **rest)
 
 
-MODEL = "import torch\nclass M(torch.nn.Module):\n    def forward(self, s, t):\n        {}\nmake = M\n"
+MODEL = (
+    "import torch\nclass M(torch.nn.Module):\n    def forward(self, s, t):\n        {}\nmake = M\n"
+)
 REPORT = {"printed": True, "lines": 0}
 CHECKS = [
     mine("no Python", "this is no Python", "line 1"),
@@ -156,31 +214,68 @@ CHECKS = [
     mine("a function that fails", "def make(): return {}['x']", "KeyError"),
     mine("a function that returns nothing", "def make(): pass", "NoneType"),
     mine("a function that returns a number", "def make(): return 7", "int"),
-    mine("a function that returns a class", "import torch\ndef make(): return torch.nn.Linear", "type"),
+    mine(
+        "a function that returns a class",
+        "import torch\ndef make(): return torch.nn.Linear",
+        "type",
+    ),
     mine("a function of two arguments", "def make(a, b): pass", "2 arguments"),
     mine("a function that ends the program", "def make(): raise SystemExit(3)", "SystemExit"),
     mine("a function without end", "def make(): return make()", "RecursionError"),
     mine("a model that fails", MODEL.format("raise OSError('no disk')"), "no disk", **REPORT),
     mine("a model that returns nothing", MODEL.format("return None"), "", **REPORT),
     mine("a model that returns ids", MODEL.format("return t"), "", **REPORT),
-    mine("a model that returns NaN", MODEL.format("return torch.full((*t.shape, 12), float('nan'))"),
-         "", **REPORT),
+    mine(
+        "a model that returns NaN",
+        MODEL.format("return torch.full((*t.shape, 12), float('nan'))"),
+        "",
+        **REPORT,
+    ),
     mine("a model that ends the program", MODEL.format("raise SystemExit(0)"), "", **REPORT),
     mine("a model without end", MODEL.format("return self(s, t)"), "", **REPORT),
     *(
-        given("nmtlib check", f"{where!r} as file and function", "check", where, says="FILE:FACTORY")
-        for where in ("mine.py", "mine.py:", ":make", "nowhere.py:make", "mine.py:a-b", "run:make", "a\0b:c")
+        given(
+            "nmtlib check", f"{where!r} as file and function", "check", where, says="FILE:FACTORY"
+        )
+        for where in (
+            "mine.py",
+            "mine.py:",
+            ":make",
+            "nowhere.py:make",
+            "mine.py:a-b",
+            "run:make",
+            "a\0b:c",
+        )
     ),
     given("nmtlib check", "an unknown check", "check", "--only", "nonsense", says="nonsense"),
     given("nmtlib check", "a misspelt check", "check", "--only", "maks", says="masks"),
     given("nmtlib check", "an empty name", "check", "--only", ""),
     *(
-        given("nmtlib check", f"a seed of {seed}", "check", "--only", "masks", "--seed", seed, status=2)
+        given(
+            "nmtlib check",
+            f"a seed of {seed}",
+            "check",
+            "--only",
+            "masks",
+            "--seed",
+            seed,
+            status=2,
+        )
         for seed in ("x", "1.5", "")
     ),
     *(
-        given("nmtlib check", f"a seed of {name}", "check", "--only", "masks", "--seed", seed,
-              says="seed", status=(0, 1), printed=True)
+        given(
+            "nmtlib check",
+            f"a seed of {name}",
+            "check",
+            "--only",
+            "masks",
+            "--seed",
+            seed,
+            says="seed",
+            status=(0, 1),
+            printed=True,
+        )
         for name, seed in (("2**70", str(2**70)), ("-2**70", str(-(2**70))), ("-1", "-1"))
     ),
 ]

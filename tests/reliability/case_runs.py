@@ -46,7 +46,13 @@ def damaged(file: str, how: str, change: Change, command: str, status=1, says=""
     name = f"{folder_of(command)}/{file}"
     damage = lambda folder: change(folder / name)  # noqa: E731
     return Case(
-        "damaged runs", f"{file}: {how}", COMMANDS[command], says, status, damage=damage, makes=makes
+        "damaged runs",
+        f"{file}: {how}",
+        COMMANDS[command],
+        says,
+        status,
+        damage=damage,
+        makes=makes,
     )
 
 
@@ -475,7 +481,11 @@ FOLDERS += [
         ("resume nothing", ("train", "--resume", "--out", "nowhere"), "not a run folder"),
         ("evaluate a file", ("evaluate", "own.toml"), "own.toml"),
         ("translate with a file", ("translate", "own.toml", SENTENCE), "own.toml"),
-        ("translate with weights", ("translate", "run/model.safetensors", "a"), "model.safetensors"),
+        (
+            "translate with weights",
+            ("translate", "run/model.safetensors", "a"),
+            "model.safetensors",
+        ),
         ("resume a file", ("train", "--resume", "--out", "own.toml"), "own.toml"),
         ("an empty name", ("translate", "", SENTENCE), ""),
         ("a misspelt model", ("translate", "toy-de-em", SENTENCE), "did you mean toy-de-en"),
