@@ -13,6 +13,8 @@ from safetensors import safe_open
 from safetensors.torch import save
 from workplace import SENTENCE, Case
 
+from nmtlib.training.checkpoint import HEADER
+
 Change = Callable[[Path], object]
 DEEP = b"[" * 100_000
 COMMANDS = {
@@ -96,7 +98,7 @@ ANY: dict[str, Change] = {
     "without its last byte": lambda path: path.write_bytes(path.read_bytes().rstrip()[:-1]),
     "random bytes": put(bytes((i * i * 7 + 13) % 251 for i in range(4096))),
     "NUL bytes": put(bytes(4096)),
-    "another program's text": put("Sehr geehrte Damen und Herren,\n".encode() * 5),
+    "another program's text": put(b"Sehr geehrte Damen und Herren,\n" * 5),
     "a folder": folder_instead,
     "a link to itself": link_to_itself,
 }
@@ -239,17 +241,15 @@ class Checkpoint:
 
     def __init__(self, path: Path):
         with safe_open(path, framework="pt") as file:
-            self.header = dict(file.metadata())
+            self.metadata = dict(file.metadata())
             self.tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        self.config = json.loads(self.header["config"])
-        self.notes = json.loads(self.header["notes"])
+        self.header = json.loads(self.metadata[HEADER])
 
     def write(self, path: Path) -> None:
         """Write it, with the header as it is now."""
-        for key in ("config", "notes"):
-            if key in self.header and self.header[key] is not None:
-                self.header[key] = json.dumps(getattr(self, key))
-        path.write_bytes(save(self.tensors, metadata=self.header or None))
+        if HEADER in self.metadata:
+            self.metadata[HEADER] = json.dumps(self.header)
+        path.write_bytes(save(self.tensors, metadata=self.metadata or None))
 
 
 def rewrite(change: Callable[[Checkpoint], object]) -> Change:
@@ -265,17 +265,17 @@ def rewrite(change: Callable[[Checkpoint], object]) -> Change:
 
 def config(**values: Any) -> Change:
     """Another configuration in the header."""
-    return rewrite(lambda checkpoint: checkpoint.config.update(values))
+    return rewrite(lambda checkpoint: checkpoint.header["config"].update(values))
 
 
 def noted(**values: Any) -> Change:
     """Other notes in the header."""
-    return rewrite(lambda checkpoint: checkpoint.notes.update(values))
+    return rewrite(lambda checkpoint: checkpoint.header["notes"].update(values))
 
 
 def progress(**values: Any) -> Change:
     """Another progress of the training."""
-    return rewrite(lambda checkpoint: checkpoint.notes["progress"].update(values))
+    return rewrite(lambda checkpoint: checkpoint.header["notes"]["progress"].update(values))
 
 
 def first(part: str, change: Callable[[torch.Tensor], Any]) -> Change:
@@ -302,9 +302,9 @@ def all_of(part: str, change: Callable[[torch.Tensor], Any]) -> Change:
     return rewrite(write)
 
 
-def set_attribute(name: str, value: Any) -> Change:
+def headed(**values: Any) -> Change:
     """`config` or `notes` replaced as a whole."""
-    return rewrite(lambda checkpoint: setattr(checkpoint, name, value))
+    return rewrite(lambda checkpoint: checkpoint.header.update(values))
 
 
 def nothing(tensor: torch.Tensor) -> None:
@@ -316,12 +316,14 @@ MODEL: dict[str, Change] = {
     "one bit other": flip,
     "a header longer than the file": put(ALIEN_HEADER),
     "a header nested without end": put(len(DEEP).to_bytes(8, "little") + DEEP),
-    "no header": rewrite(lambda checkpoint: checkpoint.header.clear()),
+    "no header": rewrite(lambda checkpoint: checkpoint.metadata.clear()),
     "no configuration": rewrite(lambda checkpoint: checkpoint.header.pop("config")),
-    "a configuration that is null": set_attribute("config", None),
-    "a configuration that is a list": set_attribute("config", []),
-    "a configuration that is a number": set_attribute("config", 7),
-    "an empty configuration": set_attribute("config", {}),
+    "an empty header": rewrite(lambda checkpoint: checkpoint.header.clear()),
+    "a header that is a list": rewrite(lambda c: setattr(c, "header", [])),
+    "a configuration that is null": headed(config=None),
+    "a configuration that is a list": headed(config=[]),
+    "a configuration that is a number": headed(config=7),
+    "an empty configuration": headed(config={}),
     "an unknown key": config(loud=True),
     "another n_heads": config(n_heads=4),
     "another norm": config(norm="post"),
@@ -350,8 +352,8 @@ MODEL: dict[str, Change] = {
     "truth values": all_of("model.", lambda t: t > 0),
 }
 NOTES: dict[str, Change] = {
-    "notes that are null": set_attribute("notes", None),
-    "notes that are a list": set_attribute("notes", []),
+    "notes that are null": headed(notes=None),
+    "notes that are a list": headed(notes=[]),
     "no notes": rewrite(lambda checkpoint: checkpoint.header.pop("notes")),
     "a loss in words": noted(validation_nll="low"),
     "a loss that is null": noted(validation_nll=None),
@@ -359,7 +361,7 @@ NOTES: dict[str, Change] = {
     "no number as loss": noted(validation_nll=float("nan")),
 }
 PROGRESS: dict[str, Change] = {
-    "no progress": rewrite(lambda checkpoint: checkpoint.notes.pop("progress")),
+    "no progress": rewrite(lambda checkpoint: checkpoint.header["notes"].pop("progress")),
     "progress that is null": noted(progress=None),
     "progress that is a list": noted(progress=[]),
     "empty progress": noted(progress={}),
@@ -384,10 +386,10 @@ PROGRESS: dict[str, Change] = {
     "an empty history": progress(history=[]),
     "a history with empty rows": progress(history=[{}]),
     "a history with unknown keys": rewrite(
-        lambda c: c.notes["progress"]["history"][0].update(speed=7)
+        lambda c: c.header["notes"]["progress"]["history"][0].update(speed=7)
     ),
     "a history in words": rewrite(
-        lambda c: c.notes["progress"]["history"][0].update(validation_nll="low")
+        lambda c: c.header["notes"]["progress"]["history"][0].update(validation_nll="low")
     ),
 }
 ADAM: dict[str, Change] = {

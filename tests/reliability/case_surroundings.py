@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
 import tarfile
 from collections.abc import Callable
-from pathlib import Path
 
 from case_runs import COMMANDS
 from workplace import SENTENCE, Case, Outcome, call
@@ -61,7 +59,7 @@ ENVIRONMENT = [
     surroundings("no home, which is fine", {"HOME": "/nowhere"}, **NEW),
     surroundings("a debug switch of 0", {"NMTLIB_DEBUG": "0"}, ("train", "nonsense"), "presets"),
     surroundings("an empty debug switch", {"NMTLIB_DEBUG": ""}, ("train", "nonsense"), "presets"),
-    surroundings("a locale that is missing", {"LC_ALL": "xx_XX.utf8"}, TRANSLATE, "the", 0),
+    surroundings("a locale that is missing", {"LC_ALL": "xx_XX.utf8"}, TRANSLATE, "\n", 0),
     surroundings("a width of no columns", {"COLUMNS": "0"}, ("summary",), "", 0),
     surroundings("a width in words", {"COLUMNS": "x"}, ("summary",), "", 0),
 ]
@@ -83,19 +81,22 @@ CONTENTS = {
 }
 
 
+BARE = ("train", "bare.toml", "--out", "new")
+
+
 def cached(corpus: str, files: list[str], given: str, data: bytes) -> list[Case]:
     """A cache whose files all hold the same wrong data, checked and used."""
     folder = {"multi30k-de-en": "multi30k", "cmn-en-zh": "cmn-eng-simple"}[corpus]
     there = {f"cache/{folder}/{file}": data for file in files}
     options = {"files": there, "environment": CACHE}
+    bare = {"files": {**there, "bare.toml": b"[training]\nepochs = 1\n"}, "environment": CACHE}
     category = "caches of corpora"
     settings = ("--set", f"corpus.name={corpus}")
     return [
         Case(category, f"{given} files", ("data", "check", corpus), "wrong", **REPORT, files=there),
         Case(category, f"{given} files", ("data", "fetch", corpus), "delete", **options),
-        Case(category, f"{given} files", ("train", "bare.toml", "--out", "new", *settings), "delete",
-             **{**options, "files": {**there, "bare.toml": b"[training]\nepochs = 1\n"}}),
-    ]  # fmt: skip
+        Case(category, f"{given} files", (*BARE, *settings), "delete", **bare),
+    ]
 
 
 def archive(*members: tuple[str, bytes], change: Callable | None = None, **options) -> bytes:
@@ -174,17 +175,22 @@ def claimed(folder: str) -> Callable[[Case], Outcome]:
     return play
 
 
-def read_only(name: str) -> Callable[[Path], object]:
-    """A folder that cannot be written to."""
-    return lambda folder: os.chmod(folder / name, 0o500)
-
-
 IN_USE = [
-    Case("folders in use", "a training of the same run", COMMANDS["resume"], "another training",
-         play=claimed("half")),
-    Case("folders in use", "a training that has just begun", TRAIN, "another training",
-         play=claimed("new")),
-]  # fmt: skip
+    Case(
+        "folders in use",
+        "a training of the same run",
+        COMMANDS["resume"],
+        "another training",
+        play=claimed("half"),
+    ),
+    Case(
+        "folders in use",
+        "a training that has just begun",
+        TRAIN,
+        "another training",
+        play=claimed("new"),
+    ),
+]
 
 CASES = [
     *ENVIRONMENT,

@@ -69,15 +69,16 @@ def each_split() -> list[Case]:
 
 
 HUGE = with_line(f"{MEGABYTE}\tx")
+APART = {"play": apart, "slow": True}
 NUL = tsv("a NUL in line 5", with_line("der\0hund\tthe dog"), "", (0, 1))
 PAIRS = [
-    two("more lines on one side", b"a\nb\nc\n", b"x\ny\n", "lines"),
-    two("one side empty", b"a\nb\n", b"", "lines"),
+    two("more lines on one side", b"a\nb\nc\n", b"x\ny\n", "line"),
+    two("one side empty", b"a\nb\n", b"", "line"),
     two("both sides empty", b"", b"", "no sentences"),
     two("an empty line on one side", b"a\n\nc\n", b"x\ny\nz\n", "2"),
     two("an empty line on both sides", b"a\n\nc\n", b"x\n\nz\n", "2"),
     two("Latin-1 on one side", "ä\nb\n".encode("latin-1"), b"x\ny\n", "line 1"),
-    two("a shifted line", b"a b\n" * 8, b"\n" + b"x y\n" * 8, "lines"),
+    two("a shifted line", b"a b\n" * 8, b"\n" + b"x y\n" * 8, "line 1"),
     two("no line break at the end, which is fine", b"a b\n" * 7 + b"a b", b"x y\n" * 8, "", 0),
 ]
 ZIPPED = [
@@ -97,7 +98,15 @@ SPECIAL = [
     tsv("▁ with words, which is fine", with_line("der▁hund\tx"), "", 0),
     tsv("<EOS> with BPE, which is fine", with_line("a <EOS>\tb"), "", 0, files={"own.toml": BPE}),
     tsv("a word of a megabyte", HUGE, "", 0),
-    tsv("a megabyte in a word of BPE", HUGE, "", (0, 1), files={"own.toml": BPE}, play=apart),
+    tsv(
+        "a megabyte in a word of BPE",
+        HUGE,
+        "",
+        (0, 1),
+        files={"own.toml": BPE},
+        play=apart,
+        slow=True,
+    ),
     tsv("a line of 200,000 words", with_line("a " * 200_000 + "\tx"), "left out", 0),
     tsv("a byte order mark, which is fine", b"\xef\xbb\xbf" + GOOD.encode(), "", 0),
     tsv("Windows line ends, which are fine", GOOD.replace("\n", "\r\n"), "", 0),
@@ -120,12 +129,12 @@ def stdin(given: str, data: bytes, says: str = "", status=0, lines=1) -> Case:
 LONG = b"hund " * 50
 STDIN = [
     stdin("nothing", b""),
-    stdin("no line break at the end", WORDS, "the"),
+    stdin("no line break at the end", WORDS, "\n", lines=0),
     stdin("an empty line among others", WORDS + b"\n\n" + WORDS + b"\n", "\n\n"),
     stdin("empty lines only", b"\n\n\n", "\n\n\n"),
     stdin("white space only", b" \t \n\xe3\x80\x80\n", "\n\n"),
-    stdin("a byte order mark", b"\xef\xbb\xbf" + WORDS + b"\n", "the"),
-    stdin("Windows line ends", WORDS + b"\r\n" + WORDS + b"\r\n", "the"),
+    stdin("a byte order mark", b"\xef\xbb\xbf" + WORDS + b"\n", "\n", lines=0),
+    stdin("Windows line ends", WORDS + b"\r\n" + WORDS + b"\r\n", "\n", lines=0),
     stdin("a lone carriage return", WORDS + b"\r" + WORDS + b"\n"),
     stdin("U+2028 in a line", "der\u2028hund\n".encode()),
     stdin("not UTF-8", b"der hund\n\xff\xfe\n", "line 2", 1),
@@ -136,7 +145,7 @@ STDIN = [
     stdin("an overlong NUL", b"\xc0\x80\n", "line 1", 1),
     stdin("a NUL", b"der\0hund\n", "line 1", 1),
     stdin("NUL bytes only", b"\0" * 1000, "line 1", 1),
-    stdin("a picture", b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "line 1", 1),
+    stdin("a picture", b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "line 1", 1, 4),
     stdin("one too long line", LONG + b"\n", "line 1", 1),
     stdin("one too long line among good ones", WORDS + b"\n" + LONG + b"\n" + WORDS, "line 2", 1),
     stdin("two too long lines", (LONG + b"\n" + WORDS + b"\n") * 2, "line 3", 1, 2),
@@ -148,7 +157,7 @@ STDIN = [
     stdin("an unknown word", b"der elefant schl\xc3\xa4ft heute .\n"),
     stdin("emoji", "🙂 🙃\n".encode()),
     stdin("terminal escapes", b"\x1b[31mder\x1b[0m hund\n"),
-    stdin("10,000 lines", (WORDS + b"\n") * 10_000, "the"),
+    stdin("10,000 lines", (WORDS + b"\n") * 10_000, "\n", lines=0),
     stdin("HTML", b"<script>alert(1)</script>\n"),
 ]
 
@@ -169,7 +178,7 @@ SENTENCES = [
     sentence("a literal <PAD>", "der <PAD>", says="<PAD>", status=1),
     sentence("a NUL", "der\0hund", says="NUL", status=1),
     sentence("a byte order mark", "\ufeff" + SENTENCE),
-    sentence("an unknown word", "der elefant schläft heute .", says="the"),
+    sentence("an unknown word", "der elefant schläft heute .", says="\n"),
     sentence("a sentence like an option", "--", "--beam", says=""),
 ]
 

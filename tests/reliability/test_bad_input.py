@@ -18,10 +18,12 @@ def workplace(tmp_path_factory) -> Workplace:
     return Workplace(tmp_path_factory.mktemp("workplace"))
 
 
-QUICK = [case for case in CASES if not case.play]
+def marked(case: Case):
+    """A case that starts a process is slow."""
+    return pytest.param(case, id=case.name, marks=[pytest.mark.slow] if case.slow else [])
 
 
-@pytest.mark.parametrize("case", QUICK, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", map(marked, CASES))
 def test_a_bad_input_is_explained_and_nothing_is_lost(case: Case, workplace: Workplace):
     _, wrong = workplace.play(case)
     assert not wrong, "\n".join(wrong)

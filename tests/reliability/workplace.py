@@ -86,7 +86,7 @@ class Case:
     `arguments` are those of `nmtlib`; `files` are written and `damage` is done before, in the
     folder where the command runs.  `says` is a part of the answer, which is one line on stderr, or
     `lines` of them, or where `printed` on stdout.  A status of 0 means odd, but fine; what is
-    written then is `makes`.  `play` runs the command otherwise than in this process.
+    written then is `makes`.  `play` runs the command otherwise, `slow` in a process of its own.
     """
 
     category: str
@@ -102,6 +102,7 @@ class Case:
     printed: bool = False
     makes: tuple[str, ...] = ()
     play: Callable[[Case], Outcome] | None = None
+    slow: bool = False
 
     @property
     def statuses(self) -> tuple[int, ...]:
@@ -240,26 +241,27 @@ def call(case: Case) -> Outcome:
     return Outcome(status, *texts, time.monotonic() - started, wrong)
 
 
-def apart(case: Case) -> Outcome:
+def apart(case: Case, **options) -> Outcome:
     """Run the command in a process of its own, for what would stop or end this one."""
-    command = [sys.executable, "-m", "nmtlib", *case.arguments]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     started = time.monotonic()
-    process = subprocess.Popen(
-        command,
-        env={**environment, **case.environment},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    process = start(case, **options)
     try:
-        out, err = process.communicate(case.stdin, timeout=3 * SECONDS)
+        out, err = process.communicate(case.stdin or None, timeout=3 * SECONDS)
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
         return Outcome(None, "", "", time.monotonic() - started, "it did not end")
-    texts = [data.decode("utf-8", "replace") for data in (out, err)]
+    texts = [(data or b"").decode("utf-8", "replace") for data in (out, err)]
     return Outcome(process.returncode, *texts, time.monotonic() - started)
+
+
+def start(case: Case, **options) -> subprocess.Popen:
+    """The process of a command; `options` are those of Popen."""
+    command = [sys.executable, "-m", "nmtlib", *case.arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    options = {**pipes, "env": {**environment, **case.environment}, **options}
+    return subprocess.Popen(command, **options)
 
 
 @contextlib.contextmanager
@@ -312,6 +314,8 @@ def judge(case: Case, outcome: Outcome) -> list[str]:
     said = outcome.out if outcome.status == 0 or case.printed else "\n".join(lines)
     if 0 not in case.statuses and not case.printed and len(lines) != case.lines:
         found.append(f"{len(lines)} lines on stderr, expected {case.lines}")
+    if 0 in case.statuses and len(lines) > case.lines:
+        found.append(f"{len(lines)} lines on stderr, expected at most {case.lines}")
     if any(not line.startswith("nmtlib: ") for line in lines):
         found.append("a line on stderr does not start with 'nmtlib: '")
     if outcome.status != 0 and not case.printed and lines and len(lines[0]) < 25:
@@ -320,7 +324,7 @@ def judge(case: Case, outcome: Outcome) -> list[str]:
         found.append("a line is longer than anybody reads")
     if case.says not in said:
         found.append(f"{case.says!r} is not said")
-    if outcome.seconds > (3 * SECONDS if case.play else SECONDS):
+    if outcome.seconds > (3 * SECONDS if case.slow else SECONDS):
         found.append(f"it took {outcome.seconds:.0f} s")
     return found + ([f"stderr: {outcome.err[-1500:]}"] if found else [])
 
