@@ -52,7 +52,10 @@ def complain(message: str, error: BaseException) -> int:
     """Say what is wrong, in a line, or with NMTLIB_DEBUG=1 where it was raised; the status is 1."""
     if os.environ.get("NMTLIB_DEBUG", "0") not in ("", "0"):
         traceback.print_exception(error)
-    print(f"nmtlib: {message}", file=sys.stderr)
+    line = " ".join(message.split())
+    if len(line) > 1_500:  # somebody's whole file, quoted
+        line = f"{line[:1_000]} … {line[-400:]}"
+    print(f"nmtlib: {line}", file=sys.stderr)
     return 1
 
 
@@ -134,13 +137,15 @@ def command_evaluate(options: Namespace) -> None:
 
 def command_translate(options: Namespace) -> int:
     """Translate the sentences given, or standard input line by line."""
+    from nmtlib.files import decoded
     from nmtlib.inference.translator import Translator
     from nmtlib.streaming import translate_stream, warn_of_unknown_words
 
     translator = Translator.load(options.folder)
     if not options.sentences:
         return translate_stream(translator, options.beam)
-    sentences = [s.encode(errors="surrogateescape").decode("utf-8") for s in options.sentences]
+    given = [sentence.encode(errors="surrogateescape") for sentence in options.sentences]
+    sentences = [decoded(raw, number, "sentences") for number, raw in enumerate(given, start=1)]
     translations = translator.translate(sentences, beam=options.beam)
     warn_of_unknown_words(translator, sentences)
     print("\n".join(translations))

@@ -18,6 +18,7 @@ from nmtlib.presets import load_settings
 from nmtlib.records import write_samples
 from nmtlib.run import Run
 from nmtlib.settings import FILES, CorpusSettings, Settings
+from nmtlib.specials import SPECIALS
 from nmtlib.training.distributed import LostProcess, Processes
 from nmtlib.training.hardware import choose_device
 from nmtlib.training.history import EpochRecord, draw_curves
@@ -75,6 +76,12 @@ def start_run(folder: str | Path, settings: Settings, corpus: Corpus) -> Run:
         source, target = open_prepared(settings).codecs()
     else:
         source, target = build_codecs(corpus, **options)
+    for side, codec in (("source", source), ("target", target)):
+        if len(codec.vocab) <= len(SPECIALS):
+            raise ValueError(
+                f"the {side} vocabulary holds no word, so every sentence would be unknown words; "
+                f"choose a larger tokenizer.size or a smaller tokenizer.min_count"
+            )
     complete = settings.with_vocabularies(len(source.vocab), len(target.vocab))
     return Run.create(folder, complete, source, target)
 
@@ -141,6 +148,8 @@ def train(
     processes = Processes(choose_device(settings.training.device))
     try:
         run = Run(processes.agree(str(folder)))
+        if processes.is_main and not resuming:
+            run.require_free()  # before a lock is left among somebody's other files
         with run.claimed() if processes.is_main else nullcontext():
             trainer, corpus = prepare_training(
                 run, settings, resuming, processes, report, after_epoch

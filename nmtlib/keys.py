@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import reprlib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
@@ -14,9 +15,10 @@ def typed(value: Any, kind: type, where: str) -> Any:
     if kind is float and type(value) is int:
         return float(value)
     if type(value) is not kind:
-        raise ValueError(f"{where} is a {kind.__name__}, but {value!r} is a {type(value).__name__}")
+        given = reprlib.repr(value)
+        raise ValueError(f"{where} is a {kind.__name__}, but {given} is a {type(value).__name__}")
     if kind is list and not all(isinstance(item, str) for item in value):
-        raise ValueError(f"{where} is a list of strings, not {value!r}")
+        raise ValueError(f"{where} is a list of strings, not {reprlib.repr(value)}")
     return value
 
 
@@ -39,12 +41,13 @@ def find(key: str, sections: Mapping[str, type], where: str) -> tuple[str, str]:
     near = difflib.get_close_matches(key.rpartition(".")[2], bare, n=1)
     hint = same_name[:1] or difflib.get_close_matches(key, known, n=1) or [bare[n] for n in near]
     advice = f"did you mean {hint[0]}?" if hint else f"the keys are {', '.join(known)}"
-    raise ValueError(f"{where}: unknown key {key!r}; {advice}")
+    raise ValueError(f"{where}: unknown key {reprlib.repr(key)}; {advice}")
 
 
 def parse(text: str) -> Any:
-    """A TOML value; a bare word is taken as a string."""
+    """A TOML value; a bare word, and whatever else is not one value, is taken as a string."""
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, RecursionError):
+        found = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):  # no TOML, thousands of digits, nested without end
         return text
+    return found["value"] if len(found) == 1 else text

@@ -43,25 +43,30 @@ class Run:
         anything was trained, and may be started again.
         """
         run = cls(folder)
-        own = {run.lock_file, run.codec_file("source"), run.codec_file("target")}
-        there = set(run.folder.iterdir()) if run.folder.exists() else set()
-        if any(path not in own and path.suffix != ".part" for path in there):
-            raise FileExistsError(
-                f"{run.folder} is there already and not empty; nothing is overwritten: continue it "
-                f"with --resume, or choose another --out"
-            )
+        run.require_free()
         run.folder.mkdir(parents=True, exist_ok=True)
         write_atomically(run.codec_file("source"), source.to_json())
         write_atomically(run.codec_file("target"), target.to_json())
         write_atomically(run.settings_file, settings.to_json())
         return run
 
+    def require_free(self) -> None:
+        """Raise FileExistsError where the folder holds more than a start that was interrupted."""
+        own = {self.lock_file, self.codec_file("source"), self.codec_file("target")}
+        there = set(self.folder.iterdir()) if self.folder.exists() else set()
+        if any(path not in own and path.suffix != ".part" for path in there):
+            raise FileExistsError(
+                f"{self.folder} is there already and not empty; nothing is overwritten: continue "
+                f"it with --resume, or choose another --out"
+            )
+
     @contextmanager
     def claimed(self) -> Iterator[None]:
         """Nobody else trains in this folder while the block runs.
 
         Raises FileExistsError where somebody does.  The claim ends with the process, however that
-        ends.
+        ends.  What a killed training left half written is removed, and so is a folder in which
+        nothing came to be.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(self.lock_file)
@@ -73,6 +78,9 @@ class Run:
                 f"another --out"
             ) from None
         try:
+            for name in ("*.safetensors", "*.json", "*.csv", "*.png", "*.txt"):
+                for part in self.folder.glob(f"{name}.????????.part"):
+                    part.unlink(missing_ok=True)
             yield
         finally:
             with suppress(OSError):  # Windows removes no open file

@@ -35,8 +35,12 @@ class CorpusSettings:
     prepared: str = ""
 
     def __post_init__(self):
-        stripped = self.prepared == self.prepared.strip()
-        require(stripped, "prepared", "the path of a folder", self.prepared)
+        for key in ("name", "source_language", "target_language", "prepared"):
+            value = getattr(self, key)
+            require(value == value.strip(), key, "without spaces around it", value)
+        for split in FILES:
+            sound = all(path.strip() and "\0" not in path for path in getattr(self, split))
+            require(sound, split, "a list of the paths of files", getattr(self, split))
 
     def located(self, folder: Path) -> CorpusSettings:
         """The same with each relative path taken from `folder`: it holds wherever it is read."""
@@ -140,6 +144,7 @@ class DecodingSettings:
 
     def __post_init__(self):
         require_at_least(1, self, "beam", "max_tokens")
+        require(self.beam <= 1000, "beam", "at most 1000", self.beam)
         sane = abs(self.length_penalty) <= 100  # also false for what is no number
         require(sane, "length_penalty", "a number from -100 to 100", self.length_penalty)
 

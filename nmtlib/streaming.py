@@ -62,5 +62,8 @@ def warn_of_unknown_words(translator: Translator, sentences: Sequence[str]) -> N
     """Name on stderr the words that the model has never seen: it can only guess around them."""
     unknown = {word: None for sentence in sentences for word in translator.unknown(sentence)}
     if unknown:
-        shown = ", ".join(list(unknown)[:10]) + (", …" if len(unknown) > 10 else "")
+        first = [
+            word[:40] if word.isprintable() else ascii(word[:40]) for word in list(unknown)[:10]
+        ]
+        shown = ", ".join(first) + (", …" if len(unknown) > 10 else "")
         print(f"nmtlib: not in the vocabulary: {shown}", file=sys.stderr)

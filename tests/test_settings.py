@@ -39,12 +39,15 @@ def test_a_preset_survives_json(name):
     assert Settings.from_dict(json.loads(settings.to_json())) == settings
 
 
+PATHS = st.text(max_size=8).filter(lambda path: path.strip() and "\0" not in path)
+
+
 @hypothesis_settings(deadline=None, max_examples=50)
 @given(
     st.fixed_dictionaries(
         {
-            "corpus.source_language": st.text(max_size=8),
-            "corpus.train": st.lists(st.text(max_size=8), max_size=2),
+            "corpus.source_language": st.text(max_size=8).map(str.strip),
+            "corpus.train": st.lists(PATHS, max_size=2),
             "tokenizer.joint": st.booleans(),
             "training.epochs": st.integers(1, 10**12),
             "training.learning_rate": st.floats(1e-12, 1e3),

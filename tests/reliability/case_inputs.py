@@ -1,0 +1,278 @@
+"""Bad arguments: of a search, of an export, of a check, and of every command's usage."""
+
+from __future__ import annotations
+
+from case_runs import COMMANDS, Change
+from workplace import SENTENCE, Case
+
+TRANSLATE = ("translate", "run", SENTENCE)
+EVALUATE = ("evaluate", "run")
+
+
+def given(category: str, what: str, *arguments: str, says: str = "", status=1, **rest) -> Case:
+    """A command line."""
+    return Case(category, what, arguments, says, status, **rest)
+
+
+SEARCH = [
+    *(
+        given("search", f"a beam of {beam}", *command, "--beam", beam, says="beam")
+        for command in (TRANSLATE, EVALUATE)
+        for beam in ("0", "-1", "1000000000", "100000000000000000000")
+    ),
+    *(
+        given("search", f"a beam of {beam}", *command, "--beam", beam, says="beam", status=2)
+        for command in (TRANSLATE, EVALUATE)
+        for beam in ("five", "1.5", "", "nan", "1e3")
+    ),
+    *(
+        given("search", f"a penalty of {penalty}", *EVALUATE, f"--length-penalty={penalty}")
+        for penalty in ("nan", "inf", "-inf", "1e308", "-1e308", "101")
+    ),
+    *(
+        given("search", f"a penalty of {p}", *EVALUATE, f"--length-penalty={p}", status=2)
+        for p in ("much", "", "0x10")
+    ),
+    *(
+        given("search", f"the split {split!r}", *EVALUATE, "--split", split, says="split")
+        for split in ("challenge", "tset", "", "../test", "train ")
+    ),
+    given("search", "an output in a missing folder", *EVALUATE, "--output", "no/scores.json"),
+    given("search", "an output that is a folder", *EVALUATE, "--output", "run"),
+]
+EXPORT = ("export", "run", "--out", "exported", "--to")
+
+
+def fill(name: str) -> Change:
+    """A folder with something in it."""
+    return lambda folder: ((folder / name).mkdir(), (folder / name / "thesis.txt").write_text("x"))
+
+
+EXPORTS = [
+    *(
+        given("export", f"the format {to!r}", *EXPORT, to, says="format")
+        for to in ("", "onyx", "pt", "../onnx", "safetensors ")
+    ),
+    given("export", "no format", "export", "run", says="--to", status=2),
+    given("export", "quantization without need", *EXPORT, "onnx", "--quantization", "int8"),
+    given("export", "an unknown quantization", *EXPORT, "ctranslate2", "--quantization", "int3"),
+    given("export", "a pre-norm model as Marian", *EXPORT, "marian", says="pegasus"),
+    given("export", "two tables as Pegasus", *EXPORT, "pegasus", says="tied"),
+    given(
+        "export", "a used folder", *EXPORT, "safetensors", says="not empty", damage=fill("exported")
+    ),
+    given("export", "the run itself", "export", "run", "--to", "safetensors", "--out", "run"),
+    given("export", "a file", "export", "run", "--to", "safetensors", "--out", "own.toml"),
+    given("export", "a folder in a file", "export", "run", "--to", "onnx", "--out", "own.toml/x"),
+    given(
+        "export", "a used default folder", "export", "run", "--to", "onnx", damage=fill("run/onnx")
+    ),
+]
+OUT = "--out"
+TRAINING = [
+    given("training", "no preset", "train", says="preset"),
+    given("training", "an unknown preset", "train", "nonsense", says="the presets are"),
+    given("training", "a misspelt preset", "train", "toy-de-em", says="did you mean toy-de-en"),
+    given("training", "an empty name", "train", "", says="preset"),
+    given("training", "a missing file", "train", "nowhere.toml", says="nowhere.toml"),
+    given("training", "a folder for a preset", "train", "run", says="preset"),
+    given("training", "a folder with the ending .toml", "train", "x.toml", damage=fill("x.toml")),
+    given("training", "a corpus for a preset", "train", "train.tsv", says="preset"),
+    given("training", "a path with NUL", "train", "a\0b.toml"),
+    given("training", "a finished run", "train", "own.toml", OUT, "run", says="not empty"),
+    given("training", "a half run", "train", "own.toml", OUT, "half", says="not empty"),
+    given("training", "a folder of other things", "train", "own.toml", OUT, ".", says="not empty"),
+    given("training", "a file as folder", "train", "own.toml", OUT, "train.tsv"),
+    given("training", "a folder in a file", "train", "own.toml", OUT, "train.tsv/run"),
+    given("training", "a name of 5,000 letters", "train", "own.toml", OUT, "x" * 5000),
+    given("training", "an out with NUL", "train", "own.toml", OUT, "a\0b"),
+    given("training", "nothing to resume", "train", "own.toml", "--resume", says="no run"),
+    given("training", "resume alone", "train", "--resume", says="--out"),
+    given("training", "resume with other settings", *COMMANDS["resume"], "--set", "epochs=9"),
+    given(
+        "training",
+        "scores without a test split",
+        *("train", "own.toml", OUT, "new"),
+        "--evaluate",
+        "--set",
+        "corpus.test=[]",
+        says="test",
+    ),
+    *(
+        given(
+            "training",
+            f"{minutes} minutes",
+            "train",
+            "own.toml",
+            OUT,
+            "new",
+            f"--minutes={minutes}",
+            says="--minutes",
+        )
+        for minutes in ("0", "-1", "nan", "-inf")
+    ),
+    given("training", "minutes in words", "train", "own.toml", "--minutes", "five", status=2),
+    given(
+        "training",
+        "endless minutes, which are fine",
+        "train",
+        "own.toml",
+        OUT,
+        "new",
+        "--minutes",
+        "inf",
+        status=0,
+        makes=("new/*",),
+    ),
+    given(
+        "training",
+        "a folder of half files, which is fine",
+        "train",
+        "own.toml",
+        OUT,
+        "new",
+        status=0,
+        files={"new/settings.json.0123abcd.part": b"{"},
+        makes=("new/*",),
+    ),
+    given(
+        "training",
+        "a start that was killed, which is fine",
+        "train",
+        "own.toml",
+        OUT,
+        "new",
+        status=0,
+        damage=lambda folder: (folder / "new").mkdir(),
+        makes=("new/*",),
+    ),
+]
+USAGE = [
+    given("usage", "no command", status=2),
+    given("usage", "an unknown command", "trian", status=2),
+    given("usage", "an unknown option", "train", "own.toml", "--epochs", "5", status=2),
+    given("usage", "--set without a value", "train", "own.toml", "--set", status=2),
+    given("usage", "two presets", "train", "own.toml", "own.toml", status=2),
+    given("usage", "evaluate nothing", "evaluate", status=2),
+    given("usage", "translate nothing", "translate", status=2),
+    given("usage", "export nothing", "export", status=2),
+    given("usage", "data without an action", "data", status=2),
+    given("usage", "data with an unknown action", "data", "lsit", status=2),
+    given("usage", "data check of nothing", "data", "check", says="name"),
+    given("usage", "data fetch of nothing", "data", "fetch", says="name"),
+    given("usage", "data prepare of nothing", "data", "prepare", says="--out"),
+    given("usage", "data prepare without --out", "data", "prepare", "own.toml", says="--out"),
+    given("usage", "data list with --out", "data", "list", "--out", "x", says="data prepare"),
+    given(
+        "usage",
+        "data check with --set",
+        "data",
+        "check",
+        "toy-de-en",
+        "--set",
+        "a=1",
+        says="prepare",
+    ),
+    given("usage", "data check with --sample", "data", "check", "toy-de-en", "--sample", "5"),
+    given("usage", "a sample in words", "data", "prepare", "own.toml", "--sample", "all", status=2),
+    given("usage", "an unknown corpus", "data", "check", "nonsense", says="corpora"),
+    given("usage", "a misspelt corpus", "data", "check", "multi30k-de-em", says="did you mean"),
+    given("usage", "a corpus of one language twice", "data", "check", "toy-de-de", says="corpora"),
+    given("usage", "an empty corpus name", "data", "fetch", "", says="name"),
+    given("usage", "a path as corpus name", "data", "fetch", "../../etc", says="corpora"),
+    given("usage", "summary of nonsense", "summary", "nonsense", says="presets"),
+    given("usage", "summary of a file", "summary", "train.tsv", says="presets"),
+    given("usage", "summary of a bad preset", "summary", "bad.toml", files={"bad.toml": b"x"}),
+]
+CHECK = ("check", "mine.py:make", "--only", "masks")
+
+
+def mine(what: str, code: str | bytes, says: str = "", arguments=CHECK, **rest) -> Case:
+    """`nmtlib check` of this code."""
+    data = code.encode() if isinstance(code, str) else code
+    files = {"mine.py": data}
+    return Case("nmtlib check", what, arguments, says, 1, files, makes=("__pycache__/*",), **rest)
+
+
+MODEL = (
+    "import torch\nclass M(torch.nn.Module):\n    def forward(self, s, t):\n        {}\nmake = M\n"
+)
+REPORT = {"printed": True, "lines": 0}
+CHECKS = [
+    mine("no Python", "this is no Python", "line 1"),
+    mine("an empty file", "", "make"),
+    mine("a picture", b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "mine.py"),
+    mine("NUL bytes", b"\0" * 100, "mine.py"),
+    mine("Latin-1", "# Größe\ndef make(): pass\n".encode("latin-1"), "mine.py"),
+    mine("an import that is missing", "import nonsense", "nonsense"),
+    mine("an import that ends the program", "raise SystemExit(0)", "SystemExit"),
+    mine("an import without end", "def f(): f()\nf()", "RecursionError"),
+    mine("an error", "1 / 0", "ZeroDivisionError"),
+    mine("another name", "def mkae(): pass", "did you mean mkae"),
+    mine("no function", "make = 7", "not a function"),
+    mine("a function that fails", "def make(): return {}['x']", "KeyError"),
+    mine("a function that returns nothing", "def make(): pass", "NoneType"),
+    mine("a function that returns a number", "def make(): return 7", "int"),
+    mine(
+        "a function that returns a class",
+        "import torch\ndef make(): return torch.nn.Linear",
+        "type",
+    ),
+    mine("a function of two arguments", "def make(a, b): pass", "2 arguments"),
+    mine("a function that ends the program", "def make(): raise SystemExit(3)", "SystemExit"),
+    mine("a function without end", "def make(): return make()", "RecursionError"),
+    mine("a model that fails", MODEL.format("raise OSError('no disk')"), "no disk", **REPORT),
+    mine("a model that returns nothing", MODEL.format("return None"), "", **REPORT),
+    mine("a model that returns ids", MODEL.format("return t"), "", **REPORT),
+    mine(
+        "a model that returns NaN",
+        MODEL.format("return torch.full((*t.shape, 12), float('nan'))"),
+        "",
+        **REPORT,
+    ),
+    mine("a model that ends the program", MODEL.format("raise SystemExit(0)"), "", **REPORT),
+    mine("a model without end", MODEL.format("return self(s, t)"), "", **REPORT),
+    *(
+        given(
+            "nmtlib check", f"{where!r} as file and function", "check", where, says="FILE:FACTORY"
+        )
+        for where in (
+            "mine.py",
+            "mine.py:",
+            ":make",
+            "nowhere.py:make",
+            "mine.py:a-b",
+            "run:make",
+        )
+    ),
+    given("nmtlib check", "an unknown check", "check", "--only", "nonsense", says="nonsense"),
+    given("nmtlib check", "a misspelt check", "check", "--only", "maks", says="masks"),
+    given("nmtlib check", "an empty name", "check", "--only", ""),
+    *(
+        given(
+            "nmtlib check",
+            f"a seed of {seed}",
+            "check",
+            "--only",
+            "masks",
+            "--seed",
+            seed,
+            status=2,
+        )
+        for seed in ("x", "1.5", "")
+    ),
+    *(
+        given(
+            "nmtlib check",
+            f"a seed of {name}",
+            "check",
+            "--only",
+            "masks",
+            "--seed",
+            seed,
+            status=0,
+        )
+        for name, seed in (("2**70", str(2**70)), ("-2**70", str(-(2**70))), ("-1", "-1"))
+    ),
+]
+CASES = [*SEARCH, *EXPORTS, *TRAINING, *USAGE, *CHECKS]

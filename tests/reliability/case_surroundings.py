@@ -1,0 +1,205 @@
+"""Bad surroundings: environment variables, damaged caches of corpora, folders that are in use."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+from collections.abc import Callable
+
+from case_runs import COMMANDS
+from workplace import SENTENCE, Case, Outcome, call
+
+from nmtlib.run import Run
+
+TRAIN = ("train", "own.toml", "--out", "new", "--set", "epochs=1")
+TRANSLATE = ("translate", "run", SENTENCE)
+CACHE = {"NMTLIB_DATA": "cache"}
+REPORT = {"printed": True, "lines": 0, "environment": CACHE}
+
+
+def surroundings(given: str, environment: dict, arguments=TRAIN, says="", status=1, **rest) -> Case:
+    """A command with variables in its environment."""
+    return Case("environment", given, arguments, says, status, environment=environment, **rest)
+
+
+NEW = {"status": 0, "makes": ("new/*",)}
+CHECK = ("data", "check", "multi30k-de-en")
+ENVIRONMENT = [
+    surroundings("the cache of nobody", {"NMTLIB_DATA": "~nouser/x"}, CHECK, "NMTLIB_DATA"),
+    surroundings(
+        "a file as cache", {"NMTLIB_DATA": "own.toml"}, CHECK, "missing", printed=True, lines=0
+    ),
+    surroundings(
+        "a cache that is missing",
+        {"NMTLIB_DATA": "no/where"},
+        CHECK,
+        "missing",
+        printed=True,
+        lines=0,
+    ),
+    surroundings(
+        "an empty cache name",
+        {"NMTLIB_DATA": "", "XDG_CACHE_HOME": "/nowhere"},
+        CHECK,
+        "missing",
+        printed=True,
+        lines=0,
+    ),
+    surroundings("a rank without a world", {"RANK": "1"}, status=(0, 1), makes=("new/*",)),
+    surroundings("a rank in words", {"RANK": "one"}, status=(0, 1), makes=("new/*",)),
+    surroundings("a world without a rank", {"WORLD_SIZE": "2"}, status=(0, 1), makes=("new/*",)),
+    surroundings("a world in words", {"RANK": "0", "WORLD_SIZE": "two"}, says="WORLD_SIZE"),
+    surroundings("a world without an address", {"RANK": "0", "WORLD_SIZE": "2"}, says=""),
+    surroundings("a rank beyond the world", {"RANK": "5", "WORLD_SIZE": "2"}, says=""),
+    surroundings("a time limit in words", {"NMTLIB_TIMEOUT": "x"}, status=(0, 1), makes=("new/*",)),
+    surroundings(
+        "a time limit below zero", {"NMTLIB_TIMEOUT": "-5"}, status=(0, 1), makes=("new/*",)
+    ),
+    surroundings("no home, which is fine", {"HOME": "/nowhere"}, **NEW),
+    surroundings("a debug switch of 0", {"NMTLIB_DEBUG": "0"}, ("train", "nonsense"), "presets"),
+    surroundings("an empty debug switch", {"NMTLIB_DEBUG": ""}, ("train", "nonsense"), "presets"),
+    surroundings("a locale that is missing", {"LC_ALL": "xx_XX.utf8"}, TRANSLATE, "\n", 0),
+    surroundings("a width of no columns", {"COLUMNS": "0"}, ("summary",), "", 0),
+    surroundings("a width in words", {"COLUMNS": "x"}, ("summary",), "", 0),
+]
+
+# Caches of corpora
+
+MULTI30K = [
+    f"{part}.{side}.gz" for part in ("train", "val", "test_2016_flickr") for side in ("de", "en")
+]
+CMN = ["training.txt", "validation.txt", "testing.txt"] + [
+    f"{table}_{side}.json" for table in ("word2int", "int2word") for side in ("en", "cn")
+]
+CONTENTS = {
+    "empty": b"",
+    "a web page": b"<!DOCTYPE html><title>404 Not Found</title>",
+    "half a .gz": gzip.compress(b"a\n" * 1000)[:20],
+    "another text": gzip.compress(b"ein Hund\n"),
+    "NUL bytes": b"\0" * 1000,
+}
+
+
+BARE = ("train", "bare.toml", "--out", "new")
+
+
+def cached(corpus: str, files: list[str], given: str, data: bytes) -> list[Case]:
+    """A cache whose files all hold the same wrong data, checked and used."""
+    folder = {"multi30k-de-en": "multi30k", "cmn-en-zh": "cmn-eng-simple"}[corpus]
+    there = {f"cache/{folder}/{file}": data for file in files}
+    options = {"files": there, "environment": CACHE}
+    bare = {"files": {**there, "bare.toml": b"[training]\nepochs = 1\n"}, "environment": CACHE}
+    category = "caches of corpora"
+    settings = ("--set", f"corpus.name={corpus}")
+    return [
+        Case(category, f"{given} files", ("data", "check", corpus), "wrong", **REPORT, files=there),
+        Case(category, f"{given} files", ("data", "fetch", corpus), "delete", **options),
+        Case(category, f"{given} files", (*BARE, *settings), "delete", **bare),
+    ]
+
+
+def archive(*members: tuple[str, bytes], change: Callable | None = None, **options) -> bytes:
+    """A .tgz with these members, whose headers `change` may spoil."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz", **options) as tar:
+        for name, data in members:
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            if change:
+                change(info)
+            tar.addfile(info, io.BytesIO(data) if info.isreg() else None)
+    return buffer.getvalue()
+
+
+def kind(number: bytes, target: str = "") -> Callable:
+    """Make a member something else than a plain file."""
+    return lambda info: (setattr(info, "type", number), setattr(info, "linkname", target))
+
+
+def sized(size: str) -> Callable:
+    """Declare another size in a PAX header."""
+    return lambda info: info.pax_headers.update(size=size)
+
+
+TAGS = ("de-en/train.tags.de-en.de", b"ein Satz\n")
+GOOD = archive(TAGS)
+ARCHIVES = {
+    "empty": b"",
+    "a web page": CONTENTS["a web page"],
+    "half of one": GOOD[: len(GOOD) // 2],
+    "a wrong checksum": GOOD[:-8] + bytes(8),
+    "a .gz of no archive": gzip.compress(b"no archive" * 100),
+    "a .gz of nothing": gzip.compress(b""),
+    "an archive without the files": archive(("readme.txt", b"x")),
+    "only one of the files": GOOD,
+    "a file twice": archive(TAGS, TAGS),
+    "an absolute path": archive(("/etc/train.tags.de-en.de", b"x")),
+    "a path that leads out": archive(("../../train.tags.de-en.de", b"x")),
+    "a path of Windows": archive(("C:\\train.tags.de-en.de", b"x")),
+    "a symbolic link": archive(TAGS, change=kind(tarfile.SYMTYPE, "/etc/passwd")),
+    "a hard link": archive(TAGS, change=kind(tarfile.LNKTYPE, "/etc/passwd")),
+    "a device": archive(TAGS, change=kind(tarfile.CHRTYPE)),
+    "a pipe": archive(TAGS, change=kind(tarfile.FIFOTYPE)),
+    "an unknown type": archive(TAGS, change=kind(b"Z")),
+    "ten thousand files": archive(*((f"f{number}", b"") for number in range(10_000))),
+    "a size of 10^20": archive(TAGS, change=sized("1" + "0" * 20), format=tarfile.PAX_FORMAT),
+    "a size of 10^15": archive(TAGS, change=sized("1" + "0" * 15), format=tarfile.PAX_FORMAT),
+    "a size below zero": archive(TAGS, change=sized("-512"), format=tarfile.PAX_FORMAT),
+    "a size in words": archive(TAGS, change=sized("huge"), format=tarfile.PAX_FORMAT),
+    "a long name without end": archive(("x" * 100_000, b"")),
+    "300 MB of NUL": gzip.compress(bytes(300 * 2**20), 1),
+}
+
+
+def archives() -> list[Case]:
+    """The one archive that is known by what it holds, damaged in each way."""
+    cases = []
+    for given, data in ARCHIVES.items():
+        files = {"cache/iwslt/de-en.tgz": data}
+        name = ("data", "check", "iwslt14-de-en")
+        cases.append(Case("archives", given, name, "", **REPORT, files=files))
+    return cases
+
+
+# Folders that somebody is using
+
+
+def claimed(folder: str) -> Callable[[Case], Outcome]:
+    """Run the command while another training holds the folder."""
+
+    def play(case: Case) -> Outcome:
+        with Run(folder).claimed():
+            return call(case)
+
+    return play
+
+
+IN_USE = [
+    Case(
+        "folders in use",
+        "a training of the same run",
+        COMMANDS["resume"],
+        "another training",
+        play=claimed("half"),
+    ),
+    Case(
+        "folders in use",
+        "a training that has just begun",
+        TRAIN,
+        "another training",
+        play=claimed("new"),
+    ),
+]
+
+CASES = [
+    *ENVIRONMENT,
+    *(
+        c
+        for given, data in CONTENTS.items()
+        for c in cached("multi30k-de-en", MULTI30K, given, data)
+    ),
+    *(c for given, data in CONTENTS.items() for c in cached("cmn-en-zh", CMN, given, data)),
+    *archives(),
+    *IN_USE,
+]

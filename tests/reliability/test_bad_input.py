@@ -1,0 +1,34 @@
+"""Whatever is given to the command line gets one line that explains, and nothing is lost."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+try:
+    from cases import CASES
+    from workplace import Case, Workplace
+finally:
+    sys.path.pop(0)
+
+
+@pytest.fixture(scope="session")
+def workplace(tmp_path_factory) -> Workplace:
+    return Workplace(tmp_path_factory.mktemp("workplace"))
+
+
+def marked(case: Case):
+    """A case that starts a process is slow."""
+    return pytest.param(case, id=case.name, marks=[pytest.mark.slow] if case.slow else [])
+
+
+@pytest.mark.parametrize("case", map(marked, CASES))
+def test_a_bad_input_is_explained_and_nothing_is_lost(case: Case, workplace: Workplace):
+    _, wrong = workplace.play(case)
+    assert not wrong, "\n".join(wrong)
+
+
+def test_there_are_enough_cases_and_none_stands_twice():
+    assert len(CASES) >= 600
+    assert len({case.name for case in CASES}) == len(CASES)
