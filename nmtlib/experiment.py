@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import torch
@@ -151,72 +151,61 @@ def train(
         if processes.is_main and not resuming:
             run.require_free()  # before a lock is left among somebody's other files
         with run.claimed() if processes.is_main else nullcontext():
-            trainer, corpus = prepare_training(
-                run, settings, resuming, processes, report, after_epoch
-            )
+            corpus = load_corpus(settings.corpus)
+            if processes.is_main and not resuming:
+                start_run(run.folder, settings, corpus)
+            processes.wait()
+            with nullcontext() if resuming else _removed_on_failure(run, processes):
+                trainer = make_trainer(run, corpus, processes, report, after_epoch)
+            if resuming and run.can_resume():
+                trainer.resume()
+                done = trainer.progress
+                trainer.report(f"resuming after {done.epoch} epochs and {done.updates} updates")
             history = trainer.fit(minutes)
             if processes.is_main and history:
                 draw_curves(run.curves_file, history, title=corpus.name)
                 write_samples(run, corpus.validation[:5])
         return history
     except LostProcess as error:
-        raise LostProcess(
-            f"{error}; what was saved is sound: give the same torchrun command with --resume "
-            f"--out {folder}"
-        ) from error
+        advice = f"give the same torchrun command with --resume --out {folder}"
+        raise LostProcess(f"{error}; what was saved is sound: {advice}") from error
     finally:
         processes.close()
 
 
-def prepare_training(
+@contextmanager
+def _removed_on_failure(run: Run, processes: Processes) -> Iterator[None]:
+    """A new run that cannot even start leaves nothing: its folder would block the next try."""
+    try:
+        yield
+    except BaseException:
+        for path in run.folder.iterdir() if processes.is_main else ():
+            path.unlink()  # `claimed` removes the empty folder
+        raise
+
+
+def make_trainer(
     run: Run,
-    settings: Settings,
-    resuming: bool,
+    corpus: Corpus,
     processes: Processes,
     report: Report,
     after_epoch: Callable[[Trainer], None] | None,
-) -> tuple[Trainer, Corpus]:
-    """The trainer of a new run or a resumed one, ready to start, and its corpus.
-
-    What fails here leaves no new folder behind: it would block the next try.
-    """
-    corpus = load_corpus(settings.corpus)
-    new = processes.is_main and not resuming
-    if new:
-        start_run(run.folder, settings, corpus)
-    try:
-        processes.wait()
-        settings = run.settings()  # with the vocabulary sizes
-        source, target = run.codecs()
-        report = run.reporting(report) if processes.is_main else lambda line: None
-        report(f"$ {command_line()}")
-        training, validation, resegment = read_examples(settings, corpus, source, target, report)
-        torch.manual_seed(settings.training.seed)
-        sizes = len(source.vocab), len(target.vocab)
-        model = Transformer(settings.with_vocabularies(*sizes).model)
-        trainer = Trainer(
-            model,
-            training,
-            validation,
-            settings.training,
-            run.folder,
-            processes=processes,
-            report=report,
-            resegment=resegment,
-            after_epoch=after_epoch,
-        )
-        precision = str(trainer.precision).removeprefix("torch.")
-        report(
-            f"model of {sum(model.parameter_table().values()):,} parameters, "
-            f"{trainer.batches_per_epoch} batches an epoch, on {trainer.device} in {precision}"
-        )
-        if resuming and run.can_resume():
-            trainer.resume()
-            done = trainer.progress
-            report(f"resuming after {done.epoch} epochs and {done.updates} updates")
-    except BaseException:
-        if new:
-            for path in run.folder.iterdir():
-                path.unlink()  # `claimed` removes the empty folder
-        raise
-    return trainer, corpus
+) -> Trainer:
+    """The trainer of a run, with new random weights; it says what will be trained, on what."""
+    settings, (source, target) = run.settings(), run.codecs()
+    report = run.reporting(report) if processes.is_main else lambda line: None
+    report(f"$ {command_line()}")
+    training, validation, resegment = read_examples(settings, corpus, source, target, report)
+    torch.manual_seed(settings.training.seed)
+    complete = settings.with_vocabularies(len(source.vocab), len(target.vocab))
+    model = Transformer(complete.model)
+    hooks = {"report": report, "resegment": resegment, "after_epoch": after_epoch}
+    trainer = Trainer(
+        model, training, validation, settings.training, run, processes=processes, **hooks
+    )
+    precision = str(trainer.precision).removeprefix("torch.")
+    report(
+        f"model of {sum(model.parameter_table().values()):,} parameters, "
+        f"{trainer.batches_per_epoch} batches an epoch, on {trainer.device} in {precision}"
+    )
+    return trainer
