@@ -88,7 +88,7 @@ class MultiHeadAttention(nn.Module):
         found = scaled_dot_product_attention(
             query, keys, values, mask, dropout_p=dropout_p, return_weights=heard
         )
-        if not heard:
+        if isinstance(found, Tensor):  # nobody listens
             return found
         heads, weights = found  # (B, H, T, K), (B, H, T, S)
         weights = weights.detach()

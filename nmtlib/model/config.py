@@ -39,7 +39,7 @@ class TransformerConfig:
     tied: str = "none"
     embedding_start: str = "xavier"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("source_vocab_size", "target_vocab_size"):
             require(getattr(self, name) >= 0, name, "0 or more", getattr(self, name))
         sizes = ("d_model", "n_heads", "n_encoder_layers", "n_decoder_layers", "d_ff", "max_length")

@@ -78,12 +78,13 @@ class LayerCache:
     keys: Tensor | None = None
     values: Tensor | None = None
 
-    def append(self, keys: Tensor, values: Tensor) -> None:
-        """Add the newest position, (N, H, 1, K) each."""
-        if self.keys is not None:
+    def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Add the newest position, (N, H, 1, K) each; returns all keys and values so far."""
+        if self.keys is not None and self.values is not None:
             keys = torch.cat([self.keys, keys], dim=2)  # (N, H, t, K)
             values = torch.cat([self.values, values], dim=2)  # (N, H, t, K)
         self.keys, self.values = keys, values
+        return keys, values
 
 
 class DecoderLayer(nn.Module):
@@ -115,8 +116,8 @@ class DecoderLayer(nn.Module):
 
     def attend_to_past(self, x: Tensor, cache: LayerCache) -> Tensor:
         """Self-attention of the newest position; no mask, for the cache holds no future."""
-        cache.append(*self.self_attention.project(x, x))
-        return self.self_attention.attend(x, cache.keys, cache.values)  # (N, 1, D)
+        keys, values = cache.append(*self.self_attention.project(x, x))  # (N, H, t, K) each
+        return self.self_attention.attend(x, keys, values)  # (N, 1, D)
 
     def attend_to_memory(self, x: Tensor, cache: LayerCache, memory_mask: Mask) -> Tensor:
         """Cross-attention: the N/B hypotheses of a sentence are N/B queries to its one memory."""
@@ -140,7 +141,7 @@ class DecoderState:
         old order continues one hypothesis with the past of another.
         """
         for layer in self.layers:
-            if layer.keys is not None:
+            if layer.keys is not None and layer.values is not None:
                 # index_select is several times faster than keys[rows].
                 layer.keys = layer.keys.index_select(0, rows)  # (N', H, t, K)
                 layer.values = layer.values.index_select(0, rows)  # (N', H, t, K)
