@@ -96,10 +96,10 @@ def build_codecs(
         tokenizers = [tokenizer(side, kinds[side], texts[side]) for side in (0, 1)]
 
     def vocab(*sides: int) -> Vocab:
-        if kinds[sides[0]] == "given":
+        if kinds[sides[0]] == "given" and corpus.vocabularies:
             return Vocab(corpus.vocabularies[sides[0]])
-        if kinds[sides[0]] == "bpe":
-            return Vocab(tokenizers[sides[0]].tokens)
+        if isinstance(first := tokenizers[sides[0]], BPETokenizer):
+            return Vocab(first.tokens)
         sentences = (tokenizers[side].encode(text) for side in sides for text in texts[side])
         return Vocab.build(sentences, min_count=min_count, max_size=size)
 
@@ -129,6 +129,7 @@ def _tokenizer(
         language = (corpus.source_language, corpus.target_language)[side]
         return SpacyTokenizer(language, lowercase=lowercase)
     # Published pieces that carry a mark are looked up with it; it is never stripped.
-    if kind == "given" and any(t.endswith(JOIN_MARK) for t in corpus.vocabularies[side]):
-        return SubwordMarkTokenizer(corpus.vocabularies[side], lowercase=lowercase)
+    pieces = corpus.vocabularies[side] if kind == "given" and corpus.vocabularies else []
+    if any(piece.endswith(JOIN_MARK) for piece in pieces):
+        return SubwordMarkTokenizer(pieces, lowercase=lowercase)
     return WhitespaceTokenizer(lowercase=lowercase)

@@ -46,7 +46,7 @@ def names() -> list[str]:
 
 def table(root: str | Path | None = None) -> list[tuple[str, ...]]:
     """The corpora in rows of text, headings first; 'here' are those with all files in the cache."""
-    rows = [("corpus", "train", "validation", "test", "download", "here", "licence")]
+    rows = [tuple("corpus train validation test download here licence".split())]
     for source in SOURCES:
         here = "yes" if source.complete(Path(root or cache_folder())) else "no"
         sizes = (f"{size:,}" for size in source.pairs)
@@ -83,7 +83,7 @@ def leaked(corpus: Corpus) -> set[int]:
 
 def find(name: str) -> CorpusSource:
     """The source of a corpus, whichever way it is read.  Raises ValueError for an unknown name."""
-    known = {}
+    known: dict[str, CorpusSource] = {}
     for source in SOURCES:
         stem = source.name.rsplit("-", 2)[0]
         backwards = f"{stem}-{source.target_language}-{source.source_language}"

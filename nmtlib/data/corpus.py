@@ -45,7 +45,7 @@ class Corpus:
     test: Sequence[Pair] = ()
     challenge: Sequence[Pair] = ()
     vocabularies: tuple[list[str], list[str]] | None = None
-    notes: tuple[str, ...] = ()
+    notes: Sequence[str] = ()
 
     def split(self, name: str) -> Sequence[Pair]:
         """The pairs of one split.  Raises ValueError for an unknown or empty split."""

@@ -36,7 +36,7 @@ def cache_folder() -> Path:
     elif sys.platform == "darwin":
         base = Path.home() / "Library" / "Caches"
     else:
-        base = os.environ.get("XDG_CACHE_HOME", "")
+        base: str | Path = os.environ.get("XDG_CACHE_HOME", "")
         # The XDG specification tells programs to ignore a relative path here.
         base = base if os.path.isabs(base) else Path.home() / ".cache"
     return Path(base) / "nmtlib"

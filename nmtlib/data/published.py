@@ -38,7 +38,7 @@ class PublishedCorpus(CorpusSource):
 
     def read(self, folder: Path) -> Corpus:
         """The corpus.  Raises ValueError for another number of pairs than was published."""
-        splits = {
+        splits: dict = {
             split: list(TextPairs([folder / file for file in files]))
             for split, files in self.splits.items()
         }

@@ -34,7 +34,7 @@ class SubwordMarkTokenizer(Tokenizer):
     pieces: Collection[str] = field(repr=False)
     lowercase: bool = field(default=False, kw_only=True)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if isinstance(self.pieces, str):
             raise ValueError(
                 f"pieces is one string, {self.pieces[:40]!r}; expected a collection of tokens"

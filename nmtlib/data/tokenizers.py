@@ -19,7 +19,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import tokenizers
 from tokenizers import models, normalizers, pre_tokenizers, trainers
@@ -44,7 +44,7 @@ class Tokenizer(ABC):
 
     def to_dict(self) -> dict:
         """All that is needed to build the same tokenizer, in values that JSON knows."""
-        return {"kind": self.kind, **asdict(self)}
+        return {"kind": self.kind, **asdict(self)}  # type: ignore[call-overload]
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class SpacyTokenizer(Tokenizer):
     mark_spaces: bool = field(default=True, kw_only=True)
     lowercase: bool = field(default=False, kw_only=True)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         _spacy_rules(self.language)  # an unknown language must fail here, not at the first sentence
 
     def encode(self, text: str) -> list[str]:
@@ -125,8 +125,9 @@ class BPETokenizer(Tokenizer):
 
     kind = "bpe"
     model: str = field(repr=False)
+    _tokenizer: ClassVar[tokenizers.Tokenizer]  # each object has its own, but no option of it
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         try:
             object.__setattr__(self, "_tokenizer", tokenizers.Tokenizer.from_str(self.model))
         except Exception as error:  # the library raises nothing narrower
@@ -168,7 +169,7 @@ class BPETokenizer(Tokenizer):
     def tokens(self) -> list[str]:
         """All tokens in the order of their ids, `SPECIALS` first: what `Vocab` takes."""
         ids = self._tokenizer.get_vocab()
-        return sorted(ids, key=ids.get)
+        return sorted(ids, key=ids.__getitem__)
 
     def encode(self, text: str) -> list[str]:
         """The pieces, <UNK> for an unseen character.  Raises ValueError if the text holds "▁"."""
@@ -216,7 +217,7 @@ def _join_marked(tokens: Sequence[str]) -> str:
 
 
 @functools.cache
-def _spacy_rules(language: str):
+def _spacy_rules(language: str) -> Any:
     import spacy
 
     try:
