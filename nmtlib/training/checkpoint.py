@@ -147,7 +147,7 @@ def resume_training(path: str | Path, model: Transformer, optimizer: torch.optim
 def keep_epoch(run: Run, model: Transformer, progress: Progress, average: int) -> None:
     """Write the files of the epoch just ended, and drop the one that is too old to be averaged."""
     record = progress.history[-1]
-    notes = {"weights": f"epoch {record.epoch}", "validation_nll": record.validation_nll}
+    notes: dict = {"weights": f"epoch {record.epoch}", "validation_nll": record.validation_nll}
     if progress.best is record:
         save_checkpoint(run.best_file, model, **notes)
         # What an earlier, stopped training chose is worse than this epoch.

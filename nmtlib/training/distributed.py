@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ class Processes:
         """Whether this process writes files and reports."""
         return self.rank == 0
 
-    def share(self, items: Sequence[Any]) -> Sequence[Any]:
+    def share(self, items: Any) -> Any:
         """Every `count`-th item: the part of this process."""
         return items[self.rank :: self.count]
 
@@ -76,13 +76,12 @@ class Processes:
         if self.count == 1:
             return
         parameters = list(parameters)
-        for p in parameters:
-            if p.grad is None:  # this process had no sentence in the batch
-                p.grad = torch.zeros_like(p)
-        flat = self.sum(torch.cat([p.grad.flatten() for p in parameters]))
-        sizes = [p.numel() for p in parameters]
-        for p, gradient in zip(parameters, flat.split(sizes), strict=True):
-            p.grad.copy_(gradient.view_as(p))
+        # Zeros stand where this process had no sentence in the batch.
+        own = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
+        flat = self.sum(torch.cat([gradient.flatten() for gradient in own]))
+        sums = flat.split([p.numel() for p in parameters])
+        for p, gradient, total in zip(parameters, own, sums, strict=True):
+            p.grad = gradient.copy_(total.view_as(p))
 
     def agree(self, text: str) -> str:
         """The text of the first process, for all."""

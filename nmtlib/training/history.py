@@ -99,7 +99,7 @@ class Progress:
             validation_nll=validation.nll_per_token,
             validation_perplexity=validation.perplexity,
             validation_accuracy=validation.accuracy,
-            tokens_per_second=train.labels / self.epoch_seconds,
+            tokens_per_second=float(train.labels) / self.epoch_seconds,
         )
         self.history.append(record)
         self.epoch, self.batches, self.epoch_seconds, self.sums = record.epoch, 0, 0.0, Sums()
@@ -119,7 +119,7 @@ def write_history(path: str | Path, history: Sequence[EpochRecord]) -> None:
 
 def read_history(path: str | Path) -> list[EpochRecord]:
     """Read what `write_history` wrote."""
-    kinds = {f.name: int if f.type == "int" else float for f in fields(EpochRecord)}
+    kinds: dict[str, Any] = {f.name: int if f.type == "int" else float for f in fields(EpochRecord)}
     try:
         with open(path, newline="", encoding="utf-8") as file:
             rows = [{k: kinds[k](v) for k, v in row.items()} for row in csv.DictReader(file)]

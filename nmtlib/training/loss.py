@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -55,7 +57,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, ...]:
         dtype = torch.promote_types(logits.dtype, torch.float32)
         real = labels != PAD  # (N,)
         even = smoothing / (logits.size(-1) - 1)  # what q gives to each class but PAD
@@ -82,7 +84,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, gradient: Tensor, *_: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx: Any, gradient: Tensor, *_: Tensor) -> tuple[Tensor, None, None]:
         (difference,) = ctx.saved_tensors
         return difference * gradient.to(difference.dtype), None, None
 
@@ -109,7 +111,7 @@ class _SymmetricDivergence(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, first: Tensor, second: Tensor, real: Tensor) -> Tensor:
+    def forward(ctx: Any, first: Tensor, second: Tensor, real: Tensor) -> Tensor:
         dtype = torch.promote_types(first.dtype, torch.float32)
         total = torch.zeros((), dtype=dtype, device=first.device)
         learns = any(ctx.needs_input_grad)
@@ -131,7 +133,7 @@ class _SymmetricDivergence(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
         first, second = (found * gradient.to(found.dtype) for found in ctx.saved_tensors)
         return first, second, None
 

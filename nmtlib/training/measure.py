@@ -31,7 +31,7 @@ class Sums(NamedTuple):
     correct: Tensor | float = 0.0
     labels: Tensor | float = 0.0
 
-    def __add__(self, other: Sums) -> Sums:
+    def __add__(self, other: Sums) -> Sums:  # type: ignore[override]
         return Sums(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
     def floats(self) -> Sums:
@@ -82,8 +82,8 @@ def measure(
     loss, nll, correct = losses(logits, batch.labels, smoothing)
     labels = (batch.labels != PAD).sum()
     if r_drop:
-        apart = disagreement(*logits.chunk(2), batch.labels.chunk(2)[0])
-        loss = loss / 2 + r_drop / 2 * apart
+        first, second = logits.chunk(2)
+        loss = loss / 2 + r_drop / 2 * disagreement(first, second, batch.labels.chunk(2)[0])
         nll, correct, labels = nll / 2, correct / 2, labels / 2
     return loss, Sums(*(figure.detach().double() for figure in (loss, nll, correct, labels)))
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 def stop_on_signal(asked: threading.Event) -> Iterator[None]:
     """In this block the first Ctrl-C (or SIGTERM) sets the flag, the second interrupts at once."""
 
-    def handle(number, frame):
+    def handle(number: int, frame: object) -> None:
         if asked.is_set():
             raise KeyboardInterrupt
         asked.set()

@@ -27,7 +27,7 @@ from nmtlib.training.measure import Sums, measure, measure_all, require_finite
 from nmtlib.training.schedule import make_schedule
 from nmtlib.training.signals import stop_on_signal
 
-ADAM = {"betas": (0.9, 0.98), "eps": 1e-9}  # Vaswani et al. 2017, 5.3
+ADAM: dict = {"betas": (0.9, 0.98), "eps": 1e-9}  # Vaswani et al. 2017, 5.3
 SEEDS = 2**64  # torch takes seeds below this
 
 
