@@ -59,7 +59,7 @@ class Finished:
         self.ids = torch.full((sentences, beam, longest), PAD, device=like.device)
         self.count = torch.zeros(sentences, dtype=torch.long, device=like.device)
 
-    def add(self, candidates: Beams, norm: float) -> None:
+    def add(self, candidates: Beams, norm: float | Tensor) -> None:
         """Take in those that end with EOS and stand among the first `beam`; `norm` divides."""
         rows, ids, log_prob = candidates.rows, candidates.ids[..., 1:], candidates.log_prob
         beam = self.score.size(1)

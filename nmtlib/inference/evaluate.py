@@ -127,7 +127,7 @@ def _score_with_and_without_leaks(
     pairs, every = corpus.split(split), range(len(hypotheses))
     leaked = corpus.leaked(split)
     fresh = [i for i in every if i not in leaked]
-    options = {
+    options: dict[str, Any] = {
         "tokenize": bleu_tokenizer(translator, corpus),
         "lowercase": translator.settings.tokenizer.lowercase,
     }
@@ -153,7 +153,7 @@ def bleu_tokenizer(translator: Translator, corpus: Corpus) -> BleuTokenize:
         return "zh"
     if language in MECAB:
         tokenizer, *packages = MECAB[language]
-        return tokenizer if all(map(find_spec, packages)) else "char"
+        return tokenizer if all(map(find_spec, packages)) else "char"  # type: ignore[return-value]
     if language in ("th", "lo", "km", "my"):
         return "char"
     return "none" if isinstance(translator.target.tokenizer, WhitespaceTokenizer) else "13a"

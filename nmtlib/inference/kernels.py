@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +13,7 @@ from nmtlib.errors import require_one_of
 from nmtlib.model.attention import MultiHeadAttention
 
 Model = TypeVar("Model", bound=nn.Module)
-_LINEAR = getattr(torch.ops.mkldnn, "_linear_pointwise", None)
+_LINEAR: Any = getattr(torch.ops.mkldnn, "_linear_pointwise", None)
 HAS_ONEDNN = torch.backends.mkldnn.is_available() and _LINEAR is not None
 
 
@@ -49,7 +49,7 @@ class BFloat16Linear(nn.Module):
             setattr(self, name, nn.Parameter(rounded, parameter.requires_grad))
 
     def forward(self, x: Tensor) -> Tensor:
-        weight = self.weight
+        weight: Any = self.weight
         _refuse_gradients(weight, x)
         return F.linear(x.bfloat16(), weight, self.bias).float()
 
@@ -70,7 +70,7 @@ def convert(model: Model, precision: str = "fp32") -> Model:
     now.  Maps of other types or on other devices stay.  Raises ValueError for another precision.
     """
     require_one_of("precision", ("fp32", "bf16"), precision)
-    shared = [*model.parameters(), *model.buffers()]
+    shared: list[object] = [*model.parameters(), *model.buffers()]
     shared += [m.listeners for m in model.modules() if isinstance(m, MultiHeadAttention)]
     copied = copy.deepcopy(model, {id(thing): thing for thing in shared})  # copies none of these
     if precision == "fp32" and not HAS_ONEDNN:

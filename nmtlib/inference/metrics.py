@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from nmtlib.errors import require_one_of
 
@@ -90,7 +90,7 @@ def chrf(
     return _by_sacre(CHRF(lowercase=lowercase), hypotheses, references)
 
 
-def _by_sacre(metric, hypotheses: Sequence[str], references: Sequence[str]) -> SacreScore:
+def _by_sacre(metric: Any, hypotheses: Sequence[str], references: Sequence[str]) -> SacreScore:
     _check_lengths(hypotheses, references)
     _check_each(hypotheses, references, lambda sentence: isinstance(sentence, str), _TEXT)
     score = metric.corpus_score(hypotheses, [references]).score

@@ -45,7 +45,7 @@ def _in_eval_mode(search: Callable) -> Callable:
     """Run a search without gradients and dropout; leave the model in the mode it was in."""
 
     @functools.wraps(search)
-    def run(model: Transformer, source: Tensor, *args, **kwargs):
+    def run(model: Transformer, source: Tensor, *args: object, **kwargs: object) -> list:
         was_training = model.training
         model.eval()
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -61,8 +62,8 @@ class Translator:
         """
         folder = find_run(run)
         settings, (source, target) = folder.settings(), folder.codecs()
-        device = choose_device(device or settings.training.device)
-        model = load_model(folder.weights_file()).to(device)
+        place = choose_device(device or settings.training.device)
+        model = load_model(folder.weights_file()).to(place)
         sizes = (model.config.source_vocab_size, model.config.target_vocab_size)
         if sizes != (len(source.vocab), len(target.vocab)):
             raise ValueError(
@@ -76,7 +77,7 @@ class Translator:
         """Where the model lies."""
         return next(self.model.parameters()).device
 
-    def translate(self, sentences: Sequence[str], **options) -> list[str]:
+    def translate(self, sentences: Sequence[str], **options: Any) -> list[str]:
         """The best translation of each sentence, in order; an empty one has an empty translation.
 
         `options` are those of `search`.  Raises ValueError for one string in place of a list, or a
@@ -111,7 +112,7 @@ class Translator:
 
     def decoding(self, beam: int | None, length_penalty: float | None) -> DecodingSettings:
         """How to search: as the run's settings say, but for what is given."""
-        given = {"beam": beam, "length_penalty": length_penalty}
+        given: dict[str, Any] = {"beam": beam, "length_penalty": length_penalty}
         given = {name: value for name, value in given.items() if value is not None}
         return replace(self.settings.decoding, **given)
 
