@@ -10,6 +10,7 @@ Data flows one way: corpus -> tokenizer and vocabulary -> batch -> model -> loss
 
 import os
 from importlib import import_module
+from typing import Any
 
 # By default torch's CPU threads spin while they wait for each other.  As soon as another program
 # uses a core, they spin away the time of the thread that they wait for, and training becomes tens
@@ -37,7 +38,7 @@ PUBLIC = {
 __all__ = [*PUBLIC]
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name not in PUBLIC:
         raise AttributeError(
             f"module 'nmtlib' has no attribute {name!r}; it has {', '.join(PUBLIC)}"

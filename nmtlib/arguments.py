@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, _SubParsersAction
 from collections.abc import Callable
 from pathlib import Path
 
@@ -48,7 +48,7 @@ def build_parser() -> ArgumentParser:
     return parser
 
 
-def add_uses_of_a_run(commands) -> None:
+def add_uses_of_a_run(commands: _SubParsersAction) -> None:
     """The commands that read a finished run."""
     option = add(commands, "evaluate", "score a run on a split of its corpus", run=True)
     option("--split", default="test", help="train, validation, test (default) or challenge")
@@ -67,7 +67,7 @@ def add_uses_of_a_run(commands) -> None:
     option("--quantization", metavar="TYPE", help="for ctranslate2: int8, float16, …")
 
 
-def add(commands, name: str, about: str, *, run: bool = False) -> Callable:
+def add(commands: _SubParsersAction, name: str, about: str, *, run: bool = False) -> Callable:
     """Add a command, which reads a run where `run` says so; returns what adds its options."""
     command = commands.add_parser(name, help=about, description=about)
     if run:

@@ -47,7 +47,7 @@ def load_corpus(settings: CorpusSettings, *, streaming: bool = False) -> Corpus:
             "[corpus] needs a name, or source_language, target_language, train and validation "
             "(each one TSV file, or a source and a target file)"
         )
-    splits: dict[str, Sequence[Pair]] = {}
+    splits: dict = {}
     for split in FILES:
         files = getattr(settings, split)
         if len(files) > 2:

@@ -10,7 +10,7 @@ from dataclasses import fields
 from typing import Any
 
 
-def typed(value: Any, kind: type, where: str) -> Any:
+def typed(value: Any, kind: type[Any], where: str) -> Any:
     """The value as its key wants it: a whole number will do for a float, nothing else is bent."""
     if kind is float and type(value) is int:
         return float(value)

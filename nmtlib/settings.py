@@ -34,7 +34,7 @@ class CorpusSettings:
     test: list = field(default_factory=list)
     prepared: str = ""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for key in ("name", "source_language", "target_language", "prepared"):
             value = getattr(self, key)
             require(value == value.strip(), key, "without spaces around it", value)
@@ -44,7 +44,7 @@ class CorpusSettings:
 
     def located(self, folder: Path) -> CorpusSettings:
         """The same with each relative path taken from `folder`: it holds wherever it is read."""
-        found = {s: [str((folder / path).resolve()) for path in getattr(self, s)] for s in FILES}
+        found: dict = {s: [str((folder / p).resolve()) for p in getattr(self, s)] for s in FILES}
         prepared = str((folder / self.prepared).resolve()) if self.prepared else ""
         return replace(self, **found, prepared=prepared)
 
@@ -76,7 +76,7 @@ class TokenizerSettings:
     lowercase: bool = False
     bpe_dropout: float = 0.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         require_one_of("kind", KINDS, self.kind)
         require_one_of("target_kind", ("", *KINDS), self.target_kind)
         require_at_least(1, self, "size", "min_count")
@@ -121,7 +121,7 @@ class TrainingSettings:
     device: str = "auto"
     checkpoint_activations: bool = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         counts = ("epochs", "max_tokens", "max_length", "accumulate", "warmup", "average")
         require_at_least(1, self, *counts)
         require_at_least(0, self, "patience", "save_updates")
@@ -142,7 +142,7 @@ class DecodingSettings:
     length_penalty: float = 1.0
     max_tokens: int = 4096
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         require_at_least(1, self, "beam", "max_tokens")
         require(self.beam <= 1000, "beam", "at most 1000", self.beam)
         sane = abs(self.length_penalty) <= 100  # also false for what is no number
@@ -150,7 +150,7 @@ class DecodingSettings:
 
 
 # What a preset starts from: a model that two CPU cores can train.
-LAYERS = {"n_encoder_layers": 3, "n_decoder_layers": 3}
+LAYERS: dict = {"n_encoder_layers": 3, "n_decoder_layers": 3}
 SMALL = TransformerConfig(**LAYERS, d_model=256, n_heads=4, d_ff=1024, max_length=256, norm="pre")
 
 

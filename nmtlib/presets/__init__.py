@@ -50,7 +50,7 @@ def overview() -> list[tuple[str, ...]]:
     The records are those of `benchmarks/results`, which `make readme` sums up in records.json.
     """
     records = json.loads((resources.files(__name__) / "records.json").read_text("utf-8"))
-    rows = [("preset", "corpus", "parameters", "minutes", "best recorded score")]
+    rows: list[tuple] = [("preset", "corpus", "parameters", "minutes", "best recorded score")]
     for name in presets():
         found = records.get(name, {})
         best = (found.get(key, "not measured") for key in ("parameters", "minutes", "score"))
