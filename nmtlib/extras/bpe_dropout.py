@@ -60,15 +60,13 @@ class Resegmenter:
         if not 0 <= dropout <= 1:
             raise ValueError(f"dropout is a probability in [0, 1], not {dropout}")
         self.codec, self.dropout = codec, dropout
-        self.fixed = (
-            None
-            if isinstance(codec.tokenizer, BPETokenizer)
-            else [codec.encode(text) for text in texts]
-        )
-        if self.fixed is None:
-            self.ranks = codec.tokenizer.merges()
-            self.sentences = [codec.tokenizer.words(text) for text in texts]
+        self.fixed: list[list[int]] | None = None
+        if isinstance(bpe := codec.tokenizer, BPETokenizer):
+            self.ranks = bpe.merges()
+            self.sentences = [bpe.words(text) for text in texts]
             self.counts = Counter(word for sentence in self.sentences for word in sentence)
+        else:
+            self.fixed = [codec.encode(text) for text in texts]
 
     def __call__(self, seed: int) -> list[list[int]]:
         """The ids of every sentence, the same for the same seed."""

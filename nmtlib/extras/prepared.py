@@ -153,7 +153,7 @@ def require_same_tokenizer(folder: Path, settings: Settings) -> None:
 
 def prepared_examples(
     settings: Settings, source: Codec, target: Codec, max_length: int
-) -> tuple[MappedExamples, int]:
+) -> tuple[Sequence[Example], int]:
     """The training pairs of a prepared corpus, and how many were left out as too long.
 
     Raises ValueError where its codecs are not those of the run.

@@ -112,7 +112,7 @@ class Sampler(EventSampler):
         negated = aspect.startswith("not-")
         event = self.event(FIRST_FRAME[verb], subject, aspect.removeprefix("not-"), negated=negated)
         pronoun = Phrase("they" if subject.plural else PRONOUN_OF[subject.noun])
-        because = State(pronoun, reason)
+        because: State | Event = State(pronoun, reason)
         if reason == "no_time":
             because = Event(pronoun, "have", "plain", Phrase("time"), negated=True)
         return Sentence(event, reason=because)
