@@ -6,6 +6,7 @@ Each name is imported when it is first used, so this package does not wait for m
 """
 
 from importlib import import_module
+from typing import Any
 
 # Where the names that a notebook uses most live; the others are imported from their modules.
 _MODULES = {
@@ -17,7 +18,7 @@ _HOME = {name: module for module, names in _MODULES.items() for name in names.sp
 __all__ = ["diagrams", "plots", *_HOME]
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"nmtlib.teaching has no {name!r}; it has {', '.join(__all__)}")
     module = import_module(f"{__name__}.{_HOME.get(name, name)}")

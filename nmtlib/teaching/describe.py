@@ -22,6 +22,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch
 from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator
+from numpy.typing import ArrayLike
 
 COLOUR_BAR = "<colorbar>"  # matplotlib's name for the axes that hold a colour scale
 OFF_TIES = 0.2618  # how far the grid of rounded numbers is moved, in steps
@@ -48,12 +49,12 @@ def describe(figure: Figure) -> str:
     return "\n".join(lines)
 
 
-def summary(values) -> str:
+def summary(values: ArrayLike) -> str:
     """The shape of an array, its least, largest and middle number, and two sums over its order.
 
     The sums weigh number i by sin(i²) and cos(i²): shifted, transposed, shuffled arrays differ.
     """
-    array = np.ma.filled(np.ma.asarray(values, dtype=float), np.nan)
+    array: np.ndarray = np.ma.filled(np.ma.asarray(values, dtype=float), np.nan)
     shape = "×".join(map(str, array.shape))  # not "x": 10x20 looks like a number in base 16
     places = np.flatnonzero(np.isfinite(array))
     known = array.ravel()[places]
@@ -121,7 +122,7 @@ def _line(line: Line2D) -> str:
     return f"line{_label(line)}: {_places(np.stack(line.get_data(orig=False), axis=-1), line.axes)}"
 
 
-def _places(points, ax: Axes) -> str:
+def _places(points: ArrayLike, ax: Axes) -> str:
     """Where points (..., 2) are; in powers of ten on a logarithmic axis, which shows small ones."""
     told = []
     points = np.ma.filled(np.ma.asarray(points, dtype=float), np.nan)

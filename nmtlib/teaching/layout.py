@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
 
 from nmtlib.teaching.style import WIDTH, letters
 
@@ -20,7 +21,7 @@ SMALLEST, LARGEST = 0.1, 0.42
 LONG = 1.0  # inches from which words on the horizontal axis stand upright instead of at a slant
 
 
-def as_array(values) -> np.ndarray:
+def as_array(values: ArrayLike) -> np.ndarray:
     """Lists, arrays or tensors of numbers as one float64 array."""
     if isinstance(values, torch.Tensor):
         values = values.detach().cpu().double().numpy()
@@ -44,9 +45,9 @@ def panels(
     count: int, shape: tuple[int, int], rows: Words, columns: Words, per_row: int, titled: bool
 ) -> tuple[Figure, np.ndarray, int]:
     """A figure with room for maps side by side, its axes, and how many letters a title may have."""
-    across, size = grid(count, shape, longest(rows), per_row)
+    across, cell = grid(count, shape, longest(rows), per_row)
     down = -(-count // across)
-    wide, high = shape[1] * size, max(shape[0] * size, 0.6)
+    wide, high = shape[1] * cell, max(shape[0] * cell, 0.6)
     width = longest(rows) + across * (wide + 0.1) + SCALE + MARGIN
     rows_with_words = 1 if count % across == 0 else 2
     height = down * (high + 0.3) + rows_with_words * (longest(columns) + 0.2)

@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
+from numpy.typing import ArrayLike
 
 from nmtlib.teaching.describe import COLOUR_BAR
 from nmtlib.teaching.layout import Words, as_array, cell_inches, new_axes, panels, write_words
@@ -19,7 +20,7 @@ from nmtlib.teaching.style import COLOURS, DIVERGING, SEQUENTIAL
 
 
 def heat_map(
-    values,
+    values: ArrayLike,
     rows: Words,
     columns: Words,
     *,
@@ -91,7 +92,7 @@ def heat_maps(
 
 
 def mask(
-    mask,
+    mask: ArrayLike,
     rows: Words,
     columns: Words,
     *,
@@ -121,7 +122,7 @@ def mask(
     return ax
 
 
-def as_matrix(values, rows: Words, columns: Words) -> np.ndarray:
+def as_matrix(values: ArrayLike, rows: Words, columns: Words) -> np.ndarray:
     """Numbers as a matrix that has these rows and columns; dimensions of one in front are dropped.
 
     Raises ValueError for another shape.
@@ -153,7 +154,7 @@ def _limits(values: np.ndarray, diverging: bool) -> tuple[float, float]:
 
 
 def _draw(
-    ax: Axes, matrix: np.ndarray, rows: Words, columns: Words, limits, diverging: bool
+    ax: Axes, matrix: np.ndarray, rows: Words, columns: Words, limits: tuple, diverging: bool
 ) -> AxesImage:
     """The coloured cells and the words around them."""
     colours = mpl.colormaps[DIVERGING if diverging else SEQUENTIAL].with_extremes(bad="#C8C8C8")

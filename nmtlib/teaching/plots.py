@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from nmtlib.teaching.layout import as_array, short, slant_if_long
+from nmtlib.teaching.layout import ArrayLike, as_array, short, slant_if_long
 from nmtlib.teaching.matrices import heat_map, heat_maps, mask
 from nmtlib.teaching.style import COLOURS, DIVERGING, WIDTH, letters, setup
 
@@ -61,7 +61,7 @@ def curves(
     ax.set(xlabel=x_label, ylabel=y_label, title=title)
     ax.set_xscale("log" if log_x else "linear")
     ax.set_yscale("log" if log_y else "linear")
-    if not log_x and all((line.get_xdata() % 1 == 0).all() for line in ax.lines):
+    if not log_x and all(np.all(line.get_xdata() % 1 == 0) for line in ax.lines):
         ax.xaxis.get_major_locator().set_params(integer=True)  # there is no epoch 2.5
     ax.grid(True)
     _legend(ax, lines)
@@ -108,7 +108,7 @@ def bars(
 
 
 def histogram(
-    values,
+    values: ArrayLike | Mapping[str, ArrayLike],
     *,
     x_label: str,
     y_label: str = "count",
@@ -130,7 +130,7 @@ def histogram(
 
 
 def scatter(
-    points,
+    points: ArrayLike,
     labels: Sequence[str],
     *,
     title: str = "",
@@ -151,7 +151,7 @@ def scatter(
     classes = list(dict.fromkeys(groups))
     for number, name in enumerate(classes):
         members = [place for place, group in enumerate(groups) if group == name]
-        ax.scatter(*points[members].T, s=18, label=name, color=_colour(number))
+        ax.scatter(points[members, 0], points[members, 1], s=18, label=name, color=_colour(number))
     ax.margins(0.1)
     ax.set(title=title, xlabel=x_label, ylabel=y_label)
     _legend(ax, classes)
@@ -159,7 +159,9 @@ def scatter(
     return ax
 
 
-def position_table(table, *, title: str = "", dimensions: Sequence[int] | None = None) -> Figure:
+def position_table(
+    table: ArrayLike, *, title: str = "", dimensions: Sequence[int] | None = None
+) -> Figure:
     """Draw a table of positions (S, D) as colours, and four dimensions (or those given) as curves.
 
     Raises ValueError for another shape.
@@ -189,7 +191,7 @@ def _new_axes(width: float, height: float) -> Axes:
     return plt.subplots(figsize=(width, height))[1]
 
 
-def _vector(values) -> np.ndarray:
+def _vector(values: ArrayLike) -> np.ndarray:
     array = as_array(values)
     if array.ndim != 1:
         raise ValueError(f"expected one row of numbers, got shape {array.shape}; try `.flatten()`")

@@ -27,7 +27,7 @@ class Shown:
     def __repr__(self) -> str:
         return self.plain
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, Any]:
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         live = {} if self.widget is None else self.widget._repr_mimebundle_()
         return {**live, self.kind: self.text, "text/plain": self.plain}
 
@@ -74,13 +74,13 @@ def without_docstrings(code: str) -> str:
     def f():
         return None
     """
-    lines = code.splitlines()
+    lines: list = code.splitlines()
     for node in ast.walk(ast.parse(code)):
         if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         if ast.get_docstring(node, clean=False) is None or len(node.body) == 1:
             continue  # a body of nothing but its docstring would not be Python without it
-        first, last = node.body[0].lineno, node.body[0].end_lineno
+        first, last = node.body[0].lineno, node.body[0].end_lineno or 0
         blank = 1 if last < len(lines) and not lines[last].strip() else 0
         # Marked, not removed: the line numbers of the nodes still to come must hold.
         lines[first - 1 : last + blank] = [None] * (last + blank - first + 1)
@@ -110,7 +110,7 @@ def predict(
         raise ValueError(f"a prediction needs 2 to 6 options in a list, not {options!r}")
     letters = list(ascii_uppercase[: len(options)])
     for name, letter in (("answer", answer), ("mine", mine)):
-        if (letter or name == "answer") and letter.upper() not in letters:
+        if (letter or name == "answer") and str(letter).upper() not in letters:
             raise ValueError(f"{name} is one of the letters {', '.join(letters)}, not {letter!r}")
     asked = [f"{letter}. {option}" for letter, option in zip(letters, options, strict=True)]
     markdown = f"**Predict.** {question}\n\n" + "\n".join(f"- {line}" for line in asked)

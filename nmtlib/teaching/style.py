@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -77,7 +78,7 @@ def _add_font() -> None:
         font_manager.fontManager.addfont(str(CJK_FONT))
 
 
-def _kernel_shell():
+def _kernel_shell() -> Any:
     """The IPython shell of a notebook kernel, or None in a script, a test or a terminal."""
     try:
         from IPython import get_ipython
@@ -87,13 +88,13 @@ def _kernel_shell():
     return shell if hasattr(shell, "kernel") else None
 
 
-def _add_formatters(display_formatter) -> None:
+def _add_formatters(display_formatter: Any) -> None:
     """Describe figures in text/plain, show each once, and leave bare axes to their figure."""
     display_formatter.formatters["text/plain"].for_type(Figure, _describe_and_close)
     display_formatter.ipython_display_formatter.for_type(Axes, _show_figure_of)
 
 
-def _describe_and_close(figure: Figure, printer, cycle: bool) -> None:
+def _describe_and_close(figure: Figure, printer: Any, cycle: bool) -> None:
     printer.text(describe(figure))
     plt.close(figure)  # else a figure on the cell's last line would be shown twice
 

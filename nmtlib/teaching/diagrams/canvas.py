@@ -36,7 +36,7 @@ KINDS = {
 }
 
 
-def mix(color: str, other: str, share: float) -> tuple[float, float, float]:
+def mix(color: str, other: str, share: float) -> tuple[float, ...]:
     """`share` of one colour and the rest of another, as RGB in [0, 1]."""
     pairs = zip(to_rgb(color), to_rgb(other), strict=True)
     return tuple(share * a + (1 - share) * b for a, b in pairs)
@@ -102,7 +102,9 @@ class Canvas:
         place = {"ha": align, "va": "center", "rotation_mode": "anchor"}
         return self.axes.text(x, y, text, color=color, **fonts, **place)
 
-    def code(self, x: float, y: float, text: str, *, align="left", color=FAINT) -> Text:
+    def code(
+        self, x: float, y: float, text: str, *, align: str = "left", color: str = FAINT
+    ) -> Text:
         """A shape such as (B, T, D) or a name in the code, small and in a font of even width."""
         return self.text(x, y, text, size=SMALL, mono=True, align=align, color=color)
 
@@ -148,7 +150,7 @@ class Canvas:
         self._rounded(box, "#F6F6F4", "#B5B5B0", zorder=0.5)
         return box
 
-    def _rounded(self, box: Box, face, edge, zorder: float) -> None:
+    def _rounded(self, box: Box, face: object, edge: object, zorder: float) -> None:
         look = {"boxstyle": "round,pad=0,rounding_size=0.07", "linewidth": 1.1, "zorder": zorder}
         place = box.bottom(0), box.width, box.height
         self.axes.add_patch(FancyBboxPatch(*place, facecolor=face, edgecolor=edge, **look))
@@ -203,7 +205,7 @@ class Canvas:
         for i, row in enumerate(values):
             for j, value in enumerate(row):
                 corner = left + j * cell[0], top - (i + 1) * cell[1]
-                look = {"facecolor": "white", "edgecolor": "#CDCDCD", "hatch": "///"}
+                look: dict = {"facecolor": "white", "edgecolor": "#CDCDCD", "hatch": "///"}
                 if value is not None:
                     look = {"facecolor": shade(value / limit, sequential), "edgecolor": "#ADADAD"}
                 self.axes.add_patch(Rectangle(corner, *cell, linewidth=0.8, zorder=2, **look))

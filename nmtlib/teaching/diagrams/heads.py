@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from matplotlib.figure import Figure
@@ -53,7 +53,7 @@ def cells(values: Tensor) -> list[list[float | None]]:
     ]
 
 
-def matrix(canvas: Canvas, x: float, y: float, name: str, values: Tensor, **options) -> Box:
+def matrix(canvas: Canvas, x: float, y: float, name: str, values: Tensor, **options: Any) -> Box:
     """A table of small numbers with its name above and its shape below."""
     table = canvas.table(x, y, cells(values), **{"cell": (0.21, 0.21), "numbers": "", **options})
     canvas.text(x, table.top()[1] + 0.11, name, size=9.5)
@@ -70,7 +70,7 @@ def attention_head() -> Figure:
     columns = (4.3, 5.45, 6.75)
     queries_and_keys = [("query", QUERY), ("keyᵀ", KEY.T)]
     weights_and_values = [("weights", found.weights), ("value", VALUE)]
-    rows = [  # name, code, what goes in or what there is to say, name and values of what comes out
+    rows: list = [  # name, code, what goes in or what to say, name and values of what comes out
         ("MatMul", "query @ key.transpose(-2, -1)", queries_and_keys, "scores", found.products),
         ("Scale", "/ math.sqrt(4)", SCALE, "scores", found.scores),
         ("Mask (opt.)", "masked_fill(~mask, lowest)", MASK, "scores", found.masked),

@@ -56,7 +56,7 @@ def course_map() -> Figure:
 
     The four of the last group can be read in any order.
     """
-    canvas, step, height, boxes = Canvas(8), 1.95, 1.36, []
+    canvas, step, height, boxes = Canvas(8), 1.95, 1.36, list[Box]()
     for label, notebooks in groupby(COURSE, key=itemgetter(0)):
         row, column = divmod(len(boxes), 4)
         entries = [(f"{name[:2]}\n{title}", kind, "") for _, kind, name, title in notebooks]
