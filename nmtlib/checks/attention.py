@@ -10,16 +10,19 @@ from torch import Tensor, nn
 from nmtlib.checks.adapter import Adapter
 from nmtlib.checks.helpers import TOLERANCE, close, distance, tensor
 from nmtlib.checks.registry import Finding, check
+from nmtlib.model.masks import Mask
 
 
-def random_input() -> tuple[Tensor, Tensor, Tensor]:
+def random_input() -> tuple[Tensor, ...]:
     """query (2, 3, 4, 8), key and value (2, 3, 5, 8)."""
     return tuple(torch.randn(2, 3, n, 8) for n in (4, 5, 5))
 
 
-def attend(adapter: Adapter, query, key, value, mask=None, dropout=0.0) -> Tensor:
-    """The result of attention, found to be of the right shape and finite."""
-    found = adapter.attention(query, key, value, mask, dropout)
+def attend(
+    adapter: Adapter, query: Tensor, key: Tensor, value: Tensor, mask: Mask = None, p: float = 0.0
+) -> Tensor:
+    """The result of attention with dropout p, found to be of the right shape and finite."""
+    found = adapter.attention(query, key, value, mask, p)
     result = found[0] if isinstance(found, tuple | list) else found
     return tensor(result, "the result of attention", (*query.shape[:-1], value.size(-1)))
 
@@ -173,7 +176,9 @@ def heads(adapter: Adapter) -> nn.Module:
 
 
 @torch.no_grad()
-def run_heads(module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask=None) -> Tensor:
+def run_heads(
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Mask = None
+) -> Tensor:
     """What multi-head attention makes of its inputs, found to have the shape of `query`."""
     result = module(query, key, value, mask)
     return tensor(result, "the result of multi-head attention", tuple(query.shape))

@@ -39,7 +39,7 @@ def beams(
     return [[(tuple(map(int, ids)), score) for ids, score in each] for each in found]
 
 
-def best(adapter: Adapter, model: nn.Module, source: Tensor, *options) -> Words:
+def best(adapter: Adapter, model: nn.Module, source: Tensor, *options: float) -> Words:
     """The best hypothesis of one source; the options are those of `beams`."""
     return beams(adapter, model, source, *options)[0][0][0]
 

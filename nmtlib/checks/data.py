@@ -9,7 +9,7 @@ from nmtlib.checks.helpers import pairs, tensor
 from nmtlib.checks.registry import Finding, check
 
 
-def three_tensors(found, what: str) -> IdBatch:
+def three_tensors(found: object, what: str) -> IdBatch:
     """The batch, where it is three tables of as many rows."""
     if not isinstance(found, tuple | list) or len(found) != 3:
         raise Finding(f"{what} is no triple of tensors: source, decoder input, labels")
@@ -36,9 +36,9 @@ def shift(adapter: Adapter, seed: int) -> str:
             expected = f"expected {[*said, adapter.eos]}"
             raise Finding(f"for the words {said} the labels are {learns}, {expected}", same)
         # A decoder may go on to read EOS where its label is PAD: nothing is learned there.
-        expected = [adapter.bos, *said]
-        if reads not in (expected, [*expected, adapter.eos]):
-            raise Finding(f"for the words {said} the decoder reads {reads}, expected {expected}")
+        wanted = [adapter.bos, *said]
+        if reads not in (wanted, [*wanted, adapter.eos]):
+            raise Finding(f"for the words {said} the decoder reads {reads}, expected {wanted}")
     return f"reads BOS first, learns EOS last, in {len(examples)} rows"
 
 

@@ -23,7 +23,9 @@ NO_END = "no random model was found that ends its sentences"
 
 
 @torch.no_grad()
-def run_step(adapter: Adapter, model: nn.Module, tokens: Tensor, state) -> tuple[Tensor, object]:
+def run_step(
+    adapter: Adapter, model: nn.Module, tokens: Tensor, state: object
+) -> tuple[Tensor, object]:
     """The logits (N, V) of one step, and the state after it."""
     found = adapter.step(model, tokens, state)
     if not isinstance(found, tuple | list) or len(found) != 2:

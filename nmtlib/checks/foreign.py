@@ -126,7 +126,7 @@ def search_one(
 
     A finished hypothesis keeps its place in the beam.
     """
-    memory, going, finished = model.encode(sentence), [(0.0, [BOS])], []
+    memory, going, finished = model.encode(sentence), [(0.0, [BOS])], list[tuple]()
     while going and len(going[0][1]) <= max_length + 1:
         target, count = torch.tensor([ids for _, ids in going]), len(going)
         inputs = memory.expand(count, -1, -1), sentence.expand(count, -1)

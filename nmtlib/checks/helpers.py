@@ -15,7 +15,7 @@ from nmtlib.checks.registry import Finding
 TOLERANCE = 1e-4
 
 
-def tensor(value, what: str, shape: tuple[int | str, ...] | None = None) -> Tensor:
+def tensor(value: object, what: str, shape: tuple[int | str, ...] | None = None) -> Tensor:
     """The value, where it is a tensor of that shape holding numbers only; otherwise a Finding.
 
     A letter in the shape names a size that may be any.
@@ -64,7 +64,7 @@ def unequal(found: Sequence, expected: Sequence) -> list[int]:
     return [n for n, (a, b) in enumerate(zip(found, expected, strict=True)) if a != b]
 
 
-def build(adapter: Adapter, seed: int = 0, *, noise: float = 1.0, **sizes) -> nn.Module:
+def build(adapter: Adapter, seed: int = 0, *, noise: float = 1.0, **sizes: float) -> nn.Module:
     """A new model in eval mode whose weights are far from those of a careful initialisation.
 
     Biases that start at 0 and norms that start at 1 hide mistakes.
@@ -80,7 +80,7 @@ def build(adapter: Adapter, seed: int = 0, *, noise: float = 1.0, **sizes) -> nn
     return model.eval()
 
 
-def prepare(adapter: Adapter, seed: int, **sizes) -> tuple[nn.Module, Tensor, Tensor]:
+def prepare(adapter: Adapter, seed: int, **sizes: float) -> tuple[nn.Module, Tensor, Tensor]:
     """A model as `build` makes it, and the source and decoder input of a `padded_batch`."""
     return build(adapter, seed, **sizes), *padded_batch(adapter, seed)[:2]
 

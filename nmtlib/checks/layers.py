@@ -44,7 +44,7 @@ def reads(module: nn.Module, x: Tensor) -> tuple[bool, Tensor]:
     """Whether a sub-module that holds no norm is given x itself, and the module's result for x."""
     raw: list[bool] = []
 
-    def look(_, args: tuple, kwargs: dict) -> None:
+    def look(_: nn.Module, args: tuple, kwargs: dict) -> None:
         tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
         raw.extend(t.shape == x.shape and torch.allclose(t, x) for t in tensors)
 
@@ -203,7 +203,7 @@ def dropout_once(adapter: Adapter, seed: int) -> str:
     names = {m: name for name, m in model.train().named_modules() if isinstance(m, nn.Dropout)}
     if not names:
         raise NotImplementedError("the model holds no nn.Dropout")
-    dropped, twice = [], []
+    dropped, twice = list[Tensor](), list[str]()
 
     def listen(module: nn.Module, given: tuple, result: Tensor) -> None:
         if module.p and given and any(given[0] is earlier for earlier in dropped):

@@ -23,7 +23,7 @@ from nmtlib.checks.registry import Finding, check
 INVERTED = "The mask is inverted: True must mean *may attend* at the border of the adapter."
 
 
-def bool_mask(mask, what: str, shape: tuple[int, ...]) -> Tensor:
+def bool_mask(mask: object, what: str, shape: tuple[int, ...]) -> Tensor:
     """The mask broadcast to `shape`, where it is a bool tensor that can be."""
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
         kind = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__

@@ -36,7 +36,7 @@ def recorded(model: nn.Module) -> Iterator[list[Step]]:
     steps: list[Step] = []
     own = [p for p in model.parameters() if p.requires_grad]
 
-    def record(optimizer: torch.optim.Optimizer, args, kwargs) -> None:
+    def record(optimizer: torch.optim.Optimizer, args: tuple, kwargs: dict) -> None:
         given = {id(p) for group in optimizer.param_groups for p in group["params"]}
         if any(id(p) in given for p in own):
             gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in own]

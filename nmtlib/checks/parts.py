@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -99,14 +99,14 @@ class Parts:
     def train(self, model: nn.Module, updates: Updates, clip: float) -> None:
         with TemporaryDirectory() as folder:
             pairs = [pair for update in updates for micro_batch in update for pair in micro_batch]
-            run = self.trainer(model, pairs, pairs, folder, clip=clip)
+            run = self.trainer(model, folder, pairs, pairs, clip=clip)
             model.train()
             for update in updates:
                 run.update([collate(micro_batch) for micro_batch in update])
 
     def validate(self, model: nn.Module, pairs: list[IdPair]) -> float:
         with TemporaryDirectory() as folder:  # the limit makes several batches
-            return self.trainer(model, pairs, pairs, folder, max_tokens=32).validate().perplexity
+            return self.trainer(model, folder, pairs, pairs, max_tokens=32).validate().perplexity
 
     def fit(
         self, model: nn.Module, train: list[IdPair], validation: list[IdPair], epochs: int
@@ -114,19 +114,20 @@ class Parts:
         # Small batches, two of them for each update, so that one epoch makes several updates.
         sizes = {"epochs": epochs, "max_tokens": 32, "accumulate": 2}
         with TemporaryDirectory() as folder:
-            history = self.trainer(model, train, validation, folder, **sizes).fit()
+            history = self.trainer(model, folder, train, validation, **sizes).fit()
             kept = checkpoint.load_model(Path(folder) / "model.safetensors")
         return kept, [record.validation_perplexity for record in history]
 
-    def trainer(self, model, train, validation, folder, **settings) -> trainer.Trainer:
-        """A `Trainer` that prints nothing."""
-        data = examples(train), examples(validation)
-        settings = TrainingSettings(**asdict(TRAINING) | settings)
-        return trainer.Trainer(model, *data, settings, folder, report=lambda line: None)
+    def trainer(
+        self, model: nn.Module, folder: str, *pairs: list[IdPair], **settings: float
+    ) -> trainer.Trainer:
+        """A `Trainer` that prints nothing; `pairs` are those to train and to validate with."""
+        data, changed = map(examples, pairs), replace(TRAINING, **settings)
+        return trainer.Trainer(model, *data, changed, folder, report=lambda line: None)
 
     # Decoding
 
-    def select(self, state, rows: Tensor):
+    def select(self, state: layers.DecoderState, rows: Tensor) -> layers.DecoderState:
         state.select_hypotheses(rows)
         state.select_sentences(rows)
         return state

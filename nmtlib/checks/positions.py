@@ -54,7 +54,7 @@ def make_positions(adapter: Adapter) -> nn.Module:
 
 
 @torch.no_grad()
-def added(module: nn.Module, x: Tensor, **options) -> Tensor:
+def added(module: nn.Module, x: Tensor, **options: object) -> Tensor:
     """What the module adds to x (B, S, D)."""
     return tensor(module(x, **options), "the sentence with its positions", tuple(x.shape)) - x
 

@@ -39,7 +39,7 @@ class Watch:
     def watched(self, name: str, part: Callable) -> Callable:
         """The part, which now notes when it is called and when it has come back."""
 
-        def run(*args, **kwargs):
+        def run(*args: object, **kwargs: object) -> object:
             outer, self.running = self.running, (name, time.monotonic())
             # Where the part raises, `running` keeps its name for the report.
             result = part(*args, **kwargs)
