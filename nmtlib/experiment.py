@@ -199,7 +199,7 @@ def make_trainer(
     torch.manual_seed(settings.training.seed)
     complete = settings.with_vocabularies(len(source.vocab), len(target.vocab))
     model = Transformer(complete.model)
-    hooks = {"report": report, "resegment": resegment, "after_epoch": after_epoch}
+    hooks: dict = {"report": report, "resegment": resegment, "after_epoch": after_epoch}
     trainer = Trainer(
         model, training, validation, settings.training, run, processes=processes, **hooks
     )
