@@ -66,7 +66,7 @@ class Parts:
     def encoder_layer(self, sizes: Sizes) -> nn.Module:
         return layers.EncoderLayer(self.config(sizes))
 
-    def make_model(self, sizes: Sizes) -> nn.Module:
+    def make_model(self, sizes: Sizes) -> transformer.Transformer:
         return transformer.Transformer(self.config(sizes))
 
     def config(self, sizes: Sizes) -> transformer.TransformerConfig:
@@ -141,7 +141,7 @@ class Parts:
         return [[(each.ids, each.score) for each in hypotheses] for hypotheses in found]
 
     def hypotheses(
-        self, model: nn.Module, source: Tensor, references: list[list[int]]
+        self, model: transformer.Transformer, source: Tensor, references: list[list[int]]
     ) -> list[str]:
         words = number_words(max(model.config.source_vocab_size, model.config.target_vocab_size))
         texts = [
