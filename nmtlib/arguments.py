@@ -44,7 +44,7 @@ def build_parser() -> ArgumentParser:
     factory = "a file and its function that returns a model or an Adapter (default: nmtlib)"
     option("implementation", nargs="?", metavar="FILE:FACTORY", help=factory)
     option("--only", action="append", metavar="NAME", help="one check, or a subject such as masks")
-    option("--seed", type=int, default=0)
+    option("--seed", type=int, default=0, help="of all random numbers (default: 0)")
     return parser
 
 

@@ -18,6 +18,7 @@ import torch
 from nmtlib.checks.adapter import Adapter
 from nmtlib.checks.registry import CHECKS, Check, Finding
 from nmtlib.checks.report import NO_PART, Report, Result
+from nmtlib.errors import did_you_mean
 
 HERE = Path(__file__).parent
 
@@ -84,8 +85,9 @@ def choose(only: str | Sequence[str] | None) -> list[Check]:
     names = {only} if isinstance(only, str) else set(only)
     subjects = {check.subject for check in CHECKS.values()}
     if unknown := names - subjects - CHECKS.keys():
-        known = ", ".join(sorted(subjects))
-        raise ValueError(f"there is no check {min(unknown)!r}; subjects are {known}")
+        known, name = ", ".join(sorted(subjects)), min(unknown)
+        hint = did_you_mean(name, [*subjects, *CHECKS])
+        raise ValueError(f"there is no check {name!r}{hint}; subjects are {known}")
     return [check for check in CHECKS.values() if names & {check.id, check.subject}]
 
 

@@ -113,10 +113,6 @@ def tree(folder):
 # Names
 
 
-def test_the_names_stand_in_the_order_of_the_course():
-    assert names() == ["toy-de-en", "toy-en-zh", "multi30k-de-en", "cmn-en-zh", "iwslt14-de-en"]
-
-
 @pytest.mark.parametrize("use", [load, fetch, check])
 @pytest.mark.parametrize(
     ("wrong", "hint"),
@@ -351,9 +347,15 @@ def real(request):
     assert tree(os.environ["NMTLIB_DATA"]) == before, "loading wrote into the cache"
 
 
+@pytest.mark.parametrize(
+    "real", [source.name for source in corpora.SOURCES if source.files(Path())], indirect=True
+)
+def test_every_real_corpus_has_the_sizes_that_the_registry_says(real):
+    assert (len(real.train), len(real.validation), len(real.test)) == find(real.name).pairs
+
+
 @pytest.mark.parametrize("real", [MULTI30K], indirect=True)
 def test_real_multi30k_is_raw_german_and_english(real):
-    assert (len(real.train), len(real.validation), len(real.test)) == (29_000, 1_014, 1_000)
     german, english = (
         " ".join(side) for side in zip(*((p.source, p.target) for p in real.train), strict=True)
     )
@@ -363,7 +365,6 @@ def test_real_multi30k_is_raw_german_and_english(real):
 
 @pytest.mark.parametrize("real", ["cmn-en-zh"], indirect=True)
 def test_real_cmn_is_covered_by_its_vocabularies_only_with_the_marks(real):
-    assert (len(real.train), len(real.validation), len(real.test)) == (18_000, 500, 2_636)
     assert [len(table) for table in real.vocabularies] == [3_922, 3_775]
     english = Vocab(real.vocabularies[0])
     assert tuple(real.vocabularies[1][:4]) == SPECIALS

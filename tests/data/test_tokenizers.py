@@ -3,11 +3,9 @@ to JSON.
 """
 
 import json
-import os
 import re
 import socket
 import unicodedata
-from pathlib import Path
 
 import pytest
 import tokenizers as library
@@ -16,6 +14,8 @@ from hypothesis import strategies as st
 
 from nmtlib.data import tokenizers
 from nmtlib.data.codec import from_dict
+from nmtlib.data.corpora import check
+from nmtlib.data.download import cache_folder
 from nmtlib.data.subwords import SubwordMarkTokenizer
 from nmtlib.data.tokenizers import BPETokenizer, SpacyTokenizer, Tokenizer, WhitespaceTokenizer
 from nmtlib.data.vocab import BOS, EOS, PAD, SPECIALS, UNK, Vocab
@@ -342,11 +342,10 @@ def test_from_dict_refuses_what_it_cannot_build(description):
 # --- the published English-Chinese corpus --------------------------------------------------------
 
 
-@pytest.mark.skipif(
-    "NMTLIB_DATA" not in os.environ, reason="NMTLIB_DATA names no folder of corpora"
-)
 def test_the_marked_corpus_stays_token_for_token():
-    folder = Path(os.environ["NMTLIB_DATA"]) / "cmn-eng-simple"
+    if not check("cmn-en-zh").ok:
+        pytest.skip("cmn-en-zh is not in the cache; fetch it with: nmtlib data fetch cmn-en-zh")
+    folder = cache_folder() / "cmn-eng-simple"
     vocabulary = json.loads((folder / "word2int_en.json").read_text(encoding="utf-8"))
     english, chinese = SubwordMarkTokenizer(vocabulary), WhitespaceTokenizer()
     for split in ("training", "validation", "testing"):
