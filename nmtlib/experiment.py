@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import asdict
+from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 
 import torch
@@ -22,7 +27,7 @@ from nmtlib.specials import SPECIALS
 from nmtlib.training.distributed import LostProcess, Processes
 from nmtlib.training.hardware import choose_device
 from nmtlib.training.history import EpochRecord, draw_curves
-from nmtlib.training.trainer import Trainer
+from nmtlib.training.trainer import SEEDS, Trainer
 
 Report = Callable[[str], None]
 
@@ -184,6 +189,25 @@ def _removed_on_failure(run: Run, processes: Processes) -> Iterator[None]:
         raise
 
 
+def identity_of(
+    run: Run, settings: Settings, training: Sequence[Example], validation: Sequence[Example]
+) -> dict[str, str]:
+    """SHA-256 of each thing without which this would be another training.
+
+    Where the corpus lies and on which device it is trained may change.
+    """
+    sections = asdict(settings)
+    del sections["training"]["device"]
+    kept = {name: sections[name] for name in ("tokenizer", "model", "training")}
+    text, ids = sha256(json.dumps(kept, sort_keys=True).encode()), sha256()
+    if settings.corpus.prepared:  # too large to be read from end to end
+        ids.update((Path(settings.corpus.prepared) / "prepared.json").read_bytes())
+        training = ()
+    for example in chain(training, validation):
+        ids.update(array("q", [len(example.source), *example.source, *example.target]))
+    return {"settings": text.hexdigest(), "corpus": ids.hexdigest(), **run.codec_digests()}
+
+
 def make_trainer(
     run: Run,
     corpus: Corpus,
@@ -196,13 +220,12 @@ def make_trainer(
     report = run.reporting(report) if processes.is_main else lambda line: None
     report(f"$ {command_line()}")
     training, validation, resegment = read_examples(settings, corpus, source, target, report)
-    torch.manual_seed(settings.training.seed)
+    torch.manual_seed(settings.training.seed % SEEDS)
     complete = settings.with_vocabularies(len(source.vocab), len(target.vocab))
     model = Transformer(complete.model)
     hooks: dict = {"report": report, "resegment": resegment, "after_epoch": after_epoch}
-    trainer = Trainer(
-        model, training, validation, settings.training, run, processes=processes, **hooks
-    )
+    hooks |= {"processes": processes, "identity": identity_of(run, complete, training, validation)}
+    trainer = Trainer(model, training, validation, settings.training, run, **hooks)
     precision = str(trainer.precision).removeprefix("torch.")
     report(
         f"model of {sum(model.parameter_table().values()):,} parameters, "

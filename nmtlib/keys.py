@@ -7,7 +7,9 @@ import reprlib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
+from typing import Any, TypeVar, get_type_hints
+
+Kind = TypeVar("Kind")
 
 
 def typed(value: Any, kind: type[Any], where: str) -> Any:
@@ -20,6 +22,19 @@ def typed(value: Any, kind: type[Any], where: str) -> Any:
     if kind is list and not all(isinstance(item, str) for item in value):
         raise ValueError(f"{where} is a list of strings, not {reprlib.repr(value)}")
     return value
+
+
+def build(kind: type[Kind], values: Any, **rest: Any) -> Kind:
+    """A dataclass from a dictionary of its fields, each of the right type, and from `rest`, as is.
+
+    Raises ValueError where a field is missing, unknown, or of another type.
+    """
+    hints = get_type_hints(kind)
+    try:
+        given = {key: value for key, value in values.items() if key not in rest}
+        return kind(**{key: typed(given[key], hints[key], key) for key in given}, **rest)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"this is no {kind.__name__} ({error!r})") from None
 
 
 def find(key: str, sections: Mapping[str, type], where: str) -> tuple[str, str]:

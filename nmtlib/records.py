@@ -15,7 +15,7 @@ from nmtlib.files import write_atomically
 from nmtlib.inference.evaluate import evaluate
 from nmtlib.inference.translator import Translator
 from nmtlib.run import Run
-from nmtlib.training.checkpoint import read_checkpoint
+from nmtlib.training.checkpoint import read_origin
 from nmtlib.training.history import read_history
 
 
@@ -26,7 +26,7 @@ def training_summary(folder: str | Path) -> dict[str, Any]:
     """
     run = Run(folder)
     history = read_history(run.history_file)
-    _, _, notes = read_checkpoint(run.weights_file())
+    notes = read_origin(run.weights_file())
     return {
         "command": run.command(),
         "seed": run.settings().training.seed,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -122,6 +123,11 @@ class Run:
     def codecs(self) -> tuple[Codec, Codec]:
         """The codecs of source and target.  Raises ValueError where a file is damaged."""
         return Codec.load(self.codec_file("source")), Codec.load(self.codec_file("target"))
+
+    def codec_digests(self) -> dict[str, str]:
+        """SHA-256 of both codec files: with other words in it, every text would be nonsense."""
+        files = [self.codec_file(side) for side in ("source", "target")]
+        return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
     def can_resume(self) -> bool:
         """Whether there is a state to go on from.

@@ -13,7 +13,6 @@ A prepared folder holds
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Sequence
@@ -89,7 +88,7 @@ class Prepared:
             )
         try:
             notes = json.loads((folder / MANIFEST).read_text("utf-8"))
-            files, sums = notes["files"], digests(folder)
+            files, sums = notes["files"], Run(folder).codec_digests()
             there = {
                 path: (folder / path).stat().st_size for path in files if (folder / path).is_file()
             }
@@ -177,12 +176,6 @@ def refuse_half(folder: Path) -> None:
             f"{folder} is half written: preparing it was interrupted, or goes on, as {PART} shows; "
             f"if it was interrupted, delete it and prepare the corpus again"
         )
-
-
-def digests(folder: Path) -> dict[str, str]:
-    """SHA-256 of the codecs: another vocabulary of the same size would make every text nonsense."""
-    files = [Run(folder).codec_file(side) for side in ("source", "target")]
-    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
 def datasets_library() -> ModuleType:

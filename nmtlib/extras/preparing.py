@@ -25,7 +25,6 @@ from nmtlib.extras.prepared import (
     PART,
     TEXT,
     datasets_library,
-    digests,
     refuse_half,
     require_same_tokenizer,
 )
@@ -139,7 +138,7 @@ def _notes(folder: Path, corpus: Corpus, counts: dict[str, int]) -> dict[str, An
         "source_language": corpus.source_language,
         "target_language": corpus.target_language,
         **counts,
-        "sha256": digests(folder),
+        "sha256": Run(folder).codec_digests(),
         "files": {path.relative_to(folder).as_posix(): path.stat().st_size for path in files},
     }
 

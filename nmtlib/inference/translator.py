@@ -19,7 +19,12 @@ from nmtlib.model.transformer import Transformer
 from nmtlib.run import Run
 from nmtlib.settings import DecodingSettings, Settings
 from nmtlib.specials import EOS, SPECIALS, UNK
-from nmtlib.training.checkpoint import load_model
+from nmtlib.training.checkpoint import (
+    load_weights,
+    read_checkpoint,
+    require_config,
+    require_identity,
+)
 from nmtlib.training.hardware import choose_device
 
 SHIPPED = Path(__file__).parents[1] / "trained"  # the runs that come with the package
@@ -63,13 +68,18 @@ class Translator:
         folder = find_run(run)
         settings, (source, target) = folder.settings(), folder.codecs()
         place = choose_device(device or settings.training.device)
-        model = load_model(folder.weights_file()).to(place)
-        sizes = (model.config.source_vocab_size, model.config.target_vocab_size)
+        weights = folder.weights_file()
+        config, tensors, notes = read_checkpoint(weights)
+        sizes = (config.source_vocab_size, config.target_vocab_size)
         if sizes != (len(source.vocab), len(target.vocab)):
             raise ValueError(
                 f"{run}: the model was trained with vocabularies of {sizes[0]} and {sizes[1]} "
                 f"entries, but the run's codecs hold {len(source.vocab)} and {len(target.vocab)}"
             )
+        require_config(weights, config, settings.with_vocabularies(*sizes).model)
+        require_identity(weights, notes, folder.codec_digests())
+        model = Transformer(config).to(place)
+        load_weights(model, tensors, where=weights)
         return cls(model, source, target, settings, precision=precision)
 
     @property

@@ -6,6 +6,18 @@ from dataclasses import dataclass
 
 from nmtlib.errors import require, require_one_of
 
+# Beyond these no machine builds a model: it would run until somebody stops it.
+LARGEST = {
+    "source_vocab_size": 10_000_000,
+    "target_vocab_size": 10_000_000,
+    "d_model": 65_536,
+    "n_heads": 65_536,
+    "n_encoder_layers": 1_000,
+    "n_decoder_layers": 1_000,
+    "d_ff": 65_536,
+    "max_length": 1_000_000,
+}
+
 
 @dataclass(frozen=True)
 class TransformerConfig:
@@ -40,11 +52,9 @@ class TransformerConfig:
     embedding_start: str = "xavier"
 
     def __post_init__(self) -> None:
-        for name in ("source_vocab_size", "target_vocab_size"):
-            require(getattr(self, name) >= 0, name, "0 or more", getattr(self, name))
-        sizes = ("d_model", "n_heads", "n_encoder_layers", "n_decoder_layers", "d_ff", "max_length")
-        for name in sizes:
-            require(getattr(self, name) >= 1, name, "at least 1", getattr(self, name))
+        for name, most in LARGEST.items():
+            least, size = 0 if name.endswith("vocab_size") else 1, getattr(self, name)
+            require(least <= size <= most, name, f"at least {least}, at most {most:,}", size)
         whole = self.d_model % self.n_heads == 0
         require(whole, "d_model", f"a multiple of n_heads ({self.n_heads})", self.d_model)
         for name in ("dropout", "attention_dropout"):

@@ -1,8 +1,10 @@
-"""Checkpoints: a model's weights and configuration in one file, and all that a training saves."""
+"""Checkpoints: a model's weights and configuration, and notes about them, in one file."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -14,9 +16,9 @@ from safetensors.torch import save
 from torch import Tensor
 
 from nmtlib.files import write_atomically
+from nmtlib.keys import build
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.run import Run
-from nmtlib.training.history import Progress, write_history
+from nmtlib.training.loss import perplexity
 
 HEADER = "nmtlib"  # the one key of the metadata: safetensors would write several in any order
 
@@ -31,8 +33,18 @@ def save_checkpoint(
     everything = {f"model.{name}": p.detach() for name, p in model.named_parameters()}  # tied once
     everything |= tensors or {}
     everything = {name: tensor.cpu().contiguous() for name, tensor in everything.items()}
-    header = json.dumps({"config": asdict(model.config), "notes": notes}, sort_keys=True)
-    write_atomically(path, save(everything, metadata={HEADER: header}))
+    header = {"config": asdict(model.config), "notes": notes}
+    header["sha256"] = _digest(header, everything)
+    write_atomically(path, save(everything, metadata={HEADER: json.dumps(header, sort_keys=True)}))
+
+
+def _digest(header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
+    """SHA-256 of a header and of the names, types, shapes and bytes of tensors."""
+    found = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    for name, tensor in sorted(tensors.items()):
+        found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        found.update(tensor.reshape(-1).view(torch.uint8).numpy())
+    return found.hexdigest()
 
 
 def read_checkpoint(
@@ -40,7 +52,8 @@ def read_checkpoint(
 ) -> tuple[TransformerConfig, dict[str, Tensor], dict[str, Any]]:
     """Configuration, tensors and notes of a checkpoint.
 
-    Raises FileNotFoundError for a missing file, ValueError for one that is truncated or not ours.
+    Raises FileNotFoundError for a missing file, ValueError for one that is not ours, or not as it
+    was written: each says its SHA-256, but for those of older versions.
     """
     path = Path(path)
     if not path.is_file():
@@ -60,42 +73,79 @@ def read_checkpoint(
             f"configuration"
         )
     try:
-        config, notes = _read_header(metadata)
-    except (KeyError, TypeError, ValueError) as error:
+        header = _read_header(metadata)
+        digest = header.pop("sha256", None)
+        config, notes = build(TransformerConfig, header["config"]), header["notes"]
+        if not (config.source_vocab_size and config.target_vocab_size):
+            raise ValueError("it does not say how large the vocabularies are")
+        if not isinstance(notes, dict):
+            raise ValueError(f"its notes are {notes!r}")
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(
             f"{path} was written by another version of nmtlib, or another program: {error}"
         ) from None
+    if digest not in (None, _digest(header, tensors)):
+        raise ValueError(f"{path} is damaged: it is not as it was written (its SHA-256 differs)")
+    if not all(tensor.isfinite().all() for tensor in tensors.values()):
+        raise ValueError(f"{path} is damaged: the weights are not all finite numbers")
     return config, tensors, notes
 
 
-def _read_header(metadata: Mapping[str, str]) -> tuple[TransformerConfig, dict[str, Any]]:
+def _read_header(metadata: Mapping[str, str]) -> dict[str, Any]:
     if HEADER in metadata:
-        header = json.loads(metadata[HEADER])
-    else:  # older files have a key for each
-        header = {key: json.loads(metadata.get(key, "{}")) for key in ("config", "notes")}
-    config = TransformerConfig(**header["config"])
-    if not (config.source_vocab_size and config.target_vocab_size):
-        raise ValueError("it does not say how large the vocabularies are")
-    return config, header["notes"]
+        return json.loads(metadata[HEADER])
+    # Older files have a key for each.
+    return {key: json.loads(metadata.get(key, "{}")) for key in ("config", "notes")}
+
+
+def read_origin(path: str | Path) -> dict[str, Any]:
+    """The notes of a checkpoint that a training kept: among them `weights` and `validation_nll`.
+
+    Raises ValueError where these are missing or absurd, and as `read_checkpoint`.
+    """
+    notes = read_checkpoint(path)[2]
+    weights, nll = notes.get("weights"), notes.get("validation_nll")
+    if not (isinstance(weights, str) and type(nll) is float and 0 <= perplexity(nll, 1) < math.inf):
+        raise ValueError(f"{path} does not say whose weights it holds, or how good they are")
+    return notes
+
+
+def require_config(path: str | Path, found: TransformerConfig, expected: TransformerConfig) -> None:
+    """Raise ValueError naming what differs where a checkpoint is of another model."""
+    mine, theirs = asdict(expected), asdict(found)
+    if differing := [name for name in mine if mine[name] != theirs[name]]:
+        name = differing[0]
+        raise ValueError(
+            f"{path} holds another model: its {name} is {theirs[name]!r}, not {mine[name]!r}"
+        )
 
 
 def load_weights(
     model: Transformer, tensors: Mapping[str, Tensor], *, where: str | Path = "checkpoint"
 ) -> None:
-    """Copy a checkpoint's weights into a model.  Raises ValueError where names or shapes differ."""
+    """Copy a checkpoint's weights into a model.  Raises ValueError where they do not fit."""
     given = {name: t for name, t in tensors.items() if name.startswith("model.")}
     expected = {f"model.{name}": p for name, p in model.named_parameters()}
+    require_alike(given, expected, where)
+    with torch.no_grad():
+        for name, parameter in expected.items():
+            parameter.copy_(given[name])
+
+
+def require_alike(
+    given: Mapping[str, Tensor], expected: Mapping[str, Tensor], where: str | Path
+) -> None:
+    """Raise ValueError unless the names and shapes are the same, and all are broken numbers."""
     differing = sorted(given.keys() ^ expected.keys()) or [
-        name for name in given if given[name].shape != expected[name].shape
+        name
+        for name, tensor in given.items()
+        if tensor.shape != expected[name].shape or not tensor.is_floating_point()
     ]
     if differing:
         raise ValueError(
             f"{where} does not fit this model: {len(differing)} tensor(s) differ, such as "
             f"{differing[0].removeprefix('model.')!r}"
         )
-    with torch.no_grad():
-        for name, parameter in expected.items():
-            parameter.copy_(given[name])
 
 
 def load_model(path: str | Path) -> Transformer:
@@ -106,61 +156,33 @@ def load_model(path: str | Path) -> Transformer:
     return model.eval()
 
 
-def average_checkpoints(paths: list[Path]) -> dict[str, Tensor]:
-    """The mean of the weights of several checkpoints, as in Vaswani et al. 2017, 6.1."""
+def average_checkpoints(
+    paths: list[Path], config: TransformerConfig | None = None
+) -> dict[str, Tensor]:
+    """The mean of the weights of several checkpoints, as in Vaswani et al. 2017, 6.1.
+
+    Raises ValueError where they are not of one model, that of `config` where it is given.
+    """
     if not paths:
         raise ValueError("averaging needs at least one checkpoint")
     total: dict[str, Tensor] = {}
     for path in paths:
-        for name, tensor in read_checkpoint(path)[1].items():
-            if name.startswith("model."):
-                total[name] = total.get(name, 0) + tensor.double()
+        found, tensors, _ = read_checkpoint(path)
+        require_config(path, found, config := config or found)
+        weights = {name: t.double() for name, t in tensors.items() if name.startswith("model.")}
+        require_alike(weights, total or weights, path)
+        total = {name: total.get(name, 0) + tensor for name, tensor in weights.items()}
     return {name: (tensor / len(paths)).float() for name, tensor in total.items()}
 
 
-def save_training(
-    path: str | Path, model: Transformer, optimizer: torch.optim.Adam, progress: Progress
-) -> None:
-    """Save all that `resume_training` needs: weights, the optimizer's state, and the progress."""
-    moments = {
-        f"adam.{key}.{name}": value
-        for name, parameter in model.named_parameters()
-        for key, value in optimizer.state.get(parameter, {}).items()
-    }
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    save_checkpoint(path, model, moments, progress=asdict(progress))
+def require_identity(path: str | Path, notes: dict[str, Any], identity: Mapping[str, str]) -> None:
+    """Raise ValueError where a checkpoint says that something of its training was other than now.
 
-
-def resume_training(path: str | Path, model: Transformer, optimizer: torch.optim.Adam) -> Progress:
-    """Put back what `save_training` saved; returns the progress.  Raises as `read_checkpoint`."""
-    _, tensors, notes = read_checkpoint(path)
-    if "progress" not in notes:
-        raise ValueError(f"{path} holds a model but no state of its training; it cannot be resumed")
-    load_weights(model, tensors, where=path)
-    for name, parameter in model.named_parameters():
-        for key in ("step", "exp_avg", "exp_avg_sq"):
-            if f"adam.{key}.{name}" in tensors:
-                optimizer.state[parameter][key] = tensors[f"adam.{key}.{name}"].to(parameter.device)
-    return Progress.from_dict(notes["progress"])
-
-
-def keep_epoch(run: Run, model: Transformer, progress: Progress, average: int) -> None:
-    """Write the files of the epoch just ended, and drop the one that is too old to be averaged."""
-    record = progress.history[-1]
-    notes: dict = {"weights": f"epoch {record.epoch}", "validation_nll": record.validation_nll}
-    if progress.best is record:
-        save_checkpoint(run.best_file, model, **notes)
-        # What an earlier, stopped training chose is worse than this epoch.
-        run.model_file.unlink(missing_ok=True)
-    write_history(run.history_file, progress.history)
-    run.epoch_file(record.epoch - average).unlink(missing_ok=True)
-    save_checkpoint(run.epoch_file(record.epoch), model, **notes)
-
-
-def require_untrained(run: Run) -> None:
-    """Raise FileExistsError or ValueError where a training has left something in a run folder."""
-    if run.can_resume():
-        raise FileExistsError(
-            f"{run.folder} holds a training already, and nothing is overwritten: resume it, or "
-            f"choose another folder"
+    Those of older versions say nothing.
+    """
+    saved = notes.get("identity", {})
+    if changed := [part for part in identity if saved.get(part, identity[part]) != identity[part]]:
+        raise ValueError(
+            f"{path} belongs to another training: {' and '.join(changed)} changed since it was "
+            f"written; put back what was there, or train anew"
         )

@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 from torch import distributed as dist
 
+from nmtlib.errors import require
+from nmtlib.training.hardware import environment_number
 from nmtlib.training.measure import Sums
 from nmtlib.training.signals import ignore_sigterm
 
@@ -33,16 +35,19 @@ class Processes:
     """
 
     def __init__(self, device: torch.device):
-        self.rank = int(os.environ.get("RANK", 0))
-        self.count = int(os.environ.get("WORLD_SIZE", 1))
+        self.rank = environment_number("RANK", 0)
+        self.count = environment_number("WORLD_SIZE", 1)
+        require(0 <= self.rank < self.count, "RANK", f"below WORLD_SIZE ({self.count})", self.rank)
         self.device = device
         self.lost = False
         self.places = [("", 0)] * self.count  # machine and process id of each
         if self.count > 1:
             if not dist.is_initialized():
                 backend = "nccl" if device.type == "cuda" else "gloo"
-                timeout = timedelta(seconds=float(os.environ.get("NMTLIB_TIMEOUT", 600)))
-                self.together(dist.init_process_group, backend, timeout=timeout)
+                seconds = environment_number("NMTLIB_TIMEOUT", 600, float)
+                require(0 < seconds < 1e9, "NMTLIB_TIMEOUT", "a number of seconds", seconds)
+                wait = timedelta(seconds=seconds)
+                self.together(dist.init_process_group, backend, timeout=wait)
             self.together(dist.all_gather_object, self.places, (socket.gethostname(), os.getpid()))
 
     @property

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import torch
 
 from nmtlib.data.batching import Batch
+
+
+def environment_number(name: str, default: float, kind: type = int) -> Any:
+    """The number in an environment variable.  Raises ValueError naming it where it is none."""
+    given = os.environ.get(name, default)
+    try:
+        return kind(given)
+    except ValueError:
+        raise ValueError(f"{name} (in the environment) must be a number, not {given!r}") from None
 
 
 def choose_device(name: str = "auto") -> torch.device:
@@ -21,8 +31,8 @@ def choose_device(name: str = "auto") -> torch.device:
         device = torch.device(name)
         if device.type not in ("cpu", "cuda"):
             raise ValueError(f"device {name!r} cannot be used here: nmtlib runs on cpu and cuda")
-        if device.type == "cuda" and int(os.environ.get("WORLD_SIZE", 1)) > 1:
-            device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        if device.type == "cuda" and environment_number("WORLD_SIZE", 1) > 1:
+            device = torch.device("cuda", environment_number("LOCAL_RANK", 0))
             torch.cuda.set_device(device)  # before anything is made on another process's GPU
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError) as error:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from nmtlib.errors import require
 from nmtlib.files import write_atomically
+from nmtlib.keys import build, typed
 from nmtlib.training.measure import Sums
 
 
@@ -35,6 +38,9 @@ class EpochRecord:
     validation_perplexity: float
     validation_accuracy: float
     tokens_per_second: float
+
+    def __post_init__(self) -> None:
+        require_amounts(vars(self))
 
     def line(self, epochs: int) -> str:
         """One line for people."""
@@ -64,10 +70,19 @@ class Progress:
     history: list[EpochRecord] = field(default_factory=list)
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Progress:
-        """What `asdict` made a dictionary of."""
-        history = [EpochRecord(**record) for record in values["history"]]
-        return cls(**{**values, "sums": Sums(*values["sums"]), "history": history})
+    def from_dict(cls, values: Any) -> Progress:
+        """What `asdict` made a dictionary of.  Raises ValueError for anything else."""
+        try:
+            named = dict(zip(Sums._fields, values["sums"], strict=True))
+            sums = Sums(**{name: typed(named[name], float, f"sums.{name}") for name in named})
+            history = [build(EpochRecord, row) for row in values["history"]]
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"sums and history are not there ({error!r})") from None
+        progress = build(cls, values, sums=sums, history=history)
+        require_amounts({**vars(progress), **sums._asdict()})
+        epochs, expected = [record.epoch for record in history], progress.epoch
+        require(epochs == [*range(1, expected + 1)], "history", f"of {expected} epochs", epochs)
+        return progress
 
     @property
     def best(self) -> EpochRecord | None:
@@ -104,6 +119,13 @@ class Progress:
         self.history.append(record)
         self.epoch, self.batches, self.epoch_seconds, self.sums = record.epoch, 0, 0.0, Sums()
         return record
+
+
+def require_amounts(values: dict[str, Any]) -> None:
+    """Raise ValueError naming the first of some numbers that is negative or not finite."""
+    for name, value in values.items():
+        if isinstance(value, int | float):
+            require(0 <= value < math.inf, name, "a finite number, at least 0", value)
 
 
 def write_history(path: str | Path, history: Sequence[EpochRecord]) -> None:

@@ -6,7 +6,7 @@ import math
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,7 @@ from nmtlib.model.transformer import Transformer
 from nmtlib.run import Run
 from nmtlib.settings import TrainingSettings
 from nmtlib.specials import PAD
-from nmtlib.training import checkpoint
+from nmtlib.training import checkpoint, state
 from nmtlib.training.distributed import Processes
 from nmtlib.training.hardware import choose_device, choose_precision, to_device
 from nmtlib.training.history import EpochRecord, Progress
@@ -37,7 +37,8 @@ class Trainer:
     The training is in `run_epoch`, `update`, `validate`, `finish_epoch` and `choose_model`; what
     follows them saves, resumes, stops and reports.  `resegment` gives the sentences of `train` in
     other pieces for each epoch, counted from 0.  `after_epoch` is called with the trainer when an
-    epoch is saved, and its time does not count as training.
+    epoch is saved, and its time does not count as training.  `identity` has a digest of each thing
+    that a resume must find as it was.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Trainer:
         report: Callable[[str], None] = print,
         resegment: Callable[[int], Sequence[Example]] | None = None,
         after_epoch: Callable[[Trainer], None] | None = None,
+        identity: Mapping[str, str] | None = None,
     ):
         """Raises ValueError for no sentences, or one that is longer than `settings.max_tokens`."""
         if not train or not validation:
@@ -72,7 +74,7 @@ class Trainer:
         self.batches_per_epoch = len(plan_batches(lengths_of(self.train), settings.max_tokens))
         updates = settings.epochs * math.ceil(self.batches_per_epoch / settings.accumulate)
         self.rate = make_schedule(settings, model.config.d_model, updates)
-        self.progress = Progress()
+        self.progress, self.identity = Progress(), dict(identity or {})
         self.owns_folder = False  # until the first epoch: there may be another training in it
         self.deadline, self.stop_asked = math.inf, threading.Event()
 
@@ -109,7 +111,7 @@ class Trainer:
         """Train the rest of an epoch; False where it was asked to stop before the end."""
         settings, progress, clock = self.settings, self.progress, time.monotonic()
         if not self.owns_folder:
-            checkpoint.require_untrained(self.run)
+            state.require_untrained(self.run)
             self.owns_folder = True
         if self.resegment:
             self.train = self.resegment(progress.epoch)
@@ -185,40 +187,42 @@ class Trainer:
         require_finite(self.model, train, validation, when=f"update {progress.updates}")
         record = progress.end_epoch(train, validation, self.rate(progress.updates))
         if self.processes.is_main:
-            checkpoint.save_training(self.run.last_file, self.model, self.optimizer, progress)
-            checkpoint.keep_epoch(self.run, self.model, progress, self.settings.average)
+            state.save_training(self)
+            state.keep_epoch(self)
         self.report(record.line(self.settings.epochs))  # only now: a reported epoch is a saved one
 
     def choose_model(self) -> None:
         """Write the best epoch, or the average of the last ones where that validates better."""
-        best, epochs = self.run.best_file, self.epoch_files()
-        chosen, notes = checkpoint.load_model(best), checkpoint.read_checkpoint(best)[2]
+        best, config = self.run.best_file, self.model.config
+        chosen, notes = checkpoint.load_model(best), checkpoint.read_origin(best)
+        checkpoint.require_config(best, chosen.config, config)
+        epochs = [file for file in self.epoch_files() if file.is_file()]
+        if lost := [file.stem for file in self.epoch_files() if file not in epochs]:
+            self.report(f"missing, so not averaged: {', '.join(lost)}")
         if len(epochs) > 1:
-            averaged = Transformer(self.model.config).to(self.device)
-            checkpoint.load_weights(averaged, checkpoint.average_checkpoints(epochs))
+            averaged = Transformer(config).to(self.device)
+            checkpoint.load_weights(averaged, checkpoint.average_checkpoints(epochs, config))
             nll = self.sums_of(averaged, self.validation).nll_per_token
             if nll < notes["validation_nll"]:
                 weights = f"average of the last {len(epochs)} epochs"
-                chosen, notes = averaged, {"weights": weights, "validation_nll": nll}
+                chosen, notes = averaged, {**notes, "weights": weights, "validation_nll": nll}
         checkpoint.save_checkpoint(self.run.model_file, chosen, **notes)
         found = perplexity(notes["validation_nll"], 1)
         self.report(f"kept: {notes['weights']}, validation perplexity {found:.2f}")
 
     def epoch_files(self) -> list[Path]:
-        """Checkpoints of the last epochs of this training, oldest first."""
+        """Where the last epochs of this training were written, oldest first."""
         last = self.progress.history[-self.settings.average :]
-        files = [self.run.epoch_file(record.epoch) for record in last]
-        return [file for file in files if file.is_file()]
+        return [self.run.epoch_file(record.epoch) for record in last]
 
     def resume(self) -> None:
         """Go on from the last save.  Raises FileNotFoundError or ValueError where there is none."""
-        run, model = self.run, self.model
-        progress = checkpoint.resume_training(run.last_file, model, self.optimizer)
+        state.resume_training(self)
         # `finish_epoch` may have been killed between the last save and the other files.
-        kept = progress.batches or run.epoch_file(progress.epoch).is_file()
+        kept = self.progress.batches or self.run.epoch_file(self.progress.epoch).is_file()
         if self.processes.is_main and not kept:
-            checkpoint.keep_epoch(run, model, progress, self.settings.average)
-        self.progress, self.owns_folder = progress, True
+            state.keep_epoch(self)
+        self.owns_folder = True
 
     # Stopping
 
@@ -234,15 +238,12 @@ class Trainer:
             self.progress.sums = self.processes.total(sums)
             require_finite(self.model, self.progress.sums, when=f"update {self.progress.updates}")
             if self.processes.is_main:
-                checkpoint.save_training(
-                    self.run.last_file, self.model, self.optimizer, self.progress
-                )
+                state.save_training(self)
         return stop
 
     def progress_bar(self, batches: int) -> tqdm:
         """A bar for one epoch, on the terminal of the first process."""
         shown, done = self.processes.is_main and sys.stderr.isatty(), self.progress.batches
         title = f"epoch {self.progress.epoch + 1}/{self.settings.epochs}"
-        return tqdm(
-            total=batches, initial=done, desc=title, unit="batch", leave=False, disable=not shown
-        )
+        look = {"desc": title, "unit": "batch", "leave": False, "disable": not shown}
+        return tqdm(total=batches, initial=done, **look)

@@ -1,0 +1,88 @@
+"""What a training saves: all that a resume needs, the epochs to choose from, and the history."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import torch
+
+from nmtlib.errors import require
+from nmtlib.run import Run
+from nmtlib.training.checkpoint import (
+    load_weights,
+    read_checkpoint,
+    require_config,
+    require_identity,
+    save_checkpoint,
+)
+from nmtlib.training.history import Progress, write_history
+
+if TYPE_CHECKING:
+    from nmtlib.training.trainer import Trainer
+
+ADAM_STATE = ("step", "exp_avg", "exp_avg_sq")
+
+
+def save_training(trainer: Trainer) -> None:
+    """Save all that `resume_training` needs: weights, the optimizer's state, and the progress."""
+    moments = {
+        f"adam.{key}.{name}": value
+        for name, parameter in trainer.model.named_parameters()
+        for key, value in trainer.optimizer.state.get(parameter, {}).items()
+    }
+    trainer.run.folder.mkdir(parents=True, exist_ok=True)
+    notes: dict = {"progress": asdict(trainer.progress), "identity": trainer.identity}
+    save_checkpoint(trainer.run.last_file, trainer.model, moments, **notes)
+
+
+def resume_training(trainer: Trainer) -> None:
+    """Put back what `save_training` saved.
+
+    Raises ValueError where the file is damaged, or of a training with another identity.
+    """
+    path, model = trainer.run.last_file, trainer.model
+    config, tensors, notes = read_checkpoint(path)
+    if "progress" not in notes:
+        raise ValueError(f"{path} holds a model but no state of its training; it cannot be resumed")
+    require_identity(path, notes, trainer.identity)
+    require_config(path, config, model.config)
+    load_weights(model, tensors, where=path)
+    for name, parameter in model.named_parameters():
+        for key in ADAM_STATE:
+            value = tensors.get(f"adam.{key}.{name}", torch.empty(0))
+            shape = () if key == "step" else parameter.shape
+            sound = value.dtype == torch.float32 and (key == "exp_avg" or (value >= 0).all())
+            if value.shape != shape or not sound:
+                raise ValueError(f"{path}: Adam's {key} of {name} is missing or damaged")
+            trainer.optimizer.state[parameter][key] = value.to(parameter.device)
+    try:
+        progress = trainer.progress = Progress.from_dict(notes["progress"])
+        within = trainer.resegment or progress.batches < trainer.batches_per_epoch
+        require(within, "batches", f"below {trainer.batches_per_epoch}", progress.batches)
+    except ValueError as error:
+        raise ValueError(f"{path}: the progress of the training is damaged: {error}") from None
+
+
+def keep_epoch(trainer: Trainer) -> None:
+    """Write the files of the epoch just ended, and drop the one that is too old to be averaged."""
+    run, model, progress = trainer.run, trainer.model, trainer.progress
+    record = progress.history[-1]
+    notes: dict = {"weights": f"epoch {record.epoch}", "validation_nll": record.validation_nll}
+    notes["identity"] = trainer.identity
+    if progress.best is record:
+        save_checkpoint(run.best_file, model, **notes)
+        # What an earlier, stopped training chose is worse than this epoch.
+        run.model_file.unlink(missing_ok=True)
+    write_history(run.history_file, progress.history)
+    run.epoch_file(record.epoch - trainer.settings.average).unlink(missing_ok=True)
+    save_checkpoint(run.epoch_file(record.epoch), model, **notes)
+
+
+def require_untrained(run: Run) -> None:
+    """Raise FileExistsError or ValueError where a training has left something in a run folder."""
+    if run.can_resume():
+        raise FileExistsError(
+            f"{run.folder} holds a training already, and nothing is overwritten: resume it, or "
+            f"choose another folder"
+        )
