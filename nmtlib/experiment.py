@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from nmtlib.data.batching import Example, fits, make_example
+from nmtlib.data.batching import Example, fits, lengths_of, make_example
 from nmtlib.data.codec import Codec, build_codecs
 from nmtlib.data.corpora import load
 from nmtlib.data.corpus import Corpus, Pair, TextPairs
@@ -201,7 +201,7 @@ def identity_of(
     kept = {name: sections[name] for name in ("tokenizer", "model", "training")}
     text, ids = sha256(json.dumps(kept, sort_keys=True).encode()), sha256()
     if settings.corpus.prepared:  # too large to be read from end to end
-        ids.update((Path(settings.corpus.prepared) / "prepared.json").read_bytes())
+        ids.update(lengths_of(training).tobytes())
         training = ()
     for example in chain(training, validation):
         ids.update(array("q", [len(example.source), *example.source, *example.target]))

@@ -105,7 +105,8 @@ def read_origin(path: str | Path) -> dict[str, Any]:
     """
     notes = read_checkpoint(path)[2]
     weights, nll = notes.get("weights"), notes.get("validation_nll")
-    if not (isinstance(weights, str) and type(nll) is float and 0 <= perplexity(nll, 1) < math.inf):
+    plausible = type(nll) is float and nll >= 0 and perplexity(nll, 1) < math.inf
+    if not (isinstance(weights, str) and plausible):
         raise ValueError(f"{path} does not say whose weights it holds, or how good they are")
     return notes
 
@@ -135,7 +136,7 @@ def load_weights(
 def require_alike(
     given: Mapping[str, Tensor], expected: Mapping[str, Tensor], where: str | Path
 ) -> None:
-    """Raise ValueError unless the names and shapes are the same, and all are broken numbers."""
+    """Raise ValueError unless the names and shapes are the same, and all are floats."""
     differing = sorted(given.keys() ^ expected.keys()) or [
         name
         for name, tensor in given.items()
@@ -169,9 +170,9 @@ def average_checkpoints(
     for path in paths:
         found, tensors, _ = read_checkpoint(path)
         require_config(path, found, config := config or found)
-        weights = {name: t.double() for name, t in tensors.items() if name.startswith("model.")}
-        require_alike(weights, total or weights, path)
-        total = {name: total.get(name, 0) + tensor for name, tensor in weights.items()}
+        weights = {name: t for name, t in tensors.items() if name.startswith("model.")}
+        require_alike(weights, weights if path is paths[0] else total, path)
+        total = {name: total.get(name, 0) + tensor.double() for name, tensor in weights.items()}
     return {name: (tensor / len(paths)).float() for name, tensor in total.items()}
 
 

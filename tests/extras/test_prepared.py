@@ -378,9 +378,11 @@ def test_a_run_refuses_a_folder_with_another_vocabulary(settings, folder, tmp_pa
         train(tmp_path / "run", report=quiet)
     shutil.rmtree(folder)
     prepare_corpus(other, folder, codecs=tmp_path / "run", report=quiet)
-    assert train(tmp_path / "run", report=quiet), (
-        "prepared with the vocabularies of the run it can be used"
-    )
+    with pytest.raises(ValueError, match="corpus changed"):
+        train(tmp_path / "run", report=quiet)
+    shutil.rmtree(folder)
+    prepare_corpus(settings, folder, codecs=tmp_path / "run", report=quiet)
+    assert train(tmp_path / "run", report=quiet), "the same corpus, prepared anew, can be used"
 
 
 @pytest.mark.parametrize(

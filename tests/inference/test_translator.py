@@ -22,6 +22,7 @@ from nmtlib.inference import translator as module
 from nmtlib.inference.translator import Translator
 from nmtlib.model.attention import record_attention
 from nmtlib.model.transformer import Transformer
+from nmtlib.run import Run
 from nmtlib.settings import SMALL, DecodingSettings, Settings
 from nmtlib.training.checkpoint import load_model, save_checkpoint
 
@@ -347,6 +348,24 @@ def test_a_vocabulary_of_another_size_is_refused(run, name, words):
     assert all(str(number) in str(caught.value) for number in sizes) and str(run) in str(
         caught.value
     )
+
+
+@pytest.mark.parametrize("name, value", [("n_heads", 4), ("norm", "post"), ("d_ff", 25)])
+def test_settings_of_another_model_are_refused(run, name, value):
+    model = replace(SETTINGS.model, **{name: value})
+    (run / "settings.json").write_text(replace(SETTINGS, model=model).to_json(), "utf-8")
+    with pytest.raises(ValueError, match=f"model.safetensors .*another model: its {name} is"):
+        Translator.load(run)
+
+
+def test_a_vocabulary_of_the_same_size_from_another_training_is_refused(run):
+    origin = Run(run).codec_digests()
+    save_checkpoint(run / "model.safetensors", random_model(), identity=origin)
+    Translator.load(run)
+    path = run / "source.json"
+    path.write_text(path.read_text("utf-8").replace("s1", "s9"), "utf-8")
+    with pytest.raises(ValueError, match="source.json changed"):
+        Translator.load(run)
 
 
 @pytest.mark.parametrize(

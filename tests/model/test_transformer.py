@@ -255,6 +255,9 @@ def test_the_computable_position_table_is_not_saved_but_follows_the_model():
     [
         ({"d_model": 18}, "multiple of n_heads"),
         ({"d_model": 0}, "d_model must be at least 1"),
+        ({"n_encoder_layers": 1001}, "n_encoder_layers must be at least 1, at most 1,000"),
+        ({"d_ff": 10**12}, "d_ff must be at least 1, at most 65,536"),
+        ({"target_vocab_size": -1}, "target_vocab_size must be at least 0"),
         ({"dropout": 1.0}, "dropout must be a probability"),
         ({"norm": "middle"}, "norm must be one of"),
         ({"positions": "none"}, "positions must be one of"),

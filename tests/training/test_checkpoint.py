@@ -2,28 +2,33 @@
 
 import hashlib
 import json
+import math
 import resource
 import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import save_file
 
 from nmtlib.files import write_atomically
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.training.checkpoint import (
+    HEADER,
     average_checkpoints,
     load_model,
     load_weights,
     read_checkpoint,
+    read_origin,
     save_checkpoint,
 )
 
 CONFIG = TransformerConfig(
     11, 11, d_model=8, n_heads=2, n_encoder_layers=1, n_decoder_layers=1, d_ff=16, tied="all"
 )
+W, B = (f"model.encoder.0.self_attention.{side}.weight" for side in ("query", "key"))
 
 
 def make(seed=0, config=CONFIG):
@@ -99,6 +104,94 @@ def test_weights_of_another_model_are_refused():
     )
     with pytest.raises(ValueError, match="does not fit this model"):
         load_weights(make(), {f"model.{n}": p for n, p in other.named_parameters()})
+
+
+def put(header, tensors, path):
+    save_file(tensors, path, metadata={HEADER: json.dumps(header)})
+
+
+def test_any_bit_that_changes_is_noticed(tmp_path):
+    path = tmp_path / "m.safetensors"
+    save_checkpoint(path, make(), validation_nll=1.5)
+    good = path.read_bytes()
+    for place in range(8, len(good), 97):
+        path.write_bytes(good[:place] + bytes([good[place] ^ 4]) + good[place + 1 :])
+        with pytest.raises(ValueError, match="m.safetensors"):
+            read_checkpoint(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda header, tensors: header["config"].update(n_heads=4),
+        lambda header, tensors: header["notes"].update(validation_nll=1.0),
+        lambda header, tensors: tensors.update({W: tensors[W].t().contiguous()}),
+        lambda header, tensors: tensors.update({W: tensors[W].half()}),
+        lambda header, tensors: tensors.update({W: tensors[W].flatten()}),
+        lambda header, tensors: tensors.update({W: tensors[B], B: tensors[W]}),
+        lambda header, tensors: tensors.pop(W),
+    ],
+)
+def test_what_is_not_as_it_was_written_is_refused(tmp_path, change):
+    path = tmp_path / "m.safetensors"
+    save_checkpoint(path, make(), validation_nll=1.5)
+    with safe_open(path, framework="pt") as file:
+        header = json.loads(file.metadata()[HEADER])
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    put(header, tensors, path)
+    assert read_checkpoint(path)[2] == {"validation_nll": 1.5}, "its bytes may lie otherwise"
+    change(header, tensors)
+    put(header, tensors, path)
+    with pytest.raises(ValueError, match="not as it was written"):
+        read_checkpoint(path)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_weights_that_are_no_numbers_are_refused(tmp_path, value):
+    model, path = make(), tmp_path / "m.safetensors"
+    with torch.no_grad():
+        model.output.bias[3] = value
+    save_checkpoint(path, model)
+    with pytest.raises(ValueError, match="the weights are not all finite numbers"):
+        load_model(path)
+
+
+@pytest.mark.parametrize(
+    "value", [{"d_model": "8"}, {"n_heads": 2.0}, {"tied": None}, {"loud": 1}, {"d_ff": 10**12}]
+)
+def test_a_configuration_of_other_types_is_refused(tmp_path, value):
+    put({"config": {**asdict(CONFIG), **value}, "notes": {}}, {}, path := tmp_path / "m")
+    with pytest.raises(ValueError, match="another version of nmtlib, or another program"):
+        read_checkpoint(path)
+
+
+@pytest.mark.parametrize(
+    "notes",
+    [{}, {"weights": "epoch 1"}, {"validation_nll": 1.0}]
+    + [{"weights": "epoch 1", "validation_nll": x} for x in (None, "low", math.nan, -1.0, 1e9)]
+    + [{"weights": 7, "validation_nll": 1.0}],
+)
+def test_weights_that_do_not_say_what_they_are_have_no_origin(tmp_path, notes):
+    path, good = tmp_path / "m.safetensors", {"weights": "epoch 1", "validation_nll": 1.0}
+    save_checkpoint(path, make(), **good)
+    assert read_origin(path) == good
+    save_checkpoint(path, make(), **notes)
+    with pytest.raises(ValueError, match="does not say whose weights"):
+        read_origin(path)
+
+
+def test_checkpoints_of_several_models_have_no_average(tmp_path):
+    paths = [tmp_path / "1.safetensors", tmp_path / "2.safetensors"]
+    save_checkpoint(paths[0], make())
+    save_checkpoint(paths[1], make(config=replace(CONFIG, n_heads=4)))
+    with pytest.raises(ValueError, match="2.safetensors holds another model: its n_heads is 4"):
+        average_checkpoints(paths)
+    with pytest.raises(ValueError, match="1.safetensors holds another model: its d_ff"):
+        average_checkpoints(paths[:1], replace(CONFIG, d_ff=99))
+    for tensors in ({}, {W: torch.zeros(3)}, {W: torch.zeros(8, dtype=torch.int32)}):
+        put({"config": asdict(CONFIG), "notes": {}}, tensors, paths[1])
+        with pytest.raises(ValueError, match="2.safetensors does not fit"):
+            average_checkpoints(paths)
 
 
 def test_a_failed_write_keeps_the_old_file_and_leaves_no_part(tmp_path, monkeypatch):

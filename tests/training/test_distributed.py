@@ -126,6 +126,18 @@ def test_no_wait_is_without_end(seconds, expected, monkeypatch, request):
     assert backend == "gloo" and timeout.total_seconds() == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("WORLD_SIZE", "two"), ("RANK", "one"), ("RANK", "3"), ("RANK", "-1"), ("WORLD_SIZE", "0")]
+    + [("NMTLIB_TIMEOUT", value) for value in ("x", "0", "-5", "inf", "nan", "1e300")],
+)
+def test_a_variable_that_cannot_be_is_named(second_of_three, monkeypatch, name, value):
+    Processes(CPU)  # as it is, all is well
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ValueError, match=name):
+        Processes(CPU)
+
+
 def test_the_process_that_ended_is_named(second_of_three, monkeypatch):
     processes, sent = second_of_three
 

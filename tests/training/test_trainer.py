@@ -20,7 +20,7 @@ from nmtlib.settings import TrainingSettings
 from nmtlib.training.checkpoint import average_checkpoints, load_model, read_checkpoint
 from nmtlib.training.history import read_history
 from nmtlib.training.measure import Sums
-from nmtlib.training.trainer import Trainer
+from nmtlib.training.trainer import SEEDS, Trainer
 
 CONFIG = TransformerConfig(
     20,
@@ -50,7 +50,7 @@ def copying(count=60, seed=0):
 
 def make_trainer(folder, settings=SETTINGS, config=CONFIG, train=None, **options):
     folder.mkdir(exist_ok=True)
-    torch.manual_seed(settings.seed)
+    torch.manual_seed(settings.seed % SEEDS)
     return Trainer(
         Transformer(config),
         train or copying(),
@@ -477,7 +477,7 @@ def test_a_run_that_diverges_says_so_also_where_its_perplexity_overflows(tmp_pat
 
 def test_any_seed_trains(tmp_path):
     runs = []
-    for seed in (2**40, 2**40 + 1, 2**63 + 1, -3):
+    for seed in (2**40, 2**40 + 1, 2**63 + 1, -3, 2**200):
         trainer = make_trainer(tmp_path / str(seed), replace(SETTINGS, seed=seed, epochs=1))
         trainer.fit()
         runs.append(weights(trainer))
