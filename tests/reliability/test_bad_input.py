@@ -7,8 +7,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 try:
+    from case import Case
     from cases import CASES
-    from workplace import Case, Workplace
+    from workplace import Workplace
 finally:
     sys.path.pop(0)
 
