@@ -33,7 +33,8 @@ class Processes:
     """
 
     def __init__(self, device: torch.device):
-        self.rank, self.count = place()
+        self.rank = int(os.environ.get("RANK", 0))
+        self.count = int(os.environ.get("WORLD_SIZE", 1))
         self.device = device
         self.lost = False
         self.places = [("", 0)] * self.count  # machine and process id of each
@@ -123,17 +124,6 @@ class Processes:
         """Leave the group; from one that has lost a process there is no orderly way out."""
         if self.count > 1 and dist.is_initialized() and not self.lost:
             dist.destroy_process_group()
-
-
-def place() -> tuple[int, int]:
-    """This process's number and how many there are, as torchrun says.  Raises ValueError."""
-    rank, count = os.environ.get("RANK", "0"), os.environ.get("WORLD_SIZE", "1")
-    if not (rank.isdecimal() and count.isdecimal() and int(rank) < int(count)):
-        raise ValueError(
-            f"RANK is {rank!r} and WORLD_SIZE {count!r}, but RANK counts from 0 to WORLD_SIZE - 1: "
-            "start several processes with torchrun, or unset both variables"
-        )
-    return int(rank), int(count)
 
 
 def is_running(pid: int) -> bool:

@@ -49,7 +49,7 @@ ENVIRONMENT = [
     ),
     surroundings("a rank without a world", {"RANK": "1"}, says="WORLD_SIZE"),
     surroundings("a rank of 0 without a world, which is fine", {"RANK": "0"}, **NEW),
-    surroundings("a rank in words", {"RANK": "one"}, says="WORLD_SIZE"),
+    surroundings("a rank in words", {"RANK": "one"}, says="RANK"),
     surroundings("a world without a rank", {"WORLD_SIZE": "2"}),
     surroundings("a world in words", {"RANK": "0", "WORLD_SIZE": "two"}, says="WORLD_SIZE"),
     surroundings("a world without an address", {"RANK": "0", "WORLD_SIZE": "2"}, says=""),
