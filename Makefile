@@ -6,7 +6,7 @@ JOBS ?= 0
 # one thread adds in one order, one hash seed orders a set one way
 CALM := OMP_NUM_THREADS=1 PYTHONHASHSEED=0
 
-.PHONY: train style test lab extras notebooks checkpoints figures mutation oldest bench readme
+.PHONY: train style test lab extras notebooks checkpoints figures mutation oldest bench readme reliability
 .DEFAULT_GOAL := test
 
 .venv/installed: requirements.txt pyproject.toml
@@ -43,6 +43,9 @@ figures: .venv/installed  ## draw the diagrams in figures/ again
 
 mutation: .venv/installed  ## plant every silent bug of the catalogue and see that the checks find it
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/mutation.py
+
+reliability: .venv/installed  ## try every bad input and write what it is answered into docs/reliability.md
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/reliability.py
 
 oldest:  ## the tests with the oldest versions that pyproject.toml promises, in .venv-oldest
 	$(PYTHON) -m venv .venv-oldest

@@ -43,6 +43,7 @@ PAGES = {  # the blocks of each page, and what makes them
     "docs/ablation.md": {"ablation": tables.ablation},
     "docs/map.md": {"names": tables_course.public_names, "modules": tables_course.modules},
     "docs/checks.md": {"check": tables.check_output, "mutation": tables.mutation},
+    "docs/reliability.md": {"kills": tables.kills},
     "benchmarks/NOTES.md": {
         "step": tables_speed.step,
         "padding": tables_speed.padding,

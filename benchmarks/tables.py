@@ -216,3 +216,16 @@ def board() -> str:
             rows.append([f"`{what_was_trained(found)}`", what, size, device, *minutes])
     marks = " | ".join(f"BLEU {mark}" for mark in found["marks"])
     return table(f"preset and changes | weights | parameters | device | {marks}", rows)
+
+
+def kills() -> str:
+    """What became of trainings that were killed at each of their file operations."""
+    result = read("kills.json")
+    operations, points = sum(result["operations"].values()), result["points"]
+    stuck, stale = (len(result[kind]) or "none" for kind in ("stuck", "stale"))
+    return (
+        f"`python benchmarks/kills.py` ends a small training before each of its {operations} file "
+        "operations, within those that write a file under its own name, and some resumed trainings "
+        f"once more: {points} kills. **{result['recovered']} of {points}** were taken up to the "
+        f"same result; {stuck} could not be taken up, {stale} ended with another result."
+    )

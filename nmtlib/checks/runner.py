@@ -60,8 +60,8 @@ def run_checks(
     """Run the checks for which the adapter has the parts; whatever the code does, this returns.
 
     `only` names checks ('attention.scale') or subjects ('attention'), one or several.  A check that
-    runs longer than `time_limit` seconds of computing is stopped.  Random states and number of
-    threads are as before afterwards.
+    runs longer than `time_limit` seconds of computing is stopped.  `seed` is any whole number,
+    taken modulo 2^63.  Random states and number of threads are as before afterwards.
 
     Raises ValueError for a name that no check has, and where `adapter` is no Adapter.
     """
@@ -69,6 +69,7 @@ def run_checks(
         given = type(adapter).__name__
         raise ValueError(f"expected an Adapter, not {given}; see nmtlib.checks.adapter")
     chosen, watch, started = choose(only), Watch(adapter), time.monotonic()
+    seed %= 2**63  # torch takes no larger one
     with _undisturbed():
         if any("make_model" in check.needs for check in chosen):
             # The first optimizer of a program imports a large part of torch, which would be broken
@@ -154,25 +155,32 @@ def _within(work: Callable[[], None], time_limit: float) -> bool:
     elsewhere.  The limit is one of processor time, and three times as much by the clock: other
     programs may be busy.
     """
-    thread = threading.Thread(target=work, daemon=True)
+    ended = threading.Event()  # Thread.join, if a Ctrl-C interrupts it, takes a thread for ended
+
+    def work_and_say() -> None:
+        try:
+            work()
+        finally:
+            ended.set()
+
+    thread = threading.Thread(target=work_and_say, daemon=True)
     thread.start()
     busy, waited, last = time.process_time(), 0.0, time.monotonic()
     try:
         while waited < 3 * time_limit and time.process_time() - busy < time_limit:
-            thread.join(0.05)
-            if not thread.is_alive():
+            if ended.wait(0.05):
                 return True
             now = time.monotonic()
             waited += min(now - last, 1.0)  # a longer gap is a computer that was asleep
             last = now
     finally:  # also on Ctrl-C
         for _ in range(5):
-            if not thread.is_alive():
+            if ended.is_set():
                 break
             # The only way to stop a thread: the exception is raised at its next line of Python.
             ident, error = ctypes.c_ulong(thread.ident), ctypes.py_object(TimeUp)
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, error)
-            thread.join(0.4)
+            ended.wait(0.4)
     return False
 
 

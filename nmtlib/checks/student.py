@@ -106,7 +106,9 @@ def _call(factory: Callable[..., Any], path: Path, name: str, *arguments: Any) -
     """What the factory returns."""
     try:
         return factory(*arguments)
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit, too, would end the program without a word
         shown = ", ".join(type(argument).__name__ for argument in arguments)
         raise ValueError(f"{name}({shown}) of {path.name} failed: {_told(error, path)}") from error
 

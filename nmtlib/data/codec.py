@@ -52,7 +52,7 @@ class Codec:
         try:
             data = json.loads(path.read_text("utf-8"))
             return cls(from_dict(data["tokenizer"]), Vocab(data["tokens"]))
-        except (ValueError, KeyError, TypeError) as error:  # no JSON, no UTF-8, other JSON
+        except (ValueError, KeyError, TypeError, RecursionError) as error:  # other JSON, or none
             raise ValueError(
                 f"{path} does not hold a tokenizer and its vocabulary ({error!r})"
             ) from None

@@ -10,6 +10,7 @@ from pathlib import Path
 from nmtlib.files import text_lines
 
 SPLITS = ("train", "validation", "test", "challenge")
+LONGEST_WORD = 1_000  # characters without white space; a BPE would cut a million for minutes
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +89,26 @@ class Corpus:
         )
 
 
+def split_words(text: str) -> list[str]:
+    """What stands between white space.  Raises ValueError for more than `LONGEST_WORD` letters."""
+    found = text.split()
+    longest = max(map(len, found), default=0)
+    if longest > LONGEST_WORD:
+        raise ValueError(
+            f"{longest:,} characters without a space; expected words of at most {LONGEST_WORD:,}: "
+            f"remove this line, or cut it: {max(found, key=len)[:40]!r}…"
+        )
+    return found
+
+
 class TextPairs:
     """The pairs of [one TSV file] or [source file, target file], read anew whenever iterated.
 
     A TSV line is `source TAB target`; of two files, line i of one translates line i of the other.
     One line is in memory at a time.  Raises, while it is iterated, FileNotFoundError for a missing
-    file, and ValueError at the first line that has no partner, an empty side or another number of
-    columns (a shifted line would pair every later sentence with the wrong one), or for no line.
+    file, and ValueError at the first line that has no partner, an empty side, another number of
+    columns (a shifted line would pair every later sentence with the wrong one) or a word that
+    `split_words` refuses, or for no line.
     """
 
     def __init__(self, files: Sequence[str | Path]):
@@ -118,6 +132,10 @@ class TextPairs:
             pair = Pair(row[0].strip(), row[1].strip())
             if not pair.source or not pair.target:
                 raise ValueError(f"{where}: an empty side; remove it (from both files) first")
+            try:
+                split_words(pair.source), split_words(pair.target)
+            except ValueError as error:
+                raise ValueError(f"{where}: {error}") from None
             yield pair
         if not number:
             raise ValueError(f"{self.where}: no sentences; expected at least one line")

@@ -27,10 +27,13 @@ def cache_folder() -> Path:
     """The folder of the corpora: `$NMTLIB_DATA`, otherwise `nmtlib` among the user's caches.
 
     That is `$XDG_CACHE_HOME/nmtlib` or `~/.cache/nmtlib`, on macOS `~/Library/Caches/nmtlib`, on
-    Windows `%LOCALAPPDATA%\\nmtlib`.  The folder is named, not made.
+    Windows `%LOCALAPPDATA%\\nmtlib`.  The folder is named, not made.  Raises ValueError for the
+    home of somebody unknown.
     """
     if chosen := os.environ.get("NMTLIB_DATA"):
-        return Path(chosen).expanduser()
+        if (folder := os.path.expanduser(chosen)).startswith("~"):
+            raise ValueError(f"NMTLIB_DATA is {chosen!r}, but nobody of that name has a home here")
+        return Path(folder)
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
     elif sys.platform == "darwin":

@@ -102,7 +102,7 @@ def read_archive(packed: bytes, where: str) -> dict[str, bytes]:
                     if name in found:
                         raise ValueError(f"{where}: refused: {name} stands in it twice")
                     found[name] = archive.extractfile(member).read()  # type: ignore[union-attr]
-    except (gzip.BadGzipFile, EOFError, zlib.error, tarfile.TarError) as error:
+    except (gzip.BadGzipFile, EOFError, zlib.error, tarfile.TarError, OverflowError) as error:
         raise ValueError(
             f"{where}: not a complete .tgz archive ({error}); delete it and fetch it again"
         ) from error

@@ -9,7 +9,8 @@ space restores the sentence, so `decode(encode(text))` is the text itself for `S
 - `lowercase=True` forgets capitals, and `SpacyTokenizer(mark_spaces=False)` the spaces;
 - BPE writes the text in Unicode form NFC, and a character that training never showed as <UNK>.
 
-A text that itself holds a "▁" could not be restored: it is refused with a ValueError.
+A text that itself holds a "▁" could not be restored: it is refused with a ValueError.  So is, by
+every tokenizer, a word of more than 1,000 characters: see `nmtlib.data.corpus.split_words`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import Any, ClassVar
 import tokenizers
 from tokenizers import models, normalizers, pre_tokenizers, trainers
 
+from nmtlib.data.corpus import split_words
 from nmtlib.data.vocab import SPECIALS, UNK
 
 SPACE_MARK = "▁"  # U+2581
@@ -60,12 +62,12 @@ class WhitespaceTokenizer(Tokenizer):
 
     def encode(self, text: str) -> list[str]:
         """The words of the text.  Raises ValueError for a literal <PAD>, <BOS> or <EOS>."""
-        words = (text.lower() if self.lowercase else text).split()
-        if reserved := set(SPECIALS[:UNK]).intersection(words):
+        found = split_words(text.lower() if self.lowercase else text)
+        if reserved := set(SPECIALS[:UNK]).intersection(found):
             raise ValueError(
                 f"the text holds {sorted(reserved)}, symbols of the model; remove or rewrite them"
             )
-        return words
+        return found
 
     def decode(self, tokens: Sequence[str]) -> str:
         """The tokens with one space between them."""
@@ -209,7 +211,7 @@ def _one_space(text: str) -> str:
             f'the text holds "{SPACE_MARK}" (U+2581), which marks spaces inside tokens: '
             f"{text[:60]!r}; replace it first, for example by an underscore"
         )
-    return " ".join(text.split())
+    return " ".join(split_words(text))
 
 
 def _join_marked(tokens: Sequence[str]) -> str:

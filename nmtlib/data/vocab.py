@@ -23,9 +23,14 @@ class Vocab:
     """
 
     def __init__(self, tokens: Sequence[str]):
-        """`tokens[i]` gets id i.  Raises ValueError for duplicates or without specials in front."""
+        """`tokens[i]` gets id i.
+
+        Raises ValueError for duplicates, without specials in front, and for what is no string.
+        """
         if (first := tuple(tokens[:4])) != SPECIALS:
             raise ValueError(f"a vocabulary starts with {SPECIALS}; this one starts with {first}")
+        if wrong := [token for token in tokens if not isinstance(token, str)]:
+            raise ValueError(f"a token is a string, but this vocabulary holds {wrong[0]!r}")
         self.tokens = list(tokens)
         self.ids = {token: number for number, token in enumerate(self.tokens)}
         if len(self.ids) != len(self.tokens):

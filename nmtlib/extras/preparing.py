@@ -109,8 +109,8 @@ def prepare(
     `check_free` does, and ModuleNotFoundError without the `datasets` library.
     """
     folder = Path(folder)
-    check_free(folder)
     datasets_library()  # missing, it must be missed before anything is written
+    check_free(folder)  # once more, as the import took seconds
     folder.mkdir(parents=True, exist_ok=True)
     (folder / PART).touch(exist_ok=False)  # of two that start at once, one fails here
     try:

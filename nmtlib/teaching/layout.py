@@ -38,7 +38,16 @@ def longest(words: Words) -> float:
 def short(word: object) -> str:
     """A label of at most 18 letters: one long German word must not take the picture's room."""
     word = str(word)
-    return word if len(word) <= 18 else word[:17] + "…"
+    return plain(word if len(word) <= 18 else word[:17] + "…")
+
+
+def plain(word: object) -> str:
+    """A word of a text as a label: to matplotlib, what stands between two $ is a formula.
+
+    >>> print(plain("5$ or 6$"))
+    5\\$ or 6\\$
+    """
+    return str(word).replace("$", r"\$")
 
 
 def panels(

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from nmtlib.teaching.layout import ArrayLike, as_array, short, slant_if_long
+from nmtlib.teaching.layout import ArrayLike, as_array, plain, short, slant_if_long
 from nmtlib.teaching.matrices import heat_map, heat_maps, mask
 from nmtlib.teaching.style import COLOURS, DIVERGING, WIDTH, letters, setup
 
@@ -151,7 +151,9 @@ def scatter(
     classes = list(dict.fromkeys(groups))
     for number, name in enumerate(classes):
         members = [place for place, group in enumerate(groups) if group == name]
-        ax.scatter(points[members, 0], points[members, 1], s=18, label=name, color=_colour(number))
+        ax.scatter(
+            points[members, 0], points[members, 1], s=18, label=plain(name), color=_colour(number)
+        )
     ax.margins(0.1)
     ax.set(title=title, xlabel=x_label, ylabel=y_label)
     _legend(ax, classes)
@@ -236,7 +238,8 @@ def _write_beside(ax: Axes, points: np.ndarray, labels: Sequence[str]) -> None:
 
     look = {"textcoords": "offset points", "fontsize": 8}
     for point, label in zip(points, labels, strict=True):
-        tried = [ax.annotate(label, point, (x, y), ha=align, **look) for x, y, align in BESIDE]
+        word = plain(label)
+        tried = [ax.annotate(word, point, (x, y), ha=align, **look) for x, y, align in BESIDE]
         best = min(tried, key=covers)
         taken.append(tuple(best.get_window_extent().extents))
         for text in tried:

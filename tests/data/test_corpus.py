@@ -120,6 +120,14 @@ def test_a_wrong_number_of_columns_is_refused(tmp_path, row, count):
         from_tsv(write(tmp_path / "tsv", f"a\tb\n{row}\nc\td\n"))
 
 
+@pytest.mark.parametrize("row", ["x {}\ty", "x\t{} y"])
+def test_a_word_of_more_than_a_thousand_letters_is_refused_by_line_number(tmp_path, row):
+    rows = "a\tb\n" + row.format("z" * 1_000) + "\n"
+    assert len(from_tsv(write(tmp_path / "tsv", rows))) == 2
+    with pytest.raises(ValueError, match="line 3: 1,001 characters without a space"):
+        from_tsv(write(tmp_path / "tsv", rows + row.format("z" * 1_001)))
+
+
 @pytest.mark.parametrize("content", ["", "\n", "\ufeff"])
 def test_files_without_a_sentence_are_refused(tmp_path, content):
     path = write(tmp_path / "a", content)

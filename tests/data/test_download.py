@@ -204,6 +204,9 @@ def test_the_environment_variable_names_the_cache(monkeypatch, tmp_path):
     assert cache_folder() == tmp_path / "mine" and names(tmp_path) == []
     monkeypatch.setenv("NMTLIB_DATA", "~/mine")
     assert cache_folder() == Path.home() / "mine"
+    monkeypatch.setenv("NMTLIB_DATA", "~nobody-of-this-name/mine")
+    with pytest.raises(ValueError, match="NMTLIB_DATA"):
+        cache_folder()
 
 
 @pytest.mark.parametrize("unset", [None, ""])

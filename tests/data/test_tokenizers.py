@@ -69,6 +69,17 @@ def test_a_mark_stands_before_each_word_and_nowhere_else(tokenizer, text):
 
 
 @pytest.mark.parametrize(
+    "tokenizer",
+    [WhitespaceTokenizer(), SubwordMarkTokenizer(["a"]), SpacyTokenizer("zh"), BPE],
+    ids=str,
+)
+def test_a_word_of_more_than_a_thousand_letters_is_refused(tokenizer):
+    assert tokenizer.encode("b " * 2_000)
+    with pytest.raises(ValueError, match="1,001 characters"):
+        tokenizer.encode("a " + "b" * 1_001)
+
+
+@pytest.mark.parametrize(
     "tokenizer", [SpacyTokenizer("en"), SpacyTokenizer("en", mark_spaces=False), BPE], ids=str
 )
 def test_a_text_with_the_mark_itself_is_refused(tokenizer):

@@ -1,9 +1,10 @@
-"""Bad arguments: of a search, of an export, of a check, and of every command's usage."""
+"""Bad arguments: of a search, of an export, of a training, and of every command's usage."""
 
 from __future__ import annotations
 
-from case_runs import COMMANDS, Change
-from workplace import SENTENCE, Case
+from case import SENTENCE, Case
+from damage import Change
+from readers import COMMANDS
 
 TRANSLATE = ("translate", "run", SENTENCE)
 EVALUATE = ("evaluate", "run")
@@ -184,95 +185,4 @@ USAGE = [
     given("usage", "summary of a file", "summary", "train.tsv", says="presets"),
     given("usage", "summary of a bad preset", "summary", "bad.toml", files={"bad.toml": b"x"}),
 ]
-CHECK = ("check", "mine.py:make", "--only", "masks")
-
-
-def mine(what: str, code: str | bytes, says: str = "", arguments=CHECK, **rest) -> Case:
-    """`nmtlib check` of this code."""
-    data = code.encode() if isinstance(code, str) else code
-    files = {"mine.py": data}
-    return Case("nmtlib check", what, arguments, says, 1, files, makes=("__pycache__/*",), **rest)
-
-
-MODEL = (
-    "import torch\nclass M(torch.nn.Module):\n    def forward(self, s, t):\n        {}\nmake = M\n"
-)
-REPORT = {"printed": True, "lines": 0}
-CHECKS = [
-    mine("no Python", "this is no Python", "line 1"),
-    mine("an empty file", "", "make"),
-    mine("a picture", b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "mine.py"),
-    mine("NUL bytes", b"\0" * 100, "mine.py"),
-    mine("Latin-1", "# Größe\ndef make(): pass\n".encode("latin-1"), "mine.py"),
-    mine("an import that is missing", "import nonsense", "nonsense"),
-    mine("an import that ends the program", "raise SystemExit(0)", "SystemExit"),
-    mine("an import without end", "def f(): f()\nf()", "RecursionError"),
-    mine("an error", "1 / 0", "ZeroDivisionError"),
-    mine("another name", "def mkae(): pass", "did you mean mkae"),
-    mine("no function", "make = 7", "not a function"),
-    mine("a function that fails", "def make(): return {}['x']", "KeyError"),
-    mine("a function that returns nothing", "def make(): pass", "NoneType"),
-    mine("a function that returns a number", "def make(): return 7", "int"),
-    mine(
-        "a function that returns a class",
-        "import torch\ndef make(): return torch.nn.Linear",
-        "type",
-    ),
-    mine("a function of two arguments", "def make(a, b): pass", "2 arguments"),
-    mine("a function that ends the program", "def make(): raise SystemExit(3)", "SystemExit"),
-    mine("a function without end", "def make(): return make()", "RecursionError"),
-    mine("a model that fails", MODEL.format("raise OSError('no disk')"), "no disk", **REPORT),
-    mine("a model that returns nothing", MODEL.format("return None"), "", **REPORT),
-    mine("a model that returns ids", MODEL.format("return t"), "", **REPORT),
-    mine(
-        "a model that returns NaN",
-        MODEL.format("return torch.full((*t.shape, 12), float('nan'))"),
-        "",
-        **REPORT,
-    ),
-    mine("a model that ends the program", MODEL.format("raise SystemExit(0)"), "", **REPORT),
-    mine("a model without end", MODEL.format("return self(s, t)"), "", **REPORT),
-    *(
-        given(
-            "nmtlib check", f"{where!r} as file and function", "check", where, says="FILE:FACTORY"
-        )
-        for where in (
-            "mine.py",
-            "mine.py:",
-            ":make",
-            "nowhere.py:make",
-            "mine.py:a-b",
-            "run:make",
-        )
-    ),
-    given("nmtlib check", "an unknown check", "check", "--only", "nonsense", says="nonsense"),
-    given("nmtlib check", "a misspelt check", "check", "--only", "maks", says="masks"),
-    given("nmtlib check", "an empty name", "check", "--only", ""),
-    *(
-        given(
-            "nmtlib check",
-            f"a seed of {seed}",
-            "check",
-            "--only",
-            "masks",
-            "--seed",
-            seed,
-            status=2,
-        )
-        for seed in ("x", "1.5", "")
-    ),
-    *(
-        given(
-            "nmtlib check",
-            f"a seed of {name}",
-            "check",
-            "--only",
-            "masks",
-            "--seed",
-            seed,
-            status=0,
-        )
-        for name, seed in (("2**70", str(2**70)), ("-2**70", str(-(2**70))), ("-1", "-1"))
-    ),
-]
-CASES = [*SEARCH, *EXPORTS, *TRAINING, *USAGE, *CHECKS]
+CASES = [*SEARCH, *EXPORTS, *TRAINING, *USAGE]

@@ -10,9 +10,12 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from workplace import SENTENCE, Case, Outcome, apart, start
+from case import SENTENCE, Case, Outcome
+from readers import COMMANDS
+from running import ROOT, apart, call, start
 
 TRANSLATE = ("translate", "run")
+EXPORT = COMMANDS["export"]
 LONG = ("train", "own.toml", "--out", "new", "--set", "training.epochs=1000000000")
 SHORT = ("train", "own.toml", "--out", "new", "--set", "training.epochs=3")
 NEW = ("new/*",)
@@ -46,18 +49,23 @@ def interrupted(case: Case, number: int = signal.SIGINT, ready: str = "") -> Out
     else:
         running.stdin.write(f"{SENTENCE}\n".encode())
         running.stdin.flush()
-        time.sleep(8)  # it waits for more
+        time.sleep(4)  # it waits for more
     running.send_signal(number)
     return collect(running, started)
 
 
-def twice(case: Case) -> Outcome:
-    """Start the same command twice at once; the outcome is that of the one that was refused."""
+def twice(case: Case, fine: bool = False) -> Outcome:
+    """Start the same command twice at once; the outcome is that of the one that was refused.
+
+    Where it is `fine` that both succeed, one after the other, it may be that of the second.
+    """
     started = time.monotonic()
     both = [start(case), start(case)]
     ends = [collect(one, started) for one in both]
     won = [end for end in ends if end.status == 0]
     lost = [end for end in ends if end.status != 0]
+    if fine and not lost:
+        return won[1]
     if len(won) != 1:
         return Outcome(None, "", "", 0, f"{len(won)} of two did it: {[end.err for end in ends]}")
     return lost[0]
@@ -73,13 +81,32 @@ def piped(case: Case) -> Outcome:
     return Outcome(running.returncode, "", err.decode(), time.monotonic() - started)
 
 
-def small(case: Case) -> Outcome:
-    """Two gigabytes of address space."""
+def limited(case: Case, resource_name: str, limit: int) -> Outcome:
+    """At most so many bytes: of address space, or in a file, as on a disk that is full."""
     import resource
 
-    limit = 2 * 2**30
-    bound = partial(resource.setrlimit, resource.RLIMIT_AS, (limit, limit))
-    return apart(case, preexec_fn=bound)
+    kind = getattr(resource, resource_name)
+    return apart(case, preexec_fn=partial(resource.setrlimit, kind, (limit, limit)))
+
+
+small = partial(limited, resource_name="RLIMIT_AS", limit=2 * 2**30)
+full = partial(limited, resource_name="RLIMIT_FSIZE", limit=3_000)
+
+
+def killed_before(case: Case) -> Outcome:
+    """Kill an export halfway, see what it leaves, and export again."""
+    dying = (
+        "import os, nmtlib.extras.export as e; e.readme = lambda *given: os.kill(os.getpid(), 9)"
+    )
+    code = f"{dying}\nfrom nmtlib import cli; cli.main({list(case.arguments)})"
+    before = set(os.listdir())
+    ended = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
+    left = set(os.listdir()) - before
+    if ended.returncode != -signal.SIGKILL or left != {".exported.part"}:
+        return Outcome(None, "", "", 0, f"status {ended.returncode}, left {left}")
+    return call(case)
 
 
 CLOSED = {"stdin": None, "preexec_fn": partial(os.close, 0)}
@@ -88,18 +115,38 @@ ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 LINE = SENTENCE.encode()
 BIG = ("model.d_model=4096", "model.d_ff=65536", "model.n_encoder_layers=6")
 TRAINING = partial(interrupted, ready="epoch   1")
+STDIN = {"stdin": "der hund läuft heute .\n".encode(), "says": "\n", "status": 0, "lines": 0}
+MINE = b"def make():\n    print('ready', flush=True)\n    while True: pass\n"
+SLOW_MODEL = b"""
+import torch
+class M(torch.nn.Module):
+    def forward(self, s, t):
+        print('ready', flush=True)
+        while True: torch.ones(2) + 1
+make = M
+"""
+PREPARE = ("data", "prepare", "own.toml", "--out", "prepared")
 CASES = [
     process("Ctrl-C while it waits for sentences", TRANSLATE, interrupted, "interrupted", 130),
-    process(
-        "Ctrl-C while it trains", LONG, partial(interrupted, ready="epoch   1"), "", 0, makes=NEW
-    ),
+    process("Ctrl-C while it trains", LONG, TRAINING, "", 0, makes=NEW),
     process(
         "SIGTERM while it trains",
         LONG,
         partial(TRAINING, number=signal.SIGTERM),
-        "",
-        0,
+        status=0,
         makes=NEW,
+    ),
+    *(
+        process(
+            f"Ctrl-C while {what} of nmtlib check runs",
+            ("check", "mine.py:make", "--only", "masks"),
+            partial(interrupted, ready="ready"),
+            "interrupted",
+            130,
+            files={"mine.py": code},
+            makes=("__pycache__/*",),
+        )
+        for what, code in (("the function", MINE), ("a model", SLOW_MODEL))
     ),
     process("standard input is closed", TRANSLATE, partial(apart, **CLOSED), "standard input"),
     process("nobody reads the output", TRANSLATE, piped, "", 1, stdin=LINE, lines=0),
@@ -107,21 +154,11 @@ CASES = [
         "input in UTF-8 where the system has cp1252",
         TRANSLATE,
         apart,
-        "\n",
-        0,
-        lines=0,
-        stdin=b"der hund l\xc3\xa4uft heute .\n",
         environment=WESTERN,
+        **STDIN,
     ),
     process(
-        "input in UTF-8 where the system has ASCII",
-        TRANSLATE,
-        apart,
-        "\n",
-        0,
-        lines=0,
-        stdin=b"der hund l\xc3\xa4uft heute .\n",
-        environment=ASCII,
+        "input in UTF-8 where the system has ASCII", TRANSLATE, apart, environment=ASCII, **STDIN
     ),
     process(
         "an argument in UTF-8 where the system has ASCII",
@@ -132,7 +169,24 @@ CASES = [
         lines=0,
         environment=ASCII,
     ),
-    process("two trainings in one folder at once", SHORT, twice, "", makes=NEW),
+    process("two trainings in one folder at once", SHORT, twice, makes=NEW),
+    process(
+        "two resume one training at once",
+        COMMANDS["resume"],
+        partial(twice, fine=True),
+        status=(0, 1),
+        makes=("half/*",),
+    ),
+    process(
+        "two prepare a corpus in one folder at once",
+        PREPARE,
+        twice,
+        makes=("prepared/*", "prepared/train/*/*"),
+    ),
+    process("an export that was killed", EXPORT, killed_before, "", 0, makes=("exported/*",)),
+    process("a full disk while it trains", SHORT, full, "make room", makes=NEW),
+    process("a full disk while it resumes", COMMANDS["resume"], full, "make room"),
+    process("a full disk while it exports", EXPORT, full, ""),
     process(
         "too little memory",
         ("train", "own.toml", "--out", "new", *(p for v in BIG for p in ("--set", v))),

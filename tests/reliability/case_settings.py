@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from workplace import PRESET, Case
+from case import Case
+from workplace import PRESET
 
 from nmtlib.settings import SECTIONS
 
@@ -135,12 +136,12 @@ def keys() -> dict[str, str]:
 
 
 def product() -> list[Case]:
-    """Each key with each kind of bad value."""
+    """Each key with two values of another type, and those that make no sense."""
     cases = []
-    for key, kind in keys().items():
-        name = key.partition(".")[2]
-        wrong = [assigned(f"{key} is a {kind}", f"{key}={v}", says=name) for v in WRONG_TYPES[kind]]
-        cases += wrong
+    for number, (key, kind) in enumerate(keys().items()):
+        name, values = key.partition(".")[2], WRONG_TYPES[kind]
+        for value in (values[2 * number % len(values)], values[(2 * number + 1) % len(values)]):
+            cases.append(assigned(f"{key} is a {kind}", f"{key}={value}", says=name))
         for value in OUT_OF_RANGE.get(key, ()):
             cases.append(assigned(f"{key} out of range", f"{key}={value}"))
         cases.append(assigned("a misspelt key", f"{key[:-1]}=1", says="did you mean"))

@@ -7,8 +7,9 @@ import io
 import tarfile
 from collections.abc import Callable
 
-from case_runs import COMMANDS
-from workplace import SENTENCE, Case, Outcome, call
+from case import SENTENCE, Case, Outcome
+from readers import COMMANDS
+from running import call
 
 from nmtlib.run import Run
 
@@ -46,12 +47,13 @@ ENVIRONMENT = [
         printed=True,
         lines=0,
     ),
-    surroundings("a rank without a world", {"RANK": "1"}, status=(0, 1), makes=("new/*",)),
-    surroundings("a rank in words", {"RANK": "one"}, status=(0, 1), makes=("new/*",)),
-    surroundings("a world without a rank", {"WORLD_SIZE": "2"}, status=(0, 1), makes=("new/*",)),
+    surroundings("a rank without a world", {"RANK": "1"}, says="WORLD_SIZE"),
+    surroundings("a rank of 0 without a world, which is fine", {"RANK": "0"}, **NEW),
+    surroundings("a rank in words", {"RANK": "one"}, says="RANK"),
+    surroundings("a world without a rank", {"WORLD_SIZE": "2"}),
     surroundings("a world in words", {"RANK": "0", "WORLD_SIZE": "two"}, says="WORLD_SIZE"),
     surroundings("a world without an address", {"RANK": "0", "WORLD_SIZE": "2"}, says=""),
-    surroundings("a rank beyond the world", {"RANK": "5", "WORLD_SIZE": "2"}, says=""),
+    surroundings("a rank beyond the world", {"RANK": "5", "WORLD_SIZE": "2"}, says="WORLD_SIZE"),
     surroundings("a time limit in words", {"NMTLIB_TIMEOUT": "x"}, status=(0, 1), makes=("new/*",)),
     surroundings(
         "a time limit below zero", {"NMTLIB_TIMEOUT": "-5"}, status=(0, 1), makes=("new/*",)

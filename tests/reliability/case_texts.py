@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gzip
 
-from workplace import PRESET, SENTENCE, Case, apart
+from case import SENTENCE, Case
+from workplace import PRESET
 
 GOOD = "der hund schläft heute .\tthe dog sleeps today .\n" * 8
 TWO_FILES = PRESET.replace('["train.tsv"]', '["train.de", "train.en"]').encode()
@@ -69,7 +70,6 @@ def each_split() -> list[Case]:
 
 
 HUGE = with_line(f"{MEGABYTE}\tx")
-APART = {"play": apart, "slow": True}
 NUL = tsv("a NUL in line 5", with_line("der\0hund\tthe dog"), "", (0, 1))
 PAIRS = [
     two("more lines on one side", b"a\nb\nc\n", b"x\ny\n", "line"),
@@ -97,16 +97,10 @@ SPECIAL = [
     tsv("the mark ▁ with spaCy", with_line("der▁hund\tx"), "▁", files={"own.toml": SPACY}),
     tsv("▁ with words, which is fine", with_line("der▁hund\tx"), "", 0),
     tsv("<EOS> with BPE, which is fine", with_line("a <EOS>\tb"), "", 0, files={"own.toml": BPE}),
-    tsv("a word of a megabyte", HUGE, "", 0),
-    tsv(
-        "a megabyte in a word of BPE",
-        HUGE,
-        "",
-        (0, 1),
-        files={"own.toml": BPE},
-        play=apart,
-        slow=True,
-    ),
+    tsv("a word of a megabyte", HUGE, "line 5"),
+    tsv("a megabyte in a word of BPE", HUGE, "line 5", files={"own.toml": BPE}),
+    tsv("a word of 1,000 letters, which is fine", with_line("a" * 1000 + "\tx"), "", 0),
+    tsv("a word of 1,001 letters", with_line("a" * 1001 + "\tx"), "line 5"),
     tsv("a line of 200,000 words", with_line("a " * 200_000 + "\tx"), "left out", 0),
     tsv("a byte order mark, which is fine", b"\xef\xbb\xbf" + GOOD.encode(), "", 0),
     tsv("Windows line ends, which are fine", GOOD.replace("\n", "\r\n"), "", 0),
@@ -151,7 +145,7 @@ STDIN = [
     stdin("two too long lines", (LONG + b"\n" + WORDS + b"\n") * 2, "line 3", 1, 2),
     stdin("a too long line in the second thousand", (WORDS + b"\n") * 1500 + LONG, "line 1501", 1),
     stdin("a megabyte of words in a line", b"hund " * 200_000, "line 1", 1),
-    stdin("a megabyte in one word", b"ab" * 500_000),
+    stdin("a megabyte in one word", b"ab" * 500_000, "line 1", 1),
     stdin("a literal <EOS>", b"der <EOS> hund\n", "line 1", 1),
     stdin("a literal <UNK>, which is a word", b"der <UNK> hund\n"),
     stdin("an unknown word", b"der elefant schl\xc3\xa4ft heute .\n"),

@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-import case_inputs
-import case_processes
-import case_runs
-import case_settings
-import case_surroundings
-import case_texts
-from workplace import Case
+from importlib import import_module
 
-CASES: list[Case] = [
-    *case_settings.CASES,
-    *case_texts.CASES,
-    *case_runs.CASES,
-    *case_inputs.CASES,
-    *case_surroundings.CASES,
-    *case_processes.CASES,
-]
+from case import Case
+
+MODULES = ("settings", "texts", "runs", "run_json", "checkpoints", "inputs", "checks")
+MODULES += ("surroundings", "processes")
+CASES: list[Case] = [case for name in MODULES for case in import_module(f"case_{name}").CASES]

@@ -1,14 +1,17 @@
 """Whatever is given to the command line gets one line that explains, and nothing is lost."""
 
+import re
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 try:
+    from case import Case
     from cases import CASES
-    from workplace import Case, Workplace
+    from workplace import Workplace
 finally:
     sys.path.pop(0)
 
@@ -32,3 +35,13 @@ def test_a_bad_input_is_explained_and_nothing_is_lost(case: Case, workplace: Wor
 def test_there_are_enough_cases_and_none_stands_twice():
     assert len(CASES) >= 600
     assert len({case.name for case in CASES}) == len(CASES)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere some cases cannot be tried")
+def test_the_page_lists_every_case():
+    page = Path(__file__).parents[2].joinpath("docs", "reliability.md").read_text("utf-8")
+    rows = dict(re.findall(r"^\| ([^|]+?): [^|]+ \| ([\d,]+) \|$", page, re.MULTILINE))
+    counts = Counter(case.category for case in CASES)
+    assert rows == {name: f"{count:,}" for name, count in counts.items()}
+    assert f"**{len(CASES):,}**" in page
+    assert len(re.findall(r"^- .+: `nmtlib.*` → `.+`$", page, re.MULTILINE)) == len(CASES)

@@ -33,6 +33,21 @@ def attention(rows: int, columns: int, seed: int = 0) -> torch.Tensor:
     )
 
 
+def test_a_word_is_written_as_it_is_and_never_read_as_a_formula():
+    words = ["5$", r"$\frac{1}$", "$x$", "plain"]
+    labels = [
+        *(tick_labels(plots.heat_map(torch.eye(4), words, words))),
+        next(tick_labels(plots.bars(dict.fromkeys(words, 1.0), y_label="y"))),
+        plots.scatter(torch.rand(4, 2), words).texts,
+    ]
+    for drawn in labels:
+        drawn = [label for label in drawn if label.get_text()]
+        drawn[0].figure.canvas.draw()
+        assert [label._preprocess_math(label.get_text()) for label in drawn] == [
+            (word, False) for word in words
+        ]
+
+
 def repeated(words: list[str], count: int) -> list[str]:
     return list(itertools.islice(itertools.cycle(words), count))
 

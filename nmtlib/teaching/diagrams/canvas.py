@@ -18,6 +18,7 @@ from matplotlib.path import Path
 from matplotlib.text import Text
 
 from nmtlib.errors import require_one_of
+from nmtlib.teaching.layout import plain
 from nmtlib.teaching.style import DIVERGING, SEQUENTIAL
 
 Point = tuple[float, float]
@@ -214,9 +215,11 @@ class Canvas:
                     shown = shown.replace("-", "\N{MINUS SIGN}")
                     self.text(corner[0] + cell[0] / 2, corner[1] + cell[1] / 2, shown, size=SMALL)
         for i, word in enumerate(rows):
-            self.text(left - 0.08, top - (i + 0.5) * cell[1], word, size=SMALL, align="right")
+            self.text(
+                left - 0.08, top - (i + 0.5) * cell[1], plain(word), size=SMALL, align="right"
+            )
         for j, word in enumerate(columns):
-            self.text(left + (j + 0.5) * cell[0], top + 0.12, word, size=SMALL)
+            self.text(left + (j + 0.5) * cell[0], top + 0.12, plain(word), size=SMALL)
         return box
 
 
