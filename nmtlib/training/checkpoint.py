@@ -33,7 +33,7 @@ def save_checkpoint(
     everything = {f"model.{name}": p.detach() for name, p in model.named_parameters()}  # tied once
     everything |= tensors or {}
     everything = {name: tensor.cpu().contiguous() for name, tensor in everything.items()}
-    header = {"config": asdict(model.config), "notes": notes}
+    header: dict[str, Any] = {"config": asdict(model.config), "notes": notes}
     header["sha256"] = _digest(header, everything)
     write_atomically(path, save(everything, metadata={HEADER: json.dumps(header, sort_keys=True)}))
 
@@ -43,7 +43,7 @@ def _digest(header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:
     found = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
     for name, tensor in sorted(tensors.items()):
         found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        found.update(tensor.reshape(-1).view(torch.uint8).numpy())
+        found.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return found.hexdigest()
 
 
