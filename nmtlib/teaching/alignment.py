@@ -42,7 +42,9 @@ def alignment_error_rate(
     total = sum(map(len, found)) + sum(map(len, sure))
     if not total:
         raise ValueError("no links at all: of nothing there is no error rate")
-    agree = sum(len(a & s) + len(a & (s | p)) for a, s, p in zip(found, sure, possible, strict=True))
+    agree = sum(
+        len(a & s) + len(a & (s | p)) for a, s, p in zip(found, sure, possible, strict=True)
+    )
     return 1 - agree / total
 
 
