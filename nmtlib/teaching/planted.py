@@ -41,7 +41,7 @@ def text(sentence: Sentence) -> str:
     return " ".join(word for word, _ in english.render(sentence))
 
 
-def meanings(pairs: Iterable[Pair], *, seed: int = 0, target: str = "en") -> list[Sentence]:
+def meanings_of(pairs: Iterable[Pair], *, seed: int = 0, target: str = "en") -> list[Sentence]:
     """What the targets of toy pairs mean, found by drawing the corpus of `seed` once more.
 
     Raises ValueError for a pair that is not of that corpus.

@@ -14,7 +14,8 @@ from nmtlib.specials import PAD
 from nmtlib.teaching.course import load_toy
 from nmtlib.training.loss import losses
 
-SIZES = {"d_model": 64, "n_heads": 4, "d_ff": 256, "dropout": 0.1, "max_length": 64}
+SIZES = {"d_model": 64, "n_heads": 4, "d_ff": 256, "max_length": 64}
+SIZES |= {"n_encoder_layers": 1, "n_decoder_layers": 1}  # dropout as usual
 RATE, WARMUP, TOKENS, SMOOTHING = 7e-3, 60, 512, 0.1
 ADAM = {"betas": (0.9, 0.98), "eps": 1e-9}  # Vaswani et al. 2017, 5.3
 
@@ -28,13 +29,13 @@ def quick_toy(direction: str = "de-en", *, seed: int = 0, updates: int = 300) ->
     """
     if updates < 1:
         raise ValueError(f"a training has 1 update or more, not {updates}")
-    shipped = load_toy(direction)
-    sizes = (len(shipped.source.vocab), len(shipped.target.vocab))
     with torch.random.fork_rng(devices=[]):
+        shipped, examples = load_toy(direction), _examples(direction)
+        sizes = {**SIZES, "source_vocab_size": len(shipped.source.vocab)}
+        sizes["target_vocab_size"] = len(shipped.target.vocab)
         torch.manual_seed(seed)
-        layers = {"n_encoder_layers": 1, "n_decoder_layers": 1}
-        model = Transformer(TransformerConfig(*sizes, **layers, **SIZES))
-        _train(model, _examples(direction), seed, updates)
+        model = Transformer(TransformerConfig(**sizes))
+        _train(model, examples, seed, updates)
     return Translator(model, shipped.source, shipped.target, shipped.settings)
 
 
