@@ -114,7 +114,9 @@ def ledger(work: Work) -> Ledger:
         python.runcall(work)
     found.flops = counter.get_total_flops()
     calls: dict[Any, Any] = pstats.Stats(python).stats  # type: ignore[attr-defined]
-    found.searches = sum(told[1] for (*_, name), told in calls.items() if "'index' of 'list'" in name)
+    found.searches = sum(
+        told[1] for (*_, name), told in calls.items() if "'index' of 'list'" in name
+    )
     return found
 
 

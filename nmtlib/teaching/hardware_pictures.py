@@ -53,7 +53,7 @@ def number_formats(formats: Mapping[str, tuple[int, int]]) -> Figure:
         said = f"{exponent} + {mantissa} bits"
         ax.text(len(kinds) + 0.2, -row, said, ha="left", va="center", fontsize=8)
     for place, (name, colour) in enumerate(FIELDS.items()):
-        ax.text(1 + 10 * place, 0.75, name, color=colour, ha="left", weight="bold", fontsize=8)
+        ax.text(1 + 10 * place, 0.75, name, color=colour, ha="left", fontsize=8)
     ax.set(xlim=(-5, 38), ylim=(-len(formats) + 0.4, 1.1))
     ax.axis("off")
     return figure
@@ -73,7 +73,7 @@ def fingerprints(
         dark = times[row, column] > 0.8
         ax.text(
             column, row, _short(values[row, column]), ha="center", va="center", fontsize=8,
-            color="white" if dark else "black", weight="bold" if times[row, column] > 0.1 else None,
+            color="white" if dark else "black",
         )  # fmt: skip
     ax.set_xticks(range(len(columns)), columns)
     ax.set_yticks(range(len(rows)), rows)
