@@ -97,7 +97,7 @@ def ladder(steps: Mapping[str, tuple[float, float]], *, title: str = "") -> Axes
     ax.axvline(1, color="#4D4D4D", lw=0.8)
     ax.margins(x=0.12)
     ax.set(xlabel="times as fast as the first rung (tokens in a second)", title=title)
-    ax.legend(loc="lower right")
+    ax.legend(loc="upper right")
     return ax
 
 
@@ -118,11 +118,64 @@ def roofline(
         marker = "osD^vPX*"[number % 8]
         ax.plot(intensity, rate, marker, color=COLOURS[number % len(COLOURS)], ms=7, label=name)
     ax.set(xscale="log", yscale="log", title=title, xlim=(x[0], x[-1]))
-    ax.set(ylim=(bandwidth * x[0] / 20, peak * 2.5))
+    ax.set(ylim=(bandwidth * x[0] / 3, peak * 2.5))
     ax.set(xlabel="operations for each byte moved", ylabel="operations in a second")
     ax.grid(True)
     ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return ax
+
+
+def against_formula(
+    panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]], y_label: str
+) -> Figure:
+    """{x label: {"formula", "measured", "floor": (x, y)}}: curve, points and a grey area below."""
+    figure, axes = plt.subplots(1, len(panels), figsize=(WIDTH, 2.9), sharey=True)
+    for ax, (label, found) in zip(axes, panels.items(), strict=True):
+        ax.plot(*found["formula"], label="formula")
+        ax.plot(*found["measured"], "o", label="measured")
+        x, y = found["floor"]
+        ax.fill_between(x, 0, y, color="#D5D5D5", lw=0, label="weights and moments")
+        ax.set(xlabel=label, ylim=(0, None), xlim=(0, None))
+    axes[0].set_ylabel(y_label)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    return figure
+
+
+def seeds(curves: Mapping[str, Sequence[Sequence[float]]], every: int, *, title: str = "") -> Axes:
+    """{way: a curve for each seed}: thin lines, and a thick one for their mean.
+
+    Each point is the mean of `every` updates.
+    """
+    _, ax = plt.subplots(figsize=(6.0, 3.2))
+    for number, (way, found) in enumerate(curves.items()):
+        smooth = np.array(found).reshape(len(found), -1, every).mean(axis=-1)
+        x = every * np.arange(1, smooth.shape[1] + 1)
+        look = {"color": COLOURS[number], "ls": ("-", "--", ":")[number % 3]}
+        for curve in smooth:
+            ax.plot(x, curve, lw=0.7, alpha=0.7, **look)
+        ax.plot(x, smooth.mean(axis=0), label=way, lw=2.4, **look)
+    ax.set(xlabel="update", ylabel="training loss (nats)", title=title)
+    ax.grid(True)
+    ax.legend()
+    return ax
+
+
+def ring(history: Sequence, *, title: str = "") -> Figure:
+    """States of a ring, (devices, chunks) each: how many devices a chunk contains by now."""
+    figure, axes = plt.subplots(1, len(history), figsize=(WIDTH, 2.0), sharey=True)
+    n = len(history[0])
+    for step, (ax, state) in enumerate(zip(axes, history, strict=True)):
+        ax.imshow(state, cmap=SEQUENTIAL, vmin=0, vmax=1.2 * n)
+        for row, column in np.ndindex(n, n):
+            value = int(state[row, column])
+            colour = "white" if value > 0.7 * n else "black"
+            ax.text(column, row, value, ha="center", va="center", fontsize=8, color=colour)
+        kind = "start" if not step else "sum" if step < n else "copy"
+        ax.set(title=f"{step}: {kind}", xticks=range(n), yticks=range(n))
+    axes[0].set_ylabel("device")
+    axes[len(history) // 2].set_xlabel("chunk of the gradients")
+    figure.suptitle(title)
+    return figure
 
 
 def _short(value: float) -> str:
