@@ -1,6 +1,7 @@
 """The pictures of notebook 12 show what they are given, and another thing for other numbers."""
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 
 from nmtlib.teaching import hardware_pictures as pictures
@@ -56,6 +57,29 @@ def test_the_roof_bends_where_both_limits_meet():
     assert y.max() == 1e12 and y[x < 10] == pytest.approx(x[x < 10] * 1e11)
     assert ax.lines[1].get_xdata()[0] == 10
     assert ax.get_legend().get_texts()[0].get_text() == "copy"
+
+
+def test_measured_points_stand_beside_the_formula():
+    panel = {"formula": ([1, 2], [3, 4]), "measured": ([2], [4]), "floor": ([1, 2], [1, 1])}
+    figure = pictures.against_formula({"length": panel, "depth": panel}, "MiB")
+    assert [ax.get_xlabel() for ax in figure.axes] == ["length", "depth"]
+    curve, points = figure.axes[0].lines
+    assert list(curve.get_ydata()) == [3, 4] and points.get_marker() == "o"
+    said = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert said == ["formula", "measured", "weights and moments"]
+
+
+def test_seeds_are_thin_and_their_mean_is_thick():
+    ax = pictures.seeds({"one": [[1, 3, 5, 7], [3, 5, 7, 9]]}, every=2)
+    thin, other, mean = ax.lines
+    assert list(thin.get_ydata()) == [2, 6] and list(mean.get_ydata()) == [3, 7]
+    assert list(mean.get_xdata()) == [2, 4] and mean.get_linewidth() > 2 * other.get_linewidth()
+
+
+def test_a_ring_is_drawn_state_by_state():
+    figure = pictures.ring([np.ones((2, 2)), np.array([[1, 2], [2, 1]]), np.full((2, 2), 2)])
+    assert [ax.get_title() for ax in figure.axes] == ["0: start", "1: sum", "2: copy"]
+    assert [text.get_text() for text in figure.axes[1].texts] == ["1", "2", "2", "1"]
 
 
 @pytest.mark.parametrize(
