@@ -150,7 +150,7 @@ def _join(canvas: Canvas, parent: Box, node: Box, gain: float, way: bool, fate: 
     x, y = parent.x, parent.bottom()[1] - (0.0 if parent.width == ROOT else 0.17)
     canvas.arrow((x, y), node.top(), color=color, width=2.2 if way else 0.8)
     # Near the child, where branches have parted.
-    _label(canvas, x + 0.8 * (node.x - x), y + 0.7 * (node.top()[1] - y), _minus(gain), color)
+    _label(canvas, x + 0.88 * (node.x - x), y + 0.7 * (node.top()[1] - y), _minus(gain), color)
 
 
 def _minus(number: float) -> str:
@@ -177,7 +177,7 @@ def cache_filling(words: Sequence[str]) -> Figure:
             name.set_rotation(28)
             canvas.text(x - 0.08, y + 0.14, f"step {step}", size=7.5, align="right", color=FAINT)
             for place in range(n):
-                face = made if place == step else old if place < step else "white"
+                face: object = made if place == step else old if place < step else "white"
                 _square(canvas, x + place * cell[0], y, cell, face)
     legend = {"computed in this step": made, "read from the cache": kept, "not said yet": "white"}
     for x, (text, face) in zip((0.95, 3.05, 4.95), legend.items(), strict=True):
