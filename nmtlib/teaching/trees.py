@@ -14,6 +14,7 @@ from nmtlib.teaching.style import COLOURS
 END = SPECIALS[EOS]
 GREY = "#A8A8A8"  # what a search gives up
 ENDED = COLOURS[2]
+GONE = "pruned"
 ROOT = 0.72  # inches: how wide the box is that a search starts from
 GREEDY = COLOURS[1]
 Candidate = tuple[Sequence[str], float]  # words of a beginning, and its log-probability
@@ -70,34 +71,37 @@ def beam_tree(history: Sequence[Sequence[Candidate]], beam: int, best: Sequence[
     """A beam search, a row a step: what went on (white), ended (green) or was given up (grey).
 
     `history[t]` are the candidates of a step, best first, as (words, log-probability); see
-    `fates`.  The number on a branch is what its word adds to the log-probability, the one below a
-    word their sum; the way to `best` is blue.  Raises ValueError for a candidate that continues no
-    beginning of the step before.
+    `fates`.  Of those given up only the first are drawn, where there is room beside the beam.  The
+    number on a branch is what its word adds to the log-probability, the one below a word their sum;
+    the way to `best` is blue.  Raises ValueError for a candidate that continues no beginning of the
+    step before.
     """
-    wide, high, left = 7.2 / max(map(len, history)), 0.86, 0.8
-    height = high * len(history) + 1.05
-    canvas = Canvas(8, height)
-    root = canvas.box(left + wide / 2, height - 0.25, ROOT, 0.28, "<BOS>")
+    last = len(history) - 1
+    told = [fates(row, beam, last=step == last) for step, row in enumerate(history)]
+    rows = [[c for rank, c in enumerate(row) if c[0] != GONE or rank < beam + 2] for row in told]
+    wide, high, left = 6.4 / max(map(len, rows)), 0.76, 0.65
+    height = high * len(history) + 0.9
+    canvas = Canvas(7.1, height)
+    root = canvas.box(left + wide / 2, height - 0.2, ROOT, 0.26, "<BOS>")
     open_nodes: dict[tuple[str, ...], tuple[Box, float]] = {(): (root, 0.0)}
-    for step, candidates in enumerate(history):
-        y = height - 0.25 - high * (step + 1)
-        canvas.text(0.08, y, f"step {step}", size=SMALL, color=FAINT, align="left")
+    for step, row in enumerate(rows):
+        y = height - 0.2 - high * (step + 1)
+        canvas.text(0.05, y, f"step {step}", size=8, color=FAINT, align="left")
         nodes = {}
-        told = fates(candidates, beam, last=step == len(history) - 1)
-        for rank, (fate, (words, log_prob)) in enumerate(told):
-            way = fate != "pruned" and tuple(words) == tuple(best)[: len(words)]
+        for rank, (fate, (words, log_prob)) in enumerate(row):
+            way = fate != GONE and tuple(words) == tuple(best)[: len(words)]
             parent, before = _parent(open_nodes, words)
             node = _node(canvas, (left + (rank + 0.5) * wide, y), words[-1], wide, fate, way)
             _join(canvas, parent, node, log_prob - before, way, fate)
-            color = GREY if fate == "pruned" else INK
-            canvas.text(node.x, y - 0.23, _minus(log_prob), size=7.5, color=color)
+            color = GREY if fate == GONE else INK
+            canvas.text(node.x, y - 0.22, _minus(log_prob), size=7.5, color=color)
             if fate == "open":
                 nodes[tuple(words)] = node, log_prob
         open_nodes = nodes
     legend = (
         "white: goes on     grey: given up     green: has ended     blue: the way to the result"
     )
-    canvas.text(4.4, 0.15, legend, size=SMALL, color=FAINT)
+    canvas.text(3.85, 0.12, legend, size=SMALL, color=FAINT)
     return canvas.cut(height)
 
 
@@ -111,7 +115,7 @@ def fates(
     """
     told, going_on = [], 0
     for rank, candidate in enumerate(candidates):
-        fate = "pruned"
+        fate = GONE
         if candidate[0][-1] == END:
             fate = "ended" if rank < beam else fate
         elif going_on < beam and not last:
@@ -133,7 +137,7 @@ def _node(
     canvas: Canvas, at: tuple[float, float], word: str, wide: float, fate: str, way: bool
 ) -> Box:
     """A word in its box; grey where the search gives it up."""
-    if fate == "pruned":
+    if fate == GONE:
         canvas.text(*at, word, size=8.5, color=GREY)
         return Box(*at, wide - 0.25, 0.24)
     node = canvas.box(*at, wide - 0.25, 0.27)
@@ -146,7 +150,7 @@ def _node(
 
 def _join(canvas: Canvas, parent: Box, node: Box, gain: float, way: bool, fate: str) -> None:
     """A branch from the number below the parent to its child, and what it adds."""
-    color = ACCENT if way else GREY if fate == "pruned" else INK
+    color = ACCENT if way else GREY if fate == GONE else INK
     x, y = parent.x, parent.bottom()[1] - (0.0 if parent.width == ROOT else 0.17)
     canvas.arrow((x, y), node.top(), color=color, width=2.2 if way else 0.8)
     # Near the child, where branches have parted.

@@ -66,9 +66,10 @@ def test_a_beam_is_drawn_step_by_step():
     assert words["c"].upper() == trees.GREY
 
 
-def test_the_branches_are_as_many_as_the_candidates():
-    figure = trees.beam_tree(HISTORY, 2, ["b", "<EOS>"])
-    assert "arrows: 8" in describe(figure)
+def test_the_branches_are_as_many_as_the_candidates_and_few_are_shown_in_vain():
+    assert "arrows: 8" in describe(trees.beam_tree(HISTORY, 2, ["b", "<EOS>"]))
+    more = [[*HISTORY[0], (["d"], -4.0), (["e"], -5.0)], HISTORY[1]]
+    assert "arrows: 8" in describe(trees.beam_tree(more, 2, ["b", "<EOS>"]))
 
 
 def test_a_candidate_from_nowhere_is_refused():
