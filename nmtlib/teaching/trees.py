@@ -35,8 +35,8 @@ def probability_tree(
     greedy = max(first, key=first.get)
     ways = {"greedy": (greedy, max(second[greedy], key=second[greedy].get))}
     ways["best"] = max(product, key=product.get)
-    line, height = 0.34, 0.34 * len(product) + 0.75
-    canvas, place = Canvas(6.4, height), iter(range(len(product)))
+    line, height = 0.31, 0.31 * len(product) + 0.7
+    canvas, place = Canvas(6.2, height), iter(range(len(product)))
     root = canvas.box(0.75, (height - 0.4) / 2, 0.9, 0.3, "<BOS>")
     canvas.text(5.3, height - 0.2, "product", size=SMALL, color=FAINT, align="left")
     for a in first:
