@@ -38,6 +38,22 @@ LEARNED = {  # number of a notebook -> what one learns in it, and the modules th
         "the smoothed loss, over-confidence, Noam with and without warm-up",
         "`training.loss`, `training.schedule`",
     ),
+    "09": (
+        "the loop, clipping, overfitting, which weights to keep, resuming, what a seed is worth",
+        "`training.trainer`, `training.measure`",
+    ),
+    "10": (
+        "greedy, sampling, beam search by hand; the cache; why a young model repeats itself",
+        "`inference.search`, `inference.beams`",
+    ),
+    "11": (
+        "BLEU and chrF by hand, errors of known weight, is a difference luck, attention as alignment",
+        "`inference.metrics`, `inference.evaluate`",
+    ),
+    "12": (
+        "where the memory and the time go, precision, the cures one by one, several processes",
+        "`training.hardware`, `training.distributed`",
+    ),
 }
 ROOMS = {  # in the order in which data flows
     "model": "the Transformer; knows nothing of data",
