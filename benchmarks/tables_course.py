@@ -47,11 +47,11 @@ LEARNED = {  # number of a notebook -> what one learns in it, and the modules th
         "`inference.search`, `inference.beams`",
     ),
     "11": (
-        "BLEU and chrF by hand, errors of known weight, is a difference luck, attention as alignment",
+        "BLEU and chrF by hand, errors of known weight, is it luck, attention as alignment",
         "`inference.metrics`, `inference.evaluate`",
     ),
     "12": (
-        "where the memory and the time go, precision, the cures one by one, several processes",
+        "where memory goes, six cures, a profile read, bfloat16, roofline, two processes",
         "`training.hardware`, `training.distributed`",
     ),
 }
