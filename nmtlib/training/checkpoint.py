@@ -86,7 +86,8 @@ def read_checkpoint(
         ) from None
     if digest not in (None, _digest(header, tensors)):
         raise ValueError(f"{path} is damaged: it is not as it was written (its SHA-256 differs)")
-    if not all(tensor.isfinite().all() for tensor in tensors.values()):
+    # What is not finite spoils the sum, which is many times quicker than looking at each number.
+    if not all(tensor.sum(dtype=torch.float32).isfinite() for tensor in tensors.values()):
         raise ValueError(f"{path} is damaged: the weights are not all finite numbers")
     return config, tensors, notes
 
