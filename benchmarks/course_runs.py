@@ -8,17 +8,20 @@ quality against updates for three sizes of the data, what a seed is worth, and f
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-from shared import parser, say, write_result
+from shared import parser, say
 
 # isort: split
 import torch
 
 from nmtlib import load_corpus
+from nmtlib.files import write_atomically
 from nmtlib.machine import command_line, describe_machine
 from nmtlib.teaching import load_toy
 from nmtlib.teaching.learning import RECORDED, Recipe, learn, to_json
@@ -57,8 +60,15 @@ def main() -> None:
         trainings.append(to_json(training))
         seconds = time.process_time() - started
         say(f"{asdict(recipe)}: BLEU {training.points[-1].bleu:.1f}, {seconds:.0f} s")
-    made = {"command": command_line(), "machine": describe_machine(torch.device("cpu"))}
-    write_result(path, made | {"trainings": trainings})
+    write_atomically(path, as_text(trainings))
+
+
+def as_text(trainings: list[dict[str, Any]]) -> str:
+    """The file: command, machine and versions, and a training a line."""
+    made = {"command": command_line(), "machine": describe_machine()}
+    head = json.dumps(made, indent=2).removesuffix("\n}")
+    lines = ",\n".join(f"    {json.dumps(training)}" for training in trainings)
+    return f'{head},\n  "trainings": [\n{lines}\n  ]\n}}\n'
 
 
 if __name__ == "__main__":

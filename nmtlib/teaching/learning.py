@@ -37,7 +37,7 @@ Weights = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Recipe:
-    """All that a small training depends on; `every` counts updates from one measurement to the next."""
+    """All that a small training depends on; `every` so many updates it is measured."""
 
     pairs: int = 20_000
     updates: int = 600
@@ -193,7 +193,7 @@ def recorded(**wanted: float) -> list[Training]:
     >>> [training.recipe.seed for training in recorded(pairs=200, smoothing=0.0, dropout=0.1)]
     [1, 2, 3]
     """
-    found = [from_json(training) for training in json.loads(RECORDED.read_text())["trainings"]]
+    found = [from_json(training) for training in _read()["trainings"]]
     found = [t for t in found if asdict(t.recipe) | wanted == asdict(t.recipe)]
     if not found:
         raise ValueError(f"no training with {wanted} is recorded in {RECORDED.name}")
@@ -213,6 +213,10 @@ def from_json(found: dict[str, Any]) -> Training:
     return Training(Recipe(**found["recipe"]), [Point(*p) for p in found["points"]], kept)
 
 
+def _read() -> dict[str, Any]:
+    return json.loads(RECORDED.read_text("utf-8"))
+
+
 def _rounded(point: Point) -> list[float | None]:
     return [None if math.isnan(figure) else round(figure, 4) for figure in point]
 
@@ -220,7 +224,7 @@ def _rounded(point: Point) -> list[float | None]:
 def draw_seeds(
     ax: Axes, groups: Mapping[str, Sequence[tuple[Sequence[float], Sequence[float]]]]
 ) -> None:
-    """Draw for each label the curves (x, y) of its seeds as thin lines, and their mean as a thick one.
+    """Draw for each label the curves (x, y) of its seeds as thin lines, their mean as a thick one.
 
     Raises ValueError where the seeds of a label were not measured at the same places.
     """
