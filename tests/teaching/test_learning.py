@@ -79,9 +79,7 @@ def test_a_copy_goes_on_alone_from_the_same_place(translator, corpus):
     assert not torch.equal(weights_of(loop), weights_of(there))  # but not the way that is taken
 
 
-def test_every_sentence_is_read_once_in_an_epoch_and_the_next_has_another_order(
-    translator, corpus
-):
+def test_every_sentence_is_read_once_in_an_epoch_and_the_next_has_another_order(translator, corpus):
     loop = new_loop(translator, corpus)
     plans = [loop.plan]
     for _ in range(loop.batches_per_epoch + 1):
