@@ -1,0 +1,237 @@
+"""The small trainings of notebook 09: by recipe, measured on the way, and recorded.
+
+`learn` is the plain loop of the notebook.  What takes longer than a reader waits was trained once
+by `benchmarks/course_runs.py`; `recorded` reads it, and a recipe trains the same anywhere.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from torch import Tensor
+
+from nmtlib.data.batching import Example, collate, token_batches
+from nmtlib.data.corpus import Corpus, Pair
+from nmtlib.inference.metrics import bleu_sacre
+from nmtlib.inference.translator import Translator
+from nmtlib.model.transformer import Transformer, TransformerConfig
+from nmtlib.teaching.style import COLOURS
+from nmtlib.training.loss import label_smoothed_loss
+from nmtlib.training.measure import measure_all
+from nmtlib.training.schedule import inverse_sqrt_rate
+from nmtlib.training.trainer import ADAM
+
+RECORDED = Path(__file__).parent / "recorded" / "training.json"
+SIZES = {"d_model": 64, "n_heads": 4, "n_encoder_layers": 1, "n_decoder_layers": 1, "d_ff": 256}
+SOME = 200  # sentences that are measured and translated
+Weights = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that a small training depends on; `every` so many updates it is measured."""
+
+    pairs: int = 20_000
+    updates: int = 600
+    seed: int = 1
+    rate: float = 4e-3
+    warmup: int = 100
+    max_tokens: int = 512
+    smoothing: float = 0.1
+    dropout: float = 0.1
+    every: int = 50
+
+
+class Point(NamedTuple):
+    """What a model is worth after some updates; NLL in nats a token, BLEU to 100 by greedy search.
+
+    All without dropout.  `train_nll` is that of the first 200 training pairs, the other figures
+    those of the first 200 for validation; `epochs` is how often the data was seen.
+    """
+
+    updates: int
+    epochs: float
+    train_nll: float
+    validation_nll: float
+    accuracy: float
+    bleu: float
+
+
+@dataclass(frozen=True)
+class Training:
+    """A training that has ended: its recipe, what was measured on the way, and weights kept of it.
+
+    `kept` holds, for each rule of choosing weights, what its choice is worth on 500 test sentences.
+    """
+
+    recipe: Recipe
+    points: list[Point]
+    kept: dict[str, Point] = field(default_factory=dict)
+
+
+def small_model(translator: Translator, *, seed: int = 1, dropout: float = 0.1) -> Transformer:
+    """An untrained model of one layer a side for the vocabularies of a translator."""
+    torch.manual_seed(seed)
+    vocabularies = len(translator.source.vocab), len(translator.target.vocab)
+    options = {"norm": "pre", "max_length": 64, "dropout": dropout}
+    return Transformer(TransformerConfig(*vocabularies, **SIZES, **options))
+
+
+class Loop:
+    """The loop of the notebook, one update at a time, so that one can step in and look.
+
+    `number` counts the updates done.  A deep copy goes on from the same place.
+    """
+
+    def __init__(self, model: Transformer, examples: Sequence[Example], recipe: Recipe):
+        self.model, self.examples, self.recipe = model, examples, recipe
+        self.optimizer = torch.optim.Adam(model.parameters(), fused=True, **ADAM)
+        self.number, self.epoch, self.plan = 0, 0, self._batches(0)
+        self.batches_per_epoch = len(self.plan)
+
+    def _batches(self, epoch: int) -> list[list[int]]:
+        seed = 1000 * self.recipe.seed + epoch
+        return token_batches(self.examples, self.recipe.max_tokens, seed=seed)
+
+    def step(self, *, clip: float = 1.0, scale: float = 1.0) -> float:
+        """One update; returns the norm of the gradient before clipping.
+
+        `scale` multiplies the loss, as a mistake would.
+        """
+        self.number += 1
+        if not self.plan:
+            self.epoch += 1
+            self.plan = self._batches(self.epoch)
+        batch = collate([self.examples[i] for i in self.plan.pop(0)])
+        torch.manual_seed(100_000 * self.recipe.seed + self.number)  # of dropout
+        logits = self.model.train()(batch.source, batch.decoder_input)  # (B, T, V)
+        loss = scale * label_smoothed_loss(logits, batch.labels, self.recipe.smoothing)
+        loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), clip)
+        for group in self.optimizer.param_groups:
+            group["lr"] = inverse_sqrt_rate(self.number, self.recipe.rate, self.recipe.warmup)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        return float(norm)
+
+
+def encoded(translator: Translator, pairs: Sequence[Pair]) -> list[Example]:
+    """Pairs as the ids that the models of a translator read and say."""
+    return [translator.example(p.source, p.target) for p in pairs]
+
+
+def bleu(model: Transformer, translator: Translator, pairs: Sequence[Pair]) -> float:
+    """BLEU of a model's greedy translations with the codecs of a translator."""
+    able = Translator(model, translator.source, translator.target)
+    found = able.translate([p.source for p in pairs], beam=1)
+    return bleu_sacre(found, [p.target for p in pairs], tokenize="none").score
+
+
+def learn(
+    recipe: Recipe, translator: Translator, corpus: Corpus, *, keep: bool = False
+) -> Training:
+    """Train a small model by a recipe on the first pairs of a corpus, and measure it on the way.
+
+    The corpus is one that the translator has the vocabularies of.  With `keep`, weights are chosen
+    by each rule of `choices`, and judged on the test split.
+    """
+    train = encoded(translator, corpus.train[: recipe.pairs])
+    held_out = corpus.validation[:SOME]
+    model = small_model(translator, seed=recipe.seed, dropout=recipe.dropout)
+    loop, points, weights = Loop(model, train, recipe), [], []
+    for number in range(1, recipe.updates + 1):
+        loop.step()
+        if number % recipe.every == 0:
+            seen, epochs = measure_all(model, train[:SOME]), number / loop.batches_per_epoch
+            found = value(model, translator, held_out)
+            place = {"updates": number, "epochs": epochs, "train_nll": seen.nll_per_token}
+            points.append(found._replace(**place))
+            weights.append({name: p.detach().clone() for name, p in model.named_parameters()})
+    kept = {}
+    for rule, chosen in choices(points, weights).items() if keep else ():
+        model.load_state_dict(chosen, strict=False)  # the tables of positions are no weights
+        kept[rule] = value(model, translator, corpus.test[:500])
+    return Training(recipe, points, kept)
+
+
+def value(model: Transformer, translator: Translator, pairs: Sequence[Pair]) -> Point:
+    """What a model is worth on some pairs, whatever its training was."""
+    sums = measure_all(model, encoded(translator, pairs))
+    score = bleu(model, translator, pairs)
+    return Point(0, math.nan, math.nan, sums.nll_per_token, sums.accuracy, score)
+
+
+def choices(points: Sequence[Point], weights: Sequence[Weights]) -> dict[str, Weights]:
+    """The weights that one might keep of a training, each by a rule that needs no test data."""
+    places = range(len(points))
+    return {
+        "lowest validation loss": weights[min(places, key=lambda i: points[i].validation_nll)],
+        "best validation BLEU": weights[max(places, key=lambda i: points[i].bleu)],
+        "last": weights[-1],
+        "average of the last 5": average(weights[-5:]),
+    }
+
+
+def average(weights: Sequence[Weights]) -> Weights:
+    """The mean of several weights, tensor by tensor.  Vaswani et al. 2017, 6.1."""
+    return {name: torch.stack([one[name] for one in weights]).mean(dim=0) for name in weights[0]}
+
+
+def recorded(**wanted: float) -> list[Training]:
+    """The recorded trainings whose recipes have these values, in the order of their seeds.
+
+    Raises ValueError where there is none.
+
+    >>> [training.recipe.seed for training in recorded(pairs=200, smoothing=0.0, dropout=0.1)]
+    [1, 2, 3]
+    """
+    found = [from_json(training) for training in _read()["trainings"]]
+    found = [t for t in found if asdict(t.recipe) | wanted == asdict(t.recipe)]
+    if not found:
+        raise ValueError(f"no training with {wanted} is recorded in {RECORDED.name}")
+    return sorted(found, key=lambda training: training.recipe.seed)
+
+
+def to_json(training: Training) -> dict[str, Any]:
+    """A training as JSON holds it, numbers to four decimals."""
+    rounded = {rule: _rounded(point) for rule, point in training.kept.items()}
+    points = [_rounded(point) for point in training.points]
+    return {"recipe": asdict(training.recipe), "points": points, "kept": rounded}
+
+
+def from_json(found: dict[str, Any]) -> Training:
+    """What `to_json` wrote."""
+    kept = {rule: Point(*point) for rule, point in found["kept"].items()}
+    return Training(Recipe(**found["recipe"]), [Point(*p) for p in found["points"]], kept)
+
+
+def _read() -> dict[str, Any]:
+    return json.loads(RECORDED.read_text("utf-8"))
+
+
+def _rounded(point: Point) -> list[float | None]:
+    return [None if math.isnan(figure) else round(figure, 4) for figure in point]
+
+
+def draw_seeds(
+    ax: Axes, groups: Mapping[str, Sequence[tuple[Sequence[float], Sequence[float]]]]
+) -> None:
+    """Draw for each label the curves (x, y) of its seeds as thin lines, their mean as a thick one.
+
+    Raises ValueError where the seeds of a label were not measured at the same places.
+    """
+    for colour, (label, runs) in zip(COLOURS, groups.items(), strict=False):
+        if any(list(x) != list(runs[0][0]) for x, _ in runs):
+            raise ValueError(f"the curves of {label!r} have no common places on the x axis")
+        for x, y in runs:
+            ax.plot(x, y, color=colour, linewidth=0.7, alpha=0.5)
+        ax.plot(runs[0][0], np.mean([y for _, y in runs], axis=0), color=colour, label=label)
+    ax.grid(True)
