@@ -45,17 +45,16 @@ class CorpusSettings:
     def located(self, folder: Path) -> CorpusSettings:
         """The same with each relative path taken from `folder`: it holds wherever it is read."""
         found: dict = {s: [str((folder / p).resolve()) for p in getattr(self, s)] for s in FILES}
-        prepared = str((folder / self.prepared).resolve()) if self.prepared else ""
-        return replace(self, **found, prepared=prepared)
+        if self.prepared:
+            found["prepared"] = str((folder / self.prepared).resolve())
+        return replace(self, **found)
 
     def require_one_origin(self) -> None:
         """Raise ValueError where both a name and files are given: one would be ignored."""
         files = [split for split in FILES if getattr(self, split)]
         if self.name and files:
-            raise ValueError(
-                f"[corpus] names {self.name!r} and also gives files ({', '.join(files)}); "
-                f"keep one of the two: for your own files remove the name"
-            )
+            given = f"names {self.name!r} and also gives files ({', '.join(files)})"
+            raise ValueError(f"[corpus] {given}; keep one of the two")
 
 
 @dataclass(frozen=True)
@@ -143,10 +142,10 @@ class DecodingSettings:
     max_tokens: int = 4096
 
     def __post_init__(self) -> None:
-        require_at_least(1, self, "beam", "max_tokens")
-        require(self.beam <= 1000, "beam", "at most 1000", self.beam)
-        sane = abs(self.length_penalty) <= 100  # also false for what is no number
-        require(sane, "length_penalty", "a number from -100 to 100", self.length_penalty)
+        require_at_least(1, self, "max_tokens")
+        require(1 <= self.beam <= 1000, "beam", "from 1 to 1000", self.beam)
+        sane = abs(self.length_penalty) <= 10  # also false for what is no number
+        require(sane, "length_penalty", "a number from -10 to 10", self.length_penalty)
 
 
 # What a preset starts from: a model that two CPU cores can train.

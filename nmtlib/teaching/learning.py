@@ -80,9 +80,10 @@ class Training:
 def small_model(translator: Translator, *, seed: int = 1, dropout: float = 0.1) -> Transformer:
     """An untrained model of one layer a side for the vocabularies of a translator."""
     torch.manual_seed(seed)
-    vocabularies = len(translator.source.vocab), len(translator.target.vocab)
-    options = {"norm": "pre", "max_length": 64, "dropout": dropout}
-    return Transformer(TransformerConfig(*vocabularies, **SIZES, **options))
+    sides = {"source": translator.source, "target": translator.target}
+    options = {f"{side}_vocab_size": len(codec.vocab) for side, codec in sides.items()}
+    config = TransformerConfig(norm="pre", max_length=64, dropout=dropout, **SIZES, **options)
+    return Transformer(config)
 
 
 class Loop:

@@ -242,9 +242,8 @@ def _write_beside(ax: Axes, points: np.ndarray, labels: Sequence[str]) -> None:
         tried = [ax.annotate(word, point, (x, y), ha=align, **look) for x, y, align in BESIDE]
         best = min(tried, key=covers)
         taken.append(tuple(best.get_window_extent().extents))
-        for text in tried:
-            if text is not best:
-                text.remove()
+        for text in (other for other in tried if other is not best):
+            text.remove()
 
 
 def _overlap(one: Sequence[float], other: Sequence[float]) -> float:
