@@ -15,17 +15,13 @@ stuck or stale.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import io
 import json
 import os
 import platform
 import shutil
-import signal
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -36,14 +32,13 @@ import nmtlib.experiment  # noqa: F401  (once, before all forks)
 import matplotlib.backends.backend_agg  # noqa: F401
 import matplotlib.figure  # noqa: F401
 import torch
+from killing import Point, fork, trace
 
-from nmtlib import cli
 from nmtlib.run import Run
 from nmtlib.training.checkpoint import read_checkpoint
 from nmtlib.training.history import read_history
 
 RESULT = Path(__file__).parent / "results" / "kills.json"
-EVENTS = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate")
 NOUNS, VERBS, TIMES = ("hund", "katze", "kind"), ("läuft", "singt"), ("heute", "hier", "nie")
 PAIRS = [
     (f"{noun} {verb} {time}", f"{time[::-1]} {noun[::-1]} {verb[::-1]}")
@@ -78,14 +73,6 @@ device = "cpu"
 [decoding]
 beam = 1
 """
-
-
-@dataclass(frozen=True)
-class Point:
-    """Where a training is killed: at its `number`-th operation, counted from 1, or within it."""
-
-    number: int
-    within: bool = False
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -170,91 +157,9 @@ def kill_and_resume(point: Point, second: Point | None) -> Path:
     return folder
 
 
-def trace(command: Sequence[str], folder: Path) -> list[tuple[str, str]]:
-    """The operations that an undisturbed command does in the folder: what, and with which file."""
-    status, said = fork(command, folder, log=Path("trace.txt"))
-    if status != 0:
-        raise SystemExit(f"the undisturbed training failed: {said}")
-    lines = Path("trace.txt").read_text("utf-8").splitlines()
-    return [(line.partition(" ")[0], line.partition(" ")[2]) for line in lines]
-
-
 def written_in_place(name: str) -> bool:
     """Whether a file is opened under its own name, so that a kill can leave half of it."""
     return not name.endswith(".part") and name.endswith((".txt", ".png", ".csv", ".json"))
-
-
-def fork(
-    command: Sequence[str], folder: Path, point: Point | None = None, log: Path | None = None
-) -> tuple[int, str]:
-    """Run a command in a child that is killed at a point; its status (-9: killed), what it said."""
-    said = Path("said.txt")
-    child = os.fork()
-    if child == 0:
-        status = 70
-        try:
-            with open(said, "w", encoding="utf-8") as errors, silence(errors):
-                watch(folder.absolute(), point, log)
-                status = cli.main([part.format(folder) for part in command])
-        finally:
-            os._exit(status)
-    _, ended = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(ended), said.read_text("utf-8")
-
-
-@contextlib.contextmanager
-def silence(errors: io.TextIOBase) -> Iterator[None]:
-    """Send standard error to a file and standard output nowhere."""
-    with (
-        open(os.devnull, "w") as nothing,
-        contextlib.redirect_stdout(nothing),
-        contextlib.redirect_stderr(errors),
-    ):
-        yield
-
-
-def watch(folder: Path, point: Point | None, log: Path | None) -> None:
-    """Count this process's operations in the folder, and kill it at a point."""
-    number, busy = 0, False
-
-    def hook(event: str, arguments: tuple) -> None:
-        nonlocal number, busy
-        if busy or event not in EVENTS or not (name := operation(event, arguments, folder)):
-            return
-        number += 1
-        busy = True  # what follows is our own
-        if log:
-            with open(log, "a", encoding="utf-8") as file:
-                file.write(f"{event} {name}\n")
-        if point and number == point.number:
-            if point.within:
-                write_half(folder / name)
-            os.kill(os.getpid(), signal.SIGKILL)
-        busy = False
-
-    sys.addaudithook(hook)
-
-
-def operation(event: str, arguments: tuple, folder: Path) -> str:
-    """The file in the folder that an event is about to change; '' where there is none."""
-    path = arguments[0]
-    if not isinstance(path, (str, os.PathLike)):
-        return ""  # a number: a file that is open already
-    if event == "open":
-        _, mode, flags = arguments
-        changing = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
-        if not (set("wax+") & set(mode) if mode else flags & changing):
-            return ""
-    place = Path(os.path.abspath(path))
-    if place == folder:
-        return "."
-    return place.relative_to(folder).as_posix() if place.is_relative_to(folder) else ""
-
-
-def write_half(path: Path) -> None:
-    """What a kill within a write can leave: an appended line without its end, half a file."""
-    with open(path, "a", encoding="utf-8") as file:
-        file.write("torn")
 
 
 def ending(folder: Path) -> dict[str, Any]:

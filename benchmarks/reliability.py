@@ -103,8 +103,9 @@ def answer(case: Any, outcome: Any) -> str:
 
 def plain(text: str, folder: Path) -> str:
     """A line without what differs from machine to machine, and not too long."""
-    for path, name in ((folder, ""), (ROOT, "nmtlib's folder"), (Path(sys.prefix), "python")):
-        text = text.replace(f"{path}/" if not name else str(path), name)
+    text = text.replace(f"{folder}/", "").replace(str(folder), ".")
+    for path, name in ((ROOT, "nmtlib's folder"), (Path(sys.prefix), "python")):
+        text = text.replace(str(path), name)
     text = re.sub(r"\.[0-9a-f]{8}\.part", ".PART", " ".join(text.split()))
     text = re.sub(r"\b(process|pid) \d+", r"\1 N", text)
     return text if len(text) <= 300 else f"{text[:220]} … {text[-70:]}"
