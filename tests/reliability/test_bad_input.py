@@ -26,7 +26,7 @@ def marked(case: Case):
     return pytest.param(case, id=case.name, marks=[pytest.mark.slow] if case.slow else [])
 
 
-@pytest.mark.parametrize("case", map(marked, CASES))
+@pytest.mark.parametrize("case", [marked(case) for case in CASES])
 def test_a_bad_input_is_explained_and_nothing_is_lost(case: Case, workplace: Workplace):
     _, wrong = workplace.play(case)
     assert not wrong, "\n".join(wrong)
