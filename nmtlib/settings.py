@@ -54,7 +54,8 @@ class CorpusSettings:
         files = [split for split in FILES if getattr(self, split)]
         if self.name and files:
             given = f"names {self.name!r} and also gives files ({', '.join(files)})"
-            raise ValueError(f"[corpus] {given}; keep one of the two")
+            advice = "keep one of the two: for your own files remove the name"
+            raise ValueError(f"[corpus] {given}; {advice}")
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,12 @@ def start(case: Case, **options) -> subprocess.Popen:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     options = {**pipes, "env": {**environment, **case.environment}, **options}
-    return subprocess.Popen(command, **options)
+    # What a shell starts in the background ignores Ctrl-C, and its children inherit that.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen(command, **options)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextlib.contextmanager
