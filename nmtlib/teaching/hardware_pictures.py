@@ -72,9 +72,14 @@ def fingerprints(
     for row, column in np.ndindex(*values.shape):
         dark = times[row, column] > 0.8
         ax.text(
-            column, row, _short(values[row, column]), ha="center", va="center", fontsize=8,
+            column,
+            row,
+            _short(values[row, column]),
+            ha="center",
+            va="center",
+            fontsize=8,
             color="white" if dark else "black",
-        )  # fmt: skip
+        )
     ax.set_xticks(range(len(columns)), columns)
     ax.set_yticks(range(len(rows)), rows)
     ax.xaxis.tick_top()

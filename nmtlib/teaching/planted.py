@@ -24,14 +24,36 @@ ANIMATE = ("adult", "young", "kin", "pet", "animal")
 TENSES = {"past": "will", "will": "past", "now": "past"}
 # The grammar has one sentence for each meaning, so what else would be right is declared here.
 SYNONYMS = {
-    "big": "large", "bigger": "larger", "small": "little", "clever": "smart", "sick": "ill",
-    "film": "movie", "films": "movies", "photo": "picture", "photos": "pictures",
-    "bicycle": "bike", "bicycles": "bikes", "child": "kid", "children": "kids", "father": "dad",
-    "mother": "mum", "doctor": "physician", "doctors": "physicians", "neighbour": "neighbor",
-    "neighbours": "neighbors", "repair": "fix", "repairing": "fixing", "repaired": "fixed",
-    "close": "shut", "closed": "shut", "buy": "purchase", "bought": "purchased",
-    "often": "frequently", "because": "since", "cannot": "can not",
-}  # fmt: skip
+    "big": "large",
+    "bigger": "larger",
+    "small": "little",
+    "clever": "smart",
+    "sick": "ill",
+    "film": "movie",
+    "films": "movies",
+    "photo": "picture",
+    "photos": "pictures",
+    "bicycle": "bike",
+    "bicycles": "bikes",
+    "child": "kid",
+    "children": "kids",
+    "father": "dad",
+    "mother": "mum",
+    "doctor": "physician",
+    "doctors": "physicians",
+    "neighbour": "neighbor",
+    "neighbours": "neighbors",
+    "repair": "fix",
+    "repairing": "fixing",
+    "repaired": "fixed",
+    "close": "shut",
+    "closed": "shut",
+    "buy": "purchase",
+    "bought": "purchased",
+    "often": "frequently",
+    "because": "since",
+    "cannot": "can not",
+}
 _AGREEMENT = {english.third_person(verb.english): verb.english for verb in VERBS.values()}
 _AGREEMENT |= {"is": "are", "are": "is", "was": "were", "were": "was", "does": "do", "do": "does"}
 
