@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from matplotlib.axes import Axes
@@ -30,7 +31,8 @@ from nmtlib.training.schedule import inverse_sqrt_rate
 from nmtlib.training.trainer import ADAM
 
 RECORDED = Path(__file__).parent / "recorded" / "training.json"
-SIZES = {"d_model": 64, "n_heads": 4, "n_encoder_layers": 1, "n_decoder_layers": 1, "d_ff": 256}
+SIZES: dict[str, Any] = {"d_model": 64, "n_heads": 4, "n_encoder_layers": 1, "d_ff": 256}
+SIZES |= {"n_decoder_layers": 1, "norm": "pre", "max_length": 64}
 SOME = 200  # sentences that are measured and translated
 Weights = dict[str, Tensor]
 
@@ -81,8 +83,7 @@ def small_model(translator: Translator, *, seed: int = 1, dropout: float = 0.1) 
     """An untrained model of one layer a side for the vocabularies of a translator."""
     torch.manual_seed(seed)
     vocabularies = len(translator.source.vocab), len(translator.target.vocab)
-    options = {"norm": "pre", "max_length": 64, "dropout": dropout}
-    return Transformer(TransformerConfig(*vocabularies, **SIZES, **options))
+    return Transformer(TransformerConfig(*vocabularies, dropout=dropout, **SIZES))
 
 
 class Loop:
@@ -164,8 +165,7 @@ def learn(
 
 def value(model: Transformer, translator: Translator, pairs: Sequence[Pair]) -> Point:
     """What a model is worth on some pairs, whatever its training was."""
-    sums = measure_all(model, encoded(translator, pairs))
-    score = bleu(model, translator, pairs)
+    sums, score = measure_all(model, encoded(translator, pairs)), bleu(model, translator, pairs)
     return Point(0, math.nan, math.nan, sums.nll_per_token, sums.accuracy, score)
 
 
@@ -193,7 +193,7 @@ def recorded(**wanted: float) -> list[Training]:
     >>> [training.recipe.seed for training in recorded(pairs=200, smoothing=0.0, dropout=0.1)]
     [1, 2, 3]
     """
-    found = [from_json(training) for training in _read()["trainings"]]
+    found = [from_json(training) for training in json.loads(RECORDED.read_text())["trainings"]]
     found = [t for t in found if asdict(t.recipe) | wanted == asdict(t.recipe)]
     if not found:
         raise ValueError(f"no training with {wanted} is recorded in {RECORDED.name}")
@@ -202,9 +202,13 @@ def recorded(**wanted: float) -> list[Training]:
 
 def to_json(training: Training) -> dict[str, Any]:
     """A training as JSON holds it, numbers to four decimals."""
-    rounded = {rule: _rounded(point) for rule, point in training.kept.items()}
-    points = [_rounded(point) for point in training.points]
-    return {"recipe": asdict(training.recipe), "points": points, "kept": rounded}
+
+    def rounded(point: Point) -> list[float | None]:
+        return [None if math.isnan(figure) else round(figure, 4) for figure in point]
+
+    kept = {rule: rounded(point) for rule, point in training.kept.items()}
+    points = [rounded(point) for point in training.points]
+    return {"recipe": asdict(training.recipe), "points": points, "kept": kept}
 
 
 def from_json(found: dict[str, Any]) -> Training:
@@ -213,25 +217,33 @@ def from_json(found: dict[str, Any]) -> Training:
     return Training(Recipe(**found["recipe"]), [Point(*p) for p in found["points"]], kept)
 
 
-def _read() -> dict[str, Any]:
-    return json.loads(RECORDED.read_text("utf-8"))
-
-
-def _rounded(point: Point) -> list[float | None]:
-    return [None if math.isnan(figure) else round(figure, 4) for figure in point]
+def curves_of(
+    trainings: Sequence[Training], figure: str, x: str = "epochs"
+) -> list[tuple[list[float], list[float]]]:
+    """One figure of several trainings, each as a curve (x, y) for `draw_seeds`."""
+    points = [training.points for training in trainings]
+    return [([getattr(p, x) for p in row], [getattr(p, figure) for p in row]) for row in points]
 
 
 def draw_seeds(
-    ax: Axes, groups: Mapping[str, Sequence[tuple[Sequence[float], Sequence[float]]]]
-) -> None:
+    groups: Mapping[str, Sequence[tuple[Sequence[float], Sequence[float]]]],
+    ax: Axes | None = None,
+    **look: Any,
+) -> Axes:
     """Draw for each label the curves (x, y) of its seeds as thin lines, their mean as a thick one.
 
-    Raises ValueError where the seeds of a label were not measured at the same places.
+    `look` is what `Axes.set` takes, such as xlabel.  Raises ValueError where the seeds of a label
+    were not measured at the same places.
     """
+    ax = ax if ax is not None else plt.subplots(figsize=(6.4, 3.2))[1]
     for colour, (label, runs) in zip(COLOURS, groups.items(), strict=False):
         if any(list(x) != list(runs[0][0]) for x, _ in runs):
             raise ValueError(f"the curves of {label!r} have no common places on the x axis")
         for x, y in runs:
             ax.plot(x, y, color=colour, linewidth=0.7, alpha=0.5)
         ax.plot(runs[0][0], np.mean([y for _, y in runs], axis=0), color=colour, label=label)
+    ax.set(**look)
     ax.grid(True)
+    if len(groups) > 1:
+        ax.legend()
+    return ax
