@@ -7,7 +7,6 @@ by `benchmarks/course_runs.py`; `recorded` reads it, and a recipe trains the sam
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -53,16 +52,23 @@ class Recipe:
 
 
 class Point(NamedTuple):
-    """What a model is worth after some updates; NLL in nats a token, BLEU to 100 by greedy search.
+    """What a model is worth after some updates, or passes over its data; all without dropout.
 
-    All without dropout.  `train_nll` is that of the first 200 training pairs, the other figures
-    those of the first 200 for validation; `epochs` is how often the data was seen.
+    `train_nll` is that of the first 200 training pairs, the others of the first 200 for validation.
     """
 
     updates: int
     epochs: float
     train_nll: float
     validation_nll: float
+    accuracy: float
+    bleu: float
+
+
+class Worth(NamedTuple):
+    """What a model is worth on some pairs: NLL in nats a token, accuracy, BLEU to 100."""
+
+    nll: float
     accuracy: float
     bleu: float
 
@@ -76,7 +82,7 @@ class Training:
 
     recipe: Recipe
     points: list[Point]
-    kept: dict[str, Point] = field(default_factory=dict)
+    kept: dict[str, Worth] = field(default_factory=dict)
 
 
 def small_model(translator: Translator, *, seed: int = 1, dropout: float = 0.1) -> Transformer:
@@ -152,21 +158,20 @@ def learn(
         loop.step()
         if number % recipe.every == 0:
             seen, epochs = measure_all(model, train[:SOME]), number / loop.batches_per_epoch
-            found = value(model, translator, held_out)
-            place = {"updates": number, "epochs": epochs, "train_nll": seen.nll_per_token}
-            points.append(found._replace(**place))
+            found = worth(model, translator, held_out)
+            points.append(Point(number, epochs, seen.nll_per_token, *found))
             weights.append({name: p.detach().clone() for name, p in model.named_parameters()})
     kept = {}
     for rule, chosen in choices(points, weights).items() if keep else ():
         model.load_state_dict(chosen, strict=False)  # the tables of positions are no weights
-        kept[rule] = value(model, translator, corpus.test[:500])
+        kept[rule] = worth(model, translator, corpus.test[:500])
     return Training(recipe, points, kept)
 
 
-def value(model: Transformer, translator: Translator, pairs: Sequence[Pair]) -> Point:
-    """What a model is worth on some pairs, whatever its training was."""
-    sums, score = measure_all(model, encoded(translator, pairs)), bleu(model, translator, pairs)
-    return Point(0, math.nan, math.nan, sums.nll_per_token, sums.accuracy, score)
+def worth(model: Transformer, translator: Translator, pairs: Sequence[Pair]) -> Worth:
+    """What a model is worth on some pairs."""
+    sums = measure_all(model, encoded(translator, pairs))
+    return Worth(sums.nll_per_token, sums.accuracy, bleu(model, translator, pairs))
 
 
 def choices(points: Sequence[Point], weights: Sequence[Weights]) -> dict[str, Weights]:
@@ -202,19 +207,15 @@ def recorded(**wanted: float) -> list[Training]:
 
 def to_json(training: Training) -> dict[str, Any]:
     """A training as JSON holds it, numbers to four decimals."""
-
-    def rounded(point: Point) -> list[float | None]:
-        return [None if math.isnan(figure) else round(figure, 4) for figure in point]
-
-    kept = {rule: rounded(point) for rule, point in training.kept.items()}
-    points = [rounded(point) for point in training.points]
+    kept = {rule: [round(x, 4) for x in found] for rule, found in training.kept.items()}
+    points = [[round(x, 4) for x in point] for point in training.points]
     return {"recipe": asdict(training.recipe), "points": points, "kept": kept}
 
 
-def from_json(found: dict[str, Any]) -> Training:
+def from_json(stored: dict[str, Any]) -> Training:
     """What `to_json` wrote."""
-    kept = {rule: Point(*point) for rule, point in found["kept"].items()}
-    return Training(Recipe(**found["recipe"]), [Point(*p) for p in found["points"]], kept)
+    kept = {rule: Worth(*found) for rule, found in stored["kept"].items()}
+    return Training(Recipe(**stored["recipe"]), [Point(*p) for p in stored["points"]], kept)
 
 
 def curves_of(

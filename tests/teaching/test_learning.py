@@ -119,8 +119,8 @@ def test_points_are_measured_where_the_recipe_says(translator, corpus):
     # The last weights on the test split, not on validation.
     for _ in range(4):
         loop.step()
-    last = learning.value(loop.model, translator, corpus.test[:500])
-    assert training.kept["last"].validation_nll == pytest.approx(last.validation_nll)
+    last = learning.worth(loop.model, translator, corpus.test[:500])
+    assert training.kept["last"] == pytest.approx(last)
     assert learning.from_json(learning.to_json(training)).recipe == SHORT
 
 
