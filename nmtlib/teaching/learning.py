@@ -7,12 +7,12 @@ by `benchmarks/course_runs.py`; `recorded` reads it, and a recipe trains the sam
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from matplotlib.axes import Axes
@@ -30,7 +30,8 @@ from nmtlib.training.schedule import inverse_sqrt_rate
 from nmtlib.training.trainer import ADAM
 
 RECORDED = Path(__file__).parent / "recorded" / "training.json"
-SIZES = {"d_model": 64, "n_heads": 4, "n_encoder_layers": 1, "n_decoder_layers": 1, "d_ff": 256}
+SIZES: dict[str, Any] = {"d_model": 64, "n_heads": 4, "n_encoder_layers": 1, "d_ff": 256}
+SIZES |= {"n_decoder_layers": 1, "norm": "pre", "max_length": 64}
 SOME = 200  # sentences that are measured and translated
 Weights = dict[str, Tensor]
 
@@ -51,16 +52,23 @@ class Recipe:
 
 
 class Point(NamedTuple):
-    """What a model is worth after some updates; NLL in nats a token, BLEU to 100 by greedy search.
+    """What a model is worth after some updates, or passes over its data; all without dropout.
 
-    All without dropout.  `train_nll` is that of the first 200 training pairs, the other figures
-    those of the first 200 for validation; `epochs` is how often the data was seen.
+    `train_nll` is that of the first 200 training pairs, the others of the first 200 for validation.
     """
 
     updates: int
     epochs: float
     train_nll: float
     validation_nll: float
+    accuracy: float
+    bleu: float
+
+
+class Worth(NamedTuple):
+    """What a model is worth on some pairs: NLL in nats a token, accuracy, BLEU to 100."""
+
+    nll: float
     accuracy: float
     bleu: float
 
@@ -74,16 +82,15 @@ class Training:
 
     recipe: Recipe
     points: list[Point]
-    kept: dict[str, Point] = field(default_factory=dict)
+    kept: dict[str, Worth] = field(default_factory=dict)
 
 
 def small_model(translator: Translator, *, seed: int = 1, dropout: float = 0.1) -> Transformer:
     """An untrained model of one layer a side for the vocabularies of a translator."""
     torch.manual_seed(seed)
     sides = {"source": translator.source, "target": translator.target}
-    options = {f"{side}_vocab_size": len(codec.vocab) for side, codec in sides.items()}
-    config = TransformerConfig(norm="pre", max_length=64, dropout=dropout, **SIZES, **options)
-    return Transformer(config)
+    sizes = {f"{side}_vocab_size": len(codec.vocab) for side, codec in sides.items()}
+    return Transformer(TransformerConfig(dropout=dropout, **SIZES, **sizes))
 
 
 class Loop:
@@ -152,22 +159,20 @@ def learn(
         loop.step()
         if number % recipe.every == 0:
             seen, epochs = measure_all(model, train[:SOME]), number / loop.batches_per_epoch
-            found = value(model, translator, held_out)
-            place = {"updates": number, "epochs": epochs, "train_nll": seen.nll_per_token}
-            points.append(found._replace(**place))
+            found = worth(model, translator, held_out)
+            points.append(Point(number, epochs, seen.nll_per_token, *found))
             weights.append({name: p.detach().clone() for name, p in model.named_parameters()})
     kept = {}
     for rule, chosen in choices(points, weights).items() if keep else ():
         model.load_state_dict(chosen, strict=False)  # the tables of positions are no weights
-        kept[rule] = value(model, translator, corpus.test[:500])
+        kept[rule] = worth(model, translator, corpus.test[:500])
     return Training(recipe, points, kept)
 
 
-def value(model: Transformer, translator: Translator, pairs: Sequence[Pair]) -> Point:
-    """What a model is worth on some pairs, whatever its training was."""
+def worth(model: Transformer, translator: Translator, pairs: Sequence[Pair]) -> Worth:
+    """What a model is worth on some pairs."""
     sums = measure_all(model, encoded(translator, pairs))
-    score = bleu(model, translator, pairs)
-    return Point(0, math.nan, math.nan, sums.nll_per_token, sums.accuracy, score)
+    return Worth(sums.nll_per_token, sums.accuracy, bleu(model, translator, pairs))
 
 
 def choices(points: Sequence[Point], weights: Sequence[Weights]) -> dict[str, Weights]:
@@ -194,7 +199,7 @@ def recorded(**wanted: float) -> list[Training]:
     >>> [training.recipe.seed for training in recorded(pairs=200, smoothing=0.0, dropout=0.1)]
     [1, 2, 3]
     """
-    found = [from_json(training) for training in _read()["trainings"]]
+    found = [from_json(training) for training in json.loads(RECORDED.read_text())["trainings"]]
     found = [t for t in found if asdict(t.recipe) | wanted == asdict(t.recipe)]
     if not found:
         raise ValueError(f"no training with {wanted} is recorded in {RECORDED.name}")
@@ -203,36 +208,44 @@ def recorded(**wanted: float) -> list[Training]:
 
 def to_json(training: Training) -> dict[str, Any]:
     """A training as JSON holds it, numbers to four decimals."""
-    rounded = {rule: _rounded(point) for rule, point in training.kept.items()}
-    points = [_rounded(point) for point in training.points]
-    return {"recipe": asdict(training.recipe), "points": points, "kept": rounded}
+    kept = {rule: [round(x, 4) for x in found] for rule, found in training.kept.items()}
+    points = [[round(x, 4) for x in point] for point in training.points]
+    return {"recipe": asdict(training.recipe), "points": points, "kept": kept}
 
 
-def from_json(found: dict[str, Any]) -> Training:
+def from_json(stored: dict[str, Any]) -> Training:
     """What `to_json` wrote."""
-    kept = {rule: Point(*point) for rule, point in found["kept"].items()}
-    return Training(Recipe(**found["recipe"]), [Point(*p) for p in found["points"]], kept)
+    kept = {rule: Worth(*found) for rule, found in stored["kept"].items()}
+    return Training(Recipe(**stored["recipe"]), [Point(*p) for p in stored["points"]], kept)
 
 
-def _read() -> dict[str, Any]:
-    return json.loads(RECORDED.read_text("utf-8"))
-
-
-def _rounded(point: Point) -> list[float | None]:
-    return [None if math.isnan(figure) else round(figure, 4) for figure in point]
+def curves_of(
+    trainings: Sequence[Training], figure: str, x: str = "epochs"
+) -> list[tuple[list[float], list[float]]]:
+    """One figure of several trainings, each as a curve (x, y) for `draw_seeds`."""
+    points = [training.points for training in trainings]
+    return [([getattr(p, x) for p in row], [getattr(p, figure) for p in row]) for row in points]
 
 
 def draw_seeds(
-    ax: Axes, groups: Mapping[str, Sequence[tuple[Sequence[float], Sequence[float]]]]
-) -> None:
+    groups: Mapping[str, Sequence[tuple[Sequence[float], Sequence[float]]]],
+    ax: Axes | None = None,
+    **look: Any,
+) -> Axes:
     """Draw for each label the curves (x, y) of its seeds as thin lines, their mean as a thick one.
 
-    Raises ValueError where the seeds of a label were not measured at the same places.
+    `look` is what `Axes.set` takes, such as xlabel.  Raises ValueError where the seeds of a label
+    were not measured at the same places.
     """
+    ax = ax if ax is not None else plt.subplots(figsize=(6.4, 3.2))[1]
     for colour, (label, runs) in zip(COLOURS, groups.items(), strict=False):
         if any(list(x) != list(runs[0][0]) for x, _ in runs):
             raise ValueError(f"the curves of {label!r} have no common places on the x axis")
         for x, y in runs:
             ax.plot(x, y, color=colour, linewidth=0.7, alpha=0.5)
         ax.plot(runs[0][0], np.mean([y for _, y in runs], axis=0), color=colour, label=label)
+    ax.set(**look)
     ax.grid(True)
+    if len(groups) > 1:
+        ax.legend()
+    return ax

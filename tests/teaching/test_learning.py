@@ -1,6 +1,7 @@
 """The small trainings repeat, a recorded one is what it says, and the pictures show all seeds."""
 
 import copy
+import json
 import math
 import sys
 import tomllib
@@ -118,8 +119,8 @@ def test_points_are_measured_where_the_recipe_says(translator, corpus):
     # The last weights on the test split, not on validation.
     for _ in range(4):
         loop.step()
-    last = learning.value(loop.model, translator, corpus.test[:500])
-    assert training.kept["last"].validation_nll == pytest.approx(last.validation_nll)
+    last = learning.worth(loop.model, translator, corpus.test[:500])
+    assert training.kept["last"] == pytest.approx(last)
     assert learning.from_json(learning.to_json(training)).recipe == SHORT
 
 
@@ -150,10 +151,12 @@ def test_an_average_is_of_the_last_five_and_changes_none_of_them():
 
 
 def test_the_recorded_trainings_are_those_of_the_command():
-    found = [learning.from_json(t).recipe for t in learning._read()["trainings"]]
-    assert found == list(course_runs.recipes())
-    assert learning._read()["command"] == "course_runs.py"
-    assert {"torch", "nmtlib", "processor", "threads"} <= set(learning._read()["machine"])
+    stored = json.loads(learning.RECORDED.read_text())
+    found = [learning.from_json(training) for training in stored["trainings"]]
+    assert [training.recipe for training in found] == list(course_runs.recipes())
+    assert stored["command"] == "course_runs.py"
+    assert {"torch", "nmtlib", "processor", "threads"} <= set(stored["machine"])
+    assert [learning.to_json(training) for training in found] == stored["trainings"]
 
 
 def agrees(training: Training, recorded: Training, tolerance=0.02) -> bool:
@@ -187,6 +190,11 @@ def test_recorded_finds_all_seeds_of_a_recipe_and_names_what_is_missing():
         learning.recorded(pairs=7)
 
 
+def test_a_curve_is_one_figure_of_each_training():
+    trainings = [Training(SHORT, [point(1.0, 10.0), point(2.0, 20.0)])] * 2
+    assert learning.curves_of(trainings, "bleu", "updates") == [([1, 1], [10.0, 20.0])] * 2
+
+
 def test_the_recording_is_part_of_the_package_and_small():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     patterns = project["tool"]["setuptools"]["package-data"]["nmtlib"]
@@ -199,7 +207,8 @@ def test_the_recording_is_part_of_the_package_and_small():
 
 def test_every_seed_is_drawn_and_their_mean_is_the_labelled_line():
     ax = plt.figure().add_subplot()
-    learning.draw_seeds(ax, {"a": [([1, 2], [0, 0]), ([1, 2], [2, 4])], "b": [([1], [5])]})
+    groups = {"a": [([1, 2], [0, 0]), ([1, 2], [2, 4])], "b": [([1], [5])]}
+    assert learning.draw_seeds(groups, ax, xlabel="update") is ax and ax.get_xlabel() == "update"
     thick = {line.get_label(): line for line in ax.lines if not line.get_label().startswith("_")}
     assert list(thick["a"].get_ydata()) == [1, 2] and list(thick["b"].get_ydata()) == [5]
     assert len(ax.lines) == 5
@@ -210,5 +219,5 @@ def test_every_seed_is_drawn_and_their_mean_is_the_labelled_line():
 def test_seeds_that_were_measured_at_other_places_have_no_mean():
     ax = plt.figure().add_subplot()
     with pytest.raises(ValueError, match="'a' have no common places"):
-        learning.draw_seeds(ax, {"a": [([1, 2], [0, 0]), ([1, 3], [2, 4])]})
+        learning.draw_seeds({"a": [([1, 2], [0, 0]), ([1, 3], [2, 4])]}, ax)
     plt.close(ax.figure)
