@@ -171,6 +171,7 @@ def prepared_examples(
 
 
 def refuse_half(folder: Path) -> None:
+    """Raise ValueError for a folder whose preparation has begun and not ended."""
     if (folder / PART).exists():
         raise ValueError(
             f"{folder} is half written: preparing it was interrupted, or goes on, as {PART} shows; "

@@ -130,7 +130,9 @@ def test_a_resume_with_another_model_names_the_field(trainer):
 
 def test_a_state_of_an_older_version_says_nothing_of_its_identity_and_is_resumed(trainer):
     resave(trainer, lambda notes, tensors: notes.pop("identity"))
-    make_trainer(trainer.run.folder).resume()
+    resumed = make_trainer(trainer.run.folder)
+    resumed.resume()
+    assert resumed.progress == trainer.progress
 
 
 def test_a_missing_epoch_is_said_and_not_averaged(tmp_path):
