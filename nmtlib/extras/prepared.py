@@ -6,13 +6,14 @@ A prepared folder holds
   with BOS and EOS, and their lengths;
 - `source.json`, `target.json`, `settings.json`: both codecs, and the settings they were made with;
 - `splits.json`: the pairs of the other splits, as text;
-- `prepared.json`: languages, counts, and the size of every file.  Until all is written it is
+- `prepared.json`: languages, counts, and the SHA-256 of every file.  Until all is written it is
   `prepared.json.part`: such a folder is half written, and one whose files differ from the list is
   damaged.  Neither is used.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Sequence
@@ -88,12 +89,8 @@ class Prepared:
             )
         try:
             notes = json.loads((folder / MANIFEST).read_text("utf-8"))
-            files, sums = notes["files"], Run(folder).codec_digests()
-            there = {
-                path: (folder / path).stat().st_size for path in files if (folder / path).is_file()
-            }
-            wrong = [path for path, size in files.items() if there.get(path) != size]
-            wrong += [name for name, digest in sums.items() if notes["sha256"][name] != digest]
+            files = notes["files"].items()
+            wrong = [path for path, sha256 in files if digest(folder / path) != sha256]
         except (ValueError, KeyError, TypeError, FileNotFoundError) as error:
             raise ValueError(
                 f"{folder} is damaged ({error!r}); delete it and prepare the corpus again"
@@ -168,6 +165,14 @@ def prepared_examples(
     examples = prepared.examples()
     kept = examples.up_to(max_length)
     return kept, len(examples) - len(kept)
+
+
+def digest(path: Path) -> str:
+    """The SHA-256 of a file, '' where there is none."""
+    if not path.is_file():
+        return ""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def refuse_half(folder: Path) -> None:

@@ -25,6 +25,7 @@ from nmtlib.extras.prepared import (
     PART,
     TEXT,
     datasets_library,
+    digest,
     refuse_half,
     require_same_tokenizer,
 )
@@ -138,8 +139,7 @@ def _notes(folder: Path, corpus: Corpus, counts: dict[str, int]) -> dict[str, An
         "source_language": corpus.source_language,
         "target_language": corpus.target_language,
         **counts,
-        "sha256": Run(folder).codec_digests(),
-        "files": {path.relative_to(folder).as_posix(): path.stat().st_size for path in files},
+        "files": {path.relative_to(folder).as_posix(): digest(path) for path in files},
     }
 
 

@@ -456,3 +456,13 @@ def test_it_writes_nowhere_else_shows_no_bars_and_stays_offline(settings, tmp_pa
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     assert done.stdout.splitlines()[-1] == "60" and not list(home.rglob("*"))
     assert not (tmp_path / "out" / PART).exists()
+
+
+def test_one_changed_bit_in_a_shard_of_the_same_size_is_noticed(folder, tmp_path):
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    shard = next(copy.rglob("*.arrow"))
+    data = bytearray(shard.read_bytes())
+    data[len(data) // 2] ^= 1
+    shard.write_bytes(data)
+    with pytest.raises(ValueError, match="not as they were written.*arrow"):
+        Prepared.open(copy)
