@@ -869,3 +869,47 @@ def test_a_run_is_exported_where_it_is_asked_for_and_never_over_something(
     )
     assert "not a run folder" in refused("export", tmp_path / "missing", "--to", "safetensors")
     assert not (tmp_path / "q").exists() and not (tmp_path / "missing").exists()
+
+
+def test_the_debug_switch_shows_where_an_error_was_raised(call, monkeypatch):
+    monkeypatch.setenv("NMTLIB_DEBUG", "1")
+    status, _, error = call("train", "nonsense")
+    assert status == 1 and "Traceback" in error and "load_settings" in error
+    assert error.splitlines()[-1].startswith("nmtlib: unknown preset")
+
+
+def test_a_run_without_a_log_is_scored_all_the_same(call, run, tmp_path):
+    (run / "log.txt").unlink()
+    assert call("evaluate", run, "--output", tmp_path / "scores.json")[0] == 0
+    scores = json.loads((tmp_path / "scores.json").read_text("utf-8"))
+    assert scores["training"]["command"] is None and scores["training"]["epochs"] == 2
+
+
+def test_scores_are_written_where_asked_also_if_the_run_cannot_hold_them(
+    call, run, tmp_path, monkeypatch
+):
+    def refuse(path, data):
+        if Path(path).parent == run:
+            raise OSError(30, "read-only")
+        Path(path).write_text(data, "utf-8")
+
+    monkeypatch.setattr("nmtlib.records.write_atomically", refuse)
+    status, printed, error = call("evaluate", run, "--output", tmp_path / "scores.json")
+    assert status == 0 and "BLEU" in printed and "only" in error
+    assert json.loads((tmp_path / "scores.json").read_text("utf-8"))["scores"]["sentences"] == 10
+    assert call("evaluate", run)[0] == 1, "nowhere to write is an error"
+
+
+def test_lines_of_a_pipe_are_translated_together_and_in_order(call, run, monkeypatch):
+    sentences = [german for german, _ in SPLITS["train"]] * 5
+    together, real = [], Translator.translate
+
+    def translate(self, given, **options):
+        together.append(len(given))
+        return real(self, given, **options)
+
+    monkeypatch.setattr(Translator, "translate", translate)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(sentences) + "\n"))
+    status, printed, _ = call("translate", run)
+    assert status == 0 and together == [len(sentences)]
+    assert printed.splitlines() == real(Translator.load(run), sentences)
