@@ -69,8 +69,7 @@ def prepare_and_read(corpus: str) -> dict[str, Any]:
         prepare_corpus(settings, place, report=lambda line: times.append(time.process_time()))
         encoding = times[-1] - times[0]  # from the vocabularies to the last shard
         opened = Prepared.open(place)
-        files = opened.notes["files"].items()
-        size = sum(count for path, count in files if path.endswith(".arrow"))
+        size = sum(shard.stat().st_size for shard in place.rglob("*.arrow"))
         examples, rows = opened.examples(), list(range(opened.notes["pairs"]))
         random.Random(0).shuffle(rows)
         started = time.process_time()
