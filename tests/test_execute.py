@@ -19,8 +19,8 @@ VARYING = """import os
 print({"ein", "hund", "ball", "haus"}, os.environ["OMP_NUM_THREADS"])
 for part in range(3):
     print(part, end=" ", flush=True)"""
-WIDGETS = """from nmtlib.teaching.show import predict
-predict("Why?", ["so", "else"], "A", "it is.")
+WIDGETS = """from nmtlib.teaching import predict
+predict("06.leak")
 import ipywidgets
 ipywidgets.IntSlider()"""
 WARNING = "import warnings\nwarnings.warn('old')"

@@ -12,7 +12,8 @@ from typing import Any
 _MODULES = {
     "course": "CHECKPOINTS CHINESE ENGLISH GERMAN load_toy running_pair untrained_toy",
     "explorer": "attention_maps attention_table explore_attention slider",
-    "show": "predict show_source",
+    "predictions": "predict",
+    "show": "show_source",
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
 __all__ = ["diagrams", "plots", *_HOME]

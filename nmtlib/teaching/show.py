@@ -1,4 +1,4 @@
-"""What a notebook shows beside its own cells: the real source, and questions to answer first.
+"""What a notebook shows beside its own cells: text of several forms, and the real source.
 
 Everything is Markdown with a plain-text twin, so it reads well in JupyterLab, on GitHub and in a
 terminal, and is the same text in each run.  Where no widget runs, its Markdown takes its place.
@@ -10,9 +10,7 @@ import ast
 import importlib.util
 import inspect
 import textwrap
-from collections.abc import Sequence
 from pathlib import Path
-from string import ascii_uppercase
 from typing import Any
 
 PACKAGE = Path(__file__).resolve().parents[1]  # the folder nmtlib
@@ -85,71 +83,3 @@ def without_docstrings(code: str) -> str:
         # Marked, not removed: the line numbers of the nodes still to come must hold.
         lines[first - 1 : last + blank] = [None] * (last + blank - first + 1)
     return "\n".join(line for line in lines if line is not None)
-
-
-def predict(
-    question: str, options: Sequence[str], answer: str, because: str, *, mine: str | None = None
-) -> None:
-    """Ask before showing: the reader chooses a lettered option, then sees the answer and why.
-
-    `answer` is a letter ("B"), `because` completes "Answer: B, because …"; all texts may hold
-    Markdown and $math$.  The reader clicks a letter where widgets run, or writes it as `mine`; in a
-    stored notebook the answer is folded below the question.  Raises ValueError for an answer that
-    is not among the options.
-
-    >>> predict("How many rows has a mask of 4 words?", ["3", "4"], "B", "all ask.", mine="b")
-    How many rows has a mask of 4 words?
-      A. 3
-      B. 4
-    You said B, and so it is.
-    Answer: B, because all ask.
-    """
-    from IPython.display import display
-
-    if isinstance(options, str) or not 2 <= len(options) <= 6:
-        raise ValueError(f"a prediction needs 2 to 6 options in a list, not {options!r}")
-    letters = list(ascii_uppercase[: len(options)])
-    for name, letter in (("answer", answer), ("mine", mine)):
-        if (letter or name == "answer") and str(letter).upper() not in letters:
-            raise ValueError(f"{name} is one of the letters {', '.join(letters)}, not {letter!r}")
-    asked = [f"{letter}. {option}" for letter, option in zip(letters, options, strict=True)]
-    markdown = f"**Predict.** {question}\n\n" + "\n".join(f"- {line}" for line in asked)
-    display(Shown(markdown, "\n".join([question, *(f"  {line}" for line in asked)])))
-    reason = because.strip().removeprefix("because ")
-    display(_reveal(letters, answer.upper(), reason, mine.upper() if mine else ""))
-
-
-def _reveal(letters: list[str], answer: str, reason: str, chosen: str) -> Shown:
-    """The answer: open once the reader has chosen, folded before, with buttons where they work."""
-    text, plain = f"**Answer: {answer}**, because {reason}", f"Answer: {answer}, because {reason}"
-    if chosen:
-        said = remark(chosen, answer)
-        return Shown(f"{said}\n\n{text}", f"{said}\n{plain}")
-    summary = "<summary>Choose a letter, then open the answer</summary>"
-    buttons = _buttons(letters, answer, reason) if kernel_with_widgets() else None
-    return Shown(f"<details>{summary}\n\n{text}\n\n</details>", plain, buttons)
-
-
-def remark(chosen: str, answer: str) -> str:
-    """A friendly line on what the reader chose.
-
-    >>> remark("A", "B")
-    'You said A. Compare your reason with this one.'
-    """
-    verdict = ", and so it is." if chosen == answer else ". Compare your reason with this one."
-    return f"You said {chosen}{verdict}"
-
-
-def _buttons(letters: list[str], answer: str, reason: str) -> Any:
-    """Radio buttons that open the answer once one is chosen."""
-    import ipywidgets
-
-    choice = ipywidgets.RadioButtons(options=letters, value=None, description="I say:")
-    page = ipywidgets.Output()
-
-    def reveal(change: dict[str, Any]) -> None:
-        data = _reveal(letters, answer, reason, change["new"])._repr_mimebundle_()
-        page.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
-
-    choice.observe(reveal, names="value")
-    return ipywidgets.VBox([choice, page])

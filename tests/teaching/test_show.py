@@ -1,6 +1,4 @@
-"""What `show_source` and `predict` put into a notebook, and that a reader who clicks sees the
-answer.
-"""
+"""What `show_source` puts into a notebook."""
 
 import ast
 import inspect
@@ -10,8 +8,7 @@ import pytest
 from nmtlib.inference.search import beam_search
 from nmtlib.model import attention, transformer
 from nmtlib.model.attention import MultiHeadAttention, record_attention
-from nmtlib.teaching import show
-from nmtlib.teaching.show import predict, source_of, without_docstrings
+from nmtlib.teaching.show import source_of, without_docstrings
 
 OBJECTS = [
     MultiHeadAttention,
@@ -21,7 +18,6 @@ OBJECTS = [
     attention,
     transformer,
 ]
-OPTIONS = ["grows", "stays"]
 
 
 def code_of(shown):
@@ -87,74 +83,3 @@ def test_a_property_and_a_wrapped_function_are_followed_to_their_source():
 def test_what_is_not_ours_has_no_source_to_show(thing):
     with pytest.raises(ValueError, match="nmtlib"):
         source_of(thing)
-
-
-def shown_by(monkeypatch, *arguments, **options):
-    """What a call of `predict` displays."""
-    found = []
-    monkeypatch.setattr("IPython.display.display", found.append)
-    predict(*arguments, **options)
-    return found
-
-
-def test_the_answer_is_folded_until_the_reader_commits(monkeypatch):
-    question, reveal = shown_by(monkeypatch, "And the entropy?", OPTIONS, "B", "nothing changed.")
-    assert "And the entropy?" in question.text and "- A. grows\n- B. stays" in question.text
-    assert "because" not in question.text + question.plain
-    opening, rest = reveal.text.split("<summary>")
-    summary, body = rest.split("</summary>")
-    assert (
-        opening == "<details>"
-        and "B" not in summary
-        and body.startswith("\n\n**Answer: B**, because nothing changed.")
-    )
-    assert repr(reveal) == "Answer: B, because nothing changed."
-
-
-@pytest.mark.parametrize(("mine", "told"), [("B", "and so it is"), ("a", "You said A. Compare")])
-def test_who_committed_sees_the_answer_at_once(monkeypatch, mine, told):
-    _, reveal = shown_by(
-        monkeypatch, "And the entropy?", OPTIONS, "B", "because nothing changed.", mine=mine
-    )
-    assert told in reveal.text and "details" not in reveal.text and reveal.widget is None
-    assert reveal.text.count("because") == 1 and "**Answer: B**" in reveal.text
-
-
-def test_choosing_a_button_opens_the_answer(monkeypatch):
-    monkeypatch.setattr(show, "kernel_with_widgets", lambda: True)
-    _, reveal = shown_by(monkeypatch, "And the entropy?", OPTIONS, "B", "nothing changed.")
-    choice, page = reveal.widget.children
-    assert list(choice.options) == ["A", "B"] and choice.value is None and page.outputs == ()
-    choice.value = "A"
-    opened = page.outputs[0]["data"]["text/markdown"]
-    assert (
-        opened.startswith("You said A. Compare")
-        and "**Answer: B**, because nothing changed." in opened
-    )
-    choice.value = "B"
-    assert len(page.outputs) == 1 and "so it is" in page.outputs[0]["data"]["text/markdown"]
-
-
-def test_a_stored_notebook_keeps_the_same_text_with_and_without_widgets(monkeypatch):
-    plain = shown_by(monkeypatch, "Why?", OPTIONS, "A", "so.")
-    monkeypatch.setattr(show, "kernel_with_widgets", lambda: True)
-    live = shown_by(monkeypatch, "Why?", OPTIONS, "A", "so.")
-    for one, other in zip(plain, live, strict=True):
-        bundle = other._repr_mimebundle_()
-        bundle.pop("application/vnd.jupyter.widget-view+json", None)
-        assert bundle == one._repr_mimebundle_()
-
-
-@pytest.mark.parametrize(
-    ("options", "answer", "mine", "message"),
-    [
-        (OPTIONS, "C", None, "answer is one of the letters A, B, not 'C'"),
-        (OPTIONS, "", None, "answer is one"),
-        (OPTIONS, "A", "stays", "mine is one of"),
-        (["one"], "A", None, "2 to 6 options"),
-        ("AB", "A", None, "2 to 6"),
-    ],
-)
-def test_a_question_that_cannot_be_answered_is_refused(options, answer, mine, message):
-    with pytest.raises(ValueError, match=message):
-        predict("Why?", options, answer, "so.", mine=mine)
