@@ -19,6 +19,8 @@ from nmtlib.model.attention import scaled_dot_product_attention
 from nmtlib.model.masks import causal_mask
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.teaching import diagrams
+from nmtlib.teaching.alignment import cross_attention
+from nmtlib.teaching.course import load_toy, running_pair
 from nmtlib.teaching.diagrams import heads, maps, tables
 from nmtlib.teaching.diagrams.canvas import Canvas
 
@@ -222,7 +224,7 @@ def test_each_head_is_drawn(n_heads):
     heads_drawn = [
         word for word in said(diagrams.multi_head(n_heads)) if re.fullmatch(r"head \d", word)
     ]
-    assert heads_drawn == [f"head {i + 1}" for i in range(n_heads)]
+    assert heads_drawn == [f"head {i}" for i in range(n_heads)]
 
 
 def test_numbers_of_the_diagrams_are_what_nmtlib_computes():
@@ -246,6 +248,22 @@ def test_each_word_of_cross_attention_looks_at_its_translation():
         heads.QUERY, tables.MEMORY, heads.VALUE, torch.ones(3, 3, dtype=torch.bool)
     ).weights
     assert weights.argmax(dim=-1).tolist() == [0, 1, 2]
+
+
+def test_the_trained_heads_show_each_weight_where_it_is():
+    pair = running_pair()
+    weights = torch.cat(cross_attention(load_toy(), [pair])[0].unbind())  # (layers * heads, T, S)
+    weights = weights[:, pair.target.split().index("bought")]
+    words = said(diagrams.trained_heads())
+    assert [word for word in words if word in (*pair.source.split(), "<EOS>")] == [
+        *pair.source.split(),
+        "<EOS>",
+    ]
+    large = [f"{w:.2f}" for w in weights.flatten().tolist() if w >= 0.06]
+    assert [word for word in words if re.fullmatch(r"\d\.\d\d", word)] == large
+    assert [word for word in words if re.fullmatch(r"layer \d, head \d", word)] == [
+        f"layer {layer}, head {head}" for layer in range(2) for head in range(4)
+    ]
 
 
 def test_the_course_map_holds_every_notebook_in_order():

@@ -12,7 +12,7 @@ from nmtlib.teaching.diagrams.stacks import (
     residual_and_norm,
     whole_model,
 )
-from nmtlib.teaching.diagrams.tables import cross_attention, embedding_lookup, masks
+from nmtlib.teaching.diagrams.tables import cross_attention, embedding_lookup, masks, trained_heads
 
 __all__ = [
     "attention_head",
@@ -26,5 +26,6 @@ __all__ = [
     "masks",
     "multi_head",
     "residual_and_norm",
+    "trained_heads",
     "whole_model",
 ]

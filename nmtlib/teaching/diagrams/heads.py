@@ -68,10 +68,10 @@ def attention_head() -> Figure:
     """
     found = steps(QUERY, KEY, VALUE, causal_mask(3)[0, 0])
     columns = (4.3, 5.45, 6.75)
-    queries_and_keys = [("query", QUERY), ("keyᵀ", KEY.T)]
+    query_and_key = [("query", QUERY), ("keyᵀ", KEY.T)]
     weights_and_values = [("weights", found.weights), ("value", VALUE)]
     rows: list = [  # name, code, what goes in or what to say, name and values of what comes out
-        ("MatMul", "query @ key.transpose(-2, -1)", queries_and_keys, "scores", found.products),
+        ("MatMul", "query @ key.transpose(-2, -1)", query_and_key, "dot products", found.products),
         ("Scale", "/ math.sqrt(4)", SCALE, "scores", found.scores),
         ("Mask (opt.)", "masked_fill(~mask, lowest)", MASK, "scores", found.masked),
         ("Softmax", "softmax(dim=-1)", ["Each row sums to 1."], "weights", found.weights),
@@ -178,7 +178,7 @@ def multi_head(n_heads: int = 4) -> Figure:
     join = canvas.box(middle, 4.36, width, 0.5, "Concat", code="transpose(1, 2).flatten(2)")
     for i in range(n_heads):
         x = middle + (i - (n_heads - 1) / 2) * width / n_heads
-        head = canvas.box(x, 3.28, width / n_heads - 0.12, 0.44, f"head {i + 1}", "attention")
+        head = canvas.box(x, 3.28, width / n_heads - 0.12, 0.44, f"head {i}", "attention")
         canvas.arrow((x, split.top()[1]), head.bottom())
         canvas.arrow(head.top(), (x, join.bottom()[1]))
     for name, length, aside in (("query", "T", -1.85), ("key", "S", 0), ("value", "S", 1.85)):

@@ -9,8 +9,10 @@ from matplotlib.figure import Figure
 
 from nmtlib.model.masks import causal_mask, padding_mask, target_mask
 from nmtlib.specials import PAD, SPECIALS, UNK
-from nmtlib.teaching.diagrams.canvas import INK, Canvas
+from nmtlib.teaching.course import load_toy, running_pair
+from nmtlib.teaching.diagrams.canvas import INK, SMALL, Canvas
 from nmtlib.teaching.diagrams.heads import QUERY, SHARES, VALUE, cells, steps
+from nmtlib.teaching.explorer import OFF_TIES, SHOWN_FROM, attention_maps
 
 TOKENS = [*SPECIALS, "der", "Hund"]
 TABLE = torch.tensor(
@@ -134,3 +136,27 @@ def _cross_weights(canvas: Canvas, y: float) -> None:
     canvas.code(7.88, y + 1.06, "(T, S)", align="right")
     canvas.outline(table.x, y, table.width, 0.4)
     canvas.lines(left, y - 0.95, "Having read “the”, the decoder", "looks at “Hund” to say “dog”.")
+
+
+def trained_heads() -> Figure:
+    """What each head of the shipped model looks at before it says "bought".
+
+    Cross-attention of both decoder layers for the running sentence.  Weights are rounded, so that
+    each machine draws the same; those below 0.05 have no number.
+    """
+    pair = running_pair()
+    found = attention_maps(load_toy(), pair.source, pair.target)
+    row, layers = found.rows["cross"].index("bought"), found.maps["cross"]
+    weights = torch.cat([heads[:, row] for heads in layers])  # (layers * heads, S)
+    weights = (weights + OFF_TIES).mul(100).round() / 100
+    names = [f"layer {i}, head {j}" for i in range(len(layers)) for j in range(len(layers[i]))]
+    canvas, cell = Canvas(7.5), (0.62, 0.3)
+    look = {**SHARES, "numbers": "", "rows": names, "columns": found.columns["cross"]}
+    table = canvas.table(4.4, 1.4, cells(weights), cell=cell, **look)
+    left, top = table.left()[0], table.top()[1]
+    for head, place in (weights >= SHOWN_FROM).nonzero().tolist():
+        x, y = left + (place + 0.5) * cell[0], top - (head + 0.5) * cell[1]
+        canvas.text(x, y, f"{weights[head, place]:.2f}", size=SMALL)
+    title = "What the heads of cross-attention look at, “bought” being the next word"
+    canvas.text(left - 1.2, top + 0.42, title, bold=True, align="left")
+    return canvas.cut(3.2)

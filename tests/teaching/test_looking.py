@@ -1,0 +1,79 @@
+"""What heads look at on average, and what is lost where a word is hidden."""
+
+import torch
+
+from nmtlib.data import corpora
+from nmtlib.data.batching import collate
+from nmtlib.model.attention import MultiHeadAttention
+from nmtlib.teaching.course import load_toy, running_pair, untrained_toy
+from nmtlib.teaching.explorer import KINDS, attention_maps
+from nmtlib.teaching.looking import gold_table, habits, hide_each, typical_products
+
+
+def test_the_gold_table_has_a_one_for_each_link_and_none_for_the_end():
+    pair = running_pair("en-zh")
+    table = gold_table(pair)
+    assert {(s, t) for t, s in table.nonzero().tolist()} == set(pair.alignment)
+    assert not table[-1].any() and not table[:, -1].any()
+
+
+def test_habits_are_means_over_rows_and_over_sentences():
+    translator, pairs = load_toy(), corpora.load("toy-de-en").test[:2]
+    found = habits(translator, pairs)
+    assert {kind: tuple(table.shape) for kind, table in found.items()} == {
+        kind: (8, 3 if kind == "cross" else 4) for kind in KINDS
+    }
+    before, gold, itself = [], [], []
+    for pair in pairs:
+        maps = attention_maps(translator, pair.source, pair.target).maps
+        head = maps["encoder-self"][1][2]  # layer 1, head 2, which is row 4 + 2
+        before.append(sum(head[i, i - 1] for i in range(1, len(head))) / (len(head) - 1))
+        head = maps["cross"][0][3]
+        rows = {t for _, t in pair.alignment}
+        gold.append(sum(head[t, s] for s, t in pair.alignment) / len(rows))
+        itself.append(maps["decoder-self"][0][1].diagonal().mean())
+    means = [sum(values) / 2 for values in (before, gold, itself)]
+    shown = found["encoder-self"][6, 2], found["cross"][3, 1], found["decoder-self"][1, 1]
+    torch.testing.assert_close(torch.stack(shown), torch.stack(means))
+    widest = attention_maps(translator, pairs[0].source, pairs[0].target).maps["cross"][0].size(-1)
+    assert all((table[:, 0] >= 1).all() for table in found.values())
+    assert (habits(untrained_toy(), pairs[:1])["cross"][:, 0] <= widest).all()
+
+
+def test_products_are_the_spread_of_queries_times_keys():
+    translator, pairs = load_toy(), corpora.load("toy-de-en").test[:1]
+    seen = []
+
+    def note(module, given):
+        query = module.split(module.query(given[0]))
+        key = module.split(module.key(given[1]))
+        seen.append((query @ key.transpose(-2, -1)).std())
+
+    encoder = [m for m in translator.model.encoder.modules() if isinstance(m, MultiHeadAttention)]
+    hooks = [module.register_forward_pre_hook(note) for module in encoder]
+    source = collate([translator.example(pairs[0].source, "")]).source
+    with torch.no_grad():
+        translator.model.encode(source)
+    for hook in hooks:
+        hook.remove()
+    torch.testing.assert_close(
+        torch.tensor(typical_products(translator, pairs)), torch.tensor(seen)
+    )
+
+
+def test_hiding_a_word_takes_its_translation_away():
+    translator, pair = load_toy(), running_pair()
+    falls, instead = hide_each(translator, pair)
+    words = pair.source.split(), pair.target.split()
+    assert falls.shape == instead.shape == (len(words[1]) + 1, len(words[0]) + 1)
+    woman = words[1].index("woman"), words[0].index("Frau")
+    assert falls[woman] > 0.5 and falls[woman] == falls[woman[0]].max()
+    assert translator.target.vocab.decode([instead[woman].item()]) != ["woman"]
+
+
+def test_a_word_hidden_everywhere_leaves_no_trace():
+    translator, pair = load_toy(), running_pair()
+    other = type(pair)(pair.source.replace("Frau", "Lehrer"), pair.target)
+    place = pair.source.split().index("Frau")
+    both = [hide_each(translator, p, everywhere=True)[1][:, place] for p in (pair, other)]
+    assert torch.equal(*both)
