@@ -5,7 +5,8 @@ passed
 """
 
 from nmtlib.checks import attention, positions, masks, layers, model  # noqa: F401, I001 (in order)
-from nmtlib.checks import loss, optimisation, decoding, beam, data, metrics  # noqa: F401
+from nmtlib.checks import loss, optimisation, validation, decoding  # noqa: F401
+from nmtlib.checks import beam, data, metrics  # noqa: F401
 from nmtlib.checks.adapter import Adapter, Sizes
 from nmtlib.checks.parts import ours
 from nmtlib.checks.registry import CHECKS, Check, Finding, check

@@ -49,6 +49,8 @@ class Adapter:
     bos: int = 1
     eos: int = 2
     first_word: int = 4
+    source_bos: bool = False  # True: sources begin with BOS; `make_batch`, if given, tells
+    strict: bool = False  # True: a part is blamed for what no model asks of it, too
     resizable: bool = True  # False: `make_model` makes the same model whatever the sizes asked for
     fixed_positions: bool = True  # False: positions are learned
     scaled_embedding: bool = True  # False: embeddings are not multiplied by sqrt(d_model)

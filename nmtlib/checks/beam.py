@@ -13,6 +13,7 @@ from nmtlib.checks.registry import Finding, check
 from nmtlib.checks.searching import (
     DEPTH,
     MARGIN,
+    WIDTH,
     Table,
     Variant,
     Words,
@@ -24,6 +25,7 @@ from nmtlib.checks.searching import (
     speaker,
     tables,
     torn,
+    word_ids,
 )
 
 UNTOLD = "the model did not learn what would have told"
@@ -74,7 +76,7 @@ def finds_the_best(adapter: Adapter, seed: int) -> str:
                 continue
             easy = find(table, adapter, 1, Variant(norms(0.0)[0], DEPTH))[0] == expected
             asked, hard = asked + 1, hard + (not easy)
-            if (found := best(adapter, model, source, 8, 0.0, 8)) != expected:
+            if (found := best(adapter, model, source, WIDTH, 0.0, 8)) != expected:
                 missed.append((not easy, found, expected))
         if hard >= 4:
             break
@@ -82,14 +84,14 @@ def finds_the_best(adapter: Adapter, seed: int) -> str:
         raise NotImplementedError("no random model has one clear best translation")
     if sum(is_hard for is_hard, *_ in missed) > hard / 3 or len(missed) > asked / 8:
         _, found, expected = max(missed, key=lambda case: case[0])
-        counts = f"{len(missed)} of {asked} times a beam of 8 misses the most probable translation"
-        raise Finding(f"{counts}: it says {list(found)}, not {list(expected)}")
+        counts = f"{len(missed)} of {asked} times a beam of {WIDTH} misses the most probable"
+        raise Finding(f"{counts} translation: it says {list(found)}, not {list(expected)}")
     return f"{asked} times the best of all translations, {hard} of which greedy search misses"
 
 
 def clear_best(adapter: Adapter, table: Table) -> Words | None:
     """The most probable translation, if every right search finds it and no longer one wins."""
-    expected = consensus(table, adapter, 8, 0.0)
+    expected = consensus(table, adapter, WIDTH, 0.0)
     everything, _ = find(table, adapter, 400, Variant(norms(0.0)[0], DEPTH, stop="never"))
     if expected is None or everything != expected:
         return None
@@ -110,7 +112,13 @@ def scores(adapter: Adapter, seed: int) -> str:
     found = beams(adapter, model, source, 4, 0.0, 12)
     for row, hypotheses in enumerate(found):
         refuse_extended(adapter, row, [ids for ids, _ in hypotheses])
-    rows = [(row, ids, score) for row, hypotheses in enumerate(found) for ids, score in hypotheses]
+    said = set(word_ids(adapter))
+    rows = [
+        (row, ids, score)
+        for row, hypotheses in enumerate(found)
+        for ids, score in hypotheses
+        if said >= set(ids)  # whatever else fills the places of a beam is not looked at
+    ]
     if any(score is None for *_, score in rows):
         return f"{len(rows)} hypotheses of words only, none twice; scores are not returned"
     target = pad([[adapter.bos, *ids] for _, ids, _ in rows], adapter.pad)
@@ -128,12 +136,15 @@ def scores(adapter: Adapter, seed: int) -> str:
 
 
 def refuse_extended(adapter: Adapter, row: int, said: list[Words]) -> None:
-    """A Finding where hypotheses of one source come twice or hold special ids."""
-    for ids in said:
-        if said.count(ids) > 1:
+    """A Finding where a hypothesis of one source comes twice, or where EOS or padding is left.
+
+    PAD and BOS may fill the last places of a beam that finds no other words, but not the first.
+    """
+    for place, ids in enumerate(said):
+        if said.count(ids) > 1 and set(ids) <= set(word_ids(adapter)):
             cause = "Finished hypotheses are extended: what follows EOS is cut off later."
             raise Finding(f"source {row} gets the hypothesis {list(ids)} twice", cause)
-        if {adapter.pad, adapter.bos, adapter.eos} & set(ids):
+        if adapter.eos in ids or (place == 0 and {adapter.pad, adapter.bos} & set(ids)):
             cause = "Finished hypotheses are extended, or not cut at EOS."
             raise Finding(f"a hypothesis holds special ids: {list(ids)}", cause)
 

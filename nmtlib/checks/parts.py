@@ -189,7 +189,8 @@ def ours(norm: str = "pre", positions: str = "sinusoidal", tied: str = "none") -
     """The adapter of nmtlib itself; the design is named as in `TransformerConfig`."""
     parts = Parts(norm, positions, tied)
     own = {f.name: getattr(parts, f.name) for f in fields(Adapter) if hasattr(parts, f.name)}
-    return Adapter(name="nmtlib", fixed_positions=positions == "sinusoidal", **CALLS, **own)
+    facts = {"fixed_positions": positions == "sinusoidal", "strict": True}
+    return Adapter(name="nmtlib", **facts, **CALLS, **own)
 
 
 def examples(pairs: list[IdPair]) -> list[batching.Example]:

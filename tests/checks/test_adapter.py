@@ -18,7 +18,7 @@ def test_nothing_is_missing_in_our_own_adapter():
 
 def test_every_part_is_used_by_some_check_and_documented():
     used = {part for check in CHECKS.values() for part in check.needs}
-    facts = {"name", "pad", "bos", "eos", "first_word"}
+    facts = {"name", "pad", "bos", "eos", "first_word", "source_bos", "strict"}
     assert {f.name for f in fields(Adapter)} - used - facts == {"logits"}  # which every model has
 
 

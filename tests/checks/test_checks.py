@@ -203,10 +203,10 @@ def forgetful_step(made, tokens, state):
 
 
 def without_bos(search):
-    """A search that starts with EOS."""
+    """A search that starts with UNK."""
 
     def run(made, source, *options):
-        foreign.BOS, kept = foreign.EOS, foreign.BOS
+        foreign.BOS, kept = 3, foreign.BOS
         try:
             return search(made, source, *options)
         finally:
