@@ -8,13 +8,17 @@ import inspect
 import sys
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
-from torch import nn
+from torch import Tensor, nn
 
 from nmtlib.checks.adapter import Adapter, Sizes
+from nmtlib.checks.helpers import prepare
+from nmtlib.checks.ids import find_ids
+from nmtlib.checks.lift import lift
 from nmtlib.errors import did_you_mean
 
 HOW = (
@@ -22,8 +26,11 @@ HOW = (
 )
 
 
-def load_adapter(where: str) -> Adapter:
+def load_adapter(where: str, **facts: Any) -> Adapter:
     """Import the file in 'FILE:FACTORY' and let its factory make the adapter.
+
+    A notebook is not imported: `lift` takes the factory out of it.  `facts` such as pad=1 take the
+    place of those of the adapter.
 
     The factory returns an `Adapter`; or a model with forward(source ids (B, S), decoder input
     (B, T)) -> logits, which then is checked as it is; or, where it takes one argument, a model of
@@ -39,20 +46,44 @@ def load_adapter(where: str) -> Adapter:
     path = Path(file).expanduser().resolve()
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}; {HOW}")
-    factory = _find(_import(path), name, path)
+    module = lift(path, name) if path.suffix == ".ipynb" else _import(path)
+    factory = _find(module, name, path)
     sizes = (Sizes(),) * _count_arguments(factory)
     first = _call(factory, path, name, *sizes)
+    facts["where"] = where
     if isinstance(first, Adapter):
-        return first
+        return replace(first, **facts)
     if not isinstance(first, nn.Module):
         said = f"{name}() of {path.name} returned {type(first).__name__}"
         raise ValueError(f"{said}; expected an Adapter or a torch.nn.Module")
     if sizes:
-        return Adapter(name=path.stem, make_model=factory)
+        return Adapter(name=path.stem, make_model=factory, **facts)
     # A factory may hand out the same model each time; checks change weights, so each gets a copy.
-    return Adapter(
-        name=path.stem, make_model=lambda sizes: copy.deepcopy(factory()), resizable=False
-    )
+    own = {"make_model": lambda sizes: copy.deepcopy(factory()), "resizable": False}
+    return Adapter(name=path.stem, **own, **facts)
+
+
+class Run(NamedTuple):
+    """A model in eval mode; called with source and decoder input it gives the adapter's logits."""
+
+    model: nn.Module
+    adapter: Adapter
+
+    def __call__(self, source: Tensor, target: Tensor) -> Tensor:
+        return self.adapter.logits(self.model, source, target)
+
+
+def example(given: str | Adapter, seed: int = 0) -> tuple[Run, Tensor, Tensor]:
+    """A model as the checks make it, a padded source (3, S) and the decoder input (3, T) beside it.
+
+    `given` is an adapter, or what `load_adapter` takes.  The lines that show a finding again begin
+    with it.
+    """
+    adapter = load_adapter(given) if isinstance(given, str) else given
+    found = find_ids(adapter, seed)
+    adapter = replace(adapter, pad=found.pad, bos=found.bos, eos=found.eos)
+    model, source, target = prepare(adapter, seed)
+    return Run(model, adapter), source, target
 
 
 def _import(path: Path) -> ModuleType:

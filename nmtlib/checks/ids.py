@@ -1,0 +1,92 @@
+"""Which ids an implementation takes for PAD, BOS and EOS, where its adapter does not say."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import NamedTuple
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from nmtlib.checks.adapter import FIND_OUT, Adapter
+from nmtlib.checks.helpers import TOLERANCE, build, distance, logits
+
+# PAD -> the BOS and EOS that usually go with it: here, in torchtext, in the Annotated Transformer,
+# and in SentencePiece.
+USUAL = {0: (1, 2), 1: (2, 3), 2: (0, 1), 3: (1, 2)}
+TRIED = 4  # the ids from 0 on that are tried as PAD
+
+
+class Ids(NamedTuple):
+    """The special ids, and one line about how they were found, '' where they were said."""
+
+    pad: int
+    bos: int
+    eos: int
+    note: str = ""
+
+
+def said(adapter: Adapter) -> bool:
+    """Whether the adapter says all three ids."""
+    return FIND_OUT not in (adapter.pad, adapter.bos, adapter.eos)
+
+
+def with_ids(adapter: Adapter, pad: int = 0, note: str = "") -> Ids:
+    """The ids of the adapter, PAD as given where it says none, and the usual BOS and EOS."""
+    pad = pad if adapter.pad == FIND_OUT else adapter.pad
+    bos, eos = USUAL.get(pad, USUAL[0])
+    if adapter.bos != FIND_OUT:
+        bos = adapter.bos
+    free = [i for i in (eos, 2, 3, 1, 0) if i not in (pad, bos)]
+    return Ids(pad, bos, free[0] if adapter.eos == FIND_OUT else adapter.eos, note)
+
+
+def find_ids(adapter: Adapter, seed: int = 0) -> Ids:
+    """The ids of an adapter that does not say all: from its batches, or from how its model behaves.
+
+    PAD is what, set behind a source, changes no logit; or else what the embeddings name as
+    `padding_idx`; or else 0.
+    """
+    if adapter.make_batch is not None:
+        with contextlib.suppress(Exception):
+            return ids_of_batches(adapter)
+    if adapter.make_model is None or adapter.pad != FIND_OUT:
+        return with_ids(adapter)
+    hidden, named = hidden_ids(adapter, seed), padding_ids(adapter, seed)
+    if len(hidden) == 1:
+        found = with_ids(adapter, hidden[0])
+        how = "it alone changes no logit behind a source"
+    elif len(named) == 1:
+        found, how = with_ids(adapter, named[0]), "so say the embeddings of the model"
+    else:
+        return with_ids(adapter, 0, "PAD could not be found out and is taken to be 0: say pad=...")
+    note = f"your PAD seems to be {found.pad} ({how}); BOS {found.bos} and EOS {found.eos} go with"
+    return found._replace(note=f"{note} it. Say pad=, bos= and eos= if that is wrong.")
+
+
+def ids_of_batches(adapter: Adapter) -> Ids:
+    """The ids that the adapter's own batches hold."""
+    words = adapter.first_word
+    source, target, labels = adapter.make_batch([([words] * 3, [words] * 3), ([words], [words])])
+    ids = int(source[1, -1]), int(target[0, 0]), int(labels[0, 3])
+    how = f"PAD {ids[0]}, BOS {ids[1]} and EOS {ids[2]} are those of your batches"
+    return Ids(*ids, note=how)
+
+
+def hidden_ids(adapter: Adapter, seed: int) -> list[int]:
+    """The ids that, set behind a source, change no logit; none where the source does not count."""
+    model, first = build(adapter, seed), adapter.first_word
+    source, target = torch.tensor([[first, first + 2, first + 1]]), torch.tensor([[first] * 2])
+    plain, moved = logits(adapter, model, source, target), dict[int, bool]()
+    for tried in sorted({*range(TRIED), *padding_ids(adapter, seed)}):
+        with contextlib.suppress(Exception):
+            longer = logits(adapter, model, F.pad(source, (0, 2), value=tried), target)
+            moved[tried] = distance(longer, plain) > TOLERANCE
+    return [tried for tried, counts in moved.items() if not counts] if any(moved.values()) else []
+
+
+def padding_ids(adapter: Adapter, seed: int) -> list[int]:
+    """The ids that the embeddings of a model call padding."""
+    tables = (m for m in build(adapter, seed).modules() if isinstance(m, nn.Embedding))
+    return sorted({m.padding_idx for m in tables if m.padding_idx is not None})
