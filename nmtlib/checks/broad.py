@@ -4,32 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from nmtlib.checks.adapter import Adapter, IdPair, Updates
+from nmtlib.checks.adapter import Adapter, IdPair
 from nmtlib.checks.helpers import source_rows, target_rows
 from nmtlib.checks.registry import Finding
 from nmtlib.checks.standins import Batch, Vocabulary
 
-DERIVED = {"train": "epoch", "greedy": "translate"}  # narrow part -> the broad one that replaces it
-ENDLESS = 1e5  # a greater norm clips nothing
+DERIVED = {"greedy": "translate"}  # narrow part -> the broad one of which it is made
 
 
 def completed(adapter: Adapter) -> Adapter:
-    """The adapter, with narrow parts made of its broad ones where it lacks them."""
-    parts: dict[str, Callable] = {}
-    if adapter.epoch is not None and adapter.train is None:
-        parts["train"] = trainer(adapter)
-    if adapter.translate is not None and adapter.greedy is None:
-        parts["greedy"] = searcher(adapter)
-    return replace(adapter, **parts)
+    """The adapter, with a greedy search made of its translation where it has no other."""
+    if adapter.translate is None or adapter.greedy is not None:
+        return adapter
+    return replace(adapter, greedy=searcher(adapter))
 
 
 def batch_of(adapter: Adapter, pairs: list[IdPair]) -> Batch:
     """Pairs of word ids as one padded batch, with whole targets."""
-    return Batch(source_rows(adapter, pairs), target_rows(adapter, pairs))
+    sources, targets = zip(*pairs, strict=True)
+    return Batch(source_rows(adapter, sources), target_rows(adapter, targets))
 
 
 def batches_of(adapter: Adapter, pairs: list[IdPair], size: int = 2) -> list[Batch]:
@@ -37,7 +35,7 @@ def batches_of(adapter: Adapter, pairs: list[IdPair], size: int = 2) -> list[Bat
     return [batch_of(adapter, pairs[i : i + size]) for i in range(0, len(pairs), size)]
 
 
-def measured(adapter: Adapter, model: nn.Module, pairs: list[IdPair]) -> float:
+def validated(adapter: Adapter, model: nn.Module, pairs: list[IdPair]) -> float:
     """What validation reports of these pairs: the perplexity, or the loss of an epoch."""
     if adapter.validate is not None:
         return float(adapter.validate(model, pairs))
@@ -47,25 +45,14 @@ def measured(adapter: Adapter, model: nn.Module, pairs: list[IdPair]) -> float:
 
 def trained(
     adapter: Adapter, model: nn.Module, train: list[IdPair], others: list[IdPair], epochs: int
-) -> None:
-    """Train for some epochs, each followed by a validation."""
+) -> nn.Module:
+    """Train for some epochs, each followed by a validation; the model that is kept."""
     if adapter.fit is not None:
-        adapter.fit(model, train, others, epochs)
-        return
+        return adapter.fit(model, train, others, epochs)[0]
     for _ in range(epochs):
         adapter.epoch(model, batches_of(adapter, train), True)
-        measured(replace(adapter, validate=None), model, others)
-
-
-def trainer(adapter: Adapter) -> Callable[[nn.Module, Updates, float], None]:
-    """`train` by means of an epoch, where each update is one batch."""
-
-    def train(model: nn.Module, updates: Updates, clip: float) -> None:
-        if clip < ENDLESS or any(len(update) > 1 for update in updates):
-            raise NotImplementedError("an epoch shows neither clipping nor accumulation")
-        adapter.epoch(model, [batch_of(adapter, batch) for (batch,) in updates], True)
-
-    return train
+        validated(replace(adapter, validate=None), model, others)
+    return model
 
 
 def searcher(adapter: Adapter) -> Callable[[nn.Module, Tensor, int], list[list[int]]]:
@@ -81,7 +68,7 @@ def searcher(adapter: Adapter) -> Callable[[nn.Module, Tensor, int], list[list[i
     return greedy
 
 
-def ids_of(words: Vocabulary, said: object, adapter: Adapter) -> list[int]:
+def ids_of(words: Vocabulary, said: Any, adapter: Adapter) -> list[int]:
     """The ids of a translation, without a BOS before it and an EOS behind it."""
     listed = said.split() if isinstance(said, str) else list(said)
     if unknown := [w for w in listed if isinstance(w, str) and w not in words.names]:

@@ -19,12 +19,11 @@ TRIED = 4  # the ids from 0 on that are tried as PAD
 
 
 class Ids(NamedTuple):
-    """The special ids, and one line about how they were found, '' where they were said."""
+    """The special ids."""
 
     pad: int
     bos: int
     eos: int
-    note: str = ""
 
 
 def said(adapter: Adapter) -> bool:
@@ -32,46 +31,49 @@ def said(adapter: Adapter) -> bool:
     return FIND_OUT not in (adapter.pad, adapter.bos, adapter.eos)
 
 
-def with_ids(adapter: Adapter, pad: int = 0, note: str = "") -> Ids:
+def with_ids(adapter: Adapter, pad: int = 0) -> Ids:
     """The ids of the adapter, PAD as given where it says none, and the usual BOS and EOS."""
     pad = pad if adapter.pad == FIND_OUT else adapter.pad
     bos, eos = USUAL.get(pad, USUAL[0])
     if adapter.bos != FIND_OUT:
         bos = adapter.bos
     free = [i for i in (eos, 2, 3, 1, 0) if i not in (pad, bos)]
-    return Ids(pad, bos, free[0] if adapter.eos == FIND_OUT else adapter.eos, note)
+    return Ids(pad, bos, free[0] if adapter.eos == FIND_OUT else adapter.eos)
 
 
-def find_ids(adapter: Adapter, seed: int = 0) -> Ids:
-    """The ids of an adapter that does not say all: from its batches, or from how its model behaves.
+def find_ids(adapter: Adapter, seed: int = 0) -> tuple[Ids, str]:
+    """The ids of an adapter, and a line about how those that it does not say were found out.
 
-    PAD is what, set behind a source, changes no logit; or else what the embeddings name as
-    `padding_idx`; or else 0.
+    They are those of its batches.  Without batches, PAD is what, set behind a source, changes no
+    logit; or else what the embeddings name as `padding_idx`; or else 0.
     """
+    if said(adapter):
+        return with_ids(adapter), ""
     if adapter.make_batch is not None:
         with contextlib.suppress(Exception):
             return ids_of_batches(adapter)
     if adapter.make_model is None or adapter.pad != FIND_OUT:
-        return with_ids(adapter)
+        return with_ids(adapter), ""
     hidden, named = hidden_ids(adapter, seed), padding_ids(adapter, seed)
     if len(hidden) == 1:
-        found = with_ids(adapter, hidden[0])
-        how = "it alone changes no logit behind a source"
+        found, how = (
+            with_ids(adapter, hidden[0]),
+            "seems to be {}: it alone is not seen",
+        )
     elif len(named) == 1:
-        found, how = with_ids(adapter, named[0]), "so say the embeddings of the model"
+        found, how = with_ids(adapter, named[0]), "seems to be {}: so say the embeddings"
     else:
-        return with_ids(adapter, 0, "PAD could not be found out and is taken to be 0: say pad=...")
-    note = f"your PAD seems to be {found.pad} ({how}); BOS {found.bos} and EOS {found.eos} go with"
-    return found._replace(note=f"{note} it. Say pad=, bos= and eos= if that is wrong.")
+        found, how = with_ids(adapter), "is taken to be {}: every id is seen behind a source"
+    usual = f"your PAD {how.format(found.pad)}; BOS {found.bos} and EOS {found.eos} go with it"
+    return found, f"{usual} (if that is wrong, say pad, bos and eos)"
 
 
-def ids_of_batches(adapter: Adapter) -> Ids:
-    """The ids that the adapter's own batches hold."""
+def ids_of_batches(adapter: Adapter) -> tuple[Ids, str]:
+    """The ids that the adapter's own batches hold, and a line that says so."""
     words = adapter.first_word
     source, target, labels = adapter.make_batch([([words] * 3, [words] * 3), ([words], [words])])
-    ids = int(source[1, -1]), int(target[0, 0]), int(labels[0, 3])
-    how = f"PAD {ids[0]}, BOS {ids[1]} and EOS {ids[2]} are those of your batches"
-    return Ids(*ids, note=how)
+    found = Ids(int(source[1, -1]), int(target[0, 0]), int(labels[0, 3]))
+    return found, f"PAD {found.pad}, BOS {found.bos} and EOS {found.eos} are those of your batches"
 
 
 def hidden_ids(adapter: Adapter, seed: int) -> list[int]:

@@ -39,6 +39,8 @@ BLOCKS = ast.If | ast.Try | ast.With | ast.For | ast.While
 class NotRun:
     """In the place of a name that was not lifted; using it says so."""
 
+    _said: str
+
     def __init__(self, name: str, why: str):
         self.__dict__["_said"] = f"{name!r} {why}; give a stand-in: lift(..., {name}=...)"
 

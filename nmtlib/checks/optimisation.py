@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from nmtlib.checks.adapter import Adapter, IdPair, Updates
+from nmtlib.checks.broad import batch_of, trained
 from nmtlib.checks.helpers import TOLERANCE, build, close, distance, nll, pairs, silence
 from nmtlib.checks.registry import Finding, check
 
@@ -54,7 +55,10 @@ def train(
 ) -> list[Step]:
     """Run the adapter's loop, and find as many steps as there are updates."""
     with recorded(model) as steps:
-        adapter.train(model, updates, clip)
+        if adapter.train is not None:
+            adapter.train(model, updates, clip)
+        else:
+            adapter.epoch(model, [batch_of(adapter, update[0]) for update in updates], True)
     if len(steps) != len(updates):
         given = f"{len(updates)} updates of {len(updates[0])} micro-batches"
         cause = "The optimizer must step once for each update."
@@ -162,10 +166,10 @@ def accumulation_cause(apart: Tensor, together: Tensor, first: Tensor, second: T
     return best if likeness[best] > 0.999 else ""
 
 
-@check("training.gradients_cleared", "make_model", "train")
+@check("training.gradients_cleared", "make_model", "train|epoch")
 def gradients_cleared(adapter: Adapter, seed: int) -> str:
     """Every update starts from empty gradients."""
-    update = micro_batches(adapter, seed)
+    update = micro_batches(adapter, seed)[: 2 if adapter.train else 1]
     certain_gradient(adapter, seed, update)
     first, second = train(adapter, quiet(adapter, seed), [update, update])
     fresh = quiet(adapter, seed)
@@ -200,12 +204,12 @@ def clipping(adapter: Adapter, seed: int) -> str:
     return f"norm {before:.2f} becomes {after:.3f}, in the same direction"
 
 
-@check("training.train_mode", "make_model", "fit")
+@check("training.train_mode", "make_model", "fit|epoch")
 def train_mode(adapter: Adapter, seed: int) -> str:
     """Every update is made in train mode."""
     model, training = build(adapter, seed), pairs(adapter, seed, [(4, 4)] * 12)
     with recorded(model) as steps:
-        kept, _ = adapter.fit(model, training, pairs(adapter, seed + 1, [(4, 4)] * 4), 3)
+        kept = trained(adapter, model, training, pairs(adapter, seed + 1, [(4, 4)] * 4), 3)
     if not steps and kept is not model:
         raise NotImplementedError("`fit` trains another model than the one that it is given")
     if not steps:

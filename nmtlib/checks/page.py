@@ -73,6 +73,7 @@ def whole(report: Report) -> str:
     parts = [
         f"<h1>{escape(head)}</h1><p class={kind}><b>{escape(rest)}</b></p>",
         f"<p class=soft>{escape(report.note)}</p>" if report.note else "",
+        _details("what your file printed", report.printed) if report.printed else "",
         *(_article(report, finding) for finding in report.findings),
         _folded(f"{len(report.passed)} checks passed", report.passed),
         _folded(f"{len(told)} checks could tell nothing", told) if told else "",

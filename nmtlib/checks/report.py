@@ -23,7 +23,8 @@ class Report:
     """All results of one implementation, in the order in which the checks ran.
 
     `findings` are the distinct causes among what `failed`; `note` says which special ids were found
-    out; `where` and `seed` are for the lines that show a finding again.
+    out; `where` and `seed` are for the lines that show a finding again; `printed` is what a file
+    wrote when it was imported.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Report:
     note: str = ""
     where: str = ""
     seed: int = 0
+    printed: str = ""
 
     @property
     def ok(self) -> bool:
@@ -110,7 +112,8 @@ class Report:
         return page.table(self)
 
     def __str__(self) -> str:
-        lines = [self.summary, *([self.note] if self.note else []), ""]
+        lines = [self.summary, *textwrap.wrap(self.note, WIDTH)]
+        lines += [*_printed("your file printed: ", self.printed), ""]
         for finding in self.findings:
             lines += [*self._lines_of(finding), ""]
         told = [r for r in self.passed + self.skipped if not r.measured.startswith(NO_PART)]
@@ -130,10 +133,7 @@ class Report:
         lines += [f"  {'show again:':<14}{code[0]}", *(f"{'':<16}{line}" for line in code[1:])]
         if follow := self.followers(finding):
             lines.append(_wrapped("  follow:       ", ", ".join(f.check.id for f in follow)))
-        if printed := finding.printed.splitlines():
-            more = f" … and {len(printed) - FOLDED} more lines" if len(printed) > FOLDED else ""
-            lines.append(_wrapped("  printed:      ", " | ".join(printed[:FOLDED]) + more))
-        return lines
+        return lines + _printed("  printed:      ", finding.printed)
 
     def absent(self) -> str:
         """One line about missing parts: a line for each of their checks would hide the others."""
@@ -144,6 +144,13 @@ class Report:
         parts = dict.fromkeys(part for parts in lists for part in parts)
         checks = "1 check" if len(said) == 1 else f"{len(said)} checks"
         return f"{checks} of parts that the adapter does not have: {', '.join(parts)}"
+
+
+def _printed(begin: str, text: str) -> list[str]:
+    """The first lines of what code printed, and how many more there are; none for no text."""
+    said = text.splitlines()
+    more = f" … and {len(said) - FOLDED} more lines" if len(said) > FOLDED else ""
+    return [_wrapped(begin, " | ".join(said[:FOLDED]) + more)] if said else []
 
 
 def _wrapped(begin: str, text: str) -> str:

@@ -88,8 +88,7 @@ class Bench:
 
     def settle(self, found: ids.Ids) -> None:
         """Take these ids, and watch which part is running."""
-        special = {"pad": found.pad, "bos": found.bos, "eos": found.eos}
-        adapter = completed(replace(self.given, **special))
+        adapter = completed(replace(self.given, **found._asdict()))
         parts = {f.name: getattr(adapter, f.name) for f in fields(adapter)}
         watched = {n: self.watched(n, part) for n, part in parts.items() if callable(part)}
         self.adapter = replace(adapter, **watched)
@@ -112,10 +111,10 @@ class Bench:
         if ids.said(self.given) or not (self.given.make_model or self.given.make_batch):
             return ""
         answer = self.apart.ask(IDS, self.limit)
-        if not isinstance(answer.value, ids.Ids):
+        if not answer.value:
             return ""  # the checks will say what is wrong
-        self.settle(answer.value)
-        return answer.value.note
+        self.settle(answer.value[0])
+        return answer.value[1]
 
     def work(self, request: str) -> Any:
         """What the other process does: find the ids, or run a check: verdict, measured, cause."""
@@ -126,7 +125,7 @@ class Bench:
         try:
             if request == IDS:
                 found = ids.find_ids(self.given, self.seed)
-                self.settle(found)
+                self.settle(found[0])
                 return found
             return "passed", str(CHECKS[request].measure(self.adapter, self.seed)), ""
         except BaseException as error:  # SystemExit too: this is somebody else's code

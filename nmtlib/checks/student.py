@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 from torch import Tensor, nn
 
 from nmtlib.checks.adapter import Adapter, Sizes
+from nmtlib.checks.filling import fillable, filled, follows_sizes
 from nmtlib.checks.helpers import prepare
-from nmtlib.checks.ids import find_ids
+from nmtlib.checks.ids import find_ids, with_ids
 from nmtlib.checks.lift import lift
 from nmtlib.errors import did_you_mean
 
@@ -34,8 +35,10 @@ def load_adapter(where: str, **facts: Any) -> Adapter:
 
     The factory returns an `Adapter`; or a model with forward(source ids (B, S), decoder input
     (B, T)) -> logits, which then is checked as it is; or, where it takes one argument, a model of
-    the `Sizes` that it is given, which can be checked for more.  The file's own folder is put on
-    the import path, so that it finds its neighbours.
+    the `Sizes` that it is given, which can be checked for more.  Arguments with the usual names
+    (`d_model`, `src_vocab_size`, `nhead`, `pad_idx`; see `nmtlib.checks.filling`) are filled, so
+    that a model's class may do for a factory.  The file's own folder is put on the import path, so
+    that it finds its neighbours.
 
     Raises FileNotFoundError for a missing file, and ValueError, with what to do, for everything
     else that is wrong.
@@ -48,19 +51,27 @@ def load_adapter(where: str, **facts: Any) -> Adapter:
         raise FileNotFoundError(f"there is no file {path}; {HOW}")
     module = lift(path, name) if path.suffix == ".ipynb" else _import(path)
     factory = _find(module, name, path)
-    sizes = (Sizes(),) * _count_arguments(factory)
-    first = _call(factory, path, name, *sizes)
-    facts["where"] = where
+    facts = {"name": path.stem, "where": where} | facts
+    needed, meant, resizable = _needed(factory), fillable(factory), True
+    if meant and meant.keys() >= set(needed):
+        resizable = follows_sizes(factory)
+        if "pad" in meant.values():
+            facts |= with_ids(Adapter(**facts))._asdict()
+        factory, needed = filled(factory, facts), ["sizes"]
+    elif len(needed) > 1:
+        given = f"the factory needs {len(needed)} arguments ({', '.join(needed)})"
+        raise ValueError(f"{given}; write one that needs none, or only an nmtlib.checks.Sizes")
+    first = _call(factory, path, name, *(Sizes() for _ in needed))
     if isinstance(first, Adapter):
-        return replace(first, **facts)
+        return replace(first, **{k: v for k, v in facts.items() if k != "name"})
     if not isinstance(first, nn.Module):
         said = f"{name}() of {path.name} returned {type(first).__name__}"
         raise ValueError(f"{said}; expected an Adapter or a torch.nn.Module")
-    if sizes:
-        return Adapter(name=path.stem, make_model=factory, **facts)
+    if needed:
+        return Adapter(make_model=factory, resizable=resizable, **facts)
     # A factory may hand out the same model each time; checks change weights, so each gets a copy.
     own = {"make_model": lambda sizes: copy.deepcopy(factory()), "resizable": False}
-    return Adapter(name=path.stem, **own, **facts)
+    return Adapter(**own, **facts)
 
 
 class Run(NamedTuple):
@@ -80,8 +91,7 @@ def example(given: str | Adapter, seed: int = 0) -> tuple[Run, Tensor, Tensor]:
     with it.
     """
     adapter = load_adapter(given) if isinstance(given, str) else given
-    found = find_ids(adapter, seed)
-    adapter = replace(adapter, pad=found.pad, bos=found.bos, eos=found.eos)
+    adapter = replace(adapter, **find_ids(adapter, seed)[0]._asdict())
     model, source, target = prepare(adapter, seed)
     return Run(model, adapter), source, target
 
@@ -119,18 +129,14 @@ def _find(module: ModuleType, name: str, path: Path) -> Callable[..., Any]:
     return factory
 
 
-def _count_arguments(factory: Callable[..., Any]) -> int:
-    """How many arguments a factory must be given.  Raises ValueError for more than one."""
+def _needed(factory: Callable[..., Any]) -> list[str]:
+    """The arguments that a factory must be given."""
     try:
         parameters = inspect.signature(factory).parameters.values()
     except ValueError:  # a callable without a signature, from C
-        return 0
+        return []
     optional = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
-    needed = [p.name for p in parameters if p.default is p.empty and p.kind not in optional]
-    if len(needed) > 1:
-        given = f"the factory needs {len(needed)} arguments ({', '.join(needed)})"
-        raise ValueError(f"{given}; write one that needs none, or only an nmtlib.checks.Sizes")
-    return len(needed)
+    return [p.name for p in parameters if p.default is p.empty and p.kind not in optional]
 
 
 def _call(factory: Callable[..., Any], path: Path, name: str, *arguments: Any) -> Any:

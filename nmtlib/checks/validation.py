@@ -6,17 +6,12 @@ import copy
 import math
 
 import torch
-from torch import nn
 
-from nmtlib.checks.adapter import Adapter, IdPair
+from nmtlib.checks.adapter import Adapter
+from nmtlib.checks.broad import validated
 from nmtlib.checks.helpers import TOLERANCE, build, distance, logits, nll, pairs, prepare, silence
 from nmtlib.checks.optimisation import recorded
 from nmtlib.checks.registry import Finding, check
-
-
-def validated(adapter: Adapter, model: nn.Module, examples: list[IdPair]) -> float:
-    """The perplexity that is reported."""
-    return float(adapter.validate(model, examples))
 
 
 def alike(*values: float) -> bool:
@@ -47,7 +42,7 @@ def perplexity(adapter: Adapter, seed: int) -> str:
     return f"{found:.2f}, exp of {loss:.3f} nats a token"
 
 
-@check("validation.eval_mode", "make_model", "validate")
+@check("validation.eval_mode", "make_model", "validate|epoch")
 def eval_mode(adapter: Adapter, seed: int) -> str:
     """Validation is done in eval mode."""
     examples = pairs(adapter, seed, [(4, 5), (3, 4)])
@@ -68,13 +63,13 @@ def eval_mode(adapter: Adapter, seed: int) -> str:
     return f"two validations of a model with dropout 0.5 give {first:.2f}, as with dropout 0"
 
 
-@check("validation.trains_nothing", "make_model", "validate")
+@check("validation.trains_nothing", "make_model", "validate|epoch")
 def trains_nothing(adapter: Adapter, seed: int) -> str:
     """Validation leaves weights and gradients alone."""
     model, examples = build(adapter, seed), pairs(adapter, seed, [(4, 5), (3, 4)])
     before = copy.deepcopy(model.state_dict())
     with recorded(model) as steps:
-        adapter.validate(model, examples)
+        validated(adapter, model, examples)
     if steps:
         raise Finding(f"validation made {len(steps)} optimizer steps")
     for name, value in model.state_dict().items():
