@@ -51,6 +51,8 @@ def add_check(commands: _SubParsersAction) -> None:
     option("implementation", nargs="?", metavar="FILE:FACTORY", help=f"{factory} (default: nmtlib)")
     option("--only", action="append", metavar="NAME", help="one check, or a subject such as masks")
     option("--seed", type=int, default=0, help="of all random numbers (default: 0)")
+    lift = "take the function out of the file without running the rest: downloads, training"
+    option("--lift", action="store_true", help=lift)
     for name in ("pad", "bos", "eos"):
         said = f"the id of {name.upper()} (default: what the adapter says, or is found out)"
         option(f"--{name}", type=int, metavar="ID", help=said)

@@ -18,7 +18,7 @@ def command_check(options: Namespace) -> int:
     said = io.StringIO()
     if options.implementation:
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-            adapter = load_adapter(options.implementation, **facts(options))
+            adapter = load_adapter(options.implementation, lifted=options.lift, **facts(options))
     else:
         adapter = replace(ours(), **facts(options))
     report = run_checks(adapter, only=options.only, seed=options.seed)

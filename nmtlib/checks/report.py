@@ -140,7 +140,7 @@ class Report:
         said = [r.measured for r in self.results if r.measured.startswith(NO_PART)]
         if not said:
             return ""
-        lists = [text.removeprefix(NO_PART).split(", ") for text in said]
+        lists = [text.removeprefix(NO_PART).replace("|", ", ").split(", ") for text in said]
         parts = dict.fromkeys(part for parts in lists for part in parts)
         checks = "1 check" if len(said) == 1 else f"{len(said)} checks"
         return f"{checks} of parts that the adapter does not have: {', '.join(parts)}"

@@ -25,7 +25,8 @@ from nmtlib.checks.result import Result
 from nmtlib.errors import did_you_mean
 
 HERE = Path(__file__).parent
-IDS = "ids"  # the request for the special ids; all others are the ids of checks
+# The requests for the special ids, and for those that a model hides; all others name a check.
+IDS, HIDDEN = "ids", "hidden"
 ENDLESS = "An endless loop, or a model far larger than the sizes asked for."
 
 
@@ -58,6 +59,7 @@ def run_checks(
         try:
             note = bench.find_ids()
             results = related([bench.run(check) for check in chosen])
+            note = note or bench.other_pad(results)
         finally:
             bench.apart.close()
     seconds = time.monotonic() - started
@@ -116,8 +118,16 @@ class Bench:
         self.settle(answer.value[0])
         return answer.value[1]
 
+    def other_pad(self, results: Sequence[Result]) -> str:
+        """A line about the id that the model hides, where padding is seen and PAD was said."""
+        if not any(r.check.id == "masks.more_padding" and r.verdict == "failed" for r in results):
+            return ""
+        hidden = self.apart.ask(HIDDEN, self.limit).value or []
+        said = f"the adapter says that PAD is {self.adapter.pad}"
+        return f"{said}, and your model hides id {hidden[0]}" if len(hidden) == 1 else ""
+
     def work(self, request: str) -> Any:
-        """What the other process does: find the ids, or run a check: verdict, measured, cause."""
+        """What the other process does: find ids, or run a check: verdict, measured, cause."""
         self.board.write("")
         torch.manual_seed(self.seed)
         random.seed(self.seed)
@@ -127,9 +137,11 @@ class Bench:
                 found = ids.find_ids(self.given, self.seed)
                 self.settle(found[0])
                 return found
+            if request == HIDDEN:
+                return ids.hidden_ids(self.adapter, self.seed)
             return "passed", str(CHECKS[request].measure(self.adapter, self.seed)), ""
         except BaseException as error:  # SystemExit too: this is somebody else's code
-            return self.judged(CHECKS[request], error) if request != IDS else None
+            return self.judged(CHECKS[request], error) if request in CHECKS else None
 
     def judged(self, check: Check, error: BaseException) -> tuple[str, str, str]:
         """Verdict, what was measured and the cause, for what a check raised."""

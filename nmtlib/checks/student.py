@@ -27,11 +27,11 @@ HOW = (
 )
 
 
-def load_adapter(where: str, **facts: Any) -> Adapter:
+def load_adapter(where: str, *, lifted: bool = False, **facts: Any) -> Adapter:
     """Import the file in 'FILE:FACTORY' and let its factory make the adapter.
 
-    A notebook is not imported: `lift` takes the factory out of it.  `facts` such as pad=1 take the
-    place of those of the adapter.
+    A notebook is not imported, and a script not where it should be `lifted`: `lift` takes the
+    factory out of it.  `facts` such as pad=1 take the place of those of the adapter.
 
     The factory returns an `Adapter`; or a model with forward(source ids (B, S), decoder input
     (B, T)) -> logits, which then is checked as it is; or, where it takes one argument, a model of
@@ -49,7 +49,7 @@ def load_adapter(where: str, **facts: Any) -> Adapter:
     path = Path(file).expanduser().resolve()
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}; {HOW}")
-    module = lift(path, name) if path.suffix == ".ipynb" else _import(path)
+    module = lift(path, name) if lifted or path.suffix == ".ipynb" else _import(path)
     factory = _find(module, name, path)
     facts = {"name": path.stem, "where": where} | facts
     needed, meant, resizable = _needed(factory), fillable(factory), True
@@ -63,7 +63,8 @@ def load_adapter(where: str, **facts: Any) -> Adapter:
         raise ValueError(f"{given}; write one that needs none, or only an nmtlib.checks.Sizes")
     first = _call(factory, path, name, *(Sizes() for _ in needed))
     if isinstance(first, Adapter):
-        return replace(first, **{k: v for k, v in facts.items() if k != "name"})
+        named = first.name if first.name != Adapter.name else path.stem
+        return replace(first, **facts | {"name": named})
     if not isinstance(first, nn.Module):
         said = f"{name}() of {path.name} returned {type(first).__name__}"
         raise ValueError(f"{said}; expected an Adapter or a torch.nn.Module")
@@ -111,7 +112,8 @@ def _import(path: Path) -> ModuleType:
         del sys.modules[spec.name]
         if isinstance(error, KeyboardInterrupt):
             raise
-        raise ValueError(f"{path} cannot be imported: {_told(error, path)}") from error
+        told = f"{path} cannot be imported: {_told(error, path)}"
+        raise ValueError(f"{told}; --lift takes definitions out without running it") from error
     return module
 
 
