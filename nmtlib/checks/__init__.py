@@ -9,7 +9,7 @@ from nmtlib.checks import loss, optimisation, validation, epochs, decoding  # no
 from nmtlib.checks import beam, data, metrics  # noqa: F401
 from nmtlib.checks.adapter import Adapter, Sizes
 from nmtlib.checks.calls import called
-from nmtlib.checks.lift import lift
+from nmtlib.checks.lifting import lift
 from nmtlib.checks.parts import ours
 from nmtlib.checks.registry import CHECKS, Check, Finding, check
 from nmtlib.checks.report import Report

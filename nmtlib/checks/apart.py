@@ -7,6 +7,7 @@ place: what does not return in time is left behind, and ends with the program.
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import io
 import mmap
 import os
@@ -122,7 +123,7 @@ def serve(pipe: Any, work: Callable[[Any], Any], log: int) -> None:
     """Answer requests until the other end of the pipe is closed; never returns."""
     try:
         os.setpgid(0, 0)  # a Ctrl-C is for the process that asks, and it ends this one
-        os.set_blocking(log, True)
+        faulthandler.disable()  # the other process tells of a crash
         for number in LIMITS:
             signal.signal(number, signal.SIG_DFL)  # which ends the process, also within C
         flags = os.O_WRONLY | os.O_APPEND

@@ -19,7 +19,7 @@ from nmtlib.checks.adapter import Adapter, Sizes
 from nmtlib.checks.filling import fillable, filled, follows_sizes
 from nmtlib.checks.helpers import prepare
 from nmtlib.checks.ids import find_ids, with_ids
-from nmtlib.checks.lift import lift
+from nmtlib.checks.lifting import lift
 from nmtlib.errors import did_you_mean
 
 HOW = (

@@ -75,7 +75,7 @@ def asked(bug):
     return pytest.param(bug, SEARCH if search else QUICK, id=key, marks=marks)
 
 
-@pytest.mark.parametrize(("bug", "only"), map(asked, BUGS))
+@pytest.mark.parametrize(("bug", "only"), [asked(bug) for bug in BUGS])
 def test_a_bug_of_that_style_is_a_finding(bug, only, tmp_path, monkeypatch):
     broken = adapter(bug["style"], tmp_path, monkeypatch, bug["old"], bug["new"])
     report = run_checks(broken, only=only)

@@ -1,7 +1,8 @@
 """Definitions out of a script or notebook, without running its main part.
 
->>> from pathlib import Path
->>> script = Path("/tmp/lift_example.py")
+>>> from tempfile import TemporaryDirectory
+>>> folder = TemporaryDirectory()
+>>> script = Path(folder.name) / "script.py"
 >>> _ = script.write_text('''
 ... import torchtext_of_old
 ... train_set = torchtext_of_old.download("en-de")   # a lifted function does not need it
@@ -36,6 +37,10 @@ LOADING = {"load", "hub", "utils", "system", "popen", "memmap", "fromfile", "lis
 BLOCKS = ast.If | ast.Try | ast.With | ast.For | ast.While
 
 
+class NotLifted(RuntimeError):
+    """A name is used that was left out."""
+
+
 class NotRun:
     """In the place of a name that was not lifted; using it says so."""
 
@@ -45,7 +50,7 @@ class NotRun:
         self.__dict__["_said"] = f"{name!r} {why}; give a stand-in: lift(..., {name}=...)"
 
     def _refuse(self, *given: Any, **options: Any) -> Any:
-        raise RuntimeError(self._said)
+        raise NotLifted(self._said)
 
     __getattr__ = __setattr__ = __call__ = __iter__ = __len__ = __getitem__ = __contains__ = _refuse
     __mro_entries__ = __bool__ = __add__ = __radd__ = __mul__ = __rmul__ = __enter__ = _refuse
@@ -166,10 +171,9 @@ class Definitions:
             for name in bound(statement) - stubs.keys():
                 vars(module)[name] = NotRun(name, f"cannot be imported ({error})")
         except Exception as error:
-            what = f"{self.path.name}, line {statement.lineno}: {type(error).__name__}: {error}"
-            raise ValueError(
-                f"{what}; give stand-ins for what it needs, lift(..., name=...)"
-            ) from error
+            told = f"{type(error).__name__}: {error}; give stand-ins, lift(..., name=...)"
+            told = str(error) if isinstance(error, NotLifted) else told
+            raise ValueError(f"{self.path.name}, line {statement.lineno}: {told}") from error
         vars(module).update(stubs)
 
 
