@@ -230,6 +230,7 @@ def greedy(model: Recipe, source: Tensor, longest: int) -> list[list[int]]:
 
 def recipe(norm: str = "post") -> Adapter:
     """The adapter, pre- or post-norm."""
+    parts = (padding_mask, causal_mask, loss, make_batch, schedule, train, validate, greedy)
     return Adapter(
         name=f"recipe, {norm}-norm",
         pad=PAD,
@@ -239,17 +240,10 @@ def recipe(norm: str = "post") -> Adapter:
         multi_head=Attention,
         embedding=Embedding,
         positions=Positions,
-        padding_mask=padding_mask,
-        causal_mask=causal_mask,
         encoder_layer=lambda sizes: Layer(sizes, norm, False),
         make_model=lambda sizes: Recipe(sizes, norm),
         encode=Recipe.encode,
         decode=Recipe.decode,
-        loss=loss,
-        make_batch=make_batch,
-        schedule=schedule,
-        train=train,
-        validate=validate,
-        greedy=greedy,
         beam=beam_search,
+        **{part.__name__: part for part in parts},
     )
