@@ -106,8 +106,11 @@ def heeds_dropout(adapter: Adapter, seed: int) -> bool:
 
 def listed(names: Sequence[str]) -> str:
     """All names in one line, those that differ only in their numbers put together."""
-    starred = (re.sub(r"\b\d+\b", "*", name) for name in names)
-    return ", ".join(map(repr, dict.fromkeys(starred)))
+    groups: dict[str, str] = {}
+    for name in names:
+        starred = re.sub(r"\b\d+\b", "*", name)
+        groups[starred] = starred if starred in groups else name
+    return ", ".join(map(repr, groups.values()))
 
 
 def prepare(adapter: Adapter, seed: int, **sizes: float) -> tuple[nn.Module, Tensor, Tensor]:
