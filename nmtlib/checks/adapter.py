@@ -44,7 +44,7 @@ class Adapter:
     """
 
     name: str = "my Transformer"
-    where: str = ""  # 'file.py:factory', for the lines that show a finding again
+    where: str = ""  # code that makes the adapter, for the lines that show a finding again
 
     # Facts.  Ids that are not said are found out, as `nmtlib.checks.ids` says; ids from
     # `first_word` on are words; a design that differs on purpose says so and is not blamed.

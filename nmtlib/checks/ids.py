@@ -58,13 +58,13 @@ def find_ids(adapter: Adapter, seed: int = 0) -> tuple[Ids, str]:
     if len(hidden) == 1:
         found, how = (
             with_ids(adapter, hidden[0]),
-            "seems to be {}: it alone is not seen",
+            "seems to be {}: the model does not see it",
         )
     elif len(named) == 1:
-        found, how = with_ids(adapter, named[0]), "seems to be {}: so say the embeddings"
+        found, how = with_ids(adapter, named[0]), "seems to be {}, as the embeddings say"
     else:
-        found, how = with_ids(adapter), "is taken to be {}: every id is seen behind a source"
-    usual = f"your PAD {how.format(found.pad)}; BOS {found.bos} and EOS {found.eos} go with it"
+        found, how = with_ids(adapter), "is taken to be {}, as every id is seen"
+    usual = f"Your PAD {how.format(found.pad)}; BOS {found.bos} and EOS {found.eos} go with it"
     return found, f"{usual} (if that is wrong, say pad, bos and eos)"
 
 

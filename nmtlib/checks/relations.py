@@ -55,15 +55,15 @@ def _words(result: Result) -> str:
 
 
 def reproduction(result: Result, where: str, seed: int) -> list[str]:
-    """Three lines that show the finding again, in Python."""
-    given = repr(where) if where else "adapter"
+    """Three lines of Python that show the finding again; `where` is code for the adapter."""
+    given, loading = where or "adapter", ", load_adapter" if where else ""
     if lines := RELATIONS.get(result.check.id, {}).get("show"):
-        first = f"from nmtlib.checks import example; run, source, target = example({given}, {seed})"
-        return [first, *lines.strip().splitlines()]
-    loaded = f"load_adapter({given})" if where else given
+        first = f"run, source, target = example({given}, seed={seed})"
+        imported = f"from nmtlib.checks import example{loading}; "
+        return [imported + first, *lines.strip().splitlines()]
     return [
-        "from nmtlib.checks import load_adapter, run_checks",
-        f"report = run_checks({loaded}, only={result.check.id!r}, seed={seed})",
+        f"from nmtlib.checks import run_checks{loading}",
+        f"report = run_checks({given}, only={result.check.id!r}, seed={seed})",
         "print(report)",
     ]
 

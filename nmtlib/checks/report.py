@@ -23,8 +23,8 @@ class Report:
     """All results of one implementation, in the order in which the checks ran.
 
     `findings` are the distinct causes among what `failed`; `note` says which special ids were found
-    out; `where` and `seed` are for the lines that show a finding again; `printed` is what a file
-    wrote when it was imported.
+    out; `where` is code for the adapter and stands with `seed` in the lines that show a finding
+    again; `printed` is what a file wrote when it was imported.
     """
 
     name: str
@@ -149,8 +149,9 @@ class Report:
 def _printed(begin: str, text: str) -> list[str]:
     """The first lines of what code printed, and how many more there are; none for no text."""
     said = text.splitlines()
-    more = f" … and {len(said) - FOLDED} more lines" if len(said) > FOLDED else ""
-    return [_wrapped(begin, " | ".join(said[:FOLDED]) + more)] if said else []
+    shown = FOLDED if len(said) > FOLDED + 1 else len(said)
+    more = f" … and {len(said) - shown} more lines" if len(said) > shown else ""
+    return [_wrapped(begin, " | ".join(said[:shown]) + more)] if said else []
 
 
 def _wrapped(begin: str, text: str) -> str:

@@ -123,7 +123,7 @@ class Bench:
         if not any(r.check.id == "masks.more_padding" and r.verdict == "failed" for r in results):
             return ""
         hidden = self.apart.ask(HIDDEN, self.limit).value or []
-        said = f"the adapter says that PAD is {self.adapter.pad}"
+        said = f"The adapter says that PAD is {self.adapter.pad}"
         return f"{said}, and your model hides id {hidden[0]}" if len(hidden) == 1 else ""
 
     def work(self, request: str) -> Any:

@@ -51,7 +51,9 @@ def load_adapter(where: str, *, lifted: bool = False, **facts: Any) -> Adapter:
         raise FileNotFoundError(f"there is no file {path}; {HOW}")
     module = lift(path, name) if lifted or path.suffix == ".ipynb" else _import(path)
     factory = _find(module, name, path)
-    facts = {"name": path.stem, "where": where} | facts
+    options = ", ".join([repr(where), *(["lifted=True"] if lifted else [])])
+    options += "".join(f", {name}={value!r}" for name, value in facts.items())
+    facts = {"name": path.stem, "where": f"load_adapter({options})"} | facts
     needed, meant, resizable = _needed(factory), fillable(factory), True
     if meant and meant.keys() >= set(needed):
         resizable = follows_sizes(factory)
@@ -85,13 +87,11 @@ class Run(NamedTuple):
         return self.adapter.logits(self.model, source, target)
 
 
-def example(given: str | Adapter, seed: int = 0) -> tuple[Run, Tensor, Tensor]:
+def example(adapter: Adapter, seed: int = 0) -> tuple[Run, Tensor, Tensor]:
     """A model as the checks make it, a padded source (3, S) and the decoder input (3, T) beside it.
 
-    `given` is an adapter, or what `load_adapter` takes.  The lines that show a finding again begin
-    with it.
+    The lines that show a finding again begin with it.
     """
-    adapter = load_adapter(given) if isinstance(given, str) else given
     adapter = replace(adapter, **find_ids(adapter, seed)[0]._asdict())
     model, source, target = prepare(adapter, seed)
     return Run(model, adapter), source, target

@@ -27,7 +27,7 @@ def hiding(hidden, **facts):
 @pytest.mark.parametrize(("pad", "usual"), [(0, (1, 2)), (1, (2, 3)), (2, (0, 1)), (3, (1, 2))])
 def test_the_id_that_a_model_hides_is_its_pad(pad, usual):
     found, note = find_ids(hiding(pad))
-    assert found == (pad, *usual) and f"your PAD seems to be {pad}" in note
+    assert found == (pad, *usual) and f"Your PAD seems to be {pad}" in note
 
 
 def test_no_false_alarm_comes_from_an_unusual_pad():

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from nmtlib.checks import Adapter, called, lift, load_adapter, run_checks
+from nmtlib.cli import main
 
 ROOT = Path(__file__).parents[2]
 STRANGERS = Path(__file__).with_name("strangers")
@@ -58,10 +59,18 @@ def test_a_healthy_stranger_raises_no_alarm(style, passed, tmp_path, monkeypatch
     assert report.ok and len(report.passed) >= passed, str(report)
 
 
+def test_a_function_with_the_usual_arguments_needs_no_adapter(tmp_path, monkeypatch, capsys):
+    adapter("annotated", tmp_path, monkeypatch)
+    assert main(["check", "--lift", "annotated.py:make_model", "--only", "masks"]) == 0
+    assert "annotated: 4 passed" in capsys.readouterr().out
+    assert main(["check", "annotated.py:make_model"]) == 1
+    assert "--lift takes definitions out" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("style", "pad"), [("annotated", 2), ("time_major", 1)])
 def test_the_pad_of_a_stranger_is_found_out(style, pad, tmp_path, monkeypatch):
     report = run_checks(adapter(style, tmp_path, monkeypatch), only="masks")
-    assert report.ok and f"your PAD seems to be {pad}" in report.note
+    assert report.ok and f"Your PAD seems to be {pad}" in report.note
 
 
 BUGS = tomllib.loads((STRANGERS / "bugs.toml").read_text("utf-8"))["bug"]
