@@ -35,6 +35,9 @@ def called(
 
     def logits(model: Any, source: Tensor, target: Tensor) -> Tensor:
         length, counts = target.size(1), (source != pad).sum(1)
+        if fixed and max(source.size(1), length) > fixed:
+            given = f"{source.size(1)} source and {length} target positions"
+            raise ValueError(f"the model takes at most {fixed} positions, not {given}")
         if fixed:
             source, target = (F.pad(x, (0, fixed - x.size(1)), value=pad) for x in (source, target))
         if shifts:

@@ -35,10 +35,12 @@ def related(results: Sequence[Result]) -> tuple[Result, ...]:
         known = RELATIONS.get(name, {}).get("follows", ())
         return next((other for other in known if other in bad), "")
 
-    def root(name: str, seen: tuple[str, ...] = ()) -> str:
-        """The failure at the beginning of the chain."""
-        before = source(name)
-        return name if not before or before in seen else root(before, (*seen, name))
+    def root(name: str) -> str:
+        """The failure at the beginning of the chain; of a circle, the one that ran first."""
+        chain = [name]
+        while (before := source(chain[-1])) and before not in chain:
+            chain.append(before)
+        return min(chain[chain.index(before) :], key=list(bad).index) if before else chain[-1]
 
     roots = {name: root(name) for name in bad}
     return tuple(
