@@ -8,14 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nmtlib.checks.adapter import Adapter
-from nmtlib.checks.helpers import (
-    TOLERANCE,
-    close,
-    distance,
-    nan_is_reached,
-    of_the_part,
-    tensor,
-)
+from nmtlib.checks.helpers import TOLERANCE, close, distance, of_the_part, padded_gradients, tensor
 from nmtlib.checks.registry import Finding, check
 from nmtlib.model.masks import Mask
 
@@ -129,7 +122,9 @@ def masked_row(adapter: Adapter, seed: int) -> str:
         result.sum().backward()
         tensor(query.grad, "the gradient of a query beside one that may attend to nothing")
     except Finding as found:
-        raise of_the_part(adapter, found, lambda: nan_is_reached(adapter, seed)) from None
+        raise of_the_part(
+            adapter, found, lambda model: padded_gradients(adapter, model, seed), seed
+        ) from None
     return f"finite; the row without any key has at most {result[1, :, 2].abs().max():.2f}"
 
 

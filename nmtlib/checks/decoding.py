@@ -124,7 +124,7 @@ def greedy_cause(
     """What is common to the sources that get other words than expected; empty if nothing is."""
     alone = [greedy(adapter, model, row[row != adapter.pad][None])[0] for row, *_ in wrong[:3]]
     if alone == [expected for *_, expected in wrong[:3]]:
-        return "In a batch alone: a padding mask is lost, or all stop when the first one ends."
+        return "Only in a batch: a padding mask is lost, or all stop when the first one ends."
     if all(said == expected[: len(said)] for _, said, expected in wrong):
         return "It stops before EOS."
     if all(said[: len(expected)] == expected for _, said, expected in wrong):

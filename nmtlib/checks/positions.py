@@ -54,13 +54,13 @@ def pad_gradient(adapter: Adapter, seed: int) -> str:
     if table.grad[adapter.pad].any():
         most = table.grad[adapter.pad].abs().max()
         found = Finding(f"the PAD row gets a gradient of up to {most:.2g}, expected 0")
-        raise of_the_part(adapter, found, lambda: pad_is_read(adapter, seed))
+        raise of_the_part(adapter, found, lambda model: pad_is_read(adapter, model, seed), seed)
     return "words get a gradient, PAD gets none"
 
 
-def pad_is_read(adapter: Adapter, seed: int) -> bool:
+def pad_is_read(adapter: Adapter, model: nn.Module, seed: int) -> bool:
     """Whether the loss of a padded batch depends on the vectors that were looked up for PAD."""
-    model, looked = build(adapter, seed), list[tuple[Tensor, Tensor]]()
+    looked: list[tuple[Tensor, Tensor]] = []
 
     def keep(module: nn.Module, given: tuple, result: Tensor) -> None:
         table = getattr(module, "weight", None)

@@ -170,6 +170,12 @@ def test_a_dropout_of_its_own_is_undecided_and_a_forgotten_place_is_not():
     assert "0.4, 0.5 in 'encoder.*.feed_forward.dropout', 'decoder.0.feed" in result.measured
 
 
+def test_dropout_that_is_made_and_never_used_is_found():
+    adapter = replace(OURS, logits=lambda made, *given: made.eval()(*given))
+    result = one(adapter, "layers.dropout_rate")
+    assert (result.verdict, result.cause) == ("failed", "Dropout is never applied.")
+
+
 def test_all_names_are_listed_once():
     assert listed(["a.0.b", "a.1.b", "c.2"]) == "'a.*.b', 'c.2'"
 
@@ -304,7 +310,7 @@ def test_the_cause_of_wrong_words_is_measured():
         said = foreign.greedy(made, source, longest)
         return [ids[: min(map(len, said))] for ids in said]
 
-    assert "In a batch alone" in one(replace(TORCH, greedy=alone), "decoding.greedy").cause
+    assert "Only in a batch" in one(replace(TORCH, greedy=alone), "decoding.greedy").cause
     short = replace(TORCH, greedy=lambda *g: [ids[:1] for ids in foreign.greedy(*g)])
     assert one(short, "decoding.greedy").cause == "It stops before EOS."
 
