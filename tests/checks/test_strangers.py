@@ -5,11 +5,13 @@ The adapters of three of them are those of docs/checks.md.
 
 import re
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from nmtlib.checks import Adapter, called, lift, load_adapter, run_checks
+from nmtlib.checks.standins import Vocabulary
 from nmtlib.cli import main
 
 ROOT = Path(__file__).parents[2]
@@ -57,6 +59,16 @@ def test_the_adapters_are_short():
 def test_a_healthy_stranger_raises_no_alarm(style, passed, tmp_path, monkeypatch):
     report = run_checks(adapter(style, tmp_path, monkeypatch))
     assert report.ok and len(report.passed) >= passed, str(report)
+
+
+@pytest.mark.slow
+def test_a_translation_of_one_string_into_another_is_read(tmp_path, monkeypatch):
+    given = adapter("time_major", tmp_path, monkeypatch)
+    words = Vocabulary(pad=1, bos=2, eos=3, unk=0)
+    their = lift("time_major.py", "translate", vocab=words)
+    spoken = replace(given, translate=lambda m, said, longest: their.translate(m, " ".join(said)))
+    report = run_checks(spoken, only=SEARCH)
+    assert report.ok and len(report.passed) == len(SEARCH), str(report)
 
 
 def test_a_function_with_the_usual_arguments_needs_no_adapter(tmp_path, monkeypatch, capsys):
