@@ -6,6 +6,8 @@ from argparse import ArgumentParser, _SubParsersAction
 from collections.abc import Callable
 from pathlib import Path
 
+from nmtlib.homework.commands import add_homework
+
 
 def build_parser() -> ArgumentParser:
     """All commands and their options."""
@@ -45,6 +47,8 @@ def build_parser() -> ArgumentParser:
     option("implementation", nargs="?", metavar="FILE:FACTORY", help=factory)
     option("--only", action="append", metavar="NAME", help="one check, or a subject such as masks")
     option("--seed", type=int, default=0, help="of all random numbers (default: 0)")
+
+    add_homework(commands)
     return parser
 
 
