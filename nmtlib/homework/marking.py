@@ -170,7 +170,7 @@ def show_mark(id: str, names: list[str], defined: dict[str, Any], seed: int) -> 
 
 def mark_of(task: Task, cell: Any) -> Mark:
     """The mark that a check cell has put out; none where it was stopped."""
-    about = {"task": task.id, "title": task.title, "possible": task.points}
+    about: dict[str, Any] = {"task": task.id, "title": task.title, "possible": task.points}
     for output in cell.get("outputs", []):
         if MIME in output.get("data", {}):
             return Mark(**about, **output["data"][MIME])

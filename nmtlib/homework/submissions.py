@@ -138,6 +138,7 @@ def draw_report(graded: list[tuple[str, Marked]], path: Path) -> None:
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import MaxNLocator
 
     if not (found := misconceptions(graded)[:12]):
         return
@@ -145,7 +146,7 @@ def draw_report(graded: list[tuple[str, Marked]], path: Path) -> None:
     figure, axes = plt.subplots(figsize=(9, 1 + 0.6 * len(found)), layout="constrained")
     axes.barh(labels, [count for count, *_ in found])
     axes.invert_yaxis()
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set(xlabel="students", title="What was misunderstood, the most frequent first")
     figure.savefig(path, dpi=120)
     plt.close(figure)

@@ -2,11 +2,14 @@
 
 import importlib
 import re
+import sys
+from pathlib import Path
 
 import pytest
 
 from nmtlib.homework.grading import assignments, find_task, judge
 
+sys.path.insert(0, str(Path(__file__).parent))  # for the modules of answers
 TASKS = [task for assignment in assignments().values() for task in assignment.tasks.values()]
 MISTAKES = [(task, about) for task in TASKS for about in task.mistakes]
 
