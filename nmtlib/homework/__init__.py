@@ -12,6 +12,7 @@ from typing import Any
 _HOME = {
     **dict.fromkeys(["assignments", "find_task", "grade", "hint", "judge"], "grading"),
     "patient": "patients",
+    "examine": "examining",
 }
 __all__ = [*_HOME]
 

@@ -27,6 +27,11 @@ def add_homework(commands: _SubParsersAction) -> None:
     option("number", type=int, nargs="?", default=1, help="1 or 2")
     option = add("status", "what is done in a folder, and what to do next")
     option("folder", type=Path, nargs="?", default=Path("homework"))
+    option = add("patient", "write your personal patient: a Transformer with silent bugs")
+    option("student", help="your name or number; it chooses the bugs")
+    option("--out", type=Path, default=Path("homework"), metavar="DIR", help="(default: homework)")
+    option = add("examine", "judge a patient that you have treated; 1 where points are missing")
+    option("file", type=Path)
     option = add("grade", "grade a folder that has a folder of each student")
     option("submissions", type=Path)
     option(
@@ -70,6 +75,20 @@ def do_status(options: Namespace) -> None:
     print(status(options.folder))
 
 
+def do_patient(options: Namespace) -> None:
+    from nmtlib.homework.patients import write
+
+    print(f"your patient lies in {write(options.student, options.out)}; its first lines say more")
+
+
+def do_examine(options: Namespace) -> int:
+    from nmtlib.homework.examining import POINTS, examine
+
+    found = examine(options.file)
+    print(found)
+    return 0 if found.points == sum(POINTS.values()) else 1
+
+
 def do_grade(options: Namespace) -> None:
     from nmtlib.homework.submissions import grade_all, misconceptions, write_reports
 
@@ -85,5 +104,7 @@ ACTIONS: dict[str, Callable[[Namespace], int | None]] = {
     "check": do_check,
     "hint": do_hint,
     "status": do_status,
+    "patient": do_patient,
+    "examine": do_examine,
     "grade": do_grade,
 }
