@@ -1,4 +1,4 @@
-"""Judge a patient that was treated: are its bugs named, is it well, and is all the rest as it was?"""
+"""Judge a patient that was treated: are its bugs named, is it well, is all the rest as it was?"""
 
 from __future__ import annotations
 
