@@ -27,6 +27,7 @@ from nmtlib.homework import masters
 from nmtlib.homework.draw import Draw
 from nmtlib.homework.task import Assignment, Finding, Property, Task
 
+PLACE = ", in line "
 SEED = "NMTLIB_HOMEWORK_SEED"  # what an instructor sets; 0 is what everybody sees
 
 
@@ -124,7 +125,8 @@ def judge(task: Task, answer: Any, *others: Any, seed: int | None = None) -> Ver
             finding = outcome(task, prop, given, seed)
             if finding is not None:
                 if not finding.cause:
-                    finding.cause = diagnose(task, prop, finding, answer, seed) or prop.cause
+                    named = diagnose(task, prop, finding, answer, seed)
+                    finding.cause = named or finding.usual or prop.cause
                 points = round(task.points * earned / total, 1)
                 return Verdict(task, points, prop.statement, finding)
             earned += prop.worth
@@ -157,7 +159,9 @@ def outcome(task: Task, prop: Property, answer: Any, seed: int) -> Finding | Non
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # SystemExit, too, would end the reader's kernel
-        return Finding(told(error), "a result", _reason(error, answer))
+        finding = Finding(told(error), "a result")
+        finding.usual = _reason(error, answer)
+        return finding
     return None
 
 
@@ -190,12 +194,13 @@ def diagnose(task: Task, prop: Property, finding: Finding, answer: Any, seed: in
 
     def measured(candidate: Any, prop: Property, seed: int) -> str:
         found = outcome(task, prop, candidate, seed)
-        return found.measured if found else ""
+        return without_place(found.measured) if found else ""
 
     def all_measured(candidate: Any) -> list[str]:
         return [measured(candidate, p, s) for p in task.properties for s in (seed, seed + 1)]
 
-    same = [a for a, wrong in task.wrong.items() if measured(wrong, prop, seed) == finding.measured]
+    given = without_place(finding.measured)
+    same = [about for about, wrong in task.wrong.items() if measured(wrong, prop, seed) == given]
     if len(same) > 1:
         own = all_measured(answer)
         same = [about for about in same if all_measured(task.wrong[about]) == own]
@@ -206,9 +211,14 @@ def told(error: BaseException) -> str:
     """An exception in a line, with the line of the student's code that raised it."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [f for f in frames if "nmtlib" not in f.filename and "site-packages" not in f.filename]
-    place = f", in line {own[-1].lineno} of {own[-1].name}" if own else ""
+    place = f"{PLACE}{own[-1].lineno} of {own[-1].name}" if own else ""
     said = next(iter(str(error).strip().splitlines()), "")[:200]
     return f"{type(error).__name__}: {said}{place}"
+
+
+def without_place(measured: str) -> str:
+    """What was measured without the line of the student's code."""
+    return measured.partition(PLACE)[0]
 
 
 def _reason(error: BaseException, answer: Any) -> str:

@@ -31,7 +31,12 @@ Edit = tuple[str, str]  # a piece of the solution, and what stands there instead
 
 
 class Finding(AssertionError):
-    """A property does not hold: what was measured, what was expected, perhaps a closer cause."""
+    """A property does not hold: what was measured, what was expected, perhaps a closer cause.
+
+    `usual` is a cause that holds unless a closer one is found.
+    """
+
+    usual = ""
 
     def __init__(self, measured: str, expected: str, cause: str = ""):
         super().__init__(f"{measured}; expected {expected}")
