@@ -35,6 +35,8 @@ def same(result: Any, expected: Any, what: str, *, cause: str = "", tolerance: f
             f"{expected.dtype}, as what was given",
             cause or "A tensor made without `dtype=` is float32, whatever the input is.",
         )
+    if torch.bool in (result.dtype, expected.dtype):  # torch has no isfinite for these
+        result, expected = result.float(), expected.float()
     if not result.isfinite().equal(expected.isfinite()):
         wrong = (result.isfinite() != expected.isfinite()).nonzero()
         place = wrong[0].tolist()
