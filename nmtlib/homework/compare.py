@@ -30,11 +30,9 @@ def same(result: Any, expected: Any, what: str, *, cause: str = "", tolerance: f
         tolerance = tolerance or 1e-4
     shaped(result, expected.shape, what)
     if result.dtype != expected.dtype and result.is_floating_point():
-        raise Finding(
-            f"{what} has the type {result.dtype}",
-            f"{expected.dtype}, as what was given",
-            cause or "A tensor made without `dtype=` is float32, whatever the input is.",
-        )
+        finding = Finding(f"{what} has the type {result.dtype}", f"{expected.dtype}", cause)
+        finding.usual = "A tensor made without `dtype=` is float32, whatever the input is."
+        raise finding
     if torch.bool in (result.dtype, expected.dtype):  # torch has no isfinite for these
         result, expected = result.float(), expected.float()
     if not result.isfinite().equal(expected.isfinite()):
