@@ -95,7 +95,7 @@ def refuses_update_0(answer, draw: Draw):
     "The smoothed loss of a batch",
     """
     Logits (B, T, V), labels (B, T), PAD = 0. The target gives $1 - \\varepsilon$ to the label and
-    spreads $\\varepsilon$ evenly over the **V - 1 classes that are words**, the label among them, and
+    spreads $\\varepsilon$ evenly over the **V - 1 classes that are words**, itself among them, and
     never over PAD. Return the cross-entropy in nats as the mean over all labels that are not PAD.
     Logits may be as large as 1,000. `torch`'s finished losses are not allowed; `log_softmax` is.
     Labels that are all PAD are a `ValueError`.
