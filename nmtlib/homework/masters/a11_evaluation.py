@@ -274,8 +274,8 @@ def survives_short_sentences(answer, draw: Draw):
     """
     Two systems have translated the same N sentences. `one` and `other` (N, C) hold counts of each
     sentence, and `score` makes a number of the **summed** counts (C,) of a test set. Draw a test
-    set of N sentences with replacement, `times` times, and return the differences (times,) in float64:
-    the score of `other` minus that of `one`, on the same draw. All randomness comes from
+    set of N sentences with replacement, `times` times, and return the differences (times,) in
+    float64: the score of `other` minus that of `one`, on the same draw. All randomness comes from
     `generator`.
     """,
     hints=(
