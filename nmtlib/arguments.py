@@ -6,6 +6,8 @@ from argparse import ArgumentParser, _SubParsersAction
 from collections.abc import Callable
 from pathlib import Path
 
+from nmtlib.homework.commands import add_homework
+
 
 def build_parser() -> ArgumentParser:
     """All commands and their options."""
@@ -41,6 +43,7 @@ def build_parser() -> ArgumentParser:
     option("what", nargs="?", metavar="PRESET|RUN")
 
     add_check(commands)
+    add_homework(commands)
     return parser
 
 

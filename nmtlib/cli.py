@@ -1,4 +1,4 @@
-"""The command line: train, evaluate, translate, export, data, summary, check.
+"""The command line: train, evaluate, translate, export, data, summary, check, homework.
 
 Each command imports what it needs when it runs, so that --help is quick.
 """
@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from nmtlib.arguments import build_parser
+from nmtlib.homework.commands import command_homework
 
 # For input that a command cannot use; whatever else is raised is a mistake of ours.
 EXPECTED_ERRORS = (ValueError, OSError, FloatingPointError, ModuleNotFoundError, MemoryError)
@@ -237,4 +238,5 @@ COMMANDS: dict[str, Callable[[Namespace], int | None]] = {
     "data": command_data,
     "summary": command_summary,
     "check": command_check,
+    "homework": command_homework,
 }

@@ -1,0 +1,104 @@
+"""How good the graders of the homework are: right answers refused, wrong answers let through.
+
+    python benchmarks/homework.py
+
+Answers: the solutions and their known mistakes, and those of tests/homework/answers, which no
+grader knows.  Each is judged with two seeds.  Writes results/homework.json and HOMEWORK.md.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from shared import RESULTS, parser, write_result
+
+from nmtlib.files import write_atomically
+from nmtlib.homework.grading import Verdict, assignments, judge
+from nmtlib.homework.task import Assignment, Task
+
+PAGE = Path(__file__).with_name("HOMEWORK.md")
+ANSWERS = Path(__file__).resolve().parents[1] / "tests" / "homework"
+SEEDS = (0, 7)
+
+
+def verdicts(assignment: Assignment, task: Task, answer: Any) -> list[Verdict]:
+    """An answer judged with each seed; a choice beside the solutions of the tasks it uses."""
+    tasks = {each.name: each for each in assignment.tasks.values()}
+    others = [tasks[name].solution for name in task.uses]
+    return [judge(task, answer, *others, seed=seed) for seed in SEEDS]
+
+
+def measure(assignment: Assignment, task: Task, right: list, wrong: list) -> dict[str, Any]:
+    """What becomes of all answers to a task."""
+    started = time.process_time()
+    solved = verdicts(assignment, task, task.solution)
+    seconds = (time.process_time() - started) / len(SEEDS)
+    accepted = [verdicts(assignment, task, answer) for answer in right] + [solved]
+    known = {about: verdicts(assignment, task, found) for about, found in task.wrong.items()}
+    unknown = [verdicts(assignment, task, answer) for answer in wrong]
+    return {
+        "task": task.id,
+        "title": task.title,
+        "right": len(accepted),
+        "right_refused": sum(not all(v.full for v in each) for each in accepted),
+        "wrong": len(known) + len(unknown),
+        "wrong_accepted": sum(any(v.full for v in each) for each in [*known.values(), *unknown]),
+        "known": len(known),
+        "named": sum(
+            all(v.finding is not None and v.finding.cause == about for v in each)
+            for about, each in known.items()
+        ),
+        "seconds": round(seconds, 2),
+    }
+
+
+def page(rows: list[dict[str, Any]]) -> str:
+    """The table of all tasks."""
+    total = {key: sum(row[key] for row in rows) for key in rows[0] if key not in ("task", "title")}
+    lines = [
+        "# The graders' own grades",
+        "",
+        "Made by `python benchmarks/homework.py`. Right answers are solutions and answers of other",
+        "forms: loops, einsum, torch's modules, numpy, other names. Wrong answers are the mistakes",
+        "that a grader knows, which it must also name, and others that it does not know.",
+        "",
+        f"**{total['right_refused']} of {total['right']} right answers are refused, and "
+        f"{total['wrong_accepted']} of {total['wrong']} wrong answers are let through; "
+        f"{total['named']} of {total['known']} known mistakes are named.**",
+        "",
+        "| task | | right refused | wrong let through | mistakes named | seconds |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        lines.append(
+            f"| {row['task']} | {row['title']} | {row['right_refused']} of {row['right']} | "
+            f"{row['wrong_accepted']} of {row['wrong']} | {row['named']} of {row['known']} | "
+            f"{row['seconds']} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    parser(__doc__).parse_args()
+    sys.path.insert(0, str(ANSWERS))
+    rows = []
+    for number, assignment in assignments().items():
+        answers = importlib.import_module(f"answers.a{number}")
+        for task in assignment.tasks.values():
+            right = answers.RIGHT.get(task.id, [])
+            wrong = [answer for answer, _ in answers.WRONG.get(task.id, [])]
+            rows.append(measure(assignment, task, right, wrong))
+            print(rows[-1], flush=True)
+    write_result(
+        RESULTS / "homework.json", {"command": "python benchmarks/homework.py", "tasks": rows}
+    )
+    write_atomically(PAGE, page(rows))
+    return int(any(row["right_refused"] or row["wrong_accepted"] for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,110 @@
+"""The command `nmtlib homework`: its options, and what they do."""
+
+from __future__ import annotations
+
+from argparse import Namespace, _SubParsersAction
+from collections.abc import Callable
+from pathlib import Path
+
+
+def add_homework(commands: _SubParsersAction) -> None:
+    """Add the command and its actions."""
+    about = "do homework, check it, or grade that of a class"
+    actions = commands.add_parser("homework", help=about, description=about).add_subparsers(
+        dest="action", required=True, metavar="ACTION"
+    )
+
+    def add(name: str, help: str) -> Callable:
+        return actions.add_parser(name, help=help, description=help).add_argument
+
+    option = add("start", "write the notebook of an assignment; never over one that is there")
+    option("assignment", help="its number, such as 04, or its name")
+    option("--out", type=Path, default=Path("homework"), metavar="DIR", help="(default: homework)")
+    option = add("check", "run your notebook and give points; 1 where some are missing")
+    option("notebook", type=Path)
+    option = add("hint", "print a hint for a task")
+    option("task", help="such as 04.2")
+    option("number", type=int, nargs="?", default=1, help="1 or 2")
+    option = add("status", "what is done in a folder, and what to do next")
+    option("folder", type=Path, nargs="?", default=Path("homework"))
+    option = add("patient", "write your personal patient: a Transformer with silent bugs")
+    option("student", help="your name or number; it chooses the bugs")
+    option("--out", type=Path, default=Path("homework"), metavar="DIR", help="(default: homework)")
+    option = add("examine", "judge a patient that you have treated; 1 where points are missing")
+    option("file", type=Path)
+    option = add("grade", "grade a folder that has a folder of each student")
+    option("submissions", type=Path)
+    option(
+        "--csv",
+        type=Path,
+        default=Path("points.csv"),
+        help="(default: points.csv); beside it a page and a picture of what was misunderstood",
+    )
+    option("--seed", type=int, default=1, help="of sizes and numbers (default: 1; students see 0)")
+
+
+def command_homework(options: Namespace) -> int:
+    """Carry out an action; 1 where a check found points missing."""
+    return ACTIONS[options.action](options) or 0
+
+
+def do_start(options: Namespace) -> None:
+    from nmtlib.homework.student import start
+
+    place = start(options.assignment, options.out)
+    print(f"your homework lies in {place}; open it with: jupyter lab {place}")
+
+
+def do_check(options: Namespace) -> int:
+    from nmtlib.homework.student import check, shown
+
+    marked = check(options.notebook)
+    print(shown(marked))
+    return 0 if marked.points == marked.assignment.points else 1
+
+
+def do_hint(options: Namespace) -> None:
+    from nmtlib.homework.grading import hint
+
+    hint(options.task, options.number)
+
+
+def do_status(options: Namespace) -> None:
+    from nmtlib.homework.student import status
+
+    print(status(options.folder))
+
+
+def do_patient(options: Namespace) -> None:
+    from nmtlib.homework.patients import write
+
+    print(f"your patient lies in {write(options.student, options.out)}; its first lines say more")
+
+
+def do_examine(options: Namespace) -> int:
+    from nmtlib.homework.examining import POINTS, examine
+
+    found = examine(options.file)
+    print(found)
+    return 0 if found.points == sum(POINTS.values()) else 1
+
+
+def do_grade(options: Namespace) -> None:
+    from nmtlib.homework.submissions import grade_all, misconceptions, write_reports
+
+    graded = grade_all(options.submissions, options.seed)
+    written = write_reports(graded, options.csv)
+    for count, task, cause in misconceptions(graded)[:5]:
+        print(f"{count:>3} x {task}: {cause}")
+    print("written: " + ", ".join(map(str, written)))
+
+
+ACTIONS: dict[str, Callable[[Namespace], int | None]] = {
+    "start": do_start,
+    "check": do_check,
+    "hint": do_hint,
+    "status": do_status,
+    "patient": do_patient,
+    "examine": do_examine,
+    "grade": do_grade,
+}

@@ -1,0 +1,51 @@
+"""Random sizes and tensors for a check: other ones for each seed, all sizes of a draw different."""
+
+from __future__ import annotations
+
+import random
+
+import torch
+from torch import Tensor
+
+TYPES = (torch.float32, torch.float64)
+
+
+class Draw:
+    """The random things of one run of a check, numbered from 0; the type changes with the number.
+
+    The same seed and number give the same things.
+    """
+
+    def __init__(self, seed: int, number: int):
+        self.number, self.dtype = number, TYPES[number % 2]
+        self.random = random.Random(f"{seed}/{number}")
+        self.generator = torch.Generator().manual_seed(self.random.getrandbits(62))
+
+    def sizes(self, count: int, low: int = 2, high: int = 9) -> list[int]:
+        """Some whole numbers from low to high, no two alike."""
+        return self.random.sample(range(low, high + 1), count)
+
+    def normal(self, *shape: int, scale: float = 1.0) -> Tensor:
+        """A tensor of normal numbers."""
+        return scale * torch.randn(*shape, generator=self.generator, dtype=self.dtype)
+
+    def ids(self, low: int, high: int, *shape: int) -> Tensor:
+        """A tensor of whole numbers from low to high - 1."""
+        return torch.randint(low, high, shape, generator=self.generator)
+
+    def mask(self, *shape: int) -> Tensor:
+        """A tensor of truth values in which each row of the last dimension has a True."""
+        mask = torch.rand(*shape, generator=self.generator) < 0.6
+        mask[..., 0] |= ~mask.any(-1)
+        return mask
+
+    def words(self, count: int) -> list[str]:
+        """Different made-up words of two to four syllables."""
+        found: dict[str, None] = {}
+        while len(found) < count:
+            syllables = (
+                self.random.choice("bdfklmnrst") + self.random.choice("aeiou")
+                for _ in range(self.random.randint(2, 4))
+            )
+            found["".join(syllables)] = None
+        return list(found)

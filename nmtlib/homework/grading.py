@@ -1,0 +1,270 @@
+"""Judge an answer to a task: which properties hold, and where one does not, which mistake it is."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import inspect
+import io
+import os
+import pkgutil
+import signal
+import sys
+import tempfile
+import textwrap
+import threading
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+
+from nmtlib.errors import did_you_mean
+from nmtlib.homework import masters
+from nmtlib.homework.draw import Draw
+from nmtlib.homework.task import Assignment, Finding, Property, Task
+
+PLACE = ", in line "
+SEED = "NMTLIB_HOMEWORK_SEED"  # what an instructor sets; 0 is what everybody sees
+
+
+class Stopped(BaseException):
+    """The answer has used up its time; no `except Exception` of a student's stops it."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Points for an answer and, where some are missing, the first property that does not hold."""
+
+    task: Task
+    points: float
+    statement: str = ""
+    finding: Finding | None = None
+
+    @property
+    def full(self) -> bool:
+        """Whether nothing is wrong."""
+        return self.finding is None
+
+    def __str__(self) -> str:
+        task, points = self.task, f"{self.points:g} of {self.task.points:g} points"
+        if self.finding is None:
+            return f"{task.id} {task.title}: {points}. All properties hold."
+        found = self.finding
+        lines = {
+            "property": self.statement,
+            "measured": found.measured,
+            "expected": found.expected,
+            "likely": found.cause,
+            "read": task.read,
+        }
+        told = [f"{task.id} {task.title}: {points}"]
+        for name, text in lines.items():
+            if text:
+                told += textwrap.wrap(
+                    text, 96, initial_indent=f"  {name:<9} ", subsequent_indent=" " * 12
+                )
+        return "\n".join(told)
+
+
+@cache
+def assignments() -> dict[str, Assignment]:
+    """All assignments by their numbers."""
+    names = sorted(module.name for module in pkgutil.iter_modules(masters.__path__))
+    found = (importlib.import_module(f"{masters.__name__}.{name}").homework for name in names)
+    return {assignment.number: assignment for assignment in found}
+
+
+def find_task(id: str) -> Task:
+    """The task of that number, such as "04.2".  Raises ValueError for one that there is not."""
+    assignment = assignments().get(id.partition(".")[0])
+    if assignment is None or id not in assignment.tasks:
+        known = [task for each in assignments().values() for task in each.tasks]
+        raise ValueError(f"there is no task {id!r}{did_you_mean(id, known)}; write it as '04.2'")
+    return assignment.tasks[id]
+
+
+def grade(id: str, answer: Any, *others: Any, seed: int | None = None) -> float:
+    """Judge the answer to a task, print the verdict, and return the points.
+
+    `others` are the answers to earlier tasks that a choice is compared with.  Checks are the same
+    functions for each `seed`, with other sizes and numbers; the default is that of the environment
+    variable NMTLIB_HOMEWORK_SEED, or 0.  Raises ValueError for an unknown task.
+    """
+    verdict = judge(find_task(id), answer, *others, seed=seed)
+    print(verdict)
+    return verdict.points
+
+
+def hint(id: str, number: int = 1) -> None:
+    """Print a hint for a task: 1, a push into the right direction, or 2, the idea."""
+    task = find_task(id)
+    if number not in (1, 2):
+        raise ValueError(f"there are hints 1 and 2, not {number!r}")
+    from nmtlib.homework.progress import count_hint
+
+    count_hint(id, number)
+    more = f'\n(More: hint("{id}", 2))' if number == 1 else ""
+    print(textwrap.fill(task.hints[number - 1], 96) + more)
+
+
+def judge(task: Task, answer: Any, *others: Any, seed: int | None = None) -> Verdict:
+    """The verdict on an answer, whatever it does: raise, print, warn, or never return.
+
+    Properties are tried in the order in which one would debug; at the first that does not hold,
+    points for those before it remain.
+    """
+    seed = int(os.environ.get(SEED, "0")) if seed is None else seed
+    given = (answer, *others) if task.uses else answer
+    total, earned = sum(p.worth for p in task.properties), 0.0
+    with undisturbed():
+        for prop in task.properties:
+            finding = outcome(task, prop, given, seed)
+            if finding is not None:
+                if not finding.cause:
+                    named = diagnose(task, prop, finding, answer, seed)
+                    finding.cause = named or finding.usual or prop.cause
+                points = round(task.points * earned / total, 1)
+                return Verdict(task, points, prop.statement, finding)
+            earned += prop.worth
+    return Verdict(task, task.points)
+
+
+def outcome(task: Task, prop: Property, answer: Any, seed: int) -> Finding | None:
+    """What is wrong with an answer in the light of one property, or None."""
+    subject = Careful(answer) if task.pure and inspect.isfunction(answer) else answer
+    try:
+        with within(task.seconds):
+            for number in range(prop.draws):
+                torch.manual_seed(seed)
+                prop.measure(subject, Draw(seed, number))
+    except Finding as finding:
+        return finding
+    except Stopped:
+        limit = f"{task.seconds:g} s"
+        return Finding(
+            f"stopped after {limit}",
+            "an answer in far less",
+            "An endless loop, or one in Python over every number.",
+        )
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit, too, would end the reader's kernel
+        if isinstance(error, NotImplementedError) and not str(error):  # torch's own say something
+            stub = "You have not begun, or a part is still a stub."
+            return Finding("nothing is written here yet", "an answer", stub)
+        finding = Finding(told(error), "a result")
+        finding.usual = _reason(error, answer)
+        return finding
+    return None
+
+
+class Careful:
+    """A student's function that is not allowed to change the tensors it is given."""
+
+    def __init__(self, function: Callable):
+        self.function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, torch.Tensor)]
+        before = [tensor.detach().clone() for tensor in tensors]
+        result = self.function(*args, **kwargs)
+        for number, (old, new) in enumerate(zip(before, tensors, strict=True), start=1):
+            if not torch.equal(old, new.detach()) and not old.isnan().any():
+                raise Finding(
+                    f"tensor number {number} of the call was changed in place",
+                    "inputs as they were",
+                    "An operation in place, such as `x -= 1` or `masked_fill_`, changes what the "
+                    "caller still needs: write `x = x - 1`.",
+                )
+        return result
+
+
+def diagnose(task: Task, prop: Property, finding: Finding, answer: Any, seed: int) -> str:
+    """The one known mistake that gives just what was measured, or ''.
+
+    Where several do, the one that agrees in all properties, with another seed too.
+    """
+
+    def measured(candidate: Any, prop: Property, seed: int) -> str:
+        found = outcome(task, prop, candidate, seed)
+        return without_place(found.measured) if found else ""
+
+    def all_measured(candidate: Any) -> list[str]:
+        return [measured(candidate, p, s) for p in task.properties for s in (seed, seed + 1)]
+
+    given = without_place(finding.measured)
+    same = [about for about, wrong in task.wrong.items() if measured(wrong, prop, seed) == given]
+    if len(same) > 1:
+        own = all_measured(answer)
+        same = [about for about in same if all_measured(task.wrong[about]) == own]
+    return same[0] if len(same) == 1 else ""
+
+
+def told(error: BaseException) -> str:
+    """An exception in a line, with the line of the student's code that raised it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if "nmtlib" not in f.filename and "site-packages" not in f.filename]
+    place = f"{PLACE}{own[-1].lineno} of {own[-1].name}" if own else ""
+    said = next(iter(str(error).strip().splitlines()), "")[:200]
+    return f"{type(error).__name__}: {said}{place}"
+
+
+def without_place(measured: str) -> str:
+    """What was measured without the line of the student's code."""
+    return measured.partition(PLACE)[0]
+
+
+def _reason(error: BaseException, answer: Any) -> str:
+    """What an exception usually means."""
+    if answer is None or answer is ...:
+        return "Your name holds nothing: run the cell above, or write the answer."
+    if isinstance(error, TypeError) and "argument" in str(error):
+        return "The function is called as the text says, with these arguments in this order."
+    return "The message says what your code could not do; print the shapes before that line."
+
+
+@contextlib.contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Raise Stopped after some seconds, where the system has an alarm clock for this thread."""
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGALRM"):
+        yield
+        return
+
+    def stop(number: int, frame: Any) -> None:
+        raise Stopped
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """One thread, no prints, no warnings, nothing on file descriptor 2; afterwards all as before.
+
+    A grader that reads a warning as a failure must not see one.
+    """
+    state, threads = torch.get_rng_state(), torch.get_num_threads()
+    torch.set_num_threads(1)
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with tempfile.TemporaryFile() as nowhere, warnings.catch_warnings():
+            os.dup2(nowhere.fileno(), 2)
+            warnings.simplefilter("ignore")
+            with contextlib.redirect_stdout(io.StringIO()):
+                with contextlib.redirect_stderr(io.StringIO()):
+                    yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        torch.set_num_threads(threads)
+        torch.set_rng_state(state)

@@ -1,0 +1,391 @@
+"""Homework 06: three masks, a test for leaks, a softmax that never says NaN."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from nmtlib.homework.compare import holds, same, shaped
+from nmtlib.homework.draw import Draw
+from nmtlib.homework.task import Assignment
+from nmtlib.model import Transformer, TransformerConfig
+
+homework = Assignment(
+    "06",
+    "masks",
+    "Masks",
+    opening="""
+        Masks are where silent bugs live. You write the three masks of a translator, a test that
+        tells whether somebody's decoder sees the future, and a softmax that survives rows in which
+        nothing may be attended to. As everywhere in the course, True means *may attend*.
+        """,
+    imports="import math\n\nimport torch\nfrom torch import Tensor, nn",
+)
+
+
+@homework.task(
+    "easy",
+    "Three masks in one function",
+    """
+    Sources (B, S) and targets (B, T) are ids with `pad` at the left or at the right. Write a
+    function that returns three masks of truth values: for the encoder's self-attention
+    (B, 1, 1, S), for the decoder's self-attention (B, 1, T, T), and for cross-attention
+    (B, 1, 1, S). A padded *key* may never be attended to; in the decoder, nor may a later position.
+    Rows of padded queries need no care.
+    """,
+    hints=(
+        "Which masks depend on the keys alone, and which of the two sentences are the keys?",
+        "`ids != pad` broadcasts as keys if it stands in the last axis: [:, None, None, :].",
+    ),
+    read="notebook 06, sections 2 and 3",
+    mistakes={
+        "True stands for PAD: it should be what may be attended to.": [
+            ("(source != pad)", "(source == pad)"),
+            ("(target != pad)", "(target == pad)"),
+        ],
+        "The padded queries are masked instead of the padded keys.": [
+            ("(target != pad)[:, None, None, :]", "(target != pad)[:, None, :, None]")
+        ],
+        "The decoder's mask lets each position see the next one.": [(".tril()", ".tril(1)")],
+        "No position may attend to itself.": [(".tril()", ".tril(-1)")],
+        "The decoder's mask looks forward instead of back.": [(".tril()", ".triu()")],
+        "The decoder's mask knows nothing of PAD.": [
+            ("(target != pad)[:, None, None, :] & past", "past.expand(len(target), 1, -1, -1)")
+        ],
+        "The decoder's mask knows nothing of the future.": [
+            (
+                "(target != pad)[:, None, None, :] & past",
+                "(target != pad)[:, None, None, :] | torch.zeros_like(past)",
+            )
+        ],
+        "PAD is taken to be 0, whatever `pad` says.": [("!= pad", "!= 0")],
+        "Cross-attention is masked by the target: its keys are those of the source.": [
+            ("keys, decoder, keys", "keys, decoder, (target != pad)[:, None, None, :]")
+        ],
+    },
+)
+def three_masks(source: Tensor, target: Tensor, pad: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+    """The masks of the encoder, of the decoder's self-attention and of cross-attention."""
+    ### BEGIN SOLUTION
+    keys = (source != pad)[:, None, None, :]
+    past = torch.ones(target.size(1), target.size(1), dtype=torch.bool).tril()
+    decoder = (target != pad)[:, None, None, :] & past
+    return keys, decoder, keys
+    ### END SOLUTION
+
+
+def padded(draw: Draw, batch: int, length: int, pad: int, left: bool) -> Tensor:
+    """Ids with `pad` at the left or the right, of different lengths."""
+    ids = draw.ids(4, 20, batch, length)
+    for row in range(batch):
+        empty = draw.random.randint(0, length - 1)
+        if left:
+            ids[row, :empty] = pad
+        else:
+            ids[row, length - empty :] = pad
+    return ids
+
+
+@homework.check(three_masks, "Return three tensors of truth values, of these shapes.", worth=0)
+def have_their_shapes(answer, draw: Draw):
+    """The masks are truth values (B, 1, 1, S), (B, 1, T, T) and (B, 1, 1, S)."""
+    batch, s, t = draw.sizes(3)
+    found = answer(draw.ids(4, 20, batch, s), draw.ids(4, 20, batch, t))
+    same(len(found), 3, "the number of masks")
+    shapes = [(batch, 1, 1, s), (batch, 1, t, t), (batch, 1, 1, s)]
+    for name, mask, shape in zip(("encoder", "decoder", "cross"), found, shapes, strict=True):
+        shaped(mask, shape, f"the mask of the {name}")
+        same(mask.dtype, torch.bool, f"the type of the mask of the {name}")
+
+
+@homework.check(
+    three_masks, "Say for each of three words which words it may see.", worth=1, draws=1
+)
+def let_each_position_see_its_past(answer, draw: Draw):
+    """Without PAD, each position of the decoder sees itself and what came before."""
+    ids = draw.ids(4, 20, 2, 3)
+    seen = [row.nonzero().flatten().tolist() for row in answer(ids, ids)[1][0, 0]]
+    same(seen, [[0], [0, 1], [0, 1, 2]], "what positions 0 to 2 see")
+
+
+@homework.check(three_masks, "Draw the masks of a sentence with two PAD on paper.", worth=1)
+def hide_padded_keys(answer, draw: Draw):
+    """Padded keys are hidden, and nothing else, with PAD at the right or left and any id."""
+    batch, s, t = draw.sizes(3)
+    for left, pad in [(False, 0), (True, 0), (False, 3), (True, 1)]:
+        source, target = padded(draw, batch, s, pad, left), padded(draw, batch, t, pad, left)
+        encoder, decoder, cross = answer(source, target, pad)
+        side = f"with PAD {pad} at the {'left' if left else 'right'}"
+        same(encoder[:, 0, 0], source != pad, f"the encoder's mask {side}")
+        same(cross[:, 0, 0], source != pad, f"the cross mask {side}")
+        for row in range(t):
+            expected = (target != pad) & (torch.arange(t) <= row)
+            what = f"row {row} of the decoder's mask {side}"
+            same(decoder[:, 0, row], expected, what)
+
+
+@homework.task(
+    "medium",
+    "Does this decoder see the future?",
+    """
+    Write a test for models of other people. `logits(source, target)` takes ids (B, S) and the
+    decoder's input (B, T) and returns logits (B, T, V). Where the token at position j changes, the
+    logits *before* position j must not move. Return the sorted list of all distances d > 0 at which
+    a change at some j moves the logits at j - d; an empty list means that nothing leaks. Ids run
+    from 4 to `vocabulary - 1`. Find leaks that show in one sentence of the batch only, and do not
+    take rounding (less than 1e-4) for a leak.
+    """,
+    hints=(
+        "Change one target token, for every position j, and compare all logits before it.",
+        "Compare for each row of the batch; the largest difference over words decides.",
+    ),
+    read="notebook 06, section 4",
+    mistakes={
+        "Only the last token is changed, so leaks of middle positions stay hidden.": [
+            ("for j in range(1, length):", "for j in range(length - 1, length):")
+        ],
+        "Position j itself counts as a leak, but it may change.": [
+            ("before = moved[:j]", "before = moved[: j + 1]")
+        ],
+        "Only the position right before the change is looked at.": [
+            ("before = moved[:j]", "before = moved[:j] & (torch.arange(j) == j - 1)")
+        ],
+        "Rounding is taken for a leak: compare with a tolerance.": [("> 1e-4", "> 0")],
+        "Only the first sentence of the batch is looked at.": [
+            (".amax(dim=(0, 2))", "[0].amax(dim=-1)")
+        ],
+        "The mean over all words is compared, which hides what moves a few of them.": [
+            (".abs().amax(dim=(0, 2))", ".mean(dim=(0, 2)).abs()")
+        ],
+        "The positions that move are returned, not their distances from the change.": [
+            ("j - int(i)", "int(i) + 1")
+        ],
+        "The new token may equal the old one: then nothing has changed.": [
+            (
+                "4 + (changed[:, j] - 4 + 1) % (vocabulary - 4)",
+                "torch.full_like(changed[:, j], 4)",
+            )
+        ],
+    },
+)
+def leaks(logits, source: Tensor, target: Tensor, vocabulary: int) -> list[int]:
+    """The distances at which logits depend on later target tokens, sorted."""
+    ### BEGIN SOLUTION
+    length, found = target.size(1), set()
+    with torch.no_grad():
+        original = logits(source, target)
+        for j in range(1, length):
+            changed = target.clone()
+            changed[:, j] = 4 + (changed[:, j] - 4 + 1) % (vocabulary - 4)
+            moved = (logits(source, changed) - original).abs().amax(dim=(0, 2)) > 1e-4
+            before = moved[:j]
+            found |= {j - int(i) for i in before.nonzero()}
+    return sorted(found)
+    ### END SOLUTION
+
+
+class Decoder(nn.Module):
+    """A toy: position i sums what it sees, itself, the past, and `ahead` at some distances.
+
+    Only words of the `rows` given leak, and only at changes from position `first` on.
+    """
+
+    def __init__(self, draw: Draw, ahead: list[int], rows: list[int], first: int = 0):
+        super().__init__()
+        self.table = draw.normal(20, 12)
+        self.ahead, self.rows, self.first = ahead, rows, first
+
+    def forward(self, source: Tensor, target: Tensor) -> Tensor:
+        words = self.table[target]
+        result = words.cumsum(1) + self.table[source].sum(1, keepdim=True)
+        length = target.size(1)
+        for distance in self.ahead:
+            for row in self.rows:
+                later = words[row, distance:].clone()
+                later[: max(self.first - distance, 0)] = 0
+                later[:, 2:] = 0  # a few of the words move
+                later[:, 1] = -later[:, 0]  # up and down: the mean does not
+                result[row, : length - distance] += later
+        noise = 1e-6 * torch.rand(
+            result.shape, dtype=result.dtype
+        )  # a result is never quite the same
+        return result + noise
+
+
+@homework.check(leaks, "Try it on a decoder that only adds up the past.")
+def finds_no_leak_where_there_is_none(answer, draw: Draw):
+    """A decoder that looks back only has no leak, although its numbers are never quite the same."""
+    batch, s, t = draw.sizes(3, 3)
+    decoder = Decoder(draw, [], [])
+    found = answer(decoder, draw.ids(4, 20, batch, s), draw.ids(4, 20, batch, t), 20)
+    same(list(found), [], "the leaks of a sound decoder")
+
+
+@homework.check(leaks, "Which positions do you change, and which do you compare?", worth=2)
+def finds_every_leak(answer, draw: Draw):
+    """Leaks are found at their distances: near, far, in one sentence, late or early, even where the
+    old token is the first of the vocabulary."""
+    s, t = 5, 8
+    source = draw.ids(4, 20, 3, s)
+    cases = [([1], [0, 1, 2], 0), ([2], [1], 0), ([3, 1], [2], 0), ([1], [0, 1, 2], 4)]
+    for ahead, rows, first in cases:
+        for target in (draw.ids(4, 20, 3, t), torch.full((3, t), 4)):
+            found = answer(Decoder(draw, ahead, rows, first), source, target, 20)
+            where = f"in sentence {rows}" if len(rows) == 1 else "in all sentences"
+            same(list(found), sorted(ahead), f"leaks at {ahead} {where} from {first} on: they")
+
+
+@homework.check(leaks, "A leak in the middle of a sentence needs a change in the middle.")
+def finds_leaks_in_the_middle(answer, draw: Draw):
+    """A leak that shows only where an early token changes is found, too."""
+
+    def early(source: Tensor, target: Tensor) -> Tensor:
+        words = torch.nn.functional.one_hot(target, 20).to(draw.dtype)
+        result = words.cumsum(1)
+        result[:, 1] += words[:, 3]
+        return result
+
+    found = answer(early, draw.ids(4, 20, 2, 3), draw.ids(4, 20, 2, 7), 20)
+    same(list(found), [2], "a leak of word 3 into position 1: it")
+
+
+@homework.check(leaks, "Compare positions, not their sums.", draws=1)
+def works_on_a_transformer(answer, draw: Draw):
+    """A Transformer of the course has no leak; without its causal mask it leaks everywhere."""
+    config = TransformerConfig(
+        20, 20, d_model=8, n_heads=2, n_encoder_layers=1, n_decoder_layers=1, d_ff=16, dropout=0.0
+    )
+    model = Transformer(config).eval()
+    source, target = draw.ids(4, 20, 2, 4), draw.ids(4, 20, 2, 5)
+    same(list(answer(model, source, target, 20)), [], "the leaks of a Transformer")
+
+    def blind(source: Tensor, target: Tensor) -> Tensor:
+        return model(source, target) + model(source, target.flip(1)).sum(1, keepdim=True)
+
+    same(list(answer(blind, source, target, 20)), [1, 2, 3, 4], "the leaks of one without a mask")
+
+
+@homework.task(
+    "hard",
+    "A softmax without NaN, forward and backward",
+    """
+    `masked_softmax(scores, mask)` gives weights over the last dimension, with exactly 0 where the
+    mask is False. A row without any True gives zeros. Neither the weights **nor the gradients** of
+    the scores may be NaN, also where scores are as large as 1e30, and in float16 as well as in
+    float64. The mask broadcasts.
+    """,
+    hints=(
+        "Find out where the NaN of the gradient begins: 0 times infinity in the backward pass.",
+        "Replace forbidden scores by a finite number *before* the softmax, and forbidden weights "
+        "by 0 after it.",
+    ),
+    read="notebook 06, section 5",
+    mistakes={
+        "Forbidden scores become -inf: a row of nothing else gives NaN.": [
+            ("fill(~mask, lowest)", "fill(~mask, -math.inf)"),
+            ("return weights.masked_fill(~mask, 0.0)", "return weights"),
+        ],
+        "Minus infinity is added: the NaN of an empty row are replaced, their gradients remain.": [
+            ("scores.masked_fill(~mask, lowest)", "(scores + torch.where(mask, 0.0, -math.inf))"),
+            ("weights.masked_fill(~mask, 0.0)", "weights.nan_to_num(0.0)"),
+        ],
+        "An empty row becomes an average over what is forbidden.": [
+            ("return weights.masked_fill(~mask, 0.0)", "return weights")
+        ],
+        "-1e12 does not fit into float16.": [("fill(~mask, lowest)", "fill(~mask, -1e12)")],
+        "-1e9 is not the smallest number: beside scores of -1e30 it wins.": [
+            ("fill(~mask, lowest)", "fill(~mask, max(-1e9, lowest))")
+        ],
+        "The mask is read the other way round: True means may attend.": [
+            ("mask = mask.expand_as(scores)", "mask = ~mask.expand_as(scores)")
+        ],
+        "The scores are multiplied by the mask: forbidden ones become 0, a score like any other.": [
+            ("scores.masked_fill(~mask, lowest)", "(scores * mask)")
+        ],
+    },
+)
+def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
+    """Weights (..., S) with 0 where the mask is False; zeros for a row of nothing but False."""
+    ### BEGIN SOLUTION
+    mask = mask.expand_as(scores)
+    lowest = torch.finfo(scores.dtype).min
+    weights = scores.masked_fill(~mask, lowest).softmax(dim=-1)
+    return weights.masked_fill(~mask, 0.0)
+    ### END SOLUTION
+
+
+@homework.check(masked_softmax, "Forbidden weights are 0; the others add up to 1.", worth=2)
+def is_a_softmax_of_what_is_allowed(answer, draw: Draw):
+    """Rows with something allowed have the softmax of the allowed scores, and 0 elsewhere."""
+    batch, t, s = draw.sizes(3)
+    scores = draw.normal(batch, t, s)
+    for shape in [(batch, t, s), (t, s), (batch, 1, s)]:
+        mask = draw.mask(*shape)
+        expected = scores.masked_fill(~mask, -math.inf).softmax(-1)
+        same(answer(scores, mask), expected, f"a weight under a mask {shape}")
+
+
+@homework.check(masked_softmax, "What is the softmax of a row without anything?")
+def an_empty_row_is_zero(answer, draw: Draw):
+    """A row without any True gives zeros, beside rows that are as before."""
+    t, s = draw.sizes(2)
+    scores, mask = draw.normal(t, s), draw.mask(t, s)
+    mask[1] = False
+    expected = scores.masked_fill(~mask, -math.inf).softmax(-1).nan_to_num(0.0)
+    same(answer(scores, mask), expected, "a weight where row 1 is empty")
+
+
+@homework.check(masked_softmax, "The forward pass is right: where does 0 times infinity come from?")
+def gradients_are_numbers(answer, draw: Draw):
+    """The gradients of the scores are finite where a row is empty, and those of the formula."""
+    t, s = draw.sizes(2)
+    scores = draw.normal(t, s).requires_grad_()
+    mask, towards = draw.mask(t, s), draw.normal(t, s)
+    mask[0] = False
+    (answer(scores, mask) * towards).sum().backward()
+    holds(scores.grad is not None, "no gradient", "one", "The result was cut off from the scores.")
+    bad = int((~scores.grad.isfinite()).sum())
+    holds(bad == 0, f"{bad} gradients are not finite", "finite ones")
+    again = scores.detach().clone().requires_grad_()
+    kept = again[1:].masked_fill(~mask[1:], -math.inf).softmax(-1)
+    (kept * towards[1:]).sum().backward()
+    same(scores.grad, again.grad, "a gradient")
+
+
+@homework.check(masked_softmax, "Which number is the smallest that this type can hold?")
+def extreme_scores(answer, draw: Draw):
+    """Scores near 1e30 and -1e30 give finite weights that add up to 1; in float16 as well."""
+    (s,) = draw.sizes(1, 3)
+    mask = torch.ones(s, dtype=torch.bool)
+    mask[-1] = False
+    for dtype, large in ((torch.float16, 6e4), (torch.float32, 1e30), (torch.float64, 1e30)):
+        for sign in (-1, 1):
+            scores = (draw.normal(s) + sign * large).to(dtype)
+            weights = answer(scores, mask)
+            what = f"weights of scores near {sign * large:g} in {dtype}"
+            holds(weights.dtype == dtype, f"{what} have the type {weights.dtype}", f"{dtype}")
+            holds(weights.isfinite().all(), f"{what} are not finite", "finite weights")
+            total, last = float(weights.float().sum()), float(weights[-1])
+            holds(last == 0, f"{what}: a forbidden one is {last:.3g}", "0")
+            holds(abs(total - 1) < 0.01, f"{what} add up to {total:.3g}", "1")
+
+
+@homework.question(
+    "How much of the work is for nothing?",
+    options=["About a quarter.", "About a half.", "About three quarters."],
+    hints=(
+        "Count the True of your decoder's mask.",
+        "Without padding, row i of the decoder's mask has i + 1 True.",
+    ),
+    read="notebook 06, section 3",
+    uses=(three_masks,),
+)
+def what_share_of_scores_is_hidden(three_masks) -> str:
+    """
+    In training, all scores of the decoder's self-attention are computed, and the mask hides a part
+    of them. Which share does **your** mask hide in a batch of sentences of 50 tokens, without
+    padding?
+    """
+    ids = Draw(0, 0).ids(4, 20, 3, 50)
+    hidden = 1 - float(three_masks(ids, ids)[1].float().mean())
+    return "A" if hidden < 0.37 else "B" if hidden < 0.63 else "C"

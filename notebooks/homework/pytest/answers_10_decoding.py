@@ -1,0 +1,47 @@
+"""Your answers to homework 10; check them with: pytest test_10_decoding.py"""
+
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+BOS, EOS = 1, 2
+
+
+def greedy(log_probs: Callable[[list[int]], Tensor], longest: int) -> list[int]:
+    """The most probable next word until EOS, at most `longest` words."""
+    # YOUR CODE HERE
+    raise NotImplementedError()
+
+
+def beam_search(
+    log_probs: Callable[[list[int]], Tensor], width: int, longest: int
+) -> tuple[list[int], float]:
+    """The most probable translation that a beam of this width finds, and its log-probability."""
+    # YOUR CODE HERE
+    raise NotImplementedError()
+
+
+class StepAttention:
+    """Causal self-attention, word by word, with keys and values remembered."""
+
+    def __init__(self, query: Callable, key: Callable, value: Callable):
+        self.query, self.key, self.value = query, key, value
+        # YOUR CODE HERE
+        raise NotImplementedError()
+
+    def step(self, x: Tensor) -> Tensor:
+        """The next word (B, D) -> its attention to all words so far, (B, K)."""
+        # YOUR CODE HERE
+        raise NotImplementedError()
+
+    def reorder(self, parents: Tensor) -> None:
+        """Row n goes on where row `parents[n]` was."""
+        # YOUR CODE HERE
+        raise NotImplementedError()
+
+
+choice_10 = "?"  # a letter

@@ -1,0 +1,181 @@
+"""Answers to homework 04."""
+
+import math
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+def in_logarithms(scores):
+    return (scores - torch.logsumexp(scores, dim=-1, keepdim=True)).exp()
+
+
+def with_numpy(scores):
+    rows = scores.numpy()
+    powers = np.exp(rows - rows.max(axis=-1, keepdims=True))
+    return torch.from_numpy(powers / powers.sum(axis=-1, keepdims=True))
+
+
+def row_by_row(scores):
+    rows = []
+    for row in scores.reshape(-1, scores.size(-1)):
+        powers = [math.exp(float(s - row.max())) for s in row]
+        rows.append([power / sum(powers) for power in powers])
+    return torch.tensor(rows, dtype=scores.dtype).reshape(scores.shape)
+
+
+def with_a_sorted_maximum(scores):
+    powers = torch.exp(scores - scores.sort(dim=-1).values[..., -1:])
+    return torch.einsum("...n,...->...n", powers, 1 / powers.sum(-1))
+
+
+def other_names(q, k, v, allowed=None):
+    s = torch.einsum("...td,...sd->...ts", q, k) * q.shape[-1] ** -0.5
+    if allowed is None:
+        return torch.softmax(s, -1) @ v
+    s = torch.where(allowed, s, torch.finfo(s.dtype).min)
+    return torch.where(allowed, torch.softmax(s, -1), 0) @ v
+
+
+def fused(query, key, value, mask=None):
+    found = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+    return found if mask is None else found.nan_to_num(0)
+
+
+def in_float64(query, key, value, mask=None):
+    scores = (query.double() @ key.double().mT) / math.sqrt(key.shape[-1])
+    powers = (scores - scores.amax(-1, keepdim=True)).exp()
+    if mask is not None:
+        powers = powers * mask
+    total = powers.sum(-1, keepdim=True)
+    weights = powers / total.where(total > 0, torch.ones_like(total))
+    return (weights @ value.double()).to(query.dtype)
+
+
+def query_by_query(query, key, value, mask=None):
+    rows = []
+    for t in range(query.size(-2)):
+        scores = (query[..., t : t + 1, :] * key).sum(-1) / query.size(-1) ** 0.5
+        if mask is not None:
+            allowed = mask[..., min(t, mask.size(-2) - 1), :]
+            scores = scores.masked_fill(~allowed, -torch.inf)
+        weights = scores.softmax(-1).nan_to_num(0)
+        rows.append((weights[..., None] * value).sum(-2))
+    return torch.stack(rows, -2)
+
+
+def additive_mask(x, w_query, w_key, w_value):
+    q, k, v = x @ w_query, x @ w_key, x @ w_value
+    future = torch.full((x.size(1), x.size(1)), -torch.inf, dtype=x.dtype).triu(1)
+    weights = (q @ k.mT / k.size(-1) ** 0.5 + future).softmax(-1)
+    return weights @ v, weights
+
+
+def by_comparing_places(x, w_query, w_key, w_value):
+    place = torch.arange(x.size(1))
+    scores = torch.einsum("btd,dk,bse,ek->bts", x, w_query, x, w_key) / math.sqrt(w_key.size(1))
+    weights = scores.where(place[:, None] >= place, -torch.inf).softmax(-1)
+    return torch.einsum("bts,bsd,dk->btk", weights, x, w_value), weights
+
+
+def linear_layers(x, w_query, w_key, w_value):
+    maps = [nn.Linear(*w.shape, bias=False, dtype=w.dtype) for w in (w_query, w_key, w_value)]
+    with torch.no_grad():
+        for linear, w in zip(maps, (w_query, w_key, w_value), strict=True):
+            linear.weight.copy_(w.T)
+    q, k, v = (linear(x) for linear in maps)
+    causal = torch.tril(torch.ones(x.shape[1], x.shape[1])) == 0
+    weights = (q @ k.transpose(1, 2) / math.sqrt(q.shape[2])).masked_fill(causal, -1e30).softmax(2)
+    return weights.detach() @ v.detach(), weights.detach()
+
+
+def one_product(x, w_query, w_key, w_value):
+    q, k, v = (x @ torch.cat([w_query, w_key, w_value], dim=1)).chunk(3, dim=-1)
+    powers = (q @ k.mT / q.size(-1) ** 0.5).double().exp().tril()
+    weights = (powers / powers.sum(-1, keepdim=True)).to(x.dtype)
+    return weights @ v, weights
+
+
+RIGHT = {
+    "04.1": [in_logarithms, with_numpy, row_by_row, with_a_sorted_maximum],
+    "04.2": [other_names, fused, in_float64, query_by_query],
+    "04.3": [additive_mask, by_comparing_places, linear_layers, one_product],
+    "04.4": ["A", "a", " A"],
+}
+
+
+def without_exponential(scores):
+    return scores / scores.sum(-1, keepdim=True)
+
+
+def logarithms(scores):
+    return scores.log_softmax(-1)
+
+
+def clipped(scores):
+    powers = scores.clamp(-50, 50).exp()
+    return powers / powers.sum(-1, keepdim=True)
+
+
+def always_float32(scores):
+    return scores.float().softmax(-1)
+
+
+def nothing_returned(query, key, value, mask=None):
+    F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+
+
+def with_dropout(query, key, value, mask=None):
+    return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=0.1)
+
+
+def mask_ignored(query, key, value, mask=None):
+    return F.scaled_dot_product_attention(query, key, value)
+
+
+def fixed_size(query, key, value, mask=None):
+    scores = query @ key.mT / 8  # d_k is 64
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    return scores.softmax(-1).nan_to_num(0) @ value
+
+
+def only_vectors(x, w_query, w_key, w_value):
+    return F.scaled_dot_product_attention(x @ w_query, x @ w_key, x @ w_value, is_causal=True)
+
+
+def forgets_the_softmax(x, w_query, w_key, w_value):
+    q, k = x @ w_query, x @ w_key
+    weights = (q @ k.mT / q.size(-1) ** 0.5).tril()
+    return weights @ (x @ w_value), weights
+
+
+def renormalised_never(x, w_query, w_key, w_value):
+    q, k = x @ w_query, x @ w_key
+    weights = (q @ k.mT / q.size(-1) ** 0.5).softmax(-1).tril()
+    return weights @ (x @ w_value), weights
+
+
+WRONG = {
+    "04.1": [
+        (without_exponential, "Look along|weight"),
+        (logarithms, "Look along|weight"),
+        (clipped, "around 1000|another size|formula"),
+        (always_float32, "float32"),
+        (lambda scores: scores, "weight"),
+    ],
+    "04.2": [
+        (nothing_returned, "return"),
+        (with_dropout, "equation 1"),
+        (mask_ignored, "Forbidden keys"),
+        (fixed_size, "equation 1"),
+    ],
+    "04.3": [
+        (only_vectors, "pair"),
+        (forgets_the_softmax, "sum of the weights|adds up"),
+        (renormalised_never, "sum of the weights"),
+    ],
+    "04.4": [("B", "own function"), ("C", "own function"), ("X", "a letter"), (None, "a letter")],
+}

@@ -1,0 +1,274 @@
+"""Answers to homework 07."""
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from nmtlib.model import Transformer
+from nmtlib.model.embeddings import Positions, TokenEmbedding
+from nmtlib.model.layers import DecoderLayer, EncoderLayer
+from nmtlib.model.layers import Residual as Ours
+from nmtlib.model.masks import causal_mask, padding_mask, target_mask
+
+
+class ByHand(nn.Module):
+    def __init__(self, d_model, dropout, norm):
+        super().__init__()
+        self.gain, self.shift = (
+            nn.Parameter(torch.ones(d_model)),
+            nn.Parameter(torch.zeros(d_model)),
+        )
+        self.p, self.post = dropout, norm == "post"
+
+    def normal(self, x):
+        centre = x - x.mean(-1, keepdim=True)
+        return (
+            self.gain * centre / (x.var(-1, keepdim=True, unbiased=False) + 1e-5).sqrt()
+            + self.shift
+        )
+
+    def drop(self, x):
+        if not self.training:
+            return x
+        return x * (torch.rand_like(x) >= self.p) / (1 - self.p)
+
+    def forward(self, x, f):
+        if self.post:
+            return self.normal(x + self.drop(f(x)))
+        return x + self.drop(f(self.normal(x)))
+
+
+class Functional(nn.Module):
+    def __init__(self, d_model, dropout, norm):
+        super().__init__()
+        self.d, self.p, self.kind = d_model, dropout, norm
+
+    def forward(self, x, f):
+        given = F.layer_norm(x, (self.d,)) if self.kind == "pre" else x
+        total = torch.add(x, F.dropout(f(given), self.p, self.training))
+        return total if self.kind == "pre" else F.layer_norm(total, (self.d,))
+
+
+def factory(d_model, dropout, norm):
+    return Ours(d_model, dropout, norm)
+
+
+class TwoKinds(nn.Module):
+    def __init__(self, d_model, dropout, norm):
+        super().__init__()
+        self.before = nn.LayerNorm(d_model) if norm == "pre" else nn.Identity()
+        self.after = nn.LayerNorm(d_model) if norm == "post" else nn.Identity()
+        self.drop = nn.Dropout(p=dropout)
+
+    def forward(self, x, f):
+        return self.after(self.drop(f(self.before(x))) + x)
+
+
+class Inherits(Ours):
+    pass
+
+
+def on_meta(config):
+    with torch.device("meta"):
+        return sum(p.numel() for p in Transformer(config).parameters())
+
+
+def part_by_part(config):
+    d = config.d_model
+
+    def linear(a, b):
+        return a * b + b
+
+    attention = 4 * linear(d, d)
+    feed = linear(d, config.d_ff) + linear(config.d_ff, d)
+    total = config.n_encoder_layers * (attention + feed + 4 * d)
+    total += config.n_decoder_layers * (2 * attention + feed + 6 * d)
+    total += config.source_vocab_size * d * (config.tied != "all")
+    total += config.target_vocab_size * d
+    total += (
+        config.target_vocab_size if config.tied != "none" else linear(d, config.target_vocab_size)
+    )
+    if config.norm == "pre":
+        total += 4 * d
+    if config.positions == "learned":
+        total += 2 * config.max_length * d
+    return total
+
+
+def as_a_float(config):
+    return float(part_by_part(config))
+
+
+def in_vectors(config):
+    c, d = config, config.d_model
+    attention = torch.tensor([4 * d + 4]) * d
+    feed = (2 * d + 1) * c.d_ff + d
+    stacks = c.n_encoder_layers * (attention + feed + 4 * d) + c.n_decoder_layers * (
+        2 * attention + feed + 6 * d
+    )
+    v = {
+        "none": c.source_vocab_size + 2 * c.target_vocab_size,
+        "target": c.source_vocab_size + c.target_vocab_size,
+    }
+    tables = v.get(c.tied, c.target_vocab_size) * d + c.target_vocab_size
+    extra = 4 * d * (c.norm == "pre") + 2 * c.max_length * d * (c.positions == "learned")
+    return int(stacks + tables + extra)
+
+
+class Inherited(Transformer):
+    pass
+
+
+class Encoded(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        d = config.d_model
+        for side in ("source", "target"):
+            size = getattr(config, f"{side}_vocab_size")
+            setattr(self, f"{side}_embedding", TokenEmbedding(size, d))
+            setattr(self, f"{side}_positions", Positions(d, config.max_length, config.positions))
+        self.dropout = nn.Dropout(config.dropout)
+        self.encoder, self.decoder = nn.ModuleList(), nn.ModuleList()
+        for _ in range(config.n_encoder_layers):
+            self.encoder.append(EncoderLayer(config))
+        for _ in range(config.n_decoder_layers):
+            self.decoder.append(DecoderLayer(config))
+        closing = nn.LayerNorm if config.norm == "pre" else nn.Identity
+        self.encoder_norm, self.decoder_norm = closing(d), closing(d)
+        self.output = nn.Linear(d, config.target_vocab_size)
+
+    def encode(self, source):
+        x = self.dropout(self.source_positions(self.source_embedding(source)))
+        for layer in self.encoder:
+            x = layer(x, (source != 0)[:, None, None])
+        return self.encoder_norm(x)
+
+    def forward(self, source, target):
+        memory = self.encode(source)
+        y = self.dropout(self.target_positions(self.target_embedding(target)))
+        own = (target != 0)[:, None, None] & causal_mask(target.size(1))
+        for layer in self.decoder:
+            y = layer(y, memory, own, (source != 0)[:, None, None])
+        return self.output(self.decoder_norm(y))
+
+
+class Functions(Encoded):
+    def forward(self, source, target):
+        drop = F.dropout
+        x = drop(
+            self.source_positions(self.source_embedding(source)), self.dropout.p, self.training
+        )
+        y = drop(
+            self.target_positions(self.target_embedding(target)), self.dropout.p, self.training
+        )
+        keys, past = padding_mask(source), target_mask(target)
+        for layer in self.encoder:
+            x = layer(x, keys)
+        x = self.encoder_norm(x)
+        for layer in self.decoder:
+            y = layer(y, x, past, keys)
+        return F.linear(self.decoder_norm(y), self.output.weight, self.output.bias)
+
+
+class OneByOne(Encoded):
+    def forward(self, source, target):
+        pairs = zip(source, target, strict=True)
+        return torch.cat([super(OneByOne, self).forward(s[None], t[None]) for s, t in pairs])
+
+
+RIGHT = {
+    "07.1": [ByHand, Functional, factory, TwoKinds, Inherits],
+    "07.2": [on_meta, part_by_part, as_a_float, in_vectors],
+    "07.3": [Inherited, Encoded, Functions, OneByOne],
+    "07.4": ["B", "b"],
+}
+
+
+class NormOverWords(TwoKinds):
+    def __init__(self, d_model, dropout, norm):
+        super().__init__(d_model, dropout, norm)
+        self.turned = lambda x: F.layer_norm(x.transpose(1, 2), (x.size(1),)).transpose(1, 2)
+        if norm == "pre":
+            self.before = self.turned
+        else:
+            self.after = self.turned
+
+    def __setattr__(self, name, value):
+        if name in ("before", "after") and not isinstance(value, nn.Module):
+            self.__dict__["_modules"].pop(name, None)
+            self.__dict__[name] = value
+        else:
+            super().__setattr__(name, value)
+
+
+class NotScaled(Functional):
+    def forward(self, x, f):
+        if not self.training:
+            return super().forward(x, f)
+        given = F.layer_norm(x, (self.d,)) if self.kind == "pre" else x
+        found = f(given)
+        total = x + found * (torch.rand_like(found) >= self.p)
+        return total if self.kind == "pre" else F.layer_norm(total, (self.d,))
+
+
+class WholeRows(Functional):
+    def forward(self, x, f):
+        if self.kind == "pre" and self.training and self.p:
+            found = f(F.layer_norm(x, (self.d,)))
+            return x + found / (1 - self.p)
+        return super().forward(x, f)
+
+
+def square_only(config):
+    return part_by_part(config) - config.source_vocab_size * config.d_model * (
+        config.tied == "none"
+    )
+
+
+def of_the_state_dict(config):
+    return sum(v.numel() for v in Transformer(config).state_dict().values())
+
+
+def one_vocabulary(config):
+    from dataclasses import replace
+
+    return part_by_part(replace(config, source_vocab_size=config.target_vocab_size))
+
+
+class Unscaled(Encoded):
+    def forward(self, source, target):
+        self.source_embedding.scale = self.target_embedding.scale = 1.0
+        return super().forward(source, target)
+
+
+class Looped(Encoded):
+    def forward(self, source, target):
+        memory = self.encode(source)
+        y = self.dropout(self.target_positions(self.target_embedding(target)))
+        for layer in self.decoder:
+            y = layer(y, memory, target_mask(target), padding_mask(source))
+            memory = y if y.shape == memory.shape else memory + 0.01
+        return self.output(self.decoder_norm(y))
+
+
+class ShiftsInside(Encoded):
+    def forward(self, source, target):
+        return super().forward(
+            source, torch.cat([target.new_ones(len(target), 1), target[:, :-1]], 1)
+        )
+
+
+WRONG = {
+    "07.1": [
+        (NormOverWords, "result of"),
+        (NotScaled, "numbers of f become"),
+        (WholeRows, "are dropped"),
+    ],
+    "07.2": [
+        (square_only, "count for"),
+        (of_the_state_dict, "count for"),
+        (one_vocabulary, "count for"),
+    ],
+    "07.3": [(Unscaled, "a logit"), (Looped, "a logit"), (ShiftsInside, "a logit")],
+    "07.4": [("A", "own function"), ("C", "own function")],
+}

@@ -1,0 +1,225 @@
+"""Answers to homework 08."""
+
+import math
+
+import torch
+from torch.nn import functional as F
+
+from nmtlib.training.loss import label_smoothed_loss
+from nmtlib.training.schedule import noam_rate
+
+
+def with_an_if(step, d_model, warmup):
+    if step <= 0:
+        raise ValueError("no such update")
+    if step < warmup:
+        return step / warmup**1.5 / math.sqrt(d_model)
+    return 1 / math.sqrt(step * d_model)
+
+
+def as_a_tensor(step, d_model, warmup):
+    if step < 1:
+        raise ValueError(step)
+    step = torch.tensor(float(step), dtype=torch.float64)
+    return torch.minimum(step.rsqrt(), step * float(warmup) ** -1.5) / d_model**0.5
+
+
+def with_the_package(step, d_model, warmup):
+    if not step >= 1:
+        raise ValueError("count from 1")
+    return noam_rate(step, d_model, warmup)
+
+
+def by_its_peak(step, d_model, warmup):
+    if step < 1:
+        raise ValueError("count from 1")
+    peak = (d_model * warmup) ** -0.5
+    return peak * min(step / warmup, (warmup / step) ** 0.5)
+
+
+def in_logarithms(step, d_model, warmup):
+    if step < 1:
+        raise ValueError("count from 1")
+    one, other = -0.5 * math.log(step), math.log(step) - 1.5 * math.log(warmup)
+    return math.exp(min(one, other) - 0.5 * math.log(d_model))
+
+
+def with_a_target(logits, labels, smoothing=0.1):
+    if (labels == 0).all():
+        raise ValueError("only PAD")
+    v = logits.size(-1)
+    target = torch.full_like(logits, smoothing / (v - 1))
+    target[..., 0] = 0
+    target.scatter_add_(-1, labels[..., None], torch.full_like(logits[..., :1], 1 - smoothing))
+    loss = -(target * torch.log_softmax(logits, -1)).sum(-1)
+    return loss[labels != 0].mean()
+
+
+def in_loops(logits, labels, smoothing=0.1):
+    total, count = logits.sum() * 0, 0
+    for row, own in zip(logits, labels, strict=True):
+        for scores, label in zip(row, own, strict=True):
+            if label == 0:
+                continue
+            logp = scores - scores.logsumexp(0)
+            total = total - (1 - smoothing) * logp[label]
+            total = total - smoothing / (len(scores) - 1) * logp[1:].sum()
+            count += 1
+    if count == 0:
+        raise ValueError("every label is PAD")
+    return total / count
+
+
+def with_divergence(logits, labels, smoothing=0.1):
+    keep = labels.ne(0)
+    if not keep.any():
+        raise ValueError("nothing to learn")
+    scores, labels = logits[keep], labels[keep]
+    target = torch.zeros_like(scores)
+    target[:, 1:] = smoothing / (scores.size(1) - 1)
+    target[torch.arange(len(labels)), labels] += 1 - smoothing
+    entropy = torch.special.entr(target).sum(1).mean()
+    return F.kl_div(scores.log_softmax(1), target, reduction="batchmean") + entropy
+
+
+def with_the_packages_loss(logits, labels, smoothing=0.1):
+    return label_smoothed_loss(logits, labels, smoothing)
+
+
+def in_two_passes(model, batches, smoothing):
+    count, nll = 0, 0.0
+    for p in model.parameters():
+        p.grad = None
+    for batch in batches:
+        count += int(batch.labels.ne(0).sum())
+    for batch in batches:
+        logits = model(batch.source, batch.decoder_input)
+        (label_smoothed_loss(logits, batch.labels, smoothing, reduction="sum") / count).backward()
+        nll += label_smoothed_loss(logits, batch.labels, 0.0, reduction="sum").item() / count
+    return nll
+
+
+def scaled_afterwards(model, batches, smoothing):
+    model.zero_grad(set_to_none=False)
+    count, nll = 0, 0.0
+    for batch in batches:
+        logits = model(batch.source, batch.decoder_input)
+        label_smoothed_loss(logits, batch.labels, smoothing, reduction="sum").backward()
+        with torch.no_grad():
+            nll += float(label_smoothed_loss(logits, batch.labels, 0.0, reduction="sum"))
+        count += int((batch.labels != 0).sum())
+    for p in model.parameters():
+        p.grad.div_(count)
+    return nll / count
+
+
+def weighted_means(model, batches, smoothing):
+    model.zero_grad()
+    counts = [int((b.labels != 0).sum()) for b in batches]
+    result = 0.0
+    for batch, count in zip(batches, counts, strict=True):
+        share = count / sum(counts)
+        logits = model(batch.source, batch.decoder_input)
+        (share * label_smoothed_loss(logits, batch.labels, smoothing)).backward()
+        result += share * float(label_smoothed_loss(logits.detach(), batch.labels, 0.0))
+    return result
+
+
+def with_autograd_grad(model, batches, smoothing):
+    parameters = list(model.parameters())
+    for p in parameters:
+        p.grad = torch.zeros_like(p)
+    count = sum((b.labels != 0).sum().item() for b in batches)
+    nll = torch.zeros(())
+    for batch in batches:
+        logits = model(batch.source, batch.decoder_input)
+        loss = with_a_target(logits, batch.labels, smoothing) * (batch.labels != 0).sum()
+        for p, g in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
+            p.grad += g / count
+        nll = nll + with_a_target(logits.detach(), batch.labels, 0.0) * (batch.labels != 0).sum()
+    return (nll / count).item()
+
+
+RIGHT = {
+    "08.1": [with_an_if, as_a_tensor, with_the_package, by_its_peak, in_logarithms],
+    "08.2": [with_a_target, in_loops, with_divergence, with_the_packages_loss],
+    "08.3": [in_two_passes, scaled_afterwards, weighted_means, with_autograd_grad],
+    "08.4": ["C", "c"],
+}
+
+
+def without_warmup(step, d_model, warmup):
+    if step < 1:
+        raise ValueError
+    return (d_model * step) ** -0.5
+
+
+def constant(step, d_model, warmup):
+    if step < 1:
+        raise ValueError
+    return 1e-3
+
+
+def fixed_size(step, d_model, warmup):
+    if step < 1:
+        raise ValueError
+    return noam_rate(step, 512, warmup)
+
+
+def torchs_smoothing(logits, labels, smoothing=0.1):
+    if (labels == 0).all():
+        raise ValueError
+    flat = logits.flatten(0, 1)
+    return F.cross_entropy(flat, labels.flatten(), ignore_index=0, label_smoothing=smoothing)
+
+
+def smoothing_ignored(logits, labels, smoothing=0.1):
+    if (labels == 0).all():
+        raise ValueError
+    return F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=0)
+
+
+def in_bits(logits, labels, smoothing=0.1):
+    return label_smoothed_loss(logits, labels, smoothing) / math.log(2)
+
+
+def keeps_all_graphs(model, batches, smoothing):
+    model.zero_grad()
+    count = sum(int((b.labels != 0).sum()) for b in batches)
+    pairs = [(model(b.source, b.decoder_input), b.labels) for b in batches]
+    (
+        sum(label_smoothed_loss(x, y, smoothing, reduction="sum") for x, y in pairs) / count
+    ).backward()
+    return sum(float(label_smoothed_loss(x, y, 0.0, reduction="sum")) for x, y in pairs) / count
+
+
+def calls_twice(model, batches, smoothing):
+    nll = in_two_passes(model, batches, smoothing)
+    in_two_passes(model, batches, smoothing)
+    return nll
+
+
+def never_goes_back(model, batches, smoothing):
+    with torch.no_grad():
+        count = sum(int((b.labels != 0).sum()) for b in batches)
+        nll = sum(
+            label_smoothed_loss(model(b.source, b.decoder_input), b.labels, 0.0, reduction="sum")
+            for b in batches
+        )
+    return float(nll) / count
+
+
+WRONG = {
+    "08.1": [(without_warmup, "update 1"), (constant, "update 1"), (fixed_size, "update 1")],
+    "08.2": [
+        (torchs_smoothing, "ε = 0.1"),
+        (smoothing_ignored, "ε = 0.1"),
+        (in_bits, "without smoothing"),
+    ],
+    "08.3": [
+        (keeps_all_graphs, "graphs at the same time"),
+        (calls_twice, "calls of the model"),
+        (never_goes_back, "gradient"),
+    ],
+    "08.4": [("A", "own function"), ("B", "own function")],
+}

@@ -1,0 +1,80 @@
+"""The graders are graded: right answers of any form have full points, wrong ones are named."""
+
+import importlib
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from nmtlib.homework.grading import assignments, find_task, judge
+
+sys.path.insert(0, str(Path(__file__).parent))  # for the modules of answers
+TASKS = [task for assignment in assignments().values() for task in assignment.tasks.values()]
+MISTAKES = [(task, about) for task in TASKS for about in task.mistakes]
+
+
+def listed(kind):
+    """All answers of a kind, with their tasks."""
+    for number in assignments():
+        answers = importlib.import_module(f"answers.a{number}")
+        for id, given in getattr(answers, kind).items():
+            yield from ((find_task(id), answer) for answer in given)
+
+
+def named(given):
+    return getattr(given, "__name__", repr(given))
+
+
+def judged(task, answer, seed):
+    """The verdict on an answer; a choice is compared with the solutions of the other tasks."""
+    tasks = assignments()[task.id[:2]].tasks.values()
+    others = [next(t for t in tasks if t.name == name).solution for name in task.uses]
+    return judge(task, answer, *others, seed=seed)
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.id)
+def test_the_solution_has_full_points_and_the_blank_none(task):
+    for seed in range(3):
+        assert judged(task, task.solution, seed).full, judged(task, task.solution, seed)
+    if task.uses:
+        assert judged(task, "?", 0).points == 0
+    else:
+        blank = judged(task, task.build(task.student_source), 0)
+        assert blank.points == 0 and "nothing is written" in str(blank)
+
+
+@pytest.mark.parametrize(("task", "answer"), list(listed("RIGHT")), ids=named)
+def test_another_right_answer_has_full_points(task, answer):
+    for seed in (0, 7):
+        verdict = judged(task, answer, seed)
+        assert verdict.full, verdict
+
+
+@pytest.mark.parametrize(("task", "about"), MISTAKES, ids=lambda given: getattr(given, "id", given))
+def test_a_known_mistake_is_refused_and_named(task, about):
+    for seed in (0, 7):
+        verdict = judged(task, task.wrong[about], seed)
+        assert verdict.points < task.points
+        assert verdict.finding.cause == about, verdict
+
+
+@pytest.mark.parametrize(
+    ("task", "answer_and_words"),
+    listed("WRONG"),
+    ids=lambda g: named(g[0]) if isinstance(g, tuple) else g.id,
+)
+def test_a_mistake_that_the_grader_does_not_know_is_refused_with_a_cause(task, answer_and_words):
+    answer, words = answer_and_words
+    for seed in (0, 7):
+        verdict = judged(task, answer, seed)
+        assert verdict.points < task.points, "full points for a wrong answer"
+        assert re.search(words, str(verdict).replace("\n            ", "")), verdict
+
+
+def test_each_task_has_enough_answers():
+    right, wrong = list(listed("RIGHT")), [*listed("WRONG"), *MISTAKES]
+    for task in TASKS:
+        if not task.uses:
+            assert sum(each is task for each, _ in right) >= 4, task.id
+            assert sum(each is task for each, _ in wrong) >= 6, task.id

@@ -1,0 +1,204 @@
+"""Notebooks of students are run apart, judged by the master's checks, and never changed."""
+
+import csv
+import json
+
+import pytest
+
+from nmtlib.cli import main
+from nmtlib.homework import marking, pages, student, submissions
+from nmtlib.homework.grading import SEED, assignments, find_task, grade, judge
+from nmtlib.homework.task import Finding
+
+FOUR = assignments()["04"]
+NAME = f"{FOUR.stem}.ipynb"
+
+
+def write(folder, kind="solution", *, change=lambda cells: None):
+    """A notebook in a folder, with its cells by id changed; returns its path."""
+    book = json.loads(pages.notebook(FOUR, kind))
+    change({cell["id"]: cell for cell in book["cells"]})
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / NAME).write_text(json.dumps(book), "utf-8")
+    return folder / NAME
+
+
+def cheat(cells):
+    """An edited check, a check that is gone, an endless loop, and a grade() of one's own."""
+    cells["check-04-1"]["source"] = ["def grade(*answers): return 100.0"]
+    cells["check-04-2"].update(source=["pass"], metadata={}, id="mine")
+    cells["answer-04-3"]["source"] = ["while True:\n", "    pass"]
+
+
+def strip(cells):
+    for cell in cells.values():
+        cell["metadata"] = {}
+
+
+@pytest.mark.slow
+def test_a_class_is_graded_and_its_files_stay_as_they_are(tmp_path, capsys):
+    overflow = (
+        "def stable_softmax(scores):\n    return scores.exp() / scores.exp().sum(-1)[..., None]"
+    )
+
+    def overflows(cells):
+        cells["answer-04-1"]["source"] = [overflow]
+
+    write(tmp_path / "class/ann")
+    write(tmp_path / "class/ben", change=overflows)
+    write(tmp_path / "class/cleo", change=overflows)
+    write(tmp_path / "class/dan", "student", change=strip)
+    (tmp_path / "class/eve").mkdir()
+    before = {path: path.read_bytes() for path in (tmp_path / "class").rglob("*") if path.is_file()}
+    table = tmp_path / "points.csv"
+    assert main(["homework", "grade", str(tmp_path / "class"), "--csv", str(table)]) == 0
+    said = capsys.readouterr().out
+    assert "eve: no notebook" in said and "2 x 04.1: Nothing is subtracted" in said
+    rows = list(csv.DictReader(table.open()))
+    points = {(row["student"], row["task"]): float(row["points"]) for row in rows}
+    assert sum(points["ann", task] for task in FOUR.tasks) == FOUR.points
+    assert 0 < points["ben", "04.1"] < find_task("04.1").points
+    assert not any(points["dan", task] for task in FOUR.tasks)
+    page = table.with_suffix(".md").read_text("utf-8")
+    assert "the same answers from ben, cleo" in page and "lost their metadata" in page
+    assert table.with_suffix(".png").read_bytes()[:4] == b"\x89PNG"
+    assert before == {path: path.read_bytes() for path in before}
+    assert main(["homework", "grade", str(tmp_path / "class"), "--csv", str(table)]) == 1
+    assert "is there already" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_cheating_and_endless_loops_cost_only_the_task_they_stand_in(tmp_path):
+    marked = marking.mark(write(tmp_path, change=cheat), cell_seconds=3)
+    points = {mark.task: mark.points for mark in marked.marks}
+    assert points == {"04.1": 4, "04.2": 6, "04.3": 0, "04.4": 2}
+    told = " ".join(marked.notices)
+    assert "04.1 was edited" in told and "04.2 was deleted" in told
+    assert "stopped after 3 s: the cell that begins 'while True:'" in told
+    assert "there is no causal_self_attention" in marked.marks[2].measured
+
+
+@pytest.mark.slow
+def test_a_student_starts_checks_and_sees_what_is_left(tmp_path, capsys, monkeypatch):
+    folder = tmp_path / "my"
+    assert main(["homework", "start", "4", "--out", str(folder)]) == 0
+    path = folder / NAME
+    assert "teach" not in path.read_text("utf-8") and (folder / "AGENTS.md").is_file()
+    assert main(["homework", "start", "attention", "--out", str(folder)]) == 1
+    assert "your work in it" in capsys.readouterr().err
+    monkeypatch.chdir(folder)
+    assert main(["homework", "hint", "04.2"]) == 0
+    assert find_task("04.2").hints[0][:30] in capsys.readouterr().out
+    assert "hints 1  not checked yet" in student.status(folder)
+
+    path.write_text(write(tmp_path / "done").read_text("utf-8"), "utf-8")
+    assert main(["homework", "check", str(path)]) == 0
+    assert "in all 20 of 20" in capsys.readouterr().out
+    assert "20 of 20  hints 1  checked" in student.status(folder)
+    assert "nothing is left" in student.status(folder)
+    path.write_text(path.read_text("utf-8").replace("amax", "amin"), "utf-8")
+    assert "changed since it was checked" in student.status(folder)
+    assert f"next: nmtlib homework check {path}" in student.status(folder)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["start", "13"], "there is no assignment '13'"),
+        (["start", "attentoin"], "did you mean attention"),
+        (["check", "05.ipynb"], "not named as an assignment"),
+        (["check", NAME], "there is no file"),
+        (["hint", "04.9"], "there is no task '04.9'"),
+        (["hint", "04.2", "3"], "hints 1 and 2"),
+        (["grade", "nowhere"], "there is no folder"),
+        (["grade", "."], "a student|for each student"),
+    ],
+)
+def test_bad_input_is_explained(arguments, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["homework", *arguments]) == 1
+    message = capsys.readouterr().err
+    assert any(part in message for part in said.split("|")), message
+
+
+def test_a_file_that_is_no_notebook_is_refused(tmp_path):
+    (tmp_path / NAME).write_text("{", "utf-8")
+    with pytest.raises(ValueError, match="is not a notebook"):
+        marking.mark(tmp_path / NAME)
+
+
+def test_a_damaged_progress_file_is_named(tmp_path):
+    write(tmp_path)
+    (tmp_path / "progress.json").write_text("[]", "utf-8")
+    with pytest.raises(ValueError, match="progress.json is damaged"):
+        student.status(tmp_path)
+
+
+def test_a_grade_is_a_number_and_a_verdict_goes_to_stdout_alone(capfd):
+    import os
+    import warnings
+
+    def noisy(scores):
+        warnings.warn("old", stacklevel=1)
+        os.write(2, b"from a library in C")
+        print("look at me")
+        return scores.softmax(-1)
+
+    points = grade("04.1", noisy)
+    out, err = capfd.readouterr()
+    assert points == 4.0 and err == "" and "look at me" not in out and "4 of 4" in out
+
+
+def test_what_an_answer_raises_is_told_with_its_line():
+    def broken(scores):
+        return scores + [1]
+
+    verdict = judge(find_task("04.1"), broken)
+    assert (
+        verdict.points == 0
+        and "TypeError" in str(verdict)
+        and "of broken" in verdict.finding.measured
+    )
+    assert "holds nothing" in str(judge(find_task("04.1"), None))
+
+
+def test_an_endless_loop_is_stopped(monkeypatch):
+    def endless(scores):
+        while True:
+            pass
+
+    monkeypatch.setattr(find_task("04.1"), "seconds", 0.3)
+    assert "stopped after 0.3 s" in str(judge(find_task("04.1"), endless))
+
+
+def test_an_argument_that_is_changed_is_a_finding():
+    def in_place(scores):
+        scores -= scores.amax(-1, keepdim=True)
+        return scores.softmax(-1)
+
+    assert "changed in place" in str(judge(find_task("04.1"), in_place))
+
+
+def test_the_seed_of_the_environment_changes_the_numbers(monkeypatch):
+    def wrong(scores):
+        return scores
+
+    seen = set()
+    for seed in ("0", "5"):
+        monkeypatch.setenv(SEED, seed)
+        seen.add(judge(find_task("04.1"), wrong).finding.measured)
+    assert len(seen) == 2
+
+
+def test_states_are_as_before():
+    import torch
+
+    torch.manual_seed(3)
+    state, threads = torch.get_rng_state(), torch.get_num_threads()
+    judge(find_task("04.3"), lambda *given: torch.rand(3))
+    assert torch.equal(state, torch.get_rng_state()) and threads == torch.get_num_threads()
+
+
+def test_a_finding_says_what_was_measured_and_expected():
+    assert str(Finding("3", "4")) == "3; expected 4"
+    assert submissions.COLUMNS[0] == "student"

@@ -1,0 +1,72 @@
+"""What is made from the masters: complete, without answers, and as it lies in the folder."""
+
+import ast
+import json
+import runpy
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from nmtlib.homework import pages
+from nmtlib.homework.grading import assignments
+from nmtlib.homework.task import SOLUTION
+
+HOMEWORK = Path(__file__).resolve().parents[2] / "notebooks" / "homework"
+ALL = pytest.mark.parametrize("assignment", assignments().values(), ids=lambda a: a.stem)
+
+
+@ALL
+def test_the_files_are_those_of_the_masters(assignment):
+    for path, text in pages.files(assignment).items():
+        assert (HOMEWORK / path).read_text("utf-8") == text, f"{path}: run `make homework`"
+
+
+def test_there_is_no_file_without_a_master():
+    made = {path for assignment in assignments().values() for path in pages.files(assignment)}
+    kept = {p.relative_to(HOMEWORK).as_posix() for p in HOMEWORK.rglob("*.ipynb")}
+    assert {path for path in kept if ".ipynb_checkpoints" not in path} <= made
+
+
+@ALL
+def test_the_student_sees_no_line_of_a_solution(assignment):
+    book = nbformat.reads(pages.notebook(assignment), as_version=4)
+    nbformat.validate(book)
+    shown = "\n".join(cell.source for cell in book.cells)
+    for task in assignment.tasks.values():
+        for marked in SOLUTION.finditer(task.source + "\n"):
+            hidden = [line.strip() for line in marked[0].splitlines() if "###" not in line]
+            leaked = [x for x in hidden if len(x) > 30 and x in shown and x not in task.given]
+            assert not leaked, task.id
+        for mistake in task.mistakes:
+            assert mistake not in shown
+        assert task.check_line in shown
+    assert "BEGIN SOLUTION" not in shown and "YOUR CODE HERE" in shown
+
+
+@ALL
+def test_the_sources_are_what_nbgrader_reads(assignment):
+    source = nbformat.reads(pages.notebook(assignment, "source"), as_version=4)
+    student = nbformat.reads(pages.notebook(assignment), as_version=4)
+    graded = [cell.metadata["nbgrader"] for cell in source.cells if "nbgrader" in cell.metadata]
+    ids = [about["grade_id"] for about in graded]
+    assert len(set(ids)) == len(ids) == 2 * len(assignment.tasks)
+    assert sum(about.get("points", 0) for about in graded) == assignment.points
+    for one, other in zip(source.cells, student.cells, strict=True):
+        assert one.metadata == other.metadata and one.id == other.id
+
+
+@ALL
+def test_the_answers_file_can_be_imported_before_anything_is_written(assignment, tmp_path):
+    path = tmp_path / "answers.py"
+    path.write_text(pages.answers_file(assignment), "utf-8")
+    defined = runpy.run_path(str(path))
+    for task in assignment.tasks.values():
+        assert task.name in defined
+    ast.parse(pages.test_file(assignment))
+
+
+def test_the_same_master_gives_the_same_bytes():
+    first = next(iter(assignments().values()))
+    assert pages.files(first) == pages.files(first)
+    assert json.loads(pages.notebook(first))["nbformat"] == 4

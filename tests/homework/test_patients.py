@@ -1,0 +1,114 @@
+"""A patient is personal and truly ill; only a right repair of it alone has full points."""
+
+from collections import Counter
+
+import pytest
+
+from nmtlib.cli import main
+from nmtlib.homework.examining import POINTS, examine
+from nmtlib.homework.patients import BUGS, can_be_flat, patient, planted, write
+
+FULL = sum(POINTS.values())
+
+
+@pytest.fixture
+def treated(tmp_path):
+    """A function that writes a patient's file, as text that is changed, and examines it."""
+
+    def treat(text, *changes):
+        for old, new in changes:
+            assert old in text, old
+            text = text.replace(old, new)
+        path = tmp_path / "patient.py"
+        path.write_text(text, "utf-8")
+        return examine(path)
+
+    return treat
+
+
+def named(case):
+    """The change that writes the right diagnosis."""
+    blanks = ", ".join(['"?"'] * len(case.bugs))
+    return f"[{blanks}]", f"[{', '.join(repr(bug.key) for bug in case.bugs)}]"
+
+
+@pytest.mark.parametrize("student", ["anna", "ben", "s-2041", "李"])
+def test_the_right_treatment_has_full_points_and_none_has_none(student, treated):
+    case = patient(student)
+    assert patient(f" {student} ") == case
+    assert treated(case.source()).points == 0
+    assert treated(case.source(healthy=True)).points == FULL - POINTS["diagnosis"]
+    assert treated(case.source(healthy=True), named(case)).points == FULL
+
+
+def test_half_a_cure_is_no_cure(treated):
+    case = next(c for c in map(patient, map(str, range(30))) if len(c.bugs) == 2)
+    ill = case.source()
+    healthy = case.source(healthy=True)
+    one = type(case)(case.student, case.bugs[:1], case.config).source()
+    half = one.replace('DIAGNOSIS = ["?"]', 'DIAGNOSIS = ["?", "?"]')
+    assert ill != half != healthy
+    found = treated(half, named(case))
+    assert found.points == POINTS["diagnosis"] and "a healthy model has" in str(found)
+
+
+def test_what_is_changed_elsewhere_is_seen(treated):
+    case = patient("anna")
+    healthy = case.source(healthy=True)
+    found = treated(
+        healthy,
+        named(case),
+        ("def padding_mask(ids: Tensor, pad: int = 0)", "def padding_mask(ids, pad=0)"),
+    )
+    assert found.points == FULL - POINTS["nothing else"]
+    assert "changed as well: padding_mask" in str(found)
+
+
+def test_a_wrong_name_costs_the_diagnosis_alone(treated):
+    case = patient("ben")
+    wrong = ["tying-copies"] * len(case.bugs)
+    found = treated(case.source(healthy=True), (named(case)[0], repr(wrong)))
+    assert found.points == FULL - POINTS["diagnosis"] and "0 of" in str(found)
+
+
+def test_names_give_different_patients():
+    cases = [patient(f"student {number}") for number in range(12)]
+    bugs = Counter(bug.key for case in cases for bug in case.bugs)
+    assert len(bugs) >= 5 and max(bugs.values()) <= 6
+    assert len({(tuple(b.key for b in case.bugs), case.config) for case in cases}) == len(cases)
+
+
+def test_every_bug_of_the_model_can_be_planted_in_text():
+    flat = [bug for bug in BUGS if can_be_flat(bug)]
+    assert len(flat) >= 20
+    with pytest.raises(ValueError, match="expected once"):
+        planted(
+            "def f():\n    return 1\n",
+            "model.masks",
+            [type(flat[0].edits[0])("model.masks:f", "2", "3")],
+        )
+
+
+def test_the_command_line_writes_and_examines(tmp_path, capsys):
+    assert main(["homework", "patient", "anna", "--out", str(tmp_path)]) == 0
+    assert main(["homework", "patient", "anna", "--out", str(tmp_path)]) == 1
+    assert "is there already" in capsys.readouterr().err
+    assert main(["homework", "examine", str(tmp_path / "patient.py")]) == 1
+    assert "in all 0 of 20" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("1 +", "SyntaxError"), ("x = 1", "STUDENT"), ("raise SystemExit", "SystemExit")],
+)
+def test_a_file_that_is_no_patient_is_refused(text, said, treated):
+    with pytest.raises(ValueError, match=said):
+        treated(text)
+
+
+def test_bad_names_and_places(tmp_path):
+    with pytest.raises(ValueError, match="needs the name"):
+        patient(" ")
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        examine(tmp_path / "nobody.py")
+    assert write("anna", tmp_path / "new").is_file()
