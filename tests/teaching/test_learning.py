@@ -15,6 +15,7 @@ import torch
 from nmtlib import load_corpus
 from nmtlib.teaching import learning, load_toy
 from nmtlib.teaching.learning import Loop, Point, Recipe, Training
+from nmtlib.teaching.training_pictures import draw_seeds
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -208,7 +209,7 @@ def test_the_recording_is_part_of_the_package_and_small():
 def test_every_seed_is_drawn_and_their_mean_is_the_labelled_line():
     ax = plt.figure().add_subplot()
     groups = {"a": [([1, 2], [0, 0]), ([1, 2], [2, 4])], "b": [([1], [5])]}
-    assert learning.draw_seeds(groups, ax, xlabel="update") is ax and ax.get_xlabel() == "update"
+    assert draw_seeds(groups, ax, xlabel="update") is ax and ax.get_xlabel() == "update"
     thick = {line.get_label(): line for line in ax.lines if not line.get_label().startswith("_")}
     assert list(thick["a"].get_ydata()) == [1, 2] and list(thick["b"].get_ydata()) == [5]
     assert len(ax.lines) == 5
@@ -219,5 +220,5 @@ def test_every_seed_is_drawn_and_their_mean_is_the_labelled_line():
 def test_seeds_that_were_measured_at_other_places_have_no_mean():
     ax = plt.figure().add_subplot()
     with pytest.raises(ValueError, match="'a' have no common places"):
-        learning.draw_seeds({"a": [([1, 2], [0, 0]), ([1, 3], [2, 4])]}, ax)
+        draw_seeds({"a": [([1, 2], [0, 0]), ([1, 3], [2, 4])]}, ax)
     plt.close(ax.figure)
