@@ -218,14 +218,6 @@ def from_json(stored: dict[str, Any]) -> Training:
     return Training(Recipe(**stored["recipe"]), [Point(*p) for p in stored["points"]], kept)
 
 
-def curves_of(
-    trainings: Sequence[Training], figure: str, x: str = "epochs"
-) -> list[tuple[list[float], list[float]]]:
-    """One figure of several trainings, each as a curve (x, y) for `draw_seeds`."""
-    points = [training.points for training in trainings]
-    return [([getattr(p, x) for p in row], [getattr(p, figure) for p in row]) for row in points]
-
-
 def bleu_at(trainings: Sequence[Training], updates: int) -> list[float]:
     """Validation BLEU of each training after so many updates."""
     return [p.bleu for training in trainings for p in training.points if p.updates == updates]

@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from nmtlib.teaching.learning import Training
 from nmtlib.teaching.plots import curves
 from nmtlib.teaching.style import COLOURS
 from nmtlib.training.history import EpochRecord
@@ -21,6 +22,12 @@ FIGURES = {"nll": "NLL (nats a token)", "perplexity": "perplexity", "accuracy": 
 def over(x: Sequence[float], runs: Iterable[Sequence[float]]) -> list[Curve]:
     """Runs measured at the same places x, each as a curve (x, y) for `draw_seeds`."""
     return [(x, run) for run in runs]
+
+
+def curves_of(trainings: Sequence[Training], figure: str, x: str = "epochs") -> list[Curve]:
+    """One figure of several trainings, each as a curve (x, y) for `draw_seeds`."""
+    points = [training.points for training in trainings]
+    return [([getattr(p, x) for p in row], [getattr(p, figure) for p in row]) for row in points]
 
 
 def draw_seeds(groups: Mapping[str, Sequence[Curve]], ax: Axes | None = None, **look: Any) -> Axes:

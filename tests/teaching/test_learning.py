@@ -15,7 +15,7 @@ import torch
 from nmtlib import load_corpus
 from nmtlib.teaching import learning, load_toy
 from nmtlib.teaching.learning import Loop, Point, Recipe, Training
-from nmtlib.teaching.training_pictures import draw_seeds
+from nmtlib.teaching.training_pictures import curves_of, draw_seeds
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -193,7 +193,7 @@ def test_recorded_finds_all_seeds_of_a_recipe_and_names_what_is_missing():
 
 def test_a_curve_is_one_figure_of_each_training():
     trainings = [Training(SHORT, [point(1.0, 10.0), point(2.0, 20.0)])] * 2
-    assert learning.curves_of(trainings, "bleu", "updates") == [([1, 1], [10.0, 20.0])] * 2
+    assert curves_of(trainings, "bleu", "updates") == [([1, 1], [10.0, 20.0])] * 2
 
 
 def test_the_recording_is_part_of_the_package_and_small():
