@@ -7,15 +7,15 @@ by `benchmarks/course_runs.py`; `recorded` reads it, and a recipe trains the sam
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import matplotlib.pyplot as plt
-import numpy as np
 import torch
-from matplotlib.axes import Axes
 from torch import Tensor
 
 from nmtlib.data.batching import Example, collate, token_batches
@@ -23,7 +23,6 @@ from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.inference.metrics import bleu_sacre
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.teaching.style import COLOURS
 from nmtlib.training.loss import label_smoothed_loss
 from nmtlib.training.measure import measure_all
 from nmtlib.training.schedule import inverse_sqrt_rate
@@ -219,33 +218,22 @@ def from_json(stored: dict[str, Any]) -> Training:
     return Training(Recipe(**stored["recipe"]), [Point(*p) for p in stored["points"]], kept)
 
 
-def curves_of(
-    trainings: Sequence[Training], figure: str, x: str = "epochs"
-) -> list[tuple[list[float], list[float]]]:
-    """One figure of several trainings, each as a curve (x, y) for `draw_seeds`."""
-    points = [training.points for training in trainings]
-    return [([getattr(p, x) for p in row], [getattr(p, figure) for p in row]) for row in points]
+def bleu_at(trainings: Sequence[Training], updates: int) -> list[float]:
+    """Validation BLEU of each training after so many updates."""
+    return [p.bleu for training in trainings for p in training.points if p.updates == updates]
 
 
-def draw_seeds(
-    groups: Mapping[str, Sequence[tuple[Sequence[float], Sequence[float]]]],
-    ax: Axes | None = None,
-    **look: Any,
-) -> Axes:
-    """Draw for each label the curves (x, y) of its seeds as thin lines, their mean as a thick one.
+def start_training(folder: Path, assignments: Sequence[str]) -> subprocess.Popen:
+    """Run `nmtlib train toy-de-en` in a process of its own; returns when it has first saved.
 
-    `look` is what `Axes.set` takes, such as xlabel.  Raises ValueError where the seeds of a label
-    were not measured at the same places.
+    `assignments` are what --set takes.  Raises RuntimeError where it ends without having saved.
     """
-    ax = ax if ax is not None else plt.subplots(figsize=(6.4, 3.2))[1]
-    for colour, (label, runs) in zip(COLOURS, groups.items(), strict=False):
-        if any(list(x) != list(runs[0][0]) for x, _ in runs):
-            raise ValueError(f"the curves of {label!r} have no common places on the x axis")
-        for x, y in runs:
-            ax.plot(x, y, color=colour, linewidth=0.7, alpha=0.5)
-        ax.plot(runs[0][0], np.mean([y for _, y in runs], axis=0), color=colour, label=label)
-    ax.set(**look)
-    ax.grid(True)
-    if len(groups) > 1:
-        ax.legend()
-    return ax
+    command = [sys.executable, "-m", "nmtlib", "train", "toy-de-en", "--out", str(folder)]
+    command += [word for assignment in assignments for word in ("--set", assignment)]
+    nowhere = subprocess.DEVNULL
+    process = subprocess.Popen(command, stdout=nowhere, stderr=nowhere)
+    while not (folder / "last.safetensors").exists():
+        if process.poll() is not None:
+            raise RuntimeError(f"{' '.join(command)}: exit status {process.returncode}, no save")
+        time.sleep(0.02)
+    return process

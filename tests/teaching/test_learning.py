@@ -5,7 +5,7 @@ import json
 import math
 import sys
 import tomllib
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -15,6 +15,8 @@ import torch
 from nmtlib import load_corpus
 from nmtlib.teaching import learning, load_toy
 from nmtlib.teaching.learning import Loop, Point, Recipe, Training
+from nmtlib.teaching.training_pictures import curves_of, draw_history, draw_seeds
+from nmtlib.training.history import EpochRecord
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -190,9 +192,20 @@ def test_recorded_finds_all_seeds_of_a_recipe_and_names_what_is_missing():
         learning.recorded(pairs=7)
 
 
+def test_bleu_is_read_off_after_so_many_updates():
+    trainings = [Training(SHORT, [point(1.0, bleu)._replace(updates=4)]) for bleu in (10.0, 20.0)]
+    assert learning.bleu_at(trainings, 4) == [10.0, 20.0] and learning.bleu_at(trainings, 2) == []
+
+
+@pytest.mark.slow
+def test_a_training_that_ends_before_it_has_saved_is_told(tmp_path):
+    with pytest.raises(RuntimeError, match="exit status [12], no save"):
+        learning.start_training(tmp_path / "run", ["no_such_setting=1"])
+
+
 def test_a_curve_is_one_figure_of_each_training():
     trainings = [Training(SHORT, [point(1.0, 10.0), point(2.0, 20.0)])] * 2
-    assert learning.curves_of(trainings, "bleu", "updates") == [([1, 1], [10.0, 20.0])] * 2
+    assert curves_of(trainings, "bleu", "updates") == [([1, 1], [10.0, 20.0])] * 2
 
 
 def test_the_recording_is_part_of_the_package_and_small():
@@ -208,7 +221,7 @@ def test_the_recording_is_part_of_the_package_and_small():
 def test_every_seed_is_drawn_and_their_mean_is_the_labelled_line():
     ax = plt.figure().add_subplot()
     groups = {"a": [([1, 2], [0, 0]), ([1, 2], [2, 4])], "b": [([1], [5])]}
-    assert learning.draw_seeds(groups, ax, xlabel="update") is ax and ax.get_xlabel() == "update"
+    assert draw_seeds(groups, ax, xlabel="update") is ax and ax.get_xlabel() == "update"
     thick = {line.get_label(): line for line in ax.lines if not line.get_label().startswith("_")}
     assert list(thick["a"].get_ydata()) == [1, 2] and list(thick["b"].get_ydata()) == [5]
     assert len(ax.lines) == 5
@@ -219,5 +232,14 @@ def test_every_seed_is_drawn_and_their_mean_is_the_labelled_line():
 def test_seeds_that_were_measured_at_other_places_have_no_mean():
     ax = plt.figure().add_subplot()
     with pytest.raises(ValueError, match="'a' have no common places"):
-        learning.draw_seeds({"a": [([1, 2], [0, 0]), ([1, 3], [2, 4])]}, ax)
+        draw_seeds({"a": [([1, 2], [0, 0]), ([1, 3], [2, 4])]}, ax)
     plt.close(ax.figure)
+
+
+def test_the_four_figures_of_a_training_are_drawn_for_both_splits():
+    figures = {f.name: 1 for f in fields(EpochRecord)} | {"validation_nll": 2.0}
+    figure = draw_history([EpochRecord(**figures)] * 2, [10.0, 20.0])
+    lines = {ax.get_ylabel(): [list(line.get_ydata()) for line in ax.lines] for ax in figure.axes}
+    assert lines["NLL (nats a token)"] == [[1, 1], [2, 2]]
+    assert lines["BLEU (validation)"] == [[10, 20]] and len(lines) == 4
+    plt.close(figure)
