@@ -156,9 +156,9 @@ def outcome(task: Task, prop: Property, answer: Any, seed: int) -> Finding | Non
         if isinstance(error, NotImplementedError) and not str(error):  # torch's own say something
             stub = "You have not begun, or a part is still a stub."
             return Finding("nothing is written here yet", "an answer", stub)
-        finding = Finding(told(error), "a result")
-        finding.usual = _reason(error, answer)
-        return finding
+        raised = Finding(told(error), "a result")
+        raised.usual = _reason(error, answer)
+        return raised
     return None
 
 
