@@ -85,12 +85,17 @@ class Training:
     kept: dict[str, Worth] = field(default_factory=dict)
 
 
-def small_model(translator: Translator, *, seed: int = 1, dropout: float = 0.1) -> Transformer:
-    """An untrained model of one layer a side for the vocabularies of a translator."""
+def small_model(
+    translator: Translator, *, seed: int = 1, dropout: float = 0.1, **sizes: Any
+) -> Transformer:
+    """An untrained model for the vocabularies of a translator, of one layer a side.
+
+    `sizes` are those of `TransformerConfig` that shall be others.
+    """
     torch.manual_seed(seed)
     sides = {"source": translator.source, "target": translator.target}
-    sizes = {f"{side}_vocab_size": len(codec.vocab) for side, codec in sides.items()}
-    return Transformer(TransformerConfig(dropout=dropout, **SIZES, **sizes))
+    sizes |= {f"{side}_vocab_size": len(codec.vocab) for side, codec in sides.items()}
+    return Transformer(TransformerConfig(dropout=dropout, **SIZES | sizes))
 
 
 class Loop:
