@@ -1,6 +1,6 @@
-"""The small trainings of notebook 09: by recipe, measured on the way, and recorded.
+"""The small trainings of notebooks 08 and 09: by recipe, measured on the way, and recorded.
 
-`learn` is the plain loop of the notebook.  What takes longer than a reader waits was trained once
+`learn` is the plain loop of notebook 09.  What takes longer than a reader waits was trained once
 by `benchmarks/course_runs.py`; `recorded` reads it, and a recipe trains the same anywhere.
 """
 
