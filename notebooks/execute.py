@@ -5,7 +5,7 @@
     python notebooks/execute.py --timings           also write how long each took: timings.json
 
 A notebook with an error, with anything on stderr, or with a path of this machine in an output
-is not stored.
+is not stored.  The minutes that its opening states are those that `minutes.py` counts.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import minutes
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
@@ -101,6 +102,7 @@ def process(path: Path, *, check: bool, timeout: int) -> tuple[str, bool, float]
     started = time.perf_counter()
     try:
         notebook = execute(path, timeout)
+        minutes.state(notebook)
         reasons = list(objections(notebook))
     except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
         reasons = [COLOUR_CODES.sub("", str(error)).strip()]

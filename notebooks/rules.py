@@ -15,10 +15,12 @@ from itertools import takewhile
 from pathlib import Path
 from urllib.parse import unquote
 
+import minutes
 import nbformat
 from execute import ABSOLUTE_PATH, HERE, WIDGET, output_text
 
 MAX_LINES, MAX_BYTES = 30, 1_000_000
+LONG = 90  # minutes that one reads without a rest
 LINK = re.compile(r"\]\(\s*<?([^()\s>]+)>?[^()]*\)|(?:src|href)=[\"']([^\"']+)[\"']")
 OPENING = {  # what the opening says, and the words it says it with
     "what you will be able to do": r"will be able to",
@@ -164,6 +166,14 @@ def opens_with_what_it_gives_and_needs(book: dict, path: Path) -> Iterator[str]:
             yield f"the opening does not say {wanted} (/{pattern}/)"
 
 
+def states_honest_minutes(book: dict, path: Path) -> Iterator[str]:
+    counted, stated = minutes.minutes(book), minutes.stated(book)
+    if stated is None or abs(stated - counted) > max(5, 0.2 * counted):
+        yield f"{stated} minutes are stated, {counted:.0f} counted: run notebooks/minutes.py"
+    if counted > LONG and not re.search("(?i)rest here", prose(book["cells"])):
+        yield f"{counted:.0f} minutes and no line 'Rest here'; more than {LONG} are too many"
+
+
 def closes_with_summary_exercises_and_reading(book: dict, path: Path) -> Iterator[str]:
     text = prose(book["cells"])
     found = [heading.lower() for heading in headings(text)]
@@ -229,6 +239,7 @@ RULES = [
     shows_pictures,
     asks_before_it_shows,
     opens_with_what_it_gives_and_needs,
+    states_honest_minutes,
     closes_with_summary_exercises_and_reading,
     links_to_what_exists,
     names_figures_that_exist,
@@ -243,8 +254,20 @@ def findings(path: Path) -> Iterator[str]:
     yield from (f"{path.name} {rule}: {finding}" for rule, finding in found)
 
 
+def unshown_figures(root: Path) -> Iterator[str]:
+    """The files of figures/ that no notebook and no page shows; an SVG goes with its PNG."""
+    places = ("README.md", "docs/*.md", "benchmarks/*.md", "notebooks/*.ipynb")
+    pages = (page for place in places for page in root.glob(place))
+    text = "\n".join(page.read_text("utf-8") for page in pages)
+    for file in sorted((root / "figures").iterdir()):
+        drawn = f"diagrams.{file.stem.replace('-', '_')}("
+        if f"figures/{file.stem}." not in text and drawn not in text:
+            yield f"figures/{file.name} is shown nowhere: show it, or remove it"
+
+
 if __name__ == "__main__":
     paths = map(Path, sys.argv[1:] or sorted(HERE.glob("*.ipynb")))
     found = [finding for path in paths for finding in findings(path)]
+    found += unshown_figures(HERE.parent)
     print("\n".join(found) or "nothing is wrong")
     sys.exit(1 if found else 0)

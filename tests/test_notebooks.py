@@ -21,7 +21,7 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 SANITIZE = ROOT / "tests" / "nbval_sanitize.cfg"
 
 OPENING = """# 04 Attention
-You will be able to compute it. Time: 20 minutes.
+You will be able to compute it. **Time** 5 minutes.
 It needs notebook [03](03_positions.ipynb#The-formula).
 
 ![A head](../figures/head.png)"""
@@ -156,6 +156,15 @@ DEFECTS = {
         swap(0, "Time", "Long"),
         swap(0, "needs", "wants"),
     ],
+    "states_honest_minutes": [
+        swap(0, "**Time** 5", "Time 5"),
+        swap(0, "**Time** 5", "**Time** 15"),
+        swap(4, "All is", "All is " + 19_000 * "very "),
+        lambda book: [
+            swap(0, "**Time** 5", "**Time** 95")(book),
+            swap(4, "All is", "All is " + 19_000 * "very ")(book),
+        ],
+    ],
     "closes_with_summary_exercises_and_reading": [
         swap(4, "## Summary", ""),
         swap(4, "## Further reading", ""),
@@ -198,6 +207,31 @@ def test_a_rule_finds_its_defects(project, name):
         text = nbformat.writes(book) if name != "is_a_valid_notebook" else "{}"
         project.write_text(text, encoding="utf-8")
         assert list(getattr(rules, name)(book, project)), f"defect {number} was not found"
+
+
+def test_the_minutes_are_those_of_words_lines_and_figures(project):
+    book = nbformat.read(project, as_version=4)
+    before = execute.minutes.minutes(book)
+    book["cells"][4]["source"] += "\n" + 2_000 * "word " + "$a + b$"
+    book["cells"][1]["source"] += "\n\nx = 1" * 15
+    source = "**a.py**\n\n```python\nx = 1\ny = 2\n```\n"
+    shown = new_output("display_data", data={"image/png": "a", "text/markdown": source})
+    book["cells"][3]["outputs"].append(shown)
+    added = 2_002 / 200 + (15 + 2) * 8 / 60 + 1
+    assert execute.minutes.minutes(book) == pytest.approx(before + added)
+    assert execute.minutes.state(book) == 15 == execute.minutes.stated(book)
+    assert "**Time** 15 minutes" in book["cells"][0]["source"]
+    assert not list(rules.states_honest_minutes(book, project))
+
+
+def test_every_figure_is_shown_somewhere(project):
+    assert list(rules.unshown_figures(ROOT)) == []
+    root = project.parents[1]
+    assert list(rules.unshown_figures(root)) == []
+    (root / "figures" / "two-heads.svg").touch()
+    assert len(list(rules.unshown_figures(root))) == 1
+    (root / "README.md").write_text("diagrams.two_heads()")
+    assert list(rules.unshown_figures(root)) == []
 
 
 SETUP = """import warnings

@@ -1,6 +1,6 @@
-"""The small trainings of notebook 09: by recipe, measured on the way, and recorded.
+"""The small trainings of notebooks 08 and 09: by recipe, measured on the way, and recorded.
 
-`learn` is the plain loop of the notebook.  What takes longer than a reader waits was trained once
+`learn` is the plain loop of notebook 09.  What takes longer than a reader waits was trained once
 by `benchmarks/course_runs.py`; `recorded` reads it, and a recipe trains the same anywhere.
 """
 
@@ -84,12 +84,17 @@ class Training:
     kept: dict[str, Worth] = field(default_factory=dict)
 
 
-def small_model(translator: Translator, *, seed: int = 1, dropout: float = 0.1) -> Transformer:
-    """An untrained model of one layer a side for the vocabularies of a translator."""
+def small_model(
+    translator: Translator, *, seed: int = 1, dropout: float = 0.1, **sizes: Any
+) -> Transformer:
+    """An untrained model for the vocabularies of a translator, of one layer a side.
+
+    `sizes` are those of `TransformerConfig` that shall be others.
+    """
     torch.manual_seed(seed)
     sides = {"source": translator.source, "target": translator.target}
-    sizes = {f"{side}_vocab_size": len(codec.vocab) for side, codec in sides.items()}
-    return Transformer(TransformerConfig(dropout=dropout, **SIZES, **sizes))
+    sizes |= {f"{side}_vocab_size": len(codec.vocab) for side, codec in sides.items()}
+    return Transformer(TransformerConfig(dropout=dropout, **SIZES | sizes))
 
 
 class Loop:

@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import Any
 
 PACKAGE = Path(__file__).resolve().parents[1]  # the folder nmtlib
+# nbconvert's page lets the code of an output inherit the font of the text around it; the blank
+# lines make Markdown of what stands inside.
+MONOSPACED = '<div style="font-family: monospace">\n\n{}\n\n</div>'
 
 
 class Shown:
@@ -62,7 +65,8 @@ def source_of(obj: Any, *, docstring: bool = True) -> Shown:
     name = file.relative_to(PACKAGE.parent).as_posix()
     code = code if docstring else without_docstrings(code)
     fence = "````" if "```" in code else "```"
-    return Shown(f"**{name}**\n\n{fence}python\n{code}\n{fence}", f"# {name}\n{code}")
+    block = MONOSPACED.format(f"{fence}python\n{code}\n{fence}")
+    return Shown(f"**{name}**\n\n{block}", f"# {name}\n{code}")
 
 
 def without_docstrings(code: str) -> str:

@@ -93,6 +93,13 @@ def test_every_sentence_is_read_once_in_an_epoch_and_the_next_has_another_order(
     assert plans[0] != plans[1]
 
 
+def test_a_small_model_may_have_other_sizes(translator):
+    model = learning.small_model(translator, norm="post", n_encoder_layers=3, d_ff=32)
+    assert len(model.encoder) == 3 and model.config.norm == "post" and model.config.d_ff == 32
+    usual = learning.small_model(translator)
+    assert len(usual.encoder) == 1 and usual.config.norm == "pre"
+
+
 def test_the_norm_is_that_before_clipping_and_grows_with_the_scale(translator, corpus):
     norms = [
         new_loop(translator, corpus).step(clip=clip, scale=scale)

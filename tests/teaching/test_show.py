@@ -23,7 +23,7 @@ OBJECTS = [
 def code_of(shown):
     """The code between the fences."""
     heading, _, rest = shown.text.partition("```python\n")
-    return rest.removesuffix("\n```")
+    return rest.removesuffix("\n```\n\n</div>")
 
 
 def names_of(code):
@@ -43,7 +43,7 @@ def test_the_source_is_the_real_one_below_its_file(thing):
     shown = source_of(thing)
     module = thing.__name__ if inspect.ismodule(thing) else thing.__module__
     name = module.replace(".", "/") + ".py"
-    assert shown.text.startswith(f"**{name}**\n\n```python\n")
+    assert shown.text.startswith(f"**{name}**\n\n<div style=")
     assert repr(shown).splitlines()[0] == f"# {name}"
     ours = [line.strip() for line in code_of(shown).splitlines()]
     assert ours == [

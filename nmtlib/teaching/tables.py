@@ -1,0 +1,90 @@
+"""Tables of word vectors, for notebook 02: what is near what, and a training that moves them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from nmtlib.data.batching import Example, collate, token_batches
+from nmtlib.inference.translator import Translator
+from nmtlib.model.transformer import Transformer
+from nmtlib.specials import SPECIALS
+from nmtlib.training.loss import label_smoothed_loss
+
+
+def directions(translator: Translator, side: str) -> tuple[list[str], Tensor]:
+    """The words of one side ("source" or "target"), and their vectors at norm 1, (V, D)."""
+    first = len(SPECIALS)
+    table = translator.model.get_submodule(f"{side}_embedding").weight.detach().float()
+    return getattr(translator, side).vocab.tokens[first:], F.normalize(table[first:], dim=-1)
+
+
+def cosines(translator: Translator, side: str, words: Sequence[str]) -> Tensor:
+    """The cosine of each word with each, (N, N)."""
+    tokens, vectors = directions(translator, side)
+    some = vectors[[tokens.index(word) for word in words]]  # (N, D)
+    return some @ some.T
+
+
+def mean_within(translator: Translator, side: str, words: Sequence[str]) -> float:
+    """The mean cosine of the different words of one class."""
+    n = len(words)
+    return (cosines(translator, side, words).sum().item() - n) / (n * (n - 1))
+
+
+def neighbours(
+    translator: Translator, side: str, word: str, count: int = 3
+) -> list[tuple[str, float]]:
+    """The words whose vectors have the largest cosines with that of a word, and these cosines."""
+    tokens, vectors = directions(translator, side)
+    found = (vectors @ vectors[tokens.index(word)]).topk(count + 1)
+    pairs = zip(found.indices.tolist(), found.values.tolist(), strict=True)
+    return [(tokens[i], cosine) for i, cosine in pairs][1:]  # the first is the word itself
+
+
+def map_of(translator: Translator, side: str, words: Sequence[str]) -> tuple[Tensor, float]:
+    """The first two principal components of some words, (N, 2), and their share of the variance.
+
+    The signs are such that the first word stands at the upper right.
+    """
+    tokens, vectors = directions(translator, side)
+    some = vectors[[tokens.index(word) for word in words]]  # (N, D)
+    centred = some - some.mean(dim=0)
+    _, singular, right = torch.linalg.svd(centred, full_matrices=False)
+    points = centred @ right[:2].T  # (N, 2)
+    kept = singular[:2].square().sum() / singular.square().sum()
+    return points * points[0].sign(), kept.item()
+
+
+def train(
+    model: Transformer,
+    examples: Sequence[Example],
+    *,
+    table_rate: float = 1.0,
+    updates: int = 100,
+    rate: float = 1e-3,
+    seed: int = 0,
+) -> list[float]:
+    """The losses of some updates, the two embeddings with `table_rate` times the rate of the rest.
+
+    In nats a token, without smoothing; the batches hold 512 tokens a side.
+    """
+    tables = [model.source_embedding.weight, model.target_embedding.weight]
+    others = [p for p in model.parameters() if all(p is not table for table in tables)]
+    groups = [{"params": tables, "lr": rate * table_rate}, {"params": others}]
+    optimizer = torch.optim.Adam(groups, rate, fused=True)
+    curve: list[float] = []
+    plan: list[list[int]] = []
+    while len(curve) < updates:
+        plan = plan or token_batches(examples, 512, seed=1000 * seed + len(curve))
+        batch = collate([examples[i] for i in plan.pop()])
+        logits = model(batch.source, batch.decoder_input)  # (B, T, V)
+        loss = label_smoothed_loss(logits, batch.labels, 0.0)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        curve.append(loss.item())
+    return curve

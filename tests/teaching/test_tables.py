@@ -1,0 +1,61 @@
+"""Neighbours and maps of word vectors are what they say; the training moves what it is told to."""
+
+import pytest
+import torch
+
+from nmtlib import load_corpus
+from nmtlib.specials import SPECIALS
+from nmtlib.teaching import load_toy, tables
+from nmtlib.teaching.learning import encoded, small_model
+
+WORDS = ["two", "three", "dog", "dogs", "cat"]
+
+
+@pytest.fixture(scope="module")
+def translator():
+    return load_toy("de-en")
+
+
+def test_cosines_are_those_of_the_rows(translator):
+    found = tables.cosines(translator, "target", WORDS)
+    weight, ids = translator.model.target_embedding.weight, translator.target.vocab.ids
+    rows = torch.stack([weight[ids[word]] for word in WORDS]).float()
+    wanted = torch.cosine_similarity(rows[:, None], rows[None], dim=-1).detach()
+    assert torch.allclose(found, wanted, atol=1e-5)
+    outside = wanted[~torch.eye(len(WORDS), dtype=torch.bool)]
+    mean = tables.mean_within(translator, "target", WORDS)
+    assert mean == pytest.approx(float(outside.mean()), abs=1e-5)
+
+
+def test_neighbours_are_the_largest_cosines_without_the_word_and_the_specials(translator):
+    tokens, vectors = tables.directions(translator, "source")
+    assert not set(tokens) & set(SPECIALS)
+    for word in ("Hund", "rote"):
+        near = tables.neighbours(translator, "source", word, 5)
+        cosines = sorted(zip((vectors @ vectors[tokens.index(word)]).tolist(), tokens, strict=True))
+        assert [other for other, _ in near] == [token for _, token in cosines[-6:-1]][::-1]
+
+
+def test_a_map_keeps_most_of_the_variance_and_fixes_the_signs(translator):
+    points, kept = tables.map_of(translator, "target", WORDS)
+    tokens, vectors = tables.directions(translator, "target")
+    some = vectors[[tokens.index(word) for word in WORDS]]
+    total = (some - some.mean(dim=0)).square().sum()
+    assert (points[0] > 0).all() and points.shape == (len(WORDS), 2)
+    assert kept == pytest.approx(float(points.square().sum() / total), abs=1e-4)
+
+
+def test_the_tables_have_a_rate_of_their_own(translator):
+    examples = encoded(translator, load_corpus("toy-de-en").train[:40])
+    moved = {}
+    for rate in (0.0, 1.0, 2.0):
+        model = small_model(translator, dropout=0.0)
+        before = {name: p.detach().clone() for name, p in model.named_parameters()}
+        curve = tables.train(model, examples, table_rate=rate, updates=1)
+        assert len(curve) == 1
+        after = dict(model.named_parameters())
+        names = ("source_embedding.weight", "output.weight")
+        moved[rate] = [float((after[n] - before[n]).detach().abs().max()) for n in names]
+    assert moved[0.0][0] == 0 and moved[0.0][1] > 0
+    assert moved[2.0][0] == pytest.approx(2 * moved[1.0][0], rel=1e-3)
+    assert moved[2.0][1] == moved[1.0][1]
