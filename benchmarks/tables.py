@@ -122,6 +122,9 @@ def several_seeds() -> list[str]:
 def headlines() -> str:
     """What the other pages prove, a line each."""
     training, decoding, bugs = read("train.json"), read("decode.json"), read("mutation.json")
+    tasks = read("homework.json")["tasks"]
+    right, refused = (sum(task[key] for task in tasks) for key in ("right", "right_refused"))
+    wrong, accepted = (sum(task[key] for task in tasks) for key in ("wrong", "wrong_accepted"))
     theirs = decoding["beam 5"]["transformers float32"]["nmtlib_speed_over_this"]
     ctranslate2 = 1 / decoding["beam 5"]["CTranslate2 float32"]["nmtlib_speed_over_this"]
     return "\n".join(
@@ -133,6 +136,9 @@ def headlines() -> str:
             f"- {bugs['caught']} of {bugs['planted']} silent bugs, planted one by one in this "
             "code, are caught by a check that names their cause; the same checks judge *your* "
             "Transformer: [checks](docs/checks.md).",
+            f"- The homework grades itself, and its graders are graded: {refused} of {right} right "
+            f"answers are refused, {accepted} of {wrong} wrong ones are let through: "
+            "[the graders' own grades](benchmarks/HOMEWORK.md).",
         ]
     )
 

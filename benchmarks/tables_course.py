@@ -54,6 +54,10 @@ LEARNED = {  # number of a notebook -> what one learns in it, and the modules th
         "where memory goes, six cures, a profile read, bfloat16, roofline, two processes",
         "`training.hardware`, `training.distributed`",
     ),
+    "15": (
+        "six things to try first, eight patients, checks on your own model, a patient of your own",
+        "`checks`, `homework`",
+    ),
 }
 ROOMS = {  # in the order in which data flows
     "model": "the Transformer; knows nothing of data",
@@ -63,6 +67,7 @@ ROOMS = {  # in the order in which data flows
     "": "what ties the rooms together",
     "toy": "the grammar that writes the bundled corpora",
     "checks": "what judges an implementation",
+    "homework": "tasks, graders that name the mistake, tools for a class",
     "teaching": "what the notebooks show",
     "extras": "what only some need: export, corpora larger than memory, BPE dropout",
 }
