@@ -198,6 +198,8 @@ def identity_of(
     """
     sections = asdict(settings)
     del sections["training"]["device"]
+    if settings.training.compile == "no":  # as for the runs of versions that did not know the word
+        del sections["training"]["compile"]
     kept = {name: sections[name] for name in ("tokenizer", "model", "training")}
     text, ids = sha256(json.dumps(kept, sort_keys=True).encode()), sha256()
     if settings.corpus.prepared:  # too large to be read from end to end

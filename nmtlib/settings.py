@@ -99,8 +99,9 @@ class TrainingSettings:
     pass (Liang et al. 2021).  `average`: how many last epochs to average at the end.  `patience`:
     epochs without a better validation loss before training stops, 0 = never.  `save_updates`: also
     save within an epoch, every so many updates, 0 = no.  `precision` is 'auto', 'fp32' or 'bf16';
-    `device` 'auto', 'cpu' or 'cuda'.  `checkpoint_activations` saves memory: backward computes the
-    inside of each layer a second time.
+    `device` 'auto', 'cpu' or 'cuda'.  `compile` is 'no', 'default' or, for a GPU, 'reduce-overhead'
+    (with CUDA graphs): batches then have few shapes.  `checkpoint_activations` saves memory:
+    backward computes the inside of each layer a second time.
     """
 
     seed: int = 1
@@ -119,6 +120,7 @@ class TrainingSettings:
     save_updates: int = 0
     precision: str = "auto"
     device: str = "auto"
+    compile: str = "no"
     checkpoint_activations: bool = False
 
     def __post_init__(self) -> None:
@@ -132,6 +134,10 @@ class TrainingSettings:
         require(0 <= self.r_drop < math.inf, "r_drop", "a finite number, 0 or more", self.r_drop)
         require_one_of("schedule", ("noam", "inverse-sqrt", "cosine"), self.schedule)
         require_one_of("precision", ("auto", "fp32", "bf16"), self.precision)
+        require_one_of("compile", ("no", "default", "reduce-overhead"), self.compile)
+        # The next batch of an update is recorded over the gradients of the one before.
+        single = self.accumulate == 1 or self.compile != "reduce-overhead"
+        require(single, "accumulate", "1 with compile = 'reduce-overhead'", self.accumulate)
 
 
 @dataclass(frozen=True)

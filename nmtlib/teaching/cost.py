@@ -15,7 +15,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from nmtlib.errors import require, require_one_of
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.training.loss import ROWS_AT_ONCE
+from nmtlib.training.loss import rows_at_once
 
 FLOAT32 = 4  # bytes
 STATISTICS = 2 * FLOAT32  # mean and deviation, which a LayerNorm keeps for each position
@@ -187,8 +187,9 @@ class _Kept:
         """The scores, their gradient, and the blocks of probabilities that the loss works with."""
         positions = self.B * self.T
         tables = 2 if self.half else 1  # bfloat16 scores become float32 first
-        block = min(positions, ROWS_AT_ONCE)
-        later = min(positions - block, ROWS_AT_ONCE)  # made while the block before is still there
+        most = rows_at_once("cuda" if self.gpu else "cpu", self.config.target_vocab_size)
+        block = min(positions, most)
+        later = min(positions - block, most)  # made while the block before is still there
         rows = max(tables * block, block + tables * later)
         return self.config.target_vocab_size * (2 * positions * self.number + rows * FLOAT32)
 

@@ -16,7 +16,6 @@ from tempfile import TemporaryDirectory
 import torch
 
 from nmtlib import toy
-from nmtlib.data.batching import lengths_of, plan_batches
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.settings import TrainingSettings
 from nmtlib.teaching.course import load_toy
@@ -43,10 +42,10 @@ def losses_of_updates(processes: Processes, apart: bool = False) -> dict[str, li
         )
         if apart:
             trainer.processes = _Deaf(processes.device)
-        lengths, curve = lengths_of(examples), []
-        for numbers in plan_batches(lengths, SETTINGS.max_tokens, seed=1):
-            labels = int((lengths[numbers, 1] - 1).sum())  # of all processes
-            sums = trainer.update(trainer.shares([numbers]), labels)
+        feed, curve = trainer.feed, []
+        for numbers in feed.plan(seed=1):
+            # The labels are those of all processes.
+            sums = trainer.update(feed.shares([numbers]), feed.labels([numbers]))
             curve.append(processes.total(sums).loss_per_token)
     return {"losses": curve, "drift": drift(trainer.model, processes)}
 

@@ -19,23 +19,37 @@ from nmtlib.files import write_atomically
 from nmtlib.keys import build
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.training.loss import perplexity
+from nmtlib.training.writer import Writer
 
 HEADER = "nmtlib"  # the one key of the metadata: safetensors would write several in any order
 
 
 def save_checkpoint(
-    path: str | Path, model: Transformer, tensors: Mapping[str, Tensor] | None = None, **notes: Any
+    path: str | Path,
+    model: Transformer,
+    tensors: Mapping[str, Tensor] | None = None,
+    *,
+    writer: Writer | None = None,
+    **notes: Any,
 ) -> None:
     """Save a model's weights and configuration, further `tensors`, and `notes` that JSON can hold.
 
-    The same model, tensors and notes give the same bytes.
+    The same model, tensors and notes give the same bytes.  A `writer` may write later, but
+    what they are now.
     """
     everything = {f"model.{name}": p.detach() for name, p in model.named_parameters()}  # tied once
     everything |= tensors or {}
-    everything = {name: tensor.cpu().contiguous() for name, tensor in everything.items()}
+    writer = writer or Writer(background=False)
+    copy = writer.background
+    everything = {n: t.to("cpu", copy=copy).contiguous() for n, t in everything.items()}
     header: dict[str, Any] = {"config": asdict(model.config), "notes": notes}
-    header["sha256"] = _digest(header, everything)
-    write_atomically(path, save(everything, metadata={HEADER: json.dumps(header, sort_keys=True)}))
+
+    def write() -> None:
+        header["sha256"] = _digest(header, everything)
+        metadata = {HEADER: json.dumps(header, sort_keys=True)}
+        write_atomically(path, save(everything, metadata=metadata))
+
+    writer.do(write)
 
 
 def _digest(header: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> str:

@@ -43,7 +43,8 @@ class Processes:
         self.places = [("", 0)] * self.count  # machine and process id of each
         if self.count > 1:
             if not dist.is_initialized():
-                backend = "nccl" if device.type == "cuda" else "gloo"
+                # What processes say beside gradients stays on the CPU: no GPU waits for it.
+                backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
                 seconds = environment_number("NMTLIB_TIMEOUT", 600, float)
                 require(0 < seconds < 1e9, "NMTLIB_TIMEOUT", "a number of seconds", seconds)
                 wait = timedelta(seconds=seconds)
@@ -61,9 +62,7 @@ class Processes:
 
     def any(self, asked: bool) -> bool:
         """Whether any process says so; all of them learn it at the same time."""
-        if self.count == 1:  # to read a number from a GPU is to wait until all its work is done
-            return asked
-        return bool(self.sum(torch.tensor([float(asked)], device=self.device)))
+        return asked if self.count == 1 else bool(self.sum(torch.tensor([float(asked)])))
 
     def sum(self, values: Tensor) -> Tensor:
         """The sum of a tensor over all processes, in place."""
@@ -73,7 +72,7 @@ class Processes:
 
     def total(self, sums: Sums) -> Sums:
         """The sums of all processes, as floats."""
-        mine = torch.tensor(sums.floats(), dtype=torch.float64, device=self.device)
+        mine = torch.tensor(sums.floats(), dtype=torch.float64)
         return Sums(*self.sum(mine).tolist())
 
     def sum_gradients(self, parameters: Iterable[torch.nn.Parameter]) -> None:

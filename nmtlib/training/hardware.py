@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from nmtlib.data.batching import Batch
+from nmtlib.model.transformer import Transformer
 
 
 def environment_number(name: str, default: float, kind: type = int) -> Any:
@@ -59,6 +60,16 @@ def choose_precision(device: torch.device, name: str = "auto") -> torch.dtype:
 
 def to_device(batch: Batch, device: torch.device) -> Batch:
     """The batch on the device; the copy to a GPU runs while the next operations are queued."""
-    if device.type == "cuda":  # it fetches by itself only from memory that the system cannot move
+    # A GPU fetches by itself only from memory that the system cannot move.
+    if device.type == "cuda" and not batch.source.is_cuda:
         batch = Batch(batch.source.pin_memory(), batch.target.pin_memory())
     return batch.to(device)
+
+
+def compiled(model: Transformer, mode: str) -> Transformer:
+    """The model as the training calls it: itself for 'no', otherwise as torch.compile makes it.
+
+    'reduce-overhead' also records CUDA graphs.  One compilation serves all shapes, as a training of
+    minutes cannot wait for one for each; the weights are those of the model.
+    """
+    return model if mode == "no" else torch.compile(model, mode=mode, dynamic=True)  # type: ignore

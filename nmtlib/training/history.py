@@ -5,11 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import math
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
+
+from tqdm import tqdm
 
 from nmtlib.errors import require
 from nmtlib.files import write_atomically
@@ -92,6 +95,13 @@ class Progress:
     def stuck(self, patience: int) -> bool:
         """Whether validation has not improved for `patience` epochs; 0 is patience without end."""
         return bool(patience and self.best and self.epoch - self.best.epoch >= patience)
+
+    def bar(self, epochs: int, batches: int, *, shown: bool) -> tqdm:
+        """A bar for the batches of this epoch; on a terminal only."""
+        title = f"epoch {self.epoch + 1}/{epochs}"
+        look = {"desc": title, "unit": "batch", "leave": False}
+        hidden = not (shown and sys.stderr.isatty())
+        return tqdm(total=batches, initial=self.batches, disable=hidden, **look)
 
     def count_time(self, since: float) -> float:
         """Count the time since a moment (as `time.monotonic` gives it); returns the present one."""

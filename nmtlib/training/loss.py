@@ -10,7 +10,19 @@ from torch import Tensor
 from nmtlib.errors import require, require_one_of
 from nmtlib.specials import PAD
 
-ROWS_AT_ONCE = 256  # positions whose probabilities are held at a time
+ROWS_AT_ONCE = 256  # positions whose probabilities a CPU holds at a time: they stay in its cache
+NUMBERS_AT_ONCE = 2**28  # probabilities that a GPU holds at a time, 1 GiB: it waits for starts
+
+
+def rows_at_once(device: str, vocab_size: int) -> int:
+    """How many positions the loss works through at a time on a device, 'cpu' or another."""
+    return ROWS_AT_ONCE if device == "cpu" else max(ROWS_AT_ONCE, NUMBERS_AT_ONCE // vocab_size)
+
+
+def _blocks(logits: Tensor) -> list[slice]:
+    """The rows of logits (N, V) in turns."""
+    size = rows_at_once(logits.device.type, logits.size(-1))
+    return [slice(first, first + size) for first in range(0, len(logits), size)]
 
 
 def label_smoothed_loss(
@@ -64,8 +76,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         gradient = torch.empty_like(logits) if ctx.needs_input_grad[0] else None
         loss, nll = torch.zeros(2, dtype=dtype, device=logits.device).unbind()
         correct = torch.zeros((), dtype=torch.long, device=logits.device)
-        for first in range(0, len(labels), ROWS_AT_ONCE):
-            rows = slice(first, first + ROWS_AT_ONCE)
+        for rows in _blocks(logits):
             logp = logits[rows].log_softmax(dim=-1, dtype=dtype)  # (rows, V)
             label, pad = labels[rows, None], ~real[rows]  # (rows, 1) and (rows,)
             # PAD is set to 0, not indexed away: a GPU would wait to count what is left.
@@ -116,8 +127,7 @@ class _SymmetricDivergence(torch.autograd.Function):
         total = torch.zeros((), dtype=dtype, device=first.device)
         learns = any(ctx.needs_input_grad)
         gradients = [torch.empty_like(first), torch.empty_like(second)] if learns else []
-        for start in range(0, len(real), ROWS_AT_ONCE):
-            rows = slice(start, start + ROWS_AT_ONCE)
+        for rows in _blocks(first):
             logp = first[rows].log_softmax(dim=-1, dtype=dtype)  # (rows, V)
             logq = second[rows].log_softmax(dim=-1, dtype=dtype)
             p, q, ratio = logp.exp(), logq.exp(), logp - logq

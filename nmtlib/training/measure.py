@@ -9,7 +9,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from nmtlib.data.batching import Batch, Example, collate, token_batches
+from nmtlib.data.batching import Batch, Example, lengths_of, token_batches
+from nmtlib.data.packed import batch_of
 from nmtlib.model.transformer import Transformer
 from nmtlib.specials import PAD
 from nmtlib.training.loss import disagreement, losses, perplexity
@@ -35,8 +36,9 @@ class Sums(NamedTuple):
         return Sums(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
     def floats(self) -> Sums:
-        """The same as floats; to read them from a GPU is to wait until its work is done."""
-        return Sums(*map(float, self))
+        """The same as floats; to read them from a GPU is to wait, once, until its work is done."""
+        tensors = [torch.as_tensor(figure, dtype=torch.float64) for figure in self]
+        return Sums(*torch.stack(tensors).tolist())
 
     @property
     def loss_per_token(self) -> float:
@@ -98,11 +100,11 @@ def measure_all(
 ) -> Sums:
     """The sums (floats) over all examples, in evaluation mode."""
     device, was_training = next(model.parameters()).device, model.training
-    longest = max((max(len(e.source), len(e.target)) for e in examples), default=0)
+    longest = int(lengths_of(examples).max(initial=0))
     sums = Sums()
     model.eval()
     for numbers in token_batches(examples, max(max_tokens, longest)):
-        batch = collate([examples[i] for i in numbers]).to(device)
+        batch = batch_of(examples, numbers).to(device)
         sums += measure(model, batch, precision=precision)[1]
     model.train(was_training)
     return sums.floats()
@@ -112,7 +114,7 @@ def require_finite(model: Transformer, *found: Sums, when: str) -> None:
     """Raise FloatingPointError where a sum, a perplexity or a weight is no finite number."""
     figures = [figure for sums in found for figure in (*sums, sums.perplexity)]
     # A step can spoil the weights before a loss shows it, and what is saved must be sound.
-    weights_are = all(p.isfinite().all() for p in model.parameters())
+    weights_are = torch.stack([p.isfinite().all() for p in model.parameters()]).all()  # one wait
     if not (weights_are and all(map(math.isfinite, figures))):
         raise FloatingPointError(
             f"the loss became {found[-1].loss_per_token:.4g} by {when}; train again with a lower "

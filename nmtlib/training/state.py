@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -33,7 +34,8 @@ def save_training(trainer: Trainer) -> None:
     }
     trainer.run.folder.mkdir(parents=True, exist_ok=True)
     notes: dict = {"progress": asdict(trainer.progress), "identity": trainer.identity}
-    save_checkpoint(trainer.run.last_file, trainer.model, moments, **notes)
+    trainer.writer.wait()  # for what the last save still has to write
+    save_checkpoint(trainer.run.last_file, trainer.model, moments, writer=trainer.writer, **notes)
 
 
 def resume_training(trainer: Trainer) -> None:
@@ -66,17 +68,18 @@ def resume_training(trainer: Trainer) -> None:
 
 def keep_epoch(trainer: Trainer) -> None:
     """Write the files of the epoch just ended, and drop the one that is too old to be averaged."""
-    run, model, progress = trainer.run, trainer.model, trainer.progress
+    run, progress, do = trainer.run, trainer.progress, trainer.writer.do
+    save = partial(save_checkpoint, model=trainer.model, writer=trainer.writer)
     record = progress.history[-1]
     notes: dict = {"weights": f"epoch {record.epoch}", "validation_nll": record.validation_nll}
     notes["identity"] = trainer.identity
     if progress.best is record:
-        save_checkpoint(run.best_file, model, **notes)
+        save(run.best_file, **notes)
         # What an earlier, stopped training chose is worse than this epoch.
-        run.model_file.unlink(missing_ok=True)
-    write_history(run.history_file, progress.history)
-    run.epoch_file(record.epoch - trainer.settings.average).unlink(missing_ok=True)
-    save_checkpoint(run.epoch_file(record.epoch), model, **notes)
+        do(partial(run.model_file.unlink, missing_ok=True))
+    do(partial(write_history, run.history_file, [*progress.history]))
+    do(partial(run.epoch_file(record.epoch - trainer.settings.average).unlink, missing_ok=True))
+    save(run.epoch_file(record.epoch), **notes)
 
 
 def require_untrained(run: Run) -> None:

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import math
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
-import numpy as np
 import torch
-from tqdm import tqdm
 
-from nmtlib.data.batching import Batch, Example, collate, lengths_of, plan_batches
+from nmtlib.data.batching import Batch, Example
 from nmtlib.model.transformer import Transformer
 from nmtlib.run import Run
 from nmtlib.settings import TrainingSettings
 from nmtlib.specials import PAD
 from nmtlib.training import checkpoint, state
 from nmtlib.training.distributed import Processes
-from nmtlib.training.hardware import choose_device, choose_precision, to_device
+from nmtlib.training.feed import Feed
+from nmtlib.training.hardware import choose_device, choose_precision, compiled, to_device
 from nmtlib.training.history import EpochRecord, Progress
 from nmtlib.training.loss import perplexity
 from nmtlib.training.measure import Sums, measure, measure_all, require_finite
 from nmtlib.training.schedule import make_schedule
 from nmtlib.training.signals import stop_on_signal
+from nmtlib.training.writer import Writer
 
 ADAM: dict = {"betas": (0.9, 0.98), "eps": 1e-9}  # Vaswani et al. 2017, 5.3
 SEEDS = 2**64  # torch takes seeds below this
@@ -67,16 +67,23 @@ class Trainer:
         self.after_epoch = after_epoch if self.processes.is_main else None
         self.model = model.to(self.device)
         self.model.checkpoint_activations = settings.checkpoint_activations
+        self.compiled = compiled(self.model, settings.compile)
         self.optimizer = torch.optim.Adam(model.parameters(), lr=0.0, fused=True, **ADAM)
         self.resegment, self.validation = resegment, validation
-        self.train = resegment(0) if resegment else train
+        self.feed = self.feed_of(resegment(0) if resegment else train)
         # Later epochs may hold a few batches more or less; the schedule counts those of the first.
-        self.batches_per_epoch = len(plan_batches(lengths_of(self.train), settings.max_tokens))
+        self.batches_per_epoch = len(self.feed.plan())
         updates = settings.epochs * math.ceil(self.batches_per_epoch / settings.accumulate)
         self.rate = make_schedule(settings, model.config.d_model, updates)
         self.progress, self.identity = Progress(), dict(identity or {})
         self.owns_folder = False  # until the first epoch: there may be another training in it
         self.deadline, self.stop_asked = math.inf, threading.Event()
+        # A CPU that writes cannot train meanwhile; a GPU need not wait for a disk.
+        self.writer = Writer(background=self.device.type == "cuda")
+
+    def feed_of(self, examples: Sequence[Example]) -> Feed:
+        """The batches that are made of some examples."""
+        return Feed(examples, self.settings, self.processes, self.model.config.max_length)
 
     def fit(self, minutes: float | None = None) -> list[EpochRecord]:
         """Train to the last epoch, early stopping, a time limit or Ctrl-C; returns the history.
@@ -94,6 +101,7 @@ class Trainer:
                 finished = self.run_epoch()
                 if finished and self.after_epoch:
                     started = time.monotonic()
+                    self.writer.wait()
                     self.after_epoch(self)
                     self.deadline += time.monotonic() - started
                 if not finished or (self.must_stop() and progress.epoch < settings.epochs):
@@ -102,6 +110,7 @@ class Trainer:
                     self.report(f"stopped {place}; --resume goes on from here")
                     break
         self.deadline = math.inf
+        self.writer.wait()
         if self.processes.is_main and progress.history:
             self.choose_model()
         self.processes.wait()
@@ -114,32 +123,26 @@ class Trainer:
             state.require_untrained(self.run)
             self.owns_folder = True
         if self.resegment:
-            self.train = self.resegment(progress.epoch)
+            self.feed = self.feed_of(self.resegment(progress.epoch))
         # Batches depend on seed and epoch alone, so a resumed epoch finds the same ones and skips
-        # those done.  They are planned from the lengths; the sentences may lie on disk.
-        lengths, seed = lengths_of(self.train), settings.seed * 100_003 + progress.epoch
-        plan = plan_batches(lengths, settings.max_tokens, seed=seed % SEEDS)
+        # those done.
+        plan = self.feed.plan((settings.seed * 100_003 + progress.epoch) % SEEDS)
         # Each process sums up its own share; what was saved is the share of the first.
         sums = progress.sums if self.processes.is_main else Sums()
         self.model.train()
-        with self.progress_bar(len(plan)) as bar:
+        with progress.bar(settings.epochs, len(plan), shown=self.processes.is_main) as bar:
             for first in range(progress.batches, len(plan), settings.accumulate):
                 numbers = plan[first : first + settings.accumulate]
-                labels = int((lengths[np.concatenate(numbers), 1] - 1).sum())  # all but BOS
-                sums += self.update(self.shares(numbers), labels)
+                sums += self.update(self.feed.shares(numbers), self.feed.labels(numbers))
                 progress.batches += len(numbers)
                 bar.update(len(numbers))
                 clock = progress.count_time(since=clock)
                 if progress.batches < len(plan) and self.stops_here(sums):
                     return False
+            sums = sums.floats()  # a GPU has now done all that was asked of it
+            progress.count_time(since=clock)
         self.finish_epoch(sums)
         return True
-
-    def shares(self, numbers: Sequence[np.ndarray]) -> list[Batch]:
-        """This process's rows of some batches; only these are read."""
-        mine = [self.processes.share(batch) for batch in numbers]
-        # A batch may have fewer rows than there are processes.
-        return [collate([self.train[i] for i in rows]) for rows in mine if len(rows)]
 
     def update(self, batches: list[Batch], labels: int | None = None) -> Sums:
         """One step of the optimizer on one or several batches; returns this process's sums.
@@ -161,7 +164,7 @@ class Trainer:
         sums, regular = Sums(), {"smoothing": settings.smoothing, "r_drop": settings.r_drop}
         for batch in batches:
             batch = to_device(batch, self.device)
-            loss, figures = measure(self.model, batch, precision=self.precision, **regular)
+            loss, figures = measure(self.compiled, batch, precision=self.precision, **regular)
             (loss / labels).backward()
             sums += figures
         self.processes.sum_gradients(self.model.parameters())
@@ -189,7 +192,8 @@ class Trainer:
         if self.processes.is_main:
             state.save_training(self)
             state.keep_epoch(self)
-        self.report(record.line(self.settings.epochs))  # only now: a reported epoch is a saved one
+        # Only then: a reported epoch is a saved one.
+        self.writer.do(partial(self.report, record.line(self.settings.epochs)))
 
     def choose_model(self) -> None:
         """Write the best epoch, or the average of the last ones where that validates better."""
@@ -240,10 +244,3 @@ class Trainer:
             if self.processes.is_main:
                 state.save_training(self)
         return stop
-
-    def progress_bar(self, batches: int) -> tqdm:
-        """A bar for one epoch, on the terminal of the first process."""
-        shown, done = self.processes.is_main and sys.stderr.isatty(), self.progress.batches
-        title = f"epoch {self.progress.epoch + 1}/{self.settings.epochs}"
-        look = {"desc": title, "unit": "batch", "leave": False, "disable": not shown}
-        return tqdm(total=batches, initial=done, **look)

@@ -195,7 +195,7 @@ def test_a_run_trains_with_other_pieces_each_epoch_and_a_stopped_one_resumes_exa
         tmp_path / "whole",
         chosen,
         report=lambda line: None,
-        after_epoch=lambda trainer: seen.append([e.source for e in trainer.train]),
+        after_epoch=lambda trainer: seen.append([e.source for e in trainer.feed.examples]),
     )
     assert len(seen) == 3 and seen[0] != seen[1] != seen[2]
     with monkeypatch.context() as patch:

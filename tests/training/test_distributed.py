@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import distributed as dist
 
-from nmtlib.data.batching import make_example
+from nmtlib.data.batching import lengths_of, make_example
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.settings import TrainingSettings
 from nmtlib.training.distributed import LostProcess, Processes, is_running
@@ -84,7 +84,11 @@ def test_gradients_are_summed_in_one_message_also_where_there_is_none(second_of_
 
 
 class Noted(list):
-    """Examples that note which of them were read."""
+    """Examples that lie elsewhere, as their `lengths` say, and note which of them were read."""
+
+    @property
+    def lengths(self):
+        return lengths_of([*self])
 
     def __getitem__(self, number):
         self.read.append(int(number))
@@ -107,7 +111,7 @@ def test_each_process_reads_its_own_rows_and_together_they_read_the_batch(count,
             model, train, train, TrainingSettings(max_tokens=50), tmp_path, processes=processes
         )
         train.read = []
-        shares = trainer.shares(batches)
+        shares = trainer.feed.shares(batches)
         assert sorted(train.read) == sorted(i for batch in batches for i in batch[rank::count])
         assert all(len(share.source) for share in shares), "there is no batch without a row"
         read += train.read

@@ -7,7 +7,15 @@ import torch
 from torch.nn import functional as F
 
 from nmtlib.data.vocab import PAD
-from nmtlib.training.loss import disagreement, label_smoothed_loss, losses, perplexity
+from nmtlib.teaching.hardware_lab import ledger
+from nmtlib.training.loss import (
+    ROWS_AT_ONCE,
+    disagreement,
+    label_smoothed_loss,
+    losses,
+    perplexity,
+    rows_at_once,
+)
 
 
 def batch(seed=0, rows=4, length=5, vocab=11):
@@ -178,3 +186,31 @@ def test_shapes_and_a_mean_over_nothing_are_refused():
         label_smoothed_loss(logits, labels[:, :-1])
     with pytest.raises(ValueError, match="every label is PAD"):
         label_smoothed_loss(logits, torch.full_like(labels, PAD))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_gpu_takes_all_rows_at_once_and_starts_a_fraction_of_the_operations(dtype, monkeypatch):
+    """The GPU's way, made on a CPU by its number of rows: another count, the same results."""
+    logits, labels = (x.flatten(0, 1) for x in batch(rows=64, length=32))
+    found, started = {}, {}
+
+    def run(device):
+        asked = logits.detach().to(dtype).requires_grad_()
+        loss, nll, correct = losses(asked, labels, 0.1)
+        found[device] = [loss, nll, correct, *torch.autograd.grad(loss, asked)]
+
+    for device in ("cpu", "cuda"):
+        rows = rows_at_once(device, logits.size(-1))
+        monkeypatch.setattr("nmtlib.training.loss.rows_at_once", lambda *_, rows=rows: rows)
+        started[device] = ledger(lambda device=device: run(device)).started
+    blocks = len(logits) / ROWS_AT_ONCE
+    assert started["cpu"] > 0.8 * blocks * (started["cuda"] - 5) and started["cuda"] < 40
+    assert torch.equal(found["cpu"][-1], found["cuda"][-1]), "each row has its own gradient"
+    for one, other in zip(found["cpu"][:-1], found["cuda"][:-1], strict=True):
+        assert torch.allclose(one, other, rtol=1e-5)
+
+
+def test_a_gpu_holds_a_gibibyte_of_probabilities_at_most():
+    assert rows_at_once("cuda", 6000) > 32_768 > 4 * rows_at_once("cuda", 37_000)
+    assert 2**29 < 4 * 37_000 * rows_at_once("cuda", 37_000) <= 2**30
+    assert rows_at_once("cuda", 10_000_000) == rows_at_once("cpu", 6000) == ROWS_AT_ONCE

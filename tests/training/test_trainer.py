@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from dataclasses import replace
 
@@ -17,10 +18,16 @@ from nmtlib.data.batching import make_example
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.run import Run
 from nmtlib.settings import TrainingSettings
-from nmtlib.training.checkpoint import average_checkpoints, load_model, read_checkpoint
+from nmtlib.training.checkpoint import (
+    average_checkpoints,
+    load_model,
+    read_checkpoint,
+    save_checkpoint,
+)
 from nmtlib.training.history import read_history
 from nmtlib.training.measure import Sums
 from nmtlib.training.trainer import SEEDS, Trainer
+from nmtlib.training.writer import Writer
 
 CONFIG = TransformerConfig(
     20,
@@ -275,9 +282,11 @@ def test_each_epoch_can_have_its_own_examples_and_the_schedule_counts_those_of_t
     plain = make_trainer(tmp_path / "plain")
     assert trainer.batches_per_epoch == plain.batches_per_epoch
     seen = []
-    trainer.after_epoch = lambda trainer: seen.append((trainer.train, trainer.progress.updates))
+    trainer.after_epoch = lambda trainer: seen.append(
+        (trainer.feed.examples, trainer.progress.updates)
+    )
     trainer.fit()
-    assert [examples for examples, _ in seen] == epochs
+    assert [list(examples) for examples, _ in seen] == epochs
     updates = [total for _, total in seen]
     assert (
         updates[0] == plain.batches_per_epoch
@@ -515,3 +524,30 @@ def test_one_process_asks_itself_whether_to_stop_and_not_its_device(tmp_path):
     trainer.stop_asked.set()
     trainer.deadline = math.inf
     assert trainer.must_stop()
+
+
+def test_the_weights_of_the_moment_are_written_though_training_goes_on(tmp_path):
+    trainer, writer, gate = make_trainer(tmp_path), Writer(background=True), threading.Event()
+    before = weights_of(trainer.model)
+    writer.do(gate.wait)
+    save_checkpoint(tmp_path / "a.safetensors", trainer.model, writer=writer)
+    with torch.no_grad():
+        trainer.model.output.bias.add_(1)
+    gate.set()
+    writer.wait()
+    assert same(weights_of(load_model(tmp_path / "a.safetensors")), before)
+
+
+def test_a_training_that_writes_in_the_background_leaves_the_same_files(tmp_path):
+    for name in ("at once", "behind"):
+        trainer = make_trainer(tmp_path / name, replace(SETTINGS, save_updates=2))
+        trainer.writer = Writer(background=name == "behind")
+        said = []
+        trainer.report = said.append
+        trainer.fit()
+        assert [line.split()[0] for line in said] == ["epoch"] * 3 + ["kept:"]
+    files = [sorted((tmp_path / name).iterdir()) for name in ("at once", "behind")]
+    for one, other in zip(*files, strict=True):
+        assert one.name == other.name
+        if one.stem.startswith("epoch") or one.stem == "best":  # `last` and history hold seconds
+            assert one.read_bytes() == other.read_bytes()

@@ -1,0 +1,85 @@
+"""An update reads no number back: on a GPU, which works behind Python, each would be a wait.
+
+There need not be a GPU to prove it.  Numbers read back are counted, and tensors on "meta" have no
+values at all: whatever asks for one fails there.
+"""
+
+from contextlib import nullcontext
+from functools import partial
+
+import pytest
+import torch
+from torch import nn
+
+from nmtlib.data.batching import make_example
+from nmtlib.model.embeddings import TokenEmbedding
+from nmtlib.model.transformer import Transformer, TransformerConfig
+from nmtlib.settings import TrainingSettings
+from nmtlib.teaching.hardware_lab import ledger
+from nmtlib.training.distributed import Processes
+from nmtlib.training.measure import Sums, require_finite
+from nmtlib.training.trainer import Trainer
+
+SIZES = {"d_model": 16, "n_heads": 2, "n_encoder_layers": 2, "n_decoder_layers": 2, "d_ff": 32}
+MODEL = TransformerConfig(20, 20, **SIZES, dropout=0.1, norm="pre", tied="all")
+EXAMPLES = [make_example([4 + n % 16] * (1 + n % 7), [5] * (1 + n % 5)) for n in range(60)]
+
+
+def make_trainer(folder, device="cpu", **changes):
+    settings = TrainingSettings(max_tokens=64, precision="bf16", **changes)
+    processes = Processes(torch.device(device))
+    return Trainer(Transformer(MODEL), EXAMPLES, EXAMPLES, settings, folder, processes=processes)
+
+
+def updates(trainer, count=3):
+    """Some updates as `run_epoch` makes them; the sums stay where they are."""
+    feed, sums = trainer.feed, Sums()
+    trainer.model.train()
+    for numbers in feed.plan(seed=1)[:count]:
+        sums += trainer.update(feed.shares([numbers]), feed.labels([numbers]))
+        assert not trainer.must_stop()
+    return sums
+
+
+@pytest.fixture
+def unchecked(monkeypatch):
+    """Embeddings as on a GPU; on a CPU they compare the ids with the size of the table."""
+    monkeypatch.setattr(
+        TokenEmbedding, "forward", lambda self, ids: nn.Embedding.forward(self, ids) * self.scale
+    )
+
+
+@pytest.mark.parametrize("changes", [{}, {"r_drop": 1.0, "accumulate": 2}, {"compile": "default"}])
+def test_an_update_reads_no_number_back(tmp_path, unchecked, changes, monkeypatch):
+    monkeypatch.setattr("nmtlib.training.trainer.compiled", lambda model, mode: model)
+    trainer = make_trainer(tmp_path, **changes)
+    updates(trainer)  # the first makes Adam's moments
+    book = ledger(lambda: updates(trainer))
+    assert book.waits == 0 and book.started > 100
+
+
+def test_what_reads_a_number_back_is_seen(tmp_path, unchecked, monkeypatch):
+    trainer = make_trainer(tmp_path)
+    clip = nn.utils.clip_grad_norm_
+    monkeypatch.setattr(nn.utils, "clip_grad_norm_", lambda *a: print(clip(*a).item()))
+    assert ledger(lambda: updates(trainer)).waits == 3
+
+
+def test_an_update_works_where_no_number_can_be_read(tmp_path, monkeypatch):
+    """The way of a GPU through model, loss and sums; fused Adam alone has no "meta"."""
+    plain = partial(torch.optim.SGD, lr=0.1)
+    monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())  # nor has autocast
+    monkeypatch.setattr(torch.optim, "Adam", lambda parameters, **_: plain(parameters))
+    trainer = make_trainer(tmp_path, "meta")
+    sums = updates(trainer)
+    assert next(trainer.model.parameters()).device == trainer.device
+    assert all(figure.device.type == "meta" for figure in sums)
+    with pytest.raises(RuntimeError, match="meta tensors"):
+        float(sums.loss)
+
+
+def test_an_epoch_reads_its_sums_at_once_and_looks_at_all_weights_at_once(tmp_path):
+    trainer = make_trainer(tmp_path)
+    sums = updates(trainer)
+    assert ledger(sums.floats).waits <= 1  # `tolist` reads all four without an operation
+    assert ledger(lambda: require_finite(trainer.model, sums.floats(), when="now")).waits <= 3
