@@ -95,7 +95,11 @@ def encode_pairs(
     pairs: Sequence[Pair], source: Codec, target: Codec, max_length: int | None = None
 ) -> tuple[list[Example], int]:
     """Pairs as ids, and how many were left out as longer than `max_length`, specials included."""
-    examples = [make_example(source.encode(p.source), target.encode(p.target)) for p in pairs]
+    sides = (
+        source.encode_all([p.source for p in pairs]),
+        target.encode_all([p.target for p in pairs]),
+    )
+    examples = [make_example(*pair) for pair in zip(*sides, strict=True)]
     kept = [e for e in examples if max_length is None or fits(e, max_length)]
     return kept, len(examples) - len(kept)
 

@@ -67,7 +67,7 @@ def test_every_field_can_be_set_and_only_that_one_changes():
     other = {int: 7, float: 0.25, bool: True, str: "something", list: ["a", "b"]}
     known = {"kind": "spacy", "target_kind": "bpe", "schedule": "noam", "precision": "bf16"}
     known |= {"norm": "post", "positions": "learned", "tied": "all", "embedding_start": "normal"}
-    known |= {"d_model": 64, "n_heads": 8}
+    known |= {"d_model": 64, "n_heads": 8, "compile": "default"}
     for section in fields(Settings):
         for field in fields(getattr(DEFAULT, section.name)):
             old = getattr(getattr(DEFAULT, section.name), field.name)
@@ -195,6 +195,7 @@ OUT_OF_RANGE = [
     *[("training.r_drop", v) for v in (-0.1, float("inf"), float("nan"))],
     ("training.schedule", "linear"),
     ("training.precision", "fp16"),
+    ("training.compile", "yes"),
     ("decoding.beam", 0),
     ("decoding.beam", -1),
     ("decoding.max_tokens", 0),
@@ -377,3 +378,10 @@ def test_values_that_need_each_other_are_set_together():
 def test_vocabularies_that_do_not_fit_the_model_are_refused(assignments, sizes, message):
     with pytest.raises(ValueError, match=message):
         DEFAULT.with_assignments(assignments).with_vocabularies(*sizes)
+
+
+def test_cuda_graphs_and_accumulation_exclude_each_other():
+    settings = DEFAULT.with_assignments(["compile=default", "accumulate=2"])
+    with pytest.raises(ValueError, match="accumulate must be 1 with compile = 'reduce-overhead'"):
+        settings.with_assignments(["compile=reduce-overhead"])
+    assert DEFAULT.with_assignments(["compile=reduce-overhead"]).training.accumulate == 1

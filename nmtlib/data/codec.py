@@ -28,6 +28,10 @@ class Codec:
         """Ids of a sentence, without BOS and EOS."""
         return self.vocab.encode(self.tokenizer.encode(text))
 
+    def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of each of some sentences; many at once are encoded by all processor cores."""
+        return [self.vocab.encode(tokens) for tokens in self.tokenizer.encode_all(texts)]
+
     def tokens(self, ids: Sequence[int]) -> list[str]:
         """Tokens up to the first EOS; the specials PAD and BOS are left out, UNK shows."""
         ids = list(ids)

@@ -29,6 +29,7 @@ from nmtlib.data.corpus import split_words
 from nmtlib.data.vocab import SPECIALS, UNK
 
 SPACE_MARK = "▁"  # U+2581
+ENCODED_AT_ONCE = 10_000  # sentences: what the library makes of one is far larger than its pieces
 
 
 class Tokenizer(ABC):
@@ -39,6 +40,10 @@ class Tokenizer(ABC):
     @abstractmethod
     def encode(self, text: str) -> list[str]:
         """The tokens of one sentence."""
+
+    def encode_all(self, texts: Sequence[str]) -> list[list[str]]:
+        """The tokens of each of some sentences."""
+        return [self.encode(text) for text in texts]
 
     @abstractmethod
     def decode(self, tokens: Sequence[str]) -> str:
@@ -176,6 +181,14 @@ class BPETokenizer(Tokenizer):
     def encode(self, text: str) -> list[str]:
         """The pieces, <UNK> for an unseen character.  Raises ValueError if the text holds "▁"."""
         return self._tokenizer.encode(_one_space(text)).tokens
+
+    def encode_all(self, texts: Sequence[str]) -> list[list[str]]:
+        """The pieces of each of some sentences; all processor cores cut them."""
+        found: list[list[str]] = []
+        for first in range(0, len(texts), ENCODED_AT_ONCE):
+            block = [_one_space(text) for text in texts[first : first + ENCODED_AT_ONCE]]
+            found += [encoding.tokens for encoding in self._tokenizer.encode_batch(block)]
+        return found
 
     def words(self, text: str) -> list[str]:
         """The words and punctuation marks that `encode` cuts, one by one, into pieces."""

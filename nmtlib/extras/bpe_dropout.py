@@ -66,7 +66,7 @@ class Resegmenter:
             self.sentences = [bpe.words(text) for text in texts]
             self.counts = Counter(word for sentence in self.sentences for word in sentence)
         else:
-            self.fixed = [codec.encode(text) for text in texts]
+            self.fixed = codec.encode_all(texts)
 
     def __call__(self, seed: int) -> list[list[int]]:
         """The ids of every sentence, the same for the same seed."""
@@ -103,7 +103,11 @@ def examples_by_epoch(
     `max_tokens`, is cut as usual in that epoch.  Pairs that are longer than `max_length` anyhow are
     left out.
     """
-    plain = [make_example(source.encode(p.source), target.encode(p.target)) for p in pairs]
+    sides = (
+        source.encode_all([p.source for p in pairs]),
+        target.encode_all([p.target for p in pairs]),
+    )
+    plain = [make_example(*pair) for pair in zip(*sides, strict=True)]
     kept = [i for i, example in enumerate(plain) if fits(example, max_length)]
     sources = Resegmenter(source, [pairs[i].source for i in kept], dropout)
     targets = Resegmenter(target, [pairs[i].target for i in kept], dropout)

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nmtlib.data.batching import Example, make_example
+from nmtlib.data.batching import Example
 from nmtlib.data.codec import Codec, build_codecs
 from nmtlib.data.corpus import SPLITS, Corpus, Pair
-from nmtlib.experiment import load_corpus
+from nmtlib.experiment import encode_pairs, load_corpus
 from nmtlib.extras.prepared import (
     MANIFEST,
     PART,
@@ -182,10 +182,7 @@ def _encode(pairs: Sequence[Pair], codecs: tuple[Codec, Codec]) -> pyarrow.Recor
     source, target = codecs
     small = max(len(codec.vocab) for codec in codecs) <= 2**16
     ids = pyarrow.list_(pyarrow.uint16() if small else pyarrow.int32())
-    sides = zip(
-        *(make_example(source.encode(p.source), target.encode(p.target)) for p in pairs),
-        strict=True,
-    )
+    sides = zip(*encode_pairs(pairs, source, target)[0], strict=True)
     columns = {}
     for side, rows in zip(Example._fields, sides, strict=True):
         columns[side] = pyarrow.array(rows, ids)

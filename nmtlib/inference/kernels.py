@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nmtlib.errors import require_one_of
+from nmtlib.inference.static import keeps_shapes
 from nmtlib.model.attention import MultiHeadAttention
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -67,12 +68,17 @@ def convert(model: Model, precision: str = "fp32") -> Model:
 
     The copy shares the model's tensors, so it follows what a training does to them in place, and
     those who listen to its attention; but "bf16" rounds the weights of the linear maps as they are
-    now.  Maps of other types or on other devices stay.  Raises ValueError for another precision.
+    now.  Maps of other types or on other devices stay, but for "bf16" on a GPU, where all of the
+    copy is bfloat16.  Raises ValueError for another precision.
     """
     require_one_of("precision", ("fp32", "bf16"), precision)
-    shared: list[object] = [*model.parameters(), *model.buffers()]
+    tensors = [*model.parameters(), *model.buffers()]
+    whole = precision == "bf16" and any(keeps_shapes(tensor.device) for tensor in tensors)
+    shared: list[object] = [] if whole else [*tensors]
     shared += [m.listeners for m in model.modules() if isinstance(m, MultiHeadAttention)]
     copied = copy.deepcopy(model, {id(thing): thing for thing in shared})  # copies none of these
+    if whole:
+        return copied.bfloat16()
     if precision == "fp32" and not HAS_ONEDNN:
         return copied
     quick = BFloat16Linear if precision == "bf16" else OneDnnLinear

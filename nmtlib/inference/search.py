@@ -11,6 +11,7 @@ from torch import Tensor
 
 from nmtlib.errors import require
 from nmtlib.inference.beams import Beams, Finished, Hypothesis, until_eos
+from nmtlib.inference.static import going_on, keeps_shapes, start
 from nmtlib.model.layers import DecoderState
 from nmtlib.model.transformer import Transformer
 from nmtlib.specials import BOS, EOS, PAD, UNK
@@ -65,13 +66,15 @@ def _score_type(dtype: torch.dtype) -> torch.dtype:
 def _log_probs(logits: Tensor, length: int, limits: Tensor, min_length: int = 0) -> Tensor:
     """Log-probabilities (B, ..., V) of token number `length`; -inf where it may not be said."""
     logp = logits.log_softmax(dim=-1, dtype=_score_type(logits.dtype))  # (B, ..., V)
-    logp[..., NEVER_SAID] = -math.inf
+    for word in NEVER_SAID:
+        logp[..., word] = -math.inf
     if length <= min_length:
         logp[..., EOS] = -math.inf
     at_limit = limits == length  # (B,)
-    if at_limit.any():  # only EOS is left
+    if keeps_shapes(logp.device) or at_limit.any():  # only EOS is left
         words = torch.arange(logp.size(-1), device=logp.device) != EOS  # (V,)
-        logp[at_limit] = logp[at_limit].masked_fill(words, -math.inf)
+        at_limit = at_limit.view(-1, *[1] * (logp.dim() - 1))  # (B, ..., 1)
+        logp.masked_fill_(at_limit & words, -math.inf)
     return logp
 
 
@@ -80,20 +83,22 @@ def _search_one(
 ) -> list[list[int]]:
     """One hypothesis a sentence; `choose` makes next tokens (N,) of log-probabilities (N, V)."""
     limits = length_limits(source, model.config.max_length, max_length)  # (B,)
-    state = model.start(source)
-    said = torch.full((len(source), int(limits.max())), PAD, device=source.device)
+    longest = int(limits.max())
+    state = start(model, source, longest)
+    said = torch.full((len(source), longest), PAD, device=source.device)
     open_rows = torch.arange(len(source), device=source.device)  # sentences without EOS so far
-    tokens = torch.full_like(open_rows, BOS)
+    tokens, done = torch.full_like(open_rows, BOS), open_rows < 0
     for length in range(1, said.size(1) + 1):
         tokens = choose(_log_probs(model.step(tokens, state), length, limits[open_rows]))  # (N,)
         said[open_rows, length - 1] = tokens
-        going_on = (tokens != EOS).nonzero().squeeze(1)
-        if not len(going_on):
+        done = done | (tokens == EOS)
+        keep = going_on(done, length)
+        if not len(keep):
             break
-        if len(going_on) < len(tokens):  # finished sentences leave the batch
-            state.select_hypotheses(going_on)
-            state.select_sentences(going_on)
-            open_rows, tokens = open_rows[going_on], tokens[going_on]
+        if len(keep) < len(tokens):  # finished sentences leave the batch
+            state.select_hypotheses(keep)
+            state.select_sentences(keep)
+            open_rows, tokens, done = open_rows[keep], tokens[keep], done[keep]
     return [until_eos(row) for row in said.tolist()]
 
 
@@ -170,10 +175,11 @@ def beam_search(
     """
     _check_beam(beam, n_best, length_penalty)
     limits = length_limits(source, model.config.max_length, max_length, min_length)  # (B,)
-    state = model.start(source)
+    longest = int(limits.max())
+    state = start(model, source, longest)
     beams = Beams.begin(len(source), _score_type(model.output.weight.dtype), source.device)
-    finished = Finished(len(source), beam, int(limits.max()), beams.log_prob)
-    for length in range(1, int(limits.max()) + 1):
+    finished = Finished(len(source), beam, longest, beams.log_prob)
+    for length in range(1, longest + 1):
         # Expand: read the newest word of each beginning, and score it with each word after it.
         # One of these is EOS, so that of 2 * beam candidates at least `beam` go on.
         logits = model.step(beams.ids[..., -1].flatten(), state).unflatten(0, beams.log_prob.shape)
@@ -183,10 +189,12 @@ def beam_search(
         finished.add(candidates, length_norm(length, length_penalty))
         # Prune: the `beam` best of the others go on, where they can still change the n best.
         beams = candidates.prune(beam)
-        going_on = _undecided(beams, finished, limits, n_best, length_penalty)  # (n',)
-        if not len(going_on):
+        done = _decided(beams, finished, limits, n_best, length_penalty)  # (n,)
+        beams.log_prob.masked_fill_(done[:, None], -math.inf)  # such a row adds nothing any more
+        keep = going_on(done, length)  # (n',)
+        if not len(keep):
             break
-        beams = _select(going_on, beams, state, logits.size(1))
+        beams = _select(keep, beams, state, logits.size(1))
     return finished.hypotheses(n_best)
 
 
@@ -197,10 +205,10 @@ def _check_beam(beam: int, n_best: int, length_penalty: float) -> None:
     require(bounded, "length_penalty", f"from {-STEEPEST:g} to {STEEPEST:g}", length_penalty)
 
 
-def _undecided(
+def _decided(
     beams: Beams, finished: Finished, limits: Tensor, n_best: int, length_penalty: float
 ) -> Tensor:
-    """The rows of `beams` (n',) where few have ended and an open one can still enter the n best."""
+    """Where enough have ended, or no open one can still enter the n best: (n,), bool."""
     rows, likeliest = beams.rows, beams.log_prob[:, 0]  # (n,) each
     # A log-probability only falls, but the norm may rise or fall with the length: the best score
     # that can still be reached lies at the next length or at the greatest.
@@ -209,8 +217,7 @@ def _undecided(
         likeliest / length_norm(beams.ids.size(2), length_penalty),
     )
     full = finished.count[rows] >= finished.score.size(1)
-    done = full | (finished.score[rows, n_best - 1] >= reachable)  # (n,)
-    return (~done).nonzero().squeeze(1)
+    return full | (finished.score[rows, n_best - 1] >= reachable)
 
 
 def _select(keep: Tensor, beams: Beams, state: DecoderState, width: int) -> Beams:

@@ -78,13 +78,16 @@ class LayerCache:
     keys: Tensor | None = None
     values: Tensor | None = None
 
-    def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Add the newest position, (N, H, 1, K) each; returns all keys and values so far."""
+    def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Mask]:
+        """Add the newest position, (N, H, 1, K) each; returns all keys and values so far.
+
+        The mask hides the future, of which this cache holds none.
+        """
         if self.keys is not None and self.values is not None:
             keys = torch.cat([self.keys, keys], dim=2)  # (N, H, t, K)
             values = torch.cat([self.values, values], dim=2)  # (N, H, t, K)
         self.keys, self.values = keys, values
-        return keys, values
+        return keys, values, None
 
 
 class DecoderLayer(nn.Module):
@@ -115,9 +118,9 @@ class DecoderLayer(nn.Module):
         return self.residuals[2](x, self.feed_forward)  # (N, 1, D)
 
     def attend_to_past(self, x: Tensor, cache: LayerCache) -> Tensor:
-        """Self-attention of the newest position; no mask, for the cache holds no future."""
-        keys, values = cache.append(*self.self_attention.project(x, x))  # (N, H, t, K) each
-        return self.self_attention.attend(x, keys, values)  # (N, 1, D)
+        """Self-attention of the newest position to itself and all before."""
+        past = cache.append(*self.self_attention.project(x, x))  # (N, H, t, K) twice, and a mask
+        return self.self_attention.attend(x, *past)  # (N, 1, D)
 
     def attend_to_memory(self, x: Tensor, cache: LayerCache, memory_mask: Mask) -> Tensor:
         """Cross-attention: the N/B hypotheses of a sentence are N/B queries to its one memory."""
@@ -128,11 +131,14 @@ class DecoderLayer(nn.Module):
 
 @dataclass
 class DecoderState:
-    """Decoding after `length` tokens: one cache a layer, and the memory's mask (B, 1, 1, S)."""
+    """Decoding after `length` tokens: one cache a layer, and the memory's mask (B, 1, 1, S).
+
+    A `length` that is a tensor (1,) leaves a compiler and a GPU with nothing new from step to step.
+    """
 
     layers: list[LayerCache]
     memory_mask: Tensor
-    length: int = 0
+    length: int | Tensor = 0
 
     def select_hypotheses(self, rows: Tensor) -> None:
         """Keep the hypotheses `rows` (N',), in that order; a row may be named twice.

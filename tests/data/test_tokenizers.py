@@ -326,6 +326,20 @@ def test_from_dict_rebuilds_the_tokenizer(tokenizer):
         assert again.decode(tokenizer.encode(text)) == tokenizer.decode(tokenizer.encode(text))
 
 
+@pytest.mark.parametrize("tokenizer", EXAMPLES, ids=str)
+@pytest.mark.parametrize("at_once", [4, 10_000])
+def test_many_at_once_are_cut_as_one_by_one(tokenizer, at_once, monkeypatch):
+    monkeypatch.setattr(tokenizers, "ENCODED_AT_ONCE", at_once)
+    given = [*TRAINING, "", "Dogs. ☃"]
+    assert tokenizer.encode_all(given) == [tokenizer.encode(text) for text in given]
+    assert tokenizer.encode_all([]) == []
+
+
+def test_of_many_texts_none_may_hold_the_mark():
+    with pytest.raises(ValueError, match="2581"):
+        BPE.encode_all([*TRAINING, "a▁b"])
+
+
 def test_examples_cover_every_kind_and_differ():
     written = [json.dumps(tokenizer.to_dict()) for tokenizer in EXAMPLES]
     assert len(set(written)) == len(EXAMPLES)
