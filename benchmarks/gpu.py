@@ -1,11 +1,13 @@
-"""Speed and memory of a training step on a GPU: what each means of saving time or memory brings.
+"""Speed and memory on a GPU: what each means of saving time or memory brings.
 
-    python benchmarks/gpu.py [--max-tokens 8192] [--steps 20] [--output FILE]
-    python benchmarks/gpu.py --device cpu --quick     # the same path with a tiny model, as a test
+    python benchmarks/gpu.py [--max-tokens 8192] [--steps 20] [--output FILE] [--bleu]
+    python benchmarks/gpu.py --device cpu --quick     # the same path with tiny models, as a test
 
-The model is the base model of Vaswani et al. 2017 with one vocabulary of 37,000; candidates run one
-after the other, each alone in memory.  The predicted memory is
-`nmtlib.teaching.cost.training_memory`, where it applies.
+First the steps of the base model of Vaswani et al. 2017 with one vocabulary of 37,000, beside those
+of nn.Transformer; candidates run one after the other, each alone in memory.  The predicted memory
+is `nmtlib.teaching.cost.training_memory`, where it applies.  Then, of the small model of Multi30k,
+the rungs of `gpu_rungs`, with tokens/s as the cost model predicts them.  With --bleu the preset
+multi30k-de-en-gpu is trained at last, and scored every epoch as `time_to_bleu.py` does.
 """
 
 from __future__ import annotations
@@ -13,12 +15,16 @@ from __future__ import annotations
 import gc
 import statistics
 import sys
+import tempfile
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from shared import RESULTS, parser, write_result  # before torch, as it imports nmtlib first
+import time_to_bleu  # before torch, as it imports nmtlib first
+from gpu_rungs import SMALL, constants, decode_rungs, train_rungs
+from shared import RESULTS, parser, write_result
 from timing import Step, make_step, seconds
 
 # isort: split
@@ -33,9 +39,20 @@ from nmtlib.data.vocab import PAD, UNK
 from nmtlib.machine import describe_machine
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.teaching.cost import peak_memory, training_flops, training_memory
-from nmtlib.training.hardware import choose_device, to_device
+from nmtlib.training.hardware import choose_device, compiled, to_device
 
 CONFIG = TransformerConfig(37000, 37000, tied="all")
+BLEU = ["--preset", "multi30k-de-en-gpu"]
+TINY = (
+    "d_model=32",
+    "d_ff=64",
+    "n_heads=2",
+    "n_encoder_layers=1",
+    "n_decoder_layers=1",
+    "epochs=1",
+)
+BLEU_QUICK = ["--preset", "toy-de-en", *(f"--set={change}" for change in TINY)]
+COMPILE = torch.compile
 QUICK = replace(
     CONFIG,
     source_vocab_size=100,
@@ -54,7 +71,7 @@ class Candidate:
 
     precision: torch.dtype = torch.bfloat16
     fused: bool = True  # attention as one kernel that never holds its weights
-    compiled: bool = False
+    compile: str = "no"
     checkpointed: bool = False
     torchs: bool = False  # nn.Transformer instead of ours
 
@@ -64,16 +81,19 @@ CANDIDATES = {
     "bfloat16, attention in steps": Candidate(fused=False),
     "bfloat16": Candidate(),
     "bfloat16, checkpointed": Candidate(checkpointed=True),
-    "bfloat16, compiled": Candidate(compiled=True),
+    "bfloat16, compiled": Candidate(compile="default"),
+    "bfloat16, CUDA graphs": Candidate(compile="reduce-overhead"),
     "nn.Transformer float32": Candidate(torch.float32, torchs=True),
     "nn.Transformer bfloat16": Candidate(torchs=True),
+    "nn.Transformer bfloat16, compiled": Candidate(torchs=True, compile="default"),
 }
 
 
 def make_batches(config: TransformerConfig, count: int, max_tokens: int) -> list[Batch]:
-    """Batches of the lengths of sentences; the first, of length 32, is to measure the memory."""
+    """Batches of a few lengths of sentences; the first, of 32, is to measure the memory."""
     generator = torch.Generator().manual_seed(0)
-    lengths = [32, *torch.randint(12, 64, (count - 1,), generator=generator).tolist()]
+    eighths = torch.randint(2, 9, (count - 1,), generator=generator).tolist()
+    lengths = [32, *(8 * eighth for eighth in eighths)]
     ids = (UNK + 1, config.source_vocab_size)
     return [
         Batch(
@@ -89,13 +109,14 @@ def torchs_step(
 ) -> tuple[nn.Module, Step]:
     """Model and step of nn.Transformer, as its users write them, but with fused Adam as ours."""
     model = TorchTransformer(config).to(device).train()
+    called = compiled(model, candidate.compile)
     optimizer = torch.optim.Adam(model.parameters(), 1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
 
     def step(batch: Batch) -> None:
         with torch.autocast(
             device.type, torch.bfloat16, enabled=candidate.precision == torch.bfloat16
         ):
-            logits = model(batch.source, batch.decoder_input)
+            logits = called(batch.source, batch.decoder_input)
             loss = F.cross_entropy(
                 logits.flatten(0, 1), batch.labels.flatten(), ignore_index=PAD, label_smoothing=0.1
             )
@@ -113,9 +134,7 @@ def our_step(
     """Model and step of nmtlib."""
     model = Transformer(config).to(device)
     model.checkpoint_activations = candidate.checkpointed
-    if candidate.compiled:
-        model.compile(dynamic=True)
-    return model, make_step(model, candidate.precision)
+    return model, make_step(model, candidate.precision, compiled(model, candidate.compile))
 
 
 def measure_one(
@@ -126,7 +145,7 @@ def measure_one(
     model, step = (torchs_step if candidate.torchs else our_step)(config, candidate, device)
     speeds, rates = [], []
     with nullcontext() if candidate.fused else sdpa_kernel(SDPBackend.MATH):
-        for batch in batches[:2]:  # the first steps allocate and compile
+        for batch in batches:  # the first steps allocate and compile
             step(to_device(batch, device))
         first = to_device(batches[0], device)
         # Weights and Adam's moments are there all the time; the rest comes and goes within a step.
@@ -155,7 +174,7 @@ def predicted_memory(
 ) -> dict[str, float]:
     """What the formula says, where it applies: to our model, not compiled, without weights kept."""
     stepwise = not candidate.fused and device.type != "cpu"
-    if candidate.torchs or candidate.compiled or stepwise:
+    if candidate.torchs or candidate.compile != "no" or stepwise:
         return {}
     predicted = training_memory(
         config,
@@ -178,13 +197,18 @@ def measure_all(
     for name in names:
         try:
             found[name] = measure_one(config, CANDIDATES[name], batches, device)
-        except torch.OutOfMemoryError as error:  # a smaller GPU still learns about the others
+        except RuntimeError as error:  # too little memory: the others may still fit
             found[name] = {"failed": str(error).splitlines()[0]}
         print(name, found[name], flush=True)
         gc.collect()  # the next candidate shall have the memory to itself
         if device.type == "cuda":
             torch.cuda.empty_cache()
     return found
+
+
+def torch_compile(model: Any, **options: Any) -> Any:
+    """torch.compile without a mode, which only its own compiler knows."""
+    return COMPILE(model, backend=options["backend"], dynamic=options.get("dynamic"))
 
 
 def main() -> int:
@@ -195,6 +219,7 @@ def main() -> int:
     add("--steps", type=int, default=20, help="timed steps of each candidate")
     add("--quick", action="store_true", help="a tiny model and few small batches")
     add("--candidates", nargs="+", choices=names, default=names, metavar="NAME", help=which)
+    add("--bleu", action="store_true", help="at last train the preset, and score every epoch")
     add("--output", type=Path, help="default: benchmarks/results/gpu.json; with --quick no file")
     options = made.parse_args()
     try:
@@ -203,19 +228,33 @@ def main() -> int:
         hint = "to see that it works: benchmarks/gpu.py --device cpu --quick"
         print(f"{error}\nThis benchmark needs a GPU; {hint}", file=sys.stderr)
         return 1
-    config, steps, max_tokens = CONFIG, options.steps, options.max_tokens
+    config, small, steps, max_tokens = CONFIG, SMALL, options.steps, options.max_tokens
+    first, sentences, width = 1024, 512, 4096
     if options.quick:
-        config, steps, max_tokens = QUICK, 4, 512
-    batches = make_batches(config, steps, max_tokens)
+        config, small, steps, max_tokens = QUICK, QUICK, 4, 512
+        first, sentences, width = 64, 8, 128
+        # A CPU takes minutes to compile what a test only wants to see running.
+        torch.compile = partial(torch_compile, backend="eager")
     given = f"--device {options.device} --max-tokens {max_tokens} --steps {steps}"
+    batches = make_batches(config, steps, max_tokens)
+    known = constants(device, width)
     result = {
         "command": f"python benchmarks/gpu.py {given}{' --quick' if options.quick else ''}",
+        "constants": known._asdict(),
         "candidates": measure_all(options.candidates, config, batches, device),
+        "rungs": train_rungs(small, device, known, first),
+        "decoding": decode_rungs(small, device, sentences),
         "machine": describe_machine(device),
     }
     output = options.output or (None if options.quick else RESULTS / "gpu.json")
     if output:
         write_result(output, result)
+    if options.bleu and not options.quick:
+        time_to_bleu.main(BLEU)
+    elif options.bleu:
+        with tempfile.TemporaryDirectory() as place:
+            there = ["--out", f"{place}/run", "--output", f"{place}/bleu.json"]
+            time_to_bleu.main([*BLEU_QUICK, *there, "--device", options.device])
     return 0
 
 

@@ -17,13 +17,16 @@ from nmtlib.training.measure import measure
 Step = Callable[[Batch], None]
 
 
-def make_step(model: Transformer, precision: torch.dtype) -> Step:
-    """One update of the model with Adam, as `Trainer.update` makes it."""
+def make_step(
+    model: Transformer, precision: torch.dtype, called: Transformer | None = None
+) -> Step:
+    """One update of the model with Adam, as `Trainer.update` makes it; `called` is it, compiled."""
     optimizer = torch.optim.Adam(model.parameters(), 1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
+    called = model if called is None else called
     model.train()
 
     def step(batch: Batch) -> None:
-        loss, _ = measure(model, batch, precision=precision, smoothing=0.1)
+        loss, _ = measure(called, batch, precision=precision, smoothing=0.1)
         (loss / batch.labels.numel()).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()

@@ -32,11 +32,10 @@ def test_the_same_path_runs_on_a_cpu(tmp_path):
         "float32",
         "bfloat16, attention in steps",
         "bfloat16, checkpointed",
-        "nn.Transformer bfloat16",
+        "nn.Transformer bfloat16, compiled",
     ]
-    done = gpu(
-        "--device", "cpu", "--quick", "--output", str(tmp_path / "gpu.json"), "--candidates", *names
-    )
+    output = str(tmp_path / "gpu.json")
+    done = gpu("--device", "cpu", "--quick", "--bleu", "--output", output, "--candidates", *names)
     assert done.returncode == 0, done.stderr
     result = json.loads((tmp_path / "gpu.json").read_text("utf-8"))
     found = result["candidates"]
@@ -48,3 +47,10 @@ def test_the_same_path_runs_on_a_cpu(tmp_path):
     )
     peaks = [figures["peak_mib"] for figures in ours]
     assert peaks[0] > peaks[1] > peaks[2], "bfloat16 and checkpointing save memory"
+    rungs, ways = result["rungs"], result["decoding"]
+    for rung in rungs.values():
+        assert rung["target_tokens_per_second"] > 0 < rung["predicted_tokens_per_second"]
+    started = [rung["operations_started"] for rung in rungs.values()]
+    assert started[-1] == started[-2] < started[0] / 2, "a recorded model is started at once"
+    assert all(way["beam_5_sentences_per_second"] > 0 for way in ways.values()) and len(ways) == 4
+    assert "seconds of training to reach a BLEU of" in done.stdout

@@ -11,7 +11,7 @@ from nmtlib.errors import require, require_one_of
 from nmtlib.specials import PAD
 
 ROWS_AT_ONCE = 256  # positions whose probabilities a CPU holds at a time: they stay in its cache
-NUMBERS_AT_ONCE = 2**28  # probabilities that a GPU holds at a time, 1 GiB: it waits for starts
+NUMBERS_AT_ONCE = 2**27  # probabilities that a GPU holds at a time: it waits for starts
 
 
 def rows_at_once(device: str, vocab_size: int) -> int:

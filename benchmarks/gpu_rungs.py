@@ -1,0 +1,199 @@
+"""The rungs of `gpu.py`: a small model's training and decoding on a GPU, one change after another.
+
+A small model on a large GPU waits: for operations to be started, for batches, for numbers that are
+read back.  Each rung takes one of these away; what the cost model says stands beside the clock.
+"""
+
+from __future__ import annotations
+
+import copy
+import tempfile
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+from unittest import mock
+
+from timing import seconds
+
+# isort: split
+import numpy as np
+import torch
+
+from nmtlib.data.batching import Batch, Example, make_example, pad
+from nmtlib.data.vocab import EOS, UNK
+from nmtlib.inference.kernels import convert
+from nmtlib.inference.search import beam_search
+from nmtlib.model.transformer import Transformer, TransformerConfig
+from nmtlib.settings import TrainingSettings
+from nmtlib.teaching.cost import training_flops
+from nmtlib.teaching.hardware_lab import ledger
+from nmtlib.training.distributed import Processes
+from nmtlib.training.measure import Sums
+from nmtlib.training.trainer import Trainer
+
+LAYERS = {"n_encoder_layers": 3, "n_decoder_layers": 3}
+SMALL = TransformerConfig(
+    6000, 6000, **LAYERS, d_model=256, n_heads=4, d_ff=1024, max_length=256, norm="pre", tied="all"
+)
+PAIRS = 4  # for each token of a batch: about 64 updates of the first rung, 8 of the last
+# Where the loss asks how many rows to take at once, and how many a CPU takes.
+ROWS, BLOCK = "nmtlib.training.loss.rows_at_once", 256
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One way to train; `size` is how many times as many tokens as at first a batch has."""
+
+    blocks: bool = False  # the loss block by block
+    packed: bool = True  # the corpus on the device
+    precision: str = "fp32"
+    size: int = 1
+    compile: str = "no"
+
+
+RUNGS = {
+    "as a CPU is fed": Rung(blocks=True, packed=False),
+    "the loss in one block": Rung(packed=False),
+    "the corpus on the device": Rung(),
+    "bfloat16": Rung(precision="bf16"),
+    "batches eight times as large": Rung(precision="bf16", size=8),
+    "compiled, few shapes": Rung(precision="bf16", size=8, compile="default"),
+    "CUDA graphs": Rung(precision="bf16", size=8, compile="reduce-overhead"),
+}
+
+
+class Constants(NamedTuple):
+    """What the cost model knows of a device: seconds of a start, FLOP/s of large products."""
+
+    start: float
+    rates: dict[str, float]
+
+
+def constants(device: torch.device, width: int) -> Constants:
+    """Measured on work that is none of the rungs: many tiny additions, and a large product."""
+    tiny, times, rates = torch.ones(8, device=device), 2000, {}
+
+    def start_many() -> None:
+        for _ in range(times):
+            tiny.add_(1)
+
+    seconds(start_many, device)
+    for name, dtype in (("fp32", torch.float32), ("bf16", torch.bfloat16)):
+        x = torch.rand(width, width, device=device).to(dtype)
+        took = min(seconds(lambda x=x: x @ x, device) for _ in range(5))
+        rates[name] = 2 * width**3 / took
+    return Constants(seconds(start_many, device) / times, rates)
+
+
+def captions(config: TransformerConfig, count: int) -> list[Example]:
+    """Pairs of random words, as long as those of Multi30k mostly are."""
+    draw = np.random.default_rng(0)
+    lengths = draw.integers(8, 24, count)
+    ids = [draw.integers(UNK + 1, config.source_vocab_size, (2, n)).tolist() for n in lengths]
+    return [make_example(*pair) for pair in ids]
+
+
+def train_rung(
+    config: TransformerConfig, rung: Rung, device: torch.device, known: Constants, tokens: int
+) -> dict[str, Any]:
+    """Tokens/s of the updates of a rung, as predicted and as measured."""
+    examples = captions(config, tokens * PAIRS)
+    size = {"max_tokens": tokens * rung.size, "precision": rung.precision, "compile": rung.compile}
+    settings, processes = TrainingSettings(**size), Processes(device)
+    torch.manual_seed(0)
+    model = Transformer(config).train()
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        trainer = Trainer(model, examples, examples, settings, folder, processes=processes)
+        if rung.blocks:
+            stack.enter_context(mock.patch(ROWS, lambda *_: BLOCK))
+        if not rung.packed:
+            trainer.feed.examples = examples
+        feed = trainer.feed
+        plan = feed.plan(seed=1)
+
+        def updates() -> Sums:
+            sums = Sums()
+            for numbers in plan:
+                sums += trainer.update(feed.shares([numbers]), feed.labels([numbers]))
+            return sums.floats()
+
+        updates()  # allocates and compiles
+        took = seconds(updates, device)
+        batch = feed.shares(plan[:1])[0]
+        started = started_by(trainer, batch, rung)
+    flops = training_flops(config, len(batch.source), batch.source.size(1), batch.labels.size(1))
+    forecast = max(started * known.start, flops / known.rates[rung.precision])
+    labels = feed.labels(plan)
+    return {
+        "target_tokens_per_second": round(labels / took, 1),
+        "predicted_tokens_per_second": round(labels / len(plan) / forecast, 1),
+        "operations_started": started,
+    }
+
+
+def started_by(trainer: Trainer, batch: Batch, rung: Rung) -> int:
+    """Operations that an update starts.
+
+    A recorded model counts for two starts, forward and backward.  So does a compiled one, though a
+    compiler makes more kernels than that: how many is not predicted.
+    """
+    compiled, trainer.compiled = trainer.compiled, trainer.model
+    whole = ledger(lambda: trainer.update([batch], 1)).started
+    trainer.compiled = compiled
+    if rung.compile == "no":
+        return whole
+
+    def model_alone() -> None:
+        with torch.autocast(batch.source.device.type, torch.bfloat16):
+            logits = trainer.model(batch.source, batch.decoder_input)
+        logits.backward(logits.detach())
+
+    return whole - ledger(model_alone).started + 2
+
+
+def train_rungs(
+    config: TransformerConfig, device: torch.device, known: Constants, tokens: int
+) -> dict[str, Any]:
+    """Every rung, one after the other; what does not run here says why."""
+    found: dict[str, Any] = {}
+    for name, rung in RUNGS.items():
+        try:
+            found[name] = train_rung(config, rung, device, known, tokens)
+        except RuntimeError as error:  # too little memory, or no compiler
+            found[name] = {"failed": str(error).splitlines()[0]}
+        print(name, found[name], flush=True)
+    return found
+
+
+def decode_rungs(config: TransformerConfig, device: torch.device, sentences: int) -> dict[str, Any]:
+    """Sentences/s of beam search with 1 and 5 hypotheses, in four ways."""
+    torch.manual_seed(0)
+    model = Transformer(replace(config, embedding_start="normal")).to(device).eval()
+    with torch.no_grad():
+        model.output.bias[EOS] += 3.0  # or a random model never ends
+    sources = [example.source for example in captions(config, sentences)]
+    source = pad(sorted(sources, key=len)).to(device)
+    quick, half = convert(model), convert(model, "bf16")
+    stepwise = copy.deepcopy(model)  # a compiler knows nothing of oneDNN's maps
+    stepwise.step = torch.compile(stepwise.step)  # type: ignore[method-assign]
+    ways: dict[str, tuple[Transformer, bool]] = {
+        "rows that end leave": (quick, False),
+        "shapes are kept": (quick, True),
+        "shapes are kept, bfloat16": (half, True),
+        "shapes are kept, compiled": (stepwise, True),
+    }
+    found: dict[str, Any] = {}
+    for name, (searched, kept) in ways.items():
+        with ExitStack() as stack:
+            for module in ("static", "search"):
+                place = f"nmtlib.inference.{module}.keeps_shapes"
+                stack.enter_context(mock.patch(place, lambda device, kept=kept: kept))
+            found[name] = {}
+            for beam in (1, 5):
+                search = partial(beam_search, searched, source, beam)
+                search()  # allocates and compiles
+                speed = sentences / seconds(search, device)
+                found[name][f"beam_{beam}_sentences_per_second"] = round(speed, 1)
+        print(name, found[name], flush=True)
+    return found
