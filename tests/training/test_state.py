@@ -169,7 +169,8 @@ def test_an_identity_changes_with_what_is_learned_and_not_with_where(tmp_path):
     assert not changed() and not changed(copy.deepcopy(settings))
     assert not changed(settings.with_value("device", "cpu"))
     assert not changed(settings.with_value("corpus.train", ["moved.tsv"]))
-    for key, value in (("seed", 2), ("d_ff", 8), ("lowercase", True), ("epochs", 99)):
+    changes = [("seed", 2), ("d_ff", 8), ("lowercase", True), ("epochs", 99)]
+    for key, value in (*changes, ("compile", "default")):
         assert changed(settings.with_value(key, value)) == ["settings"], key
     assert changed(training=SENTENCES[1:]) == changed(validation=SENTENCES[1:2]) == ["corpus"]
     moved = make_example([4], [5, 5]), make_example([4, 5], [5])
