@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import matplotlib
+import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 from PIL import Image
 
@@ -95,7 +96,9 @@ def _saved(name: str, kind: str, metadata: dict[str, str | None]) -> bytes:
         matplotlib.rcdefaults()
         style.setup()
         matplotlib.rcParams.update({"svg.fonttype": "path", "savefig.bbox": None})
-        FIGURES[name]().savefig(file, format=kind, dpi=PNG_DPI, metadata=metadata)
+        figure = FIGURES[name]()
+        figure.savefig(file, format=kind, dpi=PNG_DPI, metadata=metadata)
+        plt.close(figure)
     return file.getvalue()
 
 

@@ -48,7 +48,9 @@ def train(
     seed: int = 0,
 ) -> list[float]:
     """Train with Adam; returns the loss of each update, and leaves the model in eval mode."""
-    optimizer, plan, curve = torch.optim.Adam(model.train().parameters(), rate), [], []
+    optimizer = torch.optim.Adam(model.train().parameters(), rate)
+    plan: list[list[int]] = []
+    curve: list[float] = []
     while len(curve) < updates:
         plan = plan or list(token_batches(examples, max_tokens, seed=1000 * seed + len(curve)))
         loss = loss_of(model, collate([examples[i] for i in plan.pop()]))
