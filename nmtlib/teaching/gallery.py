@@ -16,16 +16,28 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import matplotlib
+import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 from PIL import Image
 
 from nmtlib.errors import require_one_of
 from nmtlib.files import write_atomically
-from nmtlib.teaching import diagrams, style
+from nmtlib.model.embeddings import sinusoidal_table
+from nmtlib.teaching import diagrams, plots, style
+
+
+def positional_encoding() -> Figure:
+    """The position table as colours, and four of its columns as curves.
+
+    Vaswani et al. 2017, 3.5.
+    """
+    return plots.position_table(sinusoidal_table(50, 64), title="50 positions, 64 dimensions")
+
 
 FIGURES: dict[str, Callable[[], Figure]] = {
     name.replace("_", "-"): getattr(diagrams, name) for name in diagrams.__all__
 }
+FIGURES["positional-encoding"] = positional_encoding
 FOLDER = Path("figures")
 PNG_DPI = 150
 SVG_HASH = "SVG-SHA256"  # the PNG tells in its metadata from which drawing it was made
@@ -84,7 +96,9 @@ def _saved(name: str, kind: str, metadata: dict[str, str | None]) -> bytes:
         matplotlib.rcdefaults()
         style.setup()
         matplotlib.rcParams.update({"svg.fonttype": "path", "savefig.bbox": None})
-        FIGURES[name]().savefig(file, format=kind, dpi=PNG_DPI, metadata=metadata)
+        figure = FIGURES[name]()
+        figure.savefig(file, format=kind, dpi=PNG_DPI, metadata=metadata)
+        plt.close(figure)
     return file.getvalue()
 
 
