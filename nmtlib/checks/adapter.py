@@ -158,6 +158,10 @@ class Adapter:
     bleu: Callable[[list[str], list[str], str], float] | None = None
     # word_bleu(hypotheses, references) of plain text, split at spaces, as NLTK counts it.
     word_bleu: Callable[[list[str], list[str]], float] | None = None
+    # score(tokens in the order of their ids, ids that a model said, references) -> the BLEU that
+    # your evaluation reports for these sentences; references are plain text, and may hold words
+    # that are not among the tokens.
+    score: Callable[[list[str], list[list[int]], list[str]], float] | None = None
 
     def has(self, part: str) -> bool:
         """Whether a part is there (or a fact is true); 'fit|epoch' asks for one of the two.

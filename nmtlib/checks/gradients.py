@@ -1,4 +1,4 @@
-"""Checks of what an optimizer is given: gradients as they are before Adam and clipping hide them."""
+"""Checks of what an optimizer is given, before Adam and clipping hide its scale."""
 
 from __future__ import annotations
 
@@ -64,7 +64,9 @@ def scale(adapter: Adapter, seed: int) -> str:
     shares = torch.linalg.lstsq(columns, gradient, driver="gelsd").solution  # (3, 1)
     off = float((columns @ shares - gradient).norm() / gradient.norm())
     if off > 0.02 or not rows:
-        raise NotImplementedError("the loss has other terms, or dropout that cannot be switched off")
+        raise NotImplementedError(
+            "the loss has other terms, or dropout that cannot be switched off"
+        )
     labels = len(pair[1]) + 1
     tokens = labels * rows * update.passes
     divisor = tokens / float(shares.sum())
@@ -93,9 +95,13 @@ def judge(divisor: float, tokens: int, labels: int, passes: int) -> str:
         raise NotImplementedError(f"{summed}: a loss scaled for half precision")
     cause = ""
     if passes > 1 and near(tokens / passes):
-        cause = f"The means of {passes} accumulated batches are added and never divided by {passes}."
+        cause = (
+            f"The means of {passes} accumulated batches are added and never divided by {passes}."
+        )
     elif passes > 1 and near(tokens * passes):
-        cause = "The loss is a mean over all tokens and is divided by the number of batches as well."
+        cause = (
+            "The loss is a mean over all tokens and is divided by the number of batches as well."
+        )
     raise Finding(f"{summed}, expected {tokens}", cause)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -186,9 +186,8 @@ class Parts:
     def vocabulary(self, *splits: list[str]) -> Collection[str]:
         pairs = [[corpus.Pair(line, line) for line in lines] for lines in splits]
         lines = corpus.Corpus("lines", "de", "en", *pairs)
-        return {
-            token for side in codec.build_codecs(lines, "whitespace") for token in side.vocab.tokens
-        }
+        codecs = [c for kind in ("whitespace", "bpe") for c in codec.build_codecs(lines, kind)]
+        return {token for side in codecs for token in side.vocab.tokens}
 
     def encode_text(self, tokens: list[str], sentence: str) -> list[int]:
         published = corpus.Corpus("words", "de", "en", vocabularies=(tokens, tokens))
@@ -200,6 +199,26 @@ class Parts:
         reader = translator.Translator(nn.Module(), words, words)
         tokenize = evaluate.bleu_tokenizer(reader, corpus.Corpus("lines", "de", language))
         return evaluate.score(hypotheses, targets(references), tokenize=tokenize).bleu
+
+    def score(self, tokens: list[str], said: list[list[int]], references: list[str]) -> float:
+        words = codec.Codec(tokenizers.WhitespaceTokenizer(), vocab.Vocab(tokens))
+        model = self.make_model(Sizes(source_vocab_size=len(tokens), target_vocab_size=len(tokens)))
+        settings = Settings(tokenizer=TokenizerSettings(kind="whitespace"))
+        reader = Rehearsed(model, words, words, settings)
+        reader.said = [words.decode(ids) for ids in said]
+        pairs = [corpus.Pair(reference, reference) for reference in references]
+        return evaluate.evaluate(reader, corpus.Corpus("words", "de", "en", test=pairs))[
+            0
+        ].scores.bleu
+
+
+class Rehearsed(translator.Translator):
+    """A translator that says what it was told to say."""
+
+    said: list[str]
+
+    def translate(self, sentences: Sequence[str], **options: object) -> list[str]:
+        return self.said[: len(sentences)]
 
 
 def ours(norm: str = "pre", positions: str = "sinusoidal", tied: str = "none") -> Adapter:

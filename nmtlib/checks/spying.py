@@ -44,7 +44,9 @@ def watch_gradients(model: nn.Module) -> Iterator[Watched]:
     def stepped(optimizer: torch.optim.Optimizer, args: tuple, kwargs: dict) -> None:
         given = {id(p) for group in optimizer.param_groups for p in group["params"]}
         if any(id(p) in given for p in own):
-            weights, gradient = (torch.cat([x.detach().flatten() for x in xs]) for xs in (own, sums))
+            weights, gradient = (
+                torch.cat([x.detach().flatten() for x in xs]) for xs in (own, sums)
+            )
             dtypes = {p.dtype for p in own}
             seen.steps.append(Backwards(weights, gradient, seen.left, dtypes))
             counts[:], seen.left = [0] * len(own), 0

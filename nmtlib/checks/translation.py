@@ -87,7 +87,9 @@ def source_ids(adapter: Adapter, seed: int) -> str:
     read, trained = ids_read(adapter, calls, pair[0]), trained_ids(adapter, seed, pair)
     if read != trained:
         names = {adapter.bos: "BOS", adapter.eos: "EOS"}
-        shown, wanted = (str([names.get(i, i) for i in ids]).replace("'", "") for ids in (read, trained))
+        shown, wanted = (
+            str([names.get(i, i) for i in ids]).replace("'", "") for ids in (read, trained)
+        )
         raise Finding(f"a sentence is read as {shown} at translation, as {wanted} in training")
     return f"{len(read)} ids of a sentence, the same as in training"
 
