@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from nmtlib.checks.adapter import Adapter, IdPair
-from nmtlib.checks.helpers import batch, build, logits, nll, pairs
-from nmtlib.checks.optimisation import NO_CLIP
+from nmtlib.checks.broad import trained, validated
+from nmtlib.checks.helpers import batch, build, logits, nll, pairs, silence
+from nmtlib.checks.optimisation import NO_CLIP, quiet
 from nmtlib.checks.registry import Finding, check
-from nmtlib.checks.report import NO_PART
 from nmtlib.checks.spying import Backwards, Watched, watch_calls, watch_gradients
 
 
@@ -21,13 +21,11 @@ def first_update(adapter: Adapter, model: nn.Module, pair: IdPair) -> tuple[Back
 
     All batches are alike then, however the loop makes them.
     """
-    if not (adapter.has("train") or adapter.has("fit")):
-        raise NotImplementedError(NO_PART + "train, fit")
     with watch_calls() as calls, watch_gradients(model) as seen:
         if adapter.train is not None:
             adapter.train(model, [[[pair] * 3, [pair] * 3]], NO_CLIP)
         else:
-            adapter.fit(model, [pair] * 24, [pair] * 2, 1)
+            trained(adapter, model, [pair] * 24, [pair] * 2, 1)
     if not seen.steps or not seen.steps[0].gradient.any():
         raise NotImplementedError("no optimizer step with gradients of this model was seen")
     rows = [len(call.read) for call in calls if not call.read.is_floating_point()]
@@ -53,10 +51,10 @@ def mean_loss_gradients(adapter: Adapter, model: nn.Module, pair: IdPair) -> Ten
     return torch.stack(columns, dim=1).double()
 
 
-@check("training.scale", "make_model")
+@check("training.scale", "make_model", "train|fit|epoch")
 def scale(adapter: Adapter, seed: int) -> str:
     """Before clipping, the gradient of an update is that of the mean loss over its tokens."""
-    pair, model = pairs(adapter, seed, [(4, 5)])[0], build(adapter, seed)
+    pair, model = pairs(adapter, seed, [(4, 5)])[0], quiet(adapter, seed)
     untouched = copy.deepcopy(model)
     update, rows = first_update(adapter, model, pair)
     columns = mean_loss_gradients(adapter, untouched, pair)
@@ -105,10 +103,10 @@ def judge(divisor: float, tokens: int, labels: int, passes: int) -> str:
     raise Finding(f"{summed}, expected {tokens}", cause)
 
 
-@check("training.single_precision", "make_model")
+@check("training.single_precision", "make_model", "train|fit|epoch")
 def single_precision(adapter: Adapter, seed: int) -> str:
     """The weights that the optimizer changes have the range and the digits of float32."""
-    update, _ = first_update(adapter, build(adapter, seed), pairs(adapter, seed, [(4, 5)])[0])
+    update, _ = first_update(adapter, quiet(adapter, seed), pairs(adapter, seed, [(4, 5)])[0])
     if torch.float16 in update.dtypes:
         raise Finding("the optimizer changes weights of the type float16, expected float32")
     if torch.bfloat16 in update.dtypes:
@@ -120,11 +118,11 @@ def fitted(adapter: Adapter, seed: int, count: int, epochs: int) -> Watched:
     """What is seen of a training on `count` pairs."""
     model, training = build(adapter, seed), pairs(adapter, seed, [(4, 4)] * count)
     with watch_gradients(model) as seen:
-        adapter.fit(model, training, pairs(adapter, seed + 1, [(4, 4)] * 3), epochs)
+        trained(adapter, model, training, pairs(adapter, seed + 1, [(4, 4)] * 3), epochs)
     return seen
 
 
-@check("training.epoch_end", "make_model", "fit")
+@check("training.epoch_end", "make_model", "fit|epoch")
 def epoch_end(adapter: Adapter, seed: int) -> str:
     """Every backward pass of an epoch reaches a step of the optimizer."""
     counts = (12, 16, 20)
@@ -144,7 +142,10 @@ def epoch_end(adapter: Adapter, seed: int) -> str:
 @check("training.history", "make_model", "fit")
 def history(adapter: Adapter, seed: int) -> str:
     """The history holds the validation perplexity of the model at that time."""
-    model, validation = build(adapter, seed, noise=0.5), pairs(adapter, seed + 1, [(4, 3)] * 8)
+    model, validation = (
+        silence(build(adapter, seed, noise=0.5)),
+        pairs(adapter, seed + 1, [(4, 3)] * 8),
+    )
     kept, said = adapter.fit(model, pairs(adapter, seed, [(4, 3)] * 8), validation, 1)
     if not said:
         raise Finding("one epoch leaves an empty history")
@@ -160,13 +161,14 @@ def history(adapter: Adapter, seed: int) -> str:
     raise Finding(f"the history says {found:.3f}; the model has {math.exp(loss):.3f}", cause)
 
 
-@check("validation.padding", "make_model", "validate")
+@check("validation.padding", "make_model", "validate|epoch")
 def padding(adapter: Adapter, seed: int) -> str:
     """A validation loss does not depend on what padding stands beside a sentence."""
-    model = build(adapter, seed)
+    model = quiet(adapter, seed)
 
     def loss(*examples: IdPair) -> float:
-        return math.log(max(float(adapter.validate(model, list(examples))), 1e-9))
+        found = validated(adapter, model, list(examples))
+        return math.log(max(found, 1e-9)) if adapter.validate else found
 
     for lengths, side in (([(9, 4), (2, 4)], "source"), ([(4, 9), (4, 1)], "target")):
         long, short = pairs(adapter, seed, lengths)

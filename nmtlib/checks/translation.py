@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import torch
@@ -11,23 +12,23 @@ from nmtlib.checks.adapter import Adapter, IdPair
 from nmtlib.checks.helpers import TOLERANCE, batch, build, distance, logits, pairs
 from nmtlib.checks.optimisation import NO_CLIP
 from nmtlib.checks.registry import Finding, check
-from nmtlib.checks.report import NO_PART
 from nmtlib.checks.searching import sources, torn, word_ids
 from nmtlib.checks.spying import Call, watch_calls
+from nmtlib.checks.standins import Vocabulary
 
 VOCABULARY = 29  # a size that no other dimension has
 
 
 def translate(adapter: Adapter, model: nn.Module, pair: IdPair) -> list[Call]:
     """The calls of embeddings and linear maps while a source is translated."""
-    if not (adapter.has("hypotheses") or adapter.has("greedy")):
-        raise NotImplementedError(NO_PART + "hypotheses, greedy")
-    source = batch(adapter, [pair])[0]
     with torch.no_grad(), watch_calls() as calls:
-        if adapter.hypotheses is not None:
-            adapter.hypotheses(model, source, [pair[1]])
+        if adapter.translate is not None:
+            words = Vocabulary(100, pad=adapter.pad, bos=adapter.bos, eos=adapter.eos)
+            adapter.translate(model, words.lookup_tokens(pair[0]), 6)
+        elif adapter.hypotheses is not None:
+            adapter.hypotheses(model, batch(adapter, [pair])[0], [pair[1]])
         else:
-            adapter.greedy(model, source, 6)
+            adapter.greedy(model, batch(adapter, [pair])[0], 6)
     return calls
 
 
@@ -52,18 +53,18 @@ def ids_read(adapter: Adapter, calls: list[Call], words: list[int]) -> list[int]
 
 
 def trained_ids(adapter: Adapter, seed: int, pair: IdPair) -> list[int]:
-    """The ids that the encoder reads of a sentence in training."""
+    """The ids that the encoder reads of a sentence in training; none where that is not known."""
     if adapter.make_batch is not None:
         row = adapter.make_batch([pair] * 2)[0][0].tolist()
         return [i for i in row if i != adapter.pad]
+    if not (adapter.train or adapter.fit):
+        return []  # the batches of an epoch are made by the checks
     model, training = build(adapter, seed, **sizes()), [pair] * 4
     with watch_calls() as calls:
         if adapter.train is not None:
             adapter.train(model, [[training]], NO_CLIP)
-        elif adapter.fit is not None:
-            adapter.fit(model, training, training, 1)
         else:
-            raise NotImplementedError(NO_PART + "make_batch, train, fit")
+            adapter.fit(model, training, training, 1)
     return ids_read(adapter, calls, pair[0])
 
 
@@ -79,18 +80,25 @@ def one_pair(adapter: Adapter, seed: int) -> IdPair:
     return source.tolist(), pairs(adapter, seed, [(3, 3)])[0][1]
 
 
-@check("decoding.source_ids", "make_model")
+@check("decoding.source_ids", "make_model", "translate|hypotheses|greedy")
 def source_ids(adapter: Adapter, seed: int) -> str:
     """At translation the encoder reads the ids that it read in training."""
     pair = one_pair(adapter, seed)
     calls = translate(adapter, build(adapter, seed, **sizes()), pair)
     read, trained = ids_read(adapter, calls, pair[0]), trained_ids(adapter, seed, pair)
-    if read != trained:
-        names = {adapter.bos: "BOS", adapter.eos: "EOS"}
-        shown, wanted = (
-            str([names.get(i, i) for i in ids]).replace("'", "") for ids in (read, trained)
-        )
+    names = {adapter.bos: "BOS", adapter.eos: "EOS"}
+    shown, wanted = (", ".join(str(names.get(i, i)) for i in ids) for ids in (read, trained))
+    if trained and read != trained:
         raise Finding(f"a sentence is read as {shown} at translation, as {wanted} in training")
+    words = [i for i in read if i in pair[0]]
+    twice = any(a == b for a, b in itertools.pairwise(read))
+    if words != pair[0] or twice:
+        sentence = ", ".join(map(str, pair[0]))
+        raise Finding(
+            f"the sentence {sentence} is read as {shown}: words are lost, or an id comes twice"
+        )
+    if not trained:
+        raise NotImplementedError(f"a sentence is read as {shown}; what training reads is not seen")
     return f"{len(read)} ids of a sentence, the same as in training"
 
 
@@ -102,7 +110,7 @@ def first_table(calls: list[Call], size: int) -> Tensor | None:
     return None
 
 
-@check("decoding.search_model", "make_model")
+@check("decoding.search_model", "make_model", "translate|hypotheses|greedy")
 def search_model(adapter: Adapter, seed: int) -> str:
     """The model that translates has the probabilities of the model that was trained."""
     pair, model = one_pair(adapter, seed), build(adapter, seed, **sizes())
