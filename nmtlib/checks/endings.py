@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 
 import torch
 from torch import Tensor, nn
@@ -70,17 +71,17 @@ def length_limit(adapter: Adapter, seed: int) -> str:
 
 @functools.lru_cache(maxsize=16)
 def ending(adapter: Adapter, seed: int) -> nn.Module:
-    """A model that mostly says one word and EOS, or three other words, and has no idea after EOS.
+    """A model that mostly says one word and EOS, or four other words, and has no idea after EOS.
 
     So whoever reads on after EOS finds every tail improbable, and prefers what ends late.
     """
     source, (a, b, c) = sources(adapter, seed, 6), word_ids(adapter)
-    tails = [[a, b, c], [b, c, a], [c, a, b], [a, c, b], [b, a, c], [c, b, a]]
+    tails = list(itertools.product((a, b, c), repeat=3))
     rambling = [[a, b, b, a, c], [a, c, a, c, b], [b, a, c, b, a]]
     rambling += [[b, b, a, a, c], [c, a, b, c, c], [c, c, c, b, a]]
-    targets = [[a, adapter.eos, *tail] for tail in tails] + [[b, c, b]] * 6 + rambling
-    shares = [0.55] * 6 + [0.35] * 6 + [0.1] * 6
-    return learn(adapter, seed, source.repeat(3, 1), targets, shares, 100)
+    targets = [[a, adapter.eos, *tail] for tail in tails] + [[b, c, c, b]] * 6 + rambling
+    shares = [0.55 / len(tails)] * len(tails) + [0.35 / 6] * 6 + [0.1 / 6] * 6
+    return learn(adapter, seed, source.repeat(7, 1)[: len(shares)], targets, shares, 70)
 
 
 @check("beam.ends_at_eos", "make_model", "beam", "resizable")

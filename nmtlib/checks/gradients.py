@@ -142,11 +142,9 @@ def epoch_end(adapter: Adapter, seed: int) -> str:
 @check("training.history", "make_model", "fit")
 def history(adapter: Adapter, seed: int) -> str:
     """The history holds the validation perplexity of the model at that time."""
-    model, validation = (
-        silence(build(adapter, seed, noise=0.5)),
-        pairs(adapter, seed + 1, [(4, 3)] * 8),
-    )
-    kept, said = adapter.fit(model, pairs(adapter, seed, [(4, 3)] * 8), validation, 1)
+    model = silence(build(adapter, seed, noise=0.5))
+    training, validation = (pairs(adapter, seed + n, [(4, 3)] * 8) for n in (0, 1))
+    kept, said = adapter.fit(model, training, validation, 1)
     if not said:
         raise Finding("one epoch leaves an empty history")
     found, loss = float(said[-1]), nll(adapter, kept, validation)
@@ -155,7 +153,7 @@ def history(adapter: Adapter, seed: int) -> str:
     causes = {
         loss: "The loss is recorded, not its exponential.",
         2**loss: "2 is raised to a loss in nats, which are to the base e.",
-        math.exp(nll(adapter, kept, pairs(adapter, seed, [(4, 3)] * 8))): "It is that of training.",
+        math.exp(nll(adapter, kept, training)): "It is that of training.",
     }
     cause = next((text for value, text in causes.items() if abs(found / value - 1) < 0.01), "")
     raise Finding(f"the history says {found:.3f}; the model has {math.exp(loss):.3f}", cause)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,8 +14,6 @@ from nmtlib.checks.registry import Finding, check
 from nmtlib.checks.searching import sources, torn, word_ids
 from nmtlib.checks.spying import Call, watch_calls
 from nmtlib.checks.standins import Vocabulary
-
-VOCABULARY = 29  # a size that no other dimension has
 
 
 def translate(adapter: Adapter, model: nn.Module, pair: IdPair) -> list[Call]:
@@ -59,18 +56,13 @@ def trained_ids(adapter: Adapter, seed: int, pair: IdPair) -> list[int]:
         return [i for i in row if i != adapter.pad]
     if not (adapter.train or adapter.fit):
         return []  # the batches of an epoch are made by the checks
-    model, training = build(adapter, seed, **sizes()), [pair] * 4
+    model, training = build(adapter, seed), [pair] * 4
     with watch_calls() as calls:
         if adapter.train is not None:
             adapter.train(model, [[training]], NO_CLIP)
         else:
             adapter.fit(model, training, training, 1)
     return ids_read(adapter, calls, pair[0])
-
-
-def sizes() -> dict[str, Any]:
-    """The sizes of a model whose vocabulary can be told from its other dimensions."""
-    return {"source_vocab_size": VOCABULARY, "target_vocab_size": VOCABULARY}
 
 
 def one_pair(adapter: Adapter, seed: int) -> IdPair:
@@ -84,7 +76,7 @@ def one_pair(adapter: Adapter, seed: int) -> IdPair:
 def source_ids(adapter: Adapter, seed: int) -> str:
     """At translation the encoder reads the ids that it read in training."""
     pair = one_pair(adapter, seed)
-    calls = translate(adapter, build(adapter, seed, **sizes()), pair)
+    calls = translate(adapter, build(adapter, seed), pair)
     read, trained = ids_read(adapter, calls, pair[0]), trained_ids(adapter, seed, pair)
     names = {adapter.bos: "BOS", adapter.eos: "EOS"}
     shown, wanted = (", ".join(str(names.get(i, i)) for i in ids) for ids in (read, trained))
@@ -113,7 +105,7 @@ def first_table(calls: list[Call], size: int) -> Tensor | None:
 @check("decoding.search_model", "make_model", "translate|hypotheses|greedy")
 def search_model(adapter: Adapter, seed: int) -> str:
     """The model that translates has the probabilities of the model that was trained."""
-    pair, model = one_pair(adapter, seed), build(adapter, seed, **sizes())
+    pair, model = one_pair(adapter, seed), build(adapter, seed)
     calls = translate(adapter, model, pair)
     number, source = reading(calls, pair[0])
     start = adapter.bos
