@@ -28,9 +28,9 @@ def table(result: dict[str, Any]) -> str:
         f"*Loss* and *right* are what a reader would see after {clean['updates']} updates of a "
         "tiny model that learns to say one to three words backwards: the validation loss in nats "
         f"that the trainer reports, and the share of {result['translations']} translations that "
-        f"beam search gets right.  The clean code reaches {clean['loss']:.3f} and {clean['right']:.0%}; with other "
-        f"seeds its loss is {others}, so small differences are chance.  *Same* is the same to the "
-        "last digit.",
+        f"beam search gets right.  The clean code reaches {clean['loss']:.3f} and "
+        f"{clean['right']:.0%}; with other seeds its loss is {others}, so small differences are "
+        "chance.  *Same* is the same to the last digit.",
         "",
         "| no. | bug | loss | right | caught by | also fails | short adapter |",
         "|--:|---|--:|--:|---|---|---|",

@@ -27,6 +27,7 @@ def plain_tensors(model: nn.Module) -> Iterator[tuple[nn.Module, str, Tensor]]:
 def fixed_tables(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
     """Every table (L, D) that is not trained and as wide as the embeddings, and its name."""
     widths = {m.embedding_dim for m in model.modules() if isinstance(m, nn.Embedding)}
+    named: list[tuple[str, Tensor]]
     named = [(name, p) for name, p in model.named_parameters() if not p.requires_grad]
     named += [*model.named_buffers(), *((name, value) for _, name, value in plain_tensors(model))]
     for name, value in named:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -202,23 +202,12 @@ class Parts:
 
     def score(self, tokens: list[str], said: list[list[int]], references: list[str]) -> float:
         words = codec.Codec(tokenizers.WhitespaceTokenizer(), vocab.Vocab(tokens))
-        model = self.make_model(Sizes(source_vocab_size=len(tokens), target_vocab_size=len(tokens)))
-        settings = Settings(tokenizer=TokenizerSettings(kind="whitespace"))
-        reader = Rehearsed(model, words, words, settings)
-        reader.said = [words.decode(ids) for ids in said]
-        pairs = [corpus.Pair(reference, reference) for reference in references]
-        return evaluate.evaluate(reader, corpus.Corpus("words", "de", "en", test=pairs))[
-            0
-        ].scores.bleu
-
-
-class Rehearsed(translator.Translator):
-    """A translator that says what it was told to say."""
-
-    said: list[str]
-
-    def translate(self, sentences: Sequence[str], **options: object) -> list[str]:
-        return self.said[: len(sentences)]
+        size = {"source_vocab_size": len(tokens), "target_vocab_size": len(tokens)}
+        texts = [words.decode(ids) for ids in said]
+        reader = translator.Translator(self.make_model(Sizes(**size)), words, words, WORDS)
+        vars(reader)["translate"] = lambda sentences, **options: texts[: len(sentences)]
+        pairs = corpus.Corpus("words", "de", "en", test=targets(references))
+        return evaluate.evaluate(reader, pairs)[0].scores.bleu
 
 
 def ours(norm: str = "pre", positions: str = "sinusoidal", tied: str = "none") -> Adapter:
