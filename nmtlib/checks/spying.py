@@ -71,6 +71,13 @@ class Call:
     read: Tensor
     made: Tensor
 
+    def rows(self) -> list[list[int]]:
+        """The rows of ids that an embedding read, and the columns: some put time first."""
+        if self.read.is_floating_point() or not self.read.dim():
+            return []
+        table = self.read.reshape(-1, self.read.size(-1))
+        return [*table.tolist(), *table.t().tolist()]
+
 
 @contextmanager
 def watch_calls() -> Iterator[list[Call]]:

@@ -35,12 +35,10 @@ def reading(calls: list[Call], words: list[int]) -> tuple[int, list[int]]:
     An evaluation may have read the sentence before, beside its reference; the search comes last.
     """
     for number in reversed(range(len(calls))):
-        read = calls[number].read
-        if not read.is_floating_point() and read.dim():
-            for row in read.reshape(-1, read.size(-1)).tolist():
-                common = [word for word in words if word in row]
-                if len(common) > len(words) / 2 and common == [i for i in row if i in words]:
-                    return number, row
+        for row in calls[number].rows():
+            common = [word for word in words if word in row]
+            if len(common) > len(words) / 2 and common == [i for i in row if i in words]:
+                return number, row
     raise NotImplementedError("no embedding was seen to read the source")
 
 
