@@ -132,7 +132,8 @@ class Adapter:
     start: Callable[[Any, Tensor], Any] | None = None
     step: Callable[[Any, Tensor, Any], tuple[Tensor, Any]] | None = None
     select: Callable[[Any, Tensor], Any] | None = None
-    # greedy(model, source, most words) -> word ids of each sentence, without BOS and EOS.
+    # greedy(model, source, most words) -> word ids of each sentence, without BOS and EOS; one of
+    # `most` words is whole.
     greedy: Callable[[Any, Tensor, int], list[list[int]]] | None = None
     # beam(model, source, beam size, length penalty, most words) -> the hypotheses of each sentence,
     # best first.  Penalty 0 ranks by log-probability; a greater one favours longer translations.

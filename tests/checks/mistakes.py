@@ -111,6 +111,11 @@ def fit_base_two(made, training, validation, epochs):
     return kept, [2 ** math.log(each) for each in history]
 
 
+def fit_recording_losses(made, training, validation, epochs):
+    kept, history = foreign.fit(made, training, validation, epochs)
+    return kept, [math.log(each) for each in history]
+
+
 def validate_with_pad(made, pairs):
     source, target, labels = foreign.make_batch(pairs)
     table = made.eval()(source, target)
@@ -209,6 +214,7 @@ CONVENTIONS = {
     "number of sentences": ("training.scale", train(lambda mean, c, t, n: mean * c / 6)),
     "scaled for half": ("training.scale", train(lambda *given: right(*given) * 2**16)),
     "those of the next": ("training.epoch_end", fit(across=True)),
+    "and no perplexity": ("training.history", replace(TORCH, fit=fit_recording_losses)),
     "are refused": ("data.long_sentences", replace(OURS, make_batch=refusing)),
     "no buffer, and is moved": (
         "model.device",
