@@ -5,8 +5,9 @@ passed
 """
 
 from nmtlib.checks import attention, positions, masks, layers, model  # noqa: F401, I001 (in order)
-from nmtlib.checks import loss, optimisation, validation, epochs, decoding  # noqa: F401
-from nmtlib.checks import beam, data, metrics  # noqa: F401
+from nmtlib.checks import anatomy, loss, optimisation, validation, epochs  # noqa: F401
+from nmtlib.checks import gradients, decoding, translation, beam, endings  # noqa: F401
+from nmtlib.checks import data, metrics  # noqa: F401
 from nmtlib.checks.adapter import Adapter, Sizes
 from nmtlib.checks.calls import called
 from nmtlib.checks.lifting import lift

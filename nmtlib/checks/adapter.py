@@ -132,7 +132,8 @@ class Adapter:
     start: Callable[[Any, Tensor], Any] | None = None
     step: Callable[[Any, Tensor, Any], tuple[Tensor, Any]] | None = None
     select: Callable[[Any, Tensor], Any] | None = None
-    # greedy(model, source, most words) -> word ids of each sentence, without BOS and EOS.
+    # greedy(model, source, most words) -> word ids of each sentence, without BOS and EOS; one of
+    # `most` words is whole.
     greedy: Callable[[Any, Tensor, int], list[list[int]]] | None = None
     # beam(model, source, beam size, length penalty, most words) -> the hypotheses of each sentence,
     # best first.  Penalty 0 ranks by log-probability; a greater one favours longer translations.
@@ -158,6 +159,10 @@ class Adapter:
     bleu: Callable[[list[str], list[str], str], float] | None = None
     # word_bleu(hypotheses, references) of plain text, split at spaces, as NLTK counts it.
     word_bleu: Callable[[list[str], list[str]], float] | None = None
+    # score(tokens in the order of their ids, ids that a model said, references) -> the BLEU that
+    # your evaluation reports for these sentences; references are plain text, and may hold words
+    # that are not among the tokens.
+    score: Callable[[list[str], list[list[int]], list[str]], float] | None = None
 
     def has(self, part: str) -> bool:
         """Whether a part is there (or a fact is true); 'fit|epoch' asks for one of the two.

@@ -119,3 +119,44 @@ def marks(adapter: Adapter, seed: int) -> str:
         cause = "The mark is stripped: 'na@@' became the word 'na'." if found == stripped else ""
         raise Finding(f"'a na@@ ils dog' has the ids {found}, expected {expected}", cause)
     return "'na@@' and 'na' are two tokens with two ids"
+
+
+@check("data.tokenizer", "vocabulary")
+def tokenizer(adapter: Adapter, seed: int) -> str:
+    """The pieces of words are made from the training sentences alone."""
+    train = ["the dog and the cat eat in the garden"] * 20
+    others = ["buzzy buzzy jukebox"] * 20, ["quizzy quizzy pyx"] * 20
+    plain = set(adapter.vocabulary(train, train, train))
+    tokens = set(adapter.vocabulary(train, *others))
+    # A single letter may stand in an alphabet of all bytes, whatever the sentences hold.
+    foreign = set("".join(others[0] + others[1])) - set(train[0])
+    added = {token.strip("▁Ġ_#@").removesuffix("</w>") for token in tokens - plain}
+    if leaked := sorted(piece for piece in added if len(piece) > 1 and foreign & set(piece)):
+        shown = ", ".join(map(repr, leaked[:4]))
+        count = f"{len(leaked)} tokens come from validation or test sentences"
+        raise Finding(f"{count}, such as {shown}")
+    return f"{len(tokens)} tokens, and none more for what stands in validation and test sentences"
+
+
+@check("data.long_sentences", "make_batch")
+def long_sentences(adapter: Adapter, seed: int) -> str:
+    """However long a pair is, its source and its labels end as those of a short one do."""
+    short, said = pairs(adapter, seed, [(3, 3)])[0], []
+    for length in (40, 150, 700):
+        pair = pairs(adapter, seed, [(length, length)])[0]
+        try:
+            made = adapter.make_batch([short, pair])
+        except Exception as error:  # a pair that is too long may be refused
+            said.append(f"{length} words are refused ({type(error).__name__})")
+            break
+        source, _, labels = three_tensors(made, "the batch")
+        if len(source) < 2:
+            said.append(f"a pair of {length} words is left out")
+            break
+        for table, side in ((source, "source"), (labels, "table of labels")):
+            few, many = ([i for i in row.tolist() if i != adapter.pad] for row in table)
+            if few[-1] < adapter.first_word and many[-1] != few[-1]:
+                end = f"ends in the word {many[-1]}, that of a pair of 3 words in id {few[-1]}"
+                raise Finding(f"the {side} of {length} words has {len(many)} ids and {end}")
+        said.append(f"{length} words have {len(many)} labels")
+    return "; ".join(said)

@@ -82,3 +82,76 @@ def bleu_chinese(adapter: Adapter, seed: int) -> str:
     if found < 0.3 * perfect:
         raise Finding(f"{wrong} {found:.2g}")
     return f"{wrong} {found:.4g}"
+
+
+def number_words(count: int) -> list[str]:
+    """So many words of letters: every tokenizer leaves them alone."""
+    return ["".join(chr(97 + int(digit)) for digit in f"{number:03}") for number in range(count)]
+
+
+def rehearse(adapter: Adapter, right: int, wrong: int) -> tuple[list[str], list[list[int]]]:
+    """References of eight words, and ids that a model says: right, then with two words wrong."""
+    words, references, said = number_words(40), [], []
+    for number in range(right + wrong):
+        row = [(7 * number + 3 * place * place) % 40 for place in range(8)]
+        references.append(" ".join(words[i] for i in row))
+        heard = row if number < right else [*row[:6], *(39 - i for i in row[6:])]
+        said.append([adapter.first_word + i for i in heard])
+    return references, said
+
+
+def vocabulary(adapter: Adapter) -> list[str]:
+    """A vocabulary in the order of its ids: the special tokens, and forty words."""
+    names = {adapter.pad: "<PAD>", adapter.bos: "<BOS>", adapter.eos: "<EOS>"}
+    free = [i for i in range(adapter.first_word) if i not in names]
+    names |= {i: "<UNK>" for i in free[-1:]}
+    specials = [names.get(number, f"<{number}>") for number in range(adapter.first_word)]
+    return [*specials, *number_words(40)]
+
+
+@check("metrics.whole_score", "score")
+def whole_score(adapter: Adapter, seed: int) -> str:
+    """The BLEU that is reported is that of the words of all sentences."""
+    references, said = rehearse(adapter, 1, 39)
+    tokens = vocabulary(adapter)
+    texts = [" ".join(tokens[i] for i in ids) for ids in said]
+    found = float(adapter.score(tokens, said, references))
+    words = [h.split() for h in texts], [r.split() for r in references]
+    expected = corpus_bleu(*words)
+
+    def near(value: float, tolerance: float) -> bool:
+        return min(abs(found - value), abs(found / 100 - value)) < tolerance
+
+    if near(expected, 0.005):
+        return f"{found:.4g} for {len(texts)} sentences; BLEU over words is {expected:.4f}"
+    letters = ([["".join(w) for w in side] for side in words], (texts, references))
+    causes = {corpus_bleu(*sides): "It is that of the letters." for sides in letters}
+    for count in range(1, len(texts)):
+        begin = corpus_bleu(*(side[:count] for side in words))
+        causes.setdefault(begin, f"It is that of the first {count} sentences alone.")
+    cause = next((text for value, text in causes.items() if near(value, 1e-4)), "")
+    wrong = "all but the first with two words wrong in eight"
+    given = f"BLEU is {found:.4g} for {len(texts)} sentences, {wrong}"
+    raise Finding(f"{given}; expected {expected:.4f} or 100 times that", cause)
+
+
+@check("metrics.unknown_words", "score")
+def unknown_words(adapter: Adapter, seed: int) -> str:
+    """UNK in a translation matches no word of a reference."""
+    tokens = vocabulary(adapter)
+    if "<UNK>" not in tokens:
+        raise NotImplementedError("no special id is left for UNK")
+    references, said = rehearse(adapter, 20, 0)
+    perfect = float(adapter.score(tokens, said, references))
+    if perfect <= 0:
+        raise NotImplementedError(
+            "translations that are right have the BLEU 0: see the other checks"
+        )
+    unknown = [ref.split() for ref in references]
+    for row, (reference, ids) in enumerate(zip(unknown, said, strict=True)):
+        reference[row % 8], ids[row % 8] = f"zebra{'z' * row}", tokens.index("<UNK>")
+    found = float(adapter.score(tokens, said, [" ".join(words) for words in unknown]))
+    lost = f"with UNK in the place of one word in eight BLEU is {found:.4g}"
+    if found > 0.98 * perfect:
+        raise Finding(f"{lost}, as if every word were right ({perfect:.4g})")
+    return f"{lost}; for the right words it is {perfect:.4g}"

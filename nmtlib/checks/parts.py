@@ -186,9 +186,8 @@ class Parts:
     def vocabulary(self, *splits: list[str]) -> Collection[str]:
         pairs = [[corpus.Pair(line, line) for line in lines] for lines in splits]
         lines = corpus.Corpus("lines", "de", "en", *pairs)
-        return {
-            token for side in codec.build_codecs(lines, "whitespace") for token in side.vocab.tokens
-        }
+        codecs = [c for kind in ("whitespace", "bpe") for c in codec.build_codecs(lines, kind)]
+        return {token for side in codecs for token in side.vocab.tokens}
 
     def encode_text(self, tokens: list[str], sentence: str) -> list[int]:
         published = corpus.Corpus("words", "de", "en", vocabularies=(tokens, tokens))
@@ -200,6 +199,15 @@ class Parts:
         reader = translator.Translator(nn.Module(), words, words)
         tokenize = evaluate.bleu_tokenizer(reader, corpus.Corpus("lines", "de", language))
         return evaluate.score(hypotheses, targets(references), tokenize=tokenize).bleu
+
+    def score(self, tokens: list[str], said: list[list[int]], references: list[str]) -> float:
+        words = codec.Codec(tokenizers.WhitespaceTokenizer(), vocab.Vocab(tokens))
+        size = {"source_vocab_size": len(tokens), "target_vocab_size": len(tokens)}
+        texts = [words.decode(ids) for ids in said]
+        reader = translator.Translator(self.make_model(Sizes(**size)), words, words, WORDS)
+        vars(reader)["translate"] = lambda sentences, **options: texts[: len(sentences)]
+        pairs = corpus.Corpus("words", "de", "en", test=targets(references))
+        return evaluate.evaluate(reader, pairs)[0].scores.bleu
 
 
 def ours(norm: str = "pre", positions: str = "sinusoidal", tied: str = "none") -> Adapter:

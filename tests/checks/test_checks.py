@@ -3,8 +3,10 @@
 import copy
 import math
 import re
+import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -16,6 +18,12 @@ from nmtlib.checks.metrics import HYPOTHESES, REFERENCES
 from nmtlib.checks.registry import CAUSES
 from nmtlib.checks.relations import RELATIONS, reproduction
 from nmtlib.model.attention import MultiHeadAttention
+
+sys.path.insert(0, str(Path(__file__).parent))
+try:
+    import mistakes
+finally:
+    sys.path.pop(0)
 
 OURS = ours()
 TORCH = foreign.torch_transformer()
@@ -469,6 +477,8 @@ BROKEN = {
     "metrics.bleu_chinese": replace(OURS, bleu=words),
 }
 
+BROKEN |= mistakes.MISTAKES
+
 
 def test_every_check_has_its_mistake():
     without, unknown = CHECKS.keys() - BROKEN.keys(), BROKEN.keys() - CHECKS.keys()
@@ -611,3 +621,16 @@ def test_checks_do_not_change_what_they_are_given():
     adapter = copy.copy(OURS)
     run_checks(adapter, only=["model.shape", "model.overfit"])
     assert adapter == OURS
+
+
+@pytest.mark.parametrize("said", mistakes.CONVENTIONS)
+def test_another_convention_is_no_mistake(said):
+    name, adapter = mistakes.CONVENTIONS[said]
+    (result,) = run_checks(adapter, only=name).results
+    assert result.verdict in ("passed", "skipped") and said in result.measured, result.measured
+
+
+def test_an_accumulation_that_is_never_divided_is_named():
+    adapter = mistakes.train(lambda mean, *counts: mean)
+    (result,) = run_checks(adapter, only="training.scale").results
+    assert "never divided by 2" in result.cause

@@ -14,7 +14,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from nmtlib.data.batching import make_example
+from nmtlib.data.batching import collate, make_example
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.run import Run
 from nmtlib.settings import TrainingSettings
@@ -25,6 +25,7 @@ from nmtlib.training.checkpoint import (
     save_checkpoint,
 )
 from nmtlib.training.history import read_history
+from nmtlib.training.loss import label_smoothed_loss
 from nmtlib.training.measure import Sums
 from nmtlib.training.trainer import SEEDS, Trainer
 from nmtlib.training.writer import Writer
@@ -230,8 +231,6 @@ def test_a_training_whose_epochs_are_single_updates_can_be_stopped(tmp_path):
 
 def one_update(tmp_path, batches, **changes):
     """Weights after one update without dropout on batches of the given sentence numbers."""
-    from nmtlib.data.batching import collate
-
     trainer = make_trainer(
         tmp_path,
         replace(SETTINGS, clip=1e9, **changes),
@@ -251,6 +250,27 @@ def test_accumulation_makes_the_update_of_one_large_batch(tmp_path):
     for spread in ([range(6), range(6, 12)], [range(1), range(1, 12)], [[i] for i in range(12)]):
         parts = one_update(tmp_path, spread)
         assert all(torch.allclose(whole[name], parts[name], atol=1e-9) for name in whole)
+
+
+@pytest.mark.parametrize("spread", [[range(12)], [range(1), range(1, 12)]])
+def test_before_clipping_a_gradient_is_that_of_the_mean_loss(tmp_path, monkeypatch, spread):
+    """Adam and clipping hide the scale of a gradient, so weights after an update do not tell it."""
+    trainer = make_trainer(
+        tmp_path, config=replace(CONFIG, dropout=0.0), train=(data := copying(12))
+    )
+    model, seen = trainer.model.double(), []
+    whole = collate(data)
+    table = model(whole.source, whole.decoder_input)
+    label_smoothed_loss(table, whole.labels, SETTINGS.smoothing).backward()
+    expected = [p.grad.clone() for p in model.parameters()]
+    model.zero_grad()
+
+    def clip(parameters, norm):
+        seen.extend(p.grad.clone() for p in parameters)
+
+    monkeypatch.setattr(torch.nn.utils, "clip_grad_norm_", clip)
+    trainer.update([collate([data[i] for i in numbers]) for numbers in spread])
+    assert all(torch.allclose(a, b, atol=1e-12) for a, b in zip(seen, expected, strict=True))
 
 
 def test_r_drop_reaches_the_loss_and_resumes_bit_for_bit(tmp_path, monkeypatch):
