@@ -111,10 +111,11 @@ def same_cells(assignment: Assignment, released: Path) -> bool:
     return cells(released.read_text("utf-8")) == cells(notebook(assignment))
 
 
-def by_nbgrader(exported: Path) -> dict[str, float]:
-    """Points of each student, from the file that nbgrader exports."""
+def by_nbgrader(exported: Path, assignment: Assignment) -> dict[str, float]:
+    """Points of each student in an assignment, from the file that nbgrader exports."""
     with open(exported, encoding="utf-8", newline="") as file:
-        return {row["student_id"]: float(row["score"]) for row in csv.DictReader(file)}
+        rows = [row for row in csv.DictReader(file) if row["assignment"] == assignment.slug]
+    return {row["student_id"]: float(row["score"]) for row in rows}
 
 
 def by_cell(autograded: Path) -> dict[str, float]:
@@ -178,13 +179,13 @@ def compare(course: Path, program: str, seed: int) -> dict[str, Any]:
     content = validated(run, (p for p in paths if p.parents[1].name in ("right", "untouched")))
     run("autograde", four.slug)
     run("export", "--to", "points.csv")
-    totals, tasks = by_nbgrader(course / "points.csv"), defaultdict(dict)
+    totals, tasks = by_nbgrader(course / "points.csv", four), defaultdict(dict)
     for path in paths:
         student = path.parents[1].name
         ours = mark(path, seed)
         theirs = by_cell(course / "autograded" / student / inside)
         for found in ours.marks:
-            tasks[student][found.task] = [theirs[found.task], found.points]
+            tasks[student][found.task] = [theirs[found.task], float(found.points)]
     equal = all(one == other for row in tasks.values() for one, other in row.values())
     summed = all(
         totals[student] == sum(one for one, _ in row.values()) for student, row in tasks.items()

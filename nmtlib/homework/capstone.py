@@ -126,7 +126,9 @@ def leaderboard(entries: Sequence[Entry]) -> str:
     for entry in sorted(entries, key=_rank):
         best.setdefault((entry.corpus, entry.name), entry)
         owners.setdefault(entry.model, set()).add(entry.name)
-    lines = [f"{'corpus':<16} {'name':<20} {'BLEU':>6} {'points':>6} {'minutes':>7} {'M weights':>9}"]
+    lines = [
+        f"{'corpus':<16} {'name':<20} {'BLEU':>6} {'points':>6} {'minutes':>7} {'M weights':>9}"
+    ]
     lines += [
         f"{e.corpus:<16} {e.name:<20} {e.bleu:>6.2f} {e.points:>6g} {e.minutes:>7.2f} "
         f"{e.parameters / 1e6:>9.1f}"
