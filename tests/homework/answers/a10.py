@@ -326,17 +326,13 @@ class WrongWayRound(WithLists):
 
 
 class OneForAll(WithLists):
-    keys, values = [], []
+    shared: list = [[], []]
 
     def __init__(self, query, key, value):
         super().__init__(query, key, value)
-        OneForAll.kept = {}
-
-    def step(self, x):
-        self.__dict__ = {**self.__dict__, **OneForAll.kept}
-        result = super().step(x)
-        OneForAll.kept = self.__dict__
-        return result
+        self.keys, self.values = self.shared
+        self.keys.clear()
+        self.values.clear()
 
 
 WRONG = {
