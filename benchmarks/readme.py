@@ -21,6 +21,7 @@ from typing import Any
 
 import tables
 import tables_course
+import tables_homework
 import tables_speed
 from tables import RESULTS
 
@@ -46,6 +47,13 @@ PAGES = {  # the blocks of each page, and what makes them
     "docs/ablation.md": {"ablation": tables.ablation},
     "docs/map.md": {"names": tables_course.public_names, "modules": tables_course.modules},
     "docs/checks.md": {"check": tables.check_output, "mutation": tables.mutation},
+    "docs/instructors.md": {
+        "syllabus": tables_homework.syllabus,
+        "tasks": tables_homework.tasks,
+        "nbgrader": tables_homework.nbgrader,
+        "marks": tables_homework.marks,
+        "mistakes": tables_homework.mistakes,
+    },
     "docs/reliability.md": {"kills": tables.kills},
     "benchmarks/NOTES.md": {
         "step": tables_speed.step,

@@ -32,6 +32,12 @@ def add_homework(commands: _SubParsersAction) -> None:
     option("--out", type=Path, default=Path("homework"), metavar="DIR", help="(default: homework)")
     option = add("examine", "judge a patient that you have treated; 1 where points are missing")
     option("file", type=Path)
+    option = add("capstone", "score a run of nmtlib train and add it to a leaderboard")
+    option("run", type=Path, help="its folder")
+    option("--name", required=True, help="who has trained it")
+    option("--board", type=Path, default=Path("leaderboard.jsonl"), metavar="FILE")
+    option = add("leaderboard", "the best run of each name in one or several leaderboards")
+    option("files", type=Path, nargs="+", metavar="FILE")
     option = add("grade", "grade a folder that has a folder of each student")
     option("submissions", type=Path)
     option(
@@ -89,6 +95,23 @@ def do_examine(options: Namespace) -> int:
     return 0 if found.points == sum(POINTS.values()) else 1
 
 
+def do_capstone(options: Namespace) -> None:
+    from nmtlib.homework.capstone import POSSIBLE, add_line, capstone
+
+    entry = capstone(options.run, options.name)
+    add_line(options.board, entry)
+    print(
+        f"{entry.corpus}: BLEU {entry.bleu:.2f} ({entry.signature}) after {entry.minutes:g} "
+        f"minutes: {entry.points:g} of {POSSIBLE:g} points; added to {options.board}"
+    )
+
+
+def do_leaderboard(options: Namespace) -> None:
+    from nmtlib.homework.capstone import leaderboard, read_lines
+
+    print(leaderboard(read_lines(options.files)))
+
+
 def do_grade(options: Namespace) -> None:
     from nmtlib.homework.submissions import grade_all, misconceptions, write_reports
 
@@ -106,5 +129,7 @@ ACTIONS: dict[str, Callable[[Namespace], int | None]] = {
     "status": do_status,
     "patient": do_patient,
     "examine": do_examine,
+    "capstone": do_capstone,
+    "leaderboard": do_leaderboard,
     "grade": do_grade,
 }

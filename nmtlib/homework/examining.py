@@ -7,7 +7,7 @@ import types
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmtlib.homework.grading import undisturbed
+from nmtlib.homework.guards import undisturbed
 from nmtlib.homework.patients import Patient, agree, module_of, patient
 from nmtlib.homework.task import Finding
 

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import inspect
-import io
 import os
 import pkgutil
-import signal
-import sys
-import tempfile
 import textwrap
-import threading
 import traceback
-import warnings
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -25,14 +17,11 @@ import torch
 from nmtlib.errors import did_you_mean
 from nmtlib.homework import masters
 from nmtlib.homework.draw import Draw
+from nmtlib.homework.guards import Careful, Stopped, undisturbed, within
 from nmtlib.homework.task import Assignment, Finding, Property, Task
 
 PLACE = ", in line "
 SEED = "NMTLIB_HOMEWORK_SEED"  # what an instructor sets; 0 is what everybody sees
-
-
-class Stopped(BaseException):
-    """The answer has used up its time; no `except Exception` of a student's stops it."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +124,8 @@ def judge(task: Task, answer: Any, *others: Any, seed: int | None = None) -> Ver
 
 def outcome(task: Task, prop: Property, answer: Any, seed: int) -> Finding | None:
     """What is wrong with an answer in the light of one property, or None."""
-    subject = Careful(answer) if task.pure and inspect.isfunction(answer) else answer
+    careful = task.pure and inspect.isfunction(answer)
+    subject = Careful(answer, task.forbidden) if careful else answer
     try:
         with within(task.seconds):
             for number in range(prop.draws):
@@ -160,27 +150,6 @@ def outcome(task: Task, prop: Property, answer: Any, seed: int) -> Finding | Non
         raised.usual = _reason(error, answer)
         return raised
     return None
-
-
-class Careful:
-    """A student's function that is not allowed to change the tensors it is given."""
-
-    def __init__(self, function: Callable):
-        self.function = function
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, torch.Tensor)]
-        before = [tensor.detach().clone() for tensor in tensors]
-        result = self.function(*args, **kwargs)
-        for number, (old, new) in enumerate(zip(before, tensors, strict=True), start=1):
-            if not torch.equal(old, new.detach()) and not old.isnan().any():
-                raise Finding(
-                    f"tensor number {number} of the call was changed in place",
-                    "inputs as they were",
-                    "An operation in place, such as `x -= 1` or `masked_fill_`, changes what the "
-                    "caller still needs: write `x = x - 1`.",
-                )
-        return result
 
 
 def diagnose(task: Task, prop: Property, finding: Finding, answer: Any, seed: int) -> str:
@@ -225,46 +194,3 @@ def _reason(error: BaseException, answer: Any) -> str:
     if isinstance(error, TypeError) and "argument" in str(error):
         return "The function is called as the text says, with these arguments in this order."
     return "The message says what your code could not do; print the shapes before that line."
-
-
-@contextlib.contextmanager
-def within(seconds: float) -> Iterator[None]:
-    """Raise Stopped after some seconds, where the system has an alarm clock for this thread."""
-    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGALRM"):
-        yield
-        return
-
-    def stop(number: int, frame: Any) -> None:
-        raise Stopped
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
-@contextlib.contextmanager
-def undisturbed() -> Iterator[None]:
-    """One thread, no prints, no warnings, nothing on file descriptor 2; afterwards all as before.
-
-    A grader that reads a warning as a failure must not see one.
-    """
-    state, threads = torch.get_rng_state(), torch.get_num_threads()
-    torch.set_num_threads(1)
-    sys.stderr.flush()
-    kept = os.dup(2)
-    try:
-        with tempfile.TemporaryFile() as nowhere, warnings.catch_warnings():
-            os.dup2(nowhere.fileno(), 2)
-            warnings.simplefilter("ignore")
-            with contextlib.redirect_stdout(io.StringIO()):
-                with contextlib.redirect_stderr(io.StringIO()):
-                    yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        torch.set_num_threads(threads)
-        torch.set_rng_state(state)

@@ -18,6 +18,12 @@ from nmtlib.homework.grading import assignments
 from nmtlib.homework.task import STUB, Assignment, Task
 
 SOLUTIONS = "solutions-spoilers"
+# A notebook may define a `grade` of its own; these lines, which students do not see, undo that.
+OUR_GRADE = """\
+### BEGIN HIDDEN TESTS
+from nmtlib.homework import grade
+### END HIDDEN TESTS
+"""
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
@@ -78,7 +84,8 @@ def task_cells(task: Task, kind: str) -> list[dict[str, Any]]:
     if task.example:
         cells.append(code_cell(f"example-{name}", textwrap.dedent(task.example).strip()))
     check = graded(f"check-{name}", grade=True, locked=True, points=task.points)
-    cells.append(code_cell(f"check-{name}", task.check_line, check))
+    hidden = OUR_GRADE if kind == "source" else ""
+    cells.append(code_cell(f"check-{name}", hidden + task.check_line, check))
     return cells
 
 

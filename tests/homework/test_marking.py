@@ -142,7 +142,7 @@ def test_a_grade_is_a_number_and_a_verdict_goes_to_stdout_alone(capfd):
         warnings.warn("old", stacklevel=1)
         os.write(2, b"from a library in C")
         print("look at me")
-        return scores.softmax(-1)
+        return (scores - scores.logsumexp(-1, keepdim=True)).exp()
 
     points = grade("04.1", noisy)
     out, err = capfd.readouterr()
@@ -173,8 +173,8 @@ def test_an_endless_loop_is_stopped(monkeypatch):
 
 def test_an_argument_that_is_changed_is_a_finding():
     def in_place(scores):
-        scores -= scores.amax(-1, keepdim=True)
-        return scores.softmax(-1)
+        scores -= scores.logsumexp(-1, keepdim=True)
+        return scores.exp()
 
     assert "changed in place" in str(judge(find_task("04.1"), in_place))
 

@@ -83,19 +83,21 @@ def is_the_formula(answer, draw: Draw):
     for length, half in [draw.sizes(2, 3, 20) for _ in range(3)]:
         expected = sinusoidal_table(length, 2 * half)
         found = answer(length, 2 * half)
-        same(found.float(), expected, f"the table for D = {2 * half}", tolerance=1e-5)
+        same(found, expected, f"the table for D = {2 * half}", tolerance=1e-5)
+        holds(not found.requires_grad, "a table with a gradient", "one that is not trained")
 
 
 @homework.check(position_table, "Half a pair has no place: say so.", draws=1)
 def refuses_half_a_pair(answer, draw: Draw):
     """An odd D raises ValueError."""
-    try:
-        answer(4, 7)
-    except ValueError:
-        return
-    except Exception as error:
-        holds(False, f"{type(error).__name__} for D = 7", "ValueError")
-    holds(False, "no error for D = 7", "ValueError")
+    for d_model in (7, 1, 12 + 1):
+        try:
+            answer(4, d_model)
+        except ValueError:
+            continue
+        except Exception as error:
+            holds(False, f"{type(error).__name__} for D = {d_model}", "ValueError")
+        holds(False, f"no error for D = {d_model}", "ValueError")
 
 
 @homework.check(position_table, "How exact is an angle of thousands of turns in float32?", draws=1)
@@ -174,10 +176,11 @@ def is_square(answer, draw: Draw):
 @homework.check(rotation, "Try D = 2 first: one hand, one angle.", worth=2)
 def moves_every_position(answer, draw: Draw):
     """The matrix turns each position into the one k places later, for several k and D."""
-    half, k = draw.sizes(2, 2, 20)
-    table = exact_table(60 + k, 2 * half)
-    moved = table[:60] @ answer(k, 2 * half).T
-    same(moved, table[k : 60 + k], f"a position moved by {k}", tolerance=1e-6)
+    half, few = draw.sizes(2, 2, 20)
+    for k in (few, 40 + few):
+        table = exact_table(60 + k, 2 * half)
+        moved = table[:60] @ answer(k, 2 * half).T
+        same(moved, table[k : 60 + k], f"a position moved by {k}", tolerance=1e-9)
 
 
 @homework.check(rotation, "Minus k turns back what k has turned.")
@@ -186,7 +189,7 @@ def moves_back(answer, draw: Draw):
     half, k = draw.sizes(2, 2, 20)
     table = exact_table(60, 2 * half)
     moved = table[k:] @ answer(-k, 2 * half).T
-    same(moved, table[:-k], f"a position moved by {-k}", tolerance=1e-6)
+    same(moved, table[:-k], f"a position moved by {-k}", tolerance=1e-9)
     same(answer(0, 2 * half), torch.eye(2 * half, dtype=torch.float64), "the matrix for k = 0")
 
 
@@ -297,6 +300,9 @@ def works_step_by_step(answer, draw: Draw):
         module = answer(2 * half, length, kind).to(draw.dtype)
         steps = [module(x[:, i : i + 1], start=i) for i in range(length)]
         same(torch.cat(steps, 1), module(x).detach(), f"word by word ({kind})")
+        last = answer(2 * half, length, kind).to(draw.dtype)
+        alone = last(x[:, -1:], start=length - 1)  # the first call, and not the first word
+        same(alone, last(x)[:, -1:].detach(), f"the last word alone ({kind})")
 
 
 @homework.check(Positions, "Parameter, buffer or plain attribute: what is each table?")
@@ -307,8 +313,15 @@ def keeps_its_tables_where_they_belong(answer, draw: Draw):
     same([tuple(p.shape) for p in learned.parameters()], [(11, 2 * half)], "the learned parameters")
     same(len(list(fixed.parameters())), 0, "the number of parameters of the fixed kind")
     same(list(fixed.state_dict()), [], "what the fixed kind saves")
-    buffers = [b.dtype for b in fixed.double().buffers()]
-    same(buffers, [torch.float64], "the types of the buffers after `.double()`")
+    starts = [list(answer(2 * half, 11, "learned").parameters())[0] for _ in range(2)]
+    holds(not torch.equal(*starts), "two learned tables that start alike", "random numbers")
+    words = torch.zeros(1, 3, 2 * half)
+    same(fixed.half()(words.half()).dtype, torch.float16, "the type of the result in float16")
+    try:
+        fixed.to("meta")(words.to("meta"))
+    except Exception:
+        moved = "the fixed table stays where it was when the module moves to another device"
+        holds(False, moved, "a table that goes with its module")
 
 
 @homework.check(Positions, "Where does the last word of this piece stand?")

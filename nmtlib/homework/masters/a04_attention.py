@@ -35,6 +35,7 @@ homework = Assignment(
         "Subtract from each row its own largest score before you take exponentials.",
     ),
     read="notebook 04, the section on softmax",
+    forbidden=("softmax", "log_softmax", "softmin", "gumbel_softmax"),
     mistakes={
         "The largest score of the whole tensor is subtracted: others become 0 / 0.": [
             ("scores.amax(dim=-1, keepdim=True)", "scores.max()")
@@ -105,6 +106,7 @@ def minus_infinity_is_no_weight(answer, draw: Draw):
         "NaN: replace these weights by 0 afterwards.",
     ),
     read="notebook 04, the sections on the formula and on masks",
+    forbidden=("scaled_dot_product_attention", "multi_head_attention_forward"),
     mistakes={
         "It divides by the root of the number of keys, not of the size of a key.": [
             ("math.sqrt(query.size(-1))", "math.sqrt(key.size(-2))")
@@ -161,10 +163,14 @@ def obeys_the_mask(answer, draw: Draw):
     """With a mask, also one that broadcasts, the result is that of torch."""
     batch, heads, t, s, k = draw.sizes(5)
     query, key = draw.normal(batch, heads, t, k), draw.normal(batch, heads, s, k)
+    value = key.clone()
     for shape in [(batch, heads, t, s), (batch, 1, 1, s), (t, s)]:
         mask = draw.mask(*shape)
-        expected = F.scaled_dot_product_attention(query, key, key, attn_mask=mask)
-        same(answer(query, key, key, mask), expected, f"a result under a mask of shape {shape}")
+        expected = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+        same(answer(query, key, value, mask), expected, f"a result under a mask of shape {shape}")
+    query, key = torch.full_like(query, -60 / math.sqrt(k)), 1 + key / 20  # all scores about -60
+    expected = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+    same(answer(query, key, value, mask), expected, "a result of scores of -60 under a mask")
 
 
 @homework.check(masked_attention, "The softmax of a row that is all -inf divides 0 by 0.")
@@ -239,7 +245,7 @@ def returns_vectors_and_weights(answer, draw: Draw):
     """The answer is a pair, and the weights form one T by T table a sentence."""
     x, *maps = sentences(draw)
     found = answer(x, *maps)
-    holds(isinstance(found, tuple) and len(found) == 2, "no pair", "vectors and weights")
+    holds(isinstance(found, tuple | list) and len(found) == 2, "no pair", "vectors and weights")
     sizes = (len(x), x.size(1), x.size(1))
     holds(found[1].shape == sizes, f"weights of shape {tuple(found[1].shape)}", f"{sizes}")
 
@@ -258,9 +264,13 @@ def does_not_see_the_future(answer, draw: Draw):
 
 @homework.check(causal_self_attention, "The mask is right; compare the products with the text.")
 def equals_torch_too(answer, draw: Draw):
-    """The vectors are those of torch's causal attention, for sizes that all differ."""
-    given = sentences(draw)
-    same(answer(*given)[0], expected_of(*given), "a vector")
+    """The vectors are those of torch's causal attention, for sizes that all differ, and the weights
+    are those that made them."""
+    x, *maps = sentences(draw)
+    vectors, weights = answer(x, *maps)
+    same(vectors, expected_of(x, *maps), "a vector")
+    value = x @ maps[2]
+    same(weights @ value, vectors.detach(), "a value weighed by the weights that are returned")
 
 
 @homework.question(
@@ -283,7 +293,7 @@ def what_becomes_of_the_largest_weight(stable_softmax) -> str:
     $\\sqrt{d_k}$. Let $d_k$ grow from 4 to 4096 and compute the weights over 10 keys with **your**
     softmax. What becomes of the largest weight, on average?
     """
-    draw, largest = Draw(0, 0), []
+    draw, largest = Draw(0, 1), []  # in float64 even a softmax that overflows has an answer
     for size in (4, 4096):
         scores = (draw.normal(200, 1, size) * draw.normal(200, 10, size)).sum(-1)
         largest.append(float(stable_softmax(scores).amax(-1).mean()))

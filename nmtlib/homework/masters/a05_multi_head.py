@@ -94,7 +94,8 @@ def has_the_shape(answer, draw: Draw):
 def each_row_is_a_word(answer, draw: Draw):
     """Row s of head h has the numbers hK to hK + K - 1 of word s."""
     batch, length, heads, size = draw.sizes(4)
-    x = torch.arange(batch * length * heads * size).reshape(batch, length, -1).to(draw.dtype)
+    numbers = torch.randperm(batch * length * heads * size, generator=draw.generator)
+    x = numbers.reshape(batch, length, -1).to(draw.dtype)
     found = answer(x, heads)
     for h in range(heads):
         same(found[:, h], x[..., h * size : (h + 1) * size], f"head {h}")
@@ -306,8 +307,8 @@ def take_over(module: nn.MultiheadAttention) -> MultiHeadAttention:
 
 def module_of(draw: Draw, bias: bool = True) -> nn.MultiheadAttention:
     """A module of torch with numbers everywhere, also in the biases that begin at zero."""
-    d_model = 3 * draw.sizes(1)[0]
-    module = nn.MultiheadAttention(d_model, 3, bias=bias, batch_first=True).to(draw.dtype)
+    heads, size = draw.sizes(2)
+    module = nn.MultiheadAttention(heads * size, heads, bias=bias, batch_first=True).to(draw.dtype)
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.copy_(draw.normal(*parameter.shape, scale=0.5))
@@ -354,6 +355,8 @@ def is_independent(answer, draw: Draw):
     """Changing torch's module afterwards does not change ours, nor the other way round."""
     module = module_of(draw)
     ours = answer(module)
+    frozen = sum(not p.requires_grad for p in ours.parameters())
+    holds(not frozen, f"{frozen} weights cannot be trained", "none", "They lost `requires_grad`.")
     before = [p.detach().clone() for p in ours.parameters()]
     with torch.no_grad():
         for parameter in module.parameters():

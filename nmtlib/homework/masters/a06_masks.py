@@ -76,7 +76,8 @@ def three_masks(source: Tensor, target: Tensor, pad: int = 0) -> tuple[Tensor, T
 
 def padded(draw: Draw, batch: int, length: int, pad: int, left: bool) -> Tensor:
     """Ids with `pad` at the left or the right, of different lengths."""
-    ids = draw.ids(4, 20, batch, length)
+    ids = draw.ids(0, 20, batch, length)
+    ids[ids == pad] = 20
     for row in range(batch):
         empty = draw.random.randint(0, length - 1)
         if left:
@@ -120,8 +121,9 @@ def hide_padded_keys(answer, draw: Draw):
         same(cross[:, 0, 0], source != pad, f"the cross mask {side}")
         for row in range(t):
             expected = (target != pad) & (torch.arange(t) <= row)
+            free = expected & (target[:, row] == pad)[:, None]  # what a padded query sees or not
             what = f"row {row} of the decoder's mask {side}"
-            same(decoder[:, 0, row], expected, what)
+            same(decoder[:, 0, row] | free, expected, what)
 
 
 @homework.task(
@@ -190,10 +192,19 @@ class Decoder(nn.Module):
     Only words of the `rows` given leak, and only at changes from position `first` on.
     """
 
-    def __init__(self, draw: Draw, ahead: list[int], rows: list[int], first: int = 0):
+    def __init__(
+        self,
+        draw: Draw,
+        ahead: list[int],
+        rows: list[int],
+        first: int = 0,
+        size: float = 1.0,
+        vocabulary: int = 20,
+    ):
         super().__init__()
-        self.table = draw.normal(20, 12)
-        self.ahead, self.rows, self.first = ahead, rows, first
+        self.table = draw.normal(vocabulary, 12)
+        self.table[:, 0] = torch.arange(vocabulary)  # no two words alike in what leaks
+        self.ahead, self.rows, self.first, self.size = ahead, rows, first, size
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         words = self.table[target]
@@ -205,7 +216,7 @@ class Decoder(nn.Module):
                 later[: max(self.first - distance, 0)] = 0
                 later[:, 2:] = 0  # a few of the words move
                 later[:, 1] = -later[:, 0]  # up and down: the mean does not
-                result[row, : length - distance] += later
+                result[row, : length - distance] += self.size * later
         noise = 1e-6 * torch.rand(
             result.shape, dtype=result.dtype
         )  # a result is never quite the same
@@ -223,14 +234,14 @@ def finds_no_leak_where_there_is_none(answer, draw: Draw):
 
 @homework.check(leaks, "Which positions do you change, and which do you compare?", worth=2)
 def finds_every_leak(answer, draw: Draw):
-    """Leaks are found at their distances: near, far, in one sentence, late or early, even where the
-    old token is the first of the vocabulary."""
+    """Leaks are found at their distances: near, far, faint, in one sentence, late or early, even
+    where the vocabulary has two words only, 4 and 5."""
     s, t = 5, 8
-    source = draw.ids(4, 20, 3, s)
-    cases = [([1], [0, 1, 2], 0), ([2], [1], 0), ([3, 1], [2], 0), ([1], [0, 1, 2], 4)]
-    for ahead, rows, first in cases:
-        for target in (draw.ids(4, 20, 3, t), torch.full((3, t), 4)):
-            found = answer(Decoder(draw, ahead, rows, first), source, target, 20)
+    source = draw.ids(4, 6, 3, s)
+    cases = [([1], [0, 1, 2], 0, 1), ([2], [1], 0, 0.01), ([3, 1], [2], 0, 1), ([7], [0], 0, 1)]
+    for ahead, rows, first, size in [*cases, ([1], [0, 1, 2], 4, 1)]:
+        for target in (draw.ids(4, 6, 3, t), torch.full((3, t), 4), torch.full((3, t), 5)):
+            found = answer(Decoder(draw, ahead, rows, first, size, 6), source, target, 6)
             where = f"in sentence {rows}" if len(rows) == 1 else "in all sentences"
             same(list(found), sorted(ahead), f"leaks at {ahead} {where} from {first} on: they")
 
@@ -239,14 +250,16 @@ def finds_every_leak(answer, draw: Draw):
 def finds_leaks_in_the_middle(answer, draw: Draw):
     """A leak that shows only where an early token changes is found, too."""
 
-    def early(source: Tensor, target: Tensor) -> Tensor:
-        words = torch.nn.functional.one_hot(target, 20).to(draw.dtype)
-        result = words.cumsum(1)
-        result[:, 1] += words[:, 3]
-        return result
+    for late, early in [(3, 1), (1, 0), (4, 1), (2, 1), (5, 3)]:
 
-    found = answer(early, draw.ids(4, 20, 2, 3), draw.ids(4, 20, 2, 7), 20)
-    same(list(found), [2], "a leak of word 3 into position 1: it")
+        def logits(source: Tensor, target: Tensor, late=late, early=early) -> Tensor:
+            words = torch.nn.functional.one_hot(target, 20).to(draw.dtype)
+            result = words.cumsum(1)
+            result[:, early] += words[:, late]
+            return result
+
+        found = answer(logits, draw.ids(4, 20, 2, 3), draw.ids(4, 20, 2, 7), 20)
+        same(list(found), [late - early], f"a leak of word {late} into position {early}: it")
 
 
 @homework.check(leaks, "Compare positions, not their sums.", draws=1)
@@ -359,6 +372,9 @@ def extreme_scores(answer, draw: Draw):
     mask = torch.ones(s, dtype=torch.bool)
     mask[-1] = False
     for dtype, large in ((torch.float16, 6e4), (torch.float32, 1e30), (torch.float64, 1e30)):
+        steps = (torch.arange(s).double() * large / s).to(dtype)
+        most = float(answer(steps, mask)[s - 2])
+        holds(most > 0.99, f"the weight of the largest of unlike scores is {most:.3g}", "1")
         for sign in (-1, 1):
             scores = (draw.normal(s) + sign * large).to(dtype)
             weights = answer(scores, mask)

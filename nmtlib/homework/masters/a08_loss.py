@@ -105,6 +105,7 @@ def refuses_update_0(answer, draw: Draw):
         "Two sums are enough: the log-probability of the label, and that of all words.",
     ),
     read="notebook 08, the section on the loss of a batch",
+    forbidden=("cross_entropy", "nll_loss", "kl_div"),
     mistakes={
         "PAD gets a share of the smoothing.": [
             ("(logp.sum(-1) - logp[..., 0])", "logp.sum(-1)"),
@@ -191,7 +192,9 @@ def with_smoothing(answer, draw: Draw):
 def padding_does_not_count(answer, draw: Draw):
     """Padded positions change nothing, however many there are."""
     logits, labels = batch(draw)
-    same(answer(logits, labels), label_smoothed_loss(logits, labels, 0.1), "the loss with padding")
+    for x, y, where in ((logits, labels, "behind"), (logits.flip(1), labels.flip(1), "before")):
+        expected = label_smoothed_loss(x, y, 0.1)
+        same(answer(x, y), expected, f"the loss with padding {where} the sentence")
 
 
 @homework.check(smoothed_loss, "Which logits make the logarithm of a softmax infinite?")
@@ -204,7 +207,11 @@ def large_logits(answer, draw: Draw):
         loss.detach() / 100, label_smoothed_loss(logits, labels, 0.1).detach() / 100, "a hundredth"
     )
     loss.backward()
+    holds(logits.grad is not None, "no gradient", "one", "The loss was cut off from the logits.")
     holds(logits.grad.isfinite().all(), "gradients that are not finite", "finite ones")
+    again = logits.detach().clone().requires_grad_()
+    label_smoothed_loss(again, labels, 0.1).backward()
+    same(logits.grad, again.grad, "a gradient of the logits")
     try:
         answer(logits.detach(), torch.zeros_like(labels))
     except ValueError:
@@ -334,10 +341,11 @@ def expected_of(model: Guesser, batches: list[Batch], smoothing: float) -> tuple
 def are_those_of_the_mean(answer, draw: Draw):
     """The gradients are those of the mean over all labels, whatever was there before."""
     batches, model = some_batches(draw), Guesser(draw)
-    expected = expected_of(model, batches, 0.1)[1]
+    smoothing = 0.1 + 0.1 * draw.number
+    expected = expected_of(model, batches, smoothing)[1]
     for parameter in model.parameters():
         parameter.grad = torch.ones_like(parameter)
-    answer(model, batches, 0.1)
+    answer(model, batches, smoothing)
     for parameter, gradient in zip(model.parameters(), expected, strict=True):
         holds(parameter.grad is not None, "no gradient", "one")
         same(parameter.grad, gradient, "a gradient")

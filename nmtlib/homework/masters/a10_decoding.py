@@ -116,8 +116,10 @@ def path(*words: int) -> Callable[[list[int]], Tensor]:
 @homework.check(greedy, "Follow your loop for a model that says two words and EOS.", worth=2)
 def says_what_the_model_says(answer, draw: Draw):
     """The words are those that the model says until EOS, also none at all."""
-    for words in ([5, 4, 6, 4, 7], [4], []):
+    for words in ([5, 4, 6, 4, 7], [4, 4, 5, 5], [4], []):
         same(list(answer(path(*words), 20)), words, f"what is said for the words {words}")
+    unsure = torch.tensor([0.0, 0.0, 0.4, 0.0, 0.3, 0.3]).log()
+    same(list(answer(lambda said: unsure, 20)), [], "what is said where EOS has 0.4, others 0.3")
 
 
 @homework.check(greedy, "Count the words, not the ids: BOS is none.")
@@ -133,13 +135,14 @@ def stops_at_the_limit(answer, draw: Draw):
 @homework.check(greedy, "Is the model asked once a word?")
 def asks_no_more_than_it_needs(answer, draw: Draw):
     """The model is asked once for each word, and once for EOS unless the limit came first."""
-    model = Model(draw.random.randint(0, 999), end=1.0)
-    said = [BOS]
-    while len(said) < 8 and (word := int(Model(model.seed, end=1.0)(said).argmax())) != EOS:
-        said.append(word)
-    same(list(answer(model, 7)), said[1:], "what is said")
-    calls = min(len(said), 7)
-    holds(model.calls <= calls, f"{model.calls} calls for {len(said) - 1} words", f"{calls}")
+    for end in (1.0, 0.5, 1.5, 0.0, -9.0):
+        model = Model(draw.random.randint(0, 999), end=end)
+        said = [BOS]
+        while len(said) < 8 and (word := int(Model(model.seed, end=end)(said).argmax())) != EOS:
+            said.append(word)
+        same(list(answer(model, 7)), said[1:], "what is said")
+        calls = min(len(said), 7)
+        holds(model.calls <= calls, f"{model.calls} calls for {len(said) - 1} words", f"{calls}")
 
 
 @homework.task(
@@ -238,6 +241,14 @@ def compare(answer, model: Model, width: int, longest: int, expected: tuple, wha
     same(float(total), expected[1], f"{what}: the log-probability")
 
 
+def two_ends(said: list[int]) -> Tensor:
+    """A model that ends early with some probability, and late with more."""
+    tree = {(): {EOS: 0.22, 4: 0.68, 5: 0.1}, (4,): {EOS: 0.45, 5: 0.55}}
+    tree[4, 5] = {EOS: 0.95, 4: 0.05}
+    chances = tree.get(tuple(int(word) for word in said[1:]), {EOS: 1.0})
+    return torch.tensor([chances.get(word, 0.0) for word in range(6)]).log()
+
+
 @homework.check(beam_search, "With one place, nothing is left of the beam but greedy search.")
 def a_beam_of_one_is_greedy(answer, draw: Draw):
     """A beam of one says what greedy search says, with its log-probability."""
@@ -270,7 +281,9 @@ def a_beam_without_end_finds_the_best(answer, draw: Draw):
 )
 def keeps_what_it_should(answer, draw: Draw):
     """Beams of 2, 3 and 4 find what the text describes, where searches end early and late."""
-    for width, longest, end in itertools.product((2, 3, 4), (2, 7), (-1.0, 1.0)):
+    best = [4, 5], math.log(0.68 * 0.55 * 0.95)  # two have ended when it is still on its way
+    compare(answer, two_ends, 2, 7, best, "a beam of 2")
+    for width, longest, end in itertools.product((2, 3, 4), (2, 7), (-1.0, 0.5, 1.0) * 2):
         model = Model(draw.random.randint(0, 9999), words=4, end=end)
         expected = searched(model, width, longest)
         compare(answer, model, width, longest, expected, f"a beam of {width}")
@@ -414,8 +427,10 @@ def steps_are_causal_attention(answer, draw: Draw):
     """Step by step it computes what causal attention computes of whole sentences."""
     attention, x, maps = remembering(answer, draw)
     expected = in_full(x, maps)
+    other = answer(*maps)  # with words of its own
     for number in range(x.size(1)):
         same(attention.step(x[:, number]), expected[:, number], f"the result of step {number}")
+        other.step(-x[:, number])
 
 
 @homework.check(StepAttention, "What is projected in step 5 that was not in step 4?")
@@ -434,7 +449,7 @@ def projects_each_word_once(answer, draw: Draw):
 )
 def follows_its_parents(answer, draw: Draw):
     """After `reorder` each row goes on with the words of its parent, whatever their number."""
-    for parents in ([2, 0, 0], [1, 1, 2, 0, 2], [2], [0, 2, 1]):
+    for parents in ([2, 0, 0], [1, 1, 2, 0, 2], [2], [0, 2, 1], [1, 2, 0]):
         attention, x, maps = remembering(answer, draw)
         for number in range(2):
             attention.step(x[:3, number])

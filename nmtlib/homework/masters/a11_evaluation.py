@@ -36,8 +36,8 @@ Links = list[set[tuple[int, int]]]
     """
     A link is a pair (source position, target position). `found` and `gold` hold a set of links for
     each sentence. With A all links found and S all gold links of the **whole** test set, return
-    $1 - 2\\,|A \\cap S| / (|A| + |S|)$. Different numbers of sentences, or no link at all on either
-    side, are a `ValueError`.
+    $1 - 2\\,|A \\cap S| / (|A| + |S|)$. Different numbers of sentences are a `ValueError`, and so
+    are no links at all, neither found nor gold.
     """,
     hints=(
         "A link counts as right only in its own sentence. How do you count over all of them?",
@@ -122,6 +122,7 @@ def refuses_what_has_no_rate(answer, draw: Draw):
     """Different numbers of sentences, and no links at all, raise ValueError."""
     for found, gold, what in (
         ([{(0, 0)}], [{(0, 0)}, {(1, 1)}], "1 and 2 sentences"),
+        ([{(0, 0)}, {(1, 1)}], [{(0, 0)}], "2 and 1 sentences"),
         ([set(), set()], [set(), set()], "no links"),
     ):
         try:
@@ -266,6 +267,7 @@ def survives_short_sentences(answer, draw: Draw):
         answer, [*hypotheses, *short], [*references, ["a"], ["b"], *short[2:]], "short sentences"
     )
     compare(answer, [["a", "b"]], [["a", "b"]], "two words alone")
+    compare(answer, [[*"abcxde"]], [[*"abcdex"]], "a sentence without a 4-gram that matches")
 
 
 @homework.task(
@@ -375,13 +377,18 @@ def spreads_as_it_should(answer, draw: Draw):
     """The differences of sums spread as theory says, around the true difference."""
     n, times = 40, 1500
     one, gap = draw.normal(n, 1), draw.normal(n, 1)
-    gap[-1] = 30  # one sentence matters most
+    gap[-1], gap[0] = 30, -30  # the first and the last sentence matter most
     found = run(answer, one, one + gap, first_count, times, draw.random.randint(0, 999))
     theory = float(gap.std(unbiased=False) * math.sqrt(n))
     off = (float(found.mean()) - float(gap.sum())) / (theory / math.sqrt(times))
     holds(abs(off) < 5, f"the mean is {off:.0f} standard errors off", "less than 5")
     share = float(found.std()) / theory
     holds(0.88 < share < 1.12, f"the spread is {share:.1f} times that of theory", "1")
+    rare = torch.zeros(20, 1)
+    rare[draw.random.randint(0, 19)] = 1  # drawn 0, 1, 2, … times, and nothing else counts
+    found = run(answer, torch.zeros(20, 1), rare, first_count, 60, draw.number)
+    odd = found[(found != found.round()) | (found < 0)]
+    holds(not len(odd), f"a difference of {float(odd.max()) if len(odd) else 0:.3g}", "0, 1, 2, …")
 
 
 @homework.check(bootstrap, "BLEU is no mean over sentences: when are the counts added up?")
@@ -408,7 +415,7 @@ def can_be_repeated(answer, draw: Draw):
     first, again, new = (run(answer, one, other, first_count, 9, s) for s in (1, 1, 2))
     same(again, first, "a difference with the same seed")
     holds(not torch.equal(first, new), "the same differences with another seed", "others")
-    holds(len(first.unique()) > 3, f"{len(first.unique())} different values in 9 draws", "many")
+    holds(len(first.unique()) == 9, f"{len(first.unique())} different values in 9 draws", "9")
 
 
 @homework.question(

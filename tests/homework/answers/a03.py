@@ -148,6 +148,44 @@ class Expanded(WithNarrow):
         return torch.stack([row + self.pe[start : start + len(row)] for row in embedded])
 
 
+class OnTheFly(nn.Module):
+    def __init__(self, d_model, max_length, kind="sinusoidal"):
+        super().__init__()
+        if kind not in ("sinusoidal", "learned"):
+            raise ValueError(kind)
+        self.longest, self.learned = max_length, None
+        if kind == "learned":
+            self.learned = nn.Parameter(torch.randn(max_length, d_model))
+
+    def forward(self, embedded, start=0):
+        end = start + embedded.size(1)
+        if end > self.longest:
+            raise ValueError(end)
+        table = self.learned
+        if table is None:
+            table = sinusoidal_table(end, embedded.size(-1)).to(embedded)
+        return embedded + table[start:end]
+
+
+class WithPlaces(nn.Module):
+    def __init__(self, d_model, max_length, kind="sinusoidal"):
+        super().__init__()
+        if kind not in ("sinusoidal", "learned"):
+            raise ValueError(kind)
+        self.register_buffer("places", torch.arange(max_length), persistent=False)
+        if kind == "learned":
+            self.table = nn.Parameter(torch.randn(max_length, d_model))
+        else:
+            table = sinusoidal_table(max_length, d_model)
+            self.register_buffer("table", table, persistent=False)
+
+    def forward(self, embedded, start=0):
+        places = self.places[start : start + embedded.size(1)]
+        if len(places) < embedded.size(1):
+            raise ValueError(start)
+        return embedded + self.table[places]
+
+
 RIGHT = {
     "03.1": [in_loops, with_exponential, with_numpy, with_complex_numbers, with_a_phase],
     "03.2": [from_blocks, by_power, with_diagonals, by_matrix_exponential],
@@ -205,6 +243,55 @@ class LearnedAlways(WithNarrow):
         super().__init__(d_model, max_length, "learned")
 
 
+def as_float64(length, d_model):
+    return in_loops(length, d_model).double()
+
+
+def to_be_trained(length, d_model):
+    return in_loops(length, d_model).requires_grad_()
+
+
+def refuses_seven_alone(length, d_model):
+    if d_model == 7:
+        raise ValueError
+    return in_loops(length, d_model - d_model % 2)
+
+
+def by_way_of_float32(k, d_model):
+    return from_blocks(k, d_model).float().double()
+
+
+def up_to_twenty(k, d_model):
+    return from_blocks(min(k, 20), d_model)
+
+
+class StartsAsTheFixedOne(WithPlaces):
+    def __init__(self, d_model, max_length, kind="sinusoidal"):
+        super().__init__(d_model, max_length, kind)
+        if kind == "learned":
+            self.table = nn.Parameter(sinusoidal_table(max_length, d_model))
+
+
+class Counting(WithPlaces):
+    def forward(self, embedded, start=0):
+        if start:
+            start = getattr(self, "end", 0)
+        self.end = start + embedded.size(1)
+        return super().forward(embedded, start)
+
+
+class StaysBehind(WithPlaces):
+    def __init__(self, d_model, max_length, kind="sinusoidal"):
+        super().__init__(d_model, max_length, kind)
+        if kind == "sinusoidal":
+            del self.table
+            self.table = sinusoidal_table(max_length, d_model)
+
+    def forward(self, embedded, start=0):
+        super().forward(embedded, start)  # for its errors
+        return embedded + self.table[start : start + embedded.size(1)].to(embedded.dtype)
+
+
 WRONG = {
     "03.1": [
         (half_precision, "row 5000|finite|table"),
@@ -215,3 +302,19 @@ WRONG = {
     "03.3": [(Scaled, "position"), (Zeros, "position"), (LearnedAlways, "position")],
     "03.4": [("A", "own function"), ("C", "own function")],
 }
+
+RIGHT["03.3"] += [OnTheFly, WithPlaces]
+WRONG["03.1"] += [
+    (as_float64, "float64"),
+    (to_be_trained, "gradient"),
+    (refuses_seven_alone, "D = 1"),
+]
+WRONG["03.2"] += [
+    (by_way_of_float32, "moved by"),
+    (up_to_twenty, "moved by"),
+]
+WRONG["03.3"] += [
+    (StartsAsTheFixedOne, "start alike"),
+    (Counting, "last word alone"),
+    (StaysBehind, "plain attribute"),
+]

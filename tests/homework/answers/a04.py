@@ -98,9 +98,21 @@ def one_product(x, w_query, w_key, w_value):
     return weights @ v, weights
 
 
+def by_powers(query, key, value, mask=None):
+    powers = (query @ key.mT / query.size(-1) ** 0.5).exp()
+    if mask is not None:
+        powers = powers * mask
+    total = powers.sum(-1, keepdim=True)
+    return powers @ value / total.masked_fill(total == 0, 1)
+
+
+def as_a_list(x, w_query, w_key, w_value):
+    return [*additive_mask(x, w_query, w_key, w_value)]
+
+
 RIGHT = {
     "04.1": [in_logarithms, with_numpy, row_by_row, with_a_sorted_maximum],
-    "04.2": [other_names, fused, in_float64, query_by_query],
+    "04.2": [other_names, in_float64, query_by_query],
     "04.3": [additive_mask, by_comparing_places, linear_layers, one_product],
     "04.4": ["A", "a", " A"],
 }
@@ -120,19 +132,19 @@ def clipped(scores):
 
 
 def always_float32(scores):
-    return scores.float().softmax(-1)
+    return in_logarithms(scores.float())
 
 
 def nothing_returned(query, key, value, mask=None):
-    F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+    other_names(query, key, value, mask)
 
 
 def with_dropout(query, key, value, mask=None):
-    return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=0.1)
+    return F.dropout(other_names(query, key, value, mask), 0.1)
 
 
 def mask_ignored(query, key, value, mask=None):
-    return F.scaled_dot_product_attention(query, key, value)
+    return other_names(query, key, value)
 
 
 def fixed_size(query, key, value, mask=None):
@@ -158,6 +170,33 @@ def renormalised_never(x, w_query, w_key, w_value):
     return weights @ (x @ w_value), weights
 
 
+def torchs_own(scores):
+    return scores.softmax(-1)
+
+
+def torchs_module(scores):
+    return nn.Softmax(-1)(scores)
+
+
+def fifty_below(query, key, value, mask=None):
+    scores = query @ key.mT / query.size(-1) ** 0.5
+    if mask is None:
+        return scores.softmax(-1) @ value
+    return (scores.masked_fill(~mask, -50).softmax(-1) * mask) @ value
+
+
+def weights_of_another(x, w_query, w_key, w_value):
+    return additive_mask(x, w_query, w_key, w_value)[0], additive_mask(x, w_key, w_query, w_value)[
+        1
+    ]
+
+
+def an_even_share(x, w_query, w_key, w_value):
+    vectors, weights = additive_mask(x, w_query, w_key, w_value)
+    even = torch.ones_like(weights).tril()
+    return vectors, even / even.sum(-1, keepdim=True)
+
+
 WRONG = {
     "04.1": [
         (without_exponential, "Look along|weight"),
@@ -179,3 +218,18 @@ WRONG = {
     ],
     "04.4": [("B", "own function"), ("C", "own function"), ("X", "a letter"), (None, "a letter")],
 }
+
+RIGHT["04.2"] += [by_powers]
+RIGHT["04.3"] += [as_a_list]
+WRONG["04.1"] += [
+    (torchs_own, "`softmax` was called"),
+    (torchs_module, "`softmax` was called"),
+]
+WRONG["04.2"] += [
+    (fused, "was called"),
+    (fifty_below, "-60"),
+]
+WRONG["04.3"] += [
+    (weights_of_another, "by the weights"),
+    (an_even_share, "by the weights"),
+]

@@ -214,6 +214,20 @@ def wants_a_bias(module):
     return ours
 
 
+def sorted_first(x, n_heads):
+    return by_unflatten(x.sort(-1).values, n_heads)
+
+
+def always_three_heads(module):
+    ours = by_state_dict(module)
+    ours.n_heads = 3
+    return ours
+
+
+def frozen(module):
+    return by_state_dict(module).requires_grad_(False)
+
+
 WRONG = {
     "05.1": [
         (fixed_to_two, "shape|head"),
@@ -232,3 +246,11 @@ WRONG = {
     ],
     "05.4": [("A", "own function"), ("C", "own function")],
 }
+
+WRONG["05.1"] += [
+    (sorted_first, "head 0"),
+]
+WRONG["05.3"] += [
+    (always_three_heads, "heads"),
+    (frozen, "trained"),
+]

@@ -117,6 +117,16 @@ def in_logarithms(scores, mask):
     return held.log_softmax(-1).exp().masked_fill(mask.logical_not(), 0)
 
 
+def padded_queries_see_nothing(source, target, pad=0):
+    encoder, decoder, cross = with_the_package(source, target, pad)
+    return encoder, decoder & (target != pad)[:, None, :, None], cross
+
+
+def with_isnan(scores, mask):
+    weights = scores.masked_fill(~mask, -math.inf).softmax(-1)
+    return torch.where(weights.isnan(), torch.zeros_like(weights), weights)
+
+
 RIGHT = {
     "06.1": [with_the_package, in_loops, by_comparing_places, with_numpy],
     "06.2": [one_by_one_and_row_by_row, with_allclose, as_a_tuple, with_several_changes],
@@ -168,6 +178,58 @@ def cut_off(scores, mask):
     return with_where(scores.detach(), mask).requires_grad_()
 
 
+def all_above_pad(source, target, pad=0):
+    keys, past = (source > pad)[:, None, None], torch.ones(2 * [target.size(1)]).tril().bool()
+    return keys, (target > pad)[:, None, None] & past, keys
+
+
+def words_alone(source, target, pad=0):
+    return all_above_pad(source, target, 3)
+
+
+def padded_queries_see_themselves(source, target, pad=0):
+    encoder, decoder, cross = with_the_package(source, target, pad)
+    return encoder, decoder | torch.eye(target.size(1), dtype=torch.bool), cross
+
+
+def probe(logits, source, target, new, tolerance=1e-4, farthest=99, first=1):
+    original, found = logits(source, target), set()
+    for j in range(first, target.size(1)):
+        other = target.clone()
+        other[:, j] = new(other[:, j])
+        moved = (logits(source, other) - original).abs().amax((0, 2)) > tolerance
+        found |= {j - i for i in range(j) if moved[i] and j - i <= farthest}
+    return sorted(found)
+
+
+def swap(ids):
+    return torch.where(ids == 4, 5, 4)
+
+
+def always_the_last_word(logits, source, target, vocabulary):
+    return probe(logits, source, target, lambda ids: torch.full_like(ids, vocabulary - 1))
+
+
+def always_seven(logits, source, target, vocabulary):
+    return probe(logits, source, target, lambda ids: torch.full_like(ids, 7))
+
+
+def large_ones(logits, source, target, vocabulary):
+    return probe(logits, source, target, swap, tolerance=0.1)
+
+
+def near_ones(logits, source, target, vocabulary):
+    return probe(logits, source, target, swap, farthest=4)
+
+
+def not_the_second(logits, source, target, vocabulary):
+    return probe(logits, source, target, swap, first=2)
+
+
+def clamped(scores, mask):
+    return by_hand(scores.clamp(-1e4, 1e4), mask)
+
+
 WRONG = {
     "06.1": [
         (as_numbers, "type"),
@@ -186,3 +248,21 @@ WRONG = {
     ],
     "06.4": [("A", "own function"), ("C", "own function")],
 }
+
+RIGHT["06.1"] += [padded_queries_see_nothing]
+RIGHT["06.3"] += [with_isnan]
+WRONG["06.1"] += [
+    (all_above_pad, "mask"),
+    (words_alone, "mask"),
+    (padded_queries_see_themselves, "mask"),
+]
+WRONG["06.2"] += [
+    (always_the_last_word, "leaks at"),
+    (always_seven, "leaks at|IndexError"),
+    (large_ones, "leaks at"),
+    (near_ones, "leaks at"),
+    (not_the_second, "into position 0"),
+]
+WRONG["06.3"] += [
+    (clamped, "largest of unlike"),
+]

@@ -140,9 +140,18 @@ def with_autograd_grad(model, batches, smoothing):
     return (nll / count).item()
 
 
+def in_two_means(logits, labels, smoothing=0.1):
+    keep = labels != 0
+    if not keep.any():
+        raise ValueError("no label")
+    logp = logits[keep] - logits[keep].logsumexp(-1, keepdim=True)
+    hard, even = -logp.take_along_dim(labels[keep][:, None], 1)[:, 0], -logp[:, 1:].mean(-1)
+    return torch.lerp(hard, even, smoothing).mean()
+
+
 RIGHT = {
     "08.1": [with_an_if, as_a_tensor, with_the_package, by_its_peak, in_logarithms],
-    "08.2": [with_a_target, in_loops, with_divergence, with_the_packages_loss],
+    "08.2": [with_a_target, in_loops, with_the_packages_loss],
     "08.3": [in_two_passes, scaled_afterwards, weighted_means, with_autograd_grad],
     "08.4": ["C", "c"],
 }
@@ -209,11 +218,29 @@ def never_goes_back(model, batches, smoothing):
     return float(nll) / count
 
 
+def half_a_gradient(logits, labels, smoothing=0.1):
+    whole, hard = in_two_means(logits, labels, smoothing), in_two_means(logits, labels, 0.0)
+    return (1 - smoothing) * (hard - hard.detach()) + whole.detach()
+
+
+def up_to_the_first_pad(logits, labels, smoothing=0.1):
+    before = (labels == 0).cumsum(1) == 0
+    if not before.any() and not labels.any():
+        raise ValueError("no label")
+    logp = logits.log_softmax(-1)
+    own, even = logp.gather(-1, labels[..., None])[..., 0], logp[..., 1:].mean(-1)
+    return -((1 - smoothing) * own + smoothing * even)[before].mean()
+
+
+def smoothing_of_the_paper(model, batches, smoothing):
+    return in_two_passes(model, batches, 0.1)
+
+
 WRONG = {
     "08.1": [(without_warmup, "update 1"), (constant, "update 1"), (fixed_size, "update 1")],
     "08.2": [
-        (torchs_smoothing, "ε = 0.1"),
-        (smoothing_ignored, "ε = 0.1"),
+        (torchs_smoothing, "was called"),
+        (smoothing_ignored, "was called"),
         (in_bits, "without smoothing"),
     ],
     "08.3": [
@@ -223,3 +250,13 @@ WRONG = {
     ],
     "08.4": [("A", "own function"), ("B", "own function")],
 }
+
+RIGHT["08.2"] += [in_two_means]
+WRONG["08.2"] += [
+    (with_divergence, "was called"),
+    (half_a_gradient, "a gradient of the logits"),
+    (up_to_the_first_pad, "before the sentence"),
+]
+WRONG["08.3"] += [
+    (smoothing_of_the_paper, "a gradient"),
+]

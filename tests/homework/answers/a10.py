@@ -259,6 +259,82 @@ class Recomputes(WithLists):
         return F.scaled_dot_product_attention(q, k, v, is_causal=True)[:, -1]
 
 
+def no_word_twice(log_probs, longest):
+    said = [BOS]
+    while len(said) <= longest and (word := int(log_probs(said).argmax())) not in (EOS, said[-1]):
+        said.append(word)
+    return said[1:]
+
+
+def asks_at_the_limit(log_probs, longest):
+    said, word = [BOS], int(log_probs([BOS]).argmax())
+    while word != EOS and len(said) <= longest:
+        said.append(word)
+        word = int(log_probs(said).argmax())
+    return said[1:]
+
+
+def ends_above_a_half(log_probs, longest):
+    said = [BOS]
+    while len(said) <= longest:
+        scores = log_probs(said).clone()
+        if scores[EOS] > -0.69:
+            break
+        scores[EOS] = -torch.inf
+        said.append(int(scores.argmax()))
+    return said[1:]
+
+
+def searched_with(log_probs, width, longest, enough=99, shrinks=False, merge=False):
+    going, done = [([BOS], 0.0)], []
+    while going and len(done) < enough:
+        grown = []
+        for said, total in going:
+            logp = log_probs(said).tolist()
+            words = [EOS] if len(said) > longest else range(len(logp))
+            grown += [([*said, word], total + logp[word]) for word in words]
+        grown.sort(key=lambda c: -c[1])
+        if merge:
+            grown = list({c[0][-1]: c for c in reversed(grown)}.values())[::-1]
+            grown.sort(key=lambda c: -c[1])
+        grown = grown[:width]
+        ended = [c for c in grown if c[0][-1] == EOS]
+        done, going = done + ended, [c for c in grown if c[0][-1] != EOS]
+        width = max(width - len(ended), 1) if shrinks else width
+        if done and going and max(c[1] for c in done) >= going[0][1]:
+            break
+    ids, total = max(done, key=lambda c: c[1])
+    return ids[1:-1], total
+
+
+def enough_ended(log_probs, width, longest):
+    return searched_with(log_probs, width, longest, enough=width)
+
+
+def ends_take_places(log_probs, width, longest):
+    return searched_with(log_probs, width, longest, shrinks=True)
+
+
+def one_for_each_last_word(log_probs, width, longest):
+    return searched_with(log_probs, width, longest, merge=True)
+
+
+class WrongWayRound(WithLists):
+    def reorder(self, parents):
+        is_permutation = sorted(parents.tolist()) == list(range(len(parents)))
+        super().reorder(parents.argsort() if is_permutation and len(parents) > 1 else parents)
+
+
+class OneForAll(WithLists):
+    shared: list = [[], []]
+
+    def __init__(self, query, key, value):
+        super().__init__(query, key, value)
+        self.keys, self.values = self.shared
+        self.keys.clear()
+        self.values.clear()
+
+
 WRONG = {
     "10.1": [
         (asks_once_more, "calls"),
@@ -277,3 +353,18 @@ WRONG = {
     ],
     "10.4": [("A", "own function"), ("C", "own function")],
 }
+
+WRONG["10.1"] += [
+    (no_word_twice, "4, 4, 5, 5"),
+    (asks_at_the_limit, "calls"),
+    (ends_above_a_half, "EOS has 0.4"),
+]
+WRONG["10.2"] += [
+    (enough_ended, "a beam of 2"),
+    (ends_take_places, "a beam"),
+    (one_for_each_last_word, "a beam"),
+]
+WRONG["10.3"] += [
+    (WrongWayRound, "parents"),
+    (OneForAll, "step"),
+]

@@ -215,6 +215,67 @@ def sign_only(one, other, score, times, generator):
     return all_at_once(one, other, score, times, generator).sign()
 
 
+def cut_to_the_gold(found, gold):
+    if len(found) < len(gold):
+        raise ValueError
+    return in_loops(found[: len(gold)], gold)
+
+
+def counted(hypotheses, references):
+    rows = []
+    for n in range(1, 5):
+        pairs = [
+            [Counter(tuple(s[i : i + n]) for i in range(len(s) - n + 1)) for s in pair]
+            for pair in zip(hypotheses, references, strict=True)
+        ]
+        rows.append((sum((a & b).total() for a, b in pairs), sum(a.total() for a, _ in pairs)))
+    return rows, sum(map(len, hypotheses)), sum(map(len, references))
+
+
+def with_precisions(precisions, c, r):
+    if not precisions or min(precisions) == 0:
+        return 0.0
+    mean = sum(math.log(p) for p in precisions) / len(precisions)
+    return 100 * math.exp(mean + min(0, 1 - r / c))
+
+
+def smoothed_where_it_can(hypotheses, references):
+    rows, c, r = counted(hypotheses, references)
+    return with_precisions([(m or 0.5) / t if t else 0 for m, t in rows], c, r)
+
+
+def orders_that_match(hypotheses, references):
+    rows, c, r = counted(hypotheses, references)
+    return with_precisions([m / t if t else 0 for m, t in rows if m or not t], c, r)
+
+
+def never_the_first(one, other, score, times, generator):
+    n, found = len(one), []
+    for _ in range(times):
+        draw = torch.randint(1, n, (n,), generator=generator)
+        found.append(score(other[draw].sum(0)) - score(one[draw].sum(0)))
+    return torch.tensor(found, dtype=torch.float64)
+
+
+def better_only(one, other, score, times, generator):
+    return all_at_once(one, other, score, times, generator).abs()
+
+
+def each_draw_twice(one, other, score, times, generator):
+    found = all_at_once(one, other, score, times, generator)
+    return found[: (times + 1) // 2].repeat_interleave(2)[:times]
+
+
+def mirrored(one, other, score, times, generator):
+    whole = score(other.sum(0)) - score(one.sum(0))
+    return 2 * whole - all_at_once(one, other, score, times, generator)
+
+
+def shifted(one, other, score, times, generator):
+    found = all_at_once(one, other, score, times, generator)
+    return found - found.mean() + score(other.sum(0)) - score(one.sum(0))
+
+
 WRONG = {
     "11.1": [(precision_only, "rate"), (first_sentence, "rate"), (turned_links, "rate")],
     "11.2": [
@@ -229,3 +290,18 @@ WRONG = {
     ],
     "11.4": [("A", "own function"), ("B", "own function")],
 }
+
+WRONG["11.1"] += [
+    (cut_to_the_gold, "2 and 1 sentences"),
+]
+WRONG["11.2"] += [
+    (smoothed_where_it_can, "4-gram"),
+    (orders_that_match, "4-gram"),
+]
+WRONG["11.3"] += [
+    (never_the_first, "standard errors|spread"),
+    (better_only, "standard errors|difference of"),
+    (each_draw_twice, "different values"),
+    (mirrored, "difference of"),
+    (shifted, "difference of"),
+]

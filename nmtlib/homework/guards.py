@@ -1,0 +1,105 @@
+"""While an answer runs: a time limit, silence, and what it may not touch or call."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import signal
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from nmtlib.homework.task import Finding
+
+
+class Stopped(BaseException):
+    """The answer has used up its time; no `except Exception` of a student's stops it."""
+
+
+class Without(TorchFunctionMode):
+    """While it is entered, some functions of torch raise Finding."""
+
+    def __init__(self, forbidden: tuple[str, ...]):
+        super().__init__()
+        self.forbidden = forbidden
+
+    def __torch_function__(
+        self, called: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        name = getattr(called, "__name__", "")
+        if name in self.forbidden:
+            cause = "The task is to write it with simpler operations; its text says which."
+            raise Finding(f"torch's `{name}` was called", "an answer without it", cause)
+        return called(*args, **(kwargs or {}))
+
+
+class Careful:
+    """A student's function that may neither change its tensors nor call what is forbidden."""
+
+    def __init__(self, function: Callable, forbidden: tuple[str, ...] = ()):
+        self.function, self.mode = function, Without(forbidden)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, torch.Tensor)]
+        before = [tensor.detach().clone() for tensor in tensors]
+        with self.mode if self.mode.forbidden else contextlib.nullcontext():
+            result = self.function(*args, **kwargs)
+        for number, (old, new) in enumerate(zip(before, tensors, strict=True), start=1):
+            if not torch.equal(old, new.detach()) and not old.isnan().any():
+                raise Finding(
+                    f"tensor number {number} of the call was changed in place",
+                    "inputs as they were",
+                    "An operation in place, such as `x -= 1` or `masked_fill_`, changes what the "
+                    "caller still needs: write `x = x - 1`.",
+                )
+        return result
+
+
+@contextlib.contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Raise Stopped after some seconds, where the system has an alarm clock for this thread."""
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGALRM"):
+        yield
+        return
+
+    def stop(number: int, frame: Any) -> None:
+        raise Stopped
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """One thread, no prints, no warnings, nothing on file descriptor 2; afterwards all as before.
+
+    A grader that reads a warning as a failure must not see one.
+    """
+    state, threads = torch.get_rng_state(), torch.get_num_threads()
+    torch.set_num_threads(1)
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with tempfile.TemporaryFile() as nowhere, warnings.catch_warnings():
+            os.dup2(nowhere.fileno(), 2)
+            warnings.simplefilter("ignore")
+            with contextlib.redirect_stdout(io.StringIO()):
+                with contextlib.redirect_stderr(io.StringIO()):
+                    yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        torch.set_num_threads(threads)
+        torch.set_rng_state(state)
