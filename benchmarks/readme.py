@@ -10,6 +10,8 @@ comes from the files in benchmarks/results, so that no figure is typed by hand.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import itertools
 import re
 import sys
@@ -22,6 +24,7 @@ import tables_course
 import tables_speed
 from tables import RESULTS
 
+from nmtlib import cli
 from nmtlib.training.history import draw_curves, read_history
 
 ROOT = Path(__file__).parents[1]
@@ -100,6 +103,18 @@ def draw_time_to_bleu(path: Path, found: Mapping[str, dict[str, Any]]) -> None:
     figure.savefig(path, dpi=100)
 
 
+def check_the_student() -> None:
+    """Keep what `nmtlib check` prints of the student's model, where more than the time is new."""
+    path, printed = RESULTS / "check-student-model.txt", io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        cli.main(["check", f"{ROOT / 'tests' / 'checks' / 'student_model.py'}:make"])
+    old, new = (
+        text.rpartition(" in ")[0] for text in (path.read_text("utf-8"), printed.getvalue())
+    )
+    if new != old:
+        path.write_text(printed.getvalue(), "utf-8")
+
+
 def fill(page: str, text: str) -> str:
     """The text of a page with every block made anew.
 
@@ -135,6 +150,8 @@ def main() -> int:
         "--check", action="store_true", help="only say whether the pages are up to date"
     )
     options = parser.parse_args()
+    if not options.check:
+        check_the_student()
     texts = {ROOT / page: (ROOT / page).read_text("utf-8") for page in PAGES}
     made = {ROOT / page: fill(page, texts[ROOT / page]) for page in PAGES}
     texts[RECORDS], made[RECORDS] = RECORDS.read_text("utf-8"), tables.records()

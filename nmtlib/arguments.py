@@ -42,14 +42,27 @@ def build_parser() -> ArgumentParser:
     option = add(commands, "summary", "show all presets, or one of them, or a run")
     option("what", nargs="?", metavar="PRESET|RUN")
 
-    option = add(commands, "check", "run the behaviour checks on your Transformer")
-    factory = "a file and its function that returns a model or an Adapter (default: nmtlib)"
-    option("implementation", nargs="?", metavar="FILE:FACTORY", help=factory)
-    option("--only", action="append", metavar="NAME", help="one check, or a subject such as masks")
-    option("--seed", type=int, default=0, help="of all random numbers (default: 0)")
-
+    add_check(commands)
     add_homework(commands)
     return parser
+
+
+def add_check(commands: _SubParsersAction) -> None:
+    """The command that judges an implementation."""
+    option = add(commands, "check", "run the behaviour checks on your Transformer")
+    factory = "a .py or .ipynb file, and its function or class that makes a model or an Adapter"
+    option("implementation", nargs="?", metavar="FILE:FACTORY", help=f"{factory} (default: nmtlib)")
+    option("--only", action="append", metavar="NAME", help="one check, or a subject such as masks")
+    option("--seed", type=int, default=0, help="of all random numbers (default: 0)")
+    lift = "take the function out of the file without running the rest: downloads, training"
+    option("--lift", action="store_true", help=lift)
+    for name in ("pad", "bos", "eos"):
+        said = f"the id of {name.upper()} (default: what the adapter says, or is found out)"
+        option(f"--{name}", type=int, metavar="ID", help=said)
+    option("--source-bos", action="store_true", help="sources begin with BOS, too")
+    option("--json", type=Path, metavar="FILE", help="write the report as data, too")
+    option("--html", type=Path, metavar="FILE", help="write the report as a page, too")
+    option("--badge", action="store_true", help="print a badge for a README, in Markdown")
 
 
 def add_uses_of_a_run(commands: _SubParsersAction) -> None:

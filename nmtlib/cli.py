@@ -217,12 +217,9 @@ def show_run(folder: Path) -> None:
 
 def command_check(options: Namespace) -> int:
     """Run the behaviour checks; 1 where one of them found something."""
-    from nmtlib.checks import load_adapter, ours, run_checks
+    from nmtlib.checks import command
 
-    adapter = load_adapter(options.implementation) if options.implementation else ours()
-    report = run_checks(adapter, only=options.only, seed=options.seed)
-    print(report)
-    return 0 if report.ok else 1
+    return command.command_check(options)
 
 
 def print_table(rows: Sequence[Sequence[str]]) -> None:

@@ -12,6 +12,7 @@ IdPair = tuple[list[int], list[int]]  # the word ids of a source and its target,
 IdBatch = tuple[Tensor, Tensor, Tensor]  # padded: source (B, S), decoder input and labels (B, T)
 Updates = list[list[list[IdPair]]]  # each update a list of micro-batches
 Hypothesis = tuple[list[int], float | None]  # word ids and score
+FIND_OUT = -1  # an id that the adapter does not say
 
 
 @dataclass(frozen=True)
@@ -39,16 +40,20 @@ class Adapter:
     V vocabulary.
 
     The smallest useful adapter names `make_model`; each further part adds the checks that need it.
+    Two broad parts, `epoch` and `translate`, are enough to check a loop and a search.
     """
 
     name: str = "my Transformer"
+    where: str = ""  # code that makes the adapter, for the lines that show a finding again
 
-    # Facts.  Ids from `first_word` on are words; a design that differs on purpose says so and is
-    # not blamed.
-    pad: int = 0
-    bos: int = 1
-    eos: int = 2
+    # Facts.  Ids that are not said are found out, as `nmtlib.checks.ids` says; ids from
+    # `first_word` on are words; a design that differs on purpose says so and is not blamed.
+    pad: int = FIND_OUT
+    bos: int = FIND_OUT
+    eos: int = FIND_OUT
     first_word: int = 4
+    source_bos: bool = False  # True: sources begin with BOS; `make_batch`, if given, tells
+    strict: bool = False  # True: a part is blamed for what no model asks of it, too
     resizable: bool = True  # False: `make_model` makes the same model whatever the sizes asked for
     fixed_positions: bool = True  # False: positions are learned
     scaled_embedding: bool = True  # False: embeddings are not multiplied by sqrt(d_model)
@@ -99,8 +104,15 @@ class Adapter:
     # reload(model): write a checkpoint, and rebuild the model from that file alone.
     reload: Callable[[Any], nn.Module] | None = None
 
-    # Training.  loss(logits (B, T, V), labels (B, T), smoothing) -> mean over the labels that are
-    # not PAD, in nats.
+    # Two broad parts, for a loop and a search as they are.  epoch(model, batches, training) -> the
+    # mean loss in nats: one pass over `standins.Batch`es, which trains or only measures.
+    epoch: Callable[[Any, list[Any], bool], float] | None = None
+    # translate(model, words of a source, most words) -> the words (or ids) of its translation, as
+    # a list or one string; the words are those of `standins.Vocabulary`.
+    translate: Callable[[Any, list[str], int], Any] | None = None
+
+    # Training in detail, for what an epoch does not show.  loss(logits (B, T, V), labels (B, T),
+    # smoothing) -> mean over the labels that are not PAD, in nats.
     loss: Callable[[Tensor, Tensor, float], Tensor] | None = None
     # schedule(n) -> the learning rate of update n = 1, 2, 3, ...
     schedule: Callable[[int], float] | None = None
@@ -148,8 +160,12 @@ class Adapter:
     word_bleu: Callable[[list[str], list[str]], float] | None = None
 
     def has(self, part: str) -> bool:
-        """Whether a part is there (or a fact is true); ValueError for a name that no part has."""
+        """Whether a part is there (or a fact is true); 'fit|epoch' asks for one of the two.
+
+        Raises ValueError for a name that no part has.
+        """
         names = [f.name for f in fields(self)]
-        if part not in names:
-            raise ValueError(f"an adapter has no part {part!r}; it has {', '.join(names)}")
-        return getattr(self, part) not in (None, False)
+        asked = part.split("|")
+        if unknown := [name for name in asked if name not in names]:
+            raise ValueError(f"an adapter has no part {unknown[0]!r}; it has {', '.join(names)}")
+        return any(getattr(self, name) not in (None, False) for name in asked)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from torch import Tensor, nn
 
@@ -13,6 +14,7 @@ from nmtlib.checks.registry import Finding, check
 from nmtlib.checks.searching import (
     DEPTH,
     MARGIN,
+    WIDTH,
     Table,
     Variant,
     Words,
@@ -24,6 +26,7 @@ from nmtlib.checks.searching import (
     speaker,
     tables,
     torn,
+    word_ids,
 )
 
 UNTOLD = "the model did not learn what would have told"
@@ -61,11 +64,38 @@ def one_is_greedy(adapter: Adapter, seed: int) -> str:
     return f"equal for {len(clear)} sources"
 
 
+class Missed(NamedTuple):
+    """A translation that a search should have found."""
+
+    hard: bool  # whether greedy search misses it too
+    found: Words
+    expected: Words
+    table: Table
+
+
+def miss_cause(adapter: Adapter, missed: list[Missed]) -> str:
+    """Which wrong search would have said all this; empty if none."""
+    plain = norms(0.0)[0]
+    kinds = {
+        "One hypothesis alone goes on: it says what greedy search says.": (1, Variant(plain)),
+        "It stops as soon as one hypothesis has ended.": (WIDTH, Variant(plain, stop="any")),
+        "It stops as soon as the best hypothesis has ended.": (WIDTH, Variant(plain, stop="first")),
+        "Scores are divided by the length, although the length penalty is 0.": (
+            WIDTH,
+            Variant(lambda n: n + 1),
+        ),
+    }
+    for cause, (width, variant) in kinds.items():
+        if all(find(case.table, adapter, width, variant)[0] == case.found for case in missed):
+            return cause
+    return ""
+
+
 @check("beam.finds_the_best", "make_model", "beam", "resizable")
 def finds_the_best(adapter: Adapter, seed: int) -> str:
     """A wide beam finds the most probable of all translations."""
     asked, hard = 0, 0  # the hard ones are those that greedy search misses
-    missed: list[tuple[bool, Words, Words]] = []  # whether hard, what was said, what was expected
+    missed: list[Missed] = []
     for number in range(4):
         model = speaker(adapter, seed + 1000 * number)
         for source, table in tables(adapter, model, sources(adapter, seed)):
@@ -74,22 +104,23 @@ def finds_the_best(adapter: Adapter, seed: int) -> str:
                 continue
             easy = find(table, adapter, 1, Variant(norms(0.0)[0], DEPTH))[0] == expected
             asked, hard = asked + 1, hard + (not easy)
-            if (found := best(adapter, model, source, 8, 0.0, 8)) != expected:
-                missed.append((not easy, found, expected))
+            if (found := best(adapter, model, source, WIDTH, 0.0, 8)) != expected:
+                missed.append(Missed(not easy, found, expected, table))
         if hard >= 4:
             break
     if not asked:
         raise NotImplementedError("no random model has one clear best translation")
-    if sum(is_hard for is_hard, *_ in missed) > hard / 3 or len(missed) > asked / 8:
-        _, found, expected = max(missed, key=lambda case: case[0])
-        counts = f"{len(missed)} of {asked} times a beam of 8 misses the most probable translation"
-        raise Finding(f"{counts}: it says {list(found)}, not {list(expected)}")
+    if sum(case.hard for case in missed) > hard / 3 or len(missed) > asked / 8:
+        _, found, expected, _ = max(missed, key=lambda case: case.hard)
+        counts = f"{len(missed)} of {asked} times a beam of {WIDTH} misses the most probable"
+        said = f"{counts} translation: it says {list(found)}, not {list(expected)}"
+        raise Finding(said, miss_cause(adapter, missed))
     return f"{asked} times the best of all translations, {hard} of which greedy search misses"
 
 
 def clear_best(adapter: Adapter, table: Table) -> Words | None:
     """The most probable translation, if every right search finds it and no longer one wins."""
-    expected = consensus(table, adapter, 8, 0.0)
+    expected = consensus(table, adapter, WIDTH, 0.0)
     everything, _ = find(table, adapter, 400, Variant(norms(0.0)[0], DEPTH, stop="never"))
     if expected is None or everything != expected:
         return None
@@ -110,7 +141,13 @@ def scores(adapter: Adapter, seed: int) -> str:
     found = beams(adapter, model, source, 4, 0.0, 12)
     for row, hypotheses in enumerate(found):
         refuse_extended(adapter, row, [ids for ids, _ in hypotheses])
-    rows = [(row, ids, score) for row, hypotheses in enumerate(found) for ids, score in hypotheses]
+    said = set(word_ids(adapter))
+    rows = [
+        (row, ids, score)
+        for row, hypotheses in enumerate(found)
+        for ids, score in hypotheses
+        if said >= set(ids)  # whatever else fills the places of a beam is not looked at
+    ]
     if any(score is None for *_, score in rows):
         return f"{len(rows)} hypotheses of words only, none twice; scores are not returned"
     target = pad([[adapter.bos, *ids] for _, ids, _ in rows], adapter.pad)
@@ -128,12 +165,15 @@ def scores(adapter: Adapter, seed: int) -> str:
 
 
 def refuse_extended(adapter: Adapter, row: int, said: list[Words]) -> None:
-    """A Finding where hypotheses of one source come twice or hold special ids."""
-    for ids in said:
-        if said.count(ids) > 1:
+    """A Finding where a hypothesis of one source comes twice, or where EOS or padding is left.
+
+    PAD and BOS may fill the last places of a beam that finds no other words, but not the first.
+    """
+    for place, ids in enumerate(said):
+        if said.count(ids) > 1 and set(ids) <= set(word_ids(adapter)):
             cause = "Finished hypotheses are extended: what follows EOS is cut off later."
             raise Finding(f"source {row} gets the hypothesis {list(ids)} twice", cause)
-        if {adapter.pad, adapter.bos, adapter.eos} & set(ids):
+        if adapter.eos in ids or (place == 0 and {adapter.pad, adapter.bos} & set(ids)):
             cause = "Finished hypotheses are extended, or not cut at EOS."
             raise Finding(f"a hypothesis holds special ids: {list(ids)}", cause)
 
@@ -159,21 +199,30 @@ def does_not_stop_early(adapter: Adapter, seed: int) -> str:
     asked, wrong = 0, []
     for model, source, table in torn_cases(adapter, seed, short):
         expected = consensus(table, adapter, 4, penalty)
-        early = (find(table, adapter, 4, variant)[0] for variant in hasty)
+        early = [find(table, adapter, 4, variant)[0] for variant in hasty]
         if expected is None or expected in early:
             continue
         asked, found = asked + 1, best(adapter, model, source, 4, penalty, 4)
         if found != expected:
-            wrong.append(
-                f"says {list(found)}, though {list(expected)}, which ends later, is better"
-            )
+            said = f"says {list(found)}, though {list(expected)}, which ends later, is better"
+            wrong.append((said, hasty_cause(adapter, model, source, found in early)))
         if asked == 5:
             break
     if asked < 2:
         raise NotImplementedError(UNTOLD)
     if len(wrong) > asked / 2:
-        raise Finding(f"{len(wrong)} of {asked} times the search {wrong[0]}")
+        said, cause = wrong[0]
+        raise Finding(f"{len(wrong)} of {asked} times the search {said}", cause)
     return f"{asked} times the winner ends later than another, and is found"
+
+
+def hasty_cause(adapter: Adapter, model: nn.Module, source: Tensor, early: bool) -> str:
+    """Why the wrong translation wins; empty where it is that of a hasty search."""
+    if not early:
+        return "The search is wrong in another way: see beam.finds_the_best, beam.length_penalty."
+    if beams(adapter, model, source, 4, 0.0, 4) == beams(adapter, model, source, 4, 2.0, 4):
+        return "The length penalty changes nothing, or the search ends with the first hypothesis."
+    return ""
 
 
 @check("beam.length_penalty", "make_model", "beam", "resizable", "length_penalty")

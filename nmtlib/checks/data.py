@@ -36,10 +36,13 @@ def shift(adapter: Adapter, seed: int) -> str:
             expected = f"expected {[*said, adapter.eos]}"
             raise Finding(f"for the words {said} the labels are {learns}, {expected}", same)
         # A decoder may go on to read EOS where its label is PAD: nothing is learned there.
-        wanted = [adapter.bos, *said]
+        # The start symbol may be another one than BOS, and even PAD; no word can be one.
+        first = int(target[row, 0])
+        wanted = [first if first < adapter.first_word else adapter.bos, *said]
+        reads = [*wanted[:1], *reads] if first == adapter.pad else reads
         if reads not in (wanted, [*wanted, adapter.eos]):
             raise Finding(f"for the words {said} the decoder reads {reads}, expected {wanted}")
-    return f"reads BOS first, learns EOS last, in {len(examples)} rows"
+    return f"reads id {first} first, learns EOS last, in {len(examples)} rows"
 
 
 @check("data.pairs", "make_batches")

@@ -223,6 +223,9 @@ def torch_transformer(
     design = {"pre_norm": pre_norm, "bias": bias}
     return Adapter(
         name="torch.nn.Transformer",
+        pad=PAD,
+        bos=BOS,
+        eos=EOS,
         fixed_positions=not learned,
         scaled_embedding=scaled,
         pad_unsmoothed=False,

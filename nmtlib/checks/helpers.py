@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import functools
+import re
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -80,6 +83,36 @@ def build(adapter: Adapter, seed: int = 0, *, noise: float = 1.0, **sizes: float
     return model.eval()
 
 
+def silence(model: nn.Module) -> nn.Module:
+    """The model, its dropout modules switched off: some drop whatever they are asked for."""
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+        elif isinstance(module, nn.MultiheadAttention):
+            module.dropout = 0.0
+    return model
+
+
+@functools.lru_cache(maxsize=16)
+def heeds_dropout(adapter: Adapter, seed: int) -> bool:
+    """Whether the dropout that is asked for changes a pass in train mode."""
+    passes = []
+    for dropout in (0.0, 0.5):
+        model, source, target = prepare(adapter, seed, dropout=dropout)
+        torch.manual_seed(seed)
+        passes.append(logits(adapter, model.train(), source, target))
+    return distance(*passes) > TOLERANCE
+
+
+def listed(names: Sequence[str]) -> str:
+    """All names in one line, those that differ only in their numbers put together."""
+    groups: dict[str, str] = {}
+    for name in names:
+        starred = re.sub(r"\b\d+\b", "*", name)
+        groups[starred] = starred if starred in groups else name
+    return ", ".join(map(repr, groups.values()))
+
+
 def prepare(adapter: Adapter, seed: int, **sizes: float) -> tuple[nn.Module, Tensor, Tensor]:
     """A model as `build` makes it, and the source and decoder input of a `padded_batch`."""
     return build(adapter, seed, **sizes), *padded_batch(adapter, seed)[:2]
@@ -125,9 +158,34 @@ def pad(rows: list[list[int]], value: int) -> Tensor:
     return torch.tensor([[*row, *[value] * (width - len(row))] for row in rows])
 
 
+@functools.lru_cache(maxsize=16)
+def source_frame(adapter: Adapter) -> tuple[list[int], list[int]]:
+    """The ids before and after the words of a source: as `make_batch` has them, where it tells."""
+    words = [adapter.first_word + n for n in range(3)]
+    if adapter.make_batch is not None:
+        with contextlib.suppress(Exception):  # its mistakes are found by the checks of the data
+            row = adapter.make_batch([(words, words)])[0][0].tolist()
+            row = [i for i in row if i != adapter.pad]
+            first = row.index(words[0])
+            if row[first : first + 3] == words:
+                return row[:first], row[first + 3 :]
+    return [adapter.bos] if adapter.source_bos else [], [adapter.eos]
+
+
+def source_rows(adapter: Adapter, sources: Sequence[Sequence[int]]) -> Tensor:
+    """Word ids as padded sources (B, S), with the special ids that frame them."""
+    before, after = source_frame(adapter)
+    return pad([[*before, *words, *after] for words in sources], adapter.pad)
+
+
+def target_rows(adapter: Adapter, targets: Sequence[Sequence[int]]) -> Tensor:
+    """Word ids as whole padded targets (B, T + 1), BOS to EOS."""
+    return pad([[adapter.bos, *words, adapter.eos] for words in targets], adapter.pad)
+
+
 def batch(adapter: Adapter, examples: list[IdPair]) -> IdBatch:
     """Source (B, S), decoder input (B, T) and labels (B, T): padded here, not by the adapter."""
-    source = pad([[*s, adapter.eos] for s, _ in examples], adapter.pad)
+    source = source_rows(adapter, [s for s, _ in examples])
     target = pad([[adapter.bos, *t] for _, t in examples], adapter.pad)
     labels = pad([[*t, adapter.eos] for _, t in examples], adapter.pad)
     return source, target, labels
@@ -141,6 +199,34 @@ def padded_batch(adapter: Adapter, seed: int) -> IdBatch:
 def cross_entropy(adapter: Adapter, table: Tensor, labels: Tensor) -> Tensor:
     """The mean over the labels (B, T) that are not PAD, for logits (B, T, V); in nats."""
     return F.cross_entropy(table.flatten(0, 1), labels.flatten(), ignore_index=adapter.pad)
+
+
+def padded_gradients(adapter: Adapter, model: nn.Module, seed: int) -> None:
+    """Forward and backward pass of a padded batch; a Finding where a number is not finite."""
+    source, target, labels = padded_batch(adapter, seed)
+    table = logits(adapter, model, source, target, grad=True)
+    cross_entropy(adapter, table, labels).backward()
+    for name, parameter in model.named_parameters():
+        if parameter.grad is not None:
+            tensor(parameter.grad, f"the gradient of {name}")
+
+
+def of_the_part(
+    adapter: Adapter, found: Finding, reached: Callable[[nn.Module], object], seed: int
+) -> Exception:
+    """What to raise for a fault of a part: a mere note where the model never comes to it.
+
+    A model comes to it where `reached` is true of it, or raises.
+    """
+    if adapter.strict or not adapter.has("make_model"):
+        return found
+    try:
+        if reached(build(adapter, seed)):
+            return found
+    except Exception:  # such as the Finding that its gradients are NaN
+        return found
+    note = "that is true of this part, but the model never comes to it"
+    return NotImplementedError(f"{found.measured}; {note}")
 
 
 def nll(adapter: Adapter, model: nn.Module, examples: list[IdPair]) -> float:

@@ -70,6 +70,9 @@ def marian() -> Adapter:
 
     return Adapter(
         name="MarianMTModel",
+        pad=PAD,
+        bos=BOS,
+        eos=EOS,
         pad_unsmoothed=False,
         make_model=make_model,
         logits=logits,

@@ -11,10 +11,10 @@ from nmtlib.checks.helpers import (
     TOLERANCE,
     another_word,
     close,
-    cross_entropy,
     distance,
     logits,
     padded_batch,
+    padded_gradients,
     prepare,
     tensor,
 )
@@ -167,12 +167,7 @@ def cross_padding(adapter: Adapter, seed: int) -> str:
 @check("masks.padded_queries", "make_model")
 def padded_queries(adapter: Adapter, seed: int) -> str:
     """Logits and gradients are finite where the target is padded."""
-    model, source, target = prepare(adapter, seed)
-    labels = padded_batch(adapter, seed)[2]
+    model, _, target = prepare(adapter, seed)
     for training in (False, True):
-        table = logits(adapter, model.train(training), source, target, grad=True)
-        cross_entropy(adapter, table, labels).backward()
-        for name, parameter in model.named_parameters():
-            if parameter.grad is not None:
-                tensor(parameter.grad, f"the gradient of {name}")
+        padded_gradients(adapter, model.train(training), seed)
     return f"finite at {int((target == adapter.pad).sum())} padded positions, in both modes"

@@ -48,7 +48,8 @@ def initial_loss(adapter: Adapter, seed: int) -> str:
     examples = pairs(adapter, seed, [(6, 6)] * 20, vocab)
     size = logits(adapter, model, *batch(adapter, examples)[:2]).size(2)
     found, even = nll(adapter, model, examples), math.log(size)
-    if not even - 0.5 < found < even + 1.0:
+    # Tied embeddings say the word that is read: that may cost a nat.
+    if not even - 0.5 < found < even + 2.0:
         cause = "The model sees the word it should predict." if found < even else ""
         expected = f"about ln {size} = {even:.2f}"
         raise Finding(f"the first loss is {found:.2f} nats, expected {expected}", cause)

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from torch import Tensor, nn
 
 from nmtlib.checks.adapter import Adapter, Hypothesis, IdBatch, IdPair, Sizes, Updates
+from nmtlib.checks.standins import Batch
 from nmtlib.data import batching, codec, corpus, tokenizers, vocab
 from nmtlib.inference import evaluate, search, translator
 from nmtlib.model import attention, embeddings, layers, masks, transformer
@@ -20,7 +21,7 @@ from nmtlib.training import checkpoint, loss, schedule, trainer
 TRAINING = TrainingSettings(
     schedule="noam", learning_rate=0.5, warmup=4, precision="fp32", device="cpu", average=1
 )
-
+WORDS = Settings(tokenizer=TokenizerSettings(kind="whitespace"))
 
 # Parts that are one call.  As in `Parts`, each is looked up in its module when it is called, so a
 # change to a module is a change to what is checked.
@@ -104,6 +105,18 @@ class Parts:
             for update in updates:
                 run.update([collate(micro_batch) for micro_batch in update])
 
+    def epoch(self, model: nn.Module, batches: list[Batch], training: bool) -> float:
+        rows = [zip(*(x.tolist() for x in batch), strict=True) for batch in batches]
+        given = [batching.Example(*map(without_pad, pair)) for batch in rows for pair in batch]
+        with TemporaryDirectory() as folder:
+            settings = replace(TRAINING, max_tokens=64)
+            run = trainer.Trainer(model, given, given, settings, folder, report=lambda line: None)
+            if not training:
+                return run.validate().nll_per_token
+            model.train()
+            sums = [run.update([batching.Batch(*batch)]) for batch in batches]
+        return sum(each.loss_per_token for each in sums) / len(sums)
+
     def validate(self, model: nn.Module, pairs: list[IdPair]) -> float:
         with TemporaryDirectory() as folder:  # the limit makes several batches
             return self.trainer(model, folder, pairs, pairs, max_tokens=32).validate().perplexity
@@ -140,6 +153,11 @@ class Parts:
         )
         return [[(each.ids, each.score) for each in hypotheses] for hypotheses in found]
 
+    def translate(self, model: nn.Module, words: list[str], longest: int) -> list[str]:
+        numbers = number_words(100)
+        reader = translator.Translator(model, numbers, numbers, WORDS)
+        return reader.translate([" ".join(words)], beam=1, max_length=longest)[0].split()
+
     def hypotheses(
         self, model: transformer.Transformer, source: Tensor, references: list[list[int]]
     ) -> list[str]:
@@ -152,8 +170,7 @@ class Parts:
             corpus.Pair(text, words.decode(reference))
             for text, reference in zip(texts, references, strict=True)
         ]
-        settings = Settings(tokenizer=TokenizerSettings(kind="whitespace"))
-        reader = translator.Translator(model, words, words, settings)
+        reader = translator.Translator(model, words, words, WORDS)
         return evaluate.evaluate(reader, corpus.Corpus("words", "de", "en", test=pairs), beam=1)[1]
 
     # Data and metrics
@@ -189,7 +206,9 @@ def ours(norm: str = "pre", positions: str = "sinusoidal", tied: str = "none") -
     """The adapter of nmtlib itself; the design is named as in `TransformerConfig`."""
     parts = Parts(norm, positions, tied)
     own = {f.name: getattr(parts, f.name) for f in fields(Adapter) if hasattr(parts, f.name)}
-    return Adapter(name="nmtlib", fixed_positions=positions == "sinusoidal", **CALLS, **own)
+    ids = {"pad": vocab.PAD, "bos": vocab.BOS, "eos": vocab.EOS}
+    facts = {"fixed_positions": positions == "sinusoidal", "strict": True}
+    return Adapter(name="nmtlib", **ids, **facts, **CALLS, **own)
 
 
 def examples(pairs: list[IdPair]) -> list[batching.Example]:
@@ -200,6 +219,11 @@ def examples(pairs: list[IdPair]) -> list[batching.Example]:
 def collate(pairs: list[IdPair]) -> batching.Batch:
     """Pairs of word ids as one padded batch."""
     return batching.collate(examples(pairs))
+
+
+def without_pad(row: list[int]) -> list[int]:
+    """A row of ids without its padding."""
+    return [i for i in row if i != vocab.PAD]
 
 
 def targets(references: list[str]) -> list[corpus.Pair]:

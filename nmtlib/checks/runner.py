@@ -1,53 +1,33 @@
-"""Run checks on code that may do anything: raise, return nonsense, or never return."""
+"""Run checks on code that may do anything: raise, return nonsense, print, or never return."""
 
 from __future__ import annotations
 
-import ctypes
 import random
-import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
+from nmtlib.checks import ids
 from nmtlib.checks.adapter import Adapter
+from nmtlib.checks.apart import Board, worker
+from nmtlib.checks.broad import DERIVED, completed
 from nmtlib.checks.registry import CHECKS, Check, Finding
-from nmtlib.checks.report import NO_PART, Report, Result
+from nmtlib.checks.relations import related
+from nmtlib.checks.report import NO_PART, Report
+from nmtlib.checks.result import Result
 from nmtlib.errors import did_you_mean
 
 HERE = Path(__file__).parent
-
-
-class TimeUp(BaseException):
-    """Raised inside a check that has used up its time; no `except Exception` stops it."""
-
-
-class Watch:
-    """An adapter that knows which of its parts is running, and which ones never came back."""
-
-    def __init__(self, adapter: Adapter):
-        parts = {f.name: getattr(adapter, f.name) for f in fields(adapter)}
-        watched = {n: self.watched(n, part) for n, part in parts.items() if callable(part)}
-        self.adapter = replace(adapter, **watched)
-        self.running: tuple[str, float] | None = None  # the part, and when it was called
-        self.stuck: dict[str, str] = {}  # part -> the check in which it did not return
-
-    def watched(self, name: str, part: Callable) -> Callable:
-        """The part, which now notes when it is called and when it has come back."""
-
-        def run(*args: object, **kwargs: object) -> object:
-            outer, self.running = self.running, (name, time.monotonic())
-            # Where the part raises, `running` keeps its name for the report.
-            result = part(*args, **kwargs)
-            self.running = outer
-            return result
-
-        return run
+# The requests for the special ids, and for those that a model hides; all others name a check.
+IDS, HIDDEN = "ids", "hidden"
+ENDLESS = "An endless loop, or a model far larger than the sizes asked for."
 
 
 def run_checks(
@@ -60,7 +40,8 @@ def run_checks(
     """Run the checks for which the adapter has the parts; whatever the code does, this returns.
 
     `only` names checks ('attention.scale') or subjects ('attention'), one or several.  A check that
-    runs longer than `time_limit` seconds of computing is stopped.  `seed` is any whole number,
+    runs longer than `time_limit` seconds of computing is ended with the process that runs it (see
+    `nmtlib.checks.apart`); what the code prints goes into the report.  `seed` is any whole number,
     taken modulo 2^63.  Random states and number of threads are as before afterwards.
 
     Raises ValueError for a name that no check has, and where `adapter` is no Adapter.
@@ -68,15 +49,21 @@ def run_checks(
     if not isinstance(adapter, Adapter):
         given = type(adapter).__name__
         raise ValueError(f"expected an Adapter, not {given}; see nmtlib.checks.adapter")
-    chosen, watch, started = choose(only), Watch(adapter), time.monotonic()
-    seed %= 2**63  # torch takes no larger one
+    chosen, started = choose(only), time.monotonic()
+    bench = Bench(adapter, seed % 2**63, time_limit)  # torch takes no larger seed
+    if any("make_model" in check.needs for check in chosen):
+        # The first optimizer of a program imports a large part of torch: once, and not in each copy
+        # of this process.
+        torch.optim.SGD([torch.zeros(1, requires_grad=True)])
     with _undisturbed():
-        if any("make_model" in check.needs for check in chosen):
-            # The first optimizer of a program imports a large part of torch, which would be broken
-            # for good if it were stopped within.
-            torch.optim.SGD([torch.zeros(1, requires_grad=True)])
-        results = tuple(run_check(check, watch, seed, time_limit) for check in chosen)
-    return Report(adapter.name, results, time.monotonic() - started)
+        try:
+            note = bench.find_ids()
+            results = related([bench.run(check) for check in chosen])
+            note = note or bench.other_pad(results)
+        finally:
+            bench.apart.close()
+    seconds = time.monotonic() - started
+    return Report(adapter.name, results, seconds, note, adapter.where, seed)
 
 
 def choose(only: str | Sequence[str] | None) -> list[Check]:
@@ -92,52 +79,108 @@ def choose(only: str | Sequence[str] | None) -> list[Check]:
     return [check for check in CHECKS.values() if names & {check.id, check.subject}]
 
 
-def run_check(check: Check, watch: Watch, seed: int, time_limit: float) -> Result:
-    """The verdict on one property."""
-    if missing := [part for part in check.needs if not watch.adapter.has(part)]:
-        return Result(check, "skipped", NO_PART + ", ".join(missing))
-    if stuck := [part for part in check.needs if part in watch.stuck]:
-        measured = f"not run: {stuck[0]} did not return in {watch.stuck[stuck[0]]}"
-        return Result(check, "timeout", measured, check.cause)
-    watch.running = None
-    outcome: list[BaseException | str] = []
+class Bench:
+    """An adapter under the checks, and what is known of its parts so far."""
 
-    def work() -> None:
+    def __init__(self, adapter: Adapter, seed: int, limit: float):
+        self.given, self.seed, self.limit = adapter, seed, limit
+        self.board, self.apart = Board(), worker(self.work)
+        self.stuck: dict[str, str] = {}  # part -> the check in which it did not return
+        self.settle(ids.with_ids(adapter))
+
+    def settle(self, found: ids.Ids) -> None:
+        """Take these ids, and watch which part is running."""
+        adapter = completed(replace(self.given, **found._asdict()))
+        parts = {f.name: getattr(adapter, f.name) for f in fields(adapter)}
+        watched = {n: self.watched(n, part) for n, part in parts.items() if callable(part)}
+        self.adapter = replace(adapter, **watched)
+
+    def watched(self, name: str, part: Callable) -> Callable:
+        """The part, which now notes when it is called and when it has come back."""
+
+        def run(*args: object, **kwargs: object) -> object:
+            outer = self.board.read()
+            self.board.write(name)
+            # Where the part raises, the board keeps its name for the report.
+            result = part(*args, **kwargs)
+            self.board.write(outer[0] if outer else "")
+            return result
+
+        return run
+
+    def find_ids(self) -> str:
+        """Find out the ids that the adapter does not say; one line about them."""
+        if ids.said(self.given) or not (self.given.make_model or self.given.make_batch):
+            return ""
+        answer = self.apart.ask(IDS, self.limit)
+        if not answer.value:
+            return ""  # the checks will say what is wrong
+        self.settle(answer.value[0])
+        return answer.value[1]
+
+    def other_pad(self, results: Sequence[Result]) -> str:
+        """A line about the id that the model hides, where padding is seen and PAD was said."""
+        if not any(r.check.id == "masks.more_padding" and r.verdict == "failed" for r in results):
+            return ""
+        hidden = self.apart.ask(HIDDEN, self.limit).value or []
+        said = f"The adapter says that PAD is {self.adapter.pad}"
+        return f"{said}, and your model hides id {hidden[0]}" if len(hidden) == 1 else ""
+
+    def work(self, request: str) -> Any:
+        """What the other process does: find ids, or run a check: verdict, measured, cause."""
+        self.board.write("")
+        torch.manual_seed(self.seed)
+        random.seed(self.seed)
+        np.random.seed(self.seed % 2**32)
         try:
-            torch.manual_seed(seed)
-            random.seed(seed)
-            np.random.seed(seed % 2**32)
-            outcome.append(str(check.measure(watch.adapter, seed)))
-        except BaseException as error:  # SystemExit and TimeUp too: this is somebody else's code
-            outcome.append(error)
+            if request == IDS:
+                found = ids.find_ids(self.given, self.seed)
+                self.settle(found[0])
+                return found
+            if request == HIDDEN:
+                return ids.hidden_ids(self.adapter, self.seed)
+            return "passed", str(CHECKS[request].measure(self.adapter, self.seed)), ""
+        except BaseException as error:  # SystemExit too: this is somebody else's code
+            return self.judged(CHECKS[request], error) if request in CHECKS else None
 
-    started = time.monotonic()
-    ended = _within(work, time_limit)
-    seconds = time.monotonic() - started
-    if ended and outcome and not isinstance(outcome[0], TimeUp):
-        return replace(_result(check, outcome[0], watch.running), seconds=seconds)
-    part, since = watch.running or ("the check", started)
-    if time.monotonic() - since > time_limit / 2:
-        watch.stuck[part] = check.id
-    cause = "An endless loop, or a model far larger than the sizes asked for."
-    return Result(check, "timeout", f"stopped in {part} after {seconds:.0f} s", cause, seconds)
+    def judged(self, check: Check, error: BaseException) -> tuple[str, str, str]:
+        """Verdict, what was measured and the cause, for what a check raised."""
+        if isinstance(error, Finding):
+            return "failed", error.measured, error.cause or check.cause
+        said = next(iter(str(error).strip().splitlines()), "")[:200]
+        if isinstance(error, NotImplementedError):
+            return "skipped", said or "not implemented", ""
+        running = self.board.read()
+        place = f" ({running[0]})" if running else ""
+        measured = f"{type(error).__name__}{place}: {said}{_where(error)}"
+        return "error", measured, f"The exception says it; otherwise: {check.cause}"
 
+    def run(self, check: Check) -> Result:
+        """The verdict on one property."""
+        if missing := [part for part in check.needs if not self.adapter.has(part)]:
+            return Result(check, "skipped", NO_PART + ", ".join(missing))
+        if stuck := [p for part in check.needs for p in part.split("|") if p in self.stuck]:
+            first = self.stuck[stuck[0]]
+            measured = f"not run: {stuck[0]} did not return in {first}"
+            return Result(check, "timeout", measured, check.cause, follows=first)
+        started = time.monotonic()
+        answer = self.apart.ask(check.id, self.limit)
+        seconds = time.monotonic() - started
+        if answer.ended:
+            return self.ended(check, answer.ended, seconds, answer.printed)
+        return Result(check, *answer.value, seconds, printed=answer.printed)
 
-def _result(
-    check: Check, outcome: BaseException | str, running: tuple[str, float] | None
-) -> Result:
-    """The verdict on what a check returned or raised, `running` being the part that raised it."""
-    if isinstance(outcome, str):
-        return Result(check, "passed", outcome)
-    if isinstance(outcome, Finding):
-        return Result(check, "failed", outcome.measured, outcome.cause or check.cause)
-    said = next(iter(str(outcome).strip().splitlines()), "")[:200]
-    if isinstance(outcome, NotImplementedError):
-        return Result(check, "skipped", said or "not implemented")
-    place = f" ({running[0]})" if running else ""
-    measured = f"{type(outcome).__name__}{place}: {said}{_where(outcome)}"
-    cause = f"The exception says it; otherwise: {check.cause}"
-    return Result(check, "error", measured, cause)
+    def ended(self, check: Check, how: str, seconds: float, printed: str) -> Result:
+        """The verdict on code that ended with its process."""
+        part, since = self.board.read() or ("the check", seconds)
+        if how != "limit":
+            measured = f"the process ended within {part}: {how}"
+            return Result(check, "error", measured, "The program was ended.", seconds, printed)
+        if since > self.limit / 2:
+            derived = [name for name, source in DERIVED.items() if source == part]
+            self.stuck |= dict.fromkeys([part, *derived], check.id)
+        measured = f"stopped in {part} after {seconds:.0f} s"
+        return Result(check, "timeout", measured, ENDLESS, seconds, printed)
 
 
 def _where(error: BaseException) -> str:
@@ -146,42 +189,6 @@ def _where(error: BaseException) -> str:
         if HERE not in Path(frame.filename).parents and "site-packages" not in frame.filename:
             return f", at {Path(frame.filename).name}:{frame.lineno} in {frame.name}"
     return ""
-
-
-def _within(work: Callable[[], None], time_limit: float) -> bool:
-    """Run a function in a thread of its own; False where it had to be stopped or left behind.
-
-    A thread and no alarm signal, because signals reach only the main thread, and a notebook may run
-    elsewhere.  The limit is one of processor time, and three times as much by the clock: other
-    programs may be busy.
-    """
-    ended = threading.Event()  # Thread.join, if a Ctrl-C interrupts it, takes a thread for ended
-
-    def work_and_say() -> None:
-        try:
-            work()
-        finally:
-            ended.set()
-
-    thread = threading.Thread(target=work_and_say, daemon=True)
-    thread.start()
-    busy, waited, last = time.process_time(), 0.0, time.monotonic()
-    try:
-        while waited < 3 * time_limit and time.process_time() - busy < time_limit:
-            if ended.wait(0.05):
-                return True
-            now = time.monotonic()
-            waited += min(now - last, 1.0)  # a longer gap is a computer that was asleep
-            last = now
-    finally:  # also on Ctrl-C
-        for _ in range(5):
-            if ended.is_set():
-                break
-            # The only way to stop a thread: the exception is raised at its next line of Python.
-            ident, error = ctypes.c_ulong(thread.ident), ctypes.py_object(TimeUp)
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, error)
-            ended.wait(0.4)
-    return False
 
 
 @contextmanager

@@ -17,11 +17,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nmtlib.checks.adapter import Adapter
-from nmtlib.checks.helpers import build, logits, pad, random_rows
+from nmtlib.checks.helpers import build, logits, pad, random_rows, source_rows
 
 Words = tuple[int, ...]
 DEPTH = 5  # words in the longest beginning whose probabilities are known
 MARGIN = 0.01  # nats: closer calls may go either way in float32
+WIDTH = 4  # of a beam: as many as the three words and EOS
+UNSAID = 5  # more words, which are never said: a search may ask for the best 2 * WIDTH ids and some
 
 
 def word_ids(adapter: Adapter) -> range:
@@ -29,9 +31,15 @@ def word_ids(adapter: Adapter) -> range:
     return range(adapter.first_word, adapter.first_word + 3)
 
 
-def specials(adapter: Adapter) -> list[int]:
-    """The ids that are neither words nor EOS: some searches forbid them, others do not."""
-    return [i for i in range(adapter.first_word) if i != adapter.eos]
+def unsaid(adapter: Adapter) -> list[int]:
+    """The ids that are neither EOS nor one of the three words: some searches forbid specials."""
+    said = {adapter.eos, *word_ids(adapter)}
+    return [i for i in range(vocabulary_size(adapter)) if i not in said]
+
+
+def vocabulary_size(adapter: Adapter) -> int:
+    """The size of a talkative model's vocabulary."""
+    return adapter.first_word + 3 + UNSAID
 
 
 # The runner makes a new adapter for every run, so nothing old is found in these caches.
@@ -39,7 +47,8 @@ def specials(adapter: Adapter) -> list[int]:
 def speaker(adapter: Adapter, seed: int) -> nn.Module:
     """A model that has learned a little of random translations: it has opinions, but is not sure.
 
-    It all but never says PAD, BOS or UNK.  It is shared between checks: they must not change it.
+    It all but never says anything but three words and EOS.  It is shared between checks: they must
+    not change it.
     """
     source, words = sources(adapter, seed, 48), word_ids(adapter)
     generator = torch.Generator().manual_seed(seed)
@@ -75,7 +84,7 @@ def learn(
 
     Sentences of `DEPTH` words do not end.
     """
-    size = adapter.first_word + 3
+    size = vocabulary_size(adapter)
     model = build(adapter, seed, noise=0.5, source_vocab_size=size, target_vocab_size=size)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     target = pad([[adapter.bos, *words] for words in targets], adapter.pad)
@@ -88,7 +97,7 @@ def learn(
         each = F.cross_entropy(
             table.transpose(1, 2), labels, ignore_index=adapter.pad, reduction="none"
         )  # (B, T)
-        never_said = table.log_softmax(-1)[..., specials(adapter)]
+        never_said = table.log_softmax(-1)[..., unsaid(adapter)]
         loss = (each * weights).sum() + (never_said + 9).relu().mean()
         optimizer.zero_grad()
         loss.backward()
@@ -98,11 +107,11 @@ def learn(
 
 
 def sources(adapter: Adapter, seed: int, count: int = 24) -> Tensor:
-    """Random sentences of one to six words, EOS, and padding: (count, 7)."""
+    """Random sentences of one to six words, with padding: (count, S)."""
     generator, words = torch.Generator().manual_seed(seed), word_ids(adapter)
     lengths = [6, *torch.randint(1, 7, (count,), generator=generator).tolist()[1:]]
     rows = random_rows(words.start, words.stop, lengths, generator)
-    return pad([[*row, adapter.eos] for row in rows], adapter.pad)
+    return source_rows(adapter, rows)
 
 
 def likely_paths(
@@ -119,7 +128,7 @@ def likely_paths(
         best = logits(adapter, model, source, target)[:, -1].log_softmax(-1).topk(2, dim=-1)
         gaps = best.values.diff().neg().flatten().tolist()
         for row, word in enumerate(best.indices[:, 0].tolist()):
-            if going[row] and (gaps[row] < MARGIN or word in specials(adapter)):
+            if going[row] and (gaps[row] < MARGIN or word in unsaid(adapter)):
                 going[row] = False
             elif going[row] and word == adapter.eos:
                 paths[row], going[row] = tuple(target[row, 1 : length + 1].tolist()), False
@@ -229,9 +238,9 @@ def consensus(
 
 
 def tables(adapter: Adapter, model: nn.Module, every: Tensor) -> Iterator[tuple[Tensor, Table]]:
-    """Each source (1, S) unpadded, and its probabilities, if PAD, BOS and UNK are rare."""
+    """Each source (1, S) unpadded, and its probabilities, if only the three words are likely."""
     for row in every:
         source = row[row != adapter.pad][None]
         table = conditionals(adapter, model, source)
-        if max(logp[i] for logp in table.values() for i in specials(adapter)) < -5:
+        if max(logp[i] for logp in table.values() for i in unsaid(adapter)) < -5:
             yield source, table

@@ -8,13 +8,18 @@ import inspect
 import sys
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
-from torch import nn
+from torch import Tensor, nn
 
 from nmtlib.checks.adapter import Adapter, Sizes
+from nmtlib.checks.filling import fillable, filled, follows_sizes
+from nmtlib.checks.helpers import prepare
+from nmtlib.checks.ids import find_ids, with_ids
+from nmtlib.checks.lifting import lift
 from nmtlib.errors import did_you_mean
 
 HOW = (
@@ -22,13 +27,18 @@ HOW = (
 )
 
 
-def load_adapter(where: str) -> Adapter:
+def load_adapter(where: str, *, lifted: bool = False, **facts: Any) -> Adapter:
     """Import the file in 'FILE:FACTORY' and let its factory make the adapter.
+
+    A notebook is not imported, and a script not where it should be `lifted`: `lift` takes the
+    factory out of it.  `facts` such as pad=1 take the place of those of the adapter.
 
     The factory returns an `Adapter`; or a model with forward(source ids (B, S), decoder input
     (B, T)) -> logits, which then is checked as it is; or, where it takes one argument, a model of
-    the `Sizes` that it is given, which can be checked for more.  The file's own folder is put on
-    the import path, so that it finds its neighbours.
+    the `Sizes` that it is given, which can be checked for more.  Arguments with the usual names
+    (`d_model`, `src_vocab_size`, `nhead`, `pad_idx`; see `nmtlib.checks.filling`) are filled, so
+    that a model's class may do for a factory.  The file's own folder is put on the import path, so
+    that it finds its neighbours.
 
     Raises FileNotFoundError for a missing file, and ValueError, with what to do, for everything
     else that is wrong.
@@ -39,20 +49,52 @@ def load_adapter(where: str) -> Adapter:
     path = Path(file).expanduser().resolve()
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}; {HOW}")
-    factory = _find(_import(path), name, path)
-    sizes = (Sizes(),) * _count_arguments(factory)
-    first = _call(factory, path, name, *sizes)
+    module = lift(path, name) if lifted or path.suffix == ".ipynb" else _import(path)
+    factory = _find(module, name, path)
+    options = ", ".join([repr(where), *(["lifted=True"] if lifted else [])])
+    options += "".join(f", {name}={value!r}" for name, value in facts.items())
+    facts = {"name": path.stem, "where": f"load_adapter({options})"} | facts
+    needed, meant, resizable = _needed(factory), fillable(factory), True
+    if meant and meant.keys() >= set(needed):
+        resizable = follows_sizes(factory)
+        if "pad" in meant.values():
+            facts |= with_ids(Adapter(**facts))._asdict()
+        factory, needed = filled(factory, facts), ["sizes"]
+    elif len(needed) > 1:
+        given = f"the factory needs {len(needed)} arguments ({', '.join(needed)})"
+        raise ValueError(f"{given}; write one that needs none, or only an nmtlib.checks.Sizes")
+    first = _call(factory, path, name, *(Sizes() for _ in needed))
     if isinstance(first, Adapter):
-        return first
+        named = first.name if first.name != Adapter.name else path.stem
+        return replace(first, **facts | {"name": named})
     if not isinstance(first, nn.Module):
         said = f"{name}() of {path.name} returned {type(first).__name__}"
         raise ValueError(f"{said}; expected an Adapter or a torch.nn.Module")
-    if sizes:
-        return Adapter(name=path.stem, make_model=factory)
+    if needed:
+        return Adapter(make_model=factory, resizable=resizable, **facts)
     # A factory may hand out the same model each time; checks change weights, so each gets a copy.
-    return Adapter(
-        name=path.stem, make_model=lambda sizes: copy.deepcopy(factory()), resizable=False
-    )
+    own = {"make_model": lambda sizes: copy.deepcopy(factory()), "resizable": False}
+    return Adapter(**own, **facts)
+
+
+class Run(NamedTuple):
+    """A model in eval mode; called with source and decoder input it gives the adapter's logits."""
+
+    model: nn.Module
+    adapter: Adapter
+
+    def __call__(self, source: Tensor, target: Tensor) -> Tensor:
+        return self.adapter.logits(self.model, source, target)
+
+
+def example(adapter: Adapter, seed: int = 0) -> tuple[Run, Tensor, Tensor]:
+    """A model as the checks make it, a padded source (3, S) and the decoder input (3, T) beside it.
+
+    The lines that show a finding again begin with it.
+    """
+    adapter = replace(adapter, **find_ids(adapter, seed)[0]._asdict())
+    model, source, target = prepare(adapter, seed)
+    return Run(model, adapter), source, target
 
 
 def _import(path: Path) -> ModuleType:
@@ -70,7 +112,8 @@ def _import(path: Path) -> ModuleType:
         del sys.modules[spec.name]
         if isinstance(error, KeyboardInterrupt):
             raise
-        raise ValueError(f"{path} cannot be imported: {_told(error, path)}") from error
+        told = f"{path} cannot be imported: {_told(error, path)}"
+        raise ValueError(f"{told}; --lift takes definitions out without running it") from error
     return module
 
 
@@ -88,18 +131,14 @@ def _find(module: ModuleType, name: str, path: Path) -> Callable[..., Any]:
     return factory
 
 
-def _count_arguments(factory: Callable[..., Any]) -> int:
-    """How many arguments a factory must be given.  Raises ValueError for more than one."""
+def _needed(factory: Callable[..., Any]) -> list[str]:
+    """The arguments that a factory must be given."""
     try:
         parameters = inspect.signature(factory).parameters.values()
     except ValueError:  # a callable without a signature, from C
-        return 0
+        return []
     optional = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
-    needed = [p.name for p in parameters if p.default is p.empty and p.kind not in optional]
-    if len(needed) > 1:
-        given = f"the factory needs {len(needed)} arguments ({', '.join(needed)})"
-        raise ValueError(f"{given}; write one that needs none, or only an nmtlib.checks.Sizes")
-    return len(needed)
+    return [p.name for p in parameters if p.default is p.empty and p.kind not in optional]
 
 
 def _call(factory: Callable[..., Any], path: Path, name: str, *arguments: Any) -> Any:

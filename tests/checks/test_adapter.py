@@ -17,8 +17,8 @@ def test_nothing_is_missing_in_our_own_adapter():
 
 
 def test_every_part_is_used_by_some_check_and_documented():
-    used = {part for check in CHECKS.values() for part in check.needs}
-    facts = {"name", "pad", "bos", "eos", "first_word"}
+    used = {p for check in CHECKS.values() for part in check.needs for p in part.split("|")}
+    facts = {"name", "where", "pad", "bos", "eos", "first_word", "source_bos", "strict"}
     assert {f.name for f in fields(Adapter)} - used - facts == {"logits"}  # which every model has
 
 
@@ -48,5 +48,6 @@ def test_the_design_is_that_of_the_model(norm):
 def test_a_part_is_missing_when_it_is_none_or_a_fact_is_not_true():
     adapter = Adapter(make_model=lambda sizes: None, resizable=False)
     assert adapter.has("make_model") and not adapter.has("resizable") and not adapter.has("beam")
+    assert adapter.has("beam|make_model") and not adapter.has("fit|epoch")
     with pytest.raises(ValueError, match="an adapter has no part 'transformer'"):
-        adapter.has("transformer")
+        adapter.has("epoch|transformer")

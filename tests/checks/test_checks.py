@@ -2,6 +2,7 @@
 
 import copy
 import math
+import re
 import time
 from dataclasses import replace
 
@@ -10,9 +11,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from nmtlib.checks import CHECKS, Adapter, Sizes, check, foreign, metrics, ours, run_checks
+from nmtlib.checks import CHECKS, Adapter, Result, Sizes, check, foreign, metrics, ours, run_checks
 from nmtlib.checks.metrics import HYPOTHESES, REFERENCES
 from nmtlib.checks.registry import CAUSES
+from nmtlib.checks.relations import RELATIONS, reproduction
 from nmtlib.model.attention import MultiHeadAttention
 
 OURS = ours()
@@ -179,6 +181,36 @@ def fit_in_eval_mode(made, training, validation, epochs):
     return made, [1.0]
 
 
+def epoch_of(labels):
+    """A loop that learns other labels; its batches are as long on both sides."""
+
+    def epoch(made, batches, training):
+        optimizer = torch.optim.SGD(made.parameters(), lr=0.1)
+        for batch in batches:
+            table = made.train()(batch.source, batch.target)
+            wanted = labels(batch)
+            size = min(table.size(1), wanted.size(1))
+            pairs = table[:, :size].flatten(0, 1), wanted[:, :size].flatten()
+            F.cross_entropy(*pairs, ignore_index=0).backward()
+            optimizer.step()
+        return 1.0
+
+    return epoch
+
+
+def mean_of_means(made, batches, training):
+    """The losses of batches, averaged."""
+    return sum(OURS.epoch(made, [batch], training) for batch in batches) / len(batches)
+
+
+def translate_in_train_mode(made, words, longest):
+    """The most probable words, dropout included."""
+    said, source = [1], torch.tensor([[int(word[1:]) for word in words] + [2]])
+    for _ in range(longest):
+        said.append(int(made.train()(source, torch.tensor([said]))[0, -1].argmax()))
+    return said[1:]
+
+
 def validate_smoothed(made, pairs):
     made.eval()
     source, target, labels = foreign.make_batch(pairs)
@@ -203,10 +235,10 @@ def forgetful_step(made, tokens, state):
 
 
 def without_bos(search):
-    """A search that starts with EOS."""
+    """A search that starts with UNK."""
 
     def run(made, source, *options):
-        foreign.BOS, kept = foreign.EOS, foreign.BOS
+        foreign.BOS, kept = 3, foreign.BOS
         try:
             return search(made, source, *options)
         finally:
@@ -398,6 +430,10 @@ BROKEN = {
     "training.clipping": train("by value"),
     "training.train_mode": replace(TORCH, fit=fit_in_eval_mode),
     "training.best_kept": replace(TORCH, fit=fit_keeping_the_last),
+    "training.gradient": replace(OURS, epoch=epoch_of(lambda batch: batch.source)),
+    "training.changes_weights": replace(OURS, epoch=lambda *given: 1.0),
+    "validation.mean": replace(OURS, epoch=mean_of_means),
+    "decoding.eval_mode": replace(OURS, translate=translate_in_train_mode),
     "validation.perplexity": replace(TORCH, validate=validate_smoothed),
     "validation.eval_mode": replace(TORCH, validate=validate_in_train_mode),
     "validation.trains_nothing": replace(TORCH, validate=validate_with_backward),
@@ -473,6 +509,27 @@ def test_our_own_parts_pass_in_another_design_but_for_what_it_does_not_have():
     assert not report.failed, str(report)
     learned = {"positions.shift_is_rotation", "positions.not_trained"}
     assert {r.check.id for r in report.skipped} - {"training.best_kept"} == learned
+
+
+def holds(printed):
+    """Whether what three lines print is what they expect."""
+    found, expected = printed.split(" expected: ")
+    if expected.startswith("0.0 everywhere"):
+        return set(re.findall(r"\d\.\d", found)) == {"0.0"}
+    if expected.startswith(("0", "more than 0")):
+        value = float(re.search(r"[-\d.]+(e-?\d+)?", found).group())
+        return (abs(value) < 1e-4) == expected.startswith("0")
+    return expected.strip("()") in found
+
+
+@pytest.mark.parametrize("name", [n for n, about in RELATIONS.items() if "show" in about])
+def test_three_lines_show_a_finding_again(name, capsys):
+    for adapter, right in ((OURS, True), (BROKEN[name], False)):
+        lines = reproduction(Result(CHECKS[name], "failed", ""), "", 0)
+        assert len(lines) <= 3
+        exec("\n".join(lines), {"adapter": adapter})
+        said = capsys.readouterr().out.strip()
+        assert holds(said) == right, said
 
 
 def test_checks_say_what_they_are():

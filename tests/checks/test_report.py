@@ -1,9 +1,12 @@
-"""A report reads well in a terminal and in a notebook, and says what to do."""
+"""A report reads well in a terminal, in a notebook and as a page, and says what to do."""
 
+import json
+import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
 from nmtlib.checks import CHECKS, Report, Result, ours, run_checks
+from nmtlib.checks.relations import RELATIONS, related
 from nmtlib.checks.report import NO_PART
 
 GOOD = Result(CHECKS["attention.scale"], "passed", "scores are divided by 2.828", seconds=0.01)
@@ -13,57 +16,81 @@ BAD = Result(
     "3 <of> 4 places are wrong",
     "The triangle & its diagonal.",
     0.02,
+    printed="\n".join(f"line {n}" for n in range(30)),
 )
+LATER = Result(CHECKS["masks.future_in_training"], "failed", "token 2 moves", "The mask.")
 BROKEN = Result(
-    CHECKS["model.shape"], "error", "AttributeError: no norm3, at mine.py:3", "The exception.", 0.1
+    CHECKS["model.shape"], "error", "KeyError (logits): norm3, at mine.py:3", "The exception.", 0.1
 )
+AGAIN = replace(BROKEN, check=CHECKS["model.double"], measured="KeyError: norm3, at mine.py:3")
 SLOW = Result(
     CHECKS["decoding.greedy"], "timeout", "stopped in greedy after 20 s", "An endless loop.", 20
 )
 LEFT = Result(CHECKS["beam.scores"], "skipped", NO_PART + "beam")
 OPEN = Result(CHECKS["training.best_kept"], "skipped", "nothing can be told")
-MIXED = Report(
-    "mine",
-    (GOOD, BAD, BROKEN, replace(BROKEN, check=CHECKS["model.double"]), SLOW, OPEN, LEFT),
-    21.0,
-)
+MIXED = Report("mine", related([GOOD, BAD, LATER, BROKEN, AGAIN, SLOW, OPEN, LEFT]), 21.0)
 
 
-def test_verdicts_are_counted_apart():
-    assert [len(part) for part in (MIXED.passed, MIXED.failed, MIXED.skipped)] == [1, 4, 2]
+def test_distinct_causes_are_counted_and_what_follows_is_not():
+    assert [len(part) for part in (MIXED.passed, MIXED.failed, MIXED.skipped)] == [1, 5, 2]
+    found = [finding.check.id for finding in MIXED.findings]
+    assert found == ["model.shape", "masks.causal", "decoding.greedy"], "most fundamental first"
+    followers = [[f.check.id for f in MIXED.followers(finding)] for finding in MIXED.findings]
+    assert followers == [["model.double"], ["masks.future_in_training"], []]
+    summary = "mine: 3 findings (2 more failures follow), 1 passed, 2 skipped in 21.0 s"
+    assert MIXED.summary == summary
+
+
+def test_a_report_is_good_when_something_holds_and_nothing_fails():
     assert not MIXED.ok and Report("mine", (GOOD, LEFT), 1.0).ok
     assert not Report("mine", (LEFT,), 1.0).ok, "nothing was shown to hold"
-    assert MIXED.summary == "mine: 1 passed, 4 failed, 2 skipped in 21.0 s"
 
 
-def test_the_terminal_shows_aligned_columns_and_help_for_failures_only():
+def test_what_follows_leads_to_findings_and_never_in_a_circle():
+    for name, relation in RELATIONS.items():
+        seen, waiting = set(), list(relation.get("follows", ()))
+        while waiting:
+            before = waiting.pop()
+            assert before in CHECKS and before != name, f"{name} follows from itself"
+            if before not in seen:
+                seen.add(before)
+                waiting += RELATIONS.get(before, {}).get("follows", ())
+        assert name in CHECKS
+    every = [Result(check, "failed", id) for id, check in CHECKS.items()]
+    roots = {result.check.id for result in related(every) if not result.follows}
+    assert {result.follows for result in related(every)} - {""} <= roots
+    stuck = [replace(r, verdict="timeout", follows="loss.cross_entropy") for r in every]
+    assert any(not result.follows for result in related(stuck)), "one of a circle is a finding"
+
+
+def test_the_terminal_leads_with_findings_and_gives_help_for_each():
     lines = str(MIXED).splitlines()
-    starts = [line for line in lines if line[:1].strip() and not line.startswith("mine:")]
-    assert [line.split()[:2] for line in starts] == [
-        ["passed", "attention.scale"],
-        ["FAILED", "masks.causal"],
+    assert lines[0] == MIXED.summary
+    starts = [line.split()[:2] for line in lines[1:] if line[:1].strip()]
+    assert starts == [
         ["ERROR", "model.shape"],
-        ["ERROR", "model.double"],
+        ["FAILED", "masks.causal"],
         ["TIMEOUT", "decoding.greedy"],
+        ["passed", "attention.scale"],
         ["skipped", "training.best_kept"],
         ["skipped", "1"],
     ]
-    column = starts[0].index("scores are")
-    assert all(line[column - 1] == " " and line[column] != " " for line in starts[:-1])
-    assert max(map(len, lines)) <= 120
-    help_lines = lines[lines.index(starts[1]) + 1 : lines.index(starts[2])]
-    text = " ".join(line.strip() for line in help_lines)
-    assert (
-        "likely cause: The triangle & its diagonal." in text
-        and "read: notebooks/06_masking.ipynb" in text
-    )
-    assert lines.index(starts[1]) == 1, "what passed takes one line"
-    assert lines[-1] == MIXED.summary
+    begin = next(n for n, line in enumerate(lines) if "masks.causal" in line)
+    text = " ".join(line.strip() for line in lines[begin : begin + 12])
+    for said in (
+        "measured: 3 <of> 4 places",
+        "likely cause: The triangle & its diagonal.",
+        "read: notebooks/06_masking.ipynb",
+        "follow: masks.future_in_training",
+        "printed: line 0 | line 1 | line 2 … and 27 more lines",
+    ):
+        assert said in re.sub(r" +", " ", text), text
+    assert max(len(line) for line in lines if "import" not in line) <= 120
 
 
 def test_one_exception_is_told_once():
     text = str(MIXED)
-    assert text.count("no norm3") == 1 and "the same exception as in model.shape" in text
+    assert text.count("norm3") == 1 and "follow:       model.double" in text
 
 
 def test_checks_of_missing_parts_are_told_in_one_line():
@@ -75,14 +102,14 @@ def test_checks_of_missing_parts_are_told_in_one_line():
 
 
 class Tags(HTMLParser):
-    def __init__(self):
+    def __init__(self, allowed):
         super().__init__()
-        self.open, self.names, self.text = [], [], ""
+        self.open, self.names, self.text, self.allowed = [], [], "", allowed
 
     def handle_starttag(self, tag, attributes):
         self.names.append(tag)
-        assert {name for name, _ in attributes} <= {"style"}, "inline styles only"
-        if tag != "br":
+        assert {name for name, _ in attributes} <= self.allowed
+        if tag not in ("br", "meta"):
             self.open.append(tag)
 
     def handle_endtag(self, tag):
@@ -92,18 +119,41 @@ class Tags(HTMLParser):
         self.text += data
 
 
-def test_the_notebook_shows_a_table_with_inline_styles():
-    tags = Tags()
-    tags.feed(MIXED._repr_html_())
-    assert not tags.open and tags.names.count("tr") == 7
-    assert not {"script", "link", "img", "style"} & set(tags.names)
-    for said in (
-        "3 <of> 4 places are wrong",
-        "The triangle & its diagonal.",
-        "06_masking",
-        MIXED.summary,
-    ):
+def read(html, *allowed):
+    tags = Tags(set(allowed))
+    tags.feed(html)
+    assert not tags.open and not {"script", "link", "img"} & set(tags.names)
+    for said in ("3 <of> 4 places are wrong", "The triangle & its diagonal.", "06_masking"):
         assert said in tags.text
+    return tags
+
+
+def test_the_notebook_shows_a_table_with_inline_styles():
+    tags = read(MIXED._repr_html_(), "style")
+    assert MIXED.summary in tags.text and "style" not in tags.names
+    assert tags.text.count("follows from it") == 2
+
+
+def test_the_page_holds_all_and_folds_what_was_printed():
+    tags = read(MIXED.to_html(), "class", "charset", "name", "content", "lang")
+    assert tags.names.count("article") == 3 and "30 lines were printed" in tags.text
+    assert tags.text.count("line 29") == 1 and "prefers-color-scheme: dark" in tags.text
+
+
+def test_the_data_are_those_of_the_report():
+    data = json.loads(MIXED.to_json())
+    assert [finding["check"] for finding in data["findings"]] == [
+        finding.check.id for finding in MIXED.findings
+    ]
+    assert data["findings"][0]["follow"] == ["model.double"] and not data["ok"]
+    assert data["findings"][1]["cause"] == "The triangle & its diagonal."
+    assert len(data["results"]) == len(MIXED.results)
+
+
+def test_the_badge_says_how_it_stands():
+    assert "3%20findings-red" in MIXED.badge
+    assert "1%20passed-brightgreen" in Report("mine", (GOOD, LEFT), 1.0).badge
+    assert "0%20passed-lightgrey" in Report("mine", (LEFT,), 1.0).badge
 
 
 def test_a_real_report_is_whole():

@@ -34,7 +34,7 @@ GOOD = """
         def __init__(self):
             super().__init__(SMALL)
 
-    def two(source_vocab_size, target_vocab_size): ...
+    def two(source_vocab_size, words): ...
     def number(): return 7
     def falls(): return SMALL.no_such_name
     limit = 3
@@ -79,7 +79,7 @@ def test_a_factory_of_sizes_is_checked_for_more(file):
         ("{file}:whle", "good_model.py has no 'whle' .did you mean whole..$"),
         ("{file}:xyz", "good_model.py has no 'xyz'; it has Adapter, Mine"),
         ("{file}:limit", "'limit' in good_model.py is int, not a function or class"),
-        ("{file}:two", r"needs 2 arguments \(source_vocab_size, target_vocab_size\)"),
+        ("{file}:two", r"needs 2 arguments \(source_vocab_size, words\)"),
         (
             "{file}:number",
             r"number\(\) of good_model.py returned int; expected an Adapter or a torch.nn.Module",

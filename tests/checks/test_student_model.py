@@ -2,6 +2,7 @@
 against the rest.
 """
 
+import json
 import re
 from pathlib import Path
 
@@ -13,7 +14,7 @@ SHOWN = ROOT / "benchmarks" / "results" / "check-student-model.txt"
 
 
 def verdicts(text: str) -> list[tuple[str, ...]]:
-    """The verdict and the name of every check in a report."""
+    """The verdict and the name of every check in a report, but for what follows from another."""
     return re.findall(
         r"^(passed|FAILED|ERROR|TIMEOUT|skipped) +([a-z_]+\.[a-z_]+)", text, re.MULTILINE
     )
@@ -21,18 +22,42 @@ def verdicts(text: str) -> list[tuple[str, ...]]:
 
 def test_the_three_mistakes_are_found_and_nothing_else(capsys):
     assert main(["check", f"{STUDENT}:make"]) == 1
-    failed = {
-        name
-        for verdict, name in verdicts(capsys.readouterr().out)
-        if verdict != "passed" and verdict != "skipped"
-    }
-    assert failed == {
-        "masks.future_in_training",
-        "masks.future_in_evaluation",  # the causal mask sees one token ahead
-        "masks.more_padding",
-        "model.batch_invariance",  # cross-attention has no padding mask
+    said = capsys.readouterr().out
+    assert [name for verdict, name in verdicts(said) if verdict not in ("passed", "skipped")] == [
+        "masks.future_in_training",  # the causal mask sees one token ahead
+        "masks.more_padding",  # cross-attention has no padding mask
         "layers.separate_weights",  # one decoder layer stands in all places
-    }
+    ]
+    follow = re.findall(r"^  follow: +(.*)", said, re.MULTILINE)
+    assert follow == ["masks.future_in_evaluation", "model.batch_invariance"]
+
+
+def test_its_class_is_checked_without_an_adapter_and_without_an_import(capsys):
+    assert main(["check", "--lift", f"{STUDENT}:MyTransformer", "--only", "layers"]) == 1
+    said = capsys.readouterr().out
+    assert "student_model: 1 finding" in said and "FAILED   layers.separate_weights" in said
+
+
+def test_the_findings_are_written_as_data_as_a_page_and_as_a_badge(capsys, tmp_path):
+    files = ["--json", str(tmp_path / "r.json"), "--html", str(tmp_path / "r.html"), "--badge"]
+    assert main(["check", f"{STUDENT}:make", "--only", "masks", "--pad", "0", *files]) == 1
+    badge = capsys.readouterr().out.splitlines()[-1]
+    assert re.fullmatch(r"!\[nmtlib check: 2 findings\]\(https://\S+2%20findings-red\)", badge)
+    data = json.loads((tmp_path / "r.json").read_text("utf-8"))
+    first = data["findings"][0]
+    assert not data["ok"] and first["check"] == "masks.future_in_training"
+    assert {"measured", "expected", "cause", "read", "reproduce", "follow"} <= first.keys()
+    page = (tmp_path / "r.html").read_text("utf-8")
+    assert first["measured"] in page and "http" not in page and "<script" not in page
+
+
+def test_what_a_file_prints_is_folded_and_other_errors_stay_visible(capsys, tmp_path):
+    file = tmp_path / "loud.py"
+    text = STUDENT.read_text("utf-8")
+    file.write_text(f"import sys\nprint('uno\\n' * 9)\nprint('two', file=sys.stderr)\n{text}")
+    main(["check", f"{file}:make", "--only", "masks"])
+    captured = capsys.readouterr()
+    assert captured.err == "" and captured.out.count("uno") == 3 and "more lines" in captured.out
 
 
 def test_each_mistake_corrected_silences_its_checks(capsys, tmp_path):

@@ -38,11 +38,16 @@ def collect(running: subprocess.Popen, started: float) -> Outcome:
     return Outcome(running.returncode, *texts, time.monotonic() - started)
 
 
-def interrupted(case: Case, number: int = signal.SIGINT, ready: str = "") -> Outcome:
-    """Send a signal as soon as the process has printed `ready`, or waits for input."""
+def interrupted(
+    case: Case, number: int = signal.SIGINT, ready: str = "", made: str = ""
+) -> Outcome:
+    """Send a signal when the process has printed `ready`, `made` a file, or waits for input."""
     started = time.monotonic()
     running = start(case)
-    if ready:
+    if made:
+        while not os.path.exists(made) and running.poll() is None:
+            time.sleep(0.05)
+    elif ready:
         while line := running.stdout.readline():
             if ready.encode() in line:
                 break
@@ -116,12 +121,12 @@ LINE = SENTENCE.encode()
 BIG = ("model.d_model=4096", "model.d_ff=65536", "model.n_encoder_layers=6")
 TRAINING = partial(interrupted, ready="epoch   1")
 STDIN = {"stdin": "der hund läuft heute .\n".encode(), "says": "\n", "status": 0, "lines": 0}
-MINE = b"def make():\n    print('ready', flush=True)\n    while True: pass\n"
+MINE = b"def make():\n    open('ready', 'w').close()\n    while True: pass\n"
 SLOW_MODEL = b"""
 import torch
 class M(torch.nn.Module):
     def forward(self, s, t):
-        print('ready', flush=True)
+        open('ready', 'w').close()
         while True: torch.ones(2) + 1
 make = M
 """
@@ -140,11 +145,11 @@ CASES = [
         process(
             f"Ctrl-C while {what} of nmtlib check runs",
             ("check", "mine.py:make", "--only", "masks"),
-            partial(interrupted, ready="ready"),
+            partial(interrupted, made="ready"),
             "interrupted",
             130,
             files={"mine.py": code},
-            makes=("__pycache__/*",),
+            makes=("__pycache__/*", "ready"),
         )
         for what, code in (("the function", MINE), ("a model", SLOW_MODEL))
     ),
