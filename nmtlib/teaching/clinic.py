@@ -36,7 +36,6 @@ SYMPTOMS = {
         "cross-attention-ignores-memory",
         "pairs-misaligned",
         "mask-inverted",
-        "feed-forward-identity",
     ],
     "training and validation\ndisagree from the start": [
         "causal-mask-training-only",
@@ -57,7 +56,7 @@ SYMPTOMS = {
         "decoding-position-zero",
         "wrong-start-symbol",
     ],
-    "a larger beam\nis a worse one": [
+    "a larger beam\nbrings little, or harm": [
         "cache-not-reordered",
         "length-penalty-sign",
         "beam-stops-early",
@@ -146,7 +145,7 @@ def learn_in_parts(
 
 
 @torch.no_grad()
-def validation_epoch(model: Transformer, batches: Sequence[Batch], training: bool = False) -> float:
+def validation_epoch(model: Transformer, batches: Sequence[Batch]) -> float:
     """The loss of some batches as a patient of the clinic reports it."""
     total = 0.0
     for batch in batches:

@@ -8,7 +8,6 @@ import torch
 
 from nmtlib.checks import CHECKS, bugs
 from nmtlib.data import PAD, collate, corpora
-from nmtlib.model import causal_mask
 from nmtlib.teaching import clinic, learning, load_toy, plots
 from nmtlib.teaching.learning import small_model
 from nmtlib.training import measure_all
@@ -30,7 +29,8 @@ def test_a_cure_takes_away_what_the_bug_added_and_twice_cured_is_ill(bug):
     assert {"+" + x[1:] for x in cured if x[0] == "-" and x[:4] != "--- "} == {
         x for x in ill if x[0] == "+" and x[:4] != "+++ "
     }
-    assert not any(a[0] == "+" and b[0] == "-" for a, b in pairwise(cured))
+    changes = [x for x in cured if x[:4] not in ("--- ", "+++ ")]
+    assert not any(a[0] == "+" and b[0] == "-" for a, b in pairwise(changes))
     assert clinic.cure("\n".join(cured)).splitlines() == ill
 
 
@@ -69,9 +69,6 @@ def test_learning_is_measured_on_the_way_and_repeats():
     assert not one.model.training and one.translate(["Tom schläft ."], beam=1)
     tensors = zip(one.model.parameters(), other.model.parameters(), strict=True)
     assert all(torch.equal(a, b) for a, b in tensors)
-    with bugs.plant("causal-mask-off-by-one"):
-        assert causal_mask(2)[0, 0, 0, 1]
-    assert not causal_mask(2)[0, 0, 0, 1]
 
 
 def test_the_map_writes_every_word_once_and_none_over_another():
