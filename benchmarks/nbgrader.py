@@ -28,6 +28,7 @@ from nmtlib.homework.grading import SEED, assignments
 from nmtlib.homework.marking import mark
 from nmtlib.homework.pages import notebook
 from nmtlib.homework.task import Assignment
+from nmtlib.machine import command_line
 
 COURSE = Path(__file__).resolve().parents[1] / "notebooks" / "homework" / "nbgrader"
 STUDENT = "04"  # the assignment that is handed in; all are generated
@@ -140,19 +141,21 @@ def main() -> int:
     made = parser(__doc__)
     made.add_argument("--nbgrader", default=shutil.which("nbgrader"), metavar="PROGRAM")
     made.add_argument("--seed", type=int, default=7)
+    made.add_argument("--generate", nargs="+", default=list(assignments()), metavar="NUMBER")
     options = made.parse_args()
     if not options.nbgrader:
         made.error("nbgrader is not on the path: name it with --nbgrader")
     with tempfile.TemporaryDirectory() as scratch:
         course = Path(scratch, "course")
         shutil.copytree(COURSE, course)
-        result = compare(course, options.nbgrader, options.seed)
+        generated = [assignments()[n] for n in sorted({*options.generate, STUDENT})]
+        result = compare(course, options.nbgrader, options.seed, generated)
     write_result(RESULTS / "nbgrader.json", result)
     print(json.dumps(result, indent=1))
     return 0 if result["agrees"] else 1
 
 
-def compare(course: Path, program: str, seed: int) -> dict[str, Any]:
+def compare(course: Path, program: str, seed: int, generated: list[Assignment]) -> dict[str, Any]:
     """Both graders over the same submissions with the same seed."""
     path = f"{Path(program).absolute().parent}{os.pathsep}{os.environ['PATH']}"
     environment = os.environ | {SEED: str(seed), "PATH": path}  # nbgrader calls alembic by name
@@ -167,7 +170,7 @@ def compare(course: Path, program: str, seed: int) -> dict[str, Any]:
 
     version = re.findall(r"\d+(?:\.\d+)+", run("--version"))[-1]
     same = {}
-    for assignment in assignments().values():
+    for assignment in generated:
         run("generate_assignment", assignment.slug)
         released = course / "release" / assignment.slug / f"{assignment.stem}.ipynb"
         same[assignment.number] = same_cells(assignment, released)
@@ -191,7 +194,7 @@ def compare(course: Path, program: str, seed: int) -> dict[str, Any]:
         totals[student] == sum(one for one, _ in row.values()) for student, row in tasks.items()
     )
     return {
-        "command": f"python benchmarks/nbgrader.py --seed {seed}",
+        "command": f"python benchmarks/{command_line()}",
         "nbgrader": version,
         "student_notebooks_equal": same,
         "validate_is_content": content,

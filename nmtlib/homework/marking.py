@@ -76,6 +76,7 @@ def mark(path: Path, seed: int = 0, *, cell_seconds: float = CELL_SECONDS) -> Ma
     client = NotebookClient(
         run,
         timeout=cell_seconds,
+        startup_timeout=300,  # a busy machine must not end the grading of a class
         interrupt_on_timeout=True,
         allow_errors=True,
         resources={"metadata": {"path": str(path.parent)}},
