@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from nmtlib.checks.adapter import Adapter, Sizes
-from nmtlib.checks.helpers import padded_batch, prepare
+from nmtlib.checks.helpers import logits, padded_batch, prepare
 from nmtlib.checks.registry import Finding, check
 
 ROWS = 60  # of a position table that are looked at
@@ -99,7 +99,9 @@ def norms_apart(adapter: Adapter, seed: int) -> str:
 def device(adapter: Adapter, seed: int) -> str:
     # The device 'meta' holds no numbers and is there on every computer.
     """All that the model computes with moves with it to another device."""
-    plain = [name for _, name, _ in plain_tensors(adapter.make_model(Sizes()))]
+    model, source, target = prepare(adapter, seed)
+    logits(adapter, model, source, target)  # where no pass succeeds, nothing else can be told
+    plain = [name for _, name, _ in plain_tensors(model)]
     if not plain:
         return "every tensor is a parameter or a buffer, which .to(device) moves"
     try:

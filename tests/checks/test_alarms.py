@@ -286,7 +286,7 @@ def test_a_search_that_says_at_least_one_word_is_right():
         return made(source, target) + ending * (source[:, 0] == 4)[:, None, None]
 
     report = run_checks(replace(TORCH, logits=often_empty), only="decoding")
-    assert not report.failed and len(report.passed) == 3, str(report)
+    assert not report.failed and len(report.passed) >= 3, str(report)
 
 
 def test_a_start_symbol_that_gives_no_numbers_is_not_the_one_in_use():
