@@ -23,7 +23,10 @@ def listed(kind):
 
 
 def named(given):
-    return getattr(given, "__name__", repr(given))
+    """What a test is called: the same in each process."""
+    if isinstance(given, tuple):
+        given = given[0]
+    return getattr(given, "id", None) or getattr(given, "__name__", None) or repr(given)[:20]
 
 
 def judged(task, answer, seed):
@@ -51,7 +54,7 @@ def test_another_right_answer_has_full_points(task, answer):
         assert verdict.full, verdict
 
 
-@pytest.mark.parametrize(("task", "about"), MISTAKES, ids=lambda given: getattr(given, "id", given))
+@pytest.mark.parametrize(("task", "about"), MISTAKES, ids=named)
 def test_a_known_mistake_is_refused_and_named(task, about):
     for seed in (0, 7):
         verdict = judged(task, task.wrong[about], seed)
