@@ -517,7 +517,7 @@ def test_our_own_parts_pass_every_check_and_quickly():
 def test_our_own_parts_pass_in_another_design_but_for_what_it_does_not_have():
     report = run_checks(ours(norm="post", positions="learned", tied="all"), seed=3)
     assert not report.failed, str(report)
-    learned = {"positions.shift_is_rotation", "positions.not_trained"}
+    learned = {"positions.shift_is_rotation", "positions.not_trained", "positions.table"}
     assert {r.check.id for r in report.skipped} - {"training.best_kept"} == learned
 
 

@@ -23,7 +23,8 @@ homework = Assignment(
         large batch of small ones, and one that survives a power cut.
         """,
     imports=(
-        "import math\nfrom collections.abc import Callable\nfrom pathlib import Path\n\n"
+        "import math\nfrom collections.abc import Callable\nfrom pathlib import Path\n"
+        "from typing import Any\n\n"
         "import torch\nfrom torch import Tensor, nn"
     ),
 )
