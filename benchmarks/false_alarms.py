@@ -41,13 +41,15 @@ IMPLEMENTATIONS: dict[str, Callable[[], Adapter]] = {
     "conventions of JoeyNMT, post-norm": lambda: recipe("post"),
     "time-major, fused projections, lengths for masks": time_major,
 }
+TIME_LIMIT = 200.0  # seconds for one check: a busy machine is no alarm
 PACKAGES = {"MarianMTModel": "transformers", "x-transformers": "x_transformers"}
 
 
 def judge(name: str, seeds: int) -> dict[str, Any]:
     """What the checks say of one implementation, with that many seeds."""
     started = sum(os.times()[:4])  # its own time and that of its children
-    reports = [run_checks(IMPLEMENTATIONS[name](), seed=seed) for seed in range(seeds)]
+    make = IMPLEMENTATIONS[name]
+    reports = [run_checks(make(), seed=seed, time_limit=TIME_LIMIT) for seed in range(seeds)]
     seconds = (sum(os.times()[:4]) - started) / seeds
     return {
         "seeds": seeds,
