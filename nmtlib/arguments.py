@@ -77,6 +77,20 @@ def add_uses_of_a_run(commands: _SubParsersAction) -> None:
     option("sentences", nargs="*", metavar="SENTENCE")
     add_beam(option)
 
+    about = "translate sentences that have no translation, to train the other direction on them"
+    option = add(commands, "backtranslate", about, run=True)
+    option("--text", required=True, help="multi30k-captions, or a file with a sentence a line")
+    option(
+        "--out", required=True, type=Path, metavar="FILE.tsv", help="the pairs; resumed if there"
+    )
+    option("--beam", type=int, default=1, help="beam size (default: 1, greedy)")
+    drawn = "draw each word instead, at this temperature (default: 0, do not)"
+    option("--temperature", type=float, default=0.0, metavar="T", help=drawn)
+    option("--seed", type=int, default=1, help="of what is drawn (default: 1)")
+    option("--tag", default="", metavar="WORD", help="put this word before each translation")
+    exactness = "how a CPU multiplies; bf16 is quicker where it does so natively (default: fp32)"
+    option("--precision", choices=["fp32", "bf16"], default="fp32", help=exactness)
+
     option = add(commands, "export", "write the model for another program", run=True)
     formats = "safetensors, marian or pegasus (Hugging Face), ctranslate2, onnx"
     option("--to", required=True, metavar="FORMAT", help=formats)

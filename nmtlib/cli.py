@@ -1,4 +1,4 @@
-"""The command line: train, evaluate, translate, export, data, summary, check, homework.
+"""The command line: what each command of `nmtlib.arguments` does.
 
 Each command imports what it needs when it runs, so that --help is quick.
 """
@@ -153,6 +153,13 @@ def command_translate(options: Namespace) -> int:
     return 0
 
 
+def command_backtranslate(options: Namespace) -> None:
+    """Make synthetic pairs of sentences without translations."""
+    from nmtlib.extras import backtranslation
+
+    backtranslation.command_backtranslate(options)
+
+
 def command_export(options: Namespace) -> None:
     """Write a model in another format."""
     from nmtlib.extras.export import export
@@ -234,6 +241,7 @@ COMMANDS: dict[str, Callable[[Namespace], int | None]] = {
     "train": command_train,
     "evaluate": command_evaluate,
     "translate": command_translate,
+    "backtranslate": command_backtranslate,
     "export": command_export,
     "data": command_data,
     "summary": command_summary,

@@ -17,6 +17,7 @@ from nmtlib.data.batching import Example, fits, lengths_of, make_example
 from nmtlib.data.codec import Codec, build_codecs
 from nmtlib.data.corpora import load
 from nmtlib.data.corpus import Corpus, Pair, TextPairs
+from nmtlib.data.mixing import mixed_by_epoch
 from nmtlib.machine import command_line
 from nmtlib.model.transformer import Transformer
 from nmtlib.presets import load_settings
@@ -33,12 +34,19 @@ Report = Callable[[str], None]
 
 
 def load_corpus(settings: CorpusSettings, *, streaming: bool = False) -> Corpus:
-    """The corpus that the settings name, or the one that their files hold.
+    """The corpus that the settings name, or the one that their files hold, with what they add.
 
     Of a prepared one, `train` is what `Prepared.corpus` says; with `streaming`, one's own training
     files are read only when `train` is iterated.  Raises ValueError where the settings give
     neither a name nor training and validation files, or both.
     """
+    corpus = _parallel_corpus(settings, streaming)
+    if settings.synthetic:
+        corpus = corpus.with_synthetic(TextPairs(settings.synthetic))
+    return corpus.in_both_directions() if settings.both_directions else corpus
+
+
+def _parallel_corpus(settings: CorpusSettings, streaming: bool) -> Corpus:
     settings.require_one_origin()
     if settings.prepared:
         from nmtlib.extras.prepared import Prepared
@@ -75,6 +83,11 @@ def start_run(folder: str | Path, settings: Settings, corpus: Corpus) -> Run:
         raise ValueError(
             "tokenizer.bpe_dropout needs tokenizer.kind or tokenizer.target_kind bpe; set it to 0"
         )
+    if settings.tokenizer.bpe_dropout and corpus.synthetic:
+        raise ValueError(
+            "tokenizer.bpe_dropout cuts real pairs alone; set it to 0, or leave out "
+            "corpus.synthetic"
+        )
     if settings.corpus.prepared:
         from nmtlib.extras.prepared import open_prepared
 
@@ -107,9 +120,9 @@ def encode_pairs(
 def read_examples(
     settings: Settings, corpus: Corpus, source: Codec, target: Codec, report: Report
 ) -> tuple[Sequence[Example], list[Example], Callable[[int], Sequence[Example]] | None]:
-    """Training and validation examples, and what cuts the former anew for each epoch."""
+    """Training and validation examples, and what chooses or cuts the former for each epoch."""
     longest = min(settings.training.max_length, settings.model.max_length)
-    resegment = None
+    by_epoch: Callable[[int], Sequence[Example]] | None = None
     if settings.corpus.prepared:
         from nmtlib.extras.prepared import prepared_examples
 
@@ -121,7 +134,15 @@ def read_examples(
 
         limits = {"max_length": longest, "max_tokens": settings.training.max_tokens}
         seed = settings.training.seed
-        resegment = examples_by_epoch(corpus.train, source, target, dropout, seed=seed, **limits)
+        by_epoch = examples_by_epoch(corpus.train, source, target, dropout, seed=seed, **limits)
+    if corpus.synthetic:
+        synthetic, too_long = encode_pairs(corpus.synthetic, source, target, longest)
+        ratio, seed = settings.training.synthetic_ratio, settings.training.seed
+        by_epoch = mixed_by_epoch(training, synthetic, ratio, seed=seed)
+        report(
+            f"{len(synthetic):,} synthetic pairs, of which an epoch takes {ratio:g} for each real "
+            f"one; left out as too long: {too_long}"
+        )
     readable = settings.model.max_length
     validation, unread = encode_pairs(corpus.validation, source, target, readable)
     report(
@@ -133,7 +154,9 @@ def read_examples(
             f"left out: {left_out} training pairs longer than {longest} tokens, {unread} pairs "
             f"for validation longer than {readable}"
         )
-    return training, validation, resegment
+    if corpus.synthetic:
+        training = [*training, *synthetic]  # all of them say which training this is
+    return training, validation, by_epoch
 
 
 def train(
@@ -202,8 +225,11 @@ def identity_of(
     """
     sections = asdict(settings)
     del sections["training"]["device"]
-    if settings.training.compile == "no":  # as for the runs of versions that did not know the word
+    # As for the runs of versions that did not know these words:
+    if settings.training.compile == "no":
         del sections["training"]["compile"]
+    if not settings.corpus.synthetic:
+        del sections["training"]["synthetic_ratio"]
     kept = {name: sections[name] for name in ("tokenizer", "model", "training")}
     text, ids = sha256(json.dumps(kept, sort_keys=True).encode()), sha256()
     if settings.corpus.prepared:  # too large to be read from end to end
@@ -225,11 +251,11 @@ def make_trainer(
     settings, (source, target) = run.settings(), run.codecs()
     report = run.reporting(report) if processes.is_main else lambda line: None
     report(f"$ {command_line()}")
-    training, validation, resegment = read_examples(settings, corpus, source, target, report)
+    training, validation, by_epoch = read_examples(settings, corpus, source, target, report)
     torch.manual_seed(settings.training.seed % SEEDS)
     complete = settings.with_vocabularies(len(source.vocab), len(target.vocab))
     model = Transformer(complete.model)
-    hooks: dict = {"report": report, "resegment": resegment, "after_epoch": after_epoch}
+    hooks: dict = {"report": report, "by_epoch": by_epoch, "after_epoch": after_epoch}
     hooks |= {"processes": processes, "identity": identity_of(run, complete, training, validation)}
     trainer = Trainer(model, training, validation, settings.training, run, **hooks)
     precision = str(trainer.precision).removeprefix("torch.")

@@ -23,7 +23,8 @@ class CorpusSettings:
 
     A split is [source file, target file], or [one TSV file] with `source TAB target` lines.
     `prepared` is a folder that `nmtlib data prepare` made of such a corpus; training then reads
-    that and needs nothing else of it.
+    that and needs nothing else of it.  `synthetic` files hold more pairs to train on, such as
+    `nmtlib backtranslate` writes; `both_directions` trains each pair also the other way round.
     """
 
     name: str = ""
@@ -33,24 +34,34 @@ class CorpusSettings:
     validation: list = field(default_factory=list)
     test: list = field(default_factory=list)
     prepared: str = ""
+    synthetic: list = field(default_factory=list)
+    both_directions: bool = False
 
     def __post_init__(self) -> None:
         for key in ("name", "source_language", "target_language", "prepared"):
             value = getattr(self, key)
             require(value == value.strip(), key, "without spaces around it", value)
-        for split in FILES:
+        for split in (*FILES, "synthetic"):
             sound = all(path.strip() and "\0" not in path for path in getattr(self, split))
             require(sound, split, "a list of the paths of files", getattr(self, split))
 
     def located(self, folder: Path) -> CorpusSettings:
         """The same with each relative path taken from `folder`: it holds wherever it is read."""
-        found: dict = {s: [str((folder / p).resolve()) for p in getattr(self, s)] for s in FILES}
+        found: dict = {
+            part: [str((folder / path).resolve()) for path in getattr(self, part)]
+            for part in (*FILES, "synthetic")
+        }
         if self.prepared:
             found["prepared"] = str((folder / self.prepared).resolve())
         return replace(self, **found)
 
     def require_one_origin(self) -> None:
         """Raise ValueError where both a name and files are given: one would be ignored."""
+        if self.prepared and (self.synthetic or self.both_directions):
+            raise ValueError(
+                "[corpus] prepared is read as it was encoded; for synthetic pairs, or for both "
+                "directions, train without it"
+            )
         files = [split for split in FILES if getattr(self, split)]
         if self.name and files:
             given = f"names {self.name!r} and also gives files ({', '.join(files)})"
@@ -100,8 +111,9 @@ class TrainingSettings:
     epochs without a better validation loss before training stops, 0 = never.  `save_updates`: also
     save within an epoch, every so many updates, 0 = no.  `precision` is 'auto', 'fp32' or 'bf16';
     `device` 'auto', 'cpu' or 'cuda'.  `compile` is 'no', 'default' or, for a GPU, 'reduce-overhead'
-    (with CUDA graphs): batches then have few shapes.  `checkpoint_activations` saves memory:
-    backward computes the inside of each layer a second time.
+    (with CUDA graphs): batches then have few shapes.  `synthetic_ratio`: synthetic pairs for one
+    real pair in each epoch, which takes others than the one before.  `checkpoint_activations` saves
+    memory: backward computes the inside of each layer a second time.
     """
 
     seed: int = 1
@@ -119,6 +131,7 @@ class TrainingSettings:
     patience: int = 0
     save_updates: int = 0
     precision: str = "auto"
+    synthetic_ratio: float = 1.0
     device: str = "auto"
     compile: str = "no"
     checkpoint_activations: bool = False
@@ -132,6 +145,8 @@ class TrainingSettings:
             require(0 < value < math.inf, name, "a finite number greater than 0", value)
         require(0 <= self.smoothing < 1, "smoothing", "in [0, 1)", self.smoothing)
         require(0 <= self.r_drop < math.inf, "r_drop", "a finite number, 0 or more", self.r_drop)
+        ratio = self.synthetic_ratio
+        require(0 < ratio < math.inf, "synthetic_ratio", "a finite number greater than 0", ratio)
         require_one_of("schedule", ("noam", "inverse-sqrt", "cosine"), self.schedule)
         require_one_of("precision", ("auto", "fp32", "bf16"), self.precision)
         require_one_of("compile", ("no", "default", "reduce-overhead"), self.compile)

@@ -8,8 +8,9 @@ from pathlib import Path
 from nmtlib.data.corpus import Corpus
 from nmtlib.data.download import cache_folder
 from nmtlib.data.iwslt import IWSLT14
+from nmtlib.data.monolingual import CAPTIONS, Sentences
 from nmtlib.data.published import CMN, MULTI30K
-from nmtlib.data.source import CorpusSource, Report, SourceFile
+from nmtlib.data.source import CorpusSource, Report, Source, SourceFile
 from nmtlib.errors import did_you_mean
 
 
@@ -33,6 +34,7 @@ class ToyCorpus(CorpusSource):
 
 # In the order of the course.  To add a corpus, add its object.
 SOURCES = [ToyCorpus("toy-de-en"), ToyCorpus("toy-en-zh"), MULTI30K, CMN, IWSLT14]
+TEXTS = [CAPTIONS]  # sentences without translations
 
 
 def names() -> list[str]:
@@ -47,10 +49,10 @@ def names() -> list[str]:
 def table(root: str | Path | None = None) -> list[tuple[str, ...]]:
     """The corpora in rows of text, headings first; 'here' are those with all files in the cache."""
     rows = [tuple("corpus train validation test download here licence".split())]
-    for source in SOURCES:
+    for source in (*SOURCES, *TEXTS):
         here = "yes" if source.complete(Path(root or cache_folder())) else "no"
-        sizes = (f"{size:,}" for size in source.pairs)
-        rows.append((source.name, *sizes, f"{source.megabytes:g} MB", here, source.licence))
+        download = f"{source.megabytes:g} MB"
+        rows.append((source.name, *source.sizes(), download, here, source.licence))
     return rows
 
 
@@ -66,19 +68,38 @@ def load(name: str, *, root: str | Path | None = None) -> Corpus:
     return corpus if name == source.name else corpus.reversed()
 
 
+def sentences(name: str, language: str, *, root: str | Path | None = None) -> Sentences:
+    """The sentences of a text in one language, fetched first where they are missing.
+
+    None of them stands in the corpus that the text is kept apart from: see `MonolingualText`.
+    Raises ValueError for an unknown name or language, and as `load` does.
+    """
+    texts = {text.name: text for text in TEXTS}
+    if name not in texts:
+        raise ValueError(
+            f"unknown text {name!r}{did_you_mean(name, texts)}; there is {', '.join(texts)}"
+        )
+    return texts[name].sentences(Path(root or cache_folder()), language)
+
+
 def fetch(name: str, *, root: str | Path | None = None) -> Path:
     """Download what is missing of a corpus and return its folder.  Raises as `load` does."""
-    return find(name).fetch(Path(root or cache_folder()))
+    return find_any(name).fetch(Path(root or cache_folder()))
 
 
 def check(name: str, *, root: str | Path | None = None) -> Report:
     """Which files of a corpus are there and intact, and its sizes; without touching the network."""
-    return find(name).check(Path(root or cache_folder()))
+    return find_any(name).check(Path(root or cache_folder()))
 
 
 def leaked(corpus: Corpus) -> set[int]:
     """The positions (from 0) of the test pairs whose source also stands in the training set."""
     return corpus.leaked()
+
+
+def find_any(name: str) -> Source:
+    """A corpus, or a text without translations.  Raises ValueError for an unknown name."""
+    return {text.name: text for text in TEXTS}.get(name) or find(name)
 
 
 def find(name: str) -> CorpusSource:
@@ -88,6 +109,11 @@ def find(name: str) -> CorpusSource:
         stem = source.name.rsplit("-", 2)[0]
         backwards = f"{stem}-{source.target_language}-{source.source_language}"
         known |= {source.name: source, backwards: source}
+    if name in [text.name for text in TEXTS]:
+        raise ValueError(
+            f"{name} has no pairs, only sentences without translations; make pairs of them with: "
+            f"nmtlib backtranslate RUN --text {name} --out FILE.tsv"
+        )
     if name not in known:
         raise ValueError(
             f"unknown corpus {name!r}{did_you_mean(name, known)}; "

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
@@ -35,7 +36,8 @@ class Corpus:
     """The splits of one parallel corpus; a split that it does not have is empty.
 
     `vocabularies` are the token lists (source, target; specials first) that a corpus is published
-    with, if it is; `notes` say what a reader of its sizes should know.
+    with, if it is; `notes` say what a reader of its sizes should know.  `synthetic` are more pairs
+    to train on, of which one side was made by a machine.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Corpus:
     challenge: Sequence[Pair] = ()
     vocabularies: tuple[list[str], list[str]] | None = None
     notes: Sequence[str] = ()
+    synthetic: Sequence[Pair] = ()
 
     def split(self, name: str) -> Sequence[Pair]:
         """The pairs of one split.  Raises ValueError for an unknown or empty split."""
@@ -85,8 +88,53 @@ class Corpus:
             source_language=self.target_language,
             target_language=self.source_language,
             vocabularies=self.vocabularies and (self.vocabularies[1], self.vocabularies[0]),
-            **{split: [pair.reversed() for pair in getattr(self, split)] for split in SPLITS},
+            **{
+                part: [pair.reversed() for pair in getattr(self, part)]
+                for part in (*SPLITS, "synthetic")
+            },
         )
+
+    def with_synthetic(self, pairs: Iterable[Pair]) -> Corpus:
+        """With more pairs to train on; those that tell of an evaluation split are left out.
+
+        These are the pairs of which either side is `comparable` with one in another split than
+        train.  A note says how many there were.
+        """
+        held_out: tuple[set[str], set[str]] = set(), set()
+        for split in SPLITS[1:]:
+            for pair in getattr(self, split):
+                held_out[0].add(comparable(pair.source))
+                held_out[1].add(comparable(pair.target))
+        given = list(pairs)
+        kept = [
+            pair
+            for pair in given
+            if comparable(pair.source) not in held_out[0]
+            and comparable(pair.target) not in held_out[1]
+        ]
+        note = (
+            f"{len(kept):,} synthetic pairs; {len(given) - len(kept):,} left out, as one of their "
+            "sides stands in validation or test"
+        )
+        return replace(self, synthetic=kept, notes=[*self.notes, note])
+
+    def in_both_directions(self) -> Corpus:
+        """With each pair that is trained or validated on also read the other way round."""
+        doubled: dict = {
+            part: [*pairs, *(pair.reversed() for pair in pairs)]
+            for part in ("train", "validation", "synthetic")
+            if (pairs := getattr(self, part))
+        }
+        return replace(self, **doubled)
+
+
+def comparable(text: str) -> str:
+    """What two sentences have in common that differ in case, spaces or punctuation alone.
+
+    >>> comparable("Zwei  Hunde, im Schnee.") == comparable("zwei Hunde im Schnee")
+    True
+    """
+    return re.sub(r"[\W_]+", " ", text.casefold()).strip()
 
 
 def split_words(text: str) -> list[str]:

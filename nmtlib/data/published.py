@@ -9,22 +9,18 @@ from pathlib import Path
 
 from nmtlib.data.corpus import Corpus, TextPairs
 from nmtlib.data.download import verify_sha256
-from nmtlib.data.source import CorpusSource, SourceFile
+from nmtlib.data.source import CorpusSource, Source, SourceFile
 from nmtlib.data.vocab import Vocab
 
 GITHUB = "https://raw.githubusercontent.com"
+MULTI30K_HOME = f"{GITHUB}/multi30k/dataset/a3d2e0d26b56f3846f66a952536ffed4e401d05a/data"
 
 
 @dataclass(frozen=True, kw_only=True)
-class PublishedCorpus(CorpusSource):
-    """A corpus of text files below one public address, each with a SHA-256.
-
-    `splits` has for each split, in the order of `pairs`, one TSV file or a source and a target
-    file, plain or gzipped; `checksums` is what `sha256sum` prints: a line for each file.
-    """
+class PublishedFiles(Source):
+    """Text files below one public address; `checksums` is what `sha256sum` prints of them."""
 
     home: str
-    splits: dict[str, list[str]]
     checksums: str = field(repr=False)
 
     def files(self, folder: Path) -> list[SourceFile]:
@@ -35,6 +31,17 @@ class PublishedCorpus(CorpusSource):
             )
             for sha256, file in map(str.split, self.checksums.splitlines())
         ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedCorpus(PublishedFiles, CorpusSource):
+    """A corpus of published files.
+
+    `splits` has for each split, in the order of `pairs`, one TSV file or a source and a target
+    file, plain or gzipped.
+    """
+
+    splits: dict[str, list[str]]
 
     def read(self, folder: Path) -> Corpus:
         """The corpus.  Raises ValueError for another number of pairs than was published."""
@@ -78,7 +85,7 @@ MULTI30K = PublishedCorpus(
     pairs=(29_000, 1_014, 1_000),
     megabytes=1.3,
     folder="multi30k",
-    home=f"{GITHUB}/multi30k/dataset/a3d2e0d26b56f3846f66a952536ffed4e401d05a/data/task1/raw",
+    home=f"{MULTI30K_HOME}/task1/raw",
     splits={
         "train": ["train.de.gz", "train.en.gz"],
         "validation": ["val.de.gz", "val.en.gz"],

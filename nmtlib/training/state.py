@@ -60,7 +60,7 @@ def resume_training(trainer: Trainer) -> None:
             trainer.optimizer.state[parameter][key] = value.to(parameter.device)
     try:
         progress = trainer.progress = Progress.from_dict(notes["progress"])
-        within = bool(trainer.resegment) or progress.batches < trainer.batches_per_epoch
+        within = bool(trainer.by_epoch) or progress.batches < trainer.batches_per_epoch
         require(within, "batches", f"below {trainer.batches_per_epoch}", progress.batches)
     except ValueError as error:
         raise ValueError(f"{path}: the progress of the training is damaged: {error}") from None

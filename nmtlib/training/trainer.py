@@ -35,10 +35,10 @@ class Trainer:
     """Train a model on examples and keep everything about it in a run folder (see `Run`).
 
     The training is in `run_epoch`, `update`, `validate`, `finish_epoch` and `choose_model`; what
-    follows them saves, resumes, stops and reports.  `resegment` gives the sentences of `train` in
-    other pieces for each epoch, counted from 0.  `after_epoch` is called with the trainer when an
-    epoch is saved, and its time does not count as training.  `identity` has a digest of each thing
-    that a resume must find as it was.
+    follows them saves, resumes, stops and reports.  `by_epoch` gives the examples of each epoch,
+    counted from 0, where they are not simply `train`.  `after_epoch` is called with the trainer
+    when an epoch is saved, and its time does not count as training.  `identity` has a digest of
+    each thing that a resume must find as it was.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Trainer:
         *,
         processes: Processes | None = None,
         report: Callable[[str], None] = print,
-        resegment: Callable[[int], Sequence[Example]] | None = None,
+        by_epoch: Callable[[int], Sequence[Example]] | None = None,
         after_epoch: Callable[[Trainer], None] | None = None,
         identity: Mapping[str, str] | None = None,
     ):
@@ -69,8 +69,8 @@ class Trainer:
         self.model.checkpoint_activations = settings.checkpoint_activations
         self.compiled = compiled(self.model, settings.compile)
         self.optimizer = torch.optim.Adam(model.parameters(), lr=0.0, fused=True, **ADAM)
-        self.resegment, self.validation = resegment, validation
-        self.feed = self.feed_of(resegment(0) if resegment else train)
+        self.by_epoch, self.validation = by_epoch, validation
+        self.feed = self.feed_of(by_epoch(0) if by_epoch else train)
         # Later epochs may hold a few batches more or less; the schedule counts those of the first.
         self.batches_per_epoch = len(self.feed.plan())
         updates = settings.epochs * math.ceil(self.batches_per_epoch / settings.accumulate)
@@ -122,8 +122,8 @@ class Trainer:
         if not self.owns_folder:
             state.require_untrained(self.run)
             self.owns_folder = True
-        if self.resegment:
-            self.feed = self.feed_of(self.resegment(progress.epoch))
+        if self.by_epoch:
+            self.feed = self.feed_of(self.by_epoch(progress.epoch))
         # Batches depend on seed and epoch alone, so a resumed epoch finds the same ones and skips
         # those done.
         plan = self.feed.plan((settings.seed * 100_003 + progress.epoch) % SEEDS)

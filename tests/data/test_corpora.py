@@ -290,7 +290,8 @@ def test_the_table_says_what_is_here(tmp_path, home):
     fetch(MULTI30K, root=tmp_path)
     rows = corpora.table(tmp_path)
     here = {row[0]: row[rows[0].index("here")] for row in rows[1:]}
-    assert list(here) == names() and {len(row) for row in rows} == {len(rows[0])}
+    assert list(here) == [*names(), *(text.name for text in corpora.TEXTS)]
+    assert {len(row) for row in rows} == {len(rows[0])}
     assert [name for name, there in here.items() if there == "yes"] == names()[:3]
 
 

@@ -298,7 +298,7 @@ def test_accumulation_does_not_change_an_update_with_r_drop(tmp_path):
 
 def test_each_epoch_can_have_its_own_examples_and_the_schedule_counts_those_of_the_first(tmp_path):
     epochs = [copying(60), copying(90, seed=5), copying(30, seed=6)]
-    trainer = make_trainer(tmp_path, resegment=lambda epoch: epochs[epoch])
+    trainer = make_trainer(tmp_path, by_epoch=lambda epoch: epochs[epoch])
     plain = make_trainer(tmp_path / "plain")
     assert trainer.batches_per_epoch == plain.batches_per_epoch
     seen = []

@@ -1,0 +1,110 @@
+"""Sentences without translations: back-translation makes pairs of them.  Sennrich et al. 2016."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from nmtlib.data.corpus import SPLITS, Corpus, comparable
+from nmtlib.data.published import MULTI30K, MULTI30K_HOME, PublishedFiles
+from nmtlib.data.source import CorpusSource
+from nmtlib.errors import require_one_of
+from nmtlib.files import text_lines
+
+
+class Sentences(NamedTuple):
+    """Different sentences of one language, and how many were left out for which reason."""
+
+    kept: list[str]
+    left_out: dict[str, int]
+
+
+def kept_apart(lines: Iterable[str], corpus: Corpus, language: str) -> Sentences:
+    """The lines that are new: no line twice, and none that stands in a split of the corpus.
+
+    What is tested on must not be trained on, and what has a translation needs no other.
+    Sentences are compared by `comparable`.  Raises ValueError for a language that the corpus lacks.
+    """
+    languages = corpus.source_language, corpus.target_language
+    require_one_of("language", languages, language)
+    side = ("source", "target")[languages.index(language)]
+    place = {
+        comparable(getattr(pair, side)): f"in {split}"
+        for split in SPLITS
+        for pair in getattr(corpus, split)
+    }
+    kept: dict[str, str] = {}
+    left_out: Counter[str] = Counter()
+    for line in lines:
+        key = comparable(line)
+        if not key:
+            left_out["without a word"] += 1
+        elif key in place:
+            left_out[place[key]] += 1
+        elif key in kept:
+            left_out["twice"] += 1
+        else:
+            kept[key] = line
+    return Sentences(list(kept.values()), dict(left_out))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MonolingualText(PublishedFiles):
+    """Published sentences of several languages, none of which is translated.
+
+    `languages` has the files of each.  What also stands in the corpus `apart_from` is left out.
+    """
+
+    languages: dict[str, list[str]]
+    apart_from: CorpusSource
+
+    def sizes(self) -> tuple[str, str, str]:
+        """There are no pairs."""
+        return "no pairs", "", ""
+
+    def sentences(self, root: Path, language: str) -> Sentences:
+        """The new sentences of a language; files of the text and the corpus are fetched first."""
+        require_one_of(f"the language of {self.name}", self.languages, language)
+        folder, corpus = self.fetch(root), self.apart_from.load(root)
+        lines = (line.strip() for f in self.languages[language] for line in text_lines(folder / f))
+        return kept_apart(lines, corpus, language)
+
+    def findings(self, root: Path) -> list[str]:
+        """How many sentences of each language there are, and what was left out of them."""
+        lines = []
+        for language in self.languages:
+            kept, left_out = self.sentences(root, language)
+            reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
+            lines.append(f"{language}: {len(kept):,} sentences; left out: {reasons or 'none'}")
+        return lines
+
+
+def _captions(language: str) -> list[str]:
+    return [f"train.{number}.{language}.gz" for number in range(1, 6)]
+
+
+# Five descriptions of each picture in each language, written by people who saw no other.  Only the
+# training part: that of the test pictures holds every English sentence of Multi30k's test set.
+CAPTIONS = MonolingualText(
+    name="multi30k-captions",
+    licence=MULTI30K.licence,
+    megabytes=5.6,
+    folder="multi30k/captions",
+    home=f"{MULTI30K_HOME}/task2/raw",
+    languages={"de": _captions("de"), "en": _captions("en")},
+    apart_from=MULTI30K,
+    checksums="""\
+0002241b52aba5160c08d644ea0d64a9bf46a2dfffcf619c9e3cdaa55b357004  train.1.de.gz
+a0e057f07a9733199c0d755d77f6d583dc6f40a3180734b1130a216e2fdf3a3b  train.1.en.gz
+ac7c29258b90aec0b64d677c5bfc831fc402e6296d0aa9cc7a3433ddbff85c37  train.2.de.gz
+d79dd70a9eafb2d1fe40151621278c4ae69b3c148c5052a53d7c7a41bf3ba023  train.2.en.gz
+ec5e6508813814aa31311b34e26e24f903dd7701f8d0668313259b7f975d7aa0  train.3.de.gz
+86e16fdcc699bcb6bca0f87c3cf1051f7de5ee3674dd588cedc5200194282749  train.3.en.gz
+bcee8ac6eb47d8a7dc8cff47d9a0fbd80b4363cfda22021bacd297f9604221a4  train.4.de.gz
+3771b84e010ad6197806d2a1188cb07c12149e3e0d178dd5966dee5763733686  train.4.en.gz
+dccb0ca6ff25e0b1f0d385f59fb809184e0db89622d88371725e3ec46d43bfc0  train.5.de.gz
+73988689307fe836994eae59735dc840c15da9775455fa76e6ed22606a042a91  train.5.en.gz""",
+)

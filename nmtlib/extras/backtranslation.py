@@ -1,0 +1,188 @@
+"""Synthetic pairs from sentences that have no translation.  Sennrich et al. 2016.
+
+A model that translates the other way makes the source of each; the target stays what people wrote.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from nmtlib.data import corpora
+from nmtlib.data.batching import pad
+from nmtlib.data.corpus import split_words
+from nmtlib.files import text_lines, write_atomically
+from nmtlib.inference.search import sample
+from nmtlib.inference.translator import Translator, find_run
+from nmtlib.specials import EOS
+
+CHUNK = 2_000  # sentences between two saves
+
+
+@dataclass(frozen=True)
+class Search:
+    """How the synthetic side is made: by beam search, 1 = greedy, or drawn at a temperature.
+
+    Drawn translations vary more (Edunov et al. 2018), searched ones are better.  `tag` is a word
+    that is put before each synthetic source, so that the model can tell it from a real one
+    (Caswell et al. 2019).
+    """
+
+    beam: int = 1
+    temperature: float = 0.0  # 0: nothing is drawn
+    seed: int = 1
+    tag: str = ""
+
+    def __post_init__(self) -> None:
+        if self.temperature < 0:
+            raise ValueError(f"temperature is 0, for none, or more, not {self.temperature}")
+        if self.tag and (len(self.tag.split()) != 1 or self.tag != self.tag.strip()):
+            raise ValueError(f"tag is one word, not {self.tag!r}")
+
+    def translate(self, translator: Translator, sentences: Sequence[str], turn: int) -> list[str]:
+        """The translations of one chunk; what is drawn depends on seed and `turn` alone."""
+        if not self.temperature:
+            return translator.translate(sentences, beam=self.beam)
+        generator = torch.Generator(translator.device).manual_seed(self.seed * 1_000_003 + turn)
+        drawing = {"temperature": self.temperature, "generator": generator}
+        encoded = [translator.read(sentence) for sentence in sentences]
+        found = [""] * len(sentences)
+        for rows in translator.batches(encoded, translator.settings.decoding.max_tokens):
+            source = pad([[*encoded[i], EOS] for i in rows]).to(translator.device)  # (B, S)
+            drawn = sample(translator.quick_model, source, **drawing)
+            for i, ids in zip(rows, drawn, strict=True):
+                found[i] = translator.target.decode(ids)
+        return found
+
+
+def command_backtranslate(options: Namespace) -> None:
+    """`nmtlib backtranslate`."""
+    run = find_run(options.folder)
+    translator = Translator.load(run.folder, precision=options.precision)
+    language = languages_of(translator)[0]
+    if Path(options.text).is_file():
+        sentences = [line.strip() for line in text_lines(options.text) if line.strip()]
+        where = str(options.text)
+    else:
+        sentences, left_out = corpora.sentences(options.text, language)
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
+        where = f"{options.text}, {language}; left out: {reasons or 'none'}"
+    print(f"{len(sentences):,} sentences of {where}", flush=True)
+    search = Search(options.beam, options.temperature, options.seed, options.tag)
+    report = partial(print, flush=True)
+    written = backtranslate(translator, sentences, options.out, search, report=report)
+    print(
+        f"{written:,} pairs lie in {options.out}; train on them the other way with: "
+        f"--set corpus.synthetic=[{json.dumps(str(options.out))}]"
+    )
+
+
+def languages_of(translator: Translator) -> tuple[str, str]:
+    """The source and the target language of a run."""
+    corpus = translator.settings.corpus
+    if corpus.name:
+        source, target = corpus.name.split("-")[-2:]
+        return source, target
+    return corpus.source_language, corpus.target_language
+
+
+def backtranslate(
+    translator: Translator,
+    sentences: Sequence[str],
+    out: str | Path,
+    search: Search = Search(),  # noqa: B008  (frozen)
+    *,
+    report: Callable[[str], None] = print,
+) -> int:
+    """Write `translation TAB sentence` for each sentence, and return how many lines there are.
+
+    A sentence that is too long for the model, or whose translation is empty, has no line.  After
+    each chunk `OUT.json` says how far it is, so that the same call goes on after an interruption.
+    Raises FileExistsError for a file that another call has begun.
+    """
+    out = Path(out)
+    notes = out.with_name(f"{out.name}.json")
+    identity = {
+        "model": _digest(*(t.cpu().numpy() for t in translator.model.state_dict().values())),
+        "sentences": _digest("\n".join(sentences).encode()),
+        "search": asdict(search),
+    }
+    done = _begin(out, notes, identity)
+    with open(out, "r+b") as file:
+        file.truncate(done["bytes"])
+        file.seek(done["bytes"])
+        while done["sentences"] < len(sentences):
+            first = done["sentences"]
+            chunk = sentences[first : first + CHUNK]
+            lines = _pairs(translator, chunk, search, turn=first)
+            file.write("".join(lines).encode())
+            file.flush()
+            os.fsync(file.fileno())
+            done = {
+                "sentences": first + len(chunk),
+                "lines": done["lines"] + len(lines),
+                "bytes": file.tell(),
+            }
+            write_atomically(notes, json.dumps({**identity, "done": done}, indent=2) + "\n")
+            report(f"{done['sentences']:,} of {len(sentences):,} sentences")
+    return done["lines"]
+
+
+def _begin(out: Path, notes: Path, identity: dict[str, Any]) -> dict[str, int]:
+    """How far an interrupted call came, or a new file."""
+    done = {"sentences": 0, "lines": 0, "bytes": 0}
+    if not out.exists() and not notes.exists():
+        out.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(notes, json.dumps({**identity, "done": done}, indent=2) + "\n")
+        out.touch()
+        return done
+    if not (out.is_file() and notes.is_file()):
+        there, lacking = (out, notes) if out.exists() else (notes, out)
+        raise FileExistsError(
+            f"{there} is there already, without {lacking.name}; nothing is overwritten: choose "
+            f"another --out"
+        )
+    found = json.loads(notes.read_text("utf-8"))
+    done = found.pop("done")
+    if found != identity:
+        other = [key for key in identity if found.get(key) != identity[key]]
+        raise FileExistsError(
+            f"{out} was begun with another {' and '.join(other)}; nothing is overwritten: choose "
+            f"another --out"
+        )
+    return done
+
+
+def _pairs(
+    translator: Translator, sentences: Sequence[str], search: Search, turn: int
+) -> list[str]:
+    """The lines of one chunk."""
+    readable = [s for s in (" ".join(s.split()) for s in sentences) if _can_read(translator, s)]
+    made = search.translate(translator, readable, turn)
+    tag = f"{search.tag} " if search.tag else ""
+    rows = [(" ".join(text.split()), s) for text, s in zip(made, readable, strict=True)]
+    return [f"{tag}{translation}\t{sentence}\n" for translation, sentence in rows if translation]
+
+
+def _can_read(translator: Translator, sentence: str) -> bool:
+    try:
+        split_words(sentence)
+        return bool(translator.read(sentence))
+    except ValueError:
+        return False
+
+
+def _digest(*parts: Any) -> str:
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(part)
+    return found.hexdigest()

@@ -1,0 +1,67 @@
+"""Real and synthetic examples in one epoch."""
+
+from collections import Counter
+from itertools import chain
+
+import pytest
+
+from nmtlib.data.batching import make_example
+from nmtlib.data.corpus import Corpus, Pair
+from nmtlib.data.mixing import mixed_by_epoch
+
+REAL = [make_example([10 + i], [1]) for i in range(6)]
+SYNTHETIC = [make_example([100 + i], [2]) for i in range(10)]
+
+
+@pytest.mark.parametrize("ratio", [0.5, 1.0, 1.5, 4.0])
+def test_an_epoch_has_all_real_pairs_and_its_share_of_the_others(ratio):
+    examples = mixed_by_epoch(REAL, SYNTHETIC, ratio, seed=1)
+    for epoch in range(7):
+        found = examples(epoch)
+        assert found[: len(REAL)] == REAL
+        assert len(found) == len(REAL) + round(ratio * len(REAL))
+
+
+@pytest.mark.parametrize("ratio", [0.5, 1.5, 4.0])
+def test_none_is_taken_again_before_all_have_been_taken(ratio):
+    examples = mixed_by_epoch(REAL, SYNTHETIC, ratio, seed=1)
+    taken = list(chain.from_iterable(examples(epoch)[len(REAL) :] for epoch in range(9)))
+    for last in range(1, len(taken) + 1):
+        counts = Counter(example.source[0] for example in taken[:last])
+        counts.update({100 + i: 0 for i in range(10)})
+        assert max(counts.values()) - min(counts.values()) <= 1
+
+
+def test_an_epoch_depends_on_seed_and_epoch_alone():
+    first, again, other = (mixed_by_epoch(REAL, SYNTHETIC, 1, seed=s) for s in (1, 1, 2))
+    assert first(3) == again(3) != other(3)
+    assert first(0)[len(REAL) :] != first(1)[len(REAL) :]
+
+
+def test_synthetic_pairs_that_tell_of_an_evaluation_split_are_left_out():
+    corpus = Corpus(
+        "own-de-en",
+        "de",
+        "en",
+        train=[Pair("a", "b")],
+        validation=[Pair("ein Hund", "a dog")],
+        test=[Pair("eine Katze", "a cat")],
+    )
+    given = [
+        Pair("Ein Hund!", "some dog"),
+        Pair("die Katze", "a cat ."),
+        Pair("a", "B"),
+        Pair("ein Pferd", "a horse"),
+    ]
+    found = corpus.with_synthetic(iter(given))
+    assert found.synthetic == given[2:] and found.notes[-1].startswith("2 synthetic pairs; 2 left")
+    assert found.reversed().synthetic == [pair.reversed() for pair in given[2:]]
+    assert found.train == corpus.train and not corpus.synthetic
+
+
+def test_both_directions_double_what_is_trained_and_validated_on_alone():
+    one, two = Pair("ein Hund", "a dog"), Pair("eine Katze", "a cat")
+    corpus = Corpus("own-de-en", "de", "en", train=[one], validation=[two], test=[two])
+    found = corpus.in_both_directions()
+    assert found.train == [one, one.reversed()] and found.validation == [two, two.reversed()]
+    assert found.test == [two] and not found.synthetic

@@ -1,0 +1,119 @@
+"""Sentences without translations: nothing that is tested on may be among them."""
+
+import gzip
+import hashlib
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nmtlib.data import corpora, download
+from nmtlib.data.corpus import Corpus, Pair, comparable
+from nmtlib.data.monolingual import CAPTIONS, Sentences, kept_apart
+from nmtlib.data.published import MULTI30K
+
+CORPUS = Corpus(
+    "own-de-en",
+    "de",
+    "en",
+    train=[Pair("Ein Hund.", "A dog.")],
+    validation=[Pair("Ein Mann läuft", "A man runs")],
+    test=[Pair("Zwei Katzen, im Schnee.", "Two cats in the snow.")],
+)
+
+
+def test_only_case_spaces_and_punctuation_are_overlooked():
+    assert comparable(" Zwei  Katzen im Schnee") == comparable("zwei katzen, im Schnee!")
+    assert comparable("Zwei Katzen") != comparable("Zwei Katze")
+    assert comparable("两只猫。") == comparable("两只猫") != comparable("两只狗")
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("ein hund", "in train"),
+        ("Ein Mann läuft.", "in validation"),
+        ("zwei katzen im schnee", "in test"),
+        ("EIN Kind  spielt !", "twice"),
+        (" . ", "without a word"),
+    ],
+)
+def test_what_the_corpus_holds_is_left_out_and_counted(line, reason):
+    lines = ["Ein Kind spielt.", line, "Eine Frau liest."]
+    expected = Sentences(["Ein Kind spielt.", "Eine Frau liest."], {reason: 1})
+    assert kept_apart(lines, CORPUS, "de") == expected
+
+
+def test_each_language_is_compared_with_its_own_side():
+    assert kept_apart(["A man runs!"], CORPUS, "en").left_out == {"in validation": 1}
+    assert kept_apart(["A man runs!"], CORPUS, "de").kept == ["A man runs!"]
+    with pytest.raises(ValueError, match="language must be one of de, en, not 'fr'"):
+        kept_apart([], CORPUS, "fr")
+
+
+@pytest.fixture
+def captions(tmp_path, monkeypatch):
+    """Tiny captions in a cache, beside a tiny corpus."""
+    text = {"de": "Ein Hund.\nEin Kind spielt.\n", "en": "A child plays.\nTwo cats in the snow\n"}
+    sums = []
+    folder = tmp_path / "multi30k" / "captions"
+    folder.mkdir(parents=True)
+    for language, lines in text.items():
+        data = gzip.compress(lines.encode(), mtime=0)
+        (folder / f"train.1.{language}.gz").write_bytes(data)
+        sums.append(f"{hashlib.sha256(data).hexdigest()}  train.1.{language}.gz")
+    files = {language: [f"train.1.{language}.gz"] for language in text}
+    monkeypatch.setattr(type(MULTI30K), "load", lambda self, root: CORPUS)
+    tiny = replace(CAPTIONS, languages=files, checksums="\n".join(sums))
+    monkeypatch.setattr(corpora, "TEXTS", [tiny])
+    return tmp_path
+
+
+def test_captions_are_read_by_name(captions):
+    assert corpora.sentences(CAPTIONS.name, "en", root=captions).kept == ["A child plays."]
+    report = corpora.check(CAPTIONS.name, root=captions)
+    assert report.ok
+    assert report.lines[-2:] == [
+        "de: 1 sentences; left out: 1 in train",
+        "en: 1 sentences; left out: 1 in test",
+    ]
+
+
+def test_a_damaged_file_is_no_text(captions):
+    (captions / "multi30k" / "captions" / "train.1.en.gz").write_bytes(b"other")
+    assert not corpora.check(CAPTIONS.name, root=captions).ok
+    with pytest.raises(ValueError, match="SHA-256"):
+        corpora.sentences(CAPTIONS.name, "en", root=captions)
+
+
+def test_a_text_is_no_corpus_and_a_corpus_no_text(captions):
+    with pytest.raises(ValueError, match="no pairs.*backtranslate"):
+        corpora.load(CAPTIONS.name, root=captions)
+    with pytest.raises(ValueError, match="did you mean multi30k-captions"):
+        corpora.sentences("multi30k-caption", "en", root=captions)
+    with pytest.raises(ValueError, match="one of de, en, not 'fr'"):
+        corpora.sentences(CAPTIONS.name, "fr", root=captions)
+
+
+def test_the_captions_of_the_test_pictures_are_never_fetched():
+    files = CAPTIONS.files(Path())
+    assert len(files) == 10 and all(file.path.name.startswith("train.") for file in files)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not (os.environ.get("NMTLIB_DATA") and CAPTIONS.complete(download.cache_folder())),
+    reason="NMTLIB_DATA does not hold multi30k-captions",
+)
+def test_the_real_captions_hold_what_the_leak_audit_says():
+    found = {language: corpora.sentences(CAPTIONS.name, language) for language in ("de", "en")}
+    assert {language: len(kept) for language, (kept, _) in found.items()} == {
+        "de": 140_476,
+        "en": 115_484,
+    }
+    for language, side in (("de", "source"), ("en", "target")):
+        corpus = corpora.load("multi30k-de-en")
+        held_out = {comparable(getattr(p, side)) for p in [*corpus.validation, *corpus.test]}
+        assert not held_out & set(map(comparable, found[language].kept))
+        assert found[language].left_out["in test"] and found[language].left_out["in validation"]

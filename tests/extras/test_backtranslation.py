@@ -1,0 +1,134 @@
+"""Back-translation: pairs from sentences alone, and a training that reads them."""
+
+import json
+
+import pytest
+
+from nmtlib.cli import main
+from nmtlib.data.corpora import load as load_corpus
+from nmtlib.data.corpus import from_tsv
+from nmtlib.extras import backtranslation
+from nmtlib.extras.backtranslation import Search, backtranslate
+from nmtlib.inference.translator import Translator
+
+GREEDY = Search()
+
+
+@pytest.fixture(scope="module")
+def translator():
+    return Translator.load("toy-de-en")
+
+
+@pytest.fixture(scope="module")
+def sentences():
+    return [pair.source for pair in load_corpus("toy-de-en").test[:30]]
+
+
+def quiet(line):
+    pass
+
+
+@pytest.fixture
+def small_chunks(monkeypatch):
+    monkeypatch.setattr(backtranslation, "CHUNK", 8)
+
+
+def test_the_machine_makes_the_source_and_the_target_stays(translator, sentences, tmp_path):
+    out = tmp_path / "pairs.tsv"
+    assert backtranslate(translator, sentences, out, report=quiet) == len(sentences)
+    pairs = from_tsv(out)
+    assert [pair.target for pair in pairs] == sentences
+    assert [pair.source for pair in pairs] == translator.translate(sentences, beam=1)
+
+
+@pytest.mark.parametrize("search", [GREEDY, Search(temperature=1.0, seed=4, tag="BT")])
+@pytest.mark.parametrize("torn", [b"", b"half a li"])
+def test_a_call_that_was_interrupted_goes_on(
+    translator, sentences, tmp_path, small_chunks, search, torn
+):
+    whole, out = tmp_path / "whole.tsv", tmp_path / "pairs.tsv"
+    backtranslate(translator, sentences, whole, search, report=quiet)
+
+    def stop(line):
+        with open(out, "ab") as file:
+            file.write(torn)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        backtranslate(translator, sentences, out, search, report=stop)
+    assert json.loads((tmp_path / "pairs.tsv.json").read_text())["done"]["sentences"] == 8
+    reports = []
+    backtranslate(translator, sentences, out, search, report=reports.append)
+    assert out.read_bytes() == whole.read_bytes() and len(reports) == 3
+    assert backtranslate(translator, sentences, out, search, report=pytest.fail) == len(sentences)
+
+
+def test_nothing_of_another_call_is_overwritten(translator, sentences, tmp_path):
+    out = tmp_path / "pairs.tsv"
+    backtranslate(translator, sentences[:3], out, report=quiet)
+    before = out.read_bytes()
+    with pytest.raises(FileExistsError, match="another search; nothing is overwritten"):
+        backtranslate(translator, sentences[:3], out, Search(beam=2), report=quiet)
+    with pytest.raises(FileExistsError, match="another sentences"):
+        backtranslate(translator, sentences[:2], out, report=quiet)
+    with pytest.raises(FileExistsError, match="another model"):
+        backtranslate(Translator.load("toy-en-zh"), sentences[:3], out, report=quiet)
+    assert out.read_bytes() == before
+    own = tmp_path / "own.tsv"
+    own.write_text("mine")
+    with pytest.raises(FileExistsError, match=r"without own.tsv.json; nothing is overwritten"):
+        backtranslate(translator, sentences[:3], own, report=quiet)
+    assert own.read_text() == "mine"
+
+
+def test_what_is_drawn_varies_with_the_seed_and_is_tagged(translator, sentences, tmp_path):
+    texts = []
+    for number, seed in enumerate((1, 1, 2)):
+        out, search = tmp_path / f"{number}.tsv", Search(temperature=2.0, seed=seed, tag="BT")
+        backtranslate(translator, sentences, out, search, report=quiet)
+        texts.append(out.read_text("utf-8"))
+    assert texts[0] == texts[1] != texts[2]
+    assert all(line.startswith("BT ") for line in texts[0].splitlines())
+
+
+def test_what_the_model_cannot_read_has_no_line(translator, tmp_path):
+    most = translator.model.config.max_length
+    given = ["", "der Hund schläft .", " ".join(["der"] * most), "x" * 2_000]
+    assert backtranslate(translator, given, tmp_path / "pairs.tsv", report=quiet) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"temperature": -1.0}, "temperature is 0, for none, or more"), ({"tag": "a b"}, "one word")],
+)
+def test_a_search_that_makes_no_sense_is_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        Search(**options)
+
+
+@pytest.mark.slow
+def test_from_sentences_to_a_training_by_the_command_line(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    corpus = load_corpus("toy-de-en")
+    write("text.txt", [pair.source for pair in corpus.train[:20]])
+    assert main("backtranslate toy-de-en --text text.txt --out pairs.tsv".split()) == 0
+    assert "20 pairs lie in pairs.tsv" in capsys.readouterr().out
+    for split, pairs in (("train", corpus.train[20:80]), ("validation", corpus.test[:9])):
+        write(f"{split}.tsv", [f"{pair.target}\t{pair.source}" for pair in pairs])
+    with open("pairs.tsv", "a", encoding="utf-8") as file:  # the machine met a sentence of ours
+        file.write(f"anything\t{corpus.test[0].source}\n")
+    write("own.toml", ['[corpus]\nsource_language="en"\ntarget_language="de"\ntrain=["train.tsv"]'])
+    more = ['validation=["validation.tsv"]', 'synthetic=["pairs.tsv"]', "synthetic_ratio=0.5"]
+    small = ["size=300", "d_model=16", "n_heads=2", "d_ff=16", "epochs=2"]
+    sets = [part for value in (*more, *small) for part in ("--set", value)]
+    assert main(["train", "own.toml", "--out", "run", *sets]) == 0
+    said = capsys.readouterr().out
+    assert "20 synthetic pairs, of which an epoch takes 0.5 for each real one" in said
+    write("pairs.tsv", ["der Hund\tthe dog"])
+    assert main(["train", "--resume", "--out", "run"]) == 1
+    assert "corpus changed since it was written" in capsys.readouterr().err
+
+
+def write(name, lines):
+    with open(name, "w", encoding="utf-8") as file:
+        file.write("".join(f"{line}\n" for line in lines))
