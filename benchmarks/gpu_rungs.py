@@ -25,7 +25,7 @@ from nmtlib.data.vocab import EOS, UNK
 from nmtlib.inference.kernels import convert
 from nmtlib.inference.search import beam_search
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.settings import TrainingSettings
+from nmtlib.sections import TrainingSettings
 from nmtlib.teaching.cost import training_flops
 from nmtlib.teaching.hardware_lab import ledger
 from nmtlib.training.distributed import Processes

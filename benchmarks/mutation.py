@@ -36,7 +36,7 @@ from nmtlib.data import batching
 from nmtlib.inference import search
 from nmtlib.machine import describe_machine
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.settings import TrainingSettings
+from nmtlib.sections import TrainingSettings
 from nmtlib.training.trainer import Trainer
 
 FOLDER = Path(__file__).resolve().parent

@@ -23,7 +23,8 @@ from nmtlib.model.transformer import Transformer
 from nmtlib.presets import load_settings
 from nmtlib.records import write_samples
 from nmtlib.run import Run
-from nmtlib.settings import FILES, CorpusSettings, Settings
+from nmtlib.sections import FILES, CorpusSettings
+from nmtlib.settings import Settings
 from nmtlib.specials import SPECIALS
 from nmtlib.training.distributed import LostProcess, Processes
 from nmtlib.training.hardware import choose_device

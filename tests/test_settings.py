@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from nmtlib.data import corpora
 from nmtlib.model.transformer import TransformerConfig
 from nmtlib.presets import load_settings, presets
-from nmtlib.settings import CorpusSettings, Settings
+from nmtlib.sections import CorpusSettings
+from nmtlib.settings import Settings
 
 DEFAULT = Settings()
 

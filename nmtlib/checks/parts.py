@@ -14,7 +14,8 @@ from nmtlib.checks.standins import Batch
 from nmtlib.data import batching, codec, corpus, tokenizers, vocab
 from nmtlib.inference import evaluate, search, translator
 from nmtlib.model import attention, embeddings, layers, masks, transformer
-from nmtlib.settings import Settings, TokenizerSettings, TrainingSettings
+from nmtlib.sections import TokenizerSettings, TrainingSettings
+from nmtlib.settings import Settings
 from nmtlib.training import checkpoint, loss, schedule, trainer
 
 # Few updates with a high rate; 'noam' makes `schedule` depend on nothing but update and d_model.

@@ -17,7 +17,8 @@ from nmtlib.inference.kernels import convert
 from nmtlib.inference.search import Hypothesis, beam_search
 from nmtlib.model.transformer import Transformer
 from nmtlib.run import Run
-from nmtlib.settings import DecodingSettings, Settings
+from nmtlib.sections import DecodingSettings
+from nmtlib.settings import Settings
 from nmtlib.specials import EOS, SPECIALS, UNK
 from nmtlib.training.checkpoint import (
     load_weights,

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from nmtlib.data.batching import Batch, Example, collate
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
-from nmtlib.settings import TrainingSettings
+from nmtlib.sections import TrainingSettings
 from nmtlib.specials import PAD
 from nmtlib.teaching.learning import Loop, Recipe, small_model
 from nmtlib.teaching.style import COLOURS

@@ -124,3 +124,10 @@ def slant_if_long(ax: Axes, room: float, points: float = 8.0) -> None:
             look = {"rotation": 90, "va": "top", "ha": "center", "rotation_mode": "default"}
         for label in labels:
             label.set(**look)
+
+
+def overlap(one: Sequence[float], other: Sequence[float]) -> float:
+    """The area that two boxes (left, bottom, right, top) have in common."""
+    wide = min(one[2], other[2]) - max(one[0], other[0])
+    high = min(one[3], other[3]) - max(one[1], other[1])
+    return max(0.0, wide) * max(0.0, high)

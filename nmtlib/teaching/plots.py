@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from nmtlib.teaching.layout import ArrayLike, as_array, plain, short, slant_if_long
+from nmtlib.teaching.layout import ArrayLike, as_array, overlap, plain, short, slant_if_long
 from nmtlib.teaching.matrices import heat_map, heat_maps, mask
 from nmtlib.teaching.style import COLOURS, DIVERGING, WIDTH, letters, setup
 
@@ -234,7 +234,7 @@ def _write_beside(ax: Axes, points: np.ndarray, labels: Sequence[str]) -> None:
     taken = [(x - 3, y - 3, x + 3, y + 3) for x, y in ax.transData.transform(points)]
 
     def covers(text: Text) -> float:
-        return sum(_overlap(text.get_window_extent().extents, other) for other in taken)
+        return sum(overlap(text.get_window_extent().extents, other) for other in taken)
 
     look = {"textcoords": "offset points", "fontsize": 8}
     for point, label in zip(points, labels, strict=True):
@@ -244,10 +244,3 @@ def _write_beside(ax: Axes, points: np.ndarray, labels: Sequence[str]) -> None:
         taken.append(tuple(best.get_window_extent().extents))
         for text in (other for other in tried if other is not best):
             text.remove()
-
-
-def _overlap(one: Sequence[float], other: Sequence[float]) -> float:
-    """The area that two boxes (left, bottom, right, top) have in common."""
-    wide = min(one[2], other[2]) - max(one[0], other[0])
-    high = min(one[3], other[3]) - max(one[1], other[1])
-    return max(0.0, wide) * max(0.0, high)

@@ -17,7 +17,7 @@ import torch
 
 from nmtlib import toy
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.settings import TrainingSettings
+from nmtlib.sections import TrainingSettings
 from nmtlib.teaching.course import load_toy
 from nmtlib.training.distributed import Processes
 from nmtlib.training.trainer import Trainer

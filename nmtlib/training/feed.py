@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from nmtlib.data.batching import Batch, Example, lengths_of, plan_batches
 from nmtlib.data.packed import PackedExamples, batch_of
-from nmtlib.settings import TrainingSettings
+from nmtlib.sections import TrainingSettings
 from nmtlib.specials import BOS, EOS, PAD
 from nmtlib.training.distributed import Processes
 

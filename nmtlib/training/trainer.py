@@ -14,7 +14,7 @@ import torch
 from nmtlib.data.batching import Batch, Example
 from nmtlib.model.transformer import Transformer
 from nmtlib.run import Run
-from nmtlib.settings import TrainingSettings
+from nmtlib.sections import TrainingSettings
 from nmtlib.specials import PAD
 from nmtlib.training import checkpoint, state
 from nmtlib.training.distributed import Processes

@@ -20,7 +20,8 @@ from nmtlib.data.vocab import BOS, EOS, PAD, SPECIALS, UNK, Vocab
 from nmtlib.extras.export import FORMATS, export
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
-from nmtlib.settings import SMALL, DecodingSettings, Settings, TokenizerSettings
+from nmtlib.sections import DecodingSettings, TokenizerSettings
+from nmtlib.settings import SMALL, Settings
 from nmtlib.training.checkpoint import load_weights, save_checkpoint
 
 WORDS = [f"w{i}" for i in range(30)]

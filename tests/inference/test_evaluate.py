@@ -18,7 +18,8 @@ from nmtlib.inference.evaluate import bleu_tokenizer, evaluate, score
 from nmtlib.inference.metrics import bleu_nltk
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
-from nmtlib.settings import SMALL, DecodingSettings, Settings, TokenizerSettings
+from nmtlib.sections import DecodingSettings, TokenizerSettings
+from nmtlib.settings import SMALL, Settings
 
 TRAIN = [
     Pair("Der Hund läuft in den Park .", "The dog runs into the park ."),

@@ -23,7 +23,8 @@ from nmtlib.inference.translator import Translator
 from nmtlib.model.attention import record_attention
 from nmtlib.model.transformer import Transformer
 from nmtlib.run import Run
-from nmtlib.settings import SMALL, DecodingSettings, Settings
+from nmtlib.sections import DecodingSettings
+from nmtlib.settings import SMALL, Settings
 from nmtlib.training.checkpoint import load_model, save_checkpoint
 
 SOURCE, TARGET = [f"s{i}" for i in range(9)], [f"t{i}" for i in range(7)]

@@ -9,7 +9,7 @@ from torch import nn
 from nmtlib.data.batching import make_example
 from nmtlib.model.embeddings import TokenEmbedding
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.settings import TrainingSettings
+from nmtlib.sections import TrainingSettings
 from nmtlib.training.trainer import Trainer
 
 SIZES = {"d_model": 16, "n_heads": 2, "n_encoder_layers": 1, "n_decoder_layers": 1, "d_ff": 32}

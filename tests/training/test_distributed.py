@@ -16,7 +16,7 @@ from torch import distributed as dist
 
 from nmtlib.data.batching import lengths_of, make_example
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.settings import TrainingSettings
+from nmtlib.sections import TrainingSettings
 from nmtlib.training.distributed import LostProcess, Processes, is_running
 from nmtlib.training.trainer import Trainer
 

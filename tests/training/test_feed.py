@@ -8,7 +8,7 @@ import torch
 
 from nmtlib.data.batching import collate, lengths_of, make_example
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.settings import TrainingSettings
+from nmtlib.sections import TrainingSettings
 from nmtlib.training.distributed import Processes
 from nmtlib.training.feed import WIDTHS, Feed, filled
 from nmtlib.training.measure import measure

@@ -16,7 +16,8 @@ from nmtlib.data.vocab import SPECIALS, Vocab
 from nmtlib.experiment import identity_of
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.run import Run
-from nmtlib.settings import Settings, TrainingSettings
+from nmtlib.sections import TrainingSettings
+from nmtlib.settings import Settings
 from nmtlib.training.checkpoint import read_checkpoint, save_checkpoint
 from nmtlib.training.history import Progress
 from nmtlib.training.trainer import Trainer

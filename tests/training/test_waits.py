@@ -14,7 +14,7 @@ from torch import nn
 from nmtlib.data.batching import make_example
 from nmtlib.model.embeddings import TokenEmbedding
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.settings import TrainingSettings
+from nmtlib.sections import TrainingSettings
 from nmtlib.teaching.hardware_lab import ledger
 from nmtlib.training.distributed import Processes
 from nmtlib.training.measure import Sums, require_finite
