@@ -8,6 +8,8 @@ from pathlib import Path
 
 from nmtlib.homework.commands import add_homework
 
+ABOUT_RUN = "a run folder, or the name of a model (see: nmtlib models)"
+
 
 def build_parser() -> ArgumentParser:
     """All commands and their options."""
@@ -73,9 +75,13 @@ def add_uses_of_a_run(commands: _SubParsersAction) -> None:
     option("--length-penalty", type=float, metavar="A", help="its exponent, 0 = none")
     option("--output", type=Path, metavar="FILE", help="write the scores as JSON here, too")
 
-    option = add(commands, "translate", "translate arguments, or standard input", run=True)
+    option = add(commands, "translate", "translate arguments, or standard input")
+    option("folder", nargs="?", metavar="RUN", help=ABOUT_RUN)
     option("sentences", nargs="*", metavar="SENTENCE")
+    option("--model", metavar="RUN", help="the same as RUN; all arguments are then sentences")
     add_beam(option)
+
+    add(commands, "models", "list the models that translate: those shipped, and runs trained here")
 
     about = "translate sentences that have no translation, to train the other direction on them"
     option = add(commands, "backtranslate", about, run=True)
@@ -102,8 +108,7 @@ def add(commands: _SubParsersAction, name: str, about: str, *, run: bool = False
     """Add a command, which reads a run where `run` says so; returns what adds its options."""
     command = commands.add_parser(name, help=about, description=about)
     if run:
-        about_run = "a run folder, or the name of a model that ships with nmtlib"
-        command.add_argument("folder", metavar="RUN", help=about_run)
+        command.add_argument("folder", metavar="RUN", help=ABOUT_RUN)
     return command.add_argument
 
 

@@ -142,11 +142,15 @@ def command_translate(options: Namespace) -> int:
     from nmtlib.inference.translator import Translator
     from nmtlib.streaming import translate_stream, warn_of_unknown_words
 
-    translator = Translator.load(options.folder)
-    if not options.sentences:
+    given = [options.model, options.folder, *options.sentences]
+    run, *texts = [argument for argument in given if argument is not None] or [None]
+    if run is None:
+        raise ValueError("translate needs a run folder or a model; list them with: nmtlib models")
+    translator = Translator.load(run)
+    if not texts:
         return translate_stream(translator, options.beam)
-    given = [sentence.encode(errors="surrogateescape") for sentence in options.sentences]
-    sentences = [decoded(raw, number, "sentences") for number, raw in enumerate(given, start=1)]
+    raws = [text.encode(errors="surrogateescape") for text in texts]
+    sentences = [decoded(raw, number, "sentences") for number, raw in enumerate(raws, start=1)]
     translations = translator.translate(sentences, beam=options.beam)
     warn_of_unknown_words(translator, sentences)
     print("\n".join(translations))
@@ -222,6 +226,13 @@ def show_run(folder: Path) -> None:
     print(read_history(run.history_file)[-1].line(run.settings().training.epochs))
 
 
+def command_models(options: Namespace) -> None:
+    """List the models that have a name."""
+    from nmtlib.records import table_of_models
+
+    print_table(table_of_models())
+
+
 def command_check(options: Namespace) -> int:
     """Run the behaviour checks; 1 where one of them found something."""
     from nmtlib.checks import command
@@ -244,6 +255,7 @@ COMMANDS: dict[str, Callable[[Namespace], int | None]] = {
     "backtranslate": command_backtranslate,
     "export": command_export,
     "data": command_data,
+    "models": command_models,
     "summary": command_summary,
     "check": command_check,
     "homework": command_homework,

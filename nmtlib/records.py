@@ -13,9 +13,9 @@ from typing import Any
 from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.files import write_atomically
 from nmtlib.inference.evaluate import evaluate
-from nmtlib.inference.translator import Translator
+from nmtlib.inference.translator import SHIPPED, Translator, named_runs
 from nmtlib.run import Run
-from nmtlib.training.checkpoint import read_origin
+from nmtlib.training.checkpoint import read_checkpoint, read_origin
 from nmtlib.training.history import read_history
 
 
@@ -37,6 +37,35 @@ def training_summary(folder: str | Path) -> dict[str, Any]:
         "weights": notes["weights"],
         "validation_perplexity": round(math.exp(notes["validation_nll"]), 3),
     }
+
+
+def table_of_models() -> list[tuple[str, ...]]:
+    """The models that can be loaded by name, in rows of text, headings first."""
+    heads = (
+        "model",
+        "translates",
+        "corpus",
+        "parameters",
+        "epochs",
+        "validation perplexity",
+        "from",
+    )
+    rows: list[tuple[str, ...]] = [heads]
+    for name, run in named_runs().items():
+        place = "nmtlib" if run.folder.parent == SHIPPED else str(run.folder)
+        try:
+            corpus, summary = run.settings().corpus, training_summary(run.folder)
+            parameters = sum(
+                tensor.numel() for tensor in read_checkpoint(run.weights_file())[1].values()
+            )
+        except (OSError, ValueError) as error:
+            rows.append((name, "", "", "", "", "", f"{place}, which cannot be loaded: {error}"))
+            continue
+        perplexity = f"{summary['validation_perplexity']:.2f}"
+        size = f"{parameters / 1e6:.1f} M"
+        row = (name, "-".join(corpus.languages), corpus.name or "own files", size)
+        rows.append((*row, str(summary["epochs"]), perplexity, place))
+    return rows
 
 
 def write_samples(run: Run, pairs: Sequence[Pair]) -> None:
@@ -72,7 +101,8 @@ def evaluate_run(
 ) -> list[str]:
     """Score a split, print the scores, and write them into the run and to `output`.
 
-    Returns the translations.  A run that cannot be written to is no obstacle where `output` can.
+    Returns the translations.  A run that cannot be written to is no obstacle where `output` can;
+    one that comes with the package is left as it is.
     """
     training = training_summary(run.folder)  # read first: what is wrong with it shows at once
     evaluation, hypotheses = evaluate(translator, corpus, split, **search)
@@ -84,6 +114,8 @@ def evaluate_run(
         stem += f"-penalty{evaluation.length_penalty:g}"
     if output:
         write_atomically(output, data)
+    if run.folder.parent == SHIPPED:
+        return hypotheses
     try:
         write_atomically(run.folder / f"{stem}.json", data)
         write_atomically(run.folder / f"{stem}.txt", "\n".join(hypotheses) + "\n")

@@ -41,6 +41,14 @@ class CorpusSettings:
             sound = all(path.strip() and "\0" not in path for path in getattr(self, split))
             require(sound, split, "a list of the paths of files", getattr(self, split))
 
+    @property
+    def languages(self) -> tuple[str, str]:
+        """The language that is translated from, and the one that is translated into."""
+        if not self.name:
+            return self.source_language, self.target_language
+        source, target = self.name.split("-")[-2:]
+        return source, target
+
     def located(self, folder: Path) -> CorpusSettings:
         """The same with each relative path taken from `folder`: it holds wherever it is read."""
         found: dict = {

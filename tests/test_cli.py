@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -19,8 +20,9 @@ import torch
 from safetensors.torch import load
 
 from nmtlib import cli
+from nmtlib.data.corpora import load as load_corpus
 from nmtlib.data.corpora import names
-from nmtlib.inference.translator import Translator
+from nmtlib.inference.translator import SHIPPED, Translator
 from nmtlib.presets import load_settings, presets
 from nmtlib.settings import Settings
 from nmtlib.training.checkpoint import load_model, read_checkpoint
@@ -595,6 +597,46 @@ def test_summary_of_an_unfinished_run_counts_the_planned_epochs(call, run):
     settings["training"]["epochs"] = 7
     (run / "settings.json").write_text(json.dumps(settings), "utf-8")
     assert call("summary", run)[1].splitlines()[-1].startswith("epoch   2/7 ")
+
+
+def test_models_lists_what_ships_and_what_was_trained_here(call, trained, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(trained[0], tmp_path / "runs" / "mine")
+    shutil.copytree(trained[0], tmp_path / "runs" / "toy-de-en")  # the shipped one goes before it
+    (tmp_path / "runs" / "begun").mkdir()
+    shutil.copy(trained[0] / "settings.json", tmp_path / "runs" / "begun")
+    rows = {line.split()[0]: line for line in call("models")[1].splitlines()[1:]}
+    assert set(rows) == {"toy-de-en", "toy-en-zh", "begun", "mine"}
+    assert rows["toy-en-zh"].split()[1:3] == ["en-zh", "toy-en-zh"]
+    assert rows["toy-de-en"].endswith(" nmtlib") and "cannot be loaded" in rows["begun"]
+    by_name, by_path = (
+        call("translate", run, "der Hund schläft .") for run in ("mine", trained[0])
+    )
+    assert by_name == by_path and by_name[0] == 0
+    assert call("translate", "nowhere", "x")[2].count("mine") == 1
+
+
+def test_translate_takes_a_model_by_option(call, run, monkeypatch):
+    expected = call("translate", "toy-de-en", "der Hund schläft .", "die Katze schläft .")
+    assert (
+        call("translate", "--model", "toy-de-en", "der Hund schläft .", "die Katze schläft .")
+        == expected
+    )
+    monkeypatch.setattr(sys, "stdin", io.StringIO("der Hund schläft .\ndie Katze schläft .\n"))
+    assert call("translate", "--model", "toy-de-en") == expected
+    status, _, complaint = call("translate")
+    assert status == 1 and "nmtlib models" in complaint
+
+
+def test_a_shipped_model_is_scored_and_left_as_it_is(call, tmp_path, monkeypatch):
+    toy = load_corpus("toy-de-en")
+    few = replace(toy, test=toy.test[:5], train=toy.train[:5])
+    monkeypatch.setattr("nmtlib.experiment.load_corpus", lambda settings: few)
+    before = sorted(SHIPPED.rglob("*"))
+    assert (
+        call("evaluate", "toy-de-en", "--beam", "1", "--output", tmp_path / "scores.json")[0] == 0
+    )
+    assert (tmp_path / "scores.json").is_file() and sorted(SHIPPED.rglob("*")) == before
 
 
 def test_data_list_names_the_corpora(call):

@@ -68,7 +68,7 @@ def command_backtranslate(options: Namespace) -> None:
     """`nmtlib backtranslate`."""
     run = find_run(options.folder)
     translator = Translator.load(run.folder, precision=options.precision)
-    language = languages_of(translator)[0]
+    language = translator.settings.corpus.languages[0]
     if Path(options.text).is_file():
         sentences = [line.strip() for line in text_lines(options.text) if line.strip()]
         where = str(options.text)
@@ -84,15 +84,6 @@ def command_backtranslate(options: Namespace) -> None:
         f"{written:,} pairs lie in {options.out}; train on them the other way with: "
         f"--set corpus.synthetic=[{json.dumps(str(options.out))}]"
     )
-
-
-def languages_of(translator: Translator) -> tuple[str, str]:
-    """The source and the target language of a run."""
-    corpus = translator.settings.corpus
-    if corpus.name:
-        source, target = corpus.name.split("-")[-2:]
-        return source, target
-    return corpus.source_language, corpus.target_language
 
 
 def backtranslate(

@@ -29,6 +29,7 @@ from nmtlib.training.checkpoint import (
 from nmtlib.training.hardware import choose_device
 
 SHIPPED = Path(__file__).parents[1] / "trained"  # the runs that come with the package
+RUNS = Path("runs")  # where `nmtlib train` puts others
 
 
 class Translator:
@@ -180,16 +181,25 @@ class Translator:
         return make_example(self.source.encode(source), self.target.encode(target))
 
 
+def named_runs() -> dict[str, Run]:
+    """The runs that have a name: those shipped with the package, and those trained in `RUNS`."""
+    found: dict[str, Run] = {}
+    for home in (SHIPPED, RUNS):
+        for path in sorted(home.glob("*/settings.json")):
+            found.setdefault(path.parent.name, Run(path.parent))
+    return found
+
+
 def find_run(run: str | Path) -> Run:
-    """The run in a folder, or the shipped one of that name."""
+    """The run in a folder, or that of a name; a shipped one goes before one trained here."""
     if Path(run).exists():
         return Run(run)
-    names = sorted(path.parent.name for path in SHIPPED.glob("*/settings.json"))
-    if str(run) in names:
-        return Run(SHIPPED / run)
+    named = named_runs()
+    if str(run) in named:
+        return named[str(run)]
     raise FileNotFoundError(
-        f"{run} is not a run folder{did_you_mean(str(run), names)}; train one with: nmtlib train "
-        f"PRESET --out {run}; or take one that comes with nmtlib: {', '.join(names)}"
+        f"{run} is not a run folder{did_you_mean(str(run), named)}; train one with: nmtlib train "
+        f"PRESET --out {run}; or take one of these: {', '.join(named)}"
     )
 
 

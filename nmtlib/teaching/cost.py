@@ -247,6 +247,5 @@ def peak_memory(work: Callable[[], object], device: torch.device) -> int:
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
         work()
     events = [e for e in recorded.profiler.kineto_results.events() if e.name() == "[memory]"]
-    return max(
-        accumulate((e.nbytes() for e in sorted(events, key=lambda e: e.start_ns())), initial=0)
-    )
+    changes = (e.nbytes() for e in sorted(events, key=lambda e: e.start_ns()))
+    return max(accumulate(changes, initial=0))
