@@ -7,14 +7,15 @@ Markdown as it stands.  Nothing is imported.
 from __future__ import annotations
 
 import ast
-import inspect
 import re
+import textwrap
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 # In the order in which data flows; "nmtlib" stands for the modules that tie the rooms together.
-ROOMS = ["nmtlib", "model", "data", "training", "inference", "toy", "checks", "homework"]
-ROOMS += ["teaching", "extras", "presets"]
+CORE = ["nmtlib", "model", "data", "training", "inference", "toy"]  # with the source, folded
+ROOMS = [*CORE, "checks", "homework", "teaching", "extras", "presets"]
 SPOILERS = {"masters"}  # the solutions of the homework
 Definition = ast.FunctionDef | ast.ClassDef
 
@@ -41,9 +42,8 @@ def pages(package: Path) -> dict[str, str]:
         files = sorted(folder.glob("*.py") if room == "nmtlib" else folder.rglob("*.py"))
         files = [path for path in files if not SPOILERS & set(path.relative_to(package).parts)]
         title = "nmtlib" if room == "nmtlib" else f"nmtlib.{room}"
-        made[f"{room}.md"] = f"# {title}\n\n" + "\n\n".join(
-            "\n\n".join(module(path, package)) for path in sorted(files, key=_first)
-        )
+        sections = [module(path, package, room in CORE) for path in sorted(files, key=_first)]
+        made[f"{room}.md"] = "#" + "\n\n".join(chain.from_iterable(sections))[2:]
         about = ast.get_docstring(ast.parse((folder / "__init__.py").read_text("utf-8"))) or ""
         listed.append(f"- [`{title}`]({room}.md): {prose(about.splitlines()[0])}")
     tree = "\n".join(["```{toctree}", ":hidden:", "", *ROOMS, "```"])
@@ -59,7 +59,7 @@ def _first(path: Path) -> tuple[bool, Path]:
     return path.name != "__init__.py", path
 
 
-def module(path: Path, package: Path) -> Iterator[str]:
+def module(path: Path, package: Path, source: bool) -> Iterator[str]:
     """The blocks of a module's section; none for a module that only gathers names."""
     text = path.read_text("utf-8")
     tree = ast.parse(text)
@@ -71,7 +71,7 @@ def module(path: Path, package: Path) -> Iterator[str]:
         yield fenced("\n".join(constants))
     for node in tree.body:
         if isinstance(node, Definition) and not node.name.startswith("_"):
-            yield from definition(node, text)
+            yield from definition(node, text, source)
 
 
 def _is_constant(node: ast.stmt) -> bool:
@@ -82,9 +82,10 @@ def _is_constant(node: ast.stmt) -> bool:
     return node.end_lineno - node.lineno < 3
 
 
-def definition(node: Definition, text: str) -> Iterator[str]:
+def definition(node: Definition, text: str, source: bool) -> Iterator[str]:
     """The blocks of a function or class: its name, signature, docstring, methods and source."""
-    yield f"### {node.name}"
+    # no section of its own: a thousand of them in the table of contents of every page are slow
+    yield f"```{{rubric}} {node.name}\n:heading-level: 3\n```"
     yield fenced(signature(node, text))
     yield prose(ast.get_docstring(node) or "")
     if isinstance(node, ast.ClassDef):
@@ -92,9 +93,10 @@ def definition(node: Definition, text: str) -> Iterator[str]:
             if isinstance(method, ast.FunctionDef) and not method.name.startswith("_"):
                 yield fenced(signature(method, text))
                 yield prose(ast.get_docstring(method) or "")
-    yield '<details class="source"><summary>Source</summary>'
-    yield fenced(lines(node, text))
-    yield "</details>"
+    if source:
+        yield '<details class="source"><summary>Source</summary>'
+        yield fenced(lines(node, text))
+        yield "</details>"
 
 
 def signature(node: Definition, text: str) -> str:
@@ -104,21 +106,17 @@ def signature(node: Definition, text: str) -> str:
         text.splitlines()[node.lineno - 1]
     ]
     if isinstance(node, ast.ClassDef):
-        fields = [lines(each, text, whole=True) for each in node.body if _is_field(each)]
+        fields = [lines(each, text) for each in node.body if _is_field(each)]
         made = [each for each in node.body if getattr(each, "name", "") == "__init__"]
-        rows += fields + [_indented(signature(each, text)) for each in made]
-    return inspect.cleandoc("\n".join(rows).rstrip())
+        rows += fields + [textwrap.indent(signature(each, text), "    ") for each in made]
+    return textwrap.dedent("\n".join(rows).rstrip())
 
 
 def _is_field(node: ast.stmt) -> bool:
     return isinstance(node, ast.AnnAssign) and not node.target.id.startswith("_")
 
 
-def _indented(text: str) -> str:
-    return "\n".join(f"    {row}" for row in text.splitlines())
-
-
-def lines(node: ast.stmt, text: str, whole: bool = False) -> str:
+def lines(node: ast.stmt, text: str) -> str:
     """The source of a statement, with its comment where it stands on the same line."""
     start = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))])
     return "\n".join(text.splitlines()[start - 1 : node.end_lineno])

@@ -19,6 +19,8 @@ exclude_patterns = ["README.md"]  # the front page and others include its parts
 html_theme = "sphinx_book_theme"
 html_title = "nmtlib"
 html_static_path = ["static"]
+html_favicon = str(HERE / "static" / "favicon.svg")
+html_context = {"default_mode": "auto"}
 html_css_files = ["site.css"]
 html_copy_source = True  # the notebooks to download
 html_sourcelink_suffix = ""
@@ -26,6 +28,7 @@ html_show_copyright = html_show_sphinx = False
 pygments_style = "default"
 html_theme_options = {
     "home_page_in_toc": False,
+    "navbar_persistent": [],  # the side bar has the search
     "show_navbar_depth": 1,
     "show_toc_level": 2,
     "use_download_button": False,  # each notebook has its own line of links
@@ -45,13 +48,16 @@ nb_render_markdown_format = "myst"
 
 
 def finish(app: Sphinx, error: Exception | None) -> None:
-    """Add the one file of MathJax, and the notebooks as they are stored."""
+    """Add the one file of MathJax and the stored notebooks; take out what no page needs."""
     if error:
         return
     out = Path(app.outdir)
     package = Path(find_spec("sphinx-mathjax-offline").origin).parent
     (out / "_static" / "mathjax").mkdir(exist_ok=True)
     copy(package / "static" / mathjax_path, out / "_static" / "mathjax")
+    (out / "_static" / "scripts" / "fontawesome.js").write_text("// site.css draws the icons\n")
+    for unused in out.glob("_static/**/*.map"):
+        unused.unlink()
     for page in out.glob("_sources/notebooks/**/*.ipynb"):
         copy(ROOT / page.relative_to(out / "_sources"), page)
 

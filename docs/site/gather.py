@@ -129,7 +129,7 @@ def file_page(name: str, shown: set[str]) -> str:
     path = ROOT / name
     head = f"---\norphan: true\nnosearch: true\n---\n# `{name}`\n\n"
     if path.is_file():
-        kind = {".py": "python", ".json": "json", ".toml": "toml"}.get(path.suffix, "text")
+        kind = "python" if path.suffix == ".py" else "text"
         return f"{head}{FENCE}{kind}\n{path.read_text('utf-8').rstrip()}\n{FENCE}\n"
     inside = sorted(each for each in path.iterdir() if each.is_file())
     pictures = [each.name for each in inside if each.suffix == ".png"]
