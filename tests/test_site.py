@@ -232,7 +232,8 @@ def test_the_page_turns_dark(page, address):
     page.goto(address)
     background = "() => getComputedStyle(document.body).backgroundColor"
     bright = page.evaluate(background)
-    page.locator(".article-header-buttons .theme-switch-button").click()
+    page.locator(".theme-switch-button").click()
+    page.locator(".theme-change-button[data-mode=dark]").click()
     assert page.locator("html[data-theme=dark]").count() == 1
     assert page.evaluate(background) != bright
 

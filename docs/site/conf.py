@@ -16,6 +16,7 @@ project = "nmtlib"
 author = "The nmtlib maintainers"
 extensions = ["myst_nb"]
 exclude_patterns = ["README.md"]  # the front page and others include its parts
+smartquotes = False  # --set is two hyphens
 html_theme = "sphinx_book_theme"
 html_title = "nmtlib"
 html_static_path = ["static"]
