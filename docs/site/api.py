@@ -15,7 +15,8 @@ from pathlib import Path
 
 # In the order in which data flows; "nmtlib" stands for the modules that tie the rooms together.
 CORE = ["nmtlib", "model", "data", "training", "inference", "toy"]  # with the source, folded
-ROOMS = [*CORE, "checks", "homework", "teaching", "extras", "presets"]
+PACKAGE = Path(__file__).resolve().parents[2] / "nmtlib"
+ROOMS = [*CORE, *sorted({path.parent.name for path in PACKAGE.glob("*/__init__.py")} - {*CORE})]
 SPOILERS = {"masters"}  # the solutions of the homework
 Definition = ast.FunctionDef | ast.ClassDef
 
@@ -34,15 +35,15 @@ def place(path: str) -> str | None:
     return f"{room}.md#{name.replace('.', '-').replace('_', '-')}"
 
 
-def pages(package: Path) -> dict[str, str]:
+def pages() -> dict[str, str]:
     """File name -> Markdown of each room of the package, and of the page that lists them."""
     made, listed = {}, []
     for room in ROOMS:
-        folder = package if room == "nmtlib" else package / room
+        folder = PACKAGE if room == "nmtlib" else PACKAGE / room
         files = sorted(folder.glob("*.py") if room == "nmtlib" else folder.rglob("*.py"))
-        files = [path for path in files if not SPOILERS & set(path.relative_to(package).parts)]
+        files = [path for path in files if not SPOILERS & set(path.relative_to(PACKAGE).parts)]
         title = "nmtlib" if room == "nmtlib" else f"nmtlib.{room}"
-        sections = [module(path, package, room in CORE) for path in sorted(files, key=_first)]
+        sections = [module(path, room in CORE) for path in sorted(files, key=_first)]
         made[f"{room}.md"] = "#" + "\n\n".join(chain.from_iterable(sections))[2:]
         about = ast.get_docstring(ast.parse((folder / "__init__.py").read_text("utf-8"))) or ""
         listed.append(f"- [`{title}`]({room}.md): {prose(about.splitlines()[0])}")
@@ -59,11 +60,11 @@ def _first(path: Path) -> tuple[bool, Path]:
     return path.name != "__init__.py", path
 
 
-def module(path: Path, package: Path, source: bool) -> Iterator[str]:
+def module(path: Path, source: bool) -> Iterator[str]:
     """The blocks of a module's section; none for a module that only gathers names."""
     text = path.read_text("utf-8")
     tree = ast.parse(text)
-    parts = path.relative_to(package.parent).with_suffix("").parts
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
     yield f"## {'.'.join(parts).removesuffix('.__init__')}"
     yield prose(ast.get_docstring(tree) or "")
     constants = [lines(node, text) for node in tree.body if _is_constant(node)]

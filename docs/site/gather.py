@@ -52,7 +52,7 @@ def gather(source: Path, repository: str, branch: str) -> None:
         else:
             text = relink(text, link)
         write(source / name, text)
-    for name, text in api.pages(ROOT / "nmtlib").items():
+    for name, text in api.pages().items():
         write(source / "api" / name, text)
     while shown:
         name = shown.pop()
@@ -119,6 +119,9 @@ def notebook(text: str, link: Callable[[str], str], line: str) -> str:
             cell["source"] = relink("".join(cell["source"]), link)
         elif "predict" in cell["metadata"].get("tags", ()):
             cell["metadata"]["tags"].append("remove-input")  # as JupyterLab folds it away
+        kept = [output.get("metadata", {}) for output in cell.get("outputs", ())]
+        if spoken := " ".join(each["image/png"]["alt"] for each in kept if "image/png" in each):
+            cell["metadata"]["mystnb"] = {"image": {"alt": spoken}}
     title, _, rest = book["cells"][0]["source"].partition("\n")
     book["cells"][0]["source"] = f"{title}\n\n{line}\n{rest}"
     return json.dumps(book)
