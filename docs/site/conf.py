@@ -19,10 +19,11 @@ exclude_patterns = ["README.md"]  # the front page and others include its parts
 smartquotes = False  # --set is two hyphens
 html_theme = "sphinx_book_theme"
 html_title = "nmtlib"
-html_static_path = ["static"]
+html_static_path = ["static", str(ROOT / "nmtlib" / "teaching" / "fonts")]
 html_favicon = str(HERE / "static" / "favicon.svg")
 html_context = {"default_mode": "auto"}
 html_css_files = ["site.css"]
+html_js_files = [("search.js", {"defer": "defer"})]
 html_copy_source = True  # the notebooks to download
 html_sourcelink_suffix = ""
 html_show_copyright = html_show_sphinx = False
