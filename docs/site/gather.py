@@ -52,6 +52,7 @@ def gather(source: Path, repository: str, branch: str) -> None:
         else:
             text = relink(text, link)
         write(source / name, text)
+    list_others(source / "index.md", pages)
     for name, text in api.pages().items():
         write(source / "api" / name, text)
     while shown:
@@ -63,6 +64,14 @@ def write(path: Path, text: str) -> None:
     """Write a page, and the folders above it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, "utf-8")
+
+
+def list_others(front: Path, pages: set[str]) -> None:
+    """Name the documents that the front page does not list yet where it says MORE."""
+    text = front.read_text("utf-8")
+    documents = [name[:-3] for name in sorted(pages) if name.startswith(("docs/", "benchmarks/"))]
+    others = "\n".join(name for name in documents if name not in text)
+    front.write_text(text.replace("MORE", others), "utf-8")
 
 
 def slug(heading: str) -> str:
