@@ -1,4 +1,4 @@
-"""The command line: train, evaluate, translate, export, data, summary, check, homework.
+"""The command line: train, evaluate, translate, export, explore, data, summary, check, homework.
 
 Each command imports what it needs when it runs, so that --help is quick.
 """
@@ -161,6 +161,15 @@ def command_export(options: Namespace) -> None:
     print(f"the model lies in {folder}; how to load it: {folder / 'README.md'}")
 
 
+def command_explore(options: Namespace) -> None:
+    """Write a model as one HTML file to play with."""
+    from nmtlib.explorer.page import explore
+
+    page = explore(options.folder, options.out, megabytes=options.megabytes)
+    size = page.stat().st_size / 1e6
+    print(f"the explorer lies in {page} ({size:.1f} MB); open it in a browser")
+
+
 def command_data(options: Namespace) -> int:
     """List, fetch, check or prepare corpora; 1 where a corpus is not complete."""
     from nmtlib.data.corpora import check, fetch, names, table
@@ -235,6 +244,7 @@ COMMANDS: dict[str, Callable[[Namespace], int | None]] = {
     "evaluate": command_evaluate,
     "translate": command_translate,
     "export": command_export,
+    "explore": command_explore,
     "data": command_data,
     "summary": command_summary,
     "check": command_check,
