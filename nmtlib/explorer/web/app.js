@@ -48,6 +48,7 @@ function begin(model) {
   render();
   if (page.state.tour) tour.open(page.state.tour);
   globalThis.explorer = page; // for the console, and for tests
+  document.documentElement.dataset.ready = "yes";
 }
 
 function listen(page, tour) {
@@ -108,7 +109,7 @@ function viewsOf(page) {
     shapes: shapesView(page),
   };
   const tabs = element("div", { class: "tabs", id: "tabs", role: "tablist" });
-  const link = element("a", { class: "explained", id: "explained", target: "_blank", rel: "noopener" });
+  const link = element("span", { class: "explained" });
   const panel = element("div", { class: "panel", id: "panel", role: "tabpanel", tabindex: -1 });
   const empty = element("p", { class: "about" });
   const bar = element("div", { class: "bar-top" }, tabs, link);
@@ -117,9 +118,7 @@ function viewsOf(page) {
     const { state, say, found } = page;
     tabs.setAttribute("aria-label", say("views"));
     tabs.replaceChildren(...VIEWS.map((name) => tabOf(page, name)));
-    const stem = NOTEBOOK_OF[state.view];
-    link.href = page.notebook(stem);
-    link.textContent = say("notebook", { number: stem.slice(0, 2) });
+    link.replaceChildren(page.notebook(NOTEBOOK_OF[state.view]));
     panel.setAttribute("aria-labelledby", `tab-${state.view}`);
     const ready = found.now.beam.steps.length > 0;
     empty.textContent = say("empty");

@@ -55,6 +55,11 @@ export function sized(bytes) {
   return bytes < 1e6 ? `${rounded(bytes / 1e3, 1)} kB` : `${rounded(bytes / 1e6, 1)} MB`;
 }
 
+/** A count in millions. */
+export function millions(value) {
+  return `${rounded(value / 1e6, value < 9.95e6 ? 2 : 1)}\u00a0M`;
+}
+
 /** How wide a word will be, about: Chinese characters are square. */
 export function textWidth(text, size) {
   let wide = 0;

@@ -21,10 +21,16 @@ const PATTERNS = {
     question: /^(what|who|where) .*\?$/,
   },
 };
-const UNKNOWN = { de: "Elefanten", en: "elephant", zh: "大象", "": "xyzzy" };
-const WITH_UNKNOWN = { de: "das Kind sieht einen Elefanten .", en: "the child sees an elephant ." };
+/** A sentence, and the same with a word that no vocabulary of ours has. */
+const UNKNOWN = {
+  de: { before: "wir suchen gerade unseren Hund .", known: "Hund", word: "Elefanten" },
+  en: { before: "she is looking for our dog .", known: "dog", word: "hedgehog" },
+};
 // Sentences whose best translation is behind for some steps of the beam.
-const UNSURE = { de: [], en: [] };
+const UNSURE = {
+  de: "die Nachbarin glaubt , dass ihr Auto neben dem Haus ist .",
+  en: "an old teacher is drinking water .",
+};
 
 const MOST = 14; // words: longer ones do not fit a telephone
 
@@ -36,18 +42,21 @@ export function offered({ examples, languages, source }) {
     return found ? [{ key, sentence: found.source }] : [];
   });
   if (!tries.length) tries.push(...short.slice(0, 4).map((one) => ({ key: "example", sentence: one.source })));
-  const unknown = WITH_UNKNOWN[from];
-  if (unknown && source.encode(unknown).unknown.some(Boolean)) tries.push({ key: "unknown", sentence: unknown });
+  const { after } = unknownOf({ languages, source }, tries);
+  if (source.encode(after).unknown.some(Boolean)) tries.push({ key: "unknown", sentence: after });
   return tries;
+}
+
+/** {before, after, word}: a sentence before and after a word in it is replaced by an unknown one. */
+export function unknownOf({ languages: [from] }, tries) {
+  const first = tries[0]?.sentence ?? "";
+  const { before, known, word } = UNKNOWN[from] ?? { before: first, known: first.split(" ")[0], word: "xyzzy" };
+  return { before, word, after: before.replace(known, word) };
 }
 
 /** A question is no example of negation, and so on: each sentence shows one thing. */
 function taken(key, sentence) {
   return key !== "clause" && key !== "because" && / dass | weil | that | because /.test(sentence);
-}
-
-export function unknownWord([from]) {
-  return UNKNOWN[from] ?? UNKNOWN[""];
 }
 
 /** A sentence in which a word occurs twice, for the embedding table. */
@@ -57,6 +66,7 @@ export function repeating({ examples }) {
 }
 
 /** A sentence for the stop about the beam, where one is known for these languages. */
-export function unsure({ languages: [from], target }) {
-  return target.tokens.length ? (UNSURE[from] ?? [])[0] : undefined;
+export function unsure({ languages: [from], source }) {
+  const sentence = UNSURE[from];
+  return sentence && !source.encode(sentence).unknown.some(Boolean) ? sentence : undefined;
 }

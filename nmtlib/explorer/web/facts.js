@@ -19,11 +19,14 @@ export function findAll(model, state) {
   const now = touched ? translated(model, source.ids, state) : usual;
   const told = [...now.ids, EOS]; // what each row of the decoder says
   const read = [BOS, ...now.ids]; // and what each column of the decoder has read
-  const trace = model.trace(source.ids, read, switchesOf(state, source.ids.length));
+  const switches = switchesOf(state, source.ids.length);
+  const trace = model.trace(source.ids, read, switches);
   // Maps name an unknown word as it was typed.
   const typed = [...source.tokens, ...trace.columns.cross.slice(source.tokens.length)];
   trace.columns.cross = trace.rows["encoder-self"] = trace.columns["encoder-self"] = typed;
-  const logProbs = told.map((id, row) => logSoftmax(trace.logits[row])[id]);
+  const seen = () => told.map((id, row) => logSoftmax(trace.logits[row])[id]);
+  // Without the causal mask the rows of a trace have seen the words after them.
+  const logProbs = state.causal ? seen() : spoken(model, source.ids, now.ids, switches);
   const perplexity = Math.exp(-sumOf(logProbs) / logProbs.length);
   return { source, usual, now, told, read, trace, logProbs, touched, perplexity };
 }
@@ -46,10 +49,14 @@ export function sumOf(values) {
   return values.reduce((sum, value) => sum + value, 0);
 }
 
-/** The log-probability of given words under given switches, EOS included. */
-export function forced(model, sourceIds, ids, switches) {
-  const logits = model.decode(model.encode(sourceIds, switches), [BOS, ...ids], switches).logits;
-  return [...ids, EOS].map((id, row) => logSoftmax(logits[row])[id]);
+/** Log-probabilities of given words, EOS included, each from the words before it alone. */
+export function spoken(model, sourceIds, ids, switches) {
+  let state = model.start(model.encode(sourceIds, switches), switches);
+  return [...ids, EOS].map((id, n) => {
+    const next = model.step(state, n ? ids[n - 1] : BOS);
+    state = next.state;
+    return logSoftmax(next.logits)[id];
+  });
 }
 
 /** From one list of words to another with as few changes as possible: [{was, is, at}]. */

@@ -1,21 +1,20 @@
 // What all parts of the page share: the model, the state, what was found, and how it changes.
 
-import { offered, repeating, unknownWord, unsure } from "./examples.js";
+import { element } from "./dom.js";
+import { offered, repeating, unknownOf, unsure } from "./examples.js";
 import { findAll } from "./facts.js";
 import { COMPUTED, readState, writeState } from "./state.js";
 import { languageOf, textOf } from "./words.js";
-
-const NOTEBOOKS = "../notebooks/{stem}.ipynb";
 
 export class Page {
   /** `render` shows the page again; it is called after each change. */
   constructor(model, notebooks, render) {
     this.model = model;
     this.examples = model.examples;
-    this.notebooks = notebooks ?? NOTEBOOKS;
+    this.notebooks = notebooks ?? "";
     this.render = render;
     this.tries = offered(model);
-    this.unknownWord = unknownWord(model.languages);
+    this.unknown = unknownOf(model, this.tries);
     this.state = readState(location.hash);
     this.state.sentence ||= this.sentence("because");
     this.problem = undefined;
@@ -29,8 +28,16 @@ export class Page {
     return languageOf(this.state.lang);
   }
 
+  /** A link to a notebook, or its name alone where the page does not know where it lies. */
   notebook(stem) {
-    return this.notebooks.replace("{stem}", stem);
+    const name = this.say("notebook", { number: stem.slice(0, 2) });
+    const href = this.notebooks.replace("{stem}", stem);
+    return href ? element("a", { href, target: "_blank", rel: "noopener" }, name) : element("span", {}, name);
+  }
+
+  /** A translation as one writes it: Chinese has no spaces. */
+  joined(text) {
+    return this.model.languages[1] === "zh" ? text.replaceAll(" ", "") : text;
   }
 
   /** What the corpus has for the sentence, where it rides along. */

@@ -1,6 +1,6 @@
 // The twelve stops of the tour: what each shows, asks, and measures for its answer.
 
-import { bestHead, forced, goldOf, leaked, onPads, sharpness, sumOf } from "./facts.js";
+import { bestHead, spoken, goldOf, leaked, onPads, sharpness, sumOf } from "./facts.js";
 import { START, switchesOf } from "./state.js";
 import { rounded, sized } from "./dom.js";
 import { winningPath } from "./views/beam.js";
@@ -16,10 +16,10 @@ export const STOPS = [
   {
     stem: "01_text_to_tensors",
     part: "source-chips",
-    state: (page) => ({ sentence: page.sentence("past", "perfect") }),
-    values: (page) => ({ V: page.model.source.tokens.length, word: page.unknownWord }),
-    after: (page) => ({ sentence: withUnknown(page) }),
-    answer: ({ found }) => ({ right: 1, values: { text: found.now.text } }),
+    state: (page) => ({ sentence: page.unknown.before }),
+    values: (page) => ({ V: page.model.source.tokens.length, word: page.unknown.word }),
+    after: (page) => ({ sentence: page.unknown.after }),
+    answer: (page) => ({ right: 1, values: { text: page.joined(page.found.now.text) } }),
   },
   {
     stem: "02_embeddings",
@@ -34,7 +34,7 @@ export const STOPS = [
   },
   {
     stem: "03_positional_encoding",
-    part: "table",
+    part: "table-box",
     state: (page) => ({ view: "positions", sentence: page.sentence("clause") }),
     after: () => ({ positions: false }),
     answer: ({ found }) => ({ right: kindOfChange(found) }),
@@ -56,7 +56,7 @@ export const STOPS = [
   {
     stem: "05_multi_head_attention",
     part: "multiples",
-    state: (page) => ({ view: "attention", sentence: page.sentence("separable") }),
+    state: (page) => ({ view: "attention", sentence: page.sentence("because") }),
     values: (page) => ({ H: page.model.config.n_heads, ...goldHead(page) }),
     after: (page) => ({ off: `cross.${goldHead(page).layer}.${goldHead(page).head}` }),
     answer(page) {
@@ -115,26 +115,33 @@ export const STOPS = [
     state: (page) => ({ sentence: page.sentence("because") }),
     values: ({ found }) => ({ ppl: rounded(found.perplexity) }),
     after: ({ found }) => ({ sentence: shuffled(found.source.tokens.slice(0, -1)).join(" ") }),
-    answer: ({ found }) => {
-      return { right: bucket(found.perplexity, 1.5, 2), values: { ppl: rounded(found.perplexity) } };
+    answer(page) {
+      const { perplexity, now } = page.found;
+      const values = { ppl: rounded(perplexity), text: page.joined(now.text) };
+      return { right: bucket(perplexity, 1.5, 2), values };
     },
   },
   {
     stem: "10_decoding",
-    part: "tree",
+    part: "tree-box",
     state: (page) => ({ view: "beam", step: 0, sentence: page.sentence("unsure", "unknown") }),
     values: ({ state }) => ({ k: state.beam }),
     after: () => ({ step: -1 }),
-    answer({ found }) {
+    answer(page) {
+      const { found } = page;
       const path = winningPath(found.now.beam);
       const ranks = found.now.beam.steps.map((step) => 1 + step.findIndex((one) => path.has(one.id)));
       const way = ranks.filter((rank) => rank > 0);
-      return { right: way.some((rank) => rank > 1) ? 1 : 0, values: { ranks: way.join(" ") } };
+      const { logProb: a, text, greedy } = found.now;
+      const b = sumOf(greedy.logProbs);
+      const said = { text: page.joined(text), greedy: page.joined(greedy.text) };
+      const values = { ranks: way.join(" "), ...said, a: rounded(a), b: rounded(b) };
+      return { right: way.some((rank) => rank > 1) ? 1 : 0, values };
     },
   },
   {
     stem: "10_decoding",
-    part: "cache",
+    part: "cache-box",
     state: (page) => ({ view: "cache", step: 4, sentence: page.sentence("clause") }),
     after: () => ({ step: -1 }),
     answer(page) {
@@ -156,20 +163,13 @@ function kindOfChange({ usual, now }) {
 }
 
 function probabilityOf({ model, found }, switches) {
-  return Math.exp(sumOf(forced(model, found.source.ids, found.usual.ids, switches)));
+  return Math.exp(sumOf(spoken(model, found.source.ids, found.usual.ids, switches)));
 }
 
 /** The head of cross-attention that follows gold best; without gold the one that chooses most. */
 function goldHead({ examples, found }) {
   const { layer, head } = bestHead(found.trace, goldOf(examples, found, "cross"));
   return { layer, head };
-}
-
-/** The sentence with its longest word replaced by one that no vocabulary has. */
-function withUnknown({ found, unknownWord }) {
-  const words = found.source.tokens.slice(0, -1);
-  const longest = words.indexOf(words.reduce((a, b) => (b.length > a.length ? b : a)));
-  return words.with(longest, unknownWord).join(" ");
 }
 
 /** The same words in an order that no grammar has, and always the same: every other one first. */

@@ -50,9 +50,8 @@ export function tourView(page) {
     node.hidden = !stop;
     if (!stop) return;
     const text = (key) => marked(say(`tour.${n}.${key}`, values));
-    const link = { href: page.notebook(stop.stem), target: "_blank", rel: "noopener" };
     const place = element("p", { class: "line" }, say("tour.place", { n, all: STOPS.length }));
-    place.append(element("a", link, say("notebook", { number: stop.stem.slice(0, 2) })));
+    place.append(page.notebook(stop.stem));
     node.setAttribute("aria-label", say("tour"));
     node.replaceChildren(
       place,

@@ -152,11 +152,12 @@ function readoutOf(page, { weights, rows, columns, row, column, gold }) {
 
 function legendOf(page, shown) {
   const { say, state } = page;
-  const parts = [element("span", { class: "ramp", "aria-hidden": true }), say("legend.weights")];
+  const sample = (kind) => element("i", { class: kind, "aria-hidden": true });
+  const parts = [element("span", {}, sample("ramp"), say("legend.weights"))];
   if (state.kind === "cross" && shown.gold.size) {
-    parts.push(element("span", { class: "goldkey", "aria-hidden": true }), say("legend.gold"));
+    parts.push(element("span", {}, sample("goldkey"), say("legend.gold")));
   } else if (state.kind === "cross") {
-    parts.push(element("span", { class: "note" }, say("legend.nogold")));
+    parts.push(element("span", {}, say("legend.nogold")));
   }
-  return [...parts, element("span", { class: "note" }, say("legend.keys"))];
+  return [...parts, element("span", {}, say("legend.keys"))];
 }

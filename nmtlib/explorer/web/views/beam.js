@@ -16,7 +16,7 @@ export function beamView(page) {
   const steps = element("div", { class: "steps" }, back, place, forth);
   const sliders = element("div", { class: "sliders" });
   const svg = drawn("svg", { class: "tree", id: "tree", tabindex: 0, role: "img" });
-  const scroll = element("div", { class: "scroll" }, svg);
+  const scroll = element("div", { class: "scroll", id: "tree-box" }, svg);
   const readout = element("p", { class: "readout", id: "tree-readout", "aria-live": "polite" });
   const key = element("p", { class: "legend" });
   const table = element("div", { class: "scroll", id: "finished" });
@@ -168,8 +168,9 @@ function candidateText(page, one, rank) {
 }
 
 function keyOf({ say }) {
-  return ["best", "kept", "pruned", "finished"].flatMap((kind) => {
-    return [element("span", { class: `key ${kind}`, "aria-hidden": true }), say(`key.${kind}`)];
+  return ["best", "kept", "pruned", "finished"].map((kind) => {
+    const sample = element("i", { class: `key ${kind}`, "aria-hidden": true });
+    return element("span", {}, sample, say(`key.${kind}`));
   });
 }
 
@@ -178,8 +179,10 @@ function finishedTable(page) {
   const heads = ["rank", "words", "logp", "length", "divided"].map((name) => {
     return element("th", { scope: "col" }, say(`table.${name}`, { alpha: rounded(state.alpha, 1) }));
   });
-  const rows = found.now.beam.finished.map((one, i) => {
-    const cells = [i + 1, one.text, rounded(one.logProb, 3), one.ids.length + 1, rounded(one.score, 3)];
+  const seen = new Set(found.now.beam.steps.slice(0, stepOf(page) + 1).flat().map((one) => one.id));
+  const ended = found.now.beam.finished.filter((one) => seen.has(one.node));
+  const rows = ended.map((one, i) => {
+    const cells = [i + 1, page.joined(one.text) || say("nothing"), rounded(one.logProb, 3), one.ids.length + 1, rounded(one.score, 3)];
     return element("tr", { class: i ? "" : "best" }, ...cells.map((cell) => element("td", {}, String(cell))));
   });
   const caption = element("caption", {}, ...marked(say("finished")));

@@ -1,13 +1,13 @@
 // What decoding keeps: keys and values, their bytes, and the multiplications that this saves.
 
-import { between, counted, drawn, element, marked, onArrows, rounded, sized, slider } from "../dom.js";
+import { between, drawn, element, marked, millions, onArrows, rounded, sized, slider, textWidth } from "../dom.js";
 
 export function cacheView(page) {
   const { say } = page;
   const about = element("p", { class: "about" });
   const holder = element("div", { class: "sliders" });
   const svg = drawn("svg", { class: "cache", id: "cache", tabindex: 0, role: "img" });
-  const blocks = element("div", { class: "scroll" }, svg);
+  const blocks = element("div", { class: "scroll", id: "cache-box" }, svg);
   const numbers = element("dl", { class: "numbers", id: "cache-numbers" });
   const curve = drawn("svg", { class: "curve", role: "img" });
   const curveTitle = element("h3");
@@ -30,7 +30,7 @@ export function cacheView(page) {
     at.set(said, all);
     about.replaceChildren(...marked(say("about.cache")));
     const cost = costOf(page, said);
-    drawBlocks(page, svg, said);
+    drawBlocks(page, svg, said, blocks.clientWidth || 800);
     svg.setAttribute("aria-label", say("cache.label", { n: said }));
     readout.replaceChildren(...marked(say("cache.now", { word: found.trace.columns["decoder-self"][said - 1], n: said })));
     numbers.replaceChildren(...numbersOf(page, cost));
@@ -62,8 +62,8 @@ function numbersOf({ say, model, found, state }, cost) {
   const rows = {
     "cache.bytes": sized(cost.bytes),
     "cache.beam": sized(beam),
-    "cache.step": say("cache.pair", { a: counted(cost.step[0]), b: counted(cost.step[1]) }),
-    "cache.all": say("cache.pair", { a: counted(cost.cached), b: counted(cost.plain) }),
+    "cache.step": say("cache.pair", { a: millions(cost.step[0]), b: millions(cost.step[1]) }),
+    "cache.all": say("cache.pair", { a: millions(cost.cached), b: millions(cost.plain) }),
     "cache.saved": `${rounded(100 * cost.saved, 0)} %`,
   };
   return Object.entries(rows).flatMap(([key, value]) => {
@@ -71,36 +71,49 @@ function numbersOf({ say, model, found, state }, cost) {
   });
 }
 
-/** A row of boxes for each decoder layer and attention: what is there, and what this step adds. */
-function drawBlocks(page, svg, said) {
-  const { found, model, say } = page;
+/** A row of boxes for each decoder layer: what is there, and what this step adds. */
+function drawBlocks(page, svg, said, room) {
+  const { found, say } = page;
   const [source, read] = [found.trace.columns.cross, found.trace.columns["decoder-self"]];
-  const [cell, gap, left] = [between(Math.floor(640 / (source.length + read.length)), 16, 30), 34, 74];
-  const second = left + source.length * cell + gap;
-  const layers = model.config.n_decoder_layers;
-  const parts = [heading(left, say("cache.source")), heading(second, say("cache.target"))];
-  for (let layer = 0; layer < layers; layer++) {
-    const y = 34 + layer * (2 * 15 + 16);
-    parts.push(drawn("text", { x: 0, y: y + 19, class: "axis" }, say("layer", { n: layer })));
-    ["K", "V"].forEach((name, i) => {
-      const top = y + i * 15;
-      parts.push(drawn("text", { x: left - 12, y: top + 10, class: "axis" }, name));
-      source.forEach((word, n) => parts.push(box(left + n * cell, top, cell, "kept", word)));
-      read.forEach((word, n) => {
-        const kind = n < said - 1 ? "kept" : n === said - 1 ? "fresh" : "empty";
-        parts.push(box(second + n * cell, top, cell, kind, word));
-      });
-    });
-  }
-  const [width, height] = [second + read.length * cell + 4, 34 + layers * 46];
+  const longest = Math.max(...[...source, ...read].map((word) => textWidth(word, 12)));
+  const most = Math.max(source.length, read.length);
+  const beside = room > 640;
+  const cells = beside ? source.length + read.length : most;
+  const cell = between(Math.floor((room - (beside ? 160 : 110)) / cells), 14, 30);
+  const group = { cell, left: 78, top: 0, names: 30 + longest * 0.75, layers: page.model.config.n_decoder_layers };
+  const tall = group.names + 8 + group.layers * 46;
+  const move = beside ? { left: 78 + source.length * cell + 40 } : { top: tall + 8 };
+  const second = { ...group, ...move, bare: beside };
+  const kindOf = (n) => (n < said - 1 ? "kept" : n === said - 1 ? "fresh" : "empty");
+  const first = blocksOf(page, group, source, say("cache.source"), () => "kept");
+  const parts = [...first, ...blocksOf(page, second, read, say("cache.target"), kindOf)];
+  const width = second.left + (beside ? read.length : most) * cell + textWidth(read.at(-1), 12) * 0.7;
+  const height = second.top + tall;
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
   svg.setAttribute("width", width);
   svg.setAttribute("height", height);
   svg.replaceChildren(...parts);
 }
 
-function heading(x, text) {
-  return drawn("text", { x, y: 16, class: "axis" }, text);
+/** Keys and values of one attention in all layers; `bare` leaves out what stands at the left. */
+function blocksOf({ say }, { cell, left, top, names, layers, bare }, words, title, kindOf) {
+  const parts = [drawn("text", { x: bare ? left : 0, y: top + 12, class: "axis" }, title)];
+  words.forEach((word, n) => parts.push(nameOf(left + (n + 0.5) * cell, top + names, word, kindOf(n))));
+  for (let layer = 0; layer < layers; layer++) {
+    const y = top + names + 8 + layer * 46;
+    if (!bare) parts.push(drawn("text", { x: 0, y: y + 19, class: "axis" }, say("layer", { n: layer })));
+    ["K", "V"].forEach((name, i) => {
+      const at = y + i * 15;
+      parts.push(drawn("text", { x: left - 14, y: at + 11, class: "axis" }, name));
+      words.forEach((word, n) => parts.push(box(left + n * cell, at, cell, kindOf(n), word)));
+    });
+  }
+  return parts;
+}
+
+function nameOf(x, y, word, kind) {
+  const place = { transform: `translate(${x} ${y}) rotate(-48)` };
+  return drawn("text", { ...place, class: `name ${kind}-name` }, word);
 }
 
 function box(x, y, width, kind, word) {

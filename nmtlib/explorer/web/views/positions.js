@@ -13,7 +13,8 @@ export function positionsView(page) {
   const bars = drawn("svg", { class: "alike", role: "img" });
   const title = element("h3");
   const key = element("p", { class: "legend" });
-  const node = element("div", {}, about, element("div", { class: "scroll" }, svg), key, readout, title, bars);
+  const scroll = element("div", { class: "scroll", id: "table-box" }, svg);
+  const node = element("div", {}, about, scroll, key, readout, title, bars);
   let chosen = 3;
 
   function update() {
@@ -22,18 +23,20 @@ export function positionsView(page) {
     const table = { rows: count, D: model.config.d_model, values: model.positions(count), words: found.source.tokens };
     about.replaceChildren(...marked(say(`about.positions.${model.config.positions}`, { D: table.D })));
     key.replaceChildren(
-      element("span", { class: "key minus" }), "−1", element("span", { class: "key nil" }), "0",
-      element("span", { class: "key plus" }), "1",
-      element("span", { class: "note" }, say(state.positions ? "positions.on" : "positions.off")),
+      ...[["minus", "−1"], ["nil", "0"], ["plus", "1"]].map(([kind, value]) => {
+        return element("span", {}, element("i", { class: `key ${kind}` }), value);
+      }),
+      element("span", {}, say(state.positions ? "positions.on" : "positions.off")),
     );
     svg.classList.toggle("faded", !state.positions);
     const choose = (row) => {
       chosen = between(row, 0, count - 1);
+      table.room = scroll.clientWidth || 640;
       drawTable(page, svg, table, chosen, choose);
       const alike = likeness(table, chosen);
       readout.replaceChildren(...marked(readoutOf(page, table, chosen, alike)));
       title.textContent = say("alike", { n: chosen });
-      drawBars(bars, alike, chosen, table.words);
+      drawBars(bars, alike, chosen, table);
       bars.setAttribute("aria-label", title.textContent);
     };
     svg.setAttribute("aria-label", say("table.label", { n: count, D: table.D }));
@@ -46,8 +49,8 @@ export function positionsView(page) {
 }
 
 /** The table as coloured paths, one for each shade: accent above zero, ink below. */
-function drawTable({ say }, svg, { rows, D, values, words }, chosen, choose) {
-  const [left, top, cell, row] = [96, 20, Math.max(3, Math.floor(640 / D)), 13];
+function drawTable({ say }, svg, { rows, D, values, words, room }, chosen, choose) {
+  const [left, top, cell, row] = [92, 20, between((room - 100) / D, 1.5, 6), 13];
   const paths = new Map();
   const most = values.reduce((a, b) => Math.max(a, Math.abs(b)), 0);
   values.forEach((value, i) => {
@@ -92,18 +95,21 @@ function readoutOf({ say }, { D, rows }, chosen, alike) {
   return say("position", { n: chosen, D, near: rounded(near), far: rounded(far) });
 }
 
-function drawBars(svg, alike, chosen, words) {
-  const [step, base, tall] = [28, 92, 74];
+function drawBars(svg, alike, chosen, { words, room }) {
+  const [step, base, tall] = [Math.min(room / alike.length, 34), 84, 74];
+  const every = Math.ceil(20 / step); // bars to a number
   const low = Math.min(0, ...alike);
   const bars = alike.flatMap((value, n) => {
     const height = Math.max(1, Math.abs(value) * tall);
     const y = value < 0 ? base : base - height;
-    const box = { x: n * step + 4, y, width: step - 8, height, rx: 2, class: n === chosen ? "bar own" : "bar" };
-    const label = { x: n * step + step / 2, y: base + (low < 0 ? 30 : 16), "text-anchor": "middle", class: "axis" };
+    const box = { x: n * step + 1, y, width: step * 0.75, height, rx: 2, class: n === chosen ? "bar own" : "bar" };
+    const label = { x: n * step + 1 + step * 0.375, y: base + (low < 0 ? 30 : 16), "text-anchor": "middle", class: "axis" };
     const title = drawn("title", {}, `${words[n] ?? n}: ${rounded(value)}`);
-    return [drawn("rect", box, title), drawn("text", label, String(n))];
+    return [drawn("rect", box, title), n % every ? "" : drawn("text", label, String(n))];
   });
-  const height = base + (low < 0 ? 40 : 24);
-  svg.setAttribute("viewBox", `0 0 ${alike.length * step} ${height}`);
-  svg.replaceChildren(...bars);
+  const [width, height] = [alike.length * step, base + (low < 0 ? 40 : 24)];
+  svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  svg.setAttribute("width", width);
+  svg.setAttribute("height", height);
+  svg.replaceChildren(...bars.filter(Boolean));
 }

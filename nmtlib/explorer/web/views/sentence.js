@@ -92,17 +92,13 @@ export function sentenceView(page) {
     target.setAttribute("aria-label", say("tokens", { language: to }));
     source.replaceChildren(...sourceChips(page));
     target.replaceChildren(...targetChips(page));
-    text.replaceChildren(...wordsOf(found).map(([word, kind]) => element(kind, {}, word)).flatMap(spaced(page)));
+    const words = wordsOf(found).map(([word, kind]) => element(kind, {}, word));
+    text.replaceChildren(...words.flatMap((word) => [word, page.joined(" ")]));
     facts.replaceChildren(...marked(factsOf(page)));
     for (const row of [source, target]) row.firstElementChild?.setAttribute("tabindex", 0);
   }
 
   return { node, update };
-}
-
-function spaced(page) {
-  const space = page.model.languages[1] === "zh" ? "" : " ";
-  return (node, i) => (i ? [space, node] : [node]);
 }
 
 function tryButton(page, { key, sentence }) {
@@ -149,9 +145,9 @@ function factsOf(page) {
   const { found, state, say } = page;
   const greedyText = found.now.greedy.text;
   const parts = [greedyText === found.now.text ? say("greedy.same", { k: state.beam }) : ""];
-  if (!parts[0]) parts[0] = say("greedy.other", { k: state.beam, text: greedyText });
+  if (!parts[0]) parts[0] = say("greedy.other", { k: state.beam, text: page.joined(greedyText) });
   const reference = page.reference();
-  if (reference) parts.push(say(reference === found.now.text ? "right" : "wrong", { text: reference }));
+  if (reference) parts.push(say(reference === found.now.text ? "right" : "wrong", { text: page.joined(reference) }));
   parts.push(say("perplexity", { value: rounded(found.perplexity) }));
   parts.push(say("took", { ms: Math.max(1, Math.round(found.now.milliseconds)) }));
   return parts.join(" · ");

@@ -1,7 +1,7 @@
 // What one may switch off, and what that did, measured.
 
 import { element, marked, rounded } from "../dom.js";
-import { changes, forced, leaked, onPads, sharpness, sumOf } from "../facts.js";
+import { changes, spoken, leaked, onPads, sharpness, sumOf } from "../facts.js";
 import { KINDS, START, switchesOf, turned } from "../state.js";
 import { greedy } from "../search.js";
 import { BOS, EOS } from "../specials.js";
@@ -100,19 +100,16 @@ function isOn(state, name) {
 }
 
 function lineOf(page, name) {
-  const link = element("a", { href: page.notebook(STEMS[name]), target: "_blank", rel: "noopener" });
-  link.textContent = page.say("notebook", { number: STEMS[name].slice(0, 2) });
-  return element("li", {}, ...marked(MEASURED[name](page)), " ", link);
+  return element("li", {}, ...marked(MEASURED[name](page)), " ", page.notebook(STEMS[name]));
 }
 
 /** Which words changed, and how probable the model now finds what it said as trained. */
 function overall(page) {
   const { found, state, say, model } = page;
-  const join = model.languages[1] === "zh" ? "" : " ";
   const [before, after] = [found.usual.text, found.now.text].map((text) => text.split(" ").filter(Boolean));
-  const quoted = (words) => (words.length ? `*${words.join(join)}*` : say("nothing"));
+  const quoted = (words) => (words.length ? `*${page.joined(words.join(" "))}*` : say("nothing"));
   const parts = changes(before, after).map(({ was, is }) => say("change", { was: quoted(was), is: quoted(is) }));
-  const probability = (switches) => Math.exp(sumOf(forced(model, found.source.ids, found.usual.ids, switches)));
+  const probability = (switches) => Math.exp(sumOf(spoken(model, found.source.ids, found.usual.ids, switches)));
   const length = found.source.ids.length;
   const [p, q] = [probability(switchesOf(START, length)), probability(switchesOf(state, length))];
   const values = { p: percent(p), q: percent(q) };
@@ -145,11 +142,12 @@ const MEASURED = {
     const share = (kind) => percent(onPads(found.trace, kind, state.pads));
     return say("effect.padding", { n: state.pads, cross: share("cross"), encoder: share("encoder-self") });
   },
-  positions({ found, model, state, say }) {
+  positions(page) {
+    const { found, model, state, say } = page;
     const { ids } = found.source;
     const backwards = [...ids.slice(0, -1).reverse(), ids.at(-1)];
     const { text } = greedy(model, backwards, { switches: switchesOf(state, ids.length) });
-    return say(text === found.now.greedy.text ? "effect.positions" : "effect.positions.other", { text });
+    return say(text === found.now.greedy.text ? "effect.positions" : "effect.positions.other", { text: page.joined(text) });
   },
   scale({ found, model, state, say }) {
     const switches = { ...switchesOf(state, found.source.ids.length), scale: true };
