@@ -53,11 +53,12 @@ export function tourView(page) {
     const place = element("p", { class: "line" }, say("tour.place", { n, all: STOPS.length }));
     place.append(page.notebook(stop.stem));
     node.setAttribute("aria-label", say("tour"));
+    node.classList.toggle("answered", Boolean(answered));
     node.replaceChildren(
       place,
       dots(n),
       element("h2", {}, ...text("title")),
-      element("p", {}, ...text("see")),
+      element("p", { class: "see" }, ...text("see")),
       element("h3", {}, say("tour.predict")),
       element("p", { class: "ask" }, ...text("ask")),
       element("div", { class: "options" }, ...["a", "b", "c"].map((key, i) => option(i, text(key)))),

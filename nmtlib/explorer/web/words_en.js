@@ -42,6 +42,8 @@ export const ENGLISH = {
   "chip.known": "{token}, id {id}",
   "chip.unknown": "{token}: unknown word, read as <UNK>, id {id}",
   "chip.said": "{token}, id {id}, probability {p}",
+  "hint": "Unknown: {words}. The model has only {V} words, those of its training text.",
+  "hint.lower": "Unknown: {words}. Its text has small letters at the beginning: {lower}.",
   "greedy.same": "greedy and beam {k} agree",
   "greedy.other": "greedy instead of beam {k}: *{text}*",
   "right": "as the corpus has it",

@@ -42,6 +42,8 @@ export const CHINESE = {
   "chip.known": "{token}，编号 {id}",
   "chip.unknown": "{token}：不在词表里，读作 <UNK>，编号 {id}",
   "chip.said": "{token}，编号 {id}，概率 {p}",
+  "hint": "不认识：{words}。模型只有训练文本里的 {V} 个词。",
+  "hint.lower": "不认识：{words}。训练文本的句首是小写：{lower}。",
   "greedy.same": "贪心搜索与束宽 {k} 的结果一致",
   "greedy.other": "贪心搜索（束宽为 {k} 时不同）：*{text}*",
   "right": "与语料库一致",

@@ -37,7 +37,8 @@ export function attentionView(page) {
   }
 
   function draw() {
-    largeMap(svg, shown, scroll.clientWidth || 600, { point: select, choose: keep });
+    const beside = getComputedStyle(bars).flexBasis === "230px" ? 254 : 0;
+    largeMap(svg, shown, (large.clientWidth || 854) - beside, { point: select, choose: keep });
     bars.replaceChildren(...rowBars(page, shown));
     readout.replaceChildren(...marked(readoutOf(page, shown)));
     if (page.state.kind === "cross") page.shadeRow(shown.row);
@@ -56,7 +57,7 @@ export function attentionView(page) {
   }
 
   onArrows(svg, (x, y) => keep(shown.row + y, Math.max(shown.column + x, 0)));
-  new ResizeObserver(() => shown && scroll.clientWidth && draw()).observe(scroll);
+  new ResizeObserver(() => shown && large.clientWidth && draw()).observe(large);
   page.pointRow = (row) => shown && page.state.kind === "cross" && select(row, -1);
   return { node, update };
 }

@@ -53,7 +53,8 @@ export function beamView(page) {
     draw();
     svg.setAttribute("aria-label", say("tree.label", { k: state.beam, n: step + 1 }));
     key.replaceChildren(...keyOf(page));
-    table.replaceChildren(finishedTable(page));
+    const ended = endedBy(page, step);
+    table.replaceChildren(ended.length ? finishedTable(page, ended) : "");
     const x = tree.columns[step];
     if (scroll.scrollTo) scroll.scrollTo({ left: x - scroll.clientWidth + 190 });
   }
@@ -174,13 +175,18 @@ function keyOf({ say }) {
   });
 }
 
-function finishedTable(page) {
-  const { say, found, state } = page;
+/** The hypotheses that have ended after a step, best first. */
+function endedBy({ found }, step) {
+  const { steps, finished } = found.now.beam;
+  const seen = new Set(steps.slice(0, step + 1).flat().map((one) => one.id));
+  return finished.filter((one) => seen.has(one.node));
+}
+
+function finishedTable(page, ended) {
+  const { say, state } = page;
   const heads = ["rank", "words", "logp", "length", "divided"].map((name) => {
     return element("th", { scope: "col" }, say(`table.${name}`, { alpha: rounded(state.alpha, 1) }));
   });
-  const seen = new Set(found.now.beam.steps.slice(0, stepOf(page) + 1).flat().map((one) => one.id));
-  const ended = found.now.beam.finished.filter((one) => seen.has(one.node));
   const rows = ended.map((one, i) => {
     const cells = [i + 1, page.joined(one.text) || say("nothing"), rounded(one.logProb, 3), one.ids.length + 1, rounded(one.score, 3)];
     return element("tr", { class: i ? "" : "best" }, ...cells.map((cell) => element("td", {}, String(cell))));

@@ -78,7 +78,7 @@ function drawBlocks(page, svg, said, room) {
   const longest = Math.max(...[...source, ...read].map((word) => textWidth(word, 12)));
   const most = Math.max(source.length, read.length);
   const beside = room > 640;
-  const cells = beside ? source.length + read.length : most;
+  const cells = beside ? source.length + read.length : most + 1;
   const cell = between(Math.floor((room - (beside ? 160 : 110)) / cells), 14, 30);
   const group = { cell, left: 78, top: 0, names: 30 + longest * 0.75, layers: page.model.config.n_decoder_layers };
   const tall = group.names + 8 + group.layers * 46;
@@ -87,7 +87,8 @@ function drawBlocks(page, svg, said, room) {
   const kindOf = (n) => (n < said - 1 ? "kept" : n === said - 1 ? "fresh" : "empty");
   const first = blocksOf(page, group, source, say("cache.source"), () => "kept");
   const parts = [...first, ...blocksOf(page, second, read, say("cache.target"), kindOf)];
-  const width = second.left + (beside ? read.length : most) * cell + textWidth(read.at(-1), 12) * 0.7;
+  const reach = (words) => Math.max(...words.map((word, n) => (n + 0.5) * cell + textWidth(word, 12) * 0.75));
+  const width = Math.max(second.left + reach(read), group.left + reach(source), group.left + most * cell);
   const height = second.top + tall;
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
   svg.setAttribute("width", width);

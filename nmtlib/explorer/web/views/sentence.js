@@ -16,21 +16,23 @@ export function sentenceView(page) {
   const text = element("p", { class: "translation", id: "translation", "aria-live": "polite" });
   const target = chipRow("target");
   const facts = element("p", { class: "facts", id: "facts" });
+  const hint = element("p", { class: "hint", id: "hint", "aria-live": "polite" });
   const top = element("div", { class: "line" }, label, another);
-  const side = element("div", { class: "side" }, top, input, tries, source);
+  const side = element("div", { class: "side" }, top, input, tries, source, hint);
   const other = element("div", { class: "side result" }, targetLabel, text, target, facts);
   const node = element("section", { class: "card sentence", id: "sentence" }, side, other);
   let timer;
 
+  input.readOnly = !page.model.source.typed;
   input.addEventListener("input", () => {
     clearTimeout(timer);
-    timer = setTimeout(() => page.set({ sentence: input.value.replace(/\s+/g, " ") }), TYPING);
+    timer = setTimeout(() => page.set({ sentence: spaced(page, input.value) }), TYPING);
   });
   input.addEventListener("keydown", (event) => {
     if (event.key !== "Enter") return;
     event.preventDefault();
     clearTimeout(timer);
-    page.set({ sentence: input.value.trim() });
+    page.set({ sentence: spaced(page, input.value) });
   });
 
   function chipRow(side) {
@@ -83,9 +85,11 @@ export function sentenceView(page) {
     label.textContent = say("type", { language: from });
     another.textContent = say("another");
     targetLabel.textContent = to;
-    if (document.activeElement !== input || input.value.trim() !== state.sentence) {
-      if (input.value.replace(/\s+/g, " ") !== state.sentence) input.value = state.sentence;
-    }
+    if (spaced(page, input.value) !== state.sentence) input.value = state.sentence;
+    input.lang = source.lang = model.languages[0];
+    text.lang = target.lang = model.languages[1];
+    hint.replaceChildren(...marked(hintOf(page)));
+    hint.hidden = !hint.firstChild;
     tries.setAttribute("aria-label", say("tries"));
     tries.replaceChildren(...page.tries.map((one) => tryButton(page, one)));
     source.setAttribute("aria-label", say("tokens", { language: from }));
@@ -93,12 +97,34 @@ export function sentenceView(page) {
     source.replaceChildren(...sourceChips(page));
     target.replaceChildren(...targetChips(page));
     const words = wordsOf(found).map(([word, kind]) => element(kind, {}, word));
-    text.replaceChildren(...words.flatMap((word) => [word, page.joined(" ")]));
+    text.replaceChildren(...words.flatMap((word) => [gapBefore(page, word.textContent), word]));
     facts.replaceChildren(...marked(factsOf(page)));
     for (const row of [source, target]) row.firstElementChild?.setAttribute("tabindex", 0);
   }
 
   return { node, update };
+}
+
+/** A full stop does not begin a line. */
+function gapBefore(page, word) {
+  return /^[.,?!]$/.test(word) ? "\u00a0" : page.joined(" ");
+}
+
+/** As the corpus writes it: one space between words, and one before a full stop or comma. */
+function spaced({ model }, text) {
+  const apart = model.source.kind === "whitespace" ? text.replace(/([.,?!。，？！])/g, " $1 ") : text;
+  return apart.replace(/\s+/g, " ").trim();
+}
+
+/** What to do about words that the model does not know. */
+function hintOf({ found, model, say }) {
+  const { tokens, unknown } = found.source;
+  const words = tokens.filter((_, i) => unknown[i]);
+  if (!words.length) return "";
+  const named = words.map((word) => `*${word}*`).join(say("comma"));
+  const lower = words.map((word) => word.toLowerCase()).filter((word) => model.source.tokens.includes(word));
+  const values = { words: named, V: model.source.tokens.length, lower: lower.join(say("comma")) };
+  return say(lower.length ? "hint.lower" : "hint", values);
 }
 
 function tryButton(page, { key, sentence }) {
