@@ -24,9 +24,9 @@ SCRIPT = '<script type="module" src="app.js"></script>'
 PAYLOAD = '<script type="application/json" id="payload"></script>'
 
 IMPORT = re.compile(r'^import\s*\{([^}]*)\}\s*from\s*"(\.{1,2}/[\w./-]+)";\n', re.MULTILINE)
-EXPORT = re.compile(
-    r"^export ((?:async )?(?:function\*?|class|const) (\w+))", re.MULTILINE
-)  # `let` could change after it was handed over
+# No `let`, which could change after it was handed over.
+EXPORT = re.compile(r"^export ((?:async )?(?:function\*?|class|const) (\w+))", re.MULTILINE)
+COMMENT = re.compile(r"^[ \t]*(?://[^\n]*|/\*.*?\*/[ \t]*)\n", re.MULTILINE | re.DOTALL)
 
 
 def explore(
@@ -35,20 +35,23 @@ def explore(
     *,
     megabytes: float = MEGABYTES,
     links: Mapping[str, str] | None = None,
+    notebooks: str = "",
 ) -> Path:
     """Write the explorer of a run, or of a shipped model by its name, into one HTML file.
 
     The file needs no other and asks no server.  `links` are the names and addresses of pages with
-    other models.  An older page of ours is replaced; raises FileExistsError for another file,
-    ValueError where the page would be larger than `megabytes` or its tokenizer cannot be imitated,
-    and as `Translator.load` does.
+    other models, `notebooks` is the address of a notebook, "{stem}" for its name.  An older page of
+    ours is replaced; raises FileExistsError for another file, ValueError where the page would be
+    larger than `megabytes` or its tokenizer cannot be imitated, and as `Translator.load` does.
     """
     require(megabytes > 0, "megabytes", "greater than 0", megabytes)
     folder, out = find_run(run), Path(out)
     require_ours(out)
+    folder.settings()  # is it a run at all?
     require_small(folder, megabytes)
     data = pack(folder, folder.folder.resolve().name)
     data["links"] = [{"name": name, "href": href} for name, href in (links or {}).items()]
+    data["notebooks"] = notebooks
     page = build(data)
     size = len(page.encode("utf-8"))
     if size > megabytes * 1e6:
@@ -90,7 +93,7 @@ def too_large(run: Run, size: int, megabytes: float) -> ValueError:
 def build(data: Mapping[str, object]) -> str:
     """The page as text.  Raises ValueError where `web/` is not as this bundler expects it."""
     page = (WEB / "index.html").read_text("utf-8")
-    css = (WEB / "style.css").read_text("utf-8")
+    css = lean((WEB / "style.css").read_text("utf-8"))
     # "<" as an escape: no sentence can end the element that it stands in.
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     parts = {
@@ -103,6 +106,11 @@ def build(data: Mapping[str, object]) -> str:
         page = page.replace(tag, part)
     start, end = page.split("\n", 1)
     return f"{start}\n{MARK}\n{end}"
+
+
+def lean(code: str) -> str:
+    """Code without indentation and without comments that have lines of their own."""
+    return re.sub(r"^[ \t]+", "", COMMENT.sub("", code), flags=re.MULTILINE)
 
 
 def bundle(entry: Path) -> str:
@@ -138,7 +146,7 @@ def as_function(path: Path) -> str:
 
     code = path.read_text("utf-8")
     exported = ", ".join(name for _, name in EXPORT.findall(code))
-    code = EXPORT.sub(r"\1", IMPORT.sub(received, code))
+    code = lean(EXPORT.sub(r"\1", IMPORT.sub(received, code)))
     odd = re.search(r"^(?:import|export)\b.*|</script|<!--", code, re.MULTILINE)
     require(odd is None, path.name, "in the forms that this bundler knows", odd and odd.group())
     start = f"// {path.relative_to(WEB.resolve()).as_posix()}\n"

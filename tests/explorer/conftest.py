@@ -16,7 +16,7 @@ from nmtlib.explorer import packing
 from nmtlib.model.transformer import Transformer
 from nmtlib.run import Run
 from nmtlib.settings import Settings
-from nmtlib.specials import SPECIALS
+from nmtlib.specials import EOS, SPECIALS, UNK
 from nmtlib.training.checkpoint import save_checkpoint
 
 NODE = shutil.which("node")
@@ -79,6 +79,7 @@ def small_run(tmp_path_factory) -> Callable[..., Run]:
         with torch.no_grad():
             for parameter in network.parameters():
                 parameter.add_(torch.randn_like(parameter), alpha=0.3)
+            network.output.bias[[EOS, UNK]] += torch.tensor([3.0, 2.0])
         save_checkpoint(run.model_file, network, weights="epoch 1", validation_nll=1.0)
         return run
 

@@ -299,6 +299,14 @@ SHAPES = [
 ]
 
 
+@torch.no_grad()
+def log_prob(model: Transformer, source: list[int], ids: list[int]) -> float:
+    """Of a whole translation with its EOS, read at once."""
+    logits, _ = run_python(model, source, [BOS, *ids])
+    logp = logits.log_softmax(dim=-1)
+    return float(logp.gather(1, torch.tensor([*ids, EOS])[:, None]).sum())
+
+
 def in_half_precision(run: Run) -> Transformer:
     """The model of a run with the weights that a page holds."""
     model = load_model(run.weights_file())
@@ -311,7 +319,7 @@ def in_half_precision(run: Run) -> Transformer:
 def assert_agrees(engine: Any, model: Transformer) -> None:
     """The page's model is this one: logits, maps, cache, both searches."""
     generator = torch.Generator().manual_seed(0)
-    lengths = [1, 2, 5, 9]
+    lengths = [1, 2, 5, 9, 8, 8]
     draw = [torch.randint(4, 30, (n,), generator=generator).tolist() for n in (*lengths, 6)]
     sources, target = [[*ids, EOS] for ids in draw[:-1]], [BOS, *draw[-1]]
     jobs: list[dict] = []
@@ -331,9 +339,13 @@ def assert_agrees(engine: Any, model: Transformer) -> None:
         assert next(found) == greedy_search(model, torch.tensor([source]))[0]
         for penalty in (0.6, 3.0):
             (best,) = beam_search(model, torch.tensor([source]), 3, length_penalty=penalty)
-            given = next(found)["best"]
-            assert given["ids"] == best[0].ids
-            assert given["score"] == pytest.approx(best[0].score, abs=1e-4)
+            given = next(found)
+            assert given["best"]["ids"] == best[0].ids
+            assert given["best"]["score"] == pytest.approx(best[0].score, abs=1e-4)
+            for other in given["finished"]:
+                assert other["logProb"] == pytest.approx(
+                    log_prob(model, source, other["ids"]), abs=1e-3
+                )
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -428,6 +440,16 @@ def test_the_shapes_are_those_of_the_modules(shipped):
         for layer, weights in enumerate(layers):
             assert told[f"{KINDS[kind].format(layer)}.weights"] == list(weights.shape)
     assert told["memory"] == [4, model.config.d_model]
+
+
+# What a reader waits for
+
+
+def test_ten_words_are_translated_while_one_types(shipped):
+    long = [pair.source for pair in shipped.test if len(pair.source.split()) == 10][:4]
+    (spent,) = shipped.engine.run({"do": "speed", "texts": long})  # milliseconds
+    assert spent["unpacked"] + spent["first"] < 2000
+    assert max(spent["later"]) < 300 and min(spent["beams"]) < 300
 
 
 # Planted bugs: what the tests above must not let through

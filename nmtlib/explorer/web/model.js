@@ -1,18 +1,10 @@
 /** The encoder-decoder Transformer of nmtlib, with switches that take parts of it away. */
 
+import { ATTENTIONS, cacheBytes, multiplications, shapes } from "./sizes.js";
 import { EOS, PAD } from "./specials.js";
 import { add, attend, layerNorm, linear, relu, sinusoidalTable } from "./tensor.js";
 import { readingOf } from "./text.js";
 import { unpackWeights } from "./unpack.js";
-
-const FLOAT32 = 4; // bytes
-
-/** The name that nmtlib gives to the module behind each kind of attention. */
-const ATTENTIONS = {
-  "encoder-self": (layer) => `encoder.${layer}.self_attention`,
-  "decoder-self": (layer) => `decoder.${layer}.self_attention`,
-  cross: (layer) => `decoder.${layer}.cross_attention`,
-};
 
 /**
  * What can be switched off; what is not given is on.
@@ -185,51 +177,19 @@ export class Model {
     return flat;
   }
 
-  /**
-   * The name, shape and meaning of each tensor on its way through, in order, for one sentence.
-   * @returns {{name: string, shape: number[], what: string}[]}
-   */
+  /** The name, shape and meaning of each tensor on its way through; see `shapes` in sizes.js. */
   shapes(S, T) {
-    const { d_model: D, n_encoder_layers: E, n_decoder_layers: L } = this.config;
-    const found = [shape("source", [S], "source ids, EOS last")];
-    found.push(shape("source_embedding", [S, D], "a vector for each source token, times √D"));
-    found.push(shape("source_positions", [S, D], "the same with its position added"));
-    for (let n = 0; n < E; n++) {
-      found.push(...this.#attentionShapes(ATTENTIONS["encoder-self"](n), S, S));
-      found.push(...this.#feedForwardShapes(`encoder.${n}`, S));
-    }
-    found.push(shape("memory", [S, D], "what the encoder knows of each source token"));
-    found.push(shape("target", [T], "target ids, BOS first"));
-    found.push(shape("target_embedding", [T, D], "a vector for each target token, times √D"));
-    found.push(shape("target_positions", [T, D], "the same with its position added"));
-    for (let n = 0; n < L; n++) {
-      found.push(...this.#attentionShapes(ATTENTIONS["decoder-self"](n), T, T));
-      found.push(...this.#attentionShapes(ATTENTIONS.cross(n), T, S));
-      found.push(...this.#feedForwardShapes(`decoder.${n}`, T));
-    }
-    const V = this.config.target_vocab_size;
-    found.push(shape("output", [T, V], "logits: a score for each word of the vocabulary"));
-    return found;
+    return shapes(this.config, S, T);
   }
 
-  /**
-   * Multiplications of a decoder that reads `target` tokens one after the other; the encoder, and
-   * the keys and values of the source that a cache is started with, are not counted.
-   */
-  multiplications({ source: S, target: T, cached = true }) {
-    const { d_model: D, d_ff: F, n_decoder_layers: L, target_vocab_size: V } = this.config;
-    // Of one decoder pass over `rows` positions, which read `past` and, without cache, the memory.
-    const pass = (rows, past) =>
-      L * (6 * rows * D * D + 2 * rows * D * (past + S) + 2 * rows * D * F) + rows * D * V;
-    let total = 0;
-    for (let t = 1; t <= T; t++) total += cached ? pass(1, t) : pass(t, t) + L * 2 * S * D * D;
-    return total;
+  /** Of a decoder that reads `target` tokens one after the other; see sizes.js. */
+  multiplications(sizes) {
+    return multiplications(this.config, sizes);
   }
 
-  /** Bytes of the keys and values that a cache holds after `target` tokens of each hypothesis. */
-  cacheBytes({ source, target, beam = 1 }) {
-    const { d_model: D, n_decoder_layers: L } = this.config;
-    return 2 * L * D * FLOAT32 * (source + beam * target);
+  /** Of the keys and values that a cache holds; see sizes.js. */
+  cacheBytes(sizes) {
+    return cacheBytes(this.config, sizes);
   }
 
   /** The values of a parameter by nmtlib's name; a tied table is stored once. */
@@ -314,30 +274,6 @@ export class Model {
   #logits(rows) {
     return this.#linear("output", this.#lastNorm("decoder_norm", rows));
   }
-
-  #attentionShapes(name, T, S) {
-    const { d_model: D, n_heads: H } = this.config;
-    const K = D / H;
-    return [
-      shape(`${name}.query`, [H, T, K], "queries, cut into heads"),
-      shape(`${name}.key`, [H, S, K], "keys"),
-      shape(`${name}.value`, [H, S, K], "values"),
-      shape(`${name}.weights`, [H, T, S], "scores after softmax: each row sums to 1"),
-      shape(`${name}.output`, [T, D], "what the heads found, joined and mixed"),
-    ];
-  }
-
-  #feedForwardShapes(name, T) {
-    const { d_model: D, d_ff: F } = this.config;
-    return [
-      shape(`${name}.feed_forward.expand`, [T, F], "each position alone, through d_ff dimensions"),
-      shape(`${name}.feed_forward.contract`, [T, D], "and back"),
-    ];
-  }
-}
-
-function shape(name, sizes, what) {
-  return { name, shape: sizes, what };
 }
 
 /** `[source, target, "0-0 1-2"]` of a payload. */
