@@ -178,7 +178,7 @@ def test_a_link_names_the_view(page: Any, file: Path) -> None:
     link = page.evaluate("location.hash")
     assert "head=2" in link and "kind" not in link  # what is as at the start needs no words
     opened(page, file, "view=nonsense&head=x&beam=99&sentence=" + "Hund+" * 80)
-    assert page.inner_text("#problem")
+    assert page.is_visible("#hint.problem")
     assert page.get_attribute("#tab-attention", "aria-selected") == "true"
 
 

@@ -1,6 +1,6 @@
 // The page put together: its parts, their order, and what is drawn again after a change.
 
-import { byId, counted, element, marked } from "./dom.js";
+import { byId, counted, element } from "./dom.js";
 import { loadModel } from "./model.js";
 import { Page } from "./page.js";
 import { VIEWS, readState } from "./state.js";
@@ -69,9 +69,9 @@ function listen(page, tour) {
   });
 }
 
-/** What stands outside the parts: language, colours, title, a problem with the sentence, the foot. */
+/** What stands outside the parts: language, colours, title, the foot. */
 function renderFrame(page) {
-  const { say, state, problem } = page;
+  const { say, state } = page;
   const root = document.documentElement;
   root.lang = page.language === "zh" ? "zh-Hans" : "en";
   if (state.theme) root.dataset.theme = state.theme;
@@ -82,9 +82,6 @@ function renderFrame(page) {
   byId("language").setAttribute("aria-label", say("other"));
   byId("theme").setAttribute("aria-label", say("theme"));
   byId("theme").title = say("theme");
-  byId("problem").hidden = !problem;
-  const trouble = problem && say(problem.most ? "error.long" : "error.symbol", problem);
-  byId("problem").replaceChildren(...(problem ? marked(trouble) : []));
   renderFoot(page);
 }
 

@@ -89,6 +89,7 @@ export function sentenceView(page) {
     input.lang = source.lang = model.languages[0];
     text.lang = target.lang = model.languages[1];
     hint.replaceChildren(...marked(hintOf(page)));
+    hint.classList.toggle("problem", Boolean(page.problem));
     hint.hidden = !hint.firstChild;
     tries.setAttribute("aria-label", say("tries"));
     tries.replaceChildren(...page.tries.map((one) => tryButton(page, one)));
@@ -116,8 +117,9 @@ function spaced({ model }, text) {
   return apart.replace(/\s+/g, " ").trim();
 }
 
-/** What to do about words that the model does not know. */
-function hintOf({ found, model, say }) {
+/** What to do about a sentence that cannot be read, or words that the model does not know. */
+function hintOf({ found, model, say, problem }) {
+  if (problem) return say(problem.most ? "error.long" : "error.symbol", problem);
   const { tokens, unknown } = found.source;
   const words = tokens.filter((_, i) => unknown[i]);
   if (!words.length) return "";
