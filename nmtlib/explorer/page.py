@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +18,8 @@ from nmtlib.training.checkpoint import read_checkpoint
 WEB = Path(__file__).with_name("web")
 MARK = "<!-- written by nmtlib explore -->"  # what says that a file may be written again
 MEGABYTES = 2.5
-BYTES_A_WEIGHT = 2.1  # in the file; what a first look at the size of a run goes by
+BYTES_A_WEIGHT = 2.14  # two, of which one can be compressed, five digits for each four
+REST = 200_000  # bytes of the program, the words and the examples
 
 STYLE = '<link rel="stylesheet" href="style.css">'
 SCRIPT = '<script type="module" src="app.js"></script>'
@@ -76,16 +78,16 @@ def require_small(run: Run, megabytes: float) -> None:
     """Raise ValueError where the weights alone would not fit, before they are packed."""
     _, tensors, _ = read_checkpoint(run.weights_file())
     weights = sum(t.numel() for name, t in tensors.items() if name.startswith("model."))
-    if weights * BYTES_A_WEIGHT > megabytes * 1e6:
-        raise too_large(run, round(weights * BYTES_A_WEIGHT), megabytes)
+    if weights * 2 > megabytes * 1e6:
+        raise too_large(run, weights * BYTES_A_WEIGHT + REST, megabytes)
 
 
-def too_large(run: Run, size: int, megabytes: float) -> ValueError:
+def too_large(run: Run, size: float, megabytes: float) -> ValueError:
     """What to do about a page of `size` bytes."""
-    needed = size / 1e6 * 1.05
+    needed = math.ceil(size * 1.03 / 1e5) / 10
     return ValueError(
-        f"{run.folder}: its page would take about {size / 1e6:.1f} MB, more than {megabytes:g} MB; "
-        f"train a smaller model, or allow it with --megabytes {needed:.1f}: it then opens and "
+        f"{run.folder}: its page would take about {size / 1e6:.2f} MB, more than {megabytes:g} MB; "
+        f"train a smaller model, or allow it with --megabytes {needed:g}: it then opens and "
         f"translates more slowly"
     )
 

@@ -50,7 +50,8 @@ const actions = {
     const typed = [source.typed, target.typed];
     return { name, languages, decoding, rounded, links, examples, typed };
   },
-  tensors: () => Object.fromEntries([...model.tensors].map(([n, { values }]) => [n, values])),
+  tensors: ({ names }) =>
+    Object.fromEntries(names.map((name) => [name, model.tensors.get(name).values])),
   speed({ texts }) {
     const translate = (text, search) => {
       const start = cpu();
