@@ -19,36 +19,34 @@ export function linear(rows, weight, bias) {
   return rows.map((row) => linearRow(row, weight, bias));
 }
 
-/** One row of `linear`: four outputs at a time, so that each input is fetched once for four. */
+/** One row of `linear`: eight outputs at a time, so that each input is fetched once for eight. */
 function linearRow(x, weight, bias) {
-  const inputs = x.length;
-  const outputs = bias.length;
-  const y = new Float32Array(outputs);
-  const whole = outputs - (outputs % 4);
-  for (let o = 0; o < whole; o += 4) {
-    const w0 = o * inputs;
-    const w1 = w0 + inputs;
-    const w2 = w1 + inputs;
-    const w3 = w2 + inputs;
-    let a = 0;
-    let b = 0;
-    let c = 0;
-    let d = 0;
-    for (let i = 0; i < inputs; i++) {
+  const n = x.length;
+  const y = new Float32Array(bias.length);
+  const whole = bias.length - (bias.length % 8);
+  for (let o = 0; o < whole; o += 8) {
+    let a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0;
+    for (let i = 0, w = o * n; i < n; i++, w++) {
       const xi = x[i];
-      a += xi * weight[w0 + i];
-      b += xi * weight[w1 + i];
-      c += xi * weight[w2 + i];
-      d += xi * weight[w3 + i];
+      a += xi * weight[w];
+      b += xi * weight[w + n];
+      c += xi * weight[w + 2 * n];
+      d += xi * weight[w + 3 * n];
+      e += xi * weight[w + 4 * n];
+      f += xi * weight[w + 5 * n];
+      g += xi * weight[w + 6 * n];
+      h += xi * weight[w + 7 * n];
     }
     y[o] = a + bias[o];
     y[o + 1] = b + bias[o + 1];
     y[o + 2] = c + bias[o + 2];
     y[o + 3] = d + bias[o + 3];
+    y[o + 4] = e + bias[o + 4];
+    y[o + 5] = f + bias[o + 5];
+    y[o + 6] = g + bias[o + 6];
+    y[o + 7] = h + bias[o + 7];
   }
-  for (let o = whole; o < outputs; o++) {
-    y[o] = bias[o] + dot(x, 0, weight, o * inputs, inputs);
-  }
+  for (let o = whole; o < y.length; o++) y[o] = dot(x, 0, weight, o * n, n) + bias[o];
   return y;
 }
 
