@@ -24,6 +24,14 @@ WEB = Path(packing.__file__).with_name("web")
 WORDS = Codec(WhitespaceTokenizer(), Vocab([*SPECIALS, *"abcdefghijklmnopqrstuvwxyz"]))
 
 
+def node_is_new_enough() -> bool:
+    """Since version 18 it has what unpacks the weights in a browser."""
+    if NODE is None:
+        return False
+    said = subprocess.run([NODE, "--version"], capture_output=True, text=True).stdout  # v20.1.0
+    return int(said.removeprefix("v").split(".")[0]) >= 18
+
+
 class Engine:
     """The program of `web/` in node, with the model of one payload; `change` plants a bug."""
 
@@ -49,8 +57,8 @@ class Engine:
 @pytest.fixture(scope="session")
 def engine_of(tmp_path_factory) -> Callable[..., Engine]:
     """Makes the engine of a run; without one, an engine that knows no model."""
-    if NODE is None:
-        pytest.skip("needs node (https://nodejs.org)")
+    if not node_is_new_enough():
+        pytest.skip("needs node 18 or newer (https://nodejs.org)")
 
     def make(run: Run | None = None, change: tuple = ()) -> Engine:
         folder = tmp_path_factory.mktemp("engine")
