@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from nmtlib.data.batching import collate
-from nmtlib.explorer.page import WEB, explore
+from nmtlib.explorer.page import explore
 from nmtlib.inference.translator import Translator
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -20,6 +20,7 @@ sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not 
 if CHROMIUM is None:
     pytest.skip("chromium is not installed", allow_module_level=True)
 
+pytestmark = pytest.mark.slow
 SENTENCES = (
     "der Hund schläft im Garten .",
     "wir wollen diese schwarze Tasche nicht kaufen , weil sie teuer ist .",
@@ -61,7 +62,7 @@ def page(browser: Any, file: Path) -> Iterator[Any]:
 
 
 def opened(page: Any, file: Path, state: str = "") -> Any:
-    """The page in the state that the address names, ready; with a short sentence if it names none."""
+    """The page in the state that the address names, ready; with a short sentence by default."""
     state = state if "sentence=" in state else f"{state}&sentence={SHORT}"
     page.goto("about:blank")
     page.goto(f"{file.as_uri()}#{state}")
@@ -182,6 +183,19 @@ def test_a_link_names_the_view(page: Any, file: Path) -> None:
     assert page.get_attribute("#tab-attention", "aria-selected") == "true"
 
 
+def test_what_one_types_is_read_as_the_corpus_writes_it(page: Any, file: Path) -> None:
+    opened(page, file)
+    page.fill("#input", "Der Hund  schläft,weil er müde ist.")
+    page.wait_for_selector("#source-chips .unknown :text('Der')")
+    words = page.eval_on_selector_all("#source-chips b", "(nodes) => nodes.map((n) => n.innerText)")
+    assert words == "Der Hund schläft , weil er müde ist . <EOS>".split()
+    assert "der" in page.inner_text("#hint")
+    assert page.input_value("#input") == "Der Hund  schläft,weil er müde ist."  # left alone
+    page.fill("#input", "")
+    page.wait_for_selector("#panel :text('Nothing')")
+    assert page.inner_text("#translation") == ""
+
+
 def test_it_is_quick(page: Any, file: Path) -> None:
     page.goto("about:blank")
     start = page.evaluate("Date.now()")
@@ -205,27 +219,3 @@ def test_it_works_in_an_iframe(browser: Any, file: Path) -> None:
     frame.locator("#tab-beam").click()
     frame.locator("#tree .node.best").first.wait_for()
     page.close()
-
-
-def test_both_languages_have_the_same_texts() -> None:
-    keys = {}
-    for language in ("en", "zh"):
-        lines = (WEB / f"words_{language}.js").read_text("utf-8").splitlines()
-        found = [re.fullmatch(r'  "([^"]*)": "(.+)",', line) for line in lines]
-        texts = {match[1]: match[2] for match in found if match}
-        keys[language] = {key: set(re.findall(r"\{\w+\}", text)) for key, text in texts.items()}
-        assert len(texts) == sum(match is not None for match in found)  # none stands twice
-        assert len(texts) > 100
-    assert keys["en"] == keys["zh"]
-
-
-def test_no_text_is_missing_or_left_over() -> None:
-    texts = (WEB / "words_en.js").read_text("utf-8")
-    keys = set(re.findall(r'^  "([^"]*)":', texts, re.MULTILINE))
-    code = "".join(path.read_text("utf-8") for path in WEB.rglob("*.js"))
-    code += (WEB / "index.html").read_text("utf-8")
-    asked = set(re.findall(r'(?:say\(|data-say=)"([^"]+)"', code))
-    assert asked <= keys
-    made = {match.rstrip(".") for match in re.findall(r"say\(`([\w.]+)\.\$\{", code)}
-    loose = {key for key in keys if f'"{key}"' not in code.replace(texts, "")}
-    assert {key for key in loose if not any(key.startswith(f"{start}.") for start in made)} == set()

@@ -14,9 +14,9 @@ export function findAll(model, state) {
   const end = model.source.tokens[EOS];
   const source = { ids: model.read(state.sentence), tokens: [...tokens, end], unknown: [...unknown, false] };
   const untouched = { ...START, sentence: state.sentence, beam: state.beam, alpha: state.alpha };
-  const usual = translated(model, source.ids, untouched);
+  const usual = translated(model, source.ids.length, untouched);
   const touched = isTouched(state);
-  const now = touched ? translated(model, source.ids, state) : usual;
+  const now = touched ? translated(model, source.ids.length, state) : usual;
   const told = [...now.ids, EOS]; // what each row of the decoder says
   const read = [BOS, ...now.ids]; // and what each column of the decoder has read
   const switches = switchesOf(state, source.ids.length);
@@ -36,11 +36,12 @@ export function isTouched(state) {
   return !(state.causal && state.padding && state.positions && state.scale) || Boolean(state.off);
 }
 
-function translated(model, ids, state) {
-  const switches = switchesOf(state, ids.length);
+function translated(model, length, state) {
+  const switches = switchesOf(state, length);
+  const { sentence } = state;
   const started = performance.now();
-  const one = greedy(model, ids, { switches });
-  const wide = beam(model, ids, { beam: state.beam, lengthPenalty: state.alpha, switches });
+  const one = greedy(model, sentence, { switches });
+  const wide = beam(model, sentence, { beam: state.beam, lengthPenalty: state.alpha, switches });
   const milliseconds = performance.now() - started;
   return { ...wide.best, greedy: one, beam: wide, milliseconds };
 }
@@ -121,7 +122,7 @@ export function sharpness(trace) {
 
 /** One map of a trace, or the mean of a layer's heads where `head` is -1. */
 export function mapOf(trace, kind, layer, head) {
-  const maps = trace.maps[kind].at(layer);
+  const maps = trace.maps[kind].at(Math.min(layer, trace.maps[kind].length - 1));
   if (head >= 0) return maps[Math.min(head, maps.length - 1)];
   const mean = new Float32Array(maps[0].length);
   for (const map of maps) map.forEach((weight, i) => (mean[i] += weight / maps.length));
@@ -131,9 +132,9 @@ export function mapOf(trace, kind, layer, head) {
 /** The gold alignment of what is said, as a set of "row,column"; empty where it is not known. */
 export function goldOf(examples, found, kind) {
   if (kind !== "cross") return new Set();
-  const source = found.source.tokens.slice(0, -1).join(" ");
-  const example = examples.find((one) => one.source === source);
-  if (!example || example.target !== found.now.text) return new Set();
+  const words = (tokens) => tokens.slice(0, -1).join(" ");
+  const example = examples.find((one) => one.source === words(found.source.tokens));
+  if (!example || example.target !== words(found.trace.rows.cross)) return new Set();
   return new Set(example.alignment.map(([i, j]) => `${j},${i}`));
 }
 

@@ -35,6 +35,12 @@ export class Page {
     return href ? element("a", { href, target: "_blank", rel: "noopener" }, name) : element("span", {}, name);
   }
 
+  /** The name of a language, in the language of the page. */
+  languageName(code) {
+    if (!code) return this.say("text");
+    return new Intl.DisplayNames([this.language], { type: "language", fallback: "code" }).of(code);
+  }
+
   /** A translation as one writes it: Chinese has no spaces. */
   joined(text) {
     return this.model.languages[1] === "zh" ? text.replaceAll(" ", "") : text;
@@ -42,8 +48,7 @@ export class Page {
 
   /** What the corpus has for the sentence, where it rides along. */
   reference() {
-    const typed = this.found.source.tokens.slice(0, -1).join(" ");
-    return this.examples.find((one) => one.source === typed)?.target;
+    return this.examples.find((one) => one.source === this.state.sentence)?.target;
   }
 
   /** The sentence of the first of these kinds that there is. */

@@ -81,7 +81,7 @@ export function sentenceView(page) {
 
   function update() {
     const { state, found, model } = page;
-    const [from, to] = model.languages.map((code) => say(`language.${code}`));
+    const [from, to] = model.languages.map((code) => page.languageName(code));
     label.textContent = say("type", { language: from });
     another.textContent = say("another");
     targetLabel.textContent = to;
