@@ -76,7 +76,8 @@ function renderFrame(page) {
   root.lang = page.language === "zh" ? "zh-Hans" : "en";
   if (state.theme) root.dataset.theme = state.theme;
   else delete root.dataset.theme;
-  for (const node of document.querySelectorAll("[data-say]")) node.textContent = say(node.dataset.say);
+  for (const node of document.querySelectorAll("[data-say]"))
+    node.textContent = say(node.dataset.say);
   document.title = say("title");
   byId("language").textContent = page.language === "zh" ? "English" : "中文";
   byId("language").setAttribute("aria-label", say("other"));
@@ -137,7 +138,11 @@ function tabOf(page, name) {
     page.set({ view });
     byId(`tab-${view}`).focus();
   };
-  const state = { "aria-selected": String(chosen), "aria-controls": "panel", tabindex: chosen ? 0 : -1 };
+  const state = {
+    "aria-selected": String(chosen),
+    "aria-controls": "panel",
+    tabindex: chosen ? 0 : -1,
+  };
   const onclick = () => page.set({ view: name });
   const shape = { id: `tab-${name}`, role: "tab", ...state, onclick, onkeydown };
   return element("button", shape, page.say(`view.${name}`));

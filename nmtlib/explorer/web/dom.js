@@ -2,7 +2,7 @@
 
 const SVG_SPACE = "http://www.w3.org/2000/svg";
 
-/** An HTML element; attributes that start with "on" are listeners, `undefined` and `false` are left out. */
+/** An HTML element; attributes "on…" are listeners, those undefined or false are left out. */
 export function element(tag, attributes = {}, ...children) {
   return filled(document.createElement(tag), attributes, children);
 }
@@ -31,7 +31,8 @@ export function marked(text) {
   const nodes = [];
   for (const part of text.split(/(\*[^*]+\*|`[^`]+`|\[[^\]]+\]\([^)]+\))/)) {
     const link = part.match(/^\[([^\]]+)\]\(([^)]+)\)$/);
-    if (link) nodes.push(element("a", { href: link[2], target: "_blank", rel: "noopener" }, link[1]));
+    if (link)
+      nodes.push(element("a", { href: link[2], target: "_blank", rel: "noopener" }, link[1]));
     else if (/^\*.+\*$/.test(part)) nodes.push(element("em", {}, part.slice(1, -1)));
     else if (/^`.+`$/.test(part)) nodes.push(element("code", {}, part.slice(1, -1)));
     else if (part) nodes.push(part);
@@ -96,7 +97,13 @@ export function slider({ id, min, max, step, value, label, show, change }) {
     change(Number(input.value));
   });
   write();
-  const node = element("label", { class: "slider", for: id }, element("span", {}, label), input, output);
+  const node = element(
+    "label",
+    { class: "slider", for: id },
+    element("span", {}, label),
+    input,
+    output,
+  );
   const set = (next, most = max) => {
     input.max = most;
     input.value = next;

@@ -1,4 +1,4 @@
-// Which sentences the page offers to try: the first of each kind among the examples that ride along.
+// Which sentences the page offers to try: of each kind the first among the examples.
 
 /** For each language what to look for, in order; the texts of the keys stand in words.js. */
 const PATTERNS = {
@@ -41,16 +41,21 @@ export function offered({ examples, languages, source }) {
     const found = short.find((one) => pattern.test(` ${one.source}`) && !taken(key, one.source));
     return found ? [{ key, sentence: found.source }] : [];
   });
-  if (!tries.length) tries.push(...short.slice(0, 4).map((one) => ({ key: "example", sentence: one.source })));
+  if (!tries.length)
+    tries.push(...short.slice(0, 4).map((one) => ({ key: "example", sentence: one.source })));
   const { after } = unknownOf({ languages, source }, tries);
   if (source.encode(after).unknown.some(Boolean)) tries.push({ key: "unknown", sentence: after });
   return tries;
 }
 
-/** {before, after, word}: a sentence before and after a word in it is replaced by an unknown one. */
+/** {before, after, word}: a sentence, and the same with an unknown word in it. */
 export function unknownOf({ languages: [from] }, tries) {
   const first = tries[0]?.sentence ?? "";
-  const { before, known, word } = UNKNOWN[from] ?? { before: first, known: first.split(" ")[0], word: "xyzzy" };
+  const { before, known, word } = UNKNOWN[from] ?? {
+    before: first,
+    known: first.split(" ")[0],
+    word: "xyzzy",
+  };
   return { before, word, after: before.replace(known, word) };
 }
 
@@ -61,7 +66,9 @@ function taken(key, sentence) {
 
 /** A sentence in which a word occurs twice, for the embedding table. */
 export function repeating({ examples }) {
-  const twice = examples.find(({ source }) => new Set(source.split(" ")).size < source.split(" ").length);
+  const twice = examples.find(
+    ({ source }) => new Set(source.split(" ")).size < source.split(" ").length,
+  );
   return (twice ?? examples[0])?.source ?? "";
 }
 

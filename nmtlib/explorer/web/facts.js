@@ -12,7 +12,11 @@ import { logSoftmax } from "./tensor.js";
 export function findAll(model, state) {
   const { tokens, unknown } = model.source.encode(state.sentence);
   const end = model.source.tokens[EOS];
-  const source = { ids: model.read(state.sentence), tokens: [...tokens, end], unknown: [...unknown, false] };
+  const source = {
+    ids: model.read(state.sentence),
+    tokens: [...tokens, end],
+    unknown: [...unknown, false],
+  };
   const untouched = { ...START, sentence: state.sentence, beam: state.beam, alpha: state.alpha };
   const usual = translated(model, source.ids.length, untouched);
   const touched = isTouched(state);
@@ -82,7 +86,7 @@ function longestCommon(before, after) {
     }
   }
   const pairs = [];
-  for (let i = 0, j = 0; i < before.length && j < after.length; ) {
+  for (let i = 0, j = 0; i < before.length && j < after.length;) {
     if (before[i] === after[j]) pairs.push([i++, j++]);
     else if (length[i + 1][j] >= length[i][j + 1]) i++;
     else j++;
@@ -117,7 +121,9 @@ export function onPads(trace, kind, pads) {
 /** The mean of each row's largest weight, over all three kinds. */
 export function sharpness(trace) {
   const kinds = Object.keys(trace.maps);
-  return sumOf(kinds.map((kind) => meanOverRows(trace, kind, (row) => Math.max(...row)))) / kinds.length;
+  return (
+    sumOf(kinds.map((kind) => meanOverRows(trace, kind, (row) => Math.max(...row)))) / kinds.length
+  );
 }
 
 /** One map of a trace, or the mean of a layer's heads where `head` is -1. */

@@ -32,7 +32,9 @@ export class Page {
   notebook(stem) {
     const name = this.say("notebook", { number: stem.slice(0, 2) });
     const href = this.notebooks.replace("{stem}", stem);
-    return href ? element("a", { href, target: "_blank", rel: "noopener" }, name) : element("span", {}, name);
+    return href
+      ? element("a", { href, target: "_blank", rel: "noopener" }, name)
+      : element("span", {}, name);
   }
 
   /** The name of a language, in the language of the page. */
@@ -64,7 +66,8 @@ export class Page {
 
   another() {
     const { examples } = this;
-    if (examples.length) this.set({ sentence: examples[Math.floor(Math.random() * examples.length)].source });
+    if (examples.length)
+      this.set({ sentence: examples[Math.floor(Math.random() * examples.length)].source });
   }
 
   /** Change the state, compute what depends on it, and show it. */

@@ -26,7 +26,9 @@ export const START = {
 };
 
 /** What changes a translation; everything else only shows it in another way. */
-export const COMPUTED = "model sentence beam alpha off causal padding pads positions scale".split(" ");
+export const COMPUTED = "model sentence beam alpha off causal padding pads positions scale".split(
+  " ",
+);
 /** What the reader takes along when a stop of the tour sets the page. */
 export const KEPT = ["lang", "theme", "model"];
 
@@ -37,8 +39,14 @@ const ALLOWED = {
   theme: ["", "light", "dark"],
 };
 const RANGES = {
-  layer: [-1, 99], head: [-1, 99], row: [-1, 999], beam: [1, 8], alpha: [0, 2],
-  step: [-1, 999], pads: [0, 8], tour: [0, 12],
+  layer: [-1, 99],
+  head: [-1, 99],
+  row: [-1, 999],
+  beam: [1, 8],
+  alpha: [0, 2],
+  step: [-1, 999],
+  pads: [0, 8],
+  tour: [0, 12],
 };
 
 /** The state that an address names; what it leaves out or spells wrongly is as at the start. */

@@ -8,8 +8,8 @@ import { costOf } from "./views/cache.js";
 import { percent } from "./views/switches.js";
 
 /**
- * A stop: `stem` of its notebook, `part` that is lit, `state` to begin with, `after` to go on to when
- * the reader has predicted; `values` fill the texts before, `answer` gives {right, values} after.
+ * A stop: `stem` of its notebook, `part` that is lit, `state` to begin with, `after` to go on to
+ * when the reader has predicted; `values` fill the texts before, `answer` gives {right, values} after.
  * `veil` names what is hidden until then.
  */
 export const STOPS = [
@@ -70,7 +70,11 @@ export const STOPS = [
   {
     stem: "06_masking",
     part: "one",
-    state: (page) => ({ view: "attention", kind: "decoder-self", sentence: page.sentence("clause") }),
+    state: (page) => ({
+      view: "attention",
+      kind: "decoder-self",
+      sentence: page.sentence("clause"),
+    }),
     after: () => ({ causal: false }),
     answer({ found }) {
       const share = leaked(found.trace);
@@ -80,7 +84,12 @@ export const STOPS = [
   {
     stem: "06_masking",
     part: "one",
-    state: (page) => ({ view: "attention", kind: "encoder-self", pads: 4, sentence: page.sentence("negation") }),
+    state: (page) => ({
+      view: "attention",
+      kind: "encoder-self",
+      pads: 4,
+      sentence: page.sentence("negation"),
+    }),
     values: ({ state }) => ({ n: state.pads }),
     after: () => ({ padding: false }),
     answer({ found, state }) {
@@ -94,7 +103,8 @@ export const STOPS = [
     state: (page) => ({ view: "shapes", sentence: page.sentence("comparison") }),
     values: ({ model }) => ({ D: model.config.d_model, V: model.target.tokens.length }),
     answer: () => ({ right: 0 }),
-    then: ({ model }) => `shape-decoder.${model.config.n_decoder_layers - 1}.cross_attention.weights`,
+    then: ({ model }) =>
+      `shape-decoder.${model.config.n_decoder_layers - 1}.cross_attention.weights`,
   },
   {
     stem: "08_label_smoothing_and_noam",
@@ -130,7 +140,9 @@ export const STOPS = [
     answer(page) {
       const { found } = page;
       const path = winningPath(found.now.beam);
-      const ranks = found.now.beam.steps.map((step) => 1 + step.findIndex((one) => path.has(one.id)));
+      const ranks = found.now.beam.steps.map(
+        (step) => 1 + step.findIndex((one) => path.has(one.id)),
+      );
       const way = ranks.filter((rank) => rank > 0);
       const { logProb: a, text, greedy } = found.now;
       const b = sumOf(greedy.logProbs);
@@ -146,7 +158,10 @@ export const STOPS = [
     after: () => ({ step: -1 }),
     answer(page) {
       const { saved, bytes } = costOf(page, page.found.told.length);
-      return { right: bucket(saved, 0.5, 0.9), values: { saved: percent(saved), bytes: sized(bytes) } };
+      return {
+        right: bucket(saved, 0.5, 0.9),
+        values: { saved: percent(saved), bytes: sized(bytes) },
+      };
     },
   },
 ];

@@ -40,7 +40,7 @@ export function tourView(page) {
     answered = { choice, right: found.right };
     values = { ...values, ...found.values };
     draw();
-    light(typeof stop.then === "function" ? stop.then(page) : stop.then ?? stop.part);
+    light(typeof stop.then === "function" ? stop.then(page) : (stop.then ?? stop.part));
     byId("tour-next").focus({ preventScroll: true });
   }
 
@@ -61,14 +61,24 @@ export function tourView(page) {
       element("p", { class: "see" }, ...text("see")),
       element("h3", {}, say("tour.predict")),
       element("p", { class: "ask" }, ...text("ask")),
-      element("div", { class: "options" }, ...["a", "b", "c"].map((key, i) => option(i, text(key)))),
+      element(
+        "div",
+        { class: "options" },
+        ...["a", "b", "c"].map((key, i) => option(i, text(key))),
+      ),
       verdict(text),
       buttons(n),
     );
   }
 
   function option(i, text) {
-    const kind = !answered ? "" : i === answered.right ? "right" : i === answered.choice ? "wrong" : "rest";
+    const kind = !answered
+      ? ""
+      : i === answered.right
+        ? "right"
+        : i === answered.choice
+          ? "wrong"
+          : "rest";
     const shape = { id: `option-${i}`, class: `option ${kind}`, disabled: Boolean(answered) };
     return element("button", { ...shape, onclick: () => answer(i) }, ...text);
   }
@@ -106,7 +116,9 @@ export function tourView(page) {
 }
 
 function dots(n) {
-  const marks = STOPS.map((_, i) => element("i", { class: i + 1 === n ? "here" : i + 1 < n ? "seen" : "" }));
+  const marks = STOPS.map((_, i) =>
+    element("i", { class: i + 1 === n ? "here" : i + 1 < n ? "seen" : "" }),
+  );
   return element("div", { class: "dots", "aria-hidden": true }, ...marks);
 }
 

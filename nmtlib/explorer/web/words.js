@@ -11,7 +11,7 @@ export function languageOf(chosen) {
   return (navigator.language ?? "").startsWith("zh") ? "zh" : "en";
 }
 
-/** The text of a key with `{names}` filled in; a key without a text is a defect and shows itself. */
+/** The text of a key with `{names}` filled in; a key without a text is a defect. */
 export function textOf(language, key, values = {}) {
   const text = LANGUAGES[language][key];
   if (text === undefined) throw new Error(`words_${language}.js has no text for ${key}`);

@@ -66,10 +66,14 @@ function kindButton(page, kind) {
   const pressed = page.state.kind === kind;
   const show = () => page.set({ kind, row: -1 });
   const name = page.say(`kind.${kind}`);
-  return element("button", { id: `kind-${kind}`, "aria-pressed": String(pressed), onclick: show }, name);
+  return element(
+    "button",
+    { id: `kind-${kind}`, "aria-pressed": String(pressed), onclick: show },
+    name,
+  );
 }
 
-/** The map that the state chooses, with its words; the longest word is shown where none is chosen. */
+/** The map that the state chooses; the longest word is shown where none is chosen. */
 function chosenMap(page) {
   const { state, found, examples } = page;
   const { trace } = found;
@@ -77,7 +81,8 @@ function chosenMap(page) {
   const layer = state.layer < 0 ? trace.maps[state.kind].length - 1 : state.layer;
   const last = Math.min(layer, trace.maps[state.kind].length - 1);
   const words = rows.map((word) => (word.startsWith("<") ? 0 : word.length));
-  const row = state.row >= 0 ? Math.min(state.row, rows.length - 1) : words.indexOf(Math.max(...words));
+  const row =
+    state.row >= 0 ? Math.min(state.row, rows.length - 1) : words.indexOf(Math.max(...words));
   const gold = goldOf(examples, found, state.kind);
   const weights = mapOf(trace, state.kind, last, state.head);
   return { weights, rows, columns, layer: last, row, gold, hidden: hiddenBy(state, found) };
@@ -93,7 +98,11 @@ function hiddenBy(state, found) {
 function mapName(page, kind, layer, head) {
   const { say } = page;
   const which = head < 0 ? say("mean") : say("head", { n: head });
-  return say("map.name", { kind: say(`kind.${kind}`), layer: say("layer", { n: layer }), head: which });
+  return say("map.name", {
+    kind: say(`kind.${kind}`),
+    layer: say("layer", { n: layer }),
+    head: which,
+  });
 }
 
 function smallMaps(page, shown) {
@@ -122,7 +131,11 @@ function smallButton(page, shown, layer, head) {
     "aria-label": mapName(page, state.kind, layer, head) + (off ? ` (${page.say("off")})` : ""),
     onclick: () => page.set({ layer, head, row: shown.row }),
   };
-  return element("button", attributes, smallMap(mapOf(found.trace, state.kind, layer, head), rows, columns));
+  return element(
+    "button",
+    attributes,
+    smallMap(mapOf(found.trace, state.kind, layer, head), rows, columns),
+  );
 }
 
 function rowBars(page, { weights, rows, columns, row, column, hidden }) {
@@ -144,10 +157,19 @@ function readoutOf(page, { weights, rows, columns, row, column, gold }) {
   const named = (c) => `*${columns[c]}* ${rounded(values[c])}`;
   if (column >= 0) {
     const known = gold.has(`${row},${column}`) ? page.say("is.gold") : "";
-    return page.say("cell", { row: rows[row], column: columns[column], weight: rounded(values[column]) }) + known;
+    return (
+      page.say("cell", {
+        row: rows[row],
+        column: columns[column],
+        weight: rounded(values[column]),
+      }) + known
+    );
   }
   const order = [...values.keys()].sort((a, b) => values[b] - values[a]).slice(0, 3);
-  const words = order.filter((c) => values[c] >= 0.05).map(named).join(page.say("comma"));
+  const words = order
+    .filter((c) => values[c] >= 0.05)
+    .map(named)
+    .join(page.say("comma"));
   return page.say("row", { row: rows[row], words });
 }
 

@@ -63,8 +63,17 @@ export function beamView(page) {
     const shown = { min: 1, max: 8, step: 1, value: page.state.beam, id: "beam" };
     const penalty = { min: 0, max: 2, step: 0.1, value: page.state.alpha, id: "alpha" };
     const number = (value) => rounded(value, 1);
-    wide = slider({ ...shown, label: say("beam.width"), change: (beam) => page.set({ beam, step: -1 }) });
-    alpha = slider({ ...penalty, label: say("alpha"), show: number, change: (value) => page.set({ alpha: value }) });
+    wide = slider({
+      ...shown,
+      label: say("beam.width"),
+      change: (beam) => page.set({ beam, step: -1 }),
+    });
+    alpha = slider({
+      ...penalty,
+      label: say("alpha"),
+      show: number,
+      change: (value) => page.set({ alpha: value }),
+    });
     sliders.replaceChildren(wide.node, alpha.node);
   }
 
@@ -109,14 +118,24 @@ function treeOf(page, step) {
   const { beam } = page.found.now;
   const { steps } = beam;
   const widths = steps.map((step) => Math.max(...step.map((one) => textWidth(one.token, 13))) + 22);
-  const columns = widths.map((_, i) => 54 + GAP * (i + 1) + widths.slice(0, i).reduce((a, b) => a + b, 0));
+  const columns = widths.map(
+    (_, i) => 54 + GAP * (i + 1) + widths.slice(0, i).reduce((a, b) => a + b, 0),
+  );
   const path = step === steps.length - 1 ? winningPath(beam) : new Set();
   const root = { x: 0, y: TOP, width: 54, label: "<BOS>", state: "root" };
   const places = new Map();
   const nodes = steps.slice(0, step + 1).flatMap((candidates, at) => {
     return candidates.map((one, rank) => {
       const parent = places.get(one.parent) ?? root;
-      const spot = { x: columns[at], y: TOP + rank * ROW, width: widths[at], label: one.token, at, rank, parent };
+      const spot = {
+        x: columns[at],
+        y: TOP + rank * ROW,
+        width: widths[at],
+        label: one.token,
+        at,
+        rank,
+        parent,
+      };
       const node = { ...one, ...spot, best: path.has(one.id), current: at === step };
       places.set(one.id, node);
       return node;
@@ -132,7 +151,8 @@ function drawTree(svg, { root, nodes, columns, widths, step, width, height }, ch
     parts.push(drawn("text", { x: x + widths[at] / 2, y: 10, class: "column" }, String(at + 1)));
   });
   for (const one of nodes) parts.push(branchOf(one));
-  for (const one of nodes) parts.push(nodeOf(one, one.id === chosen?.id, () => choose(one.rank, one.at)));
+  for (const one of nodes)
+    parts.push(nodeOf(one, one.id === chosen?.id, () => choose(one.rank, one.at)));
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
   svg.setAttribute("width", width);
   svg.setAttribute("height", height);
@@ -147,8 +167,14 @@ function branchOf(one) {
   const [x, y] = [one.parent.x + one.parent.width, one.parent.y + PILL / 2];
   const [to, down] = [one.x, one.y + PILL / 2];
   const middle = x + GAP * 0.35;
-  const line = drawn("path", { d: `M${x} ${y}C${middle} ${y} ${x + GAP * 0.25} ${down} ${to - 36} ${down}H${to}` });
-  const number = drawn("text", { x: to - 4, y: down - 4, "text-anchor": "end" }, rounded(one.tokenLogProb));
+  const line = drawn("path", {
+    d: `M${x} ${y}C${middle} ${y} ${x + GAP * 0.25} ${down} ${to - 36} ${down}H${to}`,
+  });
+  const number = drawn(
+    "text",
+    { x: to - 4, y: down - 4, "text-anchor": "end" },
+    rounded(one.tokenLogProb),
+  );
   return drawn("g", { class: `branch ${kindOf(one)}` }, line, number);
 }
 
@@ -163,7 +189,9 @@ function nodeOf(one, chosen, choose) {
 
 function candidateText(page, one, rank) {
   if (!one) return "";
-  const words = wayTo(page.found.now.beam.steps, one.id).map(({ token }) => token).join(" ");
+  const words = wayTo(page.found.now.beam.steps, one.id)
+    .map(({ token }) => token)
+    .join(" ");
   const values = { words, sum: rounded(one.logProb), score: rounded(one.score, 3), rank: rank + 1 };
   return page.say(`candidate.${one.state}`, values);
 }
@@ -178,18 +206,37 @@ function keyOf({ say }) {
 /** The hypotheses that have ended after a step, best first. */
 function endedBy({ found }, step) {
   const { steps, finished } = found.now.beam;
-  const seen = new Set(steps.slice(0, step + 1).flat().map((one) => one.id));
+  const seen = new Set(
+    steps
+      .slice(0, step + 1)
+      .flat()
+      .map((one) => one.id),
+  );
   return finished.filter((one) => seen.has(one.node));
 }
 
 function finishedTable(page, ended) {
   const { say, state } = page;
   const heads = ["rank", "words", "logp", "length", "divided"].map((name) => {
-    return element("th", { scope: "col" }, say(`table.${name}`, { alpha: rounded(state.alpha, 1) }));
+    return element(
+      "th",
+      { scope: "col" },
+      say(`table.${name}`, { alpha: rounded(state.alpha, 1) }),
+    );
   });
   const rows = ended.map((one, i) => {
-    const cells = [i + 1, page.joined(one.text) || say("nothing"), rounded(one.logProb, 3), one.ids.length + 1, rounded(one.score, 3)];
-    return element("tr", { class: i ? "" : "best" }, ...cells.map((cell) => element("td", {}, String(cell))));
+    const cells = [
+      i + 1,
+      page.joined(one.text) || say("nothing"),
+      rounded(one.logProb, 3),
+      one.ids.length + 1,
+      rounded(one.score, 3),
+    ];
+    return element(
+      "tr",
+      { class: i ? "" : "best" },
+      ...cells.map((cell) => element("td", {}, String(cell))),
+    );
   });
   const caption = element("caption", {}, ...marked(say("finished")));
   const body = element("tbody", {}, ...rows);

@@ -1,6 +1,17 @@
 // What decoding keeps: keys and values, their bytes, and the multiplications that this saves.
 
-import { between, drawn, element, marked, millions, onArrows, rounded, sized, slider, textWidth } from "../dom.js";
+import {
+  between,
+  drawn,
+  element,
+  marked,
+  millions,
+  onArrows,
+  rounded,
+  sized,
+  slider,
+  textWidth,
+} from "../dom.js";
 
 export function cacheView(page) {
   const { say } = page;
@@ -23,7 +34,15 @@ export function cacheView(page) {
     const said = state.step < 0 ? all : Math.min(state.step + 1, all);
     if (language !== page.language) {
       const change = (value) => page.set({ step: value - 1 });
-      at = slider({ id: "said", min: 1, max: all, step: 1, value: said, label: say("said"), change });
+      at = slider({
+        id: "said",
+        min: 1,
+        max: all,
+        step: 1,
+        value: said,
+        label: say("said"),
+        change,
+      });
       holder.replaceChildren(at.node);
       language = page.language;
     }
@@ -32,7 +51,9 @@ export function cacheView(page) {
     const cost = costOf(page, said);
     drawBlocks(page, svg, said, blocks.clientWidth || 800);
     svg.setAttribute("aria-label", say("cache.label", { n: said }));
-    readout.replaceChildren(...marked(say("cache.now", { word: found.trace.columns["decoder-self"][said - 1], n: said })));
+    readout.replaceChildren(
+      ...marked(say("cache.now", { word: found.trace.columns["decoder-self"][said - 1], n: said })),
+    );
     numbers.replaceChildren(...numbersOf(page, cost));
     curveTitle.textContent = say("cache.curve");
     drawCurve(page, curve, said);
@@ -50,10 +71,17 @@ export function cacheView(page) {
 /** Bytes of the cache after so many words, and multiplications with and without it. */
 export function costOf({ model, found }, target) {
   const source = found.source.ids.length;
-  const count = (cached, words) => (words ? model.multiplications({ source, target: words, cached }) : 0);
+  const count = (cached, words) =>
+    words ? model.multiplications({ source, target: words, cached }) : 0;
   const [cached, plain] = [count(true, target), count(false, target)];
   const step = [cached - count(true, target - 1), plain - count(false, target - 1)];
-  return { bytes: model.cacheBytes({ source, target, beam: 1 }), cached, plain, step, saved: 1 - cached / plain };
+  return {
+    bytes: model.cacheBytes({ source, target, beam: 1 }),
+    cached,
+    plain,
+    step,
+    saved: 1 - cached / plain,
+  };
 }
 
 function numbersOf({ say, model, found, state }, cost) {
@@ -80,15 +108,26 @@ function drawBlocks(page, svg, said, room) {
   const beside = room > 640;
   const cells = beside ? source.length + read.length : most + 1;
   const cell = between(Math.floor((room - (beside ? 160 : 110)) / cells), 14, 30);
-  const group = { cell, left: 78, top: 0, names: 30 + longest * 0.75, layers: page.model.config.n_decoder_layers };
+  const group = {
+    cell,
+    left: 78,
+    top: 0,
+    names: 30 + longest * 0.75,
+    layers: page.model.config.n_decoder_layers,
+  };
   const tall = group.names + 8 + group.layers * 46;
   const move = beside ? { left: 78 + source.length * cell + 40 } : { top: tall + 8 };
   const second = { ...group, ...move, bare: beside };
   const kindOf = (n) => (n < said - 1 ? "kept" : n === said - 1 ? "fresh" : "empty");
   const first = blocksOf(page, group, source, say("cache.source"), () => "kept");
   const parts = [...first, ...blocksOf(page, second, read, say("cache.target"), kindOf)];
-  const reach = (words) => Math.max(...words.map((word, n) => (n + 0.5) * cell + textWidth(word, 12) * 0.75));
-  const width = Math.max(second.left + reach(read), group.left + reach(source), group.left + most * cell);
+  const reach = (words) =>
+    Math.max(...words.map((word, n) => (n + 0.5) * cell + textWidth(word, 12) * 0.75));
+  const width = Math.max(
+    second.left + reach(read),
+    group.left + reach(source),
+    group.left + most * cell,
+  );
   const height = second.top + tall;
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
   svg.setAttribute("width", width);
@@ -99,10 +138,13 @@ function drawBlocks(page, svg, said, room) {
 /** Keys and values of one attention in all layers; `bare` leaves out what stands at the left. */
 function blocksOf({ say }, { cell, left, top, names, layers, bare }, words, title, kindOf) {
   const parts = [drawn("text", { x: bare ? left : 0, y: top + 12, class: "axis" }, title)];
-  words.forEach((word, n) => parts.push(nameOf(left + (n + 0.5) * cell, top + names, word, kindOf(n))));
+  words.forEach((word, n) =>
+    parts.push(nameOf(left + (n + 0.5) * cell, top + names, word, kindOf(n))),
+  );
   for (let layer = 0; layer < layers; layer++) {
     const y = top + names + 8 + layer * 46;
-    if (!bare) parts.push(drawn("text", { x: 0, y: y + 19, class: "axis" }, say("layer", { n: layer })));
+    if (!bare)
+      parts.push(drawn("text", { x: 0, y: y + 19, class: "axis" }, say("layer", { n: layer })));
     ["K", "V"].forEach((name, i) => {
       const at = y + i * 15;
       parts.push(drawn("text", { x: left - 14, y: at + 11, class: "axis" }, name));
@@ -118,7 +160,11 @@ function nameOf(x, y, word, kind) {
 }
 
 function box(x, y, width, kind, word) {
-  return drawn("rect", { x: x + 1, y, width: width - 2, height: 13, rx: 2, class: kind }, drawn("title", {}, word));
+  return drawn(
+    "rect",
+    { x: x + 1, y, width: width - 2, height: 13, rx: 2, class: kind },
+    drawn("title", {}, word),
+  );
 }
 
 /** Multiplications of all steps so far, with the cache and without. */
@@ -129,8 +175,10 @@ function drawCurve(page, svg, said) {
   const most = points.at(-1).plain;
   const x = (n) => left + ((width - left - 96) * n) / Math.max(all - 1, 1);
   const y = (value) => bottom - ((bottom - 16) * value) / most;
-  const path = (key) => points.map((point, n) => `${n ? "L" : "M"}${x(n)} ${y(point[key])}`).join("");
-  const name = (key, text) => drawn("text", { x: x(all - 1) + 8, y: y(points.at(-1)[key]) + 4, class: "axis" }, text);
+  const path = (key) =>
+    points.map((point, n) => `${n ? "L" : "M"}${x(n)} ${y(point[key])}`).join("");
+  const name = (key, text) =>
+    drawn("text", { x: x(all - 1) + 8, y: y(points.at(-1)[key]) + 4, class: "axis" }, text);
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
   svg.replaceChildren(
     drawn("line", { x1: left, x2: x(all - 1), y1: bottom, y2: bottom, class: "rule" }),

@@ -16,7 +16,12 @@ export function smallMap(weights, rows, columns) {
     return d && drawn("path", { d, class: "weight", "fill-opacity": (level + 0.5) / LEVELS });
   });
   const viewBox = `0 0 ${columns} ${rows}`;
-  const shape = { viewBox, preserveAspectRatio: "none", "aria-hidden": true, "shape-rendering": "crispEdges" };
+  const shape = {
+    viewBox,
+    preserveAspectRatio: "none",
+    "aria-hidden": true,
+    "shape-rendering": "crispEdges",
+  };
   return drawn("svg", shape, ...shades.filter(Boolean));
 }
 
@@ -64,7 +69,13 @@ function cells({ weights, rows, columns, hidden }, { left, top, cell }, on) {
   weights.forEach((weight, i) => {
     const [r, c] = [Math.floor(i / columns.length), i % columns.length];
     if (hidden(r, c)) return;
-    const box = { x: left + c * cell + 1, y: top + r * cell + 1, width: cell - 2, height: cell - 2, rx: 2 };
+    const box = {
+      x: left + c * cell + 1,
+      y: top + r * cell + 1,
+      width: cell - 2,
+      height: cell - 2,
+      rx: 2,
+    };
     const title = drawn("title", {}, `${rows[r]} → ${columns[c]}: ${rounded(weight)}`);
     const mind = { onpointerenter: () => on.point(r, c), onclick: () => on.choose(r, c) };
     nodes.push(drawn("rect", { ...box, class: "ground" }));
@@ -76,11 +87,22 @@ function cells({ weights, rows, columns, hidden }, { left, top, cell }, on) {
 function outlines({ gold, row, column, columns }, { left, top, cell }) {
   const nodes = [...gold].map((place) => {
     const [r, c] = place.split(",").map(Number);
-    const box = { x: left + c * cell + 1, y: top + r * cell + 1, width: cell - 2, height: cell - 2, rx: 3 };
+    const box = {
+      x: left + c * cell + 1,
+      y: top + r * cell + 1,
+      width: cell - 2,
+      height: cell - 2,
+      rx: 3,
+    };
     return drawn("rect", { ...box, class: "gold" });
   });
   if (row >= 0) {
-    const band = { x: left - 1, y: top + row * cell - 1, width: cell * columns.length + 2, height: cell + 2 };
+    const band = {
+      x: left - 1,
+      y: top + row * cell - 1,
+      width: cell * columns.length + 2,
+      height: cell + 2,
+    };
     nodes.push(drawn("rect", { ...band, rx: 4, class: "band" }));
   }
   if (row >= 0 && column >= 0) {

@@ -20,10 +20,21 @@ export function positionsView(page) {
   function update() {
     const { found, model, state } = page;
     const count = Math.min(Math.max(FEWEST, found.source.ids.length), model.config.max_length);
-    const table = { rows: count, D: model.config.d_model, values: model.positions(count), words: found.source.tokens };
-    about.replaceChildren(...marked(say(`about.positions.${model.config.positions}`, { D: table.D })));
+    const table = {
+      rows: count,
+      D: model.config.d_model,
+      values: model.positions(count),
+      words: found.source.tokens,
+    };
+    about.replaceChildren(
+      ...marked(say(`about.positions.${model.config.positions}`, { D: table.D })),
+    );
     key.replaceChildren(
-      ...[["minus", "−1"], ["nil", "0"], ["plus", "1"]].map(([kind, value]) => {
+      ...[
+        ["minus", "−1"],
+        ["nil", "0"],
+        ["plus", "1"],
+      ].map(([kind, value]) => {
         return element("span", {}, element("i", { class: `key ${kind}` }), value);
       }),
       element("span", {}, say(state.positions ? "positions.on" : "positions.off")),
@@ -64,15 +75,31 @@ function drawTable({ say }, svg, { rows, D, values, words, room }, chosen, choos
     return drawn("path", { d, class: kind, "fill-opacity": level / LEVELS });
   });
   const names = Array.from({ length: rows }, (_, n) => {
-    const place = { x: left - 8, y: top + (n + 0.5) * row, "text-anchor": "end", "dominant-baseline": "central" };
+    const place = {
+      x: left - 8,
+      y: top + (n + 0.5) * row,
+      "text-anchor": "end",
+      "dominant-baseline": "central",
+    };
     const label = n < words.length ? `${words[n]}  ${n}` : String(n);
     return drawn("text", { ...place, class: n === chosen ? "word chosen" : "word" }, label);
   });
   const touch = Array.from({ length: rows }, (_, n) => {
     const area = { x: 0, y: top + n * row, width: left + D * cell, height: row };
-    return drawn("rect", { ...area, class: "touch", onpointerenter: () => n !== chosen && choose(n) });
+    return drawn("rect", {
+      ...area,
+      class: "touch",
+      onpointerenter: () => n !== chosen && choose(n),
+    });
   });
-  const band = drawn("rect", { x: left - 2, y: top + chosen * row - 2, width: D * cell + 4, height: row + 3, rx: 3, class: "band" });
+  const band = drawn("rect", {
+    x: left - 2,
+    y: top + chosen * row - 2,
+    width: D * cell + 4,
+    height: row + 3,
+    rx: 3,
+    class: "band",
+  });
   const axis = drawn("text", { x: left, y: 12, class: "axis" }, `${say("dimension")} 0 … ${D - 1}`);
   const [width, height] = [left + D * cell + 4, top + rows * row + 4];
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
@@ -86,7 +113,10 @@ function likeness({ rows, D, values }, chosen) {
   const at = (n) => values.subarray(n * D, (n + 1) * D);
   const dotted = (a, b) => a.reduce((sum, value, i) => sum + value * b[i], 0);
   const norm = (n) => Math.sqrt(dotted(at(n), at(n)));
-  return Array.from({ length: rows }, (_, n) => dotted(at(chosen), at(n)) / (norm(chosen) * norm(n)));
+  return Array.from(
+    { length: rows },
+    (_, n) => dotted(at(chosen), at(n)) / (norm(chosen) * norm(n)),
+  );
 }
 
 function readoutOf({ say }, { D, rows }, chosen, alike) {
@@ -102,8 +132,20 @@ function drawBars(svg, alike, chosen, { words, room }) {
   const bars = alike.flatMap((value, n) => {
     const height = Math.max(1, Math.abs(value) * tall);
     const y = value < 0 ? base : base - height;
-    const box = { x: n * step + 1, y, width: step * 0.75, height, rx: 2, class: n === chosen ? "bar own" : "bar" };
-    const label = { x: n * step + 1 + step * 0.375, y: base + (low < 0 ? 30 : 16), "text-anchor": "middle", class: "axis" };
+    const box = {
+      x: n * step + 1,
+      y,
+      width: step * 0.75,
+      height,
+      rx: 2,
+      class: n === chosen ? "bar own" : "bar",
+    };
+    const label = {
+      x: n * step + 1 + step * 0.375,
+      y: base + (low < 0 ? 30 : 16),
+      "text-anchor": "middle",
+      class: "axis",
+    };
     const title = drawn("title", {}, `${words[n] ?? n}: ${rounded(value)}`);
     return [drawn("rect", box, title), n % every ? "" : drawn("text", label, String(n))];
   });

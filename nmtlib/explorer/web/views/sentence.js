@@ -7,9 +7,18 @@ const TYPING = 60; // milliseconds without a key before the model starts
 
 export function sentenceView(page) {
   const { say } = page;
-  const input = element("textarea", { id: "input", rows: 1, spellcheck: "false", autocomplete: "off" });
+  const input = element("textarea", {
+    id: "input",
+    rows: 1,
+    spellcheck: "false",
+    autocomplete: "off",
+  });
   const label = element("label", { for: "input", id: "input-label" });
-  const another = element("button", { id: "another", class: "quiet", onclick: () => page.another() });
+  const another = element("button", {
+    id: "another",
+    class: "quiet",
+    onclick: () => page.another(),
+  });
   const tries = element("div", { class: "tries", id: "tries", role: "group" });
   const source = chipRow("source");
   const targetLabel = element("h2", { id: "target-label" });
@@ -66,7 +75,7 @@ export function sentenceView(page) {
   function shade(by = {}) {
     for (const [side, row] of Object.entries({ source, target })) {
       [...row.children].forEach((chip, i) => {
-        const weight = typeof by[side] === "object" ? by[side][i] ?? 0 : 0;
+        const weight = typeof by[side] === "object" ? (by[side][i] ?? 0) : 0;
         chip.style.setProperty("--weight", weight.toFixed(3));
         chip.classList.toggle("pointed", by[side] === i);
       });
@@ -113,7 +122,8 @@ function gapBefore(page, word) {
 
 /** As the corpus writes it: one space between words, and one before a full stop or comma. */
 function spaced({ model }, text) {
-  const apart = model.source.kind === "whitespace" ? text.replace(/([.,?!。，？！])/g, " $1 ") : text;
+  const apart =
+    model.source.kind === "whitespace" ? text.replace(/([.,?!。，？！])/g, " $1 ") : text;
   return apart.replace(/\s+/g, " ").trim();
 }
 
@@ -124,7 +134,9 @@ function hintOf({ found, model, say, problem }) {
   const words = tokens.filter((_, i) => unknown[i]);
   if (!words.length) return "";
   const named = words.map((word) => `*${word}*`).join(say("comma"));
-  const lower = words.map((word) => word.toLowerCase()).filter((word) => model.source.tokens.includes(word));
+  const lower = words
+    .map((word) => word.toLowerCase())
+    .filter((word) => model.source.tokens.includes(word));
   const values = { words: named, V: model.source.tokens.length, lower: lower.join(say("comma")) };
   return say(lower.length ? "hint.lower" : "hint", values);
 }
@@ -132,7 +144,11 @@ function hintOf({ found, model, say, problem }) {
 function tryButton(page, { key, sentence }) {
   const pressed = String(page.state.sentence === sentence);
   const choose = () => page.set({ sentence, row: -1, step: -1 });
-  return element("button", { class: "try", "aria-pressed": pressed, onclick: choose }, page.say(`try.${key}`));
+  return element(
+    "button",
+    { class: "try", "aria-pressed": pressed, onclick: choose },
+    page.say(`try.${key}`),
+  );
 }
 
 function sourceChips(page) {
@@ -144,8 +160,20 @@ function sourceChips(page) {
     const special = /^<.*>$/.test(token) && !unknown;
     const kind = `chip${unknown ? " unknown" : ""}${special ? " special" : ""}`;
     const label = page.say(unknown ? "chip.unknown" : "chip.known", { token, id });
-    const shape = { class: kind, tabindex: -1, "data-index": i, role: "img", "aria-label": label, title: label };
-    return element("span", shape, element("b", {}, token), element("small", { class: "id" }, String(id)));
+    const shape = {
+      class: kind,
+      tabindex: -1,
+      "data-index": i,
+      role: "img",
+      "aria-label": label,
+      title: label,
+    };
+    return element(
+      "span",
+      shape,
+      element("b", {}, token),
+      element("small", { class: "id" }, String(id)),
+    );
   });
 }
 
@@ -156,15 +184,27 @@ function targetChips(page) {
     const p = rounded(Math.exp(logProbs[i]));
     const label = page.say("chip.said", { token: words[i], id, p });
     const kind = `chip said${/^<.*>$/.test(words[i]) ? " special" : ""}`;
-    const shape = { class: kind, tabindex: -1, "data-index": i, role: "img", "aria-label": label, title: label };
-    const numbers = [element("small", { class: "id" }, String(id)), element("small", { class: "p" }, p)];
+    const shape = {
+      class: kind,
+      tabindex: -1,
+      "data-index": i,
+      role: "img",
+      "aria-label": label,
+      title: label,
+    };
+    const numbers = [
+      element("small", { class: "id" }, String(id)),
+      element("small", { class: "p" }, p),
+    ];
     return element("span", shape, element("b", {}, words[i]), ...numbers);
   });
 }
 
 /** The words of the translation, each with the element that marks it: changed ones as inserted. */
 function wordsOf(found) {
-  const [before, after] = [found.usual.text, found.now.text].map((text) => text.split(" ").filter(Boolean));
+  const [before, after] = [found.usual.text, found.now.text].map((text) =>
+    text.split(" ").filter(Boolean),
+  );
   const isNew = new Set(changes(before, after).flatMap(({ is, at }) => is.map((_, i) => at + i)));
   return after.map((word, i) => [word, isNew.has(i) ? "mark" : "span"]);
 }
@@ -175,7 +215,10 @@ function factsOf(page) {
   const parts = [greedyText === found.now.text ? say("greedy.same", { k: state.beam }) : ""];
   if (!parts[0]) parts[0] = say("greedy.other", { k: state.beam, text: page.joined(greedyText) });
   const reference = page.reference();
-  if (reference) parts.push(say(reference === found.now.text ? "right" : "wrong", { text: page.joined(reference) }));
+  if (reference)
+    parts.push(
+      say(reference === found.now.text ? "right" : "wrong", { text: page.joined(reference) }),
+    );
   parts.push(say("perplexity", { value: rounded(found.perplexity) }));
   parts.push(say("took", { ms: Math.max(1, Math.round(found.now.milliseconds)) }));
   return parts.join(" · ");

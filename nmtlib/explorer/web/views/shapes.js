@@ -51,10 +51,16 @@ function tensorRow({ say }, { name, shape }) {
   const key = name === "output" ? "logits" : short;
   const size = element("code", {}, `(${shape.join(", ")})`);
   const what = element("span", {}, ...marked(say(`shape.${key}`)));
-  return element("div", { class: "tensor", id: `shape-${name}`, title: name }, what, picture(shape), size);
+  return element(
+    "div",
+    { class: "tensor", id: `shape-${name}`, title: name },
+    what,
+    picture(shape),
+    size,
+  );
 }
 
-/** The last two dimensions as a box, drawn on a logarithmic scale; heads stand behind each other. */
+/** The last two dimensions as a box, on a logarithmic scale; heads stand behind each other. */
 function picture(shape) {
   const [rows, columns] = [shape.at(-2) ?? 1, shape.at(-1)];
   const long = (n) => Math.round(5 + 7.5 * Math.log2(n));

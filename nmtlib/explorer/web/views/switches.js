@@ -26,7 +26,11 @@ export function switchesView(page) {
   const padsRow = element("label", { class: "slider", for: "pads" }, padsName, pads, padsValue);
   const headsTitle = element("h3");
   const heads = element("div", { class: "heads", id: "heads" });
-  const reset = element("button", { id: "reset", class: "quiet", onclick: () => page.set(asTrained()) });
+  const reset = element("button", {
+    id: "reset",
+    class: "quiet",
+    onclick: () => page.set(asTrained()),
+  });
   const open = matchMedia("(min-width: 900px)").matches;
   const inner = [title, list, padsRow, headsTitle, heads, reset];
   const node = element("details", { class: "card switches", id: "switches", open }, ...inner);
@@ -58,9 +62,24 @@ function simpleSwitch(page, name) {
     const missing = name === "padding" && state.padding && !state.pads;
     page.set({ [name]: !state[name], ...(missing ? { pads: PADS } : {}) });
   };
-  const shape = { id: `switch-${name}`, class: "switch", role: "switch", "aria-checked": String(state[name]) };
-  const words = element("span", {}, element("b", {}, say(`switch.${name}`)), element("small", {}, say(`switch.${name}.what`)));
-  return element("button", { ...shape, onclick: turn }, words, element("i", { "aria-hidden": true }));
+  const shape = {
+    id: `switch-${name}`,
+    class: "switch",
+    role: "switch",
+    "aria-checked": String(state[name]),
+  };
+  const words = element(
+    "span",
+    {},
+    element("b", {}, say(`switch.${name}`)),
+    element("small", {}, say(`switch.${name}.what`)),
+  );
+  return element(
+    "button",
+    { ...shape, onclick: turn },
+    words,
+    element("i", { "aria-hidden": true }),
+  );
 }
 
 function headRow(page, kind) {
@@ -70,7 +89,10 @@ function headRow(page, kind) {
     const buttons = layer.map((_, h) => headButton(page, `${kind}.${l}.${h}`, off));
     return element("span", { class: "head-layer" }, ...buttons);
   });
-  return [element("span", { class: "axis" }, page.say(`short.${kind}`)), element("div", {}, ...layers)];
+  return [
+    element("span", { class: "axis" }, page.say(`short.${kind}`)),
+    element("div", {}, ...layers),
+  ];
 }
 
 function headButton(page, name, off) {
@@ -78,18 +100,30 @@ function headButton(page, name, off) {
   const label = page.say("head.label", { kind: page.say(`kind.${kind}`), layer, head });
   const shape = { class: "head", id: `head-${name}`, title: label, "aria-label": label };
   const checked = { role: "switch", "aria-checked": String(!off.includes(name)) };
-  return element("button", { ...shape, ...checked, onclick: () => page.set({ off: turned(page.state.off, name) }) }, head);
+  return element(
+    "button",
+    { ...shape, ...checked, onclick: () => page.set({ off: turned(page.state.off, name) }) },
+    head,
+  );
 }
 
 /** The line under the translation: which words changed, and what each switch did. */
 export function effectView(page) {
-  const node = element("div", { class: "effect", id: "effect", role: "status", "aria-live": "polite" });
+  const node = element("div", {
+    class: "effect",
+    id: "effect",
+    role: "status",
+    "aria-live": "polite",
+  });
   function update() {
     const { found, state, say } = page;
     node.hidden = !found.touched && !state.pads;
     if (node.hidden) return node.replaceChildren();
-    const lines = Object.keys(STEMS).filter((name) => isOn(state, name)).map((name) => lineOf(page, name));
-    if (!found.touched) lines.push(element("li", {}, ...marked(say("effect.pads", { n: state.pads }))));
+    const lines = Object.keys(STEMS)
+      .filter((name) => isOn(state, name))
+      .map((name) => lineOf(page, name));
+    if (!found.touched)
+      lines.push(element("li", {}, ...marked(say("effect.pads", { n: state.pads }))));
     node.replaceChildren(element("p", {}, ...marked(overall(page))), element("ul", {}, ...lines));
   }
   return { node, update };
@@ -106,14 +140,21 @@ function lineOf(page, name) {
 /** Which words changed, and how probable the model now finds what it said as trained. */
 function overall(page) {
   const { found, state, say, model } = page;
-  const [before, after] = [found.usual.text, found.now.text].map((text) => text.split(" ").filter(Boolean));
+  const [before, after] = [found.usual.text, found.now.text].map((text) =>
+    text.split(" ").filter(Boolean),
+  );
   const quoted = (words) => (words.length ? `*${page.joined(words.join(" "))}*` : say("nothing"));
-  const parts = changes(before, after).map(({ was, is }) => say("change", { was: quoted(was), is: quoted(is) }));
-  const probability = (switches) => Math.exp(sumOf(spoken(model, found.source.ids, found.usual.ids, switches)));
+  const parts = changes(before, after).map(({ was, is }) =>
+    say("change", { was: quoted(was), is: quoted(is) }),
+  );
+  const probability = (switches) =>
+    Math.exp(sumOf(spoken(model, found.source.ids, found.usual.ids, switches)));
   const length = found.source.ids.length;
   const [p, q] = [probability(switchesOf(START, length)), probability(switchesOf(state, length))];
   const values = { p: percent(p), q: percent(q) };
-  return parts.length ? say("effect.changed", { changes: parts.join(say("comma")), ...values }) : say("effect.same", values);
+  return parts.length
+    ? say("effect.changed", { changes: parts.join(say("comma")), ...values })
+    : say("effect.same", values);
 }
 
 /** A share as per cent, with enough digits to tell small from nothing. */
@@ -136,18 +177,29 @@ const MEASURED = {
       return [...ids, EOS].filter((id, row) => largest(logits[row]) === id).length;
     };
     const n = ids.length + 1;
-    return say("effect.causal", { share: percent(leaked(found.trace)), n, right: guess(false), masked: guess(true) });
+    return say("effect.causal", {
+      share: percent(leaked(found.trace)),
+      n,
+      right: guess(false),
+      masked: guess(true),
+    });
   },
   padding({ found, state, say }) {
     const share = (kind) => percent(onPads(found.trace, kind, state.pads));
-    return say("effect.padding", { n: state.pads, cross: share("cross"), encoder: share("encoder-self") });
+    return say("effect.padding", {
+      n: state.pads,
+      cross: share("cross"),
+      encoder: share("encoder-self"),
+    });
   },
   positions(page) {
     const { found, model, state, say } = page;
     const { ids } = found.source;
     const backwards = [...ids.slice(0, -1).reverse(), ids.at(-1)];
     const { text } = greedy(model, backwards, { switches: switchesOf(state, ids.length) });
-    return say(text === found.now.greedy.text ? "effect.positions" : "effect.positions.other", { text: page.joined(text) });
+    return say(text === found.now.greedy.text ? "effect.positions" : "effect.positions.other", {
+      text: page.joined(text),
+    });
   },
   scale({ found, model, state, say }) {
     const switches = { ...switchesOf(state, found.source.ids.length), scale: true };
