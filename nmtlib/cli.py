@@ -172,6 +172,15 @@ def command_export(options: Namespace) -> None:
     print(f"the model lies in {folder}; how to load it: {folder / 'README.md'}")
 
 
+def command_explore(options: Namespace) -> None:
+    """Write a model as one HTML file to play with."""
+    from nmtlib.explorer.page import explore
+
+    page = explore(options.folder, options.out, megabytes=options.megabytes)
+    size = page.stat().st_size / 1e6
+    print(f"the explorer lies in {page} ({size:.1f} MB); open it in a browser")
+
+
 def command_data(options: Namespace) -> int:
     """List, fetch, check or prepare corpora; 1 where a corpus is not complete."""
     from nmtlib.data.corpora import check, fetch, names, table
@@ -254,6 +263,7 @@ COMMANDS: dict[str, Callable[[Namespace], int | None]] = {
     "translate": command_translate,
     "backtranslate": command_backtranslate,
     "export": command_export,
+    "explore": command_explore,
     "data": command_data,
     "models": command_models,
     "summary": command_summary,
