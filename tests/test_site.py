@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, urljoin, urlsplit
 
 import pytest
 
@@ -22,7 +22,6 @@ FORK = "https://github.com/someone/their-fork"
 ATTENTION = "notebooks/04_scaled_dot_product_attention.html"
 LOOKED_AT = ["index.html", ATTENTION, "docs/results.html", "api/model.html"]
 LOOKED_AT += ["docs/map.html", "search.html?q=attention", "notebooks/homework/07_model.html"]
-EXPLORE = [sys.executable, "-m", "nmtlib", "explore", "--help"]
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
 FLAGS += ["--disable-background-networking"]
@@ -52,17 +51,10 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def explorer() -> bool:
-    """Whether this version of nmtlib writes explorers."""
-    return subprocess.run(EXPLORE, cwd=ROOT, capture_output=True).returncode == 0
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory, explorer) -> Path:
+def site(tmp_path_factory) -> Path:
     """The folder of the website, built as `make site` does, for a fork."""
     out = tmp_path_factory.mktemp("site")
     options = ["--out", str(out), "--repository", FORK, "--branch", "main"]
-    options += [] if explorer else ["--without-explorer"]
     command = [sys.executable, "docs/site/build.py", *options]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -95,15 +87,14 @@ def test_every_notebook_and_document_has_a_page(site):
     assert not list(site.rglob("*solution*")), "no page spoils the homework"
 
 
-def test_no_link_is_broken_and_nothing_that_a_page_loads_is_missing(site, pages, explorer):
+def test_no_link_is_broken_and_nothing_that_a_page_loads_is_missing(site, pages):
     found = {
         (path.relative_to(site).as_posix(), address)
         for path, page in pages.items()
         for address in page.links | page.loads
         if broken(path, address, pages)
     }
-    later = set() if explorer else {"explorer/toy-de-en.html", "explorer/toy-en-zh.html"}
-    assert {(page, address) for page, address in found if address not in later} == set()
+    assert found == set()
 
 
 def test_a_broken_link_is_found(pages, site):
@@ -233,11 +224,13 @@ def test_the_page_turns_dark(page, address):
 
 
 @pytest.mark.parametrize("name", ["toy-de-en", "toy-en-zh"])
-def test_the_explorer_of_a_bundled_model_opens(page, address, explorer, name):
-    if not explorer:
-        pytest.skip("this version has no command `nmtlib explore`")
+def test_the_explorer_of_a_bundled_model_opens(page, address, name):
     assert page.goto(f"{address}/explorer/{name}.html").ok
-    page.locator("input, textarea").first.wait_for()
+    page.wait_for_selector("html[data-ready]")
+    links = [link.get_attribute("href") for link in page.locator("a[href]").all()]
+    assert any(href.startswith("../notebooks/") for href in links)
+    for href in links:
+        assert page.request.get(urljoin(page.url, href)).ok, href
 
 
 @pytest.mark.parametrize("name", LOOKED_AT)

@@ -31,24 +31,24 @@ def repository() -> str:
 
 
 def explore(html: Path) -> None:
-    """Write the explorer of each bundled model; raises RuntimeError where that does not work."""
+    """Write the explorer of each bundled model, with links to the notebooks and to the other."""
+    from nmtlib.explorer.page import explore as write  # only now: it imports torch
+
+    (html / "explorer").mkdir(exist_ok=True)
     for name in EXPLORED:
+        links = {other: f"{other}.html" for other in EXPLORED if other != name}
         page = html / "explorer" / f"{name}.html"
-        page.parent.mkdir(exist_ok=True)
-        command = [sys.executable, "-m", "nmtlib", "explore", name, "--out", str(page)]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-        if done.returncode or not page.is_file():
-            raise RuntimeError(f"`nmtlib explore {name}` wrote no page:\n{done.stderr[-2000:]}")
+        write(name, page, links=links, notebooks="../notebooks/{stem}.html")
 
 
-def build(out: Path, address: str, branch: str, explorer: bool = True) -> int:
+def build(out: Path, address: str, branch: str) -> int:
     """Make the site in `out`/html; the exit status of Sphinx, for which a warning is an error."""
     source, html = out / "source", out / "html"
     gather(source, address, branch)
     options = ["-q", "-E", "-n", "-W", "--keep-going", "-j", "auto", "-d", str(out / "doctrees")]
     sphinx = [sys.executable, "-m", "sphinx", "-b", "html", "-c", str(HERE), *options]
     status = subprocess.run([*sphinx, str(source), str(html)], cwd=ROOT).returncode
-    if explorer and not status:
+    if not status:
         explore(html)
     return status
 
@@ -60,13 +60,8 @@ def main() -> int:
     add("--out", type=Path, default=ROOT / "build" / "site", metavar="FOLDER")
     add("--repository", default=repository(), metavar="URL")
     add("--branch", default=os.environ.get("NMTLIB_BRANCH", "main"))
-    add("--without-explorer", action="store_true", help="leave the pages of the explorer out")
     options = parser.parse_args()
-    try:
-        explorer = not options.without_explorer
-        status = build(options.out.resolve(), options.repository, options.branch, explorer)
-    except RuntimeError as error:
-        sys.exit(f"docs/site/build.py: {error}")
+    status = build(options.out.resolve(), options.repository, options.branch)
     if not status:
         print(f"open {os.path.relpath(options.out / 'html' / 'index.html')}")
     return status
