@@ -58,7 +58,9 @@ def shaped(result: Any, shape: Any, what: str) -> None:
         cause = "A function without `return` gives None." if result is None else ""
         raise Finding(f"{what} is {short(result)}", "a tensor", cause)
     if tuple(result.shape) != tuple(shape):
-        raise Finding(f"{what} has the shape {tuple(result.shape)}", f"{tuple(shape)}")
+        squeezed = tuple(result.shape) == tuple(size for size in shape if size != 1)
+        cause = "An axis of size one is lost: `squeeze()` without a number takes all." * squeezed
+        raise Finding(f"{what} has the shape {tuple(result.shape)}", f"{tuple(shape)}", cause)
 
 
 def holds(condition: Any, measured: str, expected: str, cause: str = "") -> None:

@@ -63,7 +63,7 @@ def stable_softmax(scores: Tensor) -> Tensor:
 def equals_the_formula(answer, draw: Draw):
     """For small scores the weights are those of the formula, for tensors of any shape."""
     a, b, c = draw.sizes(3)
-    for shape in [(b,), (a, b), (a, b, c)]:
+    for shape in [(b,), (a, b), (a, b, c), (2, a, 3, b)]:
         scores = draw.normal(*shape)
         same(answer(scores), scores.softmax(-1), f"a weight of scores of shape {shape}")
 
@@ -73,6 +73,13 @@ def does_not_overflow(answer, draw: Draw):
     """Scores around a thousand give the weights of the formula."""
     scores = draw.normal(*draw.sizes(2)) + 1000
     same(answer(scores), scores.softmax(-1), "a weight of scores around 1000")
+
+
+@homework.check(stable_softmax, "A weight of 1e-20 is not 0: nothing may be rounded or cut off.")
+def keeps_small_weights(answer, draw: Draw):
+    """Weights as small as 1e-20 are kept: their logarithms are those of torch's log_softmax."""
+    scores = torch.linspace(-45, 0, draw.sizes(1, 5)[0], dtype=draw.dtype).repeat(2, 1)
+    same(answer(scores).log(), scores.log_softmax(-1), "the logarithm of a weight")
 
 
 @homework.check(stable_softmax, "Each row needs a number of its own that is subtracted.")
@@ -231,7 +238,7 @@ def causal_self_attention(
 def sentences(draw: Draw) -> tuple[Tensor, ...]:
     """Sentences and three projections of sizes that all differ."""
     batch, t, d, k = draw.sizes(4)
-    return draw.normal(batch, t, d), *(draw.normal(d, k) for _ in range(3))
+    return draw.normal(batch, t, d), *(draw.normal(d, k, scale=d**-0.5) for _ in range(3))
 
 
 def expected_of(x: Tensor, w_query: Tensor, w_key: Tensor, w_value: Tensor) -> Tensor:

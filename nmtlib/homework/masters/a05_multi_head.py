@@ -368,8 +368,8 @@ def is_independent(answer, draw: Draw):
 @homework.question(
     "Which head is which?",
     options=[
-        "The result changes, for each head has learned something else.",
         "The result stays the same, up to rounding.",
+        "The result changes, for each head has learned something else.",
         "The result stays the same only if both heads have the same keys.",
     ],
     hints=(
@@ -392,4 +392,4 @@ def what_if_two_heads_change_places(multi_head_attention) -> str:
     exchanged["output"] = weights["output"][order]
     one = multi_head_attention(query, query, weights, 2)
     other = multi_head_attention(query, query, exchanged, 2)
-    return "B" if torch.allclose(one, other) else "A"
+    return "A" if torch.allclose(one, other) else "B"

@@ -74,13 +74,13 @@ def three_masks(source: Tensor, target: Tensor, pad: int = 0) -> tuple[Tensor, T
     ### END SOLUTION
 
 
-def padded(draw: Draw, batch: int, length: int, pad: int, left: bool) -> Tensor:
-    """Ids with `pad` at the left or the right, of different lengths."""
+def padded(draw: Draw, batch: int, length: int, pad: int, left: bool | None) -> Tensor:
+    """Ids with `pad` at the left, at the right, or (None) at either, of different lengths."""
     ids = draw.ids(0, 20, batch, length)
     ids[ids == pad] = 20
     for row in range(batch):
         empty = draw.random.randint(0, length - 1)
-        if left:
+        if left or left is None and row % 2:
             ids[row, :empty] = pad
         else:
             ids[row, length - empty :] = pad
@@ -111,12 +111,14 @@ def let_each_position_see_its_past(answer, draw: Draw):
 
 @homework.check(three_masks, "Draw the masks of a sentence with two PAD on paper.", worth=1)
 def hide_padded_keys(answer, draw: Draw):
-    """Padded keys are hidden, and nothing else, with PAD at the right or left and any id."""
+    """Padded keys are hidden, and nothing else, with PAD at the right or left and any id, also
+    where source and target are equally wide."""
     batch, s, t = draw.sizes(3)
-    for left, pad in [(False, 0), (True, 0), (False, 3), (True, 1)]:
+    sides = {False: "the right", True: "the left", None: "either side"}
+    for left, pad, s in [(False, 0, s), (True, 0, s), (False, 3, s), (True, 1, s), (None, 2, t)]:
         source, target = padded(draw, batch, s, pad, left), padded(draw, batch, t, pad, left)
         encoder, decoder, cross = answer(source, target, pad)
-        side = f"with PAD {pad} at the {'left' if left else 'right'}"
+        side = f"with PAD {pad} at {sides[left]}"
         same(encoder[:, 0, 0], source != pad, f"the encoder's mask {side}")
         same(cross[:, 0, 0], source != pad, f"the cross mask {side}")
         for row in range(t):
@@ -315,6 +317,9 @@ def works_on_a_transformer(answer, draw: Draw):
         "The scores are multiplied by the mask: forbidden ones become 0, a score like any other.": [
             ("scores.masked_fill(~mask, lowest)", "(scores * mask)")
         ],
+        "Small weights are set to 0, too: only forbidden ones should be.": [
+            ("masked_fill(~mask, 0.0)", "masked_fill(~mask | (weights < 1e-6), 0.0)")
+        ],
     },
 )
 def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
@@ -336,6 +341,15 @@ def is_a_softmax_of_what_is_allowed(answer, draw: Draw):
         mask = draw.mask(*shape)
         expected = scores.masked_fill(~mask, -math.inf).softmax(-1)
         same(answer(scores, mask), expected, f"a weight under a mask {shape}")
+
+
+@homework.check(masked_softmax, "A weight of 1e-20 is not 0: only forbidden ones are.")
+def keeps_small_weights(answer, draw: Draw):
+    """Weights as small as 1e-20 are kept: their logarithms are those of torch's log_softmax."""
+    scores = torch.linspace(-45, 0, draw.sizes(1, 5)[0], dtype=draw.dtype)
+    mask = torch.arange(len(scores)) != 1
+    found, expected = answer(scores, mask), scores.masked_fill(~mask, -math.inf)
+    same(found[mask].log(), expected.log_softmax(-1)[mask], "the logarithm of a weight")
 
 
 @homework.check(masked_softmax, "What is the softmax of a row without anything?")
@@ -388,7 +402,7 @@ def extreme_scores(answer, draw: Draw):
 
 @homework.question(
     "How much of the work is for nothing?",
-    options=["About a quarter.", "About a half.", "About three quarters."],
+    options=["About a half.", "About two thirds.", "About three quarters."],
     hints=(
         "Count the True of your decoder's mask.",
         "Without padding, row i of the decoder's mask has i + 1 True.",
@@ -404,4 +418,4 @@ def what_share_of_scores_is_hidden(three_masks) -> str:
     """
     ids = Draw(0, 0).ids(4, 20, 3, 50)
     hidden = 1 - float(three_masks(ids, ids)[1].float().mean())
-    return "A" if hidden < 0.37 else "B" if hidden < 0.63 else "C"
+    return "A" if hidden < 0.58 else "B" if hidden < 0.71 else "C"

@@ -277,11 +277,12 @@ def returns_the_norm_before(answer, draw: Draw):
 
 @homework.check(train_step, "What lies in `.grad` before the first batch, and after the step?")
 def leaves_nothing_behind(answer, draw: Draw):
-    """Old gradients do not matter, and none are left."""
+    """Old gradients do not matter, and none are left; the model stays in training."""
     own, plain, _, _, start = stepped(answer, draw, 1e9, before=True)
     for parameter in own.parameters():
         empty = parameter.grad is None or not parameter.grad.any()
         holds(empty, "a gradient is left behind", "None or zeros")
+    holds(own.training, "the model is left in evaluation", "a model in training, as it was")
     own.unused.data.copy_(plain.unused.data)
     compare(own, plain, start, "where gradients lay around")
 

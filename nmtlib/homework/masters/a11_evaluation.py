@@ -327,6 +327,13 @@ def survives_short_sentences(answer, draw: Draw):
             ("score(one[draw].sum(0))", "score(one.sum(0))")
         ],
         "The last sentence is never drawn.": [("randint(n, (n,)", "randint(n - 1, (n,)")],
+        "Half of each test set comes from the first half of the sentences.": [
+            (
+                "        found.append",
+                "        draw = draw % max(n // 2, 1) + (torch.arange(n) % 2) * (n // 2)\n"
+                "        found.append",
+            )
+        ],
     },
 )
 def bootstrap(
@@ -389,6 +396,24 @@ def spreads_as_it_should(answer, draw: Draw):
     found = run(answer, torch.zeros(20, 1), rare, first_count, 60, draw.number)
     odd = found[(found != found.round()) | (found < 0)]
     holds(not len(odd), f"a difference of {float(odd.max()) if len(odd) else 0:.3g}", "0, 1, 2, …")
+
+
+@homework.check(bootstrap, "Does what is drawn first say anything about what is drawn next?")
+def draws_freely(answer, draw: Draw):
+    """How often each sentence is drawn spreads as in free draws: no group has a fixed share."""
+    n, times, drawn = 16, 900, []
+
+    def remember(counts: Tensor) -> float:
+        if counts.any():
+            drawn.append(counts)  # of the identity matrix: how often each sentence was drawn
+        return float(counts @ torch.arange(1.0, n + 1))
+
+    run(answer, torch.zeros(n, n), torch.eye(n), remember, times, draw.number + 4)
+    holds(len(drawn) >= times, f"{len(drawn)} test sets were scored", f"{times}")
+    spread = torch.linalg.eigvalsh(torch.cov(torch.stack(drawn[-times:]).T))  # 0 once, else near 1
+    low, high = float(spread[1]), float(spread[-1])
+    holds(low > 0.6, f"the share of some group of sentences varies {low:.1f} times as much", "1")
+    holds(high < 1.6, f"the share of some group of sentences varies {high:.1f} times as much", "1")
 
 
 @homework.check(bootstrap, "BLEU is no mean over sentences: when are the counts added up?")

@@ -44,4 +44,4 @@ class StepAttention:
         raise NotImplementedError()
 
 
-choice_10 = "?"  # a letter
+choice_10 = "?"  # write a letter in place of the question mark

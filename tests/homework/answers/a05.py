@@ -164,7 +164,7 @@ RIGHT = {
     "05.1": [by_unflatten, by_chunks, head_by_head, with_numpy, with_view],
     "05.2": [in_a_loop, with_einsum, sum_of_heads, with_our_module],
     "05.3": [by_state_dict, with_data, with_deep_copies, as_float64_first],
-    "05.4": ["B", "b"],
+    "05.4": ["A", "a"],
 }
 
 
@@ -244,7 +244,7 @@ WRONG = {
         (always_single, "float32|RuntimeError"),
         (wants_a_bias, "NoneType"),
     ],
-    "05.4": [("A", "own function"), ("C", "own function")],
+    "05.4": [("B", "own function"), ("C", "own function")],
 }
 
 WRONG["05.1"] += [

@@ -131,7 +131,7 @@ RIGHT = {
     "06.1": [with_the_package, in_loops, by_comparing_places, with_numpy],
     "06.2": [one_by_one_and_row_by_row, with_allclose, as_a_tuple, with_several_changes],
     "06.3": [with_where, by_hand, with_an_extra_key, in_logarithms],
-    "06.4": ["B", "b"],
+    "06.4": ["A", "a"],
 }
 RIGHT["06.1"].append(lambda source, target, pad=0: tuple(in_loops(source, target, pad)))
 
@@ -246,7 +246,7 @@ WRONG = {
         (not_normalised, "weight"),
         (cut_off, "no gradient|cut off"),
     ],
-    "06.4": [("A", "own function"), ("C", "own function")],
+    "06.4": [("B", "own function"), ("C", "own function")],
 }
 
 RIGHT["06.1"] += [padded_queries_see_nothing]
@@ -265,4 +265,42 @@ WRONG["06.2"] += [
 ]
 WRONG["06.3"] += [
     (clamped, "largest of unlike"),
+]
+
+
+def the_sources_where_they_are_as_wide(source, target, pad=0):
+    keys, own, _ = with_the_package(source, target, pad)
+    return (
+        keys,
+        own if source.shape != target.shape else with_the_package(source, source, pad)[1],
+        keys,
+    )
+
+
+def one_side_for_all(source, target, pad=0):
+    def keys(ids):
+        place, empty = torch.arange(ids.size(1)), (ids == pad).sum(1, keepdim=True)
+        left = place >= empty if (ids[:, 0] == pad).any() else place < ids.size(1) - empty
+        return left[:, None, None]
+
+    past = torch.ones(target.size(1), target.size(1), dtype=torch.bool).tril()
+    return keys(source), keys(target) & past, keys(source)
+
+
+def one_length_for_all(source, target, pad=0):
+    keys = (source != pad).all(0).expand(source.shape)[:, None, None]
+    past = torch.ones(target.size(1), target.size(1), dtype=torch.bool).tril()
+    return keys, (target != pad).all(0).expand(target.shape)[:, None, None] & past, keys
+
+
+def squeezed(source, target, pad=0):
+    keys, own, cross = with_the_package(source, target, pad)
+    return keys.squeeze()[:, None, None], own, cross
+
+
+WRONG["06.1"] += [
+    (the_sources_where_they_are_as_wide, "either side"),
+    (one_side_for_all, "either side"),
+    (one_length_for_all, "encoder's mask"),
+    (squeezed, "shape|IndexError"),
 ]

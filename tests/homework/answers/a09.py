@@ -293,3 +293,12 @@ WRONG = {
     "09.3": [(OnlyWeights, "off"), (InMemory, "saved"), (NotOverAFile, "step 1")],
     "09.4": [("A", "own function"), ("C", "own function")],
 }
+
+
+def rests_afterwards(model, *given):
+    norm = with_torchs_clipping(model, *given)
+    model.eval()
+    return norm
+
+
+WRONG["09.2"] += [(rests_afterwards, "left in evaluation")]

@@ -305,3 +305,26 @@ WRONG["11.3"] += [
     (mirrored, "difference of"),
     (shifted, "difference of"),
 ]
+
+
+def in_strata(one, other, score, times, generator):
+    n = len(one)
+    found = torch.empty(times, dtype=torch.float64)
+    for number in range(times):
+        draw = torch.randint(n, (n,), generator=generator)
+        draw = draw // 4 % max(n // 4, 1) + (torch.arange(n) % 4) * (n // 4)
+        found[number] = score(other[draw].sum(0)) - score(one[draw].sum(0))
+    return found
+
+
+def in_blocks(one, other, score, times, generator):
+    n = len(one)
+    found = torch.empty(times, dtype=torch.float64)
+    for number in range(times):
+        first = torch.randint(n, ((n + 1) // 2,), generator=generator)
+        draw = torch.stack([first, (first + 1) % n], 1).flatten()[:n]
+        found[number] = score(other[draw].sum(0)) - score(one[draw].sum(0))
+    return found
+
+
+WRONG["11.3"] += [(in_strata, "group of sentences|standard errors"), (in_blocks, "group|spread")]
