@@ -18,7 +18,7 @@ def same(result: Any, expected: Any, what: str, *, cause: str = "", tolerance: f
     """
     if not isinstance(expected, Tensor | float):
         if isinstance(result, Tensor) or result != expected:
-            raise Finding(f"{what} is {short(result)}", short(expected), cause)
+            raise Finding(f"{what}: {short(result)}", short(expected), cause)
         return
     if isinstance(expected, float):
         is_number = isinstance(result, int | float) or (

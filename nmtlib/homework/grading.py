@@ -81,6 +81,8 @@ def find_task(id: str) -> Task:
     assignment = assignments().get(id.partition(".")[0])
     if assignment is None or id not in assignment.tasks:
         known = [task for each in assignments().values() for task in each.tasks]
+        if assignment is not None:
+            raise ValueError(f"there is no task {id!r}; name one of {', '.join(assignment.tasks)}")
         raise ValueError(f"there is no task {id!r}{did_you_mean(id, known)}; write it as '04.2'")
     return assignment.tasks[id]
 
@@ -184,8 +186,10 @@ def outcome(task: Task, prop: Property, answer: Any, seed: int) -> Finding | Non
 def diagnose(task: Task, prop: Property, finding: Finding, answer: Any, seed: int) -> str:
     """The one known mistake that gives just what was measured, or ''.
 
-    Where several do, the one that agrees in all properties, with another seed too.
+    It must have passed the properties before, as the answer has.  Where several do, it is the one
+    that agrees in all properties, with another seed too.
     """
+    before = task.properties[: task.properties.index(prop)]
 
     def measured(candidate: Any, prop: Property, seed: int) -> str:
         found = outcome(task, prop, candidate, seed)
@@ -195,7 +199,14 @@ def diagnose(task: Task, prop: Property, finding: Finding, answer: Any, seed: in
         return [measured(candidate, p, s) for p in task.properties for s in (seed, seed + 1)]
 
     given = without_place(finding.measured)
-    same = [about for about, wrong in task.wrong.items() if measured(wrong, prop, seed) == given]
+    anew = measured(answer, prop, seed + 1)  # one number may agree by chance
+    same = [
+        about
+        for about, wrong in task.wrong.items()
+        if measured(wrong, prop, seed) == given
+        and measured(wrong, prop, seed + 1) == anew
+        and not any(measured(wrong, earlier, seed) for earlier in before)
+    ]
     if len(same) > 1:
         own = all_measured(answer)
         same = [about for about in same if all_measured(task.wrong[about]) == own]
@@ -222,4 +233,8 @@ def _reason(error: BaseException, answer: Any) -> str:
         return "Your name holds nothing: run the cell above, or write the answer."
     if isinstance(error, TypeError) and "argument" in str(error):
         return "The function is called as the text says, with these arguments in this order."
+    if isinstance(error, IndexError | ValueError) and (
+        "list" in str(error) or "empty" in str(error)
+    ):
+        return "A list is empty there, or shorter than you think: when can that be?"
     return "The message says what your code could not do; print the shapes before that line."

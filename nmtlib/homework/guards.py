@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import os
 import signal
@@ -47,14 +48,19 @@ class Careful:
         self.function, self.mode = function, Without(forbidden)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, torch.Tensor)]
-        before = [tensor.detach().clone() for tensor in tensors]
+        names = [
+            *inspect.signature(self.function).parameters,
+            *(f"argument {n}" for n in range(99)),
+        ]
+        given = dict(zip(names, args, strict=False)) | kwargs
+        tensors = {name: a for name, a in given.items() if isinstance(a, torch.Tensor)}
+        before = [tensor.detach().clone() for tensor in tensors.values()]
         with self.mode if self.mode.forbidden else contextlib.nullcontext():
             result = self.function(*args, **kwargs)
-        for number, (old, new) in enumerate(zip(before, tensors, strict=True), start=1):
+        for old, (name, new) in zip(before, tensors.items(), strict=True):
             if not torch.equal(old, new.detach()) and not old.isnan().any():
                 raise Finding(
-                    f"tensor number {number} of the call was changed in place",
+                    f"`{name}` was changed in place",
                     "inputs as they were",
                     "An operation in place, such as `x -= 1` or `masked_fill_`, changes what the "
                     "caller still needs: write `x = x - 1`.",

@@ -7,6 +7,7 @@ of a student is not sandboxed.
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -86,11 +87,12 @@ def mark(path: Path, seed: int = 0, *, cell_seconds: float = CELL_SECONDS) -> Ma
         client.execute()
     except DeadKernelError:
         marked.notices.append("the process died, perhaps for want of memory")
-    marked.notices += [
-        f"stopped after {cell_seconds:g} s: the cell that begins {first_line(cell)!r}"
-        for cell in own
-        if any(output.get("ename") == "KeyboardInterrupt" for output in cell.get("outputs", []))
-    ]
+    for cell in own:
+        for output in cell.get("outputs", []):
+            if output.output_type == "error":
+                stopped = output.ename == "KeyboardInterrupt"
+                why = f"stopped after {cell_seconds:g} s" if stopped else told_error(output)
+                marked.notices.append(f"{why}: the cell that begins {first_line(cell)!r}")
     for task in assignment.tasks.values():
         marked.marks.append(mark_of(task, checks[task.id]))
     marked.seconds = time.monotonic() - started
@@ -108,9 +110,17 @@ def read_notebook(path: Path) -> tuple[Any, Assignment]:
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
     try:
-        return nbformat.read(path, as_version=4), assignments()[number]
+        book = nbformat.read(path, as_version=4)
     except Exception as error:  # nbformat raises many kinds
         raise ValueError(f"{path} is not a notebook: {error}") from None
+    defined = "|".join(task.name for task in assignments()[number].tasks.values())
+    answers = re.compile(rf"(?m)^(?:def |class )?(?:{defined})\b")
+    if not any(is_check(cell) or answers.search(cell.source) for cell in book.cells):
+        raise ValueError(
+            f"{path} has no cell of homework {number}; get its page with: "
+            f"nmtlib homework start {number}"
+        )
+    return book, assignments()[number]
 
 
 def is_check(cell: Any) -> bool:
@@ -181,6 +191,11 @@ def mark_of(task: Task, cell: Any) -> Mark:
         measured="the check did not end",
         cause="An endless loop, or no memory.",
     )
+
+
+def told_error(output: Any) -> str:
+    """An error that a cell has put out, in a line."""
+    return f"{output.ename}: {output.evalue}".splitlines()[0]
 
 
 def first_line(cell: Any) -> str:

@@ -49,6 +49,7 @@ def opening(assignment: Assignment) -> str:
         f"course up to notebook {assignment.number}.\n\n"
         "Write where the cell says so, then run the check below it, as often as you like. It says "
         "what was measured, what was expected, and what it is likely due to, and never the answer. "
+        "Hints cost no points. "
         "Your points are those of the same checks with other numbers and sizes."
     )
 

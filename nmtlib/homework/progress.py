@@ -32,9 +32,10 @@ def write(folder: Path, progress: dict[str, Any]) -> None:
 
 
 def count(kind: str, id: str, what: Any) -> None:
-    """Keep a hint or a choice of a task, each once, if homework was started in this folder."""
-    folder = Path.cwd()
-    if (folder / FILE).exists():
+    """Keep a hint or a choice of a task, each once, where homework was started: here, or below in
+    the folder `homework`."""
+    folders = [place for place in (Path.cwd(), Path("homework")) if (place / FILE).exists()]
+    for folder in folders[:1]:
         progress = read(folder)
         kept = progress[kind].setdefault(id, [])
         if what not in kept:

@@ -238,7 +238,7 @@ WRONG = {
     ],
     "06.2": [
         (says_yes_or_no, "TypeError|bool"),
-        (changes_the_source, "leaks"),
+        (changes_the_source, "sound decoder"),
         (never_a_leak, "leaks at"),
     ],
     "06.3": [
@@ -258,7 +258,7 @@ WRONG["06.1"] += [
 ]
 WRONG["06.2"] += [
     (always_the_last_word, "leaks at"),
-    (always_seven, "leaks at|IndexError"),
+    (always_seven, "was given the id 7"),
     (large_ones, "leaks at"),
     (near_ones, "leaks at"),
     (not_the_second, "into position 0"),
@@ -303,4 +303,51 @@ WRONG["06.1"] += [
     (one_side_for_all, "either side"),
     (one_length_for_all, "encoder's mask"),
     (squeezed, "shape|IndexError"),
+]
+
+
+def compared(size, tolerance=1e-4, new=swap):
+    def answer(logits, source, target, vocabulary):
+        original, found = logits(source, target), set()
+        for j in range(1, target.size(1)):
+            other = target.clone()
+            other[:, j] = new(other[:, j])
+            moved = size((logits(source, other) - original).abs()) > tolerance
+            found |= {j - i for i in range(j) if moved[i]}
+        return sorted(found)
+
+    return answer
+
+
+def largest(gaps):
+    return gaps.amax((0, 2))
+
+
+WRONG["06.2"] += [
+    (compared(lambda gaps: gaps.mean(0).amax(-1)), "leaks at"),
+    (compared(lambda gaps: gaps.mean(2).amax(0)), "leaks at"),
+    (compared(largest, tolerance=1e-3), "leaks at"),
+    (compared(largest, new=lambda ids: (ids + 1) % 6), "was given the id"),
+    (compared(largest, new=lambda ids: ids * 0), "was given the id 0"),
+]
+RIGHT["06.2"] += [compared(largest)]
+
+
+def adds_and_cuts(scores, mask):
+    return (scores + torch.where(mask, 0.0, -1e9).to(scores.dtype)).softmax(-1) * mask
+
+
+def adds_in_float32(scores, mask):
+    return (scores + torch.where(mask, 0.0, -1e9)).softmax(-1) * mask
+
+
+def largest_of_all(scores, mask):
+    powers = (scores - scores.amax(-1, keepdim=True)).exp() * mask
+    return powers / powers.sum(-1, keepdim=True).clamp_min(1e-9)
+
+
+WRONG["06.3"] += [
+    (adds_and_cuts, "written over|below all others"),
+    (adds_in_float32, "without `dtype=`"),
+    (largest_of_all, "of the allowed ones|logarithm of a weight"),
 ]
