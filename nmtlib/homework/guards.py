@@ -48,12 +48,7 @@ class Careful:
         self.function, self.mode = function, Without(forbidden)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        names = [
-            *inspect.signature(self.function).parameters,
-            *(f"argument {n}" for n in range(99)),
-        ]
-        given = dict(zip(names, args, strict=False)) | kwargs
-        tensors = {name: a for name, a in given.items() if isinstance(a, torch.Tensor)}
+        tensors = named_tensors(self.function, args, kwargs)
         before = [tensor.detach().clone() for tensor in tensors.values()]
         with self.mode if self.mode.forbidden else contextlib.nullcontext():
             result = self.function(*args, **kwargs)
@@ -66,6 +61,18 @@ class Careful:
                     "caller still needs: write `x = x - 1`.",
                 )
         return result
+
+
+def named_tensors(function: Callable, args: tuple, kwargs: dict) -> dict[str, torch.Tensor]:
+    """The tensors that a function is given, also in lists and dictionaries, as it names them."""
+    names = [*inspect.signature(function).parameters, *(f"argument {n}" for n in range(len(args)))]
+    found: dict[str, Any] = {}
+    for name, value in (dict(zip(names, args, strict=False)) | kwargs).items():
+        inner = dict(enumerate(value)) if isinstance(value, list) else value
+        if isinstance(inner, dict):
+            found |= {f"{name}[{key!r}]": each for key, each in inner.items()}
+        found[name] = value
+    return {name: value for name, value in found.items() if isinstance(value, torch.Tensor)}
 
 
 @contextlib.contextmanager

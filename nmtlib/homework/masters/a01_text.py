@@ -112,6 +112,12 @@ def numbers_words_by_frequency(answer, draw: Draw):
     words = expected_of(sentences, 1)
     found = list(answer(sentences).encode(words))
     same([int(i) for i in found], list(range(4, 11)), "the ids of the words by frequency")
+    many = sorted({*draw.words(90), "Haus", "haus", ".", "1999"})
+    same(
+        [int(i) for i in answer([many]).encode(many)],
+        list(range(4, 4 + len(many))),
+        f"the ids of {len(many)} words, among them Haus, haus, 1999 and a full stop",
+    )
 
 
 @homework.check(Vocabulary, "Which words does `min_count` keep, and what happens to the others?")
@@ -133,9 +139,9 @@ def comes_back(answer, draw: Draw):
     there = [int(i) for i in vocabulary.encode(words)]
     same(list(vocabulary.decode(there)), words, "the words there and back")
     same(
-        list(vocabulary.decode([1, *there[:2], 3, 2, 0, 0])),
-        [*words[:2], "<UNK>"],
-        "BOS a b UNK EOS PAD PAD",
+        list(vocabulary.decode([1, *there[:2], 3, 2, 0, 0, there[2], 2])),
+        [*words[:2], "<UNK>", words[2]],
+        "BOS a b UNK EOS PAD PAD c EOS",
     )
 
 

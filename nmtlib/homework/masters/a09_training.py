@@ -365,39 +365,46 @@ class Checkpoint:
 def beginning(draw: Draw) -> tuple[nn.Module, torch.optim.Optimizer]:
     """A model with dropout and its Adam."""
     torch.manual_seed(draw.number)
-    model = nn.Sequential(nn.Linear(5, 8), nn.Dropout(0.5), nn.Linear(8, 2)).train()
+    model = nn.Sequential(nn.Linear(5, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 2))
     return model, torch.optim.Adam(model.parameters(), lr=0.05)
 
 
 def go_on(model: nn.Module, optimizer: torch.optim.Optimizer, steps: int) -> list[Tensor]:
-    """Some steps; returns the weights."""
+    """Some steps; returns weights and buffers."""
     x = torch.linspace(-1, 1, 30).reshape(6, 5)
     for _ in range(steps):
         model(x).square().sum().backward()
         optimizer.step()
         optimizer.zero_grad()
-    return [p.detach().clone() for p in model.parameters()]
+    return [tensor.clone() for tensor in model.state_dict().values()]
 
 
 @homework.check(Checkpoint, "What else than the weights changes from step to step?", worth=3)
 def resumes_bit_for_bit(answer, draw: Draw):
-    """Weights, moments and random numbers are those of a training that was never stopped."""
+    """Weights, buffers, moments, the rate and random numbers are those of a training that was never
+    stopped, and all of them lie in the one file."""
     with tempfile.TemporaryDirectory() as folder:
         path, (model, optimizer) = Path(folder) / "kept.pt", beginning(draw)
+        optimizer.param_groups[0]["lr"] = 0.02  # as a schedule does
         at_3 = go_on(model, optimizer, 3)
         answer.save(path, model, optimizer, 3)
         at_6 = go_on(model, optimizer, 3)
         torch.manual_seed(99)
         torch.rand(7)
         again, anew = beginning(draw)
-        step = answer.load(path, again, anew)
+        try:
+            step = answer.load(path.rename(path.with_name("moved.pt")), again, anew)
+        except KeyError as error:
+            holds(
+                False, f"the file cannot be loaded from another place: KeyError {error}", "it can"
+            )
         same(step, 3, "the step that is returned")
-        loaded = [p.detach() for p in again.parameters()]
+        loaded = [tensor.clone() for tensor in again.state_dict().values()]
         exact = all(torch.equal(a, b) for a, b in zip(loaded, at_3, strict=True))
-        holds(exact, "weights after loading are not those that were saved", "the same bits")
-        gap = max(
-            float((a - b).abs().max()) for a, b in zip(go_on(again, anew, 3), at_6, strict=True)
-        )
+        what = "weights or buffers after loading are not those that were saved"
+        holds(exact, what, "the same bits")
+        gaps = [(a - b).abs().max() for a, b in zip(go_on(again, anew, 3), at_6, strict=True)]
+        gap = max(map(float, gaps))
         holds(gap == 0, f"three steps later a weight is {gap:.6f} off", "0, bit for bit")
 
 
@@ -411,6 +418,8 @@ def does_not_disturb_the_training(answer, draw: Draw):
         for number in range(4):
             found = go_on(model, optimizer, 1)
             answer.save(Path(folder) / "kept.pt", model, optimizer, number)
+        files = len([*Path(folder).iterdir()])
+        holds(files == 1, f"{files} files lie in the folder after saving", "1, the checkpoint")
         off = sum(not torch.equal(a, b) for a, b in zip(undisturbed, found, strict=True))
         holds(off == 0, f"{off} tensors differ from a training that did not save", "none")
 

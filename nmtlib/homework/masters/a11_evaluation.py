@@ -203,7 +203,7 @@ def bleu(hypotheses: list[list[str]], references: list[list[str]]) -> float:
 
 def texts(draw: Draw, count: int, longer: int = 0) -> tuple[list[list[str]], list[list[str]]]:
     """References of a few words, and hypotheses with mistakes, `longer` words longer."""
-    words, hypotheses, references = "abcde", [], []
+    words, hypotheses, references = ("a", "ab", "b", "A", "."), [], []
     for _ in range(count):
         reference = [draw.random.choice(words) for _ in range(draw.random.randint(5, 14))]
         hypothesis = [
@@ -243,7 +243,8 @@ def is_100_for_perfection(answer, draw: Draw):
 @homework.check(bleu, "Compute the ten numbers of one sentence by hand.", worth=2)
 def is_that_of_sacrebleu(answer, draw: Draw):
     """BLEU of translations of the right length is that of sacreBLEU."""
-    compare(answer, *texts(draw, 6), "6 sentences")
+    count = (6, 6, 120)[draw.number]
+    compare(answer, *texts(draw, count), f"{count} sentences")
     repeated = (
         [["a", "a", "a", "a", "b", "c", "d", "e"]],
         [["a", "b", "c", "d", "e", "a", "b", "c"]],
