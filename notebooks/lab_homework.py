@@ -2,7 +2,7 @@
 
     python notebooks/lab_homework.py --shots /tmp/shots
 
-Starts an assignment with `nmtlib homework start`, runs all cells with nothing written, then types
+Starts an assignment with `nmtlib homework start`, runs all cells with nothing written, types
 an answer into its cell, runs the cell and the check below it, and reads the verdicts from the
 page.  Not part of CI: it needs `pip install playwright` and Chromium.
 """

@@ -190,27 +190,32 @@ def diagnose(task: Task, prop: Property, finding: Finding, answer: Any, seed: in
     that agrees in all properties, with another seed too.
     """
     before = task.properties[: task.properties.index(prop)]
-
-    def measured(candidate: Any, prop: Property, seed: int) -> str:
-        found = outcome(task, prop, candidate, seed)
-        return without_place(found.measured) if found else ""
-
-    def all_measured(candidate: Any) -> list[str]:
-        return [measured(candidate, p, s) for p in task.properties for s in (seed, seed + 1)]
-
     given = without_place(finding.measured)
-    anew = measured(answer, prop, seed + 1)  # one number may agree by chance
+    anew = measured(task, answer, prop, seed + 1)  # one number may agree by chance
     same = [
         about
-        for about, wrong in task.wrong.items()
-        if measured(wrong, prop, seed) == given
-        and measured(wrong, prop, seed + 1) == anew
-        and not any(measured(wrong, earlier, seed) for earlier in before)
+        for about in task.mistakes
+        if of_mistake(task, about, prop, seed) == given
+        and of_mistake(task, about, prop, seed + 1) == anew
+        and not any(of_mistake(task, about, earlier, seed) for earlier in before)
     ]
     if len(same) > 1:
-        own = all_measured(answer)
-        same = [about for about in same if all_measured(task.wrong[about]) == own]
+        tried = [(p, s) for p in task.properties for s in (seed, seed + 1)]
+        own = [measured(task, answer, *each) for each in tried]
+        same = [a for a in same if [of_mistake(task, a, *each) for each in tried] == own]
     return same[0] if len(same) == 1 else ""
+
+
+def measured(task: Task, answer: Any, prop: Property, seed: int) -> str:
+    """What is measured of an answer in the light of a property; nothing where it holds."""
+    found = outcome(task, prop, answer, seed)
+    return without_place(found.measured) if found else ""
+
+
+@cache
+def of_mistake(task: Task, about: str, prop: Property, seed: int) -> str:
+    """What is measured of a known mistake: the same for every answer that is compared with it."""
+    return measured(task, task.wrong[about], prop, seed)
 
 
 def told(error: BaseException) -> str:

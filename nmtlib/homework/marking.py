@@ -56,35 +56,15 @@ def mark(path: Path, seed: int = 0, *, cell_seconds: float = CELL_SECONDS) -> Ma
     Raises FileNotFoundError for a file that is not there, and ValueError for one that is no
     notebook of an assignment.
     """
-    import nbformat
-    from nbclient import NotebookClient
     from nbclient.exceptions import DeadKernelError
 
     book, assignment = read_notebook(path)
     marked, started = Marked(path, assignment), time.monotonic()
     marked.notices += inspect_cells(book, assignment)
     own = [cell for cell in book.cells if cell.cell_type == "code" and not is_check(cell)]
-    limit = f"from nmtlib.homework import marking\nmarking.limit_memory({MEMORY})"
-    checks = {
-        task.id: nbformat.v4.new_code_cell(
-            f"from nmtlib.homework import marking\n"
-            f"marking.show_mark({task.id!r}, {[task.name, *task.uses]!r}, globals(), {seed})"
-        )
-        for task in assignment.tasks.values()
-    }
-    run = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(limit), *own, *checks.values()])
-    run.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
-    client = NotebookClient(
-        run,
-        timeout=cell_seconds,
-        startup_timeout=300,  # a busy machine must not end the grading of a class
-        interrupt_on_timeout=True,
-        allow_errors=True,
-        resources={"metadata": {"path": str(path.parent)}},
-        extra_arguments=["--log-level=ERROR"],
-    )
+    checks = {task.id: check_cell(task, seed) for task in assignment.tasks.values()}
     try:
-        client.execute()
+        execute(own, [*checks.values()], path.parent, cell_seconds)
     except DeadKernelError:
         marked.notices.append("the process died, perhaps for want of memory")
     for cell in own:
@@ -97,6 +77,41 @@ def mark(path: Path, seed: int = 0, *, cell_seconds: float = CELL_SECONDS) -> Ma
         marked.marks.append(mark_of(task, checks[task.id]))
     marked.seconds = time.monotonic() - started
     return marked
+
+
+def check_cell(task: Task, seed: int) -> Any:
+    """A cell that judges the answer to a task, and puts out its mark."""
+    import nbformat
+
+    names = [task.name, *task.uses]
+    return nbformat.v4.new_code_cell(
+        "from nmtlib.homework import marking\n"
+        f"marking.show_mark({task.id!r}, {names!r}, globals(), {seed})"
+    )
+
+
+def execute(own: list[Any], checks: list[Any], folder: Path, cell_seconds: float) -> None:
+    """Run cells in a process of their own that begins in this folder; outputs stay in the cells.
+
+    A student's own cells have `cell_seconds` each, the others what checks may need.
+    """
+    import nbformat
+    from nbclient import NotebookClient
+
+    limit = f"from nmtlib.homework import marking\nmarking.limit_memory({MEMORY})"
+    run = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(limit), *own, *checks])
+    run.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
+    NotebookClient(
+        run,
+        timeout_func=lambda cell: (
+            cell_seconds if any(cell is each for each in own) else CELL_SECONDS + cell_seconds
+        ),
+        startup_timeout=300,  # a busy machine must not end the grading of a class
+        interrupt_on_timeout=True,
+        allow_errors=True,
+        resources={"metadata": {"path": str(folder)}},
+        extra_arguments=["--log-level=ERROR"],
+    ).execute()
 
 
 def read_notebook(path: Path) -> tuple[Any, Assignment]:

@@ -101,6 +101,7 @@ def some_sentences(draw: Draw) -> list[list[str]]:
 
 
 def expected_of(sentences: list[list[str]], min_count: int) -> list[str]:
+    """The words in the order of their ids."""
     counts = Counter(word for sentence in sentences for word in sentence)
     return [w for w in sorted(counts, key=lambda w: (-counts[w], w)) if counts[w] >= min_count]
 
@@ -243,6 +244,7 @@ def plainly(words: dict[str, int], merges: int) -> list[tuple[str, str]]:
 
 
 def compare(answer, words: dict[str, int], merges: int, what: str) -> None:
+    """Raise Finding at the first merge that is not the expected one."""
     found = answer(dict(words), merges)
     holds(isinstance(found, list), f"a {type(found).__name__}", "a list of pairs")
     expected = plainly(words, merges)
@@ -365,10 +367,12 @@ def plan(lengths: list[int], budget: int, seed: int) -> list[list[int]]:
 
 
 def a_corpus(draw: Draw) -> list[int]:
+    """A thousand lengths: many short sentences, a few long ones."""
     return [3 + int(8 * abs(float(x)) ** 1.3) for x in draw.normal(1000)]
 
 
 def planned(answer, lengths: list[int], budget: int, seed: int) -> list[list[int]]:
+    """The batches of an answer, empty ones left out."""
     return [[int(i) for i in batch] for batch in answer(list(lengths), budget, seed) if len(batch)]
 
 

@@ -253,6 +253,7 @@ def sentences(draw: Draw) -> tuple[Tensor, ...]:
 
 
 def expected_of(x: Tensor, w_query: Tensor, w_key: Tensor, w_value: Tensor) -> Tensor:
+    """The vectors by torch's own causal attention."""
     return F.scaled_dot_product_attention(x @ w_query, x @ w_key, x @ w_value, is_causal=True)
 
 

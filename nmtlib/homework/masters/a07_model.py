@@ -257,6 +257,7 @@ def some_config(draw: Draw, **given) -> TransformerConfig:
 
 
 def counted(config: TransformerConfig) -> int:
+    """The parameters of the course's model, which is built without memory."""
     with torch.device("meta"):
         return sum(p.numel() for p in Transformer(config).parameters())
 

@@ -90,6 +90,7 @@ class EarlyStopping:
 
 
 def told(answer, patience: int, losses: list[float]) -> tuple[list[bool], Any]:
+    """What an answer says after each loss, and which epoch it names at last."""
     stopping = answer(patience)
     return [bool(stopping.update(loss)) for loss in losses], stopping.best
 
@@ -221,11 +222,13 @@ class Small(nn.Module):
 
 
 def squares(model: Small, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, int]:
+    """The squared errors of a batch, added up, and its size."""
     x, y = batch
     return (torch.tanh(x @ model.first) @ model.second - y).square().sum(), len(y)
 
 
 def some_batches(draw: Draw) -> list[tuple[Tensor, Tensor]]:
+    """Batches of unlike sizes."""
     return [(draw.normal(n, 4), draw.normal(n)) for n in draw.sizes(3)]
 
 
@@ -246,6 +249,7 @@ def stepped(answer, draw: Draw, max_norm: float, before: bool = False) -> tuple:
 
 
 def compare(own: Small, plain: Small, start: Small, what: str) -> None:
+    """Raise Finding where two models did not make the same step."""
     for name in ("first", "second", "unused"):
         one, other, old = (getattr(m, name).detach() for m in (own, plain, start))
         same(one - old, other - old, f"the step of {name} {what}", tolerance=2e-5)

@@ -264,6 +264,7 @@ def searched(model: Model, width: int, longest: int) -> tuple[list[int], float]:
 
 
 def compare(answer, model: Model, width: int, longest: int, expected: tuple, what: str) -> None:
+    """Raise Finding where an answer finds other words or another number."""
     found = answer(model, width, longest)
     holds(isinstance(found, tuple | list) and len(found) == 2, "no pair", "words and a number")
     words, total = found

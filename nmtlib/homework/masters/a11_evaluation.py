@@ -217,12 +217,14 @@ def texts(draw: Draw, count: int, longer: int = 0) -> tuple[list[list[str]], lis
 
 
 def by_sacrebleu(hypotheses: list[list[str]], references: list[list[str]]) -> float:
+    """BLEU by sacreBLEU, of tokens as they are."""
     metric = BLEU(tokenize="none", smooth_method="none", force=True)
     joined = [" ".join(h) for h in hypotheses], [[" ".join(r) for r in references]]
     return metric.corpus_score(*joined).score
 
 
 def compare(answer, hypotheses: list, references: list, what: str) -> None:
+    """Raise Finding where BLEU is not that of sacreBLEU."""
     expected = by_sacrebleu(hypotheses, references)
     found = answer(hypotheses, references)
     same(float(found), expected, f"BLEU of {what}", tolerance=1e-5)
@@ -365,6 +367,7 @@ def ratio(counts: Tensor) -> float:
 
 
 def run(answer, one: Tensor, other: Tensor, score: Callable, times: int, seed: int) -> Tensor:
+    """The differences by an answer, of the right shape and type."""
     found = answer(one, other, score, times, torch.Generator().manual_seed(seed))
     shaped(found, (times,), "the result")
     holds(found.dtype == torch.float64, f"{found.dtype}", "torch.float64")

@@ -208,6 +208,7 @@ class Ring:
 
 
 def reduced(answer, draw: Draw, devices: int, size: int) -> tuple[Ring, list[Tensor], list]:
+    """What an answer makes of random vectors: the ring, the vectors, the results."""
     vectors, ring = [draw.normal(size) for _ in range(devices)], Ring()
     kept = [v.clone() for v in vectors]
     found = list(answer(vectors, ring))
@@ -339,6 +340,7 @@ def corpus(draw: Draw, size: int = 300) -> Tensor:
 
 
 def planned(answer, lengths: Tensor, cost: Callable, capacity: float) -> list[list[int]]:
+    """The batches of an answer, empty ones left out; the lengths stay."""
     kept = lengths.clone()
     found = [[int(i) for i in batch] for batch in answer(lengths, cost, capacity)]
     holds(torch.equal(kept, lengths), "the lengths were changed", "lengths as they were")
