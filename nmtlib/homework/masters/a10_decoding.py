@@ -373,7 +373,7 @@ def stops_when_nothing_better_can_come(answer, draw: Draw):
                 "torch.cat([scores[..., :-1], scores[..., -1:] - 1e9], -1).softmax(-1)",
             )
         ],
-        "The words are joined along the batch.": [
+        "Only the first word is seen: words join along the batch, or `is_causal` has one query.": [
             (
                 "torch.cat([self.keys, key], dim=1)",
                 "torch.cat([self.keys, key], dim=0)[: len(key)]",

@@ -291,7 +291,7 @@ WRONG = {
         (last_batch_only, "step of"),
         (squared_norm, "norm with"),
     ],
-    "09.3": [(OnlyWeights, "off"), (InMemory, "saved"), (NotOverAFile, "step 1")],
+    "09.3": [(OnlyWeights, "off"), (InMemory, "saved|another place"), (NotOverAFile, "step 1")],
     "09.4": [("A", "own function"), ("C", "own function")],
 }
 
