@@ -6,6 +6,7 @@ to any other file or folder of the project to a page that shows it.
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import re
@@ -30,6 +31,7 @@ PAGES = [
 PICTURES = (".png", ".svg", ".jpg")
 INSTEAD = {"notebooks": "/course.md", "notebooks/homework": "/homework.md"}
 CODE_OR_LINK = re.compile(r"(?s)(^```.*?^```|`[^`\n]*`)|\]\(([^)\s]+)\)", re.MULTILINE)
+EXPLORER = re.compile(r"`explorer\.html(#[^`]*)`")  # a view of a page that the site has
 FENCE = "`" * 6  # longer than any in the files that are shown
 
 
@@ -120,12 +122,18 @@ def launch(name: str, repository: str, branch: str) -> str:
     return f'<p class="launch">{joined}{note}</p>'
 
 
+def view(found: re.Match[str]) -> str:
+    """A link to a view of the explorer, from the page of a notebook."""
+    address = html.escape(f"../explorer/toy-de-en.html{found[1]}")
+    return f'<a href="{address}"><code>explorer.html{html.escape(found[1])}</code></a>'
+
+
 def notebook(text: str, link: Callable[[str], str], line: str) -> str:
     """A notebook as the site shows it: the line below its title, links that lead somewhere."""
     book = json.loads(text)
     for cell in book["cells"]:
         if cell["cell_type"] == "markdown":
-            cell["source"] = relink("".join(cell["source"]), link)
+            cell["source"] = EXPLORER.sub(view, relink("".join(cell["source"]), link))
         elif "predict" in cell["metadata"].get("tags", ()):
             cell["metadata"]["tags"].append("remove-input")  # as JupyterLab folds it away
         kept = [output.get("metadata", {}) for output in cell.get("outputs", ())]
