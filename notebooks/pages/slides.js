@@ -1,0 +1,54 @@
+// Arrows, Page Up and Down, the space bar, Home and End; the address remembers the slide.
+"use strict";
+const slides = [...document.querySelectorAll("section")];
+
+function current() {
+  const middle = window.scrollY + window.innerHeight / 2;
+  return Math.max(0, slides.findLastIndex((slide) => slide.offsetTop <= middle));
+}
+
+function show(number) {
+  const place = Math.min(Math.max(number, 0), slides.length - 1);
+  slides[place].scrollIntoView();
+  history.replaceState(null, "", `#${place + 1}`);
+}
+
+function forward() {
+  const next = slides[current()].querySelector(".fragment:not(.seen)");
+  if (next) next.classList.add("seen");
+  else show(current() + 1);
+}
+
+function back() {
+  const seen = [...slides[current()].querySelectorAll(".fragment.seen")].pop();
+  if (seen) seen.classList.remove("seen");
+  else show(current() - 1);
+}
+
+const keys = {
+  ArrowRight: forward, ArrowDown: forward, PageDown: forward, " ": forward,
+  ArrowLeft: back, ArrowUp: back, PageUp: back,
+  Home: () => show(0), End: () => show(slides.length - 1),
+};
+document.addEventListener("keydown", (event) => {
+  const plain = !event.ctrlKey && !event.altKey && !event.metaKey;
+  if (!plain || !(event.key in keys) || event.target.closest("summary, a, input")) return;
+  event.preventDefault();
+  keys[event.key]();
+});
+
+// For those who make slides: how many pixels of one lie outside it.
+function measure() {
+  for (const slide of slides) {
+    const over = slide.scrollHeight - slide.clientHeight;
+    const wide = slide.scrollWidth - slide.clientWidth;
+    slide.dataset.over = Math.max(over, wide, 0);
+  }
+}
+
+document.body.classList.add("ready");
+show(Number(location.hash.slice(1)) - 1 || 0);
+window.addEventListener("load", async () => {
+  if (window.MathJax?.startup) await window.MathJax.startup.promise;
+  measure();
+});
