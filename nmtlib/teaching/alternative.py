@@ -36,7 +36,8 @@ def alt_text(figure: Figure) -> str:
         if ax.get_label() != COLOUR_BAR and (ax.has_data() or ax.texts):
             kind, more = _panel(ax)
             said = " ".join(told)
-            more = LIST.sub(lambda words, said=said: words[0] * (words[0] not in said), more)
+            for words in filter(said.__contains__, LIST.findall(more)):
+                more = more.replace(words, "")
             fits = not told or len(said) + len(more) < LONGEST
             told.append(f"{kind}: {more}" if more and fits else kind)
     return " ".join(f"{_plain(text)}." for text in told)
