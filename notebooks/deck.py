@@ -8,6 +8,7 @@ out.  Of a long text the first sentences are shown, of a cell that draws the pic
 from __future__ import annotations
 
 import re
+from itertools import zip_longest
 from typing import NamedTuple
 
 ROOM, FEWEST, MOST = 36.5, 10, 24  # rem of a slide, as `height` counts them; slides of a deck
@@ -84,7 +85,7 @@ def deck(book: dict) -> list[dict]:
         if cell["cell_type"] == "markdown" and (rest := sections(cell["source"])):
             heading = rest[-1].heading or heading
     number = 0
-    for cell, after in zip(cells, [*cells[1:], None], strict=True):
+    for cell, after in zip_longest(cells, cells[1:]):
         place = cell["metadata"]["slide"]
         number += place["begins"]
         place |= {"number": number, "ends": not after or after["metadata"]["slide"]["begins"]}

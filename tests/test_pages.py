@@ -63,6 +63,7 @@ def test_a_deck_takes_what_is_tagged_and_of_long_texts_the_start(book):
     assert cells[1]["source"] == "" and cells[2]["metadata"]["slide"]["kind"] == "fragment"
     assert cells[4]["source"] == "- One.\n- Three.\n"
     assert book["cells"][0]["source"].endswith("Another paragraph."), "the notebook stays"
+    assert deck.deck(new_notebook()) == []
 
 
 @pytest.mark.parametrize(
@@ -113,26 +114,29 @@ def test_what_is_missing_is_named(monkeypatch, tmp_path, capsys):
         pages.chromium(page=tmp_path)
 
 
+def opened(cells, folder):
+    """The page of some slides as it stands in a browser, and what each has too much."""
+    pages.copy_files(folder)
+    (folder / "deck.html").write_text(pages.html(cells, "deck", "slides"), encoding="utf-8")
+    page = pages.chromium("--window-size=1280,720", "--dump-dom", page=folder / "deck.html")
+    return page, [int(found) for found in re.findall(r'data-over="(\d+)"', page)]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
-def test_no_slide_is_cut_and_nothing_is_loaded_from_elsewhere(tools, tmp_path, path):
-    assert pages.main(["slides", str(path), "--out", str(tmp_path)]) == 0
-    page = pages.chromium(
-        "--window-size=1280,720", "--dump-dom", page=tmp_path / f"{path.stem}.html"
-    )
-    over = [int(found) for found in re.findall(r'data-over="(\d+)"', page)]
-    assert len(over) >= deck.FEWEST and max(over) == 0
-    assert ("mjx-container" in page) == bool(re.search(r"\$", page))
-    assert not re.findall(r'(?:src|<link[^>]* href)="https?://', page)
+def test_no_slide_is_cut_and_nothing_is_asked_for_elsewhere(tools, tmp_path):
+    """All decks in one page: one start of the browser."""
+    decks = [deck.deck(nbformat.read(path, as_version=4)) for path in NOTEBOOKS]
+    page, over = opened([cell for cells in decks for cell in cells], tmp_path)
+    assert len(over) == sum(cells[-1]["metadata"]["slide"]["number"] for cells in decks)
+    assert [place for place, found in enumerate(over) if found] == []
+    assert "<mjx-container" in page, "formulas are set"
+    assert not re.findall(r'src="https?:|<link[^>]* href="https?:', page)
 
 
 @pytest.mark.slow
 def test_a_slide_that_is_too_full_is_noticed(tools, tmp_path):
     book = new_notebook(cells=[on("slide", new_code_cell("x = 1\n" * 60))])
-    nbformat.write(book, tmp_path / "full.ipynb")
-    assert pages.main(["slides", str(tmp_path / "full.ipynb"), "--out", str(tmp_path)]) == 0
-    page = pages.chromium("--window-size=1280,720", "--dump-dom", page=tmp_path / "full.html")
-    assert int(re.search(r'data-over="(\d+)"', page)[1]) > 100
+    assert opened(deck.deck(book), tmp_path)[1][0] > 100
 
 
 @pytest.mark.slow
