@@ -52,27 +52,21 @@ def _panel(ax: Axes) -> tuple[str, str]:
     """What some axes are, and what they show."""
     title = " ".join(filter(None, (ax.get_title(place) for place in ("left", "center", "right"))))
     bars = [part for part in ax.containers if isinstance(part, BarContainer)]
-    points = [part for part in ax.collections if isinstance(part, PathCollection)]
+    points = any(isinstance(part, PathCollection) for part in ax.collections)
+    named = bool(ax.get_xlabel() or ax.get_ylabel())
+    ticks = [word for axis in (ax.xaxis, ax.yaxis) for word in tick_words(axis)]
     if ax.images:
-        kind, more = "Heat map", _heat_map(ax, ax.images[0])
-    elif bars:
-        words = [word for axis in (ax.xaxis, ax.yaxis) for word in tick_words(axis)]
-        kind = "Bar chart" if words else "Histogram"
-        more = "; ".join([_axes(ax), *(_bars(part, words) for part in bars[:MOST])])
-    elif points and not (ax.get_xlabel() or ax.get_ylabel()):
-        kind, more = "Points", _listed(_words(ax))
-    elif any(len(line.get_xdata()) > 1 for line in ax.lines) and (
-        ax.get_xlabel() or ax.get_ylabel()
-    ):
-        kind, more = "Line plot", "; ".join([_axes(ax), *_lines(ax)])
-    elif ax.get_xlabel() or ax.get_ylabel():
-        kind, more = (
-            "Plot" if not points else "Scatter plot",
-            "; ".join(filter(None, [_axes(ax), _listed(_words(ax))])),
-        )
+        kind, more = "Heat map", [_heat_map(ax, ax.images[0])]
+    elif bars and (named or ticks):
+        kind = "Bar chart" if ticks else "Histogram"
+        more = [_axes(ax), *(_bars(part, ticks) for part in bars[:MOST])]
+    elif named and any(len(line.get_xdata()) > 1 for line in ax.lines):
+        kind, more = "Line plot", [_axes(ax), *_lines(ax)]
+    elif named:
+        kind, more = "Scatter plot" if points else "Plot", [_axes(ax), _listed(_words(ax))]
     else:
-        kind, more = "Drawing with the words", _listed(_words(ax))
-    return f"{kind} “{title}”" if title else kind, more
+        kind, more = "Points" if points else "Drawing with the words", [_listed(_words(ax))]
+    return f"{kind} “{title}”" if title else kind, "; ".join(filter(None, more))
 
 
 def _words(ax: Axes) -> list[str]:
