@@ -37,17 +37,22 @@ document.addEventListener("keydown", (event) => {
   keys[event.key]();
 });
 
-// For those who make slides: how many pixels of one lie outside it.
+// For those who make slides: how many pixels of one lie outside it, its answer opened.
 function measure() {
   for (const slide of slides) {
+    const answers = [...slide.querySelectorAll("details")];
+    for (const answer of answers) answer.open = true;
     const over = slide.scrollHeight - slide.clientHeight;
     const wide = slide.scrollWidth - slide.clientWidth;
     slide.dataset.over = Math.max(over, wide, 0);
+    for (const answer of answers) answer.open = false;
   }
 }
 
 document.body.classList.add("ready");
-show(Number(location.hash.slice(1)) - 1 || 0);
+const ask = () => show(Number(location.hash.slice(1)) - 1 || 0);
+ask();
+window.addEventListener("hashchange", ask);
 window.addEventListener("load", async () => {
   if (window.MathJax?.startup) await window.MathJax.startup.promise;
   measure();
