@@ -2,6 +2,7 @@
 
 import re
 import sys
+from itertools import chain
 from pathlib import Path
 
 import nbformat
@@ -126,7 +127,8 @@ def opened(cells, folder):
 def test_no_slide_is_cut_and_nothing_is_asked_for_elsewhere(tools, tmp_path):
     """All decks in one page: one start of the browser."""
     decks = [deck.deck(nbformat.read(path, as_version=4)) for path in NOTEBOOKS]
-    page, over = opened([cell for cells in decks for cell in cells], tmp_path)
+    cells = [{**cell, "id": f"c{i}"} for i, cell in enumerate(chain.from_iterable(decks))]
+    page, over = opened(cells, tmp_path)
     assert len(over) == sum(cells[-1]["metadata"]["slide"]["number"] for cells in decks)
     assert [place for place, found in enumerate(over) if found] == []
     assert "<mjx-container" in page, "formulas are set"
