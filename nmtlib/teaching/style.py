@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -94,9 +96,15 @@ def _add_formatters(display_formatter: Any) -> None:
     """Describe figures in text/plain and in `alt`, show each once, leave bare axes to theirs."""
     pictures = display_formatter.formatters["image/png"]
     draw = pictures.lookup_by_type(Figure)
-    pictures.for_type(Figure, lambda figure: (draw(figure), {"alt": alt_text(figure)}))
+    if getattr(draw, "func", None) is not _with_alt:  # else this is done already
+        pictures.for_type(Figure, partial(_with_alt, draw))
     display_formatter.formatters["text/plain"].for_type(Figure, _describe_and_close)
     display_formatter.ipython_display_formatter.for_type(Axes, _show_figure_of)
+
+
+def _with_alt(draw: Callable[[Figure], str], figure: Figure) -> tuple[str, dict[str, str]]:
+    """A picture, and the metadata that go with it."""
+    return draw(figure), {"alt": alt_text(figure)}
 
 
 def _describe_and_close(figure: Figure, printer: Any, cycle: bool) -> None:
