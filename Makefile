@@ -6,7 +6,7 @@ JOBS ?= 0
 # one thread adds in one order, one hash seed orders a set one way
 CALM := OMP_NUM_THREADS=1 PYTHONHASHSEED=0
 
-.PHONY: train style test lab extras notebooks checkpoints figures mutation oldest bench readme reliability homework slides print
+.PHONY: train style test lab extras site notebooks checkpoints figures mutation oldest bench readme reliability homework slides print
 .DEFAULT_GOAL := test
 
 .venv/installed: requirements.txt pyproject.toml
@@ -14,8 +14,12 @@ CALM := OMP_NUM_THREADS=1 PYTHONHASHSEED=0
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	touch $@
 
-.venv/extras: requirements-extras.txt .venv/installed
+.venv/extras: requirements-extras.txt .venv/site
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-extras.txt
+	touch $@
+
+.venv/site: requirements-site.txt .venv/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-site.txt
 	touch $@
 
 train: .venv/installed  ## train the bundled German-English corpus and translate its test set (about two minutes)
@@ -27,18 +31,22 @@ style: .venv/installed  ## format, lint and types
 test: style  ## style and all tests
 	$(CALM) $(BIN)/python -m pytest --nbval -q -n $(JOBS) --dist loadfile
 
-lab: .venv/installed  ## open JupyterLab
-	$(BIN)/jupyter lab
+lab: .venv/installed  ## open JupyterLab at the tour, where widgets and colours show
+	$(BIN)/jupyter trust notebooks/*.ipynb
+	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/notebooks/00_tour.ipynb
 
-extras: .venv/extras  ## install what benchmarks compare with and exports write for
+extras: .venv/extras  ## install what benchmarks compare with, exports write for and the website needs
+
+site: .venv/site  ## build the website from the stored outputs into build/site/html
+	$(BIN)/python docs/site/build.py
 
 notebooks: .venv/installed  ## run all notebooks and store their outputs (a second run changes nothing)
 	$(BIN)/python notebooks/execute.py
 
-slides: .venv/installed  ## a deck of slides of each notebook, into build/slides (arrow keys; no network)
+slides: .venv/site  ## a deck of slides of each notebook, into build/slides (arrow keys; no network)
 	$(BIN)/python notebooks/pages.py slides
 
-print: .venv/installed  ## a PDF of each notebook, into build/print (needs Chromium)
+print: .venv/site  ## a PDF of each notebook, into build/print (needs Chromium)
 	$(BIN)/python notebooks/pages.py print
 
 homework: .venv/installed  ## make all files of the homework from its masters, and grade the graders

@@ -69,6 +69,7 @@ ROOMS = {  # in the order in which data flows
     "checks": "what judges an implementation",
     "homework": "tasks, graders that name the mistake, tools for a class",
     "teaching": "what the notebooks show",
+    "explorer": "a run as one HTML file that translates in a browser",
     "extras": "what only some need: export, corpora larger than memory, BPE dropout",
 }
 

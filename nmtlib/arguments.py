@@ -103,6 +103,12 @@ def add_uses_of_a_run(commands: _SubParsersAction) -> None:
     option("--out", type=Path, metavar="DIR", help="a new folder (default: RUN/FORMAT)")
     option("--quantization", metavar="TYPE", help="for ctranslate2: int8, float16, …")
 
+    option = add(commands, "explore", "write the model as an HTML file to play with", run=True)
+    page = "the file (default: explorer.html); an older explorer page is replaced"
+    option("--out", type=Path, metavar="FILE", default=Path("explorer.html"), help=page)
+    largest = "how large the file may be (default: 2.5)"
+    option("--megabytes", type=float, metavar="N", default=2.5, help=largest)
+
 
 def add(commands: _SubParsersAction, name: str, about: str, *, run: bool = False) -> Callable:
     """Add a command, which reads a run where `run` says so; returns what adds its options."""

@@ -11,10 +11,10 @@ import traceback
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 from nmtlib.arguments import build_parser
-from nmtlib.homework.commands import command_homework
 
 # For input that a command cannot use; whatever else is raised is a mistake of ours.
 EXPECTED_ERRORS = (ValueError, OSError, FloatingPointError, ModuleNotFoundError, MemoryError)
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(encoding="utf-8", errors="replace")  # on Windows, cp1252 otherwise
     options = build_parser().parse_args(arguments)
     try:
-        status = COMMANDS[options.command](options) or 0
+        status = find_command(options.command)(options) or 0
         sys.stdout.flush()
         return status
     except BrokenPipeError:  # who reads our output has seen enough (… | head)
@@ -157,13 +157,6 @@ def command_translate(options: Namespace) -> int:
     return 0
 
 
-def command_backtranslate(options: Namespace) -> None:
-    """Make synthetic pairs of sentences without translations."""
-    from nmtlib.extras import backtranslation
-
-    backtranslation.command_backtranslate(options)
-
-
 def command_export(options: Namespace) -> None:
     """Write a model in another format."""
     from nmtlib.extras.export import export
@@ -233,13 +226,6 @@ def command_models(options: Namespace) -> None:
     print_table(table_of_models())
 
 
-def command_check(options: Namespace) -> int:
-    """Run the behaviour checks; 1 where one of them found something."""
-    from nmtlib.checks import command
-
-    return command.command_check(options)
-
-
 def print_table(rows: Sequence[Sequence[str]]) -> None:
     """Print rows of text, the first of them the headings, in columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -248,15 +234,16 @@ def print_table(rows: Sequence[Sequence[str]]) -> None:
         print("  ".join(cells).rstrip())
 
 
-COMMANDS: dict[str, Callable[[Namespace], int | None]] = {
-    "train": command_train,
-    "evaluate": command_evaluate,
-    "translate": command_translate,
-    "backtranslate": command_backtranslate,
-    "export": command_export,
-    "data": command_data,
-    "models": command_models,
-    "summary": command_summary,
-    "check": command_check,
-    "homework": command_homework,
+# The other commands are in this module.
+ELSEWHERE = {
+    "backtranslate": "nmtlib.extras.backtranslation",
+    "check": "nmtlib.checks.command",
+    "explore": "nmtlib.explorer.page",
+    "homework": "nmtlib.homework.commands",
 }
+
+
+def find_command(name: str) -> Callable[[Namespace], int | None]:
+    """The function that does what a command says; its module is imported only now."""
+    place = import_module(ELSEWHERE[name]) if name in ELSEWHERE else sys.modules[__name__]
+    return getattr(place, f"command_{name}")

@@ -70,6 +70,19 @@ def test_ci_runs_on_three_systems_and_on_the_pythons_that_are_promised():
     assert {name.partition("-")[0] for name in systems} == {"ubuntu", "macos", "windows"}
 
 
+def test_the_website_is_published_from_any_fork():
+    text = (ROOT / ".github" / "workflows" / "site.yml").read_text("utf-8")
+    jobs = yaml.safe_load(text)["jobs"]
+    assert "github.com/" not in text and "github.io" not in text, "the owner follows from the fork"
+    assert jobs["build"]["env"]["NMTLIB_REPOSITORY"].endswith("/${{ github.repository }}")
+    made, uploaded = jobs["build"]["steps"][-2:]
+    assert made["run"] == "make site" and uploaded["with"]["path"] == "build/site/html"
+    publish = jobs["publish"]
+    assert publish["needs"] == "build" and "pull_request" in publish["if"]
+    assert publish["permissions"] == {"pages": "write", "id-token": "write"}
+    assert yaml.safe_load(text)["permissions"] == {"contents": "read"}
+
+
 def test_the_script_of_ci_ends_with_the_tests():
     lines = [line for line in (ROOT / ".ci" / "run").read_text("utf-8").splitlines() if line]
     commands = [re.sub(r"\s*#.*", "", line) for line in lines]

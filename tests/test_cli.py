@@ -778,7 +778,8 @@ def test_damaged_text_files_are_answered_in_one_line(
 
 
 @pytest.mark.parametrize(
-    "command", [[], ["train"], ["evaluate"], ["translate"], ["export"], ["data"], ["summary"]]
+    "command",
+    [[], ["train"], ["evaluate"], ["translate"], ["export"], ["explore"], ["data"], ["summary"]],
 )
 def test_every_command_has_help(command, capsys):
     with pytest.raises(SystemExit) as left:
@@ -789,7 +790,7 @@ def test_every_command_has_help(command, capsys):
     if not command:
         assert all(
             name in shown
-            for name in ("train", "evaluate", "translate", "export", "data", "summary")
+            for name in ("train", "evaluate", "translate", "export", "explore", "data", "summary")
         )
 
 

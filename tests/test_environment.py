@@ -15,7 +15,7 @@ from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-EXTRAS = ("large", "export")  # the optional dependencies that a student does not need
+EXTRAS = ("large", "export", "browser")  # the optional dependencies that a student does not need
 
 
 def lines(name: str) -> list[str]:
@@ -85,6 +85,28 @@ def test_environment_yml_leaves_every_version_to_requirements_txt():
     expected = ["pip", {"pip": ["-r requirements.txt"]}]
     assert rest == expected, "a conda package would escape the pins"
     assert SpecifierSet(PROJECT["requires-python"]).contains(python.removeprefix("python="))
+
+
+def test_the_website_is_built_with_pinned_packages_on_top():
+    assert lines("requirements-site.txt")[0] == "-r requirements.txt"
+    assert {"sphinx", "myst-nb", "sphinx-book-theme"} <= pins("requirements-site.txt").keys()
+    assert not pins("requirements-site.txt").keys() & PINS.keys()
+
+
+def test_binder_takes_environment_yml_and_installs_the_package_itself():
+    """What repo2docker does: a folder for Binder hides what lies at the top; it does not install
+    the project; and a line of pip that starts with -r makes it copy the whole project first."""
+    assert not any((ROOT / name).exists() for name in ("binder", ".binder", "runtime.txt"))
+    _, _, with_pip = yaml.safe_load((ROOT / "environment.yml").read_text("utf-8"))["dependencies"]
+    (named,) = (line.removeprefix("-r ") for line in with_pip["pip"])
+    assert (ROOT / named).is_file() and "-e ." in lines(named), "the course imports nmtlib"
+    assert "jupyterlab" in pins(named), "the links open JupyterLab"
+
+
+def test_colab_keeps_its_own_torch():
+    """Colab installs the package, not the pins: a range leaves a torch that is there alone."""
+    torch = ranges(PROJECT["dependencies"])["torch"]
+    assert {each.operator for each in torch} == {">="}
 
 
 def test_the_package_says_that_it_is_typed_and_ships_its_data():

@@ -43,17 +43,12 @@ def load_adapter(where: str, *, lifted: bool = False, **facts: Any) -> Adapter:
     Raises FileNotFoundError for a missing file, and ValueError, with what to do, for everything
     else that is wrong.
     """
-    file, _, name = where.rpartition(":")
-    if not file or not name.isidentifier():
-        raise ValueError(f"{where!r} names no file and factory; {HOW}")
-    path = Path(file).expanduser().resolve()
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}; {HOW}")
+    path, name = _located(where)
     module = lift(path, name) if lifted or path.suffix == ".ipynb" else _import(path)
     factory = _find(module, name, path)
-    options = ", ".join([repr(where), *(["lifted=True"] if lifted else [])])
-    options += "".join(f", {name}={value!r}" for name, value in facts.items())
-    facts = {"name": path.stem, "where": f"load_adapter({options})"} | facts
+    given_facts = {"lifted": True, **facts} if lifted else facts
+    options = "".join(f", {key}={value!r}" for key, value in given_facts.items())
+    facts = {"name": path.stem, "where": f"load_adapter({where!r}{options})"} | facts
     needed, meant, resizable = _needed(factory), fillable(factory), True
     if meant and meant.keys() >= set(needed):
         resizable = follows_sizes(factory)
@@ -75,6 +70,17 @@ def load_adapter(where: str, *, lifted: bool = False, **facts: Any) -> Adapter:
     # A factory may hand out the same model each time; checks change weights, so each gets a copy.
     own = {"make_model": lambda sizes: copy.deepcopy(factory()), "resizable": False}
     return Adapter(**own, **facts)
+
+
+def _located(where: str) -> tuple[Path, str]:
+    """The file and the factory of 'FILE:FACTORY'."""
+    file, _, name = where.rpartition(":")
+    if not file or not name.isidentifier():
+        raise ValueError(f"{where!r} names no file and factory; {HOW}")
+    path = Path(file).expanduser().resolve()
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}; {HOW}")
+    return path, name
 
 
 class Run(NamedTuple):

@@ -55,6 +55,7 @@ def command_homework(options: Namespace) -> int:
 
 
 def do_start(options: Namespace) -> None:
+    """Write the notebook of an assignment."""
     from nmtlib.homework.student import start
 
     place = start(options.assignment, options.out)
@@ -62,6 +63,7 @@ def do_start(options: Namespace) -> None:
 
 
 def do_check(options: Namespace) -> int:
+    """Run and judge a notebook; 1 where points are missing."""
     from nmtlib.homework.student import check, shown
 
     marked = check(options.notebook)
@@ -70,24 +72,28 @@ def do_check(options: Namespace) -> int:
 
 
 def do_hint(options: Namespace) -> None:
+    """Print a hint."""
     from nmtlib.homework.grading import hint
 
     hint(options.task, options.number)
 
 
 def do_status(options: Namespace) -> None:
+    """Print what is done in a folder."""
     from nmtlib.homework.student import status
 
     print(status(options.folder))
 
 
 def do_patient(options: Namespace) -> None:
+    """Write a personal patient."""
     from nmtlib.homework.patients import write
 
     print(f"your patient lies in {write(options.student, options.out)}; its first lines say more")
 
 
 def do_examine(options: Namespace) -> int:
+    """Judge a treated patient; 1 where points are missing."""
     from nmtlib.homework.examining import POINTS, examine
 
     found = examine(options.file)
@@ -96,6 +102,7 @@ def do_examine(options: Namespace) -> int:
 
 
 def do_capstone(options: Namespace) -> None:
+    """Score a run and add it to a leaderboard."""
     from nmtlib.homework.capstone import POSSIBLE, add_line, capstone
 
     entry = capstone(options.run, options.name)
@@ -107,12 +114,14 @@ def do_capstone(options: Namespace) -> None:
 
 
 def do_leaderboard(options: Namespace) -> None:
+    """Print the best run of each name."""
     from nmtlib.homework.capstone import leaderboard, read_lines
 
     print(leaderboard(read_lines(options.files)))
 
 
 def do_grade(options: Namespace) -> None:
+    """Grade a class and write its reports."""
     from nmtlib.homework.submissions import grade_all, misconceptions, write_reports
 
     graded = grade_all(options.submissions, options.seed)

@@ -18,7 +18,7 @@ def same(result: Any, expected: Any, what: str, *, cause: str = "", tolerance: f
     """
     if not isinstance(expected, Tensor | float):
         if isinstance(result, Tensor) or result != expected:
-            raise Finding(f"{what} is {short(result)}", short(expected), cause)
+            raise Finding(f"{what}: {short(result)}", short(expected), cause)
         return
     if isinstance(expected, float):
         is_number = isinstance(result, int | float) or (
@@ -58,7 +58,9 @@ def shaped(result: Any, shape: Any, what: str) -> None:
         cause = "A function without `return` gives None." if result is None else ""
         raise Finding(f"{what} is {short(result)}", "a tensor", cause)
     if tuple(result.shape) != tuple(shape):
-        raise Finding(f"{what} has the shape {tuple(result.shape)}", f"{tuple(shape)}")
+        squeezed = tuple(result.shape) == tuple(size for size in shape if size != 1)
+        cause = "An axis of size one is lost: `squeeze()` without a number takes all." * squeezed
+        raise Finding(f"{what} has the shape {tuple(result.shape)}", f"{tuple(shape)}", cause)
 
 
 def holds(condition: Any, measured: str, expected: str, cause: str = "") -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
 import os
@@ -15,12 +16,13 @@ from typing import Any
 import torch
 
 from nmtlib.errors import did_you_mean
-from nmtlib.homework import masters
+from nmtlib.homework import masters, progress
 from nmtlib.homework.draw import Draw
 from nmtlib.homework.guards import Careful, Stopped, undisturbed, within
-from nmtlib.homework.task import Assignment, Finding, Property, Task
+from nmtlib.homework.task import BLANK, Assignment, Finding, Property, Task
 
 PLACE = ", in line "
+UNWRITTEN = "nothing is written here yet"
 SEED = "NMTLIB_HOMEWORK_SEED"  # what an instructor sets; 0 is what everybody sees
 
 
@@ -38,11 +40,18 @@ class Verdict:
         """Whether nothing is wrong."""
         return self.finding is None
 
+    @property
+    def begun(self) -> bool:
+        """Whether the answer is more than a stub."""
+        return self.finding is None or self.finding.measured != UNWRITTEN
+
     def __str__(self) -> str:
         task, points = self.task, f"{self.points:g} of {self.task.points:g} points"
         if self.finding is None:
             return f"{task.id} {task.title}: {points}. All properties hold."
         found = self.finding
+        if not self.begun and not self.points:
+            return f"{task.id} {task.title}: {points}: {UNWRITTEN}, or a part is still a stub."
         lines = {
             "property": self.statement,
             "measured": found.measured,
@@ -72,6 +81,8 @@ def find_task(id: str) -> Task:
     assignment = assignments().get(id.partition(".")[0])
     if assignment is None or id not in assignment.tasks:
         known = [task for each in assignments().values() for task in each.tasks]
+        if assignment is not None:
+            raise ValueError(f"there is no task {id!r}; name one of {', '.join(assignment.tasks)}")
         raise ValueError(f"there is no task {id!r}{did_you_mean(id, known)}; write it as '04.2'")
     return assignment.tasks[id]
 
@@ -83,7 +94,11 @@ def grade(id: str, answer: Any, *others: Any, seed: int | None = None) -> float:
     functions for each `seed`, with other sizes and numbers; the default is that of the environment
     variable NMTLIB_HOMEWORK_SEED, or 0.  Raises ValueError for an unknown task.
     """
-    verdict = judge(find_task(id), answer, *others, seed=seed)
+    task = find_task(id)
+    verdict = judge(task, answer, *others, seed=seed)
+    if task.uses and verdict.begun:
+        with contextlib.suppress(OSError, ValueError):  # a verdict needs no file
+            progress.count("choices", id, str(answer).strip().upper()[:1])
     print(verdict)
     return verdict.points
 
@@ -93,9 +108,7 @@ def hint(id: str, number: int = 1) -> None:
     task = find_task(id)
     if number not in (1, 2):
         raise ValueError(f"there are hints 1 and 2, not {number!r}")
-    from nmtlib.homework.progress import count_hint
-
-    count_hint(id, number)
+    progress.count("hints", id, number)
     more = f'\n(More: hint("{id}", 2))' if number == 1 else ""
     print(textwrap.fill(task.hints[number - 1], 96) + more)
 
@@ -107,6 +120,10 @@ def judge(task: Task, answer: Any, *others: Any, seed: int | None = None) -> Ver
     points for those before it remain.
     """
     seed = int(os.environ.get(SEED, "0")) if seed is None else seed
+    if task.uses:
+        missing = unsupported(task, answer, others, seed)
+        if missing:
+            return Verdict(task, 0.0, task.properties[0].statement, missing)
     given = (answer, *others) if task.uses else answer
     total, earned = sum(p.worth for p in task.properties), 0.0
     with undisturbed():
@@ -120,6 +137,21 @@ def judge(task: Task, answer: Any, *others: Any, seed: int | None = None) -> Ver
                 return Verdict(task, points, prop.statement, finding)
             earned += prop.worth
     return Verdict(task, task.points)
+
+
+def unsupported(task: Task, choice: Any, others: tuple, seed: int) -> Finding | None:
+    """What a choice lacks: it is not made yet, or an answer that it is compared with has no points.
+
+    Otherwise a function of nonsense, with which any letter may agree, would have points for it.
+    """
+    if isinstance(choice, str) and choice.strip() == BLANK:
+        return Finding(UNWRITTEN, "a letter", "")
+    tasks = {each.name: each for each in assignments()[task.id[:2]].tasks.values()}
+    for name, other in zip(task.uses, others, strict=False):
+        if not judge(tasks[name], other, seed=seed).points:
+            lacking, advice = f"your {name} has no points yet", f"Mend {tasks[name].id} first."
+            return Finding(lacking, "one to compare your choice with", advice)
+    return None
 
 
 def outcome(task: Task, prop: Property, answer: Any, seed: int) -> Finding | None:
@@ -144,8 +176,7 @@ def outcome(task: Task, prop: Property, answer: Any, seed: int) -> Finding | Non
         raise
     except BaseException as error:  # SystemExit, too, would end the reader's kernel
         if isinstance(error, NotImplementedError) and not str(error):  # torch's own say something
-            stub = "You have not begun, or a part is still a stub."
-            return Finding("nothing is written here yet", "an answer", stub)
+            return Finding(UNWRITTEN, "an answer", "A part of it is still a stub.")
         raised = Finding(told(error), "a result")
         raised.usual = _reason(error, answer)
         return raised
@@ -155,22 +186,36 @@ def outcome(task: Task, prop: Property, answer: Any, seed: int) -> Finding | Non
 def diagnose(task: Task, prop: Property, finding: Finding, answer: Any, seed: int) -> str:
     """The one known mistake that gives just what was measured, or ''.
 
-    Where several do, the one that agrees in all properties, with another seed too.
+    It must have passed the properties before, as the answer has.  Where several do, it is the one
+    that agrees in all properties, with another seed too.
     """
-
-    def measured(candidate: Any, prop: Property, seed: int) -> str:
-        found = outcome(task, prop, candidate, seed)
-        return without_place(found.measured) if found else ""
-
-    def all_measured(candidate: Any) -> list[str]:
-        return [measured(candidate, p, s) for p in task.properties for s in (seed, seed + 1)]
-
+    before = task.properties[: task.properties.index(prop)]
     given = without_place(finding.measured)
-    same = [about for about, wrong in task.wrong.items() if measured(wrong, prop, seed) == given]
+    anew = measured(task, answer, prop, seed + 1)  # one number may agree by chance
+    same = [
+        about
+        for about in task.mistakes
+        if of_mistake(task, about, prop, seed) == given
+        and of_mistake(task, about, prop, seed + 1) == anew
+        and not any(of_mistake(task, about, earlier, seed) for earlier in before)
+    ]
     if len(same) > 1:
-        own = all_measured(answer)
-        same = [about for about in same if all_measured(task.wrong[about]) == own]
+        tried = [(p, s) for p in task.properties for s in (seed, seed + 1)]
+        own = [measured(task, answer, *each) for each in tried]
+        same = [a for a in same if [of_mistake(task, a, *each) for each in tried] == own]
     return same[0] if len(same) == 1 else ""
+
+
+def measured(task: Task, answer: Any, prop: Property, seed: int) -> str:
+    """What is measured of an answer in the light of a property; nothing where it holds."""
+    found = outcome(task, prop, answer, seed)
+    return without_place(found.measured) if found else ""
+
+
+@cache
+def of_mistake(task: Task, about: str, prop: Property, seed: int) -> str:
+    """What is measured of a known mistake: the same for every answer that is compared with it."""
+    return measured(task, task.wrong[about], prop, seed)
 
 
 def told(error: BaseException) -> str:
@@ -193,4 +238,8 @@ def _reason(error: BaseException, answer: Any) -> str:
         return "Your name holds nothing: run the cell above, or write the answer."
     if isinstance(error, TypeError) and "argument" in str(error):
         return "The function is called as the text says, with these arguments in this order."
+    if isinstance(error, IndexError | ValueError) and (
+        "list" in str(error) or "empty" in str(error)
+    ):
+        return "A list is empty there, or shorter than you think: when can that be?"
     return "The message says what your code could not do; print the shapes before that line."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import os
 import signal
@@ -47,19 +48,31 @@ class Careful:
         self.function, self.mode = function, Without(forbidden)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, torch.Tensor)]
-        before = [tensor.detach().clone() for tensor in tensors]
+        tensors = named_tensors(self.function, args, kwargs)
+        before = [tensor.detach().clone() for tensor in tensors.values()]
         with self.mode if self.mode.forbidden else contextlib.nullcontext():
             result = self.function(*args, **kwargs)
-        for number, (old, new) in enumerate(zip(before, tensors, strict=True), start=1):
+        for old, (name, new) in zip(before, tensors.items(), strict=True):
             if not torch.equal(old, new.detach()) and not old.isnan().any():
                 raise Finding(
-                    f"tensor number {number} of the call was changed in place",
+                    f"`{name}` was changed in place",
                     "inputs as they were",
                     "An operation in place, such as `x -= 1` or `masked_fill_`, changes what the "
                     "caller still needs: write `x = x - 1`.",
                 )
         return result
+
+
+def named_tensors(function: Callable, args: tuple, kwargs: dict) -> dict[str, torch.Tensor]:
+    """The tensors that a function is given, also in lists and dictionaries, as it names them."""
+    names = [*inspect.signature(function).parameters, *(f"argument {n}" for n in range(len(args)))]
+    found: dict[str, Any] = {}
+    for name, value in (dict(zip(names, args, strict=False)) | kwargs).items():
+        inner = dict(enumerate(value)) if isinstance(value, list) else value
+        if isinstance(inner, dict):
+            found |= {f"{name}[{key!r}]": each for key, each in inner.items()}
+        found[name] = value
+    return {name: value for name, value in found.items() if isinstance(value, torch.Tensor)}
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ of a student is not sandboxed.
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,46 +56,62 @@ def mark(path: Path, seed: int = 0, *, cell_seconds: float = CELL_SECONDS) -> Ma
     Raises FileNotFoundError for a file that is not there, and ValueError for one that is no
     notebook of an assignment.
     """
-    import nbformat
-    from nbclient import NotebookClient
     from nbclient.exceptions import DeadKernelError
 
     book, assignment = read_notebook(path)
     marked, started = Marked(path, assignment), time.monotonic()
     marked.notices += inspect_cells(book, assignment)
     own = [cell for cell in book.cells if cell.cell_type == "code" and not is_check(cell)]
-    limit = f"from nmtlib.homework import marking\nmarking.limit_memory({MEMORY})"
-    checks = {
-        task.id: nbformat.v4.new_code_cell(
-            f"from nmtlib.homework import marking\n"
-            f"marking.show_mark({task.id!r}, {[task.name, *task.uses]!r}, globals(), {seed})"
-        )
-        for task in assignment.tasks.values()
-    }
-    run = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(limit), *own, *checks.values()])
-    run.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
-    client = NotebookClient(
-        run,
-        timeout=cell_seconds,
-        startup_timeout=300,  # a busy machine must not end the grading of a class
-        interrupt_on_timeout=True,
-        allow_errors=True,
-        resources={"metadata": {"path": str(path.parent)}},
-        extra_arguments=["--log-level=ERROR"],
-    )
+    checks = {task.id: check_cell(task, seed) for task in assignment.tasks.values()}
     try:
-        client.execute()
+        execute(own, [*checks.values()], path.parent, cell_seconds)
     except DeadKernelError:
         marked.notices.append("the process died, perhaps for want of memory")
-    marked.notices += [
-        f"stopped after {cell_seconds:g} s: the cell that begins {first_line(cell)!r}"
-        for cell in own
-        if any(output.get("ename") == "KeyboardInterrupt" for output in cell.get("outputs", []))
-    ]
+    for cell in own:
+        for output in cell.get("outputs", []):
+            if output.output_type == "error":
+                stopped = output.ename == "KeyboardInterrupt"
+                why = f"stopped after {cell_seconds:g} s" if stopped else told_error(output)
+                marked.notices.append(f"{why}: the cell that begins {first_line(cell)!r}")
     for task in assignment.tasks.values():
         marked.marks.append(mark_of(task, checks[task.id]))
     marked.seconds = time.monotonic() - started
     return marked
+
+
+def check_cell(task: Task, seed: int) -> Any:
+    """A cell that judges the answer to a task, and puts out its mark."""
+    import nbformat
+
+    names = [task.name, *task.uses]
+    return nbformat.v4.new_code_cell(
+        "from nmtlib.homework import marking\n"
+        f"marking.show_mark({task.id!r}, {names!r}, globals(), {seed})"
+    )
+
+
+def execute(own: list[Any], checks: list[Any], folder: Path, cell_seconds: float) -> None:
+    """Run cells in a process of their own that begins in this folder; outputs stay in the cells.
+
+    A student's own cells have `cell_seconds` each, the others what checks may need.
+    """
+    import nbformat
+    from nbclient import NotebookClient
+
+    limit = f"from nmtlib.homework import marking\nmarking.limit_memory({MEMORY})"
+    run = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(limit), *own, *checks])
+    run.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
+    NotebookClient(
+        run,
+        timeout_func=lambda cell: (
+            cell_seconds if any(cell is each for each in own) else CELL_SECONDS + cell_seconds
+        ),
+        startup_timeout=300,  # a busy machine must not end the grading of a class
+        interrupt_on_timeout=True,
+        allow_errors=True,
+        resources={"metadata": {"path": str(folder)}},
+        extra_arguments=["--log-level=ERROR"],
+    ).execute()
 
 
 def read_notebook(path: Path) -> tuple[Any, Assignment]:
@@ -108,9 +125,17 @@ def read_notebook(path: Path) -> tuple[Any, Assignment]:
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
     try:
-        return nbformat.read(path, as_version=4), assignments()[number]
+        book = nbformat.read(path, as_version=4)
     except Exception as error:  # nbformat raises many kinds
         raise ValueError(f"{path} is not a notebook: {error}") from None
+    defined = "|".join(task.name for task in assignments()[number].tasks.values())
+    answers = re.compile(rf"(?m)^(?:def |class )?(?:{defined})\b")
+    if not any(is_check(cell) or answers.search(cell.source) for cell in book.cells):
+        raise ValueError(
+            f"{path} has no cell of homework {number}; get its page with: "
+            f"nmtlib homework start {number}"
+        )
+    return book, assignments()[number]
 
 
 def is_check(cell: Any) -> bool:
@@ -181,6 +206,11 @@ def mark_of(task: Task, cell: Any) -> Mark:
         measured="the check did not end",
         cause="An endless loop, or no memory.",
     )
+
+
+def told_error(output: Any) -> str:
+    """An error that a cell has put out, in a line."""
+    return f"{output.ename}: {output.evalue}".splitlines()[0]
 
 
 def first_line(cell: Any) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from nmtlib.files import write_atomically
 from nmtlib.homework.grading import assignments
-from nmtlib.homework.task import STUB, Assignment, Task
+from nmtlib.homework.task import Assignment, Task
 
 SOLUTIONS = "solutions-spoilers"
 # A notebook may define a `grade` of its own; these lines, which students do not see, undo that.
@@ -49,6 +49,7 @@ def opening(assignment: Assignment) -> str:
         f"course up to notebook {assignment.number}.\n\n"
         "Write where the cell says so, then run the check below it, as often as you like. It says "
         "what was measured, what was expected, and what it is likely due to, and never the answer. "
+        "Hints cost no points. "
         "Your points are those of the same checks with other numbers and sizes."
     )
 
@@ -77,9 +78,10 @@ def task_cells(task: Task, kind: str) -> list[dict[str, Any]]:
     sources = {
         "student": task.student_source,
         "solution": task.solution_source,
-        "source": task.source,
+        "source": task.student_source if task.uses else task.source,
     }
-    answer = graded(f"answer-{name}", solution=True)
+    # nbgrader would put its stub, which stops the page, in place of a choice: that cell is not its.
+    answer = {} if task.uses else graded(f"answer-{name}", solution=True)
     cells.append(code_cell(f"answer-{name}", sources[kind], answer))
     if task.example:
         cells.append(code_cell(f"example-{name}", textwrap.dedent(task.example).strip()))
@@ -123,8 +125,7 @@ def answers_file(assignment: Assignment) -> str:
         parts += [
             textwrap.dedent(part).strip() for part in (task.given, task.student_source) if part
         ]
-    text = "\n\n\n".join(parts)
-    return text.replace(STUB, "").rstrip() + "\n"  # a choice; the stubs of functions are indented
+    return "\n\n\n".join(parts) + "\n"
 
 
 def test_file(assignment: Assignment) -> str:

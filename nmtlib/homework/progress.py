@@ -1,4 +1,4 @@
-"""What a student has done: points of the last check, and hints asked for, in one small file."""
+"""What a student has done, in one small file: points of the last check, hints, choices tried."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from typing import Any
 from nmtlib.files import write_atomically
 
 FILE = "progress.json"
+KINDS = ("hints", "choices", "checked")
 
 
 def read(folder: Path) -> dict[str, Any]:
     """What is known of a folder; nothing where there is no file.  Raises ValueError if damaged."""
     place = folder / FILE
     if not place.exists():
-        return {"hints": {}, "checked": {}}
+        return {kind: {} for kind in KINDS}
     try:
         found = json.loads(place.read_text("utf-8"))
-        return {"hints": dict(found["hints"]), "checked": dict(found["checked"])}
-    except (ValueError, KeyError, TypeError) as error:
+        return {kind: dict(found.get(kind, {})) for kind in KINDS}
+    except (ValueError, AttributeError, TypeError) as error:
         raise ValueError(
             f"{place} is damaged ({error!r}); delete it, and check your notebooks again"
         ) from None
@@ -30,12 +31,13 @@ def write(folder: Path, progress: dict[str, Any]) -> None:
     write_atomically(folder / FILE, json.dumps(progress, indent=1) + "\n")
 
 
-def count_hint(id: str, number: int) -> None:
-    """Count a hint in the current folder, if homework was started there."""
-    folder = Path.cwd()
-    if (folder / FILE).exists():
+def count(kind: str, id: str, what: Any) -> None:
+    """Keep a hint or a choice of a task, each once, where homework was started: here, or below in
+    the folder `homework`."""
+    folders = [place for place in (Path.cwd(), Path("homework")) if (place / FILE).exists()]
+    for folder in folders[:1]:
         progress = read(folder)
-        asked = progress["hints"].setdefault(id, [])
-        if number not in asked:
-            asked.append(number)
+        kept = progress[kind].setdefault(id, [])
+        if what not in kept:
+            kept.append(what)
             write(folder, progress)

@@ -74,20 +74,24 @@ def shown(marked: Marked) -> str:
 
 
 def status(folder: Path) -> str:
-    """A table of the notebooks in a folder: points, hints used, and what to do next."""
+    """A table of the notebooks in a folder: points, hints used, choices tried, next step."""
     known, rows, next_step = progress.read(folder), [], ""
     for path in sorted(folder.glob("*.ipynb")):
         assignment = assignments().get(path.name.partition("_")[0])
         if assignment is None:
             continue
         checked = known["checked"].get(path.name)
-        hints = sum(len(h) for id, h in known["hints"].items() if id in assignment.tasks)
+        hints, choices = (
+            sum(len(kept) for id, kept in known[kind].items() if id in assignment.tasks)
+            for kind in ("hints", "choices")
+        )
         points, state = "-", "not checked yet"
         if checked:
             points = f"{round(sum(mark['points'] for mark in checked['marks']), 1):g}"
             changed = checked["sha256"] != digest(path)
             state = "changed since it was checked" if changed else "checked"
-        rows.append(f"{path.name:<34} {points:>4} of {assignment.points:g}  hints {hints}  {state}")
+        used = f"hints {hints}  choices {choices}"
+        rows.append(f"{path.name:<34} {points:>4} of {assignment.points:g}  {used}  {state}")
         next_step = next_step or _next_step(path, checked, state)
     if not rows:
         return f"no assignment in {folder}; begin with: nmtlib homework start 01 --out {folder}"

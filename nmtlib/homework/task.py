@@ -25,6 +25,7 @@ LEVELS = {"easy": (4, 15), "medium": (6, 30), "hard": (8, 60)}  # points and min
 SOLUTION = re.compile(r"(?m)^( *)### BEGIN SOLUTION\n(?:.*\n)*?\1### END SOLUTION\n?")
 MARKS = re.compile(r"(?m)^ *### (?:BEGIN|END) SOLUTION\n?")
 STUB = "# YOUR CODE HERE\nraise NotImplementedError()"
+BLANK = "?"  # a choice that is not made yet; unlike the stub, it lets "Run All" go on
 
 Measure = Callable[[Any, Draw], None]
 Edit = tuple[str, str]  # a piece of the solution, and what stands there instead
@@ -97,7 +98,7 @@ class Task:
         """The source with a stub in the place of the solution."""
 
         def stub(found: re.Match) -> str:
-            return textwrap.indent(STUB, found[1]) + "\n"
+            return "" if self.uses else textwrap.indent(STUB, found[1]) + "\n"
 
         return SOLUTION.sub(stub, self.source + "\n").rstrip()
 
@@ -204,14 +205,13 @@ class Assignment:
                 choice, *answers = given
                 if not isinstance(choice, str) or choice.strip().upper() not in [*letters]:
                     raise Finding(f"your choice is {choice!r}", f"a letter from A to {letters[-1]}")
-                computed = right(*answers)
-                if choice.strip().upper() != computed:
+                if choice.strip().upper() != right(*answers):
                     raise Finding(f"you chose {choice!r}", "what your own function computes")
 
             name, text = f"choice_{self.number}", f"{_text(right.__doc__ or '')}\n\n{listed}"
             answer = right(*uses)
             marked = f'### BEGIN SOLUTION\n{name} = "{answer}"\n### END SOLUTION'
-            source = f'{name} = "?"  # a letter\n{marked}'
+            source = f'{name} = "{BLANK}"  # write a letter in place of the question mark\n{marked}'
             task = Task(
                 self._next(),
                 name,

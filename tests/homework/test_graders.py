@@ -3,14 +3,16 @@
 import importlib
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from nmtlib.homework.grading import assignments, find_task, judge
+from nmtlib.homework.grading import assignments, find_task, judge, outcome
 
 sys.path.insert(0, str(Path(__file__).parent))  # for the modules of answers
 TASKS = [task for assignment in assignments().values() for task in assignment.tasks.values()]
+CHOICES = [task for task in TASKS if task.uses]
 MISTAKES = [(task, about) for task in TASKS for about in task.mistakes]
 
 
@@ -64,7 +66,7 @@ def test_a_known_mistake_is_refused_and_named(task, about):
 
 @pytest.mark.parametrize(
     ("task", "answer_and_words"),
-    listed("WRONG"),
+    list(listed("WRONG")),
     ids=lambda g: named(g[0]) if isinstance(g, tuple) else g.id,
 )
 def test_a_mistake_that_the_grader_does_not_know_is_refused_with_a_cause(task, answer_and_words):
@@ -73,6 +75,24 @@ def test_a_mistake_that_the_grader_does_not_know_is_refused_with_a_cause(task, a
         verdict = judged(task, answer, seed)
         assert verdict.points < task.points, "full points for a wrong answer"
         assert re.search(words, str(verdict).replace("\n            ", "")), verdict
+
+
+def test_no_letter_is_right_more_often_than_another():
+    letters = Counter(task.solution for task in CHOICES)
+    assert set(letters) == {*"ABC"} and max(letters.values()) - min(letters.values()) <= 1
+
+
+@pytest.mark.parametrize("task", CHOICES, ids=lambda task: task.id)
+def test_a_choice_is_compared_with_ones_own_numbers(task):
+    (name,) = task.uses
+    used = next(t for t in assignments()[task.id[:2]].tasks.values() if t.name == name)
+    wrong = [*used.wrong.values(), *(answer for t, (answer, _) in listed("WRONG") if t is used)]
+    found = (outcome(task, task.properties[0], (task.solution, each), 0) for each in wrong)
+    assert any(finding and "your own function computes" in finding.expected for finding in found)
+    nonsense = (used.build(used.student_source), None, lambda *given: given[0])
+    for letter, function in zip("ABC", nonsense, strict=True):
+        verdict = judge(task, letter, function)
+        assert verdict.points == 0 and f"Mend {used.id} first" in str(verdict)
 
 
 def test_each_task_has_enough_answers():

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from pathlib import Path
 
 import pytest
 
@@ -31,6 +32,7 @@ def cheat(cells):
 
 
 def strip(cells):
+    cells["answer-04-2"]["source"] = ["def masked_attention(:"]
     for cell in cells.values():
         cell["metadata"] = {}
 
@@ -44,7 +46,6 @@ def test_a_class_is_graded_and_its_files_stay_as_they_are(tmp_path, capsys):
     def overflows(cells):
         cells["answer-04-1"]["source"] = [overflow]
 
-    write(tmp_path / "class/ann")
     write(tmp_path / "class/ben", change=overflows)
     write(tmp_path / "class/cleo", change=overflows)
     write(tmp_path / "class/dan", "student", change=strip)
@@ -56,11 +57,12 @@ def test_a_class_is_graded_and_its_files_stay_as_they_are(tmp_path, capsys):
     assert "eve: no notebook" in said and "2 x 04.1: Nothing is subtracted" in said
     rows = list(csv.DictReader(table.open()))
     points = {(row["student"], row["task"]): float(row["points"]) for row in rows}
-    assert sum(points["ann", task] for task in FOUR.tasks) == FOUR.points
+    assert points["ben", "04.2"] == find_task("04.2").points
     assert 0 < points["ben", "04.1"] < find_task("04.1").points
     assert not any(points["dan", task] for task in FOUR.tasks)
     page = table.with_suffix(".md").read_text("utf-8")
     assert "the same answers from ben, cleo" in page and "lost their metadata" in page
+    assert "SyntaxError" in page
     assert table.with_suffix(".png").read_bytes()[:4] == b"\x89PNG"
     assert before == {path: path.read_bytes() for path in before}
     assert main(["homework", "grade", str(tmp_path / "class"), "--csv", str(table)]) == 1
@@ -89,12 +91,15 @@ def test_a_student_starts_checks_and_sees_what_is_left(tmp_path, capsys, monkeyp
     monkeypatch.chdir(folder)
     assert main(["homework", "hint", "04.2"]) == 0
     assert find_task("04.2").hints[0][:30] in capsys.readouterr().out
-    assert "hints 1  not checked yet" in student.status(folder)
+    assert "hints 1  choices 0  not checked yet" in student.status(folder)
+    for letter in ("?", "B", "b", "C"):
+        grade("04.4", letter, find_task("04.1").solution)
+    assert "hints 1  choices 2  not checked yet" in student.status(folder)
 
     path.write_text(write(tmp_path / "done").read_text("utf-8"), "utf-8")
     assert main(["homework", "check", str(path)]) == 0
     assert "in all 20 of 20" in capsys.readouterr().out
-    assert "20 of 20  hints 1  checked" in student.status(folder)
+    assert "20 of 20  hints 1  choices 2  checked" in student.status(folder)
     assert "nothing is left" in student.status(folder)
     path.write_text(path.read_text("utf-8").replace("amax", "amin"), "utf-8")
     assert "changed since it was checked" in student.status(folder)
@@ -125,6 +130,12 @@ def test_a_file_that_is_no_notebook_is_refused(tmp_path):
     (tmp_path / NAME).write_text("{", "utf-8")
     with pytest.raises(ValueError, match="is not a notebook"):
         marking.mark(tmp_path / NAME)
+
+
+def test_a_notebook_of_the_course_is_no_homework():
+    course = Path(__file__).parents[2] / "notebooks" / "04_scaled_dot_product_attention.ipynb"
+    with pytest.raises(ValueError, match="no cell of homework 04; .* start 04"):
+        marking.mark(course)
 
 
 def test_a_damaged_progress_file_is_named(tmp_path):

@@ -50,7 +50,9 @@ def test_the_sources_are_what_nbgrader_reads(assignment):
     student = nbformat.reads(pages.notebook(assignment), as_version=4)
     graded = [cell.metadata["nbgrader"] for cell in source.cells if "nbgrader" in cell.metadata]
     ids = [about["grade_id"] for about in graded]
-    assert len(set(ids)) == len(ids) == 2 * len(assignment.tasks)
+    assert (
+        len(set(ids)) == len(ids) == 2 * len(assignment.tasks) - 1
+    )  # a choice is no cell of nbgrader's
     assert sum(about.get("points", 0) for about in graded) == assignment.points
     for one, other in zip(source.cells, student.cells, strict=True):
         assert one.metadata == other.metadata and one.id == other.id
@@ -64,6 +66,22 @@ def test_the_answers_file_can_be_imported_before_anything_is_written(assignment,
     for task in assignment.tasks.values():
         assert task.name in defined
     ast.parse(pages.test_file(assignment))
+
+
+@ALL
+def test_a_page_without_answers_runs_from_top_to_bottom(assignment, capsys):
+    """As "Run All" does: blanks stop nothing, have no points, and say so in a line each."""
+    defined, points = {"__name__": "page"}, []
+    for cell in nbformat.reads(pages.notebook(assignment), as_version=4).cells:
+        if cell.source.startswith("grade("):
+            points.append(eval(cell.source, defined))
+        elif cell.cell_type == "code":
+            exec(cell.source, defined)
+    assert points == [0] * len(assignment.tasks)
+    said = capsys.readouterr().out.splitlines()
+    assert sum("0 of" in line and "nothing is written here yet" in line for line in said) == len(
+        points
+    )
 
 
 def test_the_same_master_gives_the_same_bytes():

@@ -101,6 +101,7 @@ def some_sentences(draw: Draw) -> list[list[str]]:
 
 
 def expected_of(sentences: list[list[str]], min_count: int) -> list[str]:
+    """The words in the order of their ids."""
     counts = Counter(word for sentence in sentences for word in sentence)
     return [w for w in sorted(counts, key=lambda w: (-counts[w], w)) if counts[w] >= min_count]
 
@@ -112,6 +113,12 @@ def numbers_words_by_frequency(answer, draw: Draw):
     words = expected_of(sentences, 1)
     found = list(answer(sentences).encode(words))
     same([int(i) for i in found], list(range(4, 11)), "the ids of the words by frequency")
+    many = sorted({*draw.words(90), "Haus", "haus", ".", "1999"})
+    same(
+        [int(i) for i in answer([many]).encode(many)],
+        list(range(4, 4 + len(many))),
+        f"the ids of {len(many)} words, among them Haus, haus, 1999 and a full stop",
+    )
 
 
 @homework.check(Vocabulary, "Which words does `min_count` keep, and what happens to the others?")
@@ -133,9 +140,9 @@ def comes_back(answer, draw: Draw):
     there = [int(i) for i in vocabulary.encode(words)]
     same(list(vocabulary.decode(there)), words, "the words there and back")
     same(
-        list(vocabulary.decode([1, *there[:2], 3, 2, 0, 0])),
-        [*words[:2], "<UNK>"],
-        "BOS a b UNK EOS PAD PAD",
+        list(vocabulary.decode([1, *there[:2], 3, 2, 0, 0, there[2], 2])),
+        [*words[:2], "<UNK>", words[2]],
+        "BOS a b UNK EOS PAD PAD c EOS",
     )
 
 
@@ -237,6 +244,7 @@ def plainly(words: dict[str, int], merges: int) -> list[tuple[str, str]]:
 
 
 def compare(answer, words: dict[str, int], merges: int, what: str) -> None:
+    """Raise Finding at the first merge that is not the expected one."""
     found = answer(dict(words), merges)
     holds(isinstance(found, list), f"a {type(found).__name__}", "a list of pairs")
     expected = plainly(words, merges)
@@ -359,10 +367,12 @@ def plan(lengths: list[int], budget: int, seed: int) -> list[list[int]]:
 
 
 def a_corpus(draw: Draw) -> list[int]:
+    """A thousand lengths: many short sentences, a few long ones."""
     return [3 + int(8 * abs(float(x)) ** 1.3) for x in draw.normal(1000)]
 
 
 def planned(answer, lengths: list[int], budget: int, seed: int) -> list[list[int]]:
+    """The batches of an answer, empty ones left out."""
     return [[int(i) for i in batch] for batch in answer(list(lengths), budget, seed) if len(batch)]
 
 

@@ -190,6 +190,11 @@ def starts_small(answer, draw: Draw):
     for d in (16, 144):
         spread = float(answer(400, d).weight.detach()[1:].std() * math.sqrt(d))
         holds(0.93 < spread < 1.07, f"deviation times root of D = {spread:.1f} for D = {d}", "1")
+        one, other = (answer(400, d).weight.detach()[1:] * math.sqrt(d) for _ in range(2))
+        far = 100 * float((one.abs() > 2).float().mean())
+        what = f"{far:.0f} % of the numbers lie beyond two deviations"
+        holds(3 < far < 7, what, "5 %, as with normal numbers")
+        holds(not torch.equal(one, other), "two tables that start alike", "random numbers")
 
 
 @homework.check(ScaledEmbedding, "What does a sentence's padding become, at first and later?")
@@ -210,12 +215,13 @@ def padding_stays_zero(answer, draw: Draw):
 
 @homework.check(ScaledEmbedding, "Compare the ids with the size of the table before you look up.")
 def refuses_strange_ids(answer, draw: Draw):
-    """Ids of -1 and V raise ValueError."""
+    """Ids of -1 and V raise a ValueError that names them."""
     v, d = draw.sizes(2)
     for strange in (v, -1):
         try:
-            answer(v, d)(torch.tensor([[1, strange]]))
-        except ValueError:
+            answer(v, d)(torch.tensor([[0, strange]]))
+        except ValueError as error:
+            holds(str(strange) in str(error), f"the message {str(error)!r}", f"one with {strange}")
             continue
         except Exception as error:
             holds(False, f"{type(error).__name__} for the id {strange} of {v}", "ValueError")

@@ -16,7 +16,7 @@ homework = Assignment(
     "Scaled dot-product attention",
     opening="""
         You write the three functions at the heart of the Transformer. Everything that you need
-        stands in notebook 04; nothing is needed of the other tasks of this page.
+        stands in notebook 04, and no function needs another one of this page.
         """,
     imports="import math\n\nimport torch\nfrom torch import Tensor",
 )
@@ -34,7 +34,7 @@ homework = Assignment(
         "What happens to the weights if you add the same number to all scores of a row?",
         "Subtract from each row its own largest score before you take exponentials.",
     ),
-    read="notebook 04, the section on softmax",
+    read="notebook 04, section 5",
     forbidden=("softmax", "log_softmax", "softmin", "gumbel_softmax"),
     mistakes={
         "The largest score of the whole tensor is subtracted: others become 0 / 0.": [
@@ -63,7 +63,7 @@ def stable_softmax(scores: Tensor) -> Tensor:
 def equals_the_formula(answer, draw: Draw):
     """For small scores the weights are those of the formula, for tensors of any shape."""
     a, b, c = draw.sizes(3)
-    for shape in [(b,), (a, b), (a, b, c)]:
+    for shape in [(b,), (a, b), (a, b, c), (2, a, 3, b)]:
         scores = draw.normal(*shape)
         same(answer(scores), scores.softmax(-1), f"a weight of scores of shape {shape}")
 
@@ -73,6 +73,13 @@ def does_not_overflow(answer, draw: Draw):
     """Scores around a thousand give the weights of the formula."""
     scores = draw.normal(*draw.sizes(2)) + 1000
     same(answer(scores), scores.softmax(-1), "a weight of scores around 1000")
+
+
+@homework.check(stable_softmax, "A weight of 1e-20 is not 0: nothing may be rounded or cut off.")
+def keeps_small_weights(answer, draw: Draw):
+    """Weights as small as 1e-20 are kept: their logarithms are those of torch's log_softmax."""
+    scores = torch.linspace(-45, 0, draw.sizes(1, 5)[0], dtype=draw.dtype).repeat(2, 1)
+    same(answer(scores).log(), scores.log_softmax(-1), "the logarithm of a weight")
 
 
 @homework.check(stable_softmax, "Each row needs a number of its own that is subtracted.")
@@ -105,7 +112,7 @@ def minus_infinity_is_no_weight(answer, draw: Draw):
         "Fill forbidden scores with -inf before the softmax. Only a row that is all -inf becomes "
         "NaN: replace these weights by 0 afterwards.",
     ),
-    read="notebook 04, the sections on the formula and on masks",
+    read="notebook 04, sections 2, 4 and 8",
     forbidden=("scaled_dot_product_attention", "multi_head_attention_forward"),
     mistakes={
         "It divides by the root of the number of keys, not of the size of a key.": [
@@ -189,13 +196,14 @@ def nothing_allowed_gives_zeros(answer, draw: Draw):
     """
     A sentence is a matrix $X$ (B, T, D). Project it with three matrices (D, K) into queries, keys
     and values, and let each position attend to itself and to earlier ones, never to later ones.
-    Return the vectors (B, T, K) and the weights (B, T, T). No loop over positions.
+    Return the vectors (B, T, K) and the weights (B, T, T).
     """,
     hints=(
         "Write it in the order of the formula: three products, the scores, the mask, the softmax.",
         "`torch.ones(t, t, dtype=torch.bool).tril()` is True at and below the diagonal.",
     ),
-    read="notebook 04, the sections on projections and on causal masks",
+    read="notebook 04, sections 3 and 4",
+    minutes=40,
     mistakes={
         "A position may not attend to itself, so the first one attends to nothing.": [
             (".tril()", ".tril(-1)")
@@ -209,6 +217,16 @@ def nothing_allowed_gives_zeros(answer, draw: Draw):
         "Keys stand in for the values.": [("weights @ (x @ w_value)", "weights @ key")],
         "The scores are divided by the root of D, not of K.": [
             ("math.sqrt(query.size(-1))", "math.sqrt(x.size(-1))")
+        ],
+        "The scores are not divided by anything.": [(" / math.sqrt(query.size(-1))", "")],
+        "The softmax runs over the queries, not over the keys.": [
+            (".softmax(dim=-1)", ".softmax(dim=-2)")
+        ],
+        "Later weights are set to 0 after the softmax, so the others no longer add up to 1.": [
+            (
+                "scores.masked_fill(~past, -math.inf).softmax(dim=-1)",
+                "scores.softmax(dim=-1).masked_fill(~past, 0.0)",
+            )
         ],
         "The scores are transposed: keys ask and queries answer.": [
             ("query @ key.transpose(-2, -1)", "key @ query.transpose(-2, -1)")
@@ -231,10 +249,11 @@ def causal_self_attention(
 def sentences(draw: Draw) -> tuple[Tensor, ...]:
     """Sentences and three projections of sizes that all differ."""
     batch, t, d, k = draw.sizes(4)
-    return draw.normal(batch, t, d), *(draw.normal(d, k) for _ in range(3))
+    return draw.normal(batch, t, d), *(draw.normal(d, k, scale=d**-0.5) for _ in range(3))
 
 
 def expected_of(x: Tensor, w_query: Tensor, w_key: Tensor, w_value: Tensor) -> Tensor:
+    """The vectors by torch's own causal attention."""
     return F.scaled_dot_product_attention(x @ w_query, x @ w_key, x @ w_value, is_causal=True)
 
 
@@ -284,7 +303,7 @@ def equals_torch_too(answer, draw: Draw):
         "Print a row of weights for d_k = 4 and for d_k = 4096.",
         "A sum of d_k products of normal numbers has a standard deviation of the root of d_k.",
     ),
-    read="notebook 04, the section on the scale",
+    read="notebook 04, section 7",
     uses=(stable_softmax,),
 )
 def what_becomes_of_the_largest_weight(stable_softmax) -> str:

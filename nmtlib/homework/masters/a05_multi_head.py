@@ -143,7 +143,7 @@ def refuses_what_does_not_divide(answer, draw: Draw):
         "Keys are made from the query's side instead of from the memory.": [
             (
                 'split(memory @ weights["key"])',
-                'split((query @ weights["key"]))[:, :, :memory.size(1)]',
+                'split(query[:, torch.arange(memory.size(1)) % query.size(1)] @ weights["key"])',
             )
         ],
         "Keys and values are exchanged.": [
@@ -186,10 +186,11 @@ def multi_head_attention(
 def problem(draw: Draw) -> tuple[Tensor, Tensor, dict[str, Tensor], int]:
     """Query, memory, weights, and a number of heads, of sizes that all differ."""
     batch, t, s, size = draw.sizes(4)
-    d_model = 3 * size
+    n_heads = (3, 2, 5)[draw.number]
+    d_model = n_heads * size
     names = ("query", "key", "value", "output")
     weights = {name: draw.normal(d_model, d_model) for name in names}
-    return draw.normal(batch, t, d_model), draw.normal(batch, s, d_model), weights, 3
+    return draw.normal(batch, t, d_model), draw.normal(batch, s, d_model), weights, n_heads
 
 
 def expected_of(query: Tensor, memory: Tensor, weights: dict, n_heads: int, mask=None) -> Tensor:
@@ -221,9 +222,13 @@ def one_head(answer, draw: Draw):
 
 @homework.check(multi_head_attention, "Split, scale and join: one of them goes wrong.", worth=2)
 def several_heads(answer, draw: Draw):
-    """With three heads the result is that of the package's module."""
-    given = problem(draw)
-    same(answer(*given), expected_of(*given), "a result of three heads")
+    """With several heads the result is that of the package's module, also where a sentence attends
+    to itself."""
+    query, memory, weights, n_heads = problem(draw)
+    for keys, whom in ((memory, "to a memory"), (query, "to itself")):
+        what = f"a result of {n_heads} heads {whom}"
+        expected = expected_of(query, keys, weights, n_heads)
+        same(answer(query, keys, weights, n_heads), expected, what)
 
 
 @homework.check(multi_head_attention, "Where does your mask go, and what does True mean?")
@@ -368,8 +373,8 @@ def is_independent(answer, draw: Draw):
 @homework.question(
     "Which head is which?",
     options=[
-        "The result changes, for each head has learned something else.",
         "The result stays the same, up to rounding.",
+        "The result changes, for each head has learned something else.",
         "The result stays the same only if both heads have the same keys.",
     ],
     hints=(
@@ -392,4 +397,4 @@ def what_if_two_heads_change_places(multi_head_attention) -> str:
     exchanged["output"] = weights["output"][order]
     one = multi_head_attention(query, query, weights, 2)
     other = multi_head_attention(query, query, exchanged, 2)
-    return "B" if torch.allclose(one, other) else "A"
+    return "A" if torch.allclose(one, other) else "B"

@@ -275,6 +275,12 @@ def large_logits(answer, draw: Draw):
             ('labels, 0.0, reduction="sum")', "labels, 0.0)"),
         ],
         "The sum is returned, not the mean.": [("return total / count", "return total")],
+        "The model is called in evaluation, so its dropout rests while it learns.": [
+            ("    model.zero_grad()\n", "    model.zero_grad()\n    model.eval()\n")
+        ],
+        "The model is left in evaluation: from the second update on its dropout rests.": [
+            ("return total / count", "return (total / count, model.eval())[0]")
+        ],
     },
     pure=False,
 )
@@ -300,10 +306,10 @@ class Guesser(nn.Module):
         super().__init__()
         self.table = nn.Parameter(draw.normal(11, 6))
         self.output = nn.Parameter(draw.normal(6, 11))
-        self.calls, self.alive, self.most = 0, 0, 0
+        self.calls, self.alive, self.most, self.resting = 0, 0, 0, 0
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        self.calls += 1
+        self.calls, self.resting = self.calls + 1, self.resting + (not self.training)
         logits = (self.table[target] + self.table[source].mean(1, keepdim=True)) @ self.output
         self.alive += 1
         self.most = max(self.most, self.alive)
@@ -385,6 +391,15 @@ def holds_one_graph_at_a_time(answer, draw: Draw):
     answer(model, batches, 0.1)
     holds(model.calls == len(batches), f"{model.calls} calls of the model", f"{len(batches)}")
     holds(model.most == 1, f"{model.most} graphs at the same time", "1")
+
+
+@homework.check(gradients, "What does `model.eval()` do to dropout, and who calls `train()` again?")
+def keeps_the_model_in_training(answer, draw: Draw):
+    """A model that is in training is called in training, and is in training afterwards."""
+    model, batches = Guesser(draw), some_batches(draw)
+    answer(model, batches, 0.1)
+    holds(not model.resting, f"{model.resting} calls of the model in evaluation", "none")
+    holds(model.training, "the model is left in evaluation", "a model in training")
 
 
 @homework.question(

@@ -90,6 +90,7 @@ class EarlyStopping:
 
 
 def told(answer, patience: int, losses: list[float]) -> tuple[list[bool], Any]:
+    """What an answer says after each loss, and which epoch it names at last."""
     stopping = answer(patience)
     return [bool(stopping.update(loss)) for loss in losses], stopping.best
 
@@ -221,11 +222,13 @@ class Small(nn.Module):
 
 
 def squares(model: Small, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, int]:
+    """The squared errors of a batch, added up, and its size."""
     x, y = batch
     return (torch.tanh(x @ model.first) @ model.second - y).square().sum(), len(y)
 
 
 def some_batches(draw: Draw) -> list[tuple[Tensor, Tensor]]:
+    """Batches of unlike sizes."""
     return [(draw.normal(n, 4), draw.normal(n)) for n in draw.sizes(3)]
 
 
@@ -246,6 +249,7 @@ def stepped(answer, draw: Draw, max_norm: float, before: bool = False) -> tuple:
 
 
 def compare(own: Small, plain: Small, start: Small, what: str) -> None:
+    """Raise Finding where two models did not make the same step."""
     for name in ("first", "second", "unused"):
         one, other, old = (getattr(m, name).detach() for m in (own, plain, start))
         same(one - old, other - old, f"the step of {name} {what}", tolerance=2e-5)
@@ -277,11 +281,12 @@ def returns_the_norm_before(answer, draw: Draw):
 
 @homework.check(train_step, "What lies in `.grad` before the first batch, and after the step?")
 def leaves_nothing_behind(answer, draw: Draw):
-    """Old gradients do not matter, and none are left."""
+    """Old gradients do not matter, and none are left; the model stays in training."""
     own, plain, _, _, start = stepped(answer, draw, 1e9, before=True)
     for parameter in own.parameters():
         empty = parameter.grad is None or not parameter.grad.any()
         holds(empty, "a gradient is left behind", "None or zeros")
+    holds(own.training, "the model is left in evaluation", "a model in training, as it was")
     own.unused.data.copy_(plain.unused.data)
     compare(own, plain, start, "where gradients lay around")
 
@@ -364,39 +369,46 @@ class Checkpoint:
 def beginning(draw: Draw) -> tuple[nn.Module, torch.optim.Optimizer]:
     """A model with dropout and its Adam."""
     torch.manual_seed(draw.number)
-    model = nn.Sequential(nn.Linear(5, 8), nn.Dropout(0.5), nn.Linear(8, 2)).train()
+    model = nn.Sequential(nn.Linear(5, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 2))
     return model, torch.optim.Adam(model.parameters(), lr=0.05)
 
 
 def go_on(model: nn.Module, optimizer: torch.optim.Optimizer, steps: int) -> list[Tensor]:
-    """Some steps; returns the weights."""
+    """Some steps; returns weights and buffers."""
     x = torch.linspace(-1, 1, 30).reshape(6, 5)
     for _ in range(steps):
         model(x).square().sum().backward()
         optimizer.step()
         optimizer.zero_grad()
-    return [p.detach().clone() for p in model.parameters()]
+    return [tensor.clone() for tensor in model.state_dict().values()]
 
 
 @homework.check(Checkpoint, "What else than the weights changes from step to step?", worth=3)
 def resumes_bit_for_bit(answer, draw: Draw):
-    """Weights, moments and random numbers are those of a training that was never stopped."""
+    """Weights, buffers, moments, the rate and random numbers are those of a training that was never
+    stopped, and all of them lie in the one file."""
     with tempfile.TemporaryDirectory() as folder:
         path, (model, optimizer) = Path(folder) / "kept.pt", beginning(draw)
+        optimizer.param_groups[0]["lr"] = 0.02  # as a schedule does
         at_3 = go_on(model, optimizer, 3)
         answer.save(path, model, optimizer, 3)
         at_6 = go_on(model, optimizer, 3)
         torch.manual_seed(99)
         torch.rand(7)
         again, anew = beginning(draw)
-        step = answer.load(path, again, anew)
+        try:
+            step = answer.load(path.rename(path.with_name("moved.pt")), again, anew)
+        except KeyError as error:
+            holds(
+                False, f"the file cannot be loaded from another place: KeyError {error}", "it can"
+            )
         same(step, 3, "the step that is returned")
-        loaded = [p.detach() for p in again.parameters()]
+        loaded = [tensor.clone() for tensor in again.state_dict().values()]
         exact = all(torch.equal(a, b) for a, b in zip(loaded, at_3, strict=True))
-        holds(exact, "weights after loading are not those that were saved", "the same bits")
-        gap = max(
-            float((a - b).abs().max()) for a, b in zip(go_on(again, anew, 3), at_6, strict=True)
-        )
+        what = "weights or buffers after loading are not those that were saved"
+        holds(exact, what, "the same bits")
+        gaps = [(a - b).abs().max() for a, b in zip(go_on(again, anew, 3), at_6, strict=True)]
+        gap = max(map(float, gaps))
         holds(gap == 0, f"three steps later a weight is {gap:.6f} off", "0, bit for bit")
 
 
@@ -410,6 +422,8 @@ def does_not_disturb_the_training(answer, draw: Draw):
         for number in range(4):
             found = go_on(model, optimizer, 1)
             answer.save(Path(folder) / "kept.pt", model, optimizer, number)
+        files = len([*Path(folder).iterdir()])
+        holds(files == 1, f"{files} files lie in the folder after saving", "1, the checkpoint")
         off = sum(not torch.equal(a, b) for a, b in zip(undisturbed, found, strict=True))
         holds(off == 0, f"{off} tensors differ from a training that did not save", "none")
 

@@ -1,5 +1,6 @@
 """Homework 10: greedy search, beam search, attention that remembers its keys and values."""
 
+import inspect
 import itertools
 import math
 import random
@@ -28,7 +29,7 @@ homework = Assignment(
         """,
     imports=(
         "import math\nfrom collections.abc import Callable\n\nimport torch\n"
-        "from torch import Tensor\nfrom torch.nn import functional as F\n\nBOS, EOS = 1, 2"
+        "from torch import Tensor\nfrom torch.nn import functional as F"
     ),
 )
 
@@ -46,6 +47,7 @@ homework = Assignment(
         "How many words are there when the loop begins, and when may it stop without asking?",
     ),
     read="notebook 10, section 1",
+    given="BOS, EOS = 1, 2",
     mistakes={
         "BOS is returned among the words.": [("return said[1:]", "return said")],
         "EOS is returned among the words.": [
@@ -128,11 +130,13 @@ def stops_at_the_limit(answer, draw: Draw):
     words = [4, 5, 6, 7, 4, 5]
     for longest in (1, 3, 6):
         same(
-            list(answer(path(*words), longest)), words[:longest], f"what is said of {longest} words"
+            list(answer(path(*words), longest)),
+            words[:longest],
+            f"what is said where `longest` is {longest}",
         )
 
 
-@homework.check(greedy, "Is the model asked once a word?")
+@homework.check(greedy, "Is the model asked twice for a word, or once more at the limit?")
 def asks_no_more_than_it_needs(answer, draw: Draw):
     """The model is asked once for each word, and once for EOS unless the limit came first."""
     for end in (1.0, 0.5, 1.5, 0.0, -9.0):
@@ -145,6 +149,14 @@ def asks_no_more_than_it_needs(answer, draw: Draw):
         holds(model.calls <= calls, f"{model.calls} calls for {len(said) - 1} words", f"{calls}")
 
 
+def toy(said: list[int]) -> Tensor:
+    """A model that ends early with some probability, and late with more."""
+    tree = {(): {EOS: 0.22, 4: 0.68, 5: 0.1}, (4,): {EOS: 0.45, 5: 0.55}}
+    tree[4, 5] = {EOS: 0.95, 4: 0.05}
+    chances = tree.get(tuple(int(word) for word in said[1:]), {EOS: 1.0})
+    return torch.tensor([chances.get(word, 0.0) for word in range(6)]).log()
+
+
 @homework.task(
     "medium",
     "Beam search",
@@ -155,13 +167,21 @@ def asks_no_more_than_it_needs(answer, draw: Draw):
     when nothing goes on, or when a finished hypothesis is at least as probable as the best that
     goes on. When `longest` words are said, only EOS may follow. Return the words of the most
     probable finished hypothesis, without BOS and EOS, and its log-probability, that of EOS
-    included. There is no length penalty.
+    included. There is no length penalty. These rules differ from those of
+    notebook 10, where ended hypotheses take no place and the search stops later. The vocabulary may
+    be smaller than the beam. `toy` is a model to try your search on.
     """,
     hints=(
         "Keep pairs (ids, log-probability). Write the candidates of one step as one flat list.",
-        "A finished hypothesis leaves the list of those that go on, but is remembered elsewhere.",
+        "Two things are easily lost: the last step, in which only EOS follows, and the stop, which "
+        "compares the best finished hypothesis with the best open one.",
     ),
     read="notebook 10, sections 3 and 4",
+    minutes=45,
+    given=inspect.getsource(toy),
+    example="""
+    print(toy([BOS]).exp(), toy([BOS, 4]).exp())  # the best translation of a beam of 2 is [4, 5]
+    """,
     mistakes={
         "Each beginning keeps its own best word: the beginnings do not compete.": [
             (
@@ -181,6 +201,16 @@ def asks_no_more_than_it_needs(answer, draw: Draw):
         ],
         "The search stops as soon as one hypothesis has ended, though a better one may come.": [
             ("if not open_ones or most >= open_ones[0][1]:", "if finished:")
+        ],
+        "The search stops when as many have ended as the beam is wide: that is another rule.": [
+            (
+                "if not open_ones or most >= open_ones[0][1]:",
+                "if not open_ones or len(finished) >= width:",
+            )
+        ],
+        "Sentences of `longest` words are lost: in a last step EOS follows them.": [
+            ("[EOS] if len(said) > longest", "[] if len(said) > longest"),
+            ("max(finished, key", "max(finished or [([BOS, EOS], -math.inf)], key"),
         ],
         "The score is divided by the length.": [
             ("max(finished, key=lambda c: c[1])", "max(finished, key=lambda c: c[1] / len(c[0]))")
@@ -234,19 +264,13 @@ def searched(model: Model, width: int, longest: int) -> tuple[list[int], float]:
 
 
 def compare(answer, model: Model, width: int, longest: int, expected: tuple, what: str) -> None:
+    """Raise Finding where an answer finds other words or another number."""
     found = answer(model, width, longest)
     holds(isinstance(found, tuple | list) and len(found) == 2, "no pair", "words and a number")
     words, total = found
-    same([int(word) for word in words], expected[0], f"{what}: the words")
-    same(float(total), expected[1], f"{what}: the log-probability")
-
-
-def two_ends(said: list[int]) -> Tensor:
-    """A model that ends early with some probability, and late with more."""
-    tree = {(): {EOS: 0.22, 4: 0.68, 5: 0.1}, (4,): {EOS: 0.45, 5: 0.55}}
-    tree[4, 5] = {EOS: 0.95, 4: 0.05}
-    chances = tree.get(tuple(int(word) for word in said[1:]), {EOS: 1.0})
-    return torch.tensor([chances.get(word, 0.0) for word in range(6)]).log()
+    what = f"{what}, `longest` {longest}"
+    same([int(word) for word in words], expected[0], f"{what}, the words")
+    same(float(total), expected[1], f"{what}, the log-probability")
 
 
 @homework.check(beam_search, "With one place, nothing is left of the beam but greedy search.")
@@ -282,7 +306,7 @@ def a_beam_without_end_finds_the_best(answer, draw: Draw):
 def keeps_what_it_should(answer, draw: Draw):
     """Beams of 2, 3 and 4 find what the text describes, where searches end early and late."""
     best = [4, 5], math.log(0.68 * 0.55 * 0.95)  # two have ended when it is still on its way
-    compare(answer, two_ends, 2, 7, best, "a beam of 2")
+    compare(answer, toy, 2, 7, best, "a beam of 2")
     for width, longest, end in itertools.product((2, 3, 4), (2, 7), (-1.0, 0.5, 1.0) * 2):
         model = Model(draw.random.randint(0, 9999), words=4, end=end)
         expected = searched(model, width, longest)
@@ -304,18 +328,28 @@ def stops_when_nothing_better_can_come(answer, draw: Draw):
     In decoding, words come one at a time, and keys and values of earlier words do not change. Write
     a class that is made of three functions, which project vectors (B, T, D) to queries, keys and
     values (B, T, K). `step(x)` takes the next word of each sentence, (B, D), and returns (B, K):
-    its attention to all words so far, itself included. Each word is projected **once**. A beam
-    search calls `reorder(parents)` between two steps: row n goes on where row `parents[n]` was;
-    there may be more, fewer or repeated parents.
+    its attention to all words so far, itself included: give x the axis of words before you project.
+    Each word is projected **once**. A beam search calls `reorder(parents)` between two steps: row n
+    goes on where row `parents[n]` was; there may be more, fewer or repeated parents.
     """,
     hints=(
         "What must be kept from step to step, and what is needed only once?",
         "Append the new key and value first, then attend; `reorder` picks rows of what is kept.",
     ),
     read="notebook 10, sections 7 and 8",
+    minutes=45,
     mistakes={
         "Nothing is reordered: rows go on with the words of another beam.": [
             ("self.keys, self.values = self.keys[parents], self.values[parents]", "pass")
+        ],
+        "A row is overwritten before another one has read it: make new tensors.": [
+            (
+                "self.keys, self.values = self.keys[parents], self.values[parents]",
+                "rows = list(enumerate(parents.tolist()))\n"
+                "        for kept in (self.keys, self.values):\n"
+                "            for n, parent in rows:\n"
+                "                kept[n] = kept[parent].clone()",
+            )
         ],
         "The values keep their old order.": [
             (
@@ -339,7 +373,7 @@ def stops_when_nothing_better_can_come(answer, draw: Draw):
                 "torch.cat([scores[..., :-1], scores[..., -1:] - 1e9], -1).softmax(-1)",
             )
         ],
-        "The words are joined along the batch.": [
+        "Only the first word is seen: words join along the batch, or `is_causal` has one query.": [
             (
                 "torch.cat([self.keys, key], dim=1)",
                 "torch.cat([self.keys, key], dim=0)[: len(key)]",
@@ -356,6 +390,9 @@ def stops_when_nothing_better_can_come(answer, draw: Draw):
             ),
         ],
         "The scores are not divided by the root of K.": [(" / math.sqrt(query.size(-1))", "")],
+        "The scores are divided by the root of D, not of K.": [
+            ("math.sqrt(query.size(-1))", "math.sqrt(x.size(-1))")
+        ],
         "The projected key is kept in place of the value.": [
             ("torch.cat([self.values, value], dim=1)", "torch.cat([self.values, key], dim=1)"),
         ],
@@ -421,6 +458,15 @@ def returns_a_vector_for_each(answer, draw: Draw):
 
 
 @homework.check(
+    StepAttention, "Alone, a word has all weight. Do the rows of the batch see each other?", worth=0
+)
+def the_first_word_is_its_value(answer, draw: Draw):
+    """The first step returns the values of the first words, which attend to themselves alone."""
+    attention, x, maps = remembering(answer, draw)
+    same(attention.step(x[:, 0]), x[:, 0] @ maps[2].matrix, "the result of the first step")
+
+
+@homework.check(
     StepAttention, "Compare the second step with causal attention over two words.", worth=2
 )
 def steps_are_causal_attention(answer, draw: Draw):
@@ -429,7 +475,7 @@ def steps_are_causal_attention(answer, draw: Draw):
     expected = in_full(x, maps)
     other = answer(*maps)  # with words of its own
     for number in range(x.size(1)):
-        same(attention.step(x[:, number]), expected[:, number], f"the result of step {number}")
+        same(attention.step(x[:, number]), expected[:, number], f"the result of step {number + 1}")
         other.step(-x[:, number])
 
 
@@ -465,7 +511,7 @@ def follows_its_parents(answer, draw: Draw):
     "What the cache saves",
     options=["21 positions.", "231 positions.", "441 positions."],
     hints=(
-        "How long is the list that the model is given, in the first call and in the last?",
+        "Give your search a `log_probs` that notes `len(said)` of each call.",
         "Add up 1 + 2 + 3 + …",
     ),
     read="notebook 10, section 7",

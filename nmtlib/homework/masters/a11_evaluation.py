@@ -203,7 +203,7 @@ def bleu(hypotheses: list[list[str]], references: list[list[str]]) -> float:
 
 def texts(draw: Draw, count: int, longer: int = 0) -> tuple[list[list[str]], list[list[str]]]:
     """References of a few words, and hypotheses with mistakes, `longer` words longer."""
-    words, hypotheses, references = "abcde", [], []
+    words, hypotheses, references = ("a", "ab", "b", "A", "."), [], []
     for _ in range(count):
         reference = [draw.random.choice(words) for _ in range(draw.random.randint(5, 14))]
         hypothesis = [
@@ -217,12 +217,14 @@ def texts(draw: Draw, count: int, longer: int = 0) -> tuple[list[list[str]], lis
 
 
 def by_sacrebleu(hypotheses: list[list[str]], references: list[list[str]]) -> float:
+    """BLEU by sacreBLEU, of tokens as they are."""
     metric = BLEU(tokenize="none", smooth_method="none", force=True)
     joined = [" ".join(h) for h in hypotheses], [[" ".join(r) for r in references]]
     return metric.corpus_score(*joined).score
 
 
 def compare(answer, hypotheses: list, references: list, what: str) -> None:
+    """Raise Finding where BLEU is not that of sacreBLEU."""
     expected = by_sacrebleu(hypotheses, references)
     found = answer(hypotheses, references)
     same(float(found), expected, f"BLEU of {what}", tolerance=1e-5)
@@ -243,7 +245,8 @@ def is_100_for_perfection(answer, draw: Draw):
 @homework.check(bleu, "Compute the ten numbers of one sentence by hand.", worth=2)
 def is_that_of_sacrebleu(answer, draw: Draw):
     """BLEU of translations of the right length is that of sacreBLEU."""
-    compare(answer, *texts(draw, 6), "6 sentences")
+    count = (6, 6, 120)[draw.number]
+    compare(answer, *texts(draw, count), f"{count} sentences")
     repeated = (
         [["a", "a", "a", "a", "b", "c", "d", "e"]],
         [["a", "b", "c", "d", "e", "a", "b", "c"]],
@@ -327,6 +330,13 @@ def survives_short_sentences(answer, draw: Draw):
             ("score(one[draw].sum(0))", "score(one.sum(0))")
         ],
         "The last sentence is never drawn.": [("randint(n, (n,)", "randint(n - 1, (n,)")],
+        "Half of each test set comes from the first half of the sentences.": [
+            (
+                "        found.append",
+                "        draw = draw % max(n // 2, 1) + (torch.arange(n) % 2) * (n // 2)\n"
+                "        found.append",
+            )
+        ],
     },
 )
 def bootstrap(
@@ -357,6 +367,7 @@ def ratio(counts: Tensor) -> float:
 
 
 def run(answer, one: Tensor, other: Tensor, score: Callable, times: int, seed: int) -> Tensor:
+    """The differences by an answer, of the right shape and type."""
     found = answer(one, other, score, times, torch.Generator().manual_seed(seed))
     shaped(found, (times,), "the result")
     holds(found.dtype == torch.float64, f"{found.dtype}", "torch.float64")
@@ -389,6 +400,24 @@ def spreads_as_it_should(answer, draw: Draw):
     found = run(answer, torch.zeros(20, 1), rare, first_count, 60, draw.number)
     odd = found[(found != found.round()) | (found < 0)]
     holds(not len(odd), f"a difference of {float(odd.max()) if len(odd) else 0:.3g}", "0, 1, 2, …")
+
+
+@homework.check(bootstrap, "Does what is drawn first say anything about what is drawn next?")
+def draws_freely(answer, draw: Draw):
+    """How often each sentence is drawn spreads as in free draws: no group has a fixed share."""
+    n, times, drawn = 16, 900, []
+
+    def remember(counts: Tensor) -> float:
+        if counts.any():
+            drawn.append(counts)  # of the identity matrix: how often each sentence was drawn
+        return float(counts @ torch.arange(1.0, n + 1))
+
+    run(answer, torch.zeros(n, n), torch.eye(n), remember, times, draw.number + 4)
+    holds(len(drawn) >= times, f"{len(drawn)} test sets were scored", f"{times}")
+    spread = torch.linalg.eigvalsh(torch.cov(torch.stack(drawn[-times:]).T))  # 0 once, else near 1
+    low, high = float(spread[1]), float(spread[-1])
+    holds(low > 0.6, f"the share of some group of sentences varies {low:.1f} times as much", "1")
+    holds(high < 1.6, f"the share of some group of sentences varies {high:.1f} times as much", "1")
 
 
 @homework.check(bootstrap, "BLEU is no mean over sentences: when are the counts added up?")

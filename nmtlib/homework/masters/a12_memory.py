@@ -194,20 +194,21 @@ def ring_all_reduce(
 
 
 class Ring:
-    """Moves messages one device on, and counts what is sent."""
+    """Moves messages one device on, unless it is broken, and counts what is sent."""
 
-    def __init__(self) -> None:
-        self.calls, self.numbers = 0, 0
+    def __init__(self, broken: bool = False) -> None:
+        self.broken, self.calls, self.numbers = broken, 0, 0
 
     def __call__(self, messages: list[Tensor]) -> list[Tensor]:
         sizes = {int(m.numel()) for m in messages}
         holds(len(sizes) == 1, f"messages of {sorted(sizes)} numbers in one exchange", "equal ones")
         self.calls += 1
         self.numbers += sizes.pop()
-        return [messages[r - 1].clone() for r in range(len(messages))]
+        return [messages[r - 1] * (not self.broken) for r in range(len(messages))]
 
 
 def reduced(answer, draw: Draw, devices: int, size: int) -> tuple[Ring, list[Tensor], list]:
+    """What an answer makes of random vectors: the ring, the vectors, the results."""
     vectors, ring = [draw.normal(size) for _ in range(devices)], Ring()
     kept = [v.clone() for v in vectors]
     found = list(answer(vectors, ring))
@@ -237,12 +238,16 @@ def takes_any_size(answer, draw: Draw):
 
 @homework.check(ring_all_reduce, "How long is a message, and how many are there?")
 def sends_no_more_than_it_must(answer, draw: Draw):
-    """No device sends more than 2 (R - 1) pieces, in as many exchanges."""
+    """No device sends more than 2 (R - 1) pieces, in as many exchanges, and knows nothing else."""
     for devices, size in ((4, 12), (5, 11)):
         ring, _, _ = reduced(answer, draw, devices, size)
         most = 2 * (devices - 1) * math.ceil(size / devices)
         holds(ring.numbers <= most, f"{ring.numbers} numbers sent by {devices} devices", f"{most}")
         holds(ring.calls == 2 * (devices - 1), f"{ring.calls} exchanges", f"{2 * (devices - 1)}")
+        given = [draw.normal(size) for _ in range(devices)]
+        found = torch.stack(list(answer(given, Ring(broken=True))))
+        alike = (found == found[0]).all() or torch.allclose(found[0], sum(given))
+        holds(not alike, "all agree in a ring that is broken", "sums of what a device was sent")
 
 
 @homework.task(
@@ -335,6 +340,7 @@ def corpus(draw: Draw, size: int = 300) -> Tensor:
 
 
 def planned(answer, lengths: Tensor, cost: Callable, capacity: float) -> list[list[int]]:
+    """The batches of an answer, empty ones left out; the lengths stay."""
     kept = lengths.clone()
     found = [[int(i) for i in batch] for batch in answer(lengths, cost, capacity)]
     holds(torch.equal(kept, lengths), "the lengths were changed", "lengths as they were")

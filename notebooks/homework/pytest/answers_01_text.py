@@ -36,4 +36,4 @@ def plan(lengths: list[int], budget: int, seed: int) -> list[list[int]]:
     raise NotImplementedError()
 
 
-choice_01 = "?"  # a letter
+choice_01 = "?"  # write a letter in place of the question mark

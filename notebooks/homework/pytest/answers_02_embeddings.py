@@ -46,4 +46,4 @@ class TiedTable(nn.Module):
         raise NotImplementedError()
 
 
-choice_02 = "?"  # a letter
+choice_02 = "?"  # write a letter in place of the question mark

@@ -35,4 +35,4 @@ class Positions(nn.Module):
         raise NotImplementedError()
 
 
-choice_03 = "?"  # a letter
+choice_03 = "?"  # write a letter in place of the question mark

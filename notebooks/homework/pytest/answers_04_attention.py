@@ -29,4 +29,4 @@ def causal_self_attention(
     raise NotImplementedError()
 
 
-choice_04 = "?"  # a letter
+choice_04 = "?"  # write a letter in place of the question mark

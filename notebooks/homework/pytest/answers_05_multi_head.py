@@ -38,4 +38,4 @@ def take_over(module: nn.MultiheadAttention) -> MultiHeadAttention:
     raise NotImplementedError()
 
 
-choice_05 = "?"  # a letter
+choice_05 = "?"  # write a letter in place of the question mark

@@ -25,4 +25,4 @@ def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
     raise NotImplementedError()
 
 
-choice_06 = "?"  # a letter
+choice_06 = "?"  # write a letter in place of the question mark

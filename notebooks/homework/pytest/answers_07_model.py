@@ -48,4 +48,4 @@ class OwnTransformer(nn.Module):
         raise NotImplementedError()
 
 
-choice_07 = "?"  # a letter
+choice_07 = "?"  # write a letter in place of the question mark

@@ -39,4 +39,4 @@ def gradients(model: nn.Module, batches: list[Batch], smoothing: float) -> float
     raise NotImplementedError()
 
 
-choice_08 = "?"  # a letter
+choice_08 = "?"  # write a letter in place of the question mark

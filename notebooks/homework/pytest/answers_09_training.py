@@ -52,4 +52,4 @@ class Checkpoint:
         raise NotImplementedError()
 
 
-choice_09 = "?"  # a letter
+choice_09 = "?"  # write a letter in place of the question mark

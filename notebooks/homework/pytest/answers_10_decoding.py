@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+
 BOS, EOS = 1, 2
 
 
@@ -15,6 +16,14 @@ def greedy(log_probs: Callable[[list[int]], Tensor], longest: int) -> list[int]:
     """The most probable next word until EOS, at most `longest` words."""
     # YOUR CODE HERE
     raise NotImplementedError()
+
+
+def toy(said: list[int]) -> Tensor:
+    """A model that ends early with some probability, and late with more."""
+    tree = {(): {EOS: 0.22, 4: 0.68, 5: 0.1}, (4,): {EOS: 0.45, 5: 0.55}}
+    tree[4, 5] = {EOS: 0.95, 4: 0.05}
+    chances = tree.get(tuple(int(word) for word in said[1:]), {EOS: 1.0})
+    return torch.tensor([chances.get(word, 0.0) for word in range(6)]).log()
 
 
 def beam_search(
@@ -44,4 +53,4 @@ class StepAttention:
         raise NotImplementedError()
 
 
-choice_10 = "?"  # a letter
+choice_10 = "?"  # write a letter in place of the question mark

@@ -35,4 +35,4 @@ def bootstrap(
     raise NotImplementedError()
 
 
-choice_11 = "?"  # a letter
+choice_11 = "?"  # write a letter in place of the question mark

@@ -31,4 +31,4 @@ def fitting_batches(
     raise NotImplementedError()
 
 
-choice_12 = "?"  # a letter
+choice_12 = "?"  # write a letter in place of the question mark

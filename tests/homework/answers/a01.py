@@ -247,3 +247,46 @@ WRONG = {
     "01.3": [(random_batches, "padding"), (sorted_only, "followed"), (one_by_one, "batches")],
     "01.4": [("B", "own function"), ("C", "own function")],
 }
+
+
+class StopsAtEos(WithDictionaries):
+    def decode(self, ids):
+        ids = [int(i) for i in ids]
+        return super().decode(ids[: ids.index(2)] if 2 in ids else ids)
+
+
+class TenWords(WithDictionaries):
+    def encode(self, words):
+        return [i if i < 14 else 3 for i in super().encode(words)]
+
+
+class SmallLetters(WithDictionaries):
+    def __init__(self, sentences, min_count=1):
+        super().__init__([[word.lower() for word in words] for words in sentences], min_count)
+
+    def encode(self, words):
+        return super().encode([word.lower() for word in words])
+
+
+class WithoutSigns(WithDictionaries):
+    def __init__(self, sentences, min_count=1):
+        super().__init__([[w for w in words if w.isalpha()] for words in sentences], min_count)
+
+
+class WithADefault(WithDictionaries):
+    def encode(self, words):
+        return map(super().encode, [words]).__next__()
+
+
+class AsBytes(WithDictionaries):
+    def encode(self, words):
+        return bytearray(super().encode(words))
+
+
+RIGHT["01.1"] += [WithADefault, AsBytes]
+WRONG["01.1"] += [
+    (StopsAtEos, "EOS"),
+    (TenWords, "the ids"),
+    (SmallLetters, "the ids"),
+    (WithoutSigns, "the ids"),
+]

@@ -69,7 +69,7 @@ class Hooked(nn.Module):
 
     def forward(self, ids):
         if ids.lt(0).any() or ids.ge(self.weight.shape[0]).any():
-            raise ValueError("an id is not in the vocabulary")
+            raise ValueError(f"{ids.tolist()} are not all in the vocabulary")
         return (
             math.sqrt(self.d_model)
             * F.one_hot(ids, len(self.weight)).to(self.weight.dtype)
@@ -80,7 +80,7 @@ class Hooked(nn.Module):
 class Gathered(OwnEmbedding):
     def forward(self, ids):
         if int(ids.min()) < 0 or int(ids.max()) > len(self.weight) - 1:
-            raise ValueError
+            raise ValueError(f"{ids.tolist()} are not all ids")
         scaled = self.weight * math.sqrt(self.weight.size(-1))
         scaled = scaled.masked_fill((torch.arange(len(scaled)) == self.padding_idx)[:, None], 0)
         return scaled.index_select(0, ids.reshape(-1)).reshape(*ids.shape, -1)
@@ -200,3 +200,50 @@ WRONG = {
     "02.3": [(TwoLayers, "parameters"), (Transposed, "Error|shape"), (SquareOnly, "logit")],
     "02.4": [("A", "own function"), ("B", "own function")],
 }
+
+
+class Even(OwnEmbedding):
+    def __init__(self, vocab_size, d_model, pad=0):
+        super().__init__(vocab_size, d_model, pad)
+        with torch.no_grad():
+            self.weight.uniform_(-1, 1).mul_(math.sqrt(3 / d_model))[pad] = 0
+
+
+class AlwaysAlike(OwnEmbedding):
+    def __init__(self, vocab_size, d_model, pad=0):
+        torch.manual_seed(0)
+        super().__init__(vocab_size, d_model, pad)
+
+
+class Nameless(OwnEmbedding):
+    def forward(self, ids):
+        if int(ids.min()) < 0 or int(ids.max()) >= len(self.weight):
+            raise ValueError("an id is wrong")
+        return super().forward(ids)
+
+
+class SquaresItsWidth(OwnEmbedding):
+    def forward(self, ids):
+        return super().forward(ids.clamp(max=99)) if ids.numel() < 90 else super().forward(ids) * 2
+
+
+class ByProduct(OwnEmbedding):
+    def forward(self, ids):
+        if ((ids < 0) | (ids >= len(self.weight))).any():
+            raise ValueError(f"ids {ids.tolist()}")
+        ones = F.one_hot(ids, len(self.weight)).to(self.weight)
+        keep = torch.arange(len(self.weight)) != self.padding_idx
+        return (ones * keep) @ self.weight * self.weight.size(1) ** 0.5
+
+
+def made_by_a_function(vocab_size, d_model, pad=0):
+    return OwnEmbedding(vocab_size, d_model, pad=pad)
+
+
+RIGHT["02.2"] += [ByProduct, made_by_a_function]
+WRONG["02.2"] += [
+    (Even, "normal"),
+    (AlwaysAlike, "alike"),
+    (Nameless, "the message"),
+    (SquaresItsWidth, "a vector"),
+]

@@ -233,3 +233,34 @@ WRONG["04.3"] += [
     (weights_of_another, "by the weights"),
     (an_even_share, "by the weights"),
 ]
+
+
+def drops_small_weights(scores):
+    weights = in_logarithms(scores)
+    return weights.masked_fill(weights < 1e-6, 0)
+
+
+def up_to_three_axes(scores):
+    return in_logarithms(scores) if scores.dim() < 4 else scores
+
+
+def short_rows_only(scores):
+    return in_logarithms(scores) if scores.size(-1) < 10 else scores * 0 + 1 / scores.size(-1)
+
+
+def squeezed(scores):
+    return in_logarithms(scores.squeeze())
+
+
+def few_keys_only(query, key, value, mask=None):
+    key = key[..., :10, :]
+    return other_names(query, key, value[..., :10, :], None if mask is None else mask[..., :10])
+
+
+WRONG["04.1"] += [
+    (drops_small_weights, "1e-20"),
+    (up_to_three_axes, "a weight of scores of shape"),
+    (short_rows_only, "weight"),
+    (squeezed, "shape"),
+]
+WRONG["04.2"] += [(few_keys_only, "a result|must match|broadcast")]

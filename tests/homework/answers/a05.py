@@ -164,7 +164,7 @@ RIGHT = {
     "05.1": [by_unflatten, by_chunks, head_by_head, with_numpy, with_view],
     "05.2": [in_a_loop, with_einsum, sum_of_heads, with_our_module],
     "05.3": [by_state_dict, with_data, with_deep_copies, as_float64_first],
-    "05.4": ["B", "b"],
+    "05.4": ["A", "a"],
 }
 
 
@@ -236,7 +236,7 @@ WRONG = {
     ],
     "05.2": [
         (self_attention_only, "one head"),
-        (one_head_only, "three heads"),
+        (one_head_only, "3 heads"),
         (mask_only_of_batch, "mask"),
     ],
     "05.3": [
@@ -244,7 +244,7 @@ WRONG = {
         (always_single, "float32|RuntimeError"),
         (wants_a_bias, "NoneType"),
     ],
-    "05.4": [("A", "own function"), ("C", "own function")],
+    "05.4": [("B", "own function"), ("C", "own function")],
 }
 
 WRONG["05.1"] += [
@@ -253,4 +253,52 @@ WRONG["05.1"] += [
 WRONG["05.3"] += [
     (always_three_heads, "heads"),
     (frozen, "trained"),
+]
+
+
+def three_heads_or_one(query, memory, weights, n_heads, mask=None):
+    return with_einsum(query, memory, weights, min(n_heads, 3), mask)
+
+
+def causal_with_itself(query, memory, weights, n_heads, mask=None):
+    if mask is None and query.shape == memory.shape:
+        mask = torch.ones(query.size(1), query.size(1), dtype=torch.bool).tril()
+    return with_einsum(query, memory, weights, n_heads, mask)
+
+
+def changes_the_weights(query, memory, weights, n_heads, mask=None):
+    result = with_einsum(query, memory, weights, n_heads, mask)
+    weights["query"] /= n_heads
+    return result
+
+
+def sixteen_words(query, memory, weights, n_heads, mask=None):
+    return with_einsum(
+        query, memory[:, :16], weights, n_heads, None if mask is None else mask[..., :16]
+    )
+
+
+def head_after_head(query, memory, weights, n_heads, mask=None):
+    size, parts = query.size(-1) // n_heads, []
+    for columns in torch.arange(query.size(-1)).split(size):
+        q = query @ weights["query"][:, columns]
+        k, v = (memory @ weights[name][:, columns] for name in ("key", "value"))
+        allowed = mask
+        if mask is not None and mask.dim() == 4:
+            allowed = mask[:, min(len(parts), mask.size(1) - 1)]
+        parts.append(F.scaled_dot_product_attention(q, k, v, allowed))
+    return sum(part @ rows for part, rows in zip(parts, weights["output"].split(size), strict=True))
+
+
+def in_double(query, memory, weights, n_heads, mask=None):
+    double = {name: weight.double() for name, weight in weights.items()}
+    return with_einsum(query.double(), memory.double(), double, n_heads, mask).to(query.dtype)
+
+
+RIGHT["05.2"] += [head_after_head, in_double]
+WRONG["05.2"] += [
+    (three_heads_or_one, "heads"),
+    (causal_with_itself, "itself"),
+    (changes_the_weights, "changed in place"),
+    (sixteen_words, "a result"),
 ]

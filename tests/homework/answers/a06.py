@@ -131,7 +131,7 @@ RIGHT = {
     "06.1": [with_the_package, in_loops, by_comparing_places, with_numpy],
     "06.2": [one_by_one_and_row_by_row, with_allclose, as_a_tuple, with_several_changes],
     "06.3": [with_where, by_hand, with_an_extra_key, in_logarithms],
-    "06.4": ["B", "b"],
+    "06.4": ["A", "a"],
 }
 RIGHT["06.1"].append(lambda source, target, pad=0: tuple(in_loops(source, target, pad)))
 
@@ -238,7 +238,7 @@ WRONG = {
     ],
     "06.2": [
         (says_yes_or_no, "TypeError|bool"),
-        (changes_the_source, "leaks"),
+        (changes_the_source, "sound decoder"),
         (never_a_leak, "leaks at"),
     ],
     "06.3": [
@@ -246,7 +246,7 @@ WRONG = {
         (not_normalised, "weight"),
         (cut_off, "no gradient|cut off"),
     ],
-    "06.4": [("A", "own function"), ("C", "own function")],
+    "06.4": [("B", "own function"), ("C", "own function")],
 }
 
 RIGHT["06.1"] += [padded_queries_see_nothing]
@@ -258,11 +258,96 @@ WRONG["06.1"] += [
 ]
 WRONG["06.2"] += [
     (always_the_last_word, "leaks at"),
-    (always_seven, "leaks at|IndexError"),
+    (always_seven, "was given the id 7"),
     (large_ones, "leaks at"),
     (near_ones, "leaks at"),
     (not_the_second, "into position 0"),
 ]
 WRONG["06.3"] += [
     (clamped, "largest of unlike"),
+]
+
+
+def the_sources_where_they_are_as_wide(source, target, pad=0):
+    keys, own, _ = with_the_package(source, target, pad)
+    return (
+        keys,
+        own if source.shape != target.shape else with_the_package(source, source, pad)[1],
+        keys,
+    )
+
+
+def one_side_for_all(source, target, pad=0):
+    def keys(ids):
+        place, empty = torch.arange(ids.size(1)), (ids == pad).sum(1, keepdim=True)
+        left = place >= empty if (ids[:, 0] == pad).any() else place < ids.size(1) - empty
+        return left[:, None, None]
+
+    past = torch.ones(target.size(1), target.size(1), dtype=torch.bool).tril()
+    return keys(source), keys(target) & past, keys(source)
+
+
+def one_length_for_all(source, target, pad=0):
+    keys = (source != pad).all(0).expand(source.shape)[:, None, None]
+    past = torch.ones(target.size(1), target.size(1), dtype=torch.bool).tril()
+    return keys, (target != pad).all(0).expand(target.shape)[:, None, None] & past, keys
+
+
+def squeezed(source, target, pad=0):
+    keys, own, cross = with_the_package(source, target, pad)
+    return keys.squeeze()[:, None, None], own, cross
+
+
+WRONG["06.1"] += [
+    (the_sources_where_they_are_as_wide, "either side"),
+    (one_side_for_all, "either side"),
+    (one_length_for_all, "encoder's mask"),
+    (squeezed, "shape|IndexError"),
+]
+
+
+def compared(size, tolerance=1e-4, new=swap):
+    def answer(logits, source, target, vocabulary):
+        original, found = logits(source, target), set()
+        for j in range(1, target.size(1)):
+            other = target.clone()
+            other[:, j] = new(other[:, j])
+            moved = size((logits(source, other) - original).abs()) > tolerance
+            found |= {j - i for i in range(j) if moved[i]}
+        return sorted(found)
+
+    return answer
+
+
+def largest(gaps):
+    return gaps.amax((0, 2))
+
+
+WRONG["06.2"] += [
+    (compared(lambda gaps: gaps.mean(0).amax(-1)), "leaks at"),
+    (compared(lambda gaps: gaps.mean(2).amax(0)), "leaks at"),
+    (compared(largest, tolerance=1e-3), "leaks at"),
+    (compared(largest, new=lambda ids: (ids + 1) % 6), "was given the id"),
+    (compared(largest, new=lambda ids: ids * 0), "was given the id 0"),
+]
+RIGHT["06.2"] += [compared(largest)]
+
+
+def adds_and_cuts(scores, mask):
+    return (scores + torch.where(mask, 0.0, -1e9).to(scores.dtype)).softmax(-1) * mask
+
+
+def adds_in_float32(scores, mask):
+    return (scores + torch.where(mask, 0.0, -1e9)).softmax(-1) * mask
+
+
+def largest_of_all(scores, mask):
+    powers = (scores - scores.amax(-1, keepdim=True)).exp() * mask
+    return powers / powers.sum(-1, keepdim=True).clamp_min(1e-9)
+
+
+WRONG["06.3"] += [
+    (adds_and_cuts, "written over|below all others"),
+    (adds_in_float32, "without `dtype=`"),
+    (largest_of_all, "of the allowed ones|logarithm of a weight"),
 ]

@@ -272,3 +272,56 @@ WRONG = {
     "07.3": [(Unscaled, "a logit"), (Looped, "a logit"), (ShiftsInside, "a logit")],
     "07.4": [("A", "own function"), ("C", "own function")],
 }
+
+
+class OnlyBefore(TwoKinds):
+    def __init__(self, d_model, dropout, norm):
+        super().__init__(d_model, dropout if norm == "pre" else 0.0, norm)
+
+
+class SameEachTime(Functional):
+    def forward(self, x, f):
+        torch.manual_seed(0)
+        return super().forward(x, f)
+
+
+class RowsTogether(Functional):
+    def forward(self, x, f):
+        dropped = nn.Dropout1d(self.p).train(self.training)
+        given = F.layer_norm(x, (self.d,)) if self.kind == "pre" else x
+        total = x + dropped(f(given))
+        return total if self.kind == "pre" else F.layer_norm(total, (self.d,))
+
+
+class InPlace(Functional):
+    def forward(self, x, f):
+        result = super().forward(x, f)
+        x.copy_(result)
+        return result
+
+
+class WithAMask(Functional):
+    def forward(self, x, f):
+        y = f(F.layer_norm(x, (self.d,)) if self.kind == "pre" else x)
+        if self.training and self.p:
+            y = y * torch.bernoulli(torch.full_like(y, 1 - self.p)) / (1 - self.p)
+        return x + y if self.kind == "pre" else F.layer_norm(x + y, x.shape[-1:])
+
+
+class AsTwo(nn.ModuleList):
+    def __init__(self, d_model, dropout, norm):
+        super().__init__([nn.LayerNorm(d_model), nn.Dropout(dropout)])
+        self.kind = norm
+
+    def forward(self, x, f):
+        norm, drop = self
+        return x + drop(f(norm(x))) if self.kind == "pre" else norm(x + drop(f(x)))
+
+
+RIGHT["07.1"] += [WithAMask, AsTwo]
+WRONG["07.1"] += [
+    (OnlyBefore, "post"),
+    (SameEachTime, "the same"),
+    (RowsTogether, "together"),
+    (InPlace, "the result of"),
+]

@@ -1,5 +1,6 @@
 """Answers to homework 09."""
 
+import copy
 import io
 import math
 import os
@@ -290,6 +291,93 @@ WRONG = {
         (last_batch_only, "step of"),
         (squared_norm, "norm with"),
     ],
-    "09.3": [(OnlyWeights, "off"), (InMemory, "saved"), (NotOverAFile, "step 1")],
+    "09.3": [(OnlyWeights, "off"), (InMemory, "saved|another place"), (NotOverAFile, "step 1")],
     "09.4": [("A", "own function"), ("C", "own function")],
 }
+
+
+def rests_afterwards(model, *given):
+    norm = with_torchs_clipping(model, *given)
+    model.eval()
+    return norm
+
+
+WRONG["09.2"] += [(rests_afterwards, "left in evaluation")]
+
+
+class KeepsInMemory(WithClassMethods):
+    kept = {}
+
+    @classmethod
+    def save(cls, path, model, optimizer, step):
+        super().save(path, model, optimizer, step)
+        cls.kept[Path(path).name] = copy.deepcopy((cls.everything(model, optimizer), step))
+
+    @classmethod
+    def load(cls, path, model, optimizer):
+        everything, step = cls.kept[Path(path).name]
+        model.load_state_dict(everything["m"])
+        optimizer.load_state_dict(everything["o"])
+        torch.set_rng_state(everything["r"])
+        return step
+
+
+class LeavesParts(WithClassMethods):
+    @classmethod
+    def save(cls, path, model, optimizer, step):
+        super().save(Path(path).with_name(f"{step}.part"), model, optimizer, step)
+        super().save(path, model, optimizer, step)
+
+
+class WithoutRates(WithClassMethods):
+    @classmethod
+    def load(cls, path, model, optimizer):
+        rates = [group["lr"] for group in optimizer.param_groups]
+        step = super().load(path, model, optimizer)
+        for group, lr in zip(optimizer.param_groups, rates, strict=True):
+            group["lr"] = lr
+        return step
+
+
+class TensorsOnly(WithClassMethods):
+    @classmethod
+    def everything(cls, model, optimizer):
+        parameters = {name: p.detach() for name, p in model.named_parameters()}
+        return super().everything(model, optimizer) | {"m": parameters}
+
+    @classmethod
+    def load(cls, path, model, optimizer):
+        kept = torch.load(path, weights_only=True)
+        model.load_state_dict(kept["m"], strict=False)
+        optimizer.load_state_dict(kept["o"])
+        torch.set_rng_state(kept["r"])
+        return int(kept["step"])
+
+
+class Synced(WithClassMethods):
+    @classmethod
+    def save(cls, path, model, optimizer, step):
+        new = Path(path).with_suffix(".tmp")
+        with open(new, "wb") as file:
+            torch.save(cls.everything(model, optimizer) | {"step": step}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(new, path)
+
+
+class InTwoSteps(WithClassMethods):
+    @staticmethod
+    def save(path, model, optimizer, step):
+        buffer = io.BytesIO()
+        torch.save(WithClassMethods.everything(model, optimizer) | {"step": step}, buffer)
+        Path(f"{path}.new").write_bytes(buffer.getvalue())
+        Path(f"{path}.new").rename(path)
+
+
+RIGHT["09.3"] += [Synced, InTwoSteps]
+WRONG["09.3"] += [
+    (KeepsInMemory, "another place"),
+    (LeavesParts, "files"),
+    (WithoutRates, "off|rate"),
+    (TensorsOnly, "buffers"),
+]

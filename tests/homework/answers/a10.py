@@ -339,7 +339,7 @@ WRONG = {
     "10.1": [
         (asks_once_more, "calls"),
         (never_empty, "what is said"),
-        (ignores_the_limit, "what is said of"),
+        (ignores_the_limit, "`longest` is"),
     ],
     "10.2": [
         (always_greedy, "a beam of"),
@@ -368,3 +368,17 @@ WRONG["10.3"] += [
     (WrongWayRound, "parents"),
     (OneForAll, "step"),
 ]
+
+
+class ForgetsTheAxis:
+    def __init__(self, query, key, value):
+        self.query, self.key, self.value = query, key, value
+
+    def reorder(self, parents):
+        pass
+
+    def step(self, x):
+        return F.scaled_dot_product_attention(self.query(x), self.key(x), self.value(x))
+
+
+WRONG["10.3"] += [(ForgetsTheAxis, "rows of the batch")]

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter, defaultdict
+from fractions import Fraction
 
 import numpy as np
 import torch
@@ -304,4 +305,83 @@ WRONG["11.3"] += [
     (each_draw_twice, "different values"),
     (mirrored, "difference of"),
     (shifted, "difference of"),
+]
+
+
+def in_strata(one, other, score, times, generator):
+    n = len(one)
+    found = torch.empty(times, dtype=torch.float64)
+    for number in range(times):
+        draw = torch.randint(n, (n,), generator=generator)
+        draw = draw // 4 % max(n // 4, 1) + (torch.arange(n) % 4) * (n // 4)
+        found[number] = score(other[draw].sum(0)) - score(one[draw].sum(0))
+    return found
+
+
+def in_blocks(one, other, score, times, generator):
+    n = len(one)
+    found = torch.empty(times, dtype=torch.float64)
+    for number in range(times):
+        first = torch.randint(n, ((n + 1) // 2,), generator=generator)
+        draw = torch.stack([first, (first + 1) % n], 1).flatten()[:n]
+        found[number] = score(other[draw].sum(0)) - score(one[draw].sum(0))
+    return found
+
+
+WRONG["11.3"] += [(in_strata, "group of sentences|standard errors"), (in_blocks, "group|spread")]
+
+
+def case_does_not_matter(hypotheses, references):
+    return with_nltk_ngrams(
+        *([[w.lower() for w in s] for s in t] for t in (hypotheses, references))
+    )
+
+
+def glued(hypotheses, references):
+    def grams(words, n):
+        return Counter("".join(words[i : i + n]) for i in range(len(words) - n + 1))
+
+    precisions = []
+    for n in range(1, 5):
+        pairs = [(grams(h, n), grams(r, n)) for h, r in zip(hypotheses, references, strict=True)]
+        total = sum(a.total() for a, _ in pairs)
+        precisions.append(sum((a & b).total() for a, b in pairs) / total if total else 0)
+    return with_precisions(precisions, sum(map(len, hypotheses)), sum(map(len, references)))
+
+
+def first_fifty(hypotheses, references):
+    return with_nltk_ngrams(hypotheses[:50], references[:50])
+
+
+def without_signs(hypotheses, references):
+    return with_nltk_ngrams(
+        *([[w for w in s if w != "."] for s in t] for t in (hypotheses, references))
+    )
+
+
+def as_a_fraction(hypotheses, references):
+    rows, c, r = counted(hypotheses, references)
+    if not all(m for m, _ in rows):
+        return Fraction(0)
+    product = Fraction(1)
+    for m, t in rows:
+        product *= Fraction(m, t)
+    return 100 * float(product) ** 0.25 * math.exp(min(0, 1 - r / c))
+
+
+def with_numbers_for_words(hypotheses, references):
+    numbers = {}
+    texts = (
+        [[numbers.setdefault(w, len(numbers)) for w in s] for s in t]
+        for t in (hypotheses, references)
+    )
+    return with_numpy(*texts)
+
+
+RIGHT["11.2"] += [as_a_fraction, with_numbers_for_words]
+WRONG["11.2"] += [
+    (case_does_not_matter, "BLEU of"),
+    (glued, "BLEU of"),
+    (first_fifty, "120 sentences"),
+    (without_signs, "BLEU of"),
 ]

@@ -250,3 +250,53 @@ WRONG = {
     ],
     "12.4": [("A", "own function"), ("B", "own function")],
 }
+
+
+def pretends(vectors, exchange):
+    devices, width = len(vectors), -(-len(vectors[0]) // len(vectors))
+    for _ in range(2 * (devices - 1)):
+        exchange([v.new_zeros(width) for v in vectors])
+    return [sum(vectors) for _ in vectors]
+
+
+def only_to_eight(vectors, exchange):
+    return as_a_matrix(vectors, exchange) if len(vectors) < 8 else vectors
+
+
+def one_result_for_all(vectors, exchange):
+    return [as_a_matrix(vectors, exchange)[0]] * len(vectors)
+
+
+def in_float32(vectors, exchange):
+    return [v.to(vectors[0].dtype) for v in as_a_matrix([v.float() for v in vectors], exchange)]
+
+
+def with_roll(vectors, exchange):
+    devices, size = len(vectors), len(vectors[0])
+    table = torch.stack(vectors)
+    table = torch.nn.functional.pad(table, (0, -size % devices)).reshape(devices, devices, -1)
+    rows = torch.arange(devices)
+    for step in range(2 * (devices - 1)):
+        late = step >= devices - 1
+        send = (
+            (rows - step + late) % devices
+            if not late
+            else (rows + 1 - (step - devices + 1)) % devices
+        )
+        got = torch.stack(list(exchange(list(table[rows, send]))))
+        take = (send - 1) % devices
+        table[rows, take] = got if late else table[rows, take] + got
+    return list(table.flatten(1)[:, :size])
+
+
+def lists_of_pieces(vectors, exchange):
+    return [result.clone() for result in with_accumulate(tuple(vectors), exchange)]
+
+
+RIGHT["12.2"] += [with_roll, lists_of_pieces]
+WRONG["12.2"] += [
+    (pretends, "ring that is broken"),
+    (only_to_eight, "the result of device"),
+    (one_result_for_all, "ring that is broken"),
+    (in_float32, "the result of device"),
+]

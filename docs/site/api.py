@@ -1,0 +1,147 @@
+"""Pages about the public names of nmtlib, from its source: signature, docstring, and the code.
+
+One page for each room, one section for each module.  Docstrings are prose with `code`, which is
+Markdown as it stands.  Nothing is imported.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+# In the order in which data flows; "nmtlib" stands for the modules that tie the rooms together.
+CORE = ["nmtlib", "model", "data", "training", "inference", "toy"]  # with the source, folded
+PACKAGE = Path(__file__).resolve().parents[2] / "nmtlib"
+ROOMS = [*CORE, *sorted({path.parent.name for path in PACKAGE.glob("*/__init__.py")} - {*CORE})]
+SPOILERS = {"masters"}  # the solutions of the homework
+Definition = ast.FunctionDef | ast.ClassDef
+
+
+def place(path: str) -> str | None:
+    """The page and section of a module of the package, for a link; None for any other path."""
+    parts = Path(path).parts
+    if parts[:1] != ("nmtlib",) or not (path.endswith(".py") or len(parts) == 2):
+        return None
+    if SPOILERS & set(parts):
+        return None
+    room = parts[1] if len(parts) > 2 or not path.endswith(".py") else "nmtlib"
+    if room not in ROOMS:
+        return None
+    name = ".".join(parts).removesuffix(".py").removesuffix(".__init__")
+    return f"{room}.md#{name.replace('.', '-').replace('_', '-')}"
+
+
+def pages() -> dict[str, str]:
+    """File name -> Markdown of each room of the package, and of the page that lists them."""
+    made, listed = {}, []
+    for room in ROOMS:
+        folder = PACKAGE if room == "nmtlib" else PACKAGE / room
+        files = sorted(folder.glob("*.py") if room == "nmtlib" else folder.rglob("*.py"))
+        files = [path for path in files if not SPOILERS & set(path.relative_to(PACKAGE).parts)]
+        title = "nmtlib" if room == "nmtlib" else f"nmtlib.{room}"
+        sections = [module(path, room in CORE) for path in sorted(files, key=_first)]
+        made[f"{room}.md"] = "#" + "\n\n".join(chain.from_iterable(sections))[2:]
+        about = ast.get_docstring(ast.parse((folder / "__init__.py").read_text("utf-8"))) or ""
+        listed.append(f"- [`{title}`]({room}.md): {prose(about.splitlines()[0])}")
+    tree = "\n".join(["```{toctree}", ":hidden:", "", *ROOMS, "```"])
+    intro = (
+        "# API\n\nWhat can be imported, room by room, from the docstrings. "
+        "Which names are promised to stay stands in [the map](/docs/map.md).\n\n"
+    )
+    made["index.md"] = intro + "\n".join(listed) + f"\n\n{tree}\n"
+    return made
+
+
+def _first(path: Path) -> tuple[bool, Path]:
+    return path.name != "__init__.py", path
+
+
+def module(path: Path, source: bool) -> Iterator[str]:
+    """The blocks of a module's section; none for a module that only gathers names."""
+    text = path.read_text("utf-8")
+    tree = ast.parse(text)
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    yield f"## {'.'.join(parts).removesuffix('.__init__')}"
+    yield prose(ast.get_docstring(tree) or "")
+    constants = [lines(node, text) for node in tree.body if _is_constant(node)]
+    if constants:
+        yield fenced("\n".join(constants))
+    for node in tree.body:
+        if isinstance(node, Definition) and not node.name.startswith("_"):
+            yield from definition(node, text, source)
+
+
+def _is_constant(node: ast.stmt) -> bool:
+    """Whether a statement names something public and short."""
+    target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+    if not isinstance(target, ast.Name) or not re.fullmatch(r"[A-Z][A-Z_]+", target.id):
+        return False
+    return node.end_lineno - node.lineno < 3
+
+
+def definition(node: Definition, text: str, source: bool) -> Iterator[str]:
+    """The blocks of a function or class: its name, signature, docstring, methods and source."""
+    # no section of its own: a thousand of them in the table of contents of every page are slow
+    yield f"```{{rubric}} {node.name}\n:heading-level: 3\n```"
+    yield fenced(signature(node, text))
+    yield prose(ast.get_docstring(node) or "")
+    if isinstance(node, ast.ClassDef):
+        for method in node.body:
+            if isinstance(method, ast.FunctionDef) and not method.name.startswith("_"):
+                yield fenced(signature(method, text))
+                yield prose(ast.get_docstring(method) or "")
+    if source:
+        yield '<details class="source"><summary>Source</summary>'
+        yield fenced(lines(node, text))
+        yield "</details>"
+
+
+def signature(node: Definition, text: str) -> str:
+    """The lines of a definition down to its colon; of a class, also its fields and __init__."""
+    start = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+    rows = text.splitlines()[start - 1 : node.body[0].lineno - 1] or [
+        text.splitlines()[node.lineno - 1]
+    ]
+    if isinstance(node, ast.ClassDef):
+        fields = [lines(each, text) for each in node.body if _is_field(each)]
+        made = [each for each in node.body if getattr(each, "name", "") == "__init__"]
+        rows += fields + [textwrap.indent(signature(each, text), "    ") for each in made]
+    return textwrap.dedent("\n".join(rows).rstrip())
+
+
+def _is_field(node: ast.stmt) -> bool:
+    return isinstance(node, ast.AnnAssign) and not node.target.id.startswith("_")
+
+
+def lines(node: ast.stmt, text: str) -> str:
+    """The source of a statement, with its comment where it stands on the same line."""
+    start = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))])
+    return "\n".join(text.splitlines()[start - 1 : node.end_lineno])
+
+
+def fenced(code: str) -> str:
+    """A block of Python."""
+    return f"``````python\n{code}\n``````"
+
+
+def prose(docstring: str) -> str:
+    """A docstring as Markdown: what looks like HTML, a formula or a link is none."""
+    rows, inside = [], False
+    for row in docstring.splitlines():
+        starts = row.lstrip().startswith(">>>")
+        if starts and not inside:
+            rows.append("```pycon")
+        elif inside and not row.strip():
+            rows.append("```")
+        inside = starts or (inside and bool(row.strip()))
+        rows.append(row if inside or row.startswith("    ") else _escaped(row))
+    return "\n".join([*rows, "```"] if inside else rows)
+
+
+def _escaped(row: str) -> str:
+    parts = re.split(r"(`[^`]*`)", row)
+    return "".join(p if p.startswith("`") else re.sub(r"([<$\[{#])", r"\\\1", p) for p in parts)

@@ -1,0 +1,71 @@
+"""Build the website from the stored outputs: nothing is executed, nothing is fetched.
+
+    python docs/site/build.py                         into build/site/html  (make site)
+    python docs/site/build.py --repository https://github.com/OWNER/NAME --branch main
+
+The pages are gathered in build/site/source, each where it lies in the project, and Sphinx makes
+them HTML.  The links to Colab, Binder and the editor follow from the address of the repository.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+from gather import gather
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+EXPLORED = ("toy-de-en", "toy-en-zh")  # the models whose explorer is a page of the site
+
+
+def repository() -> str:
+    """The address of the repository, as the environment or pyproject.toml names it, or nothing."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    named = os.environ.get("NMTLIB_REPOSITORY") or project.get("urls", {}).get("Repository", "")
+    return named.rstrip("/").removesuffix(".git")
+
+
+def explore(html: Path) -> None:
+    """Write the explorer of each bundled model, with links to the notebooks and to the other."""
+    from nmtlib.explorer.page import explore as write  # only now: it imports torch
+
+    (html / "explorer").mkdir(exist_ok=True)
+    for name in EXPLORED:
+        links = {other: f"{other}.html" for other in EXPLORED if other != name}
+        page = html / "explorer" / f"{name}.html"
+        write(name, page, links=links, notebooks="../notebooks/{stem}.html")
+
+
+def build(out: Path, address: str, branch: str) -> int:
+    """Make the site in `out`/html; the exit status of Sphinx, for which a warning is an error."""
+    source, html = out / "source", out / "html"
+    gather(source, address, branch)
+    options = ["-q", "-E", "-n", "-W", "--keep-going", "-j", "auto", "-d", str(out / "doctrees")]
+    sphinx = [sys.executable, "-m", "sphinx", "-b", "html", "-c", str(HERE), *options]
+    status = subprocess.run([*sphinx, str(source), str(html)], cwd=ROOT).returncode
+    if not status:
+        explore(html)
+    return status
+
+
+def main() -> int:
+    """Build with the options of the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add = parser.add_argument
+    add("--out", type=Path, default=ROOT / "build" / "site", metavar="FOLDER")
+    add("--repository", default=repository(), metavar="URL")
+    add("--branch", default=os.environ.get("NMTLIB_BRANCH", "main"))
+    options = parser.parse_args()
+    status = build(options.out.resolve(), options.repository, options.branch)
+    if not status:
+        print(f"open {os.path.relpath(options.out / 'html' / 'index.html')}")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+"""What Sphinx is told: `docs/site/build.py` calls it on the pages that it has gathered."""
+
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import copy
+
+from sphinx.application import Sphinx
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(HERE))
+import gather  # noqa: E402, F401  (myst_heading_slug_func)
+
+project = "nmtlib"
+author = "The nmtlib maintainers"
+extensions = ["myst_nb"]
+exclude_patterns = ["README.md"]  # the front page and others include its parts
+smartquotes = False  # --set is two hyphens
+html_theme = "sphinx_book_theme"
+html_title = "nmtlib"
+html_static_path = ["static", str(ROOT / "nmtlib" / "teaching" / "fonts")]
+html_favicon = str(HERE / "static" / "favicon.svg")
+html_context = {"default_mode": "auto"}
+html_css_files = ["site.css"]
+html_js_files = [("search.js", {"defer": "defer"})]
+html_copy_source = True  # the notebooks to download
+html_sourcelink_suffix = ""
+html_show_copyright = html_show_sphinx = False
+pygments_style = "default"
+html_theme_options = {
+    "home_page_in_toc": False,
+    "navbar_persistent": [],  # the side bar has the search
+    "show_navbar_depth": 1,
+    "show_toc_level": 2,
+    "use_download_button": False,  # each notebook has its own line of links
+    "use_fullscreen_button": False,
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+mathjax_path = "mathjax/tex-svg-full.js"  # one file, which asks for no other
+mathjax3_config = {"options": {"enableMenu": False}}
+myst_enable_extensions = ["amsmath", "dollarmath", "colon_fence", "deflist"]
+myst_heading_anchors = 4
+myst_heading_slug_func = "gather.slug"
+nb_execution_mode = "off"
+nb_merge_streams = True
+nb_ipywidgets_js = {}  # else a script from elsewhere
+nb_render_markdown_format = "myst"
+
+
+def finish(app: Sphinx, error: Exception | None) -> None:
+    """Add the one file of MathJax and the stored notebooks; take out what no page needs."""
+    if error:
+        return
+    out = Path(app.outdir)
+    package = Path(find_spec("sphinx-mathjax-offline").origin).parent
+    (out / "_static" / "mathjax").mkdir(exist_ok=True)
+    copy(package / "static" / mathjax_path, out / "_static" / "mathjax")
+    (out / "_static" / "scripts" / "fontawesome.js").write_text("// site.css draws the icons\n")
+    for unused in out.glob("_static/**/*.map"):
+        unused.unlink()
+    for page in out.glob("_sources/notebooks/**/*.ipynb"):
+        copy(ROOT / page.relative_to(out / "_sources"), page)
+
+
+def setup(app: Sphinx) -> None:
+    """Connect `finish` to the end of the build."""
+    app.connect("build-finished", finish)

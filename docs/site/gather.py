@@ -1,0 +1,151 @@
+"""Gather the pages of the website in one folder, each where it lies in the project.
+
+Links between pages stay as they are.  A link to a module leads to its place in the API, and one
+to any other file or folder of the project to a page that shows it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+import api
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+PAGES = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "docs/*.md",
+    "benchmarks/*.md",
+    "notebooks/*.ipynb",
+    "notebooks/homework/*.ipynb",
+]
+PICTURES = (".png", ".svg", ".jpg")
+INSTEAD = {"notebooks": "/course.md", "notebooks/homework": "/homework.md"}
+CODE_OR_LINK = re.compile(r"(?s)(^```.*?^```|`[^`\n]*`)|\]\(([^)\s]+)\)", re.MULTILINE)
+FENCE = "`" * 6  # longer than any in the files that are shown
+
+
+def gather(source: Path, repository: str, branch: str) -> None:
+    """Write all pages of the site below `source`, anew."""
+    shutil.rmtree(source, ignore_errors=True)
+    shutil.copytree(HERE / "pages", source)
+    shutil.copytree(ROOT / "figures", source / "figures")
+    paths = [path for pattern in PAGES for path in sorted(ROOT.glob(pattern))]
+    pages = {path.relative_to(ROOT).as_posix() for path in paths}
+    shown: set[str] = set()
+    for name in sorted(pages):
+        text = (ROOT / name).read_text("utf-8")
+
+        def link(target: str, name: str = name) -> str:
+            return _target(target, name, pages, shown)
+
+        if name.endswith(".ipynb"):
+            text = notebook(text, link, launch(name, repository, branch))
+        else:
+            text = relink(text, link)
+        write(source / name, text)
+    list_others(source / "index.md", pages)
+    for name, text in api.pages().items():
+        write(source / "api" / name, text)
+    while shown:
+        name = shown.pop()
+        write(source / "files" / f"{name}.md", file_page(name, shown))
+
+
+def write(path: Path, text: str) -> None:
+    """Write a page, and the folders above it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, "utf-8")
+
+
+def list_others(front: Path, pages: set[str]) -> None:
+    """Name the documents that the front page does not list yet where it says MORE."""
+    text = front.read_text("utf-8")
+    documents = [name[:-3] for name in sorted(pages) if name.startswith(("docs/", "benchmarks/"))]
+    others = "\n".join(name for name in documents if name not in text)
+    front.write_text(text.replace("MORE", others), "utf-8")
+
+
+def slug(heading: str) -> str:
+    """The name of a heading in an address; one that JupyterLab or GitHub made comes to the same."""
+    bare = re.sub(r"\$[^$]*\$|['\"]", "", heading.lower())
+    return re.sub(r"[\W_]+", "-", bare).strip("-")
+
+
+def relink(text: str, link: Callable[[str], str]) -> str:
+    """Some Markdown with each target of a link outside code replaced by `link(target)`."""
+    return CODE_OR_LINK.sub(lambda found: found[1] or f"]({link(found[2])})", text)
+
+
+def _target(target: str, page: str, pages: set[str], shown: set[str]) -> str:
+    """Where a link of `page` leads on the site; what needs a page of its own goes to `shown`."""
+    if re.match(r"[a-z]+:", target):
+        return target
+    path, sharp, fragment = target.partition("#")
+    end = sharp + slug(unquote(fragment))
+    place = os.path.normpath(Path(page).parent / unquote(path)) if path else page
+    if not path or place in pages or place.endswith(PICTURES):
+        return path + end
+    if place in INSTEAD:
+        return INSTEAD[place]
+    if (found := api.place(place)) is not None:
+        return f"/api/{found}"
+    if not (ROOT / place).exists():
+        return target  # Sphinx will say so
+    shown.add(place)
+    return f"/files/{quote(place)}.md"
+
+
+def launch(name: str, repository: str, branch: str) -> str:
+    """The line below the title of a notebook: where it can be run, taken along and changed."""
+    up = "../" * name.count("/")
+    links = {"Download": f"{up}_sources/{name}"}
+    note = ""
+    if "github.com/" in repository:
+        place = repository.partition("github.com/")[2]
+        colab = f"https://colab.research.google.com/github/{place}/blob/{branch}/{name}"
+        binder = f"https://mybinder.org/v2/gh/{place}/{branch}?urlpath=lab/tree/{name}"
+        edit = f"{repository}/edit/{branch}/{name}"
+        links = {"Open in Colab": colab, "Binder": binder, **links, "Edit": edit}
+        note = f"<span>On Colab, first run <code>%pip install -q git+{repository}</code></span>"
+    joined = "".join(f'<a href="{address}">{text}</a>' for text, address in links.items())
+    return f'<p class="launch">{joined}{note}</p>'
+
+
+def notebook(text: str, link: Callable[[str], str], line: str) -> str:
+    """A notebook as the site shows it: the line below its title, links that lead somewhere."""
+    book = json.loads(text)
+    for cell in book["cells"]:
+        if cell["cell_type"] == "markdown":
+            cell["source"] = relink("".join(cell["source"]), link)
+        elif "predict" in cell["metadata"].get("tags", ()):
+            cell["metadata"]["tags"].append("remove-input")  # as JupyterLab folds it away
+        kept = [output.get("metadata", {}) for output in cell.get("outputs", ())]
+        if spoken := " ".join(each["image/png"]["alt"] for each in kept if "image/png" in each):
+            cell["metadata"]["mystnb"] = {"image": {"alt": spoken}}
+    title, _, rest = book["cells"][0]["source"].partition("\n")
+    book["cells"][0]["source"] = f"{title}\n\n{line}\n{rest}"
+    return json.dumps(book)
+
+
+def file_page(name: str, shown: set[str]) -> str:
+    """A page that shows a file or folder of the project; what a folder holds goes to `shown`."""
+    path = ROOT / name
+    head = f"---\norphan: true\nnosearch: true\n---\n# `{name}`\n\n"
+    if path.is_file():
+        kind = "python" if path.suffix == ".py" else "text"
+        return f"{head}{FENCE}{kind}\n{path.read_text('utf-8').rstrip()}\n{FENCE}\n"
+    inside = sorted(each for each in path.iterdir() if each.is_file())
+    pictures = [each.name for each in inside if each.suffix == ".png"]
+    if pictures:
+        return head + "\n".join(f"![{each[:-4]}](/{name}/{each})\n" for each in pictures)
+    shown.update(f"{name}/{each.name}" for each in inside)
+    return head + "\n".join(f"- [`{each.name}`](/files/{name}/{each.name}.md)" for each in inside)

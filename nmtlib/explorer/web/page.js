@@ -1,0 +1,102 @@
+// What all parts of the page share: the model, the state, what was found, and how it changes.
+
+import { element } from "./dom.js";
+import { offered, repeating, unknownOf, unsure } from "./examples.js";
+import { findAll } from "./facts.js";
+import { COMPUTED, readState, writeState } from "./state.js";
+import { languageOf, textOf } from "./words.js";
+
+export class Page {
+  /** `render` shows the page again; it is called after each change. */
+  constructor(model, notebooks, render) {
+    this.model = model;
+    this.examples = model.examples;
+    this.notebooks = notebooks ?? "";
+    this.render = render;
+    this.tries = offered(model);
+    this.unknown = unknownOf(model, this.tries);
+    this.state = readState(location.hash);
+    this.state.sentence ||= this.sentence("because");
+    this.problem = undefined;
+    this.say = (key, values) => textOf(this.language, key, values);
+    this.shadeRow = () => {}; // words above take the weights of a row of cross-attention
+    this.pointRow = () => {}; // and the map below shows the row of a word above
+    this.compute();
+  }
+
+  get language() {
+    return languageOf(this.state.lang);
+  }
+
+  /** A link to a notebook, or its name alone where the page does not know where it lies. */
+  notebook(stem) {
+    const name = this.say("notebook", { number: stem.slice(0, 2) });
+    const href = this.notebooks.replace("{stem}", stem);
+    return href
+      ? element("a", { href, target: "_blank", rel: "noopener" }, name)
+      : element("span", {}, name);
+  }
+
+  /** The name of a language, in the language of the page. */
+  languageName(code) {
+    if (!code) return this.say("text");
+    return new Intl.DisplayNames([this.language], { type: "language", fallback: "code" }).of(code);
+  }
+
+  /** A translation as one writes it: Chinese has no spaces. */
+  joined(text) {
+    return this.model.languages[1] === "zh" ? text.replaceAll(" ", "") : text;
+  }
+
+  /** What the corpus has for the sentence, where it rides along. */
+  reference() {
+    return this.examples.find((one) => one.source === this.state.sentence)?.target;
+  }
+
+  /** The sentence of the first of these kinds that there is. */
+  sentence(...keys) {
+    if (keys[0] === "unsure" && unsure(this.model)) return unsure(this.model);
+    const found = keys.map((key) => this.tries.find((one) => one.key === key)).find(Boolean);
+    return (found ?? this.tries[0])?.sentence ?? "";
+  }
+
+  repeating() {
+    return repeating(this.model);
+  }
+
+  another() {
+    const { examples } = this;
+    if (examples.length)
+      this.set({ sentence: examples[Math.floor(Math.random() * examples.length)].source });
+  }
+
+  /** Change the state, compute what depends on it, and show it. */
+  set(changes) {
+    const other = "sentence" in changes && changes.sentence !== this.state.sentence;
+    Object.assign(this.state, other ? { row: -1, step: -1 } : {}, changes);
+    if (COMPUTED.some((name) => name in changes)) this.compute();
+    this.remember();
+    this.render();
+  }
+
+  /** Change what stands in the address, without drawing again. */
+  remember(changes = {}) {
+    Object.assign(this.state, changes);
+    try {
+      history.replaceState(null, "", writeState(this.state));
+    } catch {
+      // In an IFrame of `srcdoc` there is no address to write to.
+    }
+  }
+
+  compute() {
+    this.problem = undefined;
+    try {
+      this.found = findAll(this.model, this.state);
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      this.problem = error;
+      this.found ??= findAll(this.model, { ...this.state, sentence: "" });
+    }
+  }
+}

@@ -1,0 +1,6 @@
+/** The special ids, the same in every vocabulary of nmtlib. */
+
+export const PAD = 0;
+export const BOS = 1;
+export const EOS = 2;
+export const UNK = 3;

@@ -1,0 +1,96 @@
+// What the page shows is one flat object, and it stands in the address: a notebook can link to it.
+
+export const KINDS = ["cross", "encoder-self", "decoder-self"];
+export const VIEWS = ["attention", "beam", "cache", "positions", "shapes"];
+
+export const START = {
+  model: "",
+  sentence: "",
+  view: "attention",
+  kind: "cross",
+  layer: -1, // -1 is the last
+  head: -1, // -1 is the mean of all heads
+  row: -1, // the word whose weights are shown; -1 is none
+  beam: 4,
+  alpha: 1,
+  step: -1, // of the beam and of the cache; -1 is the last
+  off: "", // heads, as in "cross.1.3,encoder-self.0.0"
+  causal: true,
+  padding: true,
+  pads: 0,
+  positions: true,
+  scale: true,
+  lang: "",
+  theme: "",
+  tour: 0,
+};
+
+/** What changes a translation; everything else only shows it in another way. */
+export const COMPUTED = "model sentence beam alpha off causal padding pads positions scale".split(
+  " ",
+);
+/** What the reader takes along when a stop of the tour sets the page. */
+export const KEPT = ["lang", "theme", "model"];
+
+const ALLOWED = {
+  view: VIEWS,
+  kind: KINDS,
+  lang: ["", "en", "zh"],
+  theme: ["", "light", "dark"],
+};
+const RANGES = {
+  layer: [-1, 99],
+  head: [-1, 99],
+  row: [-1, 999],
+  beam: [1, 8],
+  alpha: [0, 2],
+  step: [-1, 999],
+  pads: [0, 8],
+  tour: [0, 12],
+};
+
+/** The state that an address names; what it leaves out or spells wrongly is as at the start. */
+export function readState(hash) {
+  const state = { ...START };
+  for (const [name, text] of new URLSearchParams(hash.replace(/^#/, ""))) {
+    if (!(name in START)) continue;
+    const value = parsed(name, text);
+    if (value !== undefined) state[name] = value;
+  }
+  return state;
+}
+
+function parsed(name, text) {
+  if (typeof START[name] === "boolean") return text !== "0" && text !== "false";
+  if (name in RANGES) {
+    const [least, most] = RANGES[name];
+    const value = name === "alpha" ? Number(text) : Math.trunc(Number(text));
+    return Number.isFinite(value) ? Math.min(Math.max(value, least), most) : undefined;
+  }
+  return name in ALLOWED && !ALLOWED[name].includes(text) ? undefined : text;
+}
+
+/** The address of a state: only what differs from the start. */
+export function writeState(state) {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(START)) {
+    if (state[name] === value) continue;
+    query.set(name, typeof value === "boolean" ? "0" : String(state[name]));
+  }
+  return `#${query}`;
+}
+
+/** The switches of a state, as the model reads them. */
+export function switchesOf(state, length) {
+  const heads = {};
+  for (const name of state.off.split(",").filter(Boolean)) heads[name] = false;
+  const { causal, padding, positions, scale } = state;
+  return { heads, causal, padding, positions, scale, padTo: state.pads ? length + state.pads : 0 };
+}
+
+/** A list of heads that are off, as the address holds it, with one of them turned over. */
+export function turned(off, head) {
+  const heads = off.split(",").filter(Boolean);
+  const without = heads.filter((name) => name !== head);
+  return (without.length < heads.length ? without : [...heads, head]).join(",");
+}

@@ -1,0 +1,225 @@
+// What one types, as words and ids, and what the model makes of it, word by word.
+
+import { element, marked, onArrows, rounded } from "../dom.js";
+import { changes, mapOf } from "../facts.js";
+
+const TYPING = 60; // milliseconds without a key before the model starts
+
+export function sentenceView(page) {
+  const { say } = page;
+  const input = element("textarea", {
+    id: "input",
+    rows: 1,
+    spellcheck: "false",
+    autocomplete: "off",
+  });
+  const label = element("label", { for: "input", id: "input-label" });
+  const another = element("button", {
+    id: "another",
+    class: "quiet",
+    onclick: () => page.another(),
+  });
+  const tries = element("div", { class: "tries", id: "tries", role: "group" });
+  const source = chipRow("source");
+  const targetLabel = element("h2", { id: "target-label" });
+  const text = element("p", { class: "translation", id: "translation", "aria-live": "polite" });
+  const target = chipRow("target");
+  const facts = element("p", { class: "facts", id: "facts" });
+  const hint = element("p", { class: "hint", id: "hint", "aria-live": "polite" });
+  const top = element("div", { class: "line" }, label, another);
+  const side = element("div", { class: "side" }, top, input, tries, source, hint);
+  const other = element("div", { class: "side result" }, targetLabel, text, target, facts);
+  const node = element("section", { class: "card sentence", id: "sentence" }, side, other);
+  let timer;
+
+  input.readOnly = !page.model.source.typed;
+  input.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => page.set({ sentence: spaced(page, input.value) }), TYPING);
+  });
+  input.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter") return;
+    event.preventDefault();
+    clearTimeout(timer);
+    page.set({ sentence: spaced(page, input.value) });
+  });
+
+  function chipRow(side) {
+    const row = element("div", { class: "chips", id: `${side}-chips`, role: "group" });
+    const point = (chip) => chip && pointAt(side, Number(chip.dataset.index));
+    row.addEventListener("pointerover", (event) => point(event.target.closest(".chip")));
+    row.addEventListener("focusin", (event) => point(event.target.closest(".chip")));
+    row.addEventListener("pointerleave", () => shade());
+    onArrows(row, (x) => {
+      const chips = [...row.children];
+      const from = chips.indexOf(document.activeElement);
+      chips[Math.min(Math.max(from + x, 0), chips.length - 1)].focus();
+    });
+    return row;
+  }
+
+  /** The words of the other side take the weights of this one: cross-attention, as chosen below. */
+  function pointAt(side, index) {
+    const { state, found } = page;
+    const { rows, columns } = found.trace;
+    const map = mapOf(found.trace, "cross", Math.max(state.layer, -1), state.head);
+    const width = columns.cross.length;
+    if (side === "target") {
+      page.pointRow(index);
+      return shade({ target: index, source: map.subarray(index * width, (index + 1) * width) });
+    }
+    const weights = rows.cross.map((_, row) => map[row * width + index]);
+    return shade({ source: index, target: weights });
+  }
+
+  function shade(by = {}) {
+    for (const [side, row] of Object.entries({ source, target })) {
+      [...row.children].forEach((chip, i) => {
+        const weight = typeof by[side] === "object" ? (by[side][i] ?? 0) : 0;
+        chip.style.setProperty("--weight", weight.toFixed(3));
+        chip.classList.toggle("pointed", by[side] === i);
+      });
+    }
+  }
+
+  page.shadeRow = (row) => {
+    const width = page.found.trace.columns.cross.length;
+    const map = mapOf(page.found.trace, "cross", page.state.layer, page.state.head);
+    shade({ target: row, source: map.subarray(row * width, (row + 1) * width) });
+  };
+
+  function update() {
+    const { state, found, model } = page;
+    const [from, to] = model.languages.map((code) => page.languageName(code));
+    label.textContent = say("type", { language: from });
+    another.textContent = say("another");
+    targetLabel.textContent = to;
+    if (spaced(page, input.value) !== state.sentence) input.value = state.sentence;
+    input.lang = source.lang = model.languages[0];
+    text.lang = target.lang = model.languages[1];
+    hint.replaceChildren(...marked(hintOf(page)));
+    hint.classList.toggle("problem", Boolean(page.problem));
+    hint.hidden = !hint.firstChild;
+    tries.setAttribute("aria-label", say("tries"));
+    tries.replaceChildren(...page.tries.map((one) => tryButton(page, one)));
+    source.setAttribute("aria-label", say("tokens", { language: from }));
+    target.setAttribute("aria-label", say("tokens", { language: to }));
+    source.replaceChildren(...sourceChips(page));
+    target.replaceChildren(...targetChips(page));
+    const words = wordsOf(found).map(([word, kind]) => element(kind, {}, word));
+    text.replaceChildren(...words.flatMap((word) => [gapBefore(page, word.textContent), word]));
+    facts.replaceChildren(...marked(factsOf(page)));
+    for (const row of [source, target]) row.firstElementChild?.setAttribute("tabindex", 0);
+  }
+
+  return { node, update };
+}
+
+/** A full stop does not begin a line. */
+function gapBefore(page, word) {
+  return /^[.,?!]$/.test(word) ? "\u00a0" : page.joined(" ");
+}
+
+/** As the corpus writes it: one space between words, and one before a full stop or comma. */
+function spaced({ model }, text) {
+  const apart =
+    model.source.kind === "whitespace" ? text.replace(/([.,?!。，？！])/g, " $1 ") : text;
+  return apart.replace(/\s+/g, " ").trim();
+}
+
+/** What to do about a sentence that cannot be read, or words that the model does not know. */
+function hintOf({ found, model, say, problem }) {
+  if (problem) return say(problem.most ? "error.long" : "error.symbol", problem);
+  const { tokens, unknown } = found.source;
+  const words = tokens.filter((_, i) => unknown[i]);
+  if (!words.length) return "";
+  const named = words.map((word) => `*${word}*`).join(say("comma"));
+  const lower = words
+    .map((word) => word.toLowerCase())
+    .filter((word) => model.source.tokens.includes(word));
+  const values = { words: named, V: model.source.tokens.length, lower: lower.join(say("comma")) };
+  return say(lower.length ? "hint.lower" : "hint", values);
+}
+
+function tryButton(page, { key, sentence }) {
+  const pressed = String(page.state.sentence === sentence);
+  const choose = () => page.set({ sentence, row: -1, step: -1 });
+  return element(
+    "button",
+    { class: "try", "aria-pressed": pressed, onclick: choose },
+    page.say(`try.${key}`),
+  );
+}
+
+function sourceChips(page) {
+  const { source } = page.found;
+  const length = source.tokens.length;
+  const pads = Array.from({ length: page.state.pads }, (_, i) => [length + i, "<PAD>", 0, false]);
+  const words = source.tokens.map((token, i) => [i, token, source.ids[i], source.unknown[i]]);
+  return [...words, ...pads].map(([i, token, id, unknown]) => {
+    const special = /^<.*>$/.test(token) && !unknown;
+    const kind = `chip${unknown ? " unknown" : ""}${special ? " special" : ""}`;
+    const label = page.say(unknown ? "chip.unknown" : "chip.known", { token, id });
+    const shape = {
+      class: kind,
+      tabindex: -1,
+      "data-index": i,
+      role: "img",
+      "aria-label": label,
+      title: label,
+    };
+    return element(
+      "span",
+      shape,
+      element("b", {}, token),
+      element("small", { class: "id" }, String(id)),
+    );
+  });
+}
+
+function targetChips(page) {
+  const { told, logProbs, trace } = page.found;
+  const words = trace.rows.cross;
+  return told.map((id, i) => {
+    const p = rounded(Math.exp(logProbs[i]));
+    const label = page.say("chip.said", { token: words[i], id, p });
+    const kind = `chip said${/^<.*>$/.test(words[i]) ? " special" : ""}`;
+    const shape = {
+      class: kind,
+      tabindex: -1,
+      "data-index": i,
+      role: "img",
+      "aria-label": label,
+      title: label,
+    };
+    const numbers = [
+      element("small", { class: "id" }, String(id)),
+      element("small", { class: "p" }, p),
+    ];
+    return element("span", shape, element("b", {}, words[i]), ...numbers);
+  });
+}
+
+/** The words of the translation, each with the element that marks it: changed ones as inserted. */
+function wordsOf(found) {
+  const [before, after] = [found.usual.text, found.now.text].map((text) =>
+    text.split(" ").filter(Boolean),
+  );
+  const isNew = new Set(changes(before, after).flatMap(({ is, at }) => is.map((_, i) => at + i)));
+  return after.map((word, i) => [word, isNew.has(i) ? "mark" : "span"]);
+}
+
+function factsOf(page) {
+  const { found, state, say } = page;
+  const greedyText = found.now.greedy.text;
+  const parts = [greedyText === found.now.text ? say("greedy.same", { k: state.beam }) : ""];
+  if (!parts[0]) parts[0] = say("greedy.other", { k: state.beam, text: page.joined(greedyText) });
+  const reference = page.reference();
+  if (reference)
+    parts.push(
+      say(reference === found.now.text ? "right" : "wrong", { text: page.joined(reference) }),
+    );
+  parts.push(say("perplexity", { value: rounded(found.perplexity) }));
+  parts.push(say("took", { ms: Math.max(1, Math.round(found.now.milliseconds)) }));
+  return parts.join(" · ");
+}

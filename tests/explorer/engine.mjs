@@ -1,0 +1,77 @@
+// Runs the engine of the explorer in node: jobs as JSON on standard input, results on the output.
+//
+//   node engine.mjs WEB < {"payload": PATH or null, "jobs": [{"do": "greedy", …}, …]}
+import { readFileSync } from "node:fs";
+import { pathToFileURL } from "node:url";
+
+const WEB = pathToFileURL(`${process.argv[2]}/`);
+const { loadModel } = await import(new URL("model.js", WEB));
+const { readingOf } = await import(new URL("text.js", WEB));
+const { beam, greedy } = await import(new URL("search.js", WEB));
+
+const { payload, jobs } = JSON.parse(readFileSync(0, "utf8"));
+/** Milliseconds of the processor since `before`: other programs do not count. */
+const cpu = (before = 0) => process.cpuUsage().user / 1000 - before;
+const began = cpu();
+const model = payload && (await loadModel(JSON.parse(readFileSync(payload, "utf8"))));
+const unpacked = cpu(began);
+
+/** What a refusal says, in place of a result. */
+function attempt(work) {
+  try {
+    return work();
+  } catch (error) {
+    return { error: error.message };
+  }
+}
+
+const actions = {
+  logits({ source, target, switches }) {
+    return model.decode(model.encode(source, switches), target, switches).logits;
+  },
+  steps({ source, target, switches }) {
+    let state = model.start(model.encode(source, switches), switches);
+    return target.map((token) => {
+      const next = model.step(state, token);
+      state = next.state;
+      return next.logits;
+    });
+  },
+  trace: ({ source, target, switches }) => model.trace(source, target, switches),
+  greedy: ({ source, options }) => greedy(model, source, options),
+  beam: ({ source, options }) => beam(model, source, options),
+  beamIds: ({ source, options }) => beam(model, source, options).best.ids,
+  greedyIds: ({ source, options }) => greedy(model, source, options).ids,
+  positions: ({ length, side }) => model.positions(length, side),
+  multiplications: ({ sizes }) => model.multiplications(sizes),
+  cacheBytes: ({ sizes }) => model.cacheBytes(sizes),
+  facts() {
+    const { name, languages, decoding, rounded, links, examples, source, target } = model;
+    const typed = [source.typed, target.typed];
+    return { name, languages, decoding, rounded, links, examples, typed };
+  },
+  tensors: ({ names }) =>
+    Object.fromEntries(names.map((name) => [name, model.tensors.get(name).values])),
+  speed({ texts }) {
+    const translate = (text, search) => {
+      const start = cpu();
+      search(model, text);
+      return cpu(start);
+    };
+    const [first, ...later] = texts.map((text) => translate(text, greedy));
+    return { unpacked, first, later, beams: texts.map((text) => translate(text, beam)) };
+  },
+  read: ({ text }) => attempt(() => model.read(text)),
+  encode: ({ codec, texts }) => {
+    const reading = readingOf(codec);
+    return texts.map((text) => attempt(() => reading.encode(text)));
+  },
+  decode({ codec, ids }) {
+    const reading = readingOf(codec);
+    return ids.map((numbers) => reading.decode(numbers));
+  },
+};
+
+const results = jobs.map((job) => actions[job.do](job));
+const plain = (_, value) => (value instanceof Float32Array ? Array.from(value) : value);
+process.stdout.write(JSON.stringify(results, plain));

@@ -1,0 +1,221 @@
+"""The explorer's page in a real browser: what it computes, shows, asks and needs."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from nmtlib.data.batching import collate
+from nmtlib.explorer.page import explore
+from nmtlib.inference.translator import Translator
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+if CHROMIUM is None:
+    pytest.skip("chromium is not installed", allow_module_level=True)
+
+pytestmark = pytest.mark.slow
+SENTENCES = (
+    "der Hund schläft im Garten .",
+    "wir wollen diese schwarze Tasche nicht kaufen , weil sie teuer ist .",
+    "das Kind sieht einen Elefanten .",
+)
+SHORT = "Anna schläft im Garten ."  # quick to translate
+STOPS = 12
+# A busy machine is no defect: these are several times what a quiet one needs.
+FIRST_TRANSLATION, TYPED = 10.0, 3.0  # seconds
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("explorer")
+    links = "../notebooks/{stem}.ipynb"
+    return explore("toy-de-en", folder / "explorer.html", notebooks=links)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    options = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+    with sync_api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=options)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def page(browser: Any, file: Path) -> Iterator[Any]:
+    """One page for all tests, which must leave no error and ask nobody for anything."""
+    page = browser.new_page(viewport={"width": 1400, "height": 900}, locale="en-GB")
+    troubles: list[str] = []
+    page.on("pageerror", lambda error: troubles.append(str(error)))
+    page.on("console", lambda message: troubles.append(message.text))
+    page.on("request", lambda r: r.url.startswith("file:") or troubles.append(r.url))
+    opened(page, file)
+    yield page
+    assert not troubles
+
+
+def opened(page: Any, file: Path, state: str = "") -> Any:
+    """The page in the state that the address names, ready; with a short sentence by default."""
+    state = state if "sentence=" in state else f"{state}&sentence={SHORT}"
+    page.goto("about:blank")
+    page.goto(f"{file.as_uri()}#{state}")
+    page.wait_for_selector("html[data-ready]")
+    return page
+
+
+def test_logits_are_those_of_pytorch(page: Any, file: Path) -> None:
+    translator = Translator.load("toy-de-en", device="cpu")
+    for sentence in SENTENCES:
+        opened(page, file, f"sentence={sentence}")
+        found = page.evaluate("explorer.found.trace.logits.map((row) => [...row])")
+        said = page.evaluate("explorer.found.now.text")
+        batch = collate([translator.example(sentence, said)])
+        with torch.no_grad():
+            expected = translator.model(batch.source, batch.decoder_input)[0]
+        assert (torch.tensor(found) - expected).abs().max() <= 1e-4
+        assert page.inner_text("#translation").replace("\xa0", " ").strip() == said
+
+
+def test_every_stop_of_the_tour_opens_asks_and_answers(page: Any, file: Path) -> None:
+    opened(page, file)
+    page.click("#start-tour")
+    titles = set()
+    for stop in range(1, STOPS + 1):
+        assert f"tour={stop}" in page.evaluate("location.hash")
+        assert page.locator(".lit").count() == 1
+        assert page.inner_text("#verdict") == ""
+        titles.add(page.inner_text("#tour h2"))
+        page.click("#option-0")
+        assert page.locator(".option.right").count() == 1
+        assert "{" not in page.inner_text("#tour")  # every value was filled in
+        page.click("#tour-next")
+    assert len(titles) == STOPS
+    assert not page.is_visible("#tour")
+
+
+def test_each_switch_says_what_it_did(page: Any, file: Path) -> None:
+    opened(page, file)
+    before = page.evaluate("JSON.stringify(explorer.found.trace.maps.cross.map((m) => [...m[0]]))")
+    heads = "head-cross.1.0", "head-encoder-self.0.0", "head-decoder-self.1.3"
+    seen = {page.inner_text("#effect")}
+    switches = [f"switch-{name}" for name in ("causal", "padding", "positions", "scale")]
+    for switch in (*switches, *heads):
+        page.click(f'[id="{switch}"]')
+        assert page.get_attribute(f'[id="{switch}"]', "aria-checked") == "false"
+        line = page.inner_text("#effect")
+        assert line not in seen and "{" not in line
+        page.click("#language")  # Chinese, and back
+        assert "变" in page.inner_text("#effect") and "{" not in page.inner_text("#effect")
+        page.click("#language")
+        assert page.locator("#effect a[href*='notebooks/0']").count() == 1
+        seen.add(line)
+        page.click("#reset")
+        assert page.is_hidden("#effect")
+    after = page.evaluate("JSON.stringify(explorer.found.trace.maps.cross.map((m) => [...m[0]]))")
+    assert after == before
+
+
+def test_the_keyboard_reaches_and_moves_everything(page: Any, file: Path) -> None:
+    opened(page, file)
+    reached = set()
+    page.evaluate("document.body.focus()")
+    for _ in range(80):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.id"))
+    wanted = {"start-tour", "language", "theme", "input", "another", "switch-causal", "pads"}
+    wanted |= {"head-cross.0.0", "tab-attention", "kind-encoder-self", "small-1-3", "map"}
+    assert wanted <= reached
+    page.focus("#map")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    cell = page.inner_text("#readout")
+    page.keyboard.press("ArrowRight")
+    assert page.inner_text("#readout") != cell
+    page.focus("#tab-attention")
+    page.keyboard.press("ArrowRight")
+    assert page.get_attribute("#tab-beam", "aria-selected") == "true"
+    page.focus("#tree")
+    step = page.inner_text("#step-place")
+    page.keyboard.press("ArrowLeft")
+    assert page.inner_text("#step-place") != step
+    candidate = page.inner_text("#tree-readout")
+    page.keyboard.press("ArrowDown")
+    assert page.inner_text("#tree-readout") != candidate
+    page.click("#start-tour")
+    page.keyboard.press("Escape")
+    assert not page.is_visible("#tour")
+    assert page.evaluate("document.activeElement.id") == "start-tour"
+
+
+def test_the_page_is_whole_in_both_languages_at_both_widths(page: Any, file: Path) -> None:
+    opened(page, file)
+    for width in (400, 1400):
+        page.set_viewport_size({"width": width, "height": 900})
+        for language in ("en", "zh"):
+            for view in ("attention", "beam", "cache", "positions", "shapes"):
+                page.evaluate("(state) => explorer.set(state)", {"lang": language, "view": view})
+                wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+                assert wide <= 0, (width, language, view)
+                text = page.inner_text("body")
+                chinese = len(re.findall("[\u4e00-\u9fff]", text))
+                assert (chinese > 100) == (language == "zh"), (width, language, view)
+
+
+def test_a_link_names_the_view(page: Any, file: Path) -> None:
+    opened(page, file, "view=attention&kind=decoder-self&layer=0&head=3")
+    pressed = page.evaluate(
+        "[...document.querySelectorAll('[aria-pressed=true]')].map((n) => n.id)"
+    )
+    assert {"kind-decoder-self", "small-0-3"} <= set(pressed)
+    page.click("#kind-cross")
+    page.click("#small-1-2")
+    link = page.evaluate("location.hash")
+    assert "head=2" in link and "kind" not in link  # what is as at the start needs no words
+    opened(page, file, "view=nonsense&head=x&beam=99&sentence=" + "Hund+" * 80)
+    assert page.is_visible("#hint.problem")
+    assert page.get_attribute("#tab-attention", "aria-selected") == "true"
+
+
+def test_what_one_types_is_read_as_the_corpus_writes_it(page: Any, file: Path) -> None:
+    opened(page, file)
+    page.fill("#input", "Der Hund  schläft,weil er müde ist.")
+    page.wait_for_selector("#source-chips .unknown :text('Der')")
+    words = page.eval_on_selector_all("#source-chips b", "(nodes) => nodes.map((n) => n.innerText)")
+    assert words == "Der Hund schläft , weil er müde ist . <EOS>".split()
+    assert "der" in page.inner_text("#hint")
+    assert page.input_value("#input") == "Der Hund  schläft,weil er müde ist."  # left alone
+    page.fill("#input", "")
+    page.wait_for_selector("#panel :text('Nothing')")
+    assert page.inner_text("#translation") == ""
+
+
+def test_it_is_quick(page: Any, file: Path) -> None:
+    page.goto("about:blank")
+    start = page.evaluate("Date.now()")
+    opened(page, file, "sentence=")
+    first = page.evaluate("Date.now()") - start
+    start = page.evaluate("performance.now()")
+    page.fill("#input", "die Frau kauft ein neues Fahrrad .")
+    page.wait_for_selector("#source-chips :text('Fahrrad')")
+    typed = page.evaluate("performance.now()") - start
+    print(f"first translation after {first:.0f} ms, one that was typed after {typed:.0f} ms")
+    assert first < 1000 * FIRST_TRANSLATION and typed < 1000 * TYPED
+    assert page.inner_text("#translation").strip()
+
+
+def test_it_works_in_an_iframe(browser: Any, file: Path) -> None:
+    page = browser.new_page()
+    page.set_content("<iframe style='width: 900px; height: 700px'></iframe>")
+    page.evaluate("(text) => { document.querySelector('iframe').srcdoc = text; }", file.read_text())
+    frame = page.frame_locator("iframe")
+    frame.locator("#translation span").first.wait_for()
+    frame.locator("#tab-beam").click()
+    frame.locator("#tree .node.best").first.wait_for()
+    page.close()

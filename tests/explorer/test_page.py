@@ -1,0 +1,234 @@
+"""`nmtlib explore` writes one whole HTML file, refuses what it must, and overwrites nothing."""
+
+import contextlib
+import io
+import json
+import re
+import subprocess
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from nmtlib import cli
+from nmtlib.data.codec import Codec
+from nmtlib.data.tokenizers import SpacyTokenizer, WhitespaceTokenizer
+from nmtlib.data.vocab import SPECIALS, Vocab
+from nmtlib.explorer import page as page_module
+from nmtlib.explorer.packing import pack, pack_codec
+from nmtlib.explorer.page import MARK, WEB, bundle, explore
+from nmtlib.inference.translator import SHIPPED, Translator
+from nmtlib.run import Run
+
+MODULES = sorted(path for path in WEB.rglob("*.js"))
+
+
+@pytest.fixture
+def refused(capsys) -> Callable[..., str]:
+    """Run a command that must fail; returns its one line."""
+
+    def run(*arguments: object) -> str:
+        assert cli.main([str(argument) for argument in arguments]) == 1
+        error = capsys.readouterr().err
+        assert error.startswith("nmtlib: ") and error.count("\n") == 1
+        return error
+
+    return run
+
+
+def payload_of(page: Path) -> dict:
+    element = r'<script type="application/json" id="payload">(.*?)</script>'
+    (found,) = re.findall(element, page.read_text("utf-8"), re.DOTALL)
+    return json.loads(found)
+
+
+def test_a_page_holds_the_run_and_needs_nothing_else(small_run, tmp_path):
+    run = small_run()
+    page = explore(run.folder, tmp_path / "x.html", links={"other": "other.html"})
+    text, data = page.read_text("utf-8"), payload_of(page)
+    assert data["links"] == [{"name": "other", "href": "other.html"}]
+    assert data | {"links": []} == pack(run, run.folder.name) | {"notebooks": ""}
+    assert MARK in text[:1000] and text.startswith("<!doctype html>")
+    outside = re.findall(
+        r"""(?:src|href)\s*=\s*["'](?!#|data:)[^"'$]*["']|\bfetch\(|@import|url\(""", text
+    )
+    assert outside == [], "a page asks nobody for anything"
+    assert "<script src" not in text and "<link" not in text
+
+
+def test_the_pages_of_the_shipped_models_are_small(tmp_path):
+    for run in sorted(SHIPPED.iterdir()):
+        page = explore(run.name, tmp_path / f"{run.name}.html")
+        assert page.stat().st_size <= 2.5e6
+        data = payload_of(page)
+        assert not data["weights"]["rounded"] and data["languages"] == run.name.split("-")[1:]
+        assert len(data["examples"]) == 200 and all(links for _, _, links in data["examples"])
+
+
+def test_the_command_writes_a_page_and_replaces_only_its_own(small_run, tmp_path, capsys, refused):
+    run, page = small_run(), tmp_path / "new" / "explorer.html"
+    for _ in range(2):  # the second time over the first
+        assert cli.main(["explore", str(run.folder), "--out", str(page)]) == 0
+        assert str(page) in capsys.readouterr().out
+    first = page.read_bytes()
+    assert cli.main(["explore", str(run.folder), "--out", str(page)]) == 0
+    assert page.read_bytes() == first, "the same run makes the same bytes"
+    capsys.readouterr()
+    precious = tmp_path / "thesis.html"
+    precious.write_text("<!doctype html>\n<p>my thesis</p>", "utf-8")
+    assert "nothing is overwritten" in refused("explore", run.folder, "--out", precious)
+    assert precious.read_text("utf-8").endswith("my thesis</p>")
+    assert "nothing is overwritten" in refused("explore", run.folder, "--out", tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "thesis.html"]
+
+
+def test_what_cannot_be_a_page_is_refused(small_run, tmp_path, refused):
+    out = tmp_path / "x.html"
+    large = small_run(d_model=256, d_ff=2048, n_encoder_layers=2)
+    line = refused("explore", large.folder, "--out", out)
+    given, advised = re.search(r"about ([\d.]+) MB.*--megabytes ([\d.]+)", line).groups()
+    assert "more than 2.5 MB" in line and float(advised) > float(given) > 2.5
+    assert (
+        explore(large.folder, out, megabytes=float(advised)).stat().st_size <= float(advised) * 1e6
+    )
+    out.unlink()
+    assert "megabytes" in refused("explore", large.folder, "--out", out, "--megabytes", 0)
+    assert "not a run folder" in refused("explore", tmp_path, "--out", out)
+    assert "toy-de-en" in refused("explore", "toy-de-em", "--out", out)
+    run = small_run()
+    run.model_file.write_bytes(run.model_file.read_bytes()[:-100])
+    refused("explore", run.folder, "--out", out)
+    assert not out.exists()
+
+
+def test_a_size_that_shows_only_at_the_end_is_refused_too(small_run, tmp_path):
+    with pytest.raises(ValueError, match=r"train a smaller model"):
+        explore(small_run().folder, tmp_path / "x.html", megabytes=0.1)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_run_cut_by_spacy_brings_its_samples(small_run):
+    codec = Codec(SpacyTokenizer("en"), Vocab([*SPECIALS, "▁a", "▁dog", "."]))
+    run = small_run(codec, codec)
+    samples = "source     a dog.\nmodel      a dog.\nreference  (the same)\n\n"
+    run.samples_file.write_text(samples + samples.replace("(the same)", "a dog"), "utf-8")
+    data = pack(run, "own")
+    assert data["examples"] == [["a dog.", "a dog.", ""], ["a dog.", "a dog", ""]]
+    assert data["source"]["tokenizer"]["sentences"] == {"a dog.": ["▁a", "▁dog", "."]}
+
+
+PRESET = """
+[corpus]
+source_language = "de"
+target_language = "en"
+train = ["pairs.tsv"]
+validation = ["pairs.tsv"]
+
+[tokenizer]
+kind = "bpe"
+size = 60
+lowercase = true
+
+[model]
+d_model = 16
+n_heads = 2
+n_encoder_layers = 1
+n_decoder_layers = 1
+d_ff = 32
+max_length = 40
+norm = "post"
+positions = "learned"
+
+[training]
+epochs = 40
+max_tokens = 64
+learning_rate = 2e-2
+warmup = 20
+average = 1
+precision = "fp32"
+device = "cpu"
+"""
+GERMAN = ["der Hund", "die Katze", "das Kind"], ["läuft", "schläft", "singt"], ["heute", "nie"]
+ENGLISH = ["the dog", "the cat", "the child"], ["runs", "sleeps", "sings"], ["today", "never"]
+
+
+@pytest.mark.slow
+def test_a_run_of_ones_own_translates_in_the_page_as_it_does_here(engine_of, tmp_path):
+    sides = ([f"{a} {b}, {c}!" for a, b, c in product(*side)] for side in (GERMAN, ENGLISH))
+    pairs = [f"{source}\t{target}\n" for source, target in zip(*sides, strict=True)]
+    (tmp_path / "pairs.tsv").write_text("".join(pairs), "utf-8")
+    (tmp_path / "own.toml").write_text(PRESET, "utf-8")
+    folder = tmp_path / "run"
+    with contextlib.redirect_stdout(io.StringIO()):
+        assert cli.main(["train", str(tmp_path / "own.toml"), "--out", str(folder)]) == 0
+    sources = [pair.split("\t")[0] for pair in pairs]
+    jobs = [{"do": "beam", "source": source} for source in sources]
+    facts, *found = engine_of(Run(folder)).run({"do": "facts"}, *jobs)
+    expected = Translator.load(folder, device="cpu").search(sources)  # weights not rounded
+    assert [given["best"]["ids"] for given in found] == [best[0].ids for best in expected]
+    assert len({given["best"]["text"] for given in found}) > 3, "it has learnt something"
+    assert facts["rounded"] and facts["languages"] == ["de", "en"] and facts["name"] == "run"
+    samples = [(example["source"], example["alignment"]) for example in facts["examples"]]
+    assert samples == [(source, []) for source in sources[: len(samples)]] and samples
+
+
+# The bundle
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: path.relative_to(WEB).as_posix())
+def test_a_module_is_one_that_the_bundler_knows(module):
+    code = module.read_text("utf-8")
+    assert len(code.splitlines()) <= 300
+    for line in code.splitlines():  # indentation is taken away, which only text would feel
+        bare = re.sub(r'"(?:\\.|[^"\\])*"|(?<=[(,=] )/.*/|(?<=\()/.*/', "", line)
+        assert bare.count("`") % 2 == 0, f"a template literal over several lines: {line}"
+    exported = page_module.EXPORT.findall(code)
+    assert len(exported) == len(re.findall(r"^export\b", code, re.MULTILINE))
+    for names, target in page_module.IMPORT.findall(code):
+        found = page_module.EXPORT.findall((module.parent / target).read_text("utf-8"))
+        wanted = {name.split(" as ")[0].strip() for name in names.split(",") if name.strip()}
+        assert wanted <= {name for _, name in found}, f"{target} exports all that is imported"
+
+
+def test_the_script_is_one_that_node_understands(engine_of, tmp_path):
+    engine_of()  # skips without node
+    script = tmp_path / "bundle.mjs"
+    script.write_text(bundle(WEB / "app.js"), "utf-8")
+    done = subprocess.run(["node", "--check", str(script)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_bundled_modules_say_what_they_said_before(engine_of, tmp_path):
+    engine_of()
+    script = tmp_path / "bundle.mjs"
+    codec = json.dumps(pack_codec(Codec(WhitespaceTokenizer(), Vocab([*SPECIALS, "a"])), []))
+    call = f"console.log(module_text.readingOf({codec}).encode('a b').ids.join());"
+    script.write_text(bundle(WEB / "model.js") + call, "utf-8")
+    done = subprocess.run(["node", str(script)], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("4,3\n", "")
+
+
+@pytest.mark.parametrize(
+    "code, complaint",
+    [
+        ('import "./b.js";\n', "in the forms"),
+        ("export default 1;\n", "in the forms"),
+        ("export let a = 1;\n", "in the forms"),
+        ('import * as b from "./b.js";\n', "in the forms"),
+        ('const a = "</script>";\n', "in the forms"),
+        ('import { b } from "./b.js";\n', "circle"),
+    ],
+)
+def test_a_module_in_another_form_is_refused(code, complaint, tmp_path, monkeypatch):
+    monkeypatch.setattr(page_module, "WEB", tmp_path)
+    (tmp_path / "a.js").write_text(code, "utf-8")
+    (tmp_path / "b.js").write_text('import { a } from "./a.js";\nexport const b = 1;\n', "utf-8")
+    with pytest.raises(ValueError, match=complaint):
+        bundle(tmp_path / "a.js")
+
+
+def test_own_lines_of_comment_go_and_code_stays():
+    kept = ['const a = "// no comment"; // why', "f(a); /* so */"]
+    code = ["/** What it is. */", kept[0], "  // more", "/*", " * long", " */", f"  {kept[1]}", ""]
+    assert page_module.lean("\n".join(code)) == "\n".join([*kept, ""])

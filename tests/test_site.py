@@ -1,0 +1,242 @@
+"""The website: whole, without a broken link or a request to elsewhere, and usable in a browser."""
+
+import functools
+import http.server
+import json
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urljoin, urlsplit
+
+import pytest
+
+for needed in ("sphinx", "myst_nb", "sphinx_book_theme"):
+    pytest.importorskip(needed, reason=f"{needed} is missing; install it with: make extras")
+
+ROOT = Path(__file__).resolve().parents[1]
+FORK = "https://github.com/someone/their-fork"
+ATTENTION = "notebooks/04_scaled_dot_product_attention.html"
+LOOKED_AT = ["index.html", ATTENTION, "docs/results.html", "api/model.html"]
+LOOKED_AT += ["docs/map.html", "search.html?q=attention", "notebooks/homework/07_model.html"]
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+FLAGS += ["--disable-background-networking"]
+
+pytestmark = pytest.mark.slow
+
+
+class Page(HTMLParser):
+    """What a page links to, what it loads, and the places in it that a link may name."""
+
+    def __init__(self, path: Path):
+        super().__init__()
+        self.links: set[str] = set()
+        self.loads: set[str] = set()
+        self.places: set[str] = {""}
+        self.feed(path.read_text("utf-8"))
+
+    def handle_starttag(self, tag, attributes):
+        named = dict(attributes)
+        self.places |= {named[key] for key in ("id", "name") if named.get(key)}
+        if tag == "a" and "href" in named:
+            self.links.add(named["href"])
+        elif tag == "link" and named.get("rel") in ("stylesheet", "icon"):
+            self.loads.add(named["href"])
+        elif tag in ("img", "script", "iframe") and named.get("src"):
+            self.loads.add(named["src"])
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Path:
+    """The folder of the website, built as `make site` does, for a fork."""
+    out = tmp_path_factory.mktemp("site")
+    options = ["--out", str(out), "--repository", FORK, "--branch", "main"]
+    command = [sys.executable, "docs/site/build.py", *options]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return out / "html"
+
+
+@pytest.fixture(scope="module")
+def pages(site) -> dict[Path, Page]:
+    """Every page of the site, read."""
+    others = {"_static", "explorer"}
+    paths = [path for path in site.rglob("*.html") if path.parent.name not in others]
+    return {path: Page(path) for path in paths}
+
+
+def broken(path: Path, address: str, pages: dict[Path, Page]) -> bool:
+    """Whether an address in the page at `path` leads nowhere on the site."""
+    parts = urlsplit(address)
+    if parts.scheme or parts.netloc:
+        return False
+    leads = path if not parts.path else (path.parent / unquote(parts.path)).resolve()
+    if not leads.is_file():
+        return True
+    return leads in pages and unquote(parts.fragment) not in pages[leads].places
+
+
+def test_every_notebook_and_document_has_a_page(site):
+    for pattern in ("notebooks/*.ipynb", "notebooks/homework/*.ipynb", "docs/*.md"):
+        names = [path.relative_to(ROOT).with_suffix(".html") for path in ROOT.glob(pattern)]
+        assert names and all((site / name).is_file() for name in names)
+    assert not list(site.rglob("*solution*")), "no page spoils the homework"
+
+
+def test_no_link_is_broken_and_nothing_that_a_page_loads_is_missing(site, pages):
+    found = {
+        (path.relative_to(site).as_posix(), address)
+        for path, page in pages.items()
+        for address in page.links | page.loads
+        if broken(path, address, pages)
+    }
+    assert found == set()
+
+
+def test_a_broken_link_is_found(pages, site):
+    start = site / "index.html"
+    assert broken(start, "notebooks/99_none.html", pages)
+    assert broken(start, f"{ATTENTION}#no-such-heading", pages)
+    assert not broken(start, f"{ATTENTION}#summary", pages)
+
+
+def test_no_page_loads_anything_from_elsewhere(pages):
+    loaded = {address for page in pages.values() for address in page.loads}
+    assert {address for address in loaded if urlsplit(address).netloc} == set()
+
+
+def test_a_notebook_can_be_run_elsewhere_taken_along_and_changed(site, pages):
+    for notebook in [*ROOT.glob("notebooks/*.ipynb"), *ROOT.glob("notebooks/homework/*.ipynb")]:
+        name = notebook.relative_to(ROOT).as_posix()
+        links = pages[site / Path(name).with_suffix(".html")].links
+        assert (
+            f"https://colab.research.google.com/github/someone/their-fork/blob/main/{name}" in links
+        )
+        assert (
+            f"https://mybinder.org/v2/gh/someone/their-fork/main?urlpath=lab/tree/{name}" in links
+        )
+        assert f"{FORK}/edit/main/{name}" in links
+        assert (site / "_sources" / name).read_bytes() == notebook.read_bytes()
+
+
+def test_the_first_page_is_light(site, pages):
+    loads = {urlsplit(address).path for address in pages[site / "index.html"].loads}
+    sizes = {name: (site / name).stat().st_size for name in [*loads, "index.html"]}
+    formulas = {name for name in sizes if "mathjax" in name}
+    assert sum(size for name, size in sizes.items() if name not in formulas) < 1e6, sizes
+
+
+def test_the_search_index_knows_where_label_smoothing_is_explained(site):
+    text = (site / "searchindex.js").read_text("utf-8")
+    index = json.loads(text.removeprefix("Search.setIndex(").rstrip().removesuffix(")"))
+
+    def pages_with(stem: str) -> set[str]:
+        numbers = [index[part].get(stem, []) for part in ("terms", "titleterms")]
+        flat = (n if isinstance(n, list) else [n] for n in numbers)  # one page is a bare number
+        return {index["docnames"][number] for each in flat for number in each}
+
+    both = pages_with("label") & pages_with("smooth")
+    assert "notebooks/08_label_smoothing_and_noam" in both
+    assert not any(name.startswith("files/") for name in both)
+
+
+# In a browser
+
+
+@pytest.fixture(scope="module")
+def address(site) -> Iterator[str]:
+    """Where the site is served."""
+
+    class Silent(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    handler = functools.partial(Silent, directory=site)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A Chromium without a window."""
+    api = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is missing; install it with: make extras"
+    )
+    if not CHROMIUM:
+        pytest.skip("there is no Chromium on this machine")
+    with api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def page(browser, address):
+    """An empty page; at its end it must have complained of nothing and asked nobody else."""
+    opened = browser.new_page(viewport={"width": 1280, "height": 900})
+    problems: list[str] = []
+    opened.on("console", lambda said: said.type == "error" and problems.append(said.text))
+    opened.on("pageerror", lambda error: problems.append(str(error)))
+    inside = (address, "data:", "blob:")
+    opened.on("request", lambda asked: asked.url.startswith(inside) or problems.append(asked.url))
+    yield opened
+    opened.close()
+    assert problems == []
+
+
+def test_formulas_and_pictures_are_drawn(page, address):
+    page.goto(f"{address}/{ATTENTION}")
+    page.wait_for_selector("article mjx-container svg")
+    page.wait_for_function("() => MathJax.startup.promise.then(() => true)")
+    written = page.locator("article .math").count()
+    assert page.locator("article mjx-container svg").count() >= written > 10
+    assert page.locator("mjx-merror, [data-mjx-error]").count() == 0
+    for picture in page.locator("article img").all():
+        picture.scroll_into_view_if_needed()
+        assert picture.evaluate("img => img.decode().then(() => img.naturalWidth)") > 100
+
+
+def test_the_search_finds_the_notebook(page, address):
+    page.goto(address)
+    page.keyboard.press("Control+k")
+    page.keyboard.type("label smoothing")
+    page.keyboard.press("Enter")
+    first = page.locator("#search-results li a").first
+    first.wait_for()
+    assert "08_label_smoothing" in first.get_attribute("href")
+
+
+def test_the_page_turns_dark(page, address):
+    page.emulate_media(color_scheme="light")
+    page.goto(address)
+    background = "() => getComputedStyle(document.body).backgroundColor"
+    bright = page.evaluate(background)
+    page.locator(".theme-switch-button").click()
+    page.locator(".theme-change-button[data-mode=dark]").click()
+    assert page.locator("html[data-theme=dark]").count() == 1
+    assert page.evaluate(background) != bright
+
+
+@pytest.mark.parametrize("name", ["toy-de-en", "toy-en-zh"])
+def test_the_explorer_of_a_bundled_model_opens(page, address, name):
+    assert page.goto(f"{address}/explorer/{name}.html").ok
+    page.wait_for_selector("html[data-ready]")
+    links = [link.get_attribute("href") for link in page.locator("a[href]").all()]
+    assert any(href.startswith("../notebooks/") for href in links)
+    for href in links:
+        assert page.request.get(urljoin(page.url, href)).ok, href
+
+
+@pytest.mark.parametrize("name", LOOKED_AT)
+def test_a_page_fits_a_phone(page, address, name):
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.goto(f"{address}/{name}")
+    if name == ATTENTION:
+        page.wait_for_function("() => MathJax.startup.promise.then(() => true)")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
