@@ -3,7 +3,7 @@
     python notebooks/pages.py slides                  all decks, into build/slides
     python notebooks/pages.py print 04_*.ipynb        one PDF, into build/print
 
-Formulas need `pip install sphinx-mathjax-offline`, PDFs need Chromium.  A page needs the files
+Formulas need requirements-site.txt installed, PDFs need Chromium.  A page needs the files
 beside it, and nothing else.  What a deck holds is said in `deck.py`.
 """
 
@@ -89,7 +89,7 @@ def copy_files(folder: Path) -> None:
     """Put MathJax and the Chinese font beside the pages.  Raises FileNotFoundError."""
     package = find_spec("sphinx-mathjax-offline")
     if package is None or package.origin is None:
-        raise FileNotFoundError("no MathJax for formulas: pip install sphinx-mathjax-offline")
+        raise FileNotFoundError("no MathJax for formulas: pip install -r requirements-site.txt")
     script = Path(package.origin).parent / "static" / "mathjax" / "tex-svg-full.js"
     shutil.copyfile(script, folder / "mathjax.js")
     shutil.copy(FONT, folder)

@@ -109,7 +109,7 @@ def tools():
 def test_what_is_missing_is_named(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(pages, "find_spec", lambda name: None)
     assert pages.main(["slides", "--out", str(tmp_path)]) == 1
-    assert "pip install sphinx-mathjax-offline" in capsys.readouterr().err
+    assert "requirements-site.txt" in capsys.readouterr().err
     monkeypatch.setattr(pages, "CHROMIUM", ("no-such-program",))
     with pytest.raises(FileNotFoundError, match="no-such-program"):
         pages.chromium(page=tmp_path)
