@@ -6,7 +6,7 @@ JOBS ?= 0
 # one thread adds in one order, one hash seed orders a set one way
 CALM := OMP_NUM_THREADS=1 PYTHONHASHSEED=0
 
-.PHONY: train style test lab extras site notebooks checkpoints figures mutation oldest bench readme reliability homework
+.PHONY: train style test lab extras site notebooks checkpoints figures mutation oldest bench readme reliability homework slides print
 .DEFAULT_GOAL := test
 
 .venv/installed: requirements.txt pyproject.toml
@@ -42,6 +42,12 @@ site: .venv/site  ## build the website from the stored outputs into build/site/h
 
 notebooks: .venv/installed  ## run all notebooks and store their outputs (a second run changes nothing)
 	$(BIN)/python notebooks/execute.py
+
+slides: .venv/site  ## a deck of slides of each notebook, into build/slides (arrow keys; no network)
+	$(BIN)/python notebooks/pages.py slides
+
+print: .venv/site  ## a PDF of each notebook, into build/print (needs Chromium)
+	$(BIN)/python notebooks/pages.py print
 
 homework: .venv/installed  ## make all files of the homework from its masters, and grade the graders
 	$(BIN)/python -m nmtlib.homework.pages notebooks/homework

@@ -33,6 +33,7 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 PLACES = "home|root|Users|tmp|usr|var|mnt|opt|private|content"
 ROOTS = rf"/(?:{PLACES})/|{re.escape(str(HERE.parent))}|[A-Z]:\\"
 ABSOLUTE_PATH = re.compile(rf"(?<![\w.:/])(?:{ROOTS})\S*")
+KEPT = ("tags", "nbgrader", "slideshow")  # of a cell's metadata
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 COLOUR_CODES = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -62,9 +63,7 @@ def clean(notebook: NotebookNode) -> NotebookNode:
     notebook.metadata = nbformat.from_dict(metadata)
     for number, cell in enumerate(notebook.cells, start=1):
         cell.setdefault("id", f"cell-{number:02d}")
-        kept = {
-            key: cell.metadata[key] for key in ("tags", "nbgrader") if key in cell.metadata
-        }
+        kept = {key: cell.metadata[key] for key in KEPT if key in cell.metadata}
         if "predict" in kept.get(
             "tags", ()
         ):  # JupyterLab folds the call, which names the answer

@@ -13,47 +13,26 @@ import sys
 from collections.abc import Iterator
 from itertools import takewhile
 from pathlib import Path
-from urllib.parse import unquote
 
 import minutes
 import nbformat
-from execute import ABSOLUTE_PATH, HERE, WIDGET, output_text
+from cells import cells_with, code, headings, prose, tags
+from execute import ABSOLUTE_PATH, HERE, KEPT, WIDGET, output_text
+from shown import (
+    describes_its_pictures,
+    has_a_deck,
+    links_to_what_exists,
+    names_figures_that_exist,
+    unshown_figures,
+)
 
 MAX_LINES, MAX_BYTES = 30, 1_000_000
 LONG = 90  # minutes that one reads without a rest
-LINK = re.compile(r"\]\(\s*<?([^()\s>]+)>?[^()]*\)|(?:src|href)=[\"']([^\"']+)[\"']")
 OPENING = {  # what the opening says, and the words it says it with
     "what you will be able to do": r"will be able to",
     "the time it takes": r"\btime\b",
     "what it needs": r"\bneeds?\b",
 }
-FIGURE = re.compile(r"\bfigures/[\w./-]*\w")
-
-
-def code(book: dict) -> list[dict]:
-    """The code cells that hold code."""
-    cells = (cell for cell in book["cells"] if cell["cell_type"] == "code")
-    return [cell for cell in cells if cell["source"].strip()]
-
-
-def cells_with(statement: str, book: dict) -> list[dict]:
-    """The code cells in which a line begins with a pattern."""
-    return [cell for cell in code(book) if re.search(rf"(?m)^\s*{statement}", cell["source"])]
-
-
-def tags(cell: dict) -> list[str]:
-    return cell["metadata"].get("tags", [])
-
-
-def prose(cells: list[dict]) -> str:
-    """The text of the Markdown cells."""
-    return "\n\n".join(cell["source"] for cell in cells if cell["cell_type"] == "markdown")
-
-
-def headings(text: str) -> list[str]:
-    """The headings of Markdown text, those inside code blocks left out."""
-    plain = re.sub(r"(?ms)^```.*?^```", "", text)
-    return [match.strip() for match in re.findall(r"(?m)^#+\s+(.*?)\s*#*$", plain)]
 
 
 def is_a_valid_notebook(book: dict, path: Path) -> Iterator[str]:
@@ -90,7 +69,7 @@ def stores_no_state(book: dict, path: Path) -> Iterator[str]:
     if extra := set(book["metadata"]) - {"kernelspec", "language_info"}:
         yield f"notebook metadata {sorted(extra)}"
     for cell in book["cells"]:
-        if extra := set(cell["metadata"]) - {"tags", "jupyter", "nbgrader"}:
+        if extra := set(cell["metadata"]) - {*KEPT, "jupyter"}:
             yield f"{cell['id']}: cell metadata {sorted(extra)}"
         if any(WIDGET in output.get("data", {}) for output in cell.get("outputs", ())):
             yield f"{cell['id']}: a widget is stored; no reader can see it"
@@ -187,37 +166,6 @@ def closes_with_summary_exercises_and_reading(book: dict, path: Path) -> Iterato
         yield f"no {' and no '.join(missing)} exercise"
 
 
-def links_to_what_exists(book: dict, path: Path) -> Iterator[str]:
-    # x[0](y) in code is no link
-    text = re.sub(r"(?s)```.*?```|`[^`]*`", "", prose(book["cells"]))
-    for match in LINK.finditer(text):
-        target = unquote(match[1] or match[2])
-        if re.match(r"[a-z]+:", target):
-            continue
-        file, _, anchor = target.partition("#")
-        where = (path.parent / file).resolve() if file else path
-        if not where.exists():
-            yield f"link to {target}, but there is no {file}"
-        elif anchor and where.suffix in (".ipynb", ".md") and anchor not in anchors(where):
-            yield f"link to {target}, but {where.name} has no such heading"
-
-
-def anchors(file: Path) -> set[str]:
-    """The anchors of a notebook (as in JupyterLab) or of a Markdown file (as on GitHub)."""
-    if file.suffix == ".ipynb":
-        cells = nbformat.read(file, as_version=4)["cells"]
-        return {heading.replace(" ", "-") for heading in headings(prose(cells))}
-    found = headings(file.read_text("utf-8"))
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found}
-
-
-def names_figures_that_exist(book: dict, path: Path) -> Iterator[str]:
-    for cell in book["cells"]:
-        for name in FIGURE.findall(cell["source"]):
-            if not (path.resolve().parents[1] / name).exists():
-                yield f"{cell['id']}: there is no {name}"
-
-
 def is_small(book: dict, path: Path) -> Iterator[str]:
     if path.stat().st_size >= MAX_BYTES:
         yield f"{path.stat().st_size:,} bytes, at most {MAX_BYTES:,}: draw less or smaller"
@@ -243,6 +191,8 @@ RULES = [
     closes_with_summary_exercises_and_reading,
     links_to_what_exists,
     names_figures_that_exist,
+    describes_its_pictures,
+    has_a_deck,
     is_small,
 ]
 
@@ -252,17 +202,6 @@ def findings(path: Path) -> Iterator[str]:
     book = nbformat.read(path, as_version=4)
     found = ((rule.__name__, finding) for rule in RULES for finding in rule(book, path))
     yield from (f"{path.name} {rule}: {finding}" for rule, finding in found)
-
-
-def unshown_figures(root: Path) -> Iterator[str]:
-    """The files of figures/ that no notebook and no page shows; an SVG goes with its PNG."""
-    places = ("README.md", "docs/*.md", "benchmarks/*.md", "notebooks/*.ipynb")
-    pages = (page for place in places for page in root.glob(place))
-    text = "\n".join(page.read_text("utf-8") for page in pages)
-    for file in sorted((root / "figures").iterdir()):
-        drawn = f"diagrams.{file.stem.replace('-', '_')}("
-        if f"figures/{file.stem}." not in text and drawn not in text:
-            yield f"figures/{file.name} is shown nowhere: show it, or remove it"
 
 
 if __name__ == "__main__":

@@ -49,6 +49,7 @@ def test_a_second_run_stores_the_same_bytes_and_check_says_so(book, capsys):
     stored.cells[1].metadata["tags"] = ["predict"]
     stored.cells[2].metadata["tags"] = ["raises-exception"]
     stored.cells[0].metadata["collapsed"] = True
+    stored.cells[0].metadata["slideshow"] = {"slide_type": "slide"}
     nbformat.write(stored, path)
     unrun = path.read_bytes()
     assert execute.main([str(path), "--check"]) == 1 and path.read_bytes() == unrun
@@ -60,6 +61,7 @@ def test_a_second_run_stores_the_same_bytes_and_check_says_so(book, capsys):
 
     cells = nbformat.read(path, as_version=4).cells
     assert [cell.execution_count for cell in cells] == [1, 2, 3]
+    assert cells[0].metadata == {"slideshow": {"slide_type": "slide"}}
     assert cells[0].outputs[0].text.endswith("1\n0 1 2 "), "one stream, and one thread"
     assert cells[1].metadata == {"tags": ["predict"], "jupyter": {"source_hidden": True}}
     assert not any(execute.WIDGET in output.data for output in cells[1].outputs)

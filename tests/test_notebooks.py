@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "notebooks"))
 import execute  # noqa: E402
 import rules  # noqa: E402
+import shown  # noqa: E402
 
 sys.path.pop(0)
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -24,7 +25,7 @@ OPENING = """# 04 Attention
 You will be able to compute it. **Time** 5 minutes.
 It needs notebook [03](03_positions.ipynb#The-formula).
 
-![A head](../figures/head.png)"""
+![A head of the model](../figures/head.png)"""
 CLOSING = """## Summary
 All is attention.
 ## Exercises
@@ -52,8 +53,11 @@ def project(tmp_path):
         tmp_path / "notebooks/03_positions.ipynb",
     )
     picture = new_output(
-        "display_data", data={"image/png": "aaaa", "text/plain": "Figure 6.0 x 3.5 in"}
+        "display_data",
+        data={"image/png": "aaaa", "text/plain": "Figure 6.0 x 3.5 in"},
+        metadata={"image/png": {"alt": "Line plot: loss from 4 to 1"}},
     )
+    slide = {"slideshow": {"slide_type": "slide"}}
     cells = [
         new_markdown_cell(OPENING, id="a"),
         new_code_cell("from nmtlib import model\nassert model", id="b", execution_count=1),
@@ -64,6 +68,7 @@ def project(tmp_path):
             execution_count=3,
             outputs=[picture, new_output("stream", text="0.5 of it\n")],
         ),
+        *(new_markdown_cell(f"Slide {i}.", id=f"s{i}", metadata=slide) for i in range(10)),
         new_markdown_cell(CLOSING, id="e"),
     ]
     kernel = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
@@ -159,29 +164,45 @@ DEFECTS = {
     "states_honest_minutes": [
         swap(0, "**Time** 5", "Time 5"),
         swap(0, "**Time** 5", "**Time** 15"),
-        swap(4, "All is", "All is " + 19_000 * "very "),
+        swap(-1, "All is", "All is " + 19_000 * "very "),
         lambda book: [
             swap(0, "**Time** 5", "**Time** 95")(book),
-            swap(4, "All is", "All is " + 19_000 * "very ")(book),
+            swap(-1, "All is", "All is " + 19_000 * "very ")(book),
         ],
     ],
     "closes_with_summary_exercises_and_reading": [
-        swap(4, "## Summary", ""),
-        swap(4, "## Further reading", ""),
-        swap(4, "Hard", "Third"),
-        swap(4, "## Exercises", "## Tasks"),
-        swap(4, "## Further reading", "## Further reading\n## Summary"),
+        swap(-1, "## Summary", ""),
+        swap(-1, "## Further reading", ""),
+        swap(-1, "Hard", "Third"),
+        swap(-1, "## Exercises", "## Tasks"),
+        swap(-1, "## Further reading", "## Further reading\n## Summary"),
     ],
     "links_to_what_exists": [
         swap(0, "03_positions", "03_position"),
         swap(0, "#The-formula", "#the-formula"),
-        swap(4, "#04-Attention", "#04"),
-        swap(4, "#two-commands", "#one"),
-        swap(0, "![A head](../figures/head.png)", '<img src="../figures/tail.png">'),
+        swap(-1, "#04-Attention", "#04"),
+        swap(-1, "#two-commands", "#one"),
+        swap(0, "![A head of the model](../figures/head.png)", '<img src="../figures/tail.png">'),
     ],
     "names_figures_that_exist": [
         swap(0, "head.png", "tail.png"),
         cell(3, source="open('../figures/a/b.svg')"),
+    ],
+    "describes_its_pictures": [
+        lambda book: book["cells"][3]["outputs"][0].update(metadata={}),
+        lambda book: book["cells"][3]["outputs"][0]["metadata"]["image/png"].update(alt="plot"),
+        swap(0, "![A head of the model]", "![]"),
+        swap(0, "![A head of the model]", "![The picture in head.png]"),
+        swap(0, "![A head of the model](../figures/head.png)", '<img src="../figures/head.png">'),
+    ],
+    "has_a_deck": [
+        metadata(5, slideshow={"slide_type": "skip"}),
+        metadata(1, slideshow={"slide_type": "fragment"}),
+        lambda book: book["cells"].extend(
+            new_markdown_cell("More", metadata={"slideshow": {"slide_type": "slide"}})
+            for _ in range(15)
+        ),
+        cell(1, source="x = 1\n" * 25, metadata={"slideshow": {"slide_type": "slide"}}),
     ],
     "is_small": [
         cell(
@@ -209,10 +230,15 @@ def test_a_rule_finds_its_defects(project, name):
         assert list(getattr(rules, name)(book, project)), f"defect {number} was not found"
 
 
+def test_pages_describe_their_pictures():
+    pages = [ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md")]
+    assert not [found for page in pages for found in shown.undescribed(page.read_text("utf-8"))]
+
+
 def test_the_minutes_are_those_of_words_lines_and_figures(project):
     book = nbformat.read(project, as_version=4)
     before = execute.minutes.minutes(book)
-    book["cells"][4]["source"] += "\n" + 2_000 * "word " + "$a + b$"
+    book["cells"][-1]["source"] += "\n" + 2_000 * "word " + "$a + b$"
     book["cells"][1]["source"] += "\n\nx = 1" * 15
     source = "**a.py**\n\n```python\nx = 1\ny = 2\n```\n"
     shown = new_output("display_data", data={"image/png": "a", "text/markdown": source})

@@ -44,7 +44,7 @@ def describe(figure: Figure) -> str:
         lines += _words("words", [text for text in _said(part.texts) if text != title])
         keys = (_said(legend.get_texts()) for legend in part.legends)
         lines += _words("legend", [text for texts in keys for text in texts])
-    for number, ax in enumerate(_with_insets(figure.axes)):
+    for number, ax in enumerate(with_insets(figure.axes)):
         lines += [f"axes {number}: {_headline(ax)}", *(f"  {line}" for line in _contents(ax))]
     return "\n".join(lines)
 
@@ -62,12 +62,12 @@ def summary(values: ArrayLike) -> str:
         return f"{shape} without a number"
     weights = np.stack([np.sin(places**2.0), np.cos(places**2.0)])
     told = *np.quantile(known, [0, 1, 0.5]), *(weights @ known / math.sqrt(len(known)))
-    text = "{} to {}, middle {}, order {} {}".format(*_rounded(told, known))
+    text = "{} to {}, middle {}, order {} {}".format(*rounded(told, known))
     gaps = array.size - len(known)
     return f"{shape}: {text}" + (f", {gaps} gaps" if gaps else "")
 
 
-def _rounded(numbers: Iterable[float], array: np.ndarray) -> list[str]:
+def rounded(numbers: Iterable[float], array: np.ndarray) -> list[str]:
     """Numbers about an array, rounded to a step (1, 2, 5 times 10 to the n) that suits it."""
     largest = float(np.abs(array).max())
     wanted, step = largest / STEPS, 1.0
@@ -78,10 +78,10 @@ def _rounded(numbers: Iterable[float], array: np.ndarray) -> list[str]:
     return [f"{place + 0.0:.5g}" for place in places]  # + 0.0 makes -0 a 0
 
 
-def _with_insets(axes: Iterable[Axes]) -> Iterator[Axes]:
+def with_insets(axes: Iterable[Axes]) -> Iterator[Axes]:
     for ax in axes:
         yield ax
-        yield from _with_insets(ax.child_axes)
+        yield from with_insets(ax.child_axes)
 
 
 def _headline(ax: Axes) -> str:
@@ -115,7 +115,7 @@ def _contents(ax: Axes) -> Iterator[str]:
     if legend := ax.get_legend():
         yield from _words("legend", _said(legend.get_texts()))
     for name, axis in _axis_pair(ax):
-        yield from _words(f"{name} ticks", _tick_words(axis))
+        yield from _words(f"{name} ticks", tick_words(axis))
 
 
 def _line(line: Line2D) -> str:
@@ -138,7 +138,7 @@ def _image(image: AxesImage) -> str:
     told = f"image: {summary(image.get_array())}"
     if low is None:
         return told
-    return told + "; colours from {} to {}".format(*_rounded((low, high), np.array([low, high])))
+    return told + "; colours from {} to {}".format(*rounded((low, high), np.array([low, high])))
 
 
 def _collection(collection: Collection) -> str:
@@ -160,7 +160,7 @@ def _label(artist: Artist) -> str:
     return "" if label.startswith("_") else f" {label!r}"
 
 
-def _tick_words(axis: Axis) -> list[str]:
+def tick_words(axis: Axis) -> list[str]:
     """Tick labels that somebody chose; numbers that matplotlib chooses follow from the limits."""
     locator, formatter = axis.get_major_locator(), axis.get_major_formatter()
     if not isinstance(locator, FixedLocator) and not isinstance(formatter, StrCategoryFormatter):

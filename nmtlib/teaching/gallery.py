@@ -103,9 +103,7 @@ def _saved(name: str, kind: str, metadata: dict[str, str | None]) -> bytes:
 
 
 def _title(name: str) -> str:
-    """The first sentence of the docstring of a figure's function."""
-    summary = (FIGURES[name].__doc__ or name).split("\n\n")[0].split(".  ")[0]
-    return " ".join(summary.split()).rstrip(".")
+    return diagrams.sentence(FIGURES[name])
 
 
 def _hash(data: bytes) -> str:

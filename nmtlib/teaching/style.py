@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from matplotlib._pylab_helpers import Gcf
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from nmtlib.teaching.alternative import alt_text
 from nmtlib.teaching.describe import describe
 
 WIDTH = 7.0  # inches: what GitHub and a laptop show without scaling
@@ -53,8 +56,9 @@ def setup() -> None:
     """Set the style of the course; a notebook calls it once, in its first cell.
 
     In a notebook kernel it also chooses inline figures, shows each figure once and then closes it,
-    and makes the hidden text form of a figure say what is drawn (see `describe`), so that a test of
-    the stored notebook notices a figure that changed.  Elsewhere only matplotlib's settings change.
+    makes the hidden text form of a figure say what is drawn (see `describe`), so that a test of the
+    stored notebook notices a figure that changed, and gives each picture an alternative text (see
+    `alt_text`) in its metadata.  Elsewhere only matplotlib's settings change.
     Calling it again does no harm.  Raises FileNotFoundError where the package's font is missing.
     """
     _add_font()
@@ -89,9 +93,18 @@ def _kernel_shell() -> Any:
 
 
 def _add_formatters(display_formatter: Any) -> None:
-    """Describe figures in text/plain, show each once, and leave bare axes to their figure."""
+    """Describe figures in text/plain and in `alt`, show each once, leave bare axes to theirs."""
+    pictures = display_formatter.formatters["image/png"]
+    draw = pictures.lookup_by_type(Figure)
+    if getattr(draw, "func", None) is not _with_alt:  # else this is done already
+        pictures.for_type(Figure, partial(_with_alt, draw))
     display_formatter.formatters["text/plain"].for_type(Figure, _describe_and_close)
     display_formatter.ipython_display_formatter.for_type(Axes, _show_figure_of)
+
+
+def _with_alt(draw: Callable[[Figure], str], figure: Figure) -> tuple[str, dict[str, str]]:
+    """A picture, and the metadata that go with it."""
+    return draw(figure), {"alt": alt_text(figure)}
 
 
 def _describe_and_close(figure: Figure, printer: Any, cycle: bool) -> None:

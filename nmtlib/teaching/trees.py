@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from nmtlib.specials import EOS, SPECIALS
+from nmtlib.teaching.diagrams import labelled
 from nmtlib.teaching.diagrams.canvas import ACCENT, FAINT, INK, SMALL, Box, Canvas, mix
 from nmtlib.teaching.style import COLOURS
 
@@ -20,6 +21,7 @@ GREEDY = COLOURS[1]
 Candidate = tuple[Sequence[str], float]  # words of a beginning, and its log-probability
 
 
+@labelled
 def probability_tree(
     first: Mapping[str, float], second: Mapping[str, Mapping[str, float]]
 ) -> Figure:
@@ -67,6 +69,7 @@ def _label(canvas: Canvas, x: float, y: float, text: str, color: str) -> None:
     written.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.6})
 
 
+@labelled
 def beam_tree(history: Sequence[Sequence[Candidate]], beam: int, best: Sequence[str]) -> Figure:
     """A beam search, a row a step: what went on (white), ended (green) or was given up (grey).
 
@@ -161,6 +164,7 @@ def _minus(number: float) -> str:
     return f"{number:.2f}".replace("-", "\N{MINUS SIGN}")
 
 
+@labelled
 def cache_filling(words: Sequence[str]) -> Figure:
     """Which keys and values are computed at each step, without a cache and with one.
 
@@ -195,6 +199,7 @@ def _square(canvas: Canvas, x: float, y: float, size: tuple[float, float], face:
     canvas.axes.add_patch(Rectangle((x, y), *size, **look))
 
 
+@labelled
 def cache_reordering(before: Sequence[str], parents: Sequence[int], after: Sequence[str]) -> Figure:
     """The beginnings of a beam before and after a step, and which row of the cache each needs.
 

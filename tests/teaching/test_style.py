@@ -136,6 +136,7 @@ def test_a_notebook_shows_each_figure_once_and_describes_it(outputs, cell):
         shown[0].data["text/plain"].startswith("Figure ")
         and "axes 0:" in shown[0].data["text/plain"]
     )
+    assert shown[0].metadata["image/png"]["alt"].endswith(".")
     rest = [output for output in outputs[cell] if output is not shown[0]]
     assert [output.get("text") for output in rest] == (["below\n"] if cell == "assigned" else [])
 

@@ -2,8 +2,15 @@
 
 `canvas` is the drawing kit, `stacks` holds layers and model, `heads` attention, `tables` what is
 best shown as tables of numbers, `clocks` positions, `norms` what is normalised together, `maps` the
-course and the package.
+course and the package.  The first sentence about a function is the label of its figures.
 """
+
+from collections.abc import Callable
+from functools import wraps
+from inspect import getdoc
+from typing import ParamSpec
+
+from matplotlib.figure import Figure
 
 from nmtlib.teaching.diagrams.clocks import clocks
 from nmtlib.teaching.diagrams.heads import attention_head, masked_self_attention, multi_head
@@ -34,3 +41,26 @@ __all__ = [
     "trained_heads",
     "whole_model",
 ]
+
+P = ParamSpec("P")
+
+
+def sentence(draw: Callable) -> str:
+    """The first sentence of the docstring of a function that draws: what readers hear of it."""
+    summary = (getdoc(draw) or draw.__name__).split("\n\n")[0].split(".  ")[0]
+    return " ".join(summary.split()).rstrip(".")
+
+
+def labelled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
+    """The same function, whose figures carry its first sentence as their label."""
+
+    @wraps(draw)
+    def drawn(*arguments: P.args, **options: P.kwargs) -> Figure:
+        figure = draw(*arguments, **options)
+        figure.set_label(sentence(draw))
+        return figure
+
+    return drawn
+
+
+globals().update({name: labelled(globals()[name]) for name in __all__})
