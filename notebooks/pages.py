@@ -89,7 +89,9 @@ def copy_files(folder: Path) -> None:
     """Put MathJax and the Chinese font beside the pages.  Raises FileNotFoundError."""
     package = find_spec("sphinx-mathjax-offline")
     if package is None or package.origin is None:
-        raise FileNotFoundError("no MathJax for formulas: pip install -r requirements-site.txt")
+        raise FileNotFoundError(
+            "no MathJax for formulas: pip install -r requirements-site.txt"
+        )
     script = Path(package.origin).parent / "static" / "mathjax" / "tex-svg-full.js"
     shutil.copyfile(script, folder / "mathjax.js")
     shutil.copy(FONT, folder)
