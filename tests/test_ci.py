@@ -76,7 +76,7 @@ def test_the_website_is_published_from_any_fork():
     assert "github.com/" not in text and "github.io" not in text, "the owner follows from the fork"
     assert jobs["build"]["env"]["NMTLIB_REPOSITORY"].endswith("/${{ github.repository }}")
     made, uploaded = jobs["build"]["steps"][-2:]
-    assert made["run"] == "make site" and uploaded["with"]["path"] == "build/site/html"
+    assert made["run"] == "make print site" and uploaded["with"]["path"] == "build/site/html"
     publish = jobs["publish"]
     assert publish["needs"] == "build" and "pull_request" in publish["if"]
     assert publish["permissions"] == {"pages": "write", "id-token": "write"}

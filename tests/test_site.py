@@ -64,7 +64,7 @@ def site(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def pages(site) -> dict[Path, Page]:
     """Every page of the site, read."""
-    others = {"_static", "explorer"}
+    others = {"_static", "explorer", "slides"}
     paths = [path for path in site.rglob("*.html") if path.parent.name not in others]
     return {path: Page(path) for path in paths}
 
@@ -95,6 +95,20 @@ def test_no_link_is_broken_and_nothing_that_a_page_loads_is_missing(site, pages)
         if broken(path, address, pages)
     }
     assert found == set()
+
+
+def test_a_notebook_leads_to_its_slides_and_to_a_pdf_that_was_printed(site, tmp_path, monkeypatch):
+    text = (site / ATTENTION).read_text("utf-8")
+    assert 'href="../slides/04_scaled_dot_product_attention.html"' in text
+    assert len(list((site / "slides").glob("*.html"))) == len(list(ROOT.glob("notebooks/*.ipynb")))
+    monkeypatch.syspath_prepend(ROOT / "docs" / "site")
+    import gather
+
+    monkeypatch.setattr(gather, "PRINTED", tmp_path)
+    assert "PDF" not in gather.launch("notebooks/00_tour.ipynb", "", "main")
+    (tmp_path / "00_tour.pdf").touch()
+    assert 'href="../print/00_tour.pdf">PDF' in gather.launch("notebooks/00_tour.ipynb", "", "main")
+    assert "Slides" not in gather.launch("notebooks/homework/04_attention.ipynb", "", "main")
 
 
 def test_a_broken_link_is_found(pages, site):

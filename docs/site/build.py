@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
-from gather import gather
+from gather import PRINTED, gather
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -41,6 +42,15 @@ def explore(html: Path) -> None:
         write(name, page, links=links, notebooks="../notebooks/{stem}.html")
 
 
+def lecture(html: Path) -> None:
+    """Write the slides of each notebook, and take along the PDFs that `make print` made."""
+    slides = [sys.executable, "notebooks/pages.py", "slides", "--out", str(html / "slides")]
+    subprocess.run(slides, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    for pdf in PRINTED.glob("*.pdf"):
+        (html / "print").mkdir(exist_ok=True)
+        shutil.copy(pdf, html / "print")
+
+
 def build(out: Path, address: str, branch: str) -> int:
     """Make the site in `out`/html; the exit status of Sphinx, for which a warning is an error."""
     source, html = out / "source", out / "html"
@@ -50,6 +60,7 @@ def build(out: Path, address: str, branch: str) -> int:
     status = subprocess.run([*sphinx, str(source), str(html)], cwd=ROOT).returncode
     if not status:
         explore(html)
+        lecture(html)
     return status
 
 

@@ -19,6 +19,7 @@ import api
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+PRINTED = ROOT / "build" / "print"  # where `make print` puts PDFs
 PAGES = [
     "README.md",
     "CONTRIBUTING.md",
@@ -109,8 +110,11 @@ def _target(target: str, page: str, pages: set[str], shown: set[str]) -> str:
 def launch(name: str, repository: str, branch: str) -> str:
     """The line below the title of a notebook: where it can be run, taken along and changed."""
     up = "../" * name.count("/")
-    links = {"Download": f"{up}_sources/{name}"}
-    note = ""
+    links, note, stem = {"Download": f"{up}_sources/{name}"}, "", Path(name).stem
+    if Path(name).parent == Path("notebooks"):
+        links["Slides"] = f"{up}slides/{stem}.html"
+    if (PRINTED / f"{stem}.pdf").is_file():
+        links["PDF"] = f"{up}print/{stem}.pdf"
     if "github.com/" in repository:
         place = repository.partition("github.com/")[2]
         colab = f"https://colab.research.google.com/github/{place}/blob/{branch}/{name}"

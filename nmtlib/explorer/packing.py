@@ -37,7 +37,7 @@ def pack(run: Run, name: str) -> dict[str, Any]:
     sides = [pair.source for pair in pairs], [pair.target for pair in pairs]
     return {
         "name": name,
-        "languages": languages(translator),
+        "languages": list(translator.settings.corpus.languages),
         "config": asdict(translator.model.config),
         "decoding": {"beam": decoding.beam, "lengthPenalty": decoding.length_penalty},
         "source": pack_codec(translator.source, sides[0]),
@@ -46,14 +46,6 @@ def pack(run: Run, name: str) -> dict[str, Any]:
         "links": [],
         "weights": pack_weights(translator.model),
     }
-
-
-def languages(translator: Translator) -> list[str]:
-    """The languages of source and target, such as ["de", "en"]; "" where the run does not say."""
-    corpus = translator.settings.corpus
-    if corpus.name:
-        return corpus.name.split("-")[-2:]
-    return [corpus.source_language, corpus.target_language]
 
 
 def pack_weights(model: Transformer) -> dict[str, Any]:
