@@ -87,7 +87,8 @@ export function tourView(page) {
     const node = element("p", { class: "verdict", id: "verdict", "aria-live": "polite" });
     if (!answered) return node;
     const said = say(answered.choice === answered.right ? "tour.yes" : "tour.no");
-    node.append(element("b", {}, said), " ", ...text("because"));
+    const space = page.state.lang === "zh" ? "" : " ";
+    node.append(element("b", {}, said), space, ...text("because"));
     return node;
   }
 
