@@ -83,6 +83,23 @@ def add_uses_of_a_run(commands: _SubParsersAction) -> None:
 
     add(commands, "models", "list the models that translate: those shipped, and runs trained here")
 
+    add_backtranslate(commands)
+
+    option = add(commands, "export", "write the model for another program", run=True)
+    formats = "safetensors, marian or pegasus (Hugging Face), ctranslate2, onnx"
+    option("--to", required=True, metavar="FORMAT", help=formats)
+    option("--out", type=Path, metavar="DIR", help="a new folder (default: RUN/FORMAT)")
+    option("--quantization", metavar="TYPE", help="for ctranslate2: int8, float16, …")
+
+    option = add(commands, "explore", "write the model as an HTML file to play with", run=True)
+    page = "the file (default: explorer.html); an older explorer page is replaced"
+    option("--out", type=Path, metavar="FILE", default=Path("explorer.html"), help=page)
+    largest = "how large the file may be (default: 2.5)"
+    option("--megabytes", type=float, metavar="N", default=2.5, help=largest)
+
+
+def add_backtranslate(commands: _SubParsersAction) -> None:
+    """The command that makes synthetic pairs."""
     about = "translate sentences that have no translation, to train the other direction on them"
     option = add(commands, "backtranslate", about, run=True)
     option("--text", required=True, help="multi30k-captions, or a file with a sentence a line")
@@ -96,18 +113,6 @@ def add_uses_of_a_run(commands: _SubParsersAction) -> None:
     option("--tag", default="", metavar="WORD", help="put this word before each translation")
     exactness = "how a CPU multiplies; bf16 is quicker where it does so natively (default: fp32)"
     option("--precision", choices=["fp32", "bf16"], default="fp32", help=exactness)
-
-    option = add(commands, "export", "write the model for another program", run=True)
-    formats = "safetensors, marian or pegasus (Hugging Face), ctranslate2, onnx"
-    option("--to", required=True, metavar="FORMAT", help=formats)
-    option("--out", type=Path, metavar="DIR", help="a new folder (default: RUN/FORMAT)")
-    option("--quantization", metavar="TYPE", help="for ctranslate2: int8, float16, …")
-
-    option = add(commands, "explore", "write the model as an HTML file to play with", run=True)
-    page = "the file (default: explorer.html); an older explorer page is replaced"
-    option("--out", type=Path, metavar="FILE", default=Path("explorer.html"), help=page)
-    largest = "how large the file may be (default: 2.5)"
-    option("--megabytes", type=float, metavar="N", default=2.5, help=largest)
 
 
 def add(commands: _SubParsersAction, name: str, about: str, *, run: bool = False) -> Callable:

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import torch
 
-from nmtlib.data.batching import Example, fits, lengths_of, make_example
-from nmtlib.data.codec import Codec, build_codecs
+from nmtlib.data.batching import Example, lengths_of
+from nmtlib.data.codec import build_codecs
 from nmtlib.data.corpora import load
-from nmtlib.data.corpus import Corpus, Pair, TextPairs
-from nmtlib.data.mixing import mixed_by_epoch
+from nmtlib.data.corpus import Corpus, TextPairs
+from nmtlib.examples import read_examples
 from nmtlib.machine import command_line
 from nmtlib.model.transformer import Transformer
 from nmtlib.presets import load_settings
@@ -103,61 +103,6 @@ def start_run(folder: str | Path, settings: Settings, corpus: Corpus) -> Run:
             )
     complete = settings.with_vocabularies(len(source.vocab), len(target.vocab))
     return Run.create(folder, complete, source, target)
-
-
-def encode_pairs(
-    pairs: Sequence[Pair], source: Codec, target: Codec, max_length: int | None = None
-) -> tuple[list[Example], int]:
-    """Pairs as ids, and how many were left out as longer than `max_length`, specials included."""
-    sides = (
-        source.encode_all([p.source for p in pairs]),
-        target.encode_all([p.target for p in pairs]),
-    )
-    examples = [make_example(*pair) for pair in zip(*sides, strict=True)]
-    kept = [e for e in examples if max_length is None or fits(e, max_length)]
-    return kept, len(examples) - len(kept)
-
-
-def read_examples(
-    settings: Settings, corpus: Corpus, source: Codec, target: Codec, report: Report
-) -> tuple[Sequence[Example], list[Example], Callable[[int], Sequence[Example]] | None]:
-    """Training and validation examples, and what chooses or cuts the former for each epoch."""
-    longest = min(settings.training.max_length, settings.model.max_length)
-    by_epoch: Callable[[int], Sequence[Example]] | None = None
-    if settings.corpus.prepared:
-        from nmtlib.extras.prepared import prepared_examples
-
-        training, left_out = prepared_examples(settings, source, target, longest)
-    else:
-        training, left_out = encode_pairs(corpus.train, source, target, longest)
-    if dropout := settings.tokenizer.bpe_dropout:
-        from nmtlib.extras.bpe_dropout import examples_by_epoch
-
-        limits = {"max_length": longest, "max_tokens": settings.training.max_tokens}
-        seed = settings.training.seed
-        by_epoch = examples_by_epoch(corpus.train, source, target, dropout, seed=seed, **limits)
-    if corpus.synthetic:
-        synthetic, too_long = encode_pairs(corpus.synthetic, source, target, longest)
-        ratio, seed = settings.training.synthetic_ratio, settings.training.seed
-        by_epoch = mixed_by_epoch(training, synthetic, ratio, seed=seed)
-        report(
-            f"{len(synthetic):,} synthetic pairs, of which an epoch takes {ratio:g} for each real "
-            f"one; left out as too long: {too_long}"
-        )
-    readable = settings.model.max_length
-    validation, unread = encode_pairs(corpus.validation, source, target, readable)
-    report(
-        f"{corpus.name}: {len(training):,} training pairs, {len(validation):,} for validation; "
-        f"vocabularies {len(source.vocab):,} and {len(target.vocab):,}"
-    )
-    if left_out or unread:
-        report(
-            f"left out: {left_out} training pairs longer than {longest} tokens, {unread} pairs "
-            f"for validation longer than {readable}"
-        )
-    if corpus.synthetic:
-        training = [*training, *synthetic]  # all of them say which training this is
-    return training, validation, by_epoch
 
 
 def train(

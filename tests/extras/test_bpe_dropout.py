@@ -13,7 +13,8 @@ from nmtlib.data.codec import Codec, build_codecs
 from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.data.tokenizers import BPETokenizer
 from nmtlib.data.vocab import UNK, Vocab
-from nmtlib.experiment import encode_pairs, start_run, train
+from nmtlib.examples import encode_pairs
+from nmtlib.experiment import start_run, train
 from nmtlib.extras.bpe_dropout import SAMPLES, Resegmenter, cut, examples_by_epoch
 from nmtlib.settings import Settings
 

@@ -1,0 +1,71 @@
+"""What a training reads: the pairs of a corpus as ids, and which of them each epoch takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from nmtlib.data.batching import Example, fits, make_example
+from nmtlib.data.codec import Codec
+from nmtlib.data.corpus import Corpus, Pair
+from nmtlib.data.mixing import mixed_by_epoch
+from nmtlib.settings import Settings
+
+ByEpoch = Callable[[int], Sequence[Example]]
+
+
+def encode_pairs(
+    pairs: Sequence[Pair], source: Codec, target: Codec, max_length: int | None = None
+) -> tuple[list[Example], int]:
+    """Pairs as ids, and how many were left out as longer than `max_length`, specials included."""
+    sides = (
+        source.encode_all([p.source for p in pairs]),
+        target.encode_all([p.target for p in pairs]),
+    )
+    examples = [make_example(*pair) for pair in zip(*sides, strict=True)]
+    kept = [e for e in examples if max_length is None or fits(e, max_length)]
+    return kept, len(examples) - len(kept)
+
+
+def read_examples(
+    settings: Settings,
+    corpus: Corpus,
+    source: Codec,
+    target: Codec,
+    report: Callable[[str], None],
+) -> tuple[Sequence[Example], list[Example], ByEpoch | None]:
+    """Training and validation examples, and what chooses or cuts the former for each epoch."""
+    readable = settings.model.max_length
+    longest = min(settings.training.max_length, readable)
+    if settings.corpus.prepared:
+        from nmtlib.extras.prepared import prepared_examples
+
+        training, left_out = prepared_examples(settings, source, target, longest)
+    else:
+        training, left_out = encode_pairs(corpus.train, source, target, longest)
+    validation, unread = encode_pairs(corpus.validation, source, target, readable)
+    report(
+        f"{corpus.name}: {len(training):,} training pairs, {len(validation):,} for validation; "
+        f"vocabularies {len(source.vocab):,} and {len(target.vocab):,}"
+    )
+    if left_out or unread:
+        report(
+            f"left out: {left_out} training pairs longer than {longest} tokens, {unread} pairs "
+            f"for validation longer than {readable}"
+        )
+    if dropout := settings.tokenizer.bpe_dropout:
+        from nmtlib.extras.bpe_dropout import examples_by_epoch
+
+        limits = {"max_length": longest, "max_tokens": settings.training.max_tokens}
+        seed = settings.training.seed
+        cut = examples_by_epoch(corpus.train, source, target, dropout, seed=seed, **limits)
+        return training, validation, cut
+    if not corpus.synthetic:
+        return training, validation, None
+    synthetic, too_long = encode_pairs(corpus.synthetic, source, target, longest)
+    ratio = settings.training.synthetic_ratio
+    report(
+        f"{len(synthetic):,} synthetic pairs, of which an epoch takes {ratio:g} for each real "
+        f"one; left out as too long: {too_long}"
+    )
+    mixed = mixed_by_epoch(training, synthetic, ratio, seed=settings.training.seed)
+    return [*training, *synthetic], validation, mixed  # all of them say which training this is
