@@ -802,7 +802,8 @@ def test_every_command_has_help(command, capsys):
         ["data"],
         ["data", "delete"],
         ["evaluate"],
-        ["translate"],
+        ["explore"],
+        ["backtranslate", "x"],
         ["train", "x", "--beam"],
     ],
 )
