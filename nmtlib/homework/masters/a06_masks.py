@@ -161,7 +161,7 @@ def hide_padded_keys(answer, draw: Draw):
             ("before = moved[:j]", "before = moved[:j] & (torch.arange(j) == j - 1)")
         ],
         "Rounding is taken for a leak: compare with a tolerance.": [("> 1e-4", "> 0")],
-        "Only the first sentence of the batch is looked at.": [
+        "A faint leak is missed: by one sentence alone, a mean, or a wide tolerance.": [
             (".amax(dim=(0, 2))", "[0].amax(dim=-1)")
         ],
         "The mean over all words is compared, which hides what moves a few of them.": [
