@@ -79,6 +79,7 @@ def rounded(numbers: Iterable[float], array: np.ndarray) -> list[str]:
 
 
 def with_insets(axes: Iterable[Axes]) -> Iterator[Axes]:
+    """Axes, each followed by those that are drawn inside it."""
     for ax in axes:
         yield ax
         yield from with_insets(ax.child_axes)

@@ -218,4 +218,5 @@ def test_it_works_in_an_iframe(browser: Any, file: Path) -> None:
     frame.locator("#translation span").first.wait_for()
     frame.locator("#tab-beam").click()
     frame.locator("#tree .node.best").first.wait_for()
+    assert frame.locator("#translation").inner_text().strip()
     page.close()

@@ -64,18 +64,18 @@ function axes(shown, { left, top, cell, upright }, on) {
   return [...words, ...heads];
 }
 
-function cells({ weights, rows, columns, hidden }, { left, top, cell }, on) {
+/** The square of a cell, with corners of a radius. */
+function boxAt(r, c, { left, top, cell }, rx) {
+  const [x, y] = [left + c * cell + 1, top + r * cell + 1];
+  return { x, y, width: cell - 2, height: cell - 2, rx };
+}
+
+function cells({ weights, rows, columns, hidden }, frame, on) {
   const nodes = [];
   weights.forEach((weight, i) => {
     const [r, c] = [Math.floor(i / columns.length), i % columns.length];
     if (hidden(r, c)) return;
-    const box = {
-      x: left + c * cell + 1,
-      y: top + r * cell + 1,
-      width: cell - 2,
-      height: cell - 2,
-      rx: 2,
-    };
+    const box = boxAt(r, c, frame, 2);
     const title = drawn("title", {}, `${rows[r]} → ${columns[c]}: ${rounded(weight)}`);
     const mind = { onpointerenter: () => on.point(r, c), onclick: () => on.choose(r, c) };
     nodes.push(drawn("rect", { ...box, class: "ground" }));
@@ -84,16 +84,11 @@ function cells({ weights, rows, columns, hidden }, { left, top, cell }, on) {
   return nodes;
 }
 
-function outlines({ gold, row, column, columns }, { left, top, cell }) {
+function outlines({ gold, row, column, columns }, frame) {
+  const { left, top, cell } = frame;
   const nodes = [...gold].map((place) => {
     const [r, c] = place.split(",").map(Number);
-    const box = {
-      x: left + c * cell + 1,
-      y: top + r * cell + 1,
-      width: cell - 2,
-      height: cell - 2,
-      rx: 3,
-    };
+    const box = boxAt(r, c, frame, 3);
     return drawn("rect", { ...box, class: "gold" });
   });
   if (row >= 0) {

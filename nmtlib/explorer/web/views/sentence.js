@@ -157,23 +157,9 @@ function sourceChips(page) {
   const pads = Array.from({ length: page.state.pads }, (_, i) => [length + i, "<PAD>", 0, false]);
   const words = source.tokens.map((token, i) => [i, token, source.ids[i], source.unknown[i]]);
   return [...words, ...pads].map(([i, token, id, unknown]) => {
-    const special = /^<.*>$/.test(token) && !unknown;
-    const kind = `chip${unknown ? " unknown" : ""}${special ? " special" : ""}`;
+    const kind = unknown ? " unknown" : special(token);
     const label = page.say(unknown ? "chip.unknown" : "chip.known", { token, id });
-    const shape = {
-      class: kind,
-      tabindex: -1,
-      "data-index": i,
-      role: "img",
-      "aria-label": label,
-      title: label,
-    };
-    return element(
-      "span",
-      shape,
-      element("b", {}, token),
-      element("small", { class: "id" }, String(id)),
-    );
+    return chip(i, token, id, { kind, label });
   });
 }
 
@@ -183,21 +169,22 @@ function targetChips(page) {
   return told.map((id, i) => {
     const p = rounded(Math.exp(logProbs[i]));
     const label = page.say("chip.said", { token: words[i], id, p });
-    const kind = `chip said${/^<.*>$/.test(words[i]) ? " special" : ""}`;
-    const shape = {
-      class: kind,
-      tabindex: -1,
-      "data-index": i,
-      role: "img",
-      "aria-label": label,
-      title: label,
-    };
-    const numbers = [
-      element("small", { class: "id" }, String(id)),
-      element("small", { class: "p" }, p),
-    ];
-    return element("span", shape, element("b", {}, words[i]), ...numbers);
+    const probability = element("small", { class: "p" }, p);
+    return chip(i, words[i], id, { kind: ` said${special(words[i])}`, label }, probability);
   });
+}
+
+/** The class of a token that is no word, such as <EOS>. */
+function special(token) {
+  return /^<.*>$/.test(token) ? " special" : "";
+}
+
+/** A token with its id and what else stands below it. */
+function chip(i, token, id, { kind, label }, ...more) {
+  const shape = { class: `chip${kind}`, tabindex: -1, "data-index": i, role: "img" };
+  const number = element("small", { class: "id" }, String(id));
+  const said = { "aria-label": label, title: label };
+  return element("span", { ...shape, ...said }, element("b", {}, token), number, ...more);
 }
 
 /** The words of the translation, each with the element that marks it: changed ones as inserted. */
