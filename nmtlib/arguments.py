@@ -110,7 +110,9 @@ def add_backtranslate(commands: _SubParsersAction) -> None:
     drawn = "draw each word instead, at this temperature (default: 0, do not)"
     option("--temperature", type=float, default=0.0, metavar="T", help=drawn)
     option("--seed", type=int, default=1, help="of what is drawn (default: 1)")
-    option("--tag", default="", metavar="WORD", help="put this word before each translation")
+    option("--tag", default="", metavar="WORD", help="put this word before each source")
+    forwards = "make targets, to train a model of the same direction on what this one says"
+    option("--forward", action="store_true", help=forwards)
     exactness = "how a CPU multiplies; bf16 is quicker where it does so natively (default: fp32)"
     option("--precision", choices=["fp32", "bf16"], default="fp32", help=exactness)
 

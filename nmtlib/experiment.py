@@ -6,7 +6,7 @@ import json
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
@@ -18,6 +18,7 @@ from nmtlib.data.codec import build_codecs
 from nmtlib.data.corpora import load
 from nmtlib.data.corpus import Corpus, TextPairs
 from nmtlib.examples import read_examples
+from nmtlib.inference.translator import find_run
 from nmtlib.machine import command_line
 from nmtlib.model.transformer import Transformer
 from nmtlib.presets import load_settings
@@ -26,12 +27,14 @@ from nmtlib.run import Run
 from nmtlib.sections import FILES, CorpusSettings
 from nmtlib.settings import Settings
 from nmtlib.specials import SPECIALS
+from nmtlib.training.checkpoint import load_weights, read_checkpoint, require_config
 from nmtlib.training.distributed import LostProcess, Processes
 from nmtlib.training.hardware import choose_device
 from nmtlib.training.history import EpochRecord, draw_curves
 from nmtlib.training.trainer import SEEDS, Trainer
 
 Report = Callable[[str], None]
+DROPOUTS = ("dropout", "attention_dropout")  # what may be another when a training starts from a run
 
 
 def load_corpus(settings: CorpusSettings, *, streaming: bool = False) -> Corpus:
@@ -89,7 +92,9 @@ def start_run(folder: str | Path, settings: Settings, corpus: Corpus) -> Run:
             "tokenizer.bpe_dropout cuts real pairs alone; set it to 0, or leave out "
             "corpus.synthetic"
         )
-    if settings.corpus.prepared:
+    if settings.training.start:
+        source, target = _start(settings).codecs()
+    elif settings.corpus.prepared:
         from nmtlib.extras.prepared import open_prepared
 
         source, target = open_prepared(settings).codecs()
@@ -103,6 +108,18 @@ def start_run(folder: str | Path, settings: Settings, corpus: Corpus) -> Run:
             )
     complete = settings.with_vocabularies(len(source.vocab), len(target.vocab))
     return Run.create(folder, complete, source, target)
+
+
+def _start(settings: Settings) -> Run:
+    """The run that a training begins with.  Raises ValueError where its tokens are others."""
+    run = find_run(settings.training.start)
+    theirs, ours = run.settings().tokenizer, settings.tokenizer
+    if replace(theirs, bpe_dropout=ours.bpe_dropout) != ours:
+        raise ValueError(
+            f"training.start: the vocabularies of {run.folder} were made with {theirs}, but this "
+            f"training has {ours}; give it the same [tokenizer]"
+        )
+    return run
 
 
 def train(
@@ -174,6 +191,8 @@ def identity_of(
     # As for the runs of versions that did not know these words:
     if settings.training.compile == "no":
         del sections["training"]["compile"]
+    if not settings.training.start:
+        del sections["training"]["start"]
     if not settings.corpus.synthetic:
         del sections["training"]["synthetic_ratio"]
     kept = {name: sections[name] for name in ("tokenizer", "model", "training")}
@@ -193,7 +212,7 @@ def make_trainer(
     report: Report,
     after_epoch: Callable[[Trainer], None] | None,
 ) -> Trainer:
-    """The trainer of a run, with new random weights; it says what will be trained, on what."""
+    """The trainer of a run, with new weights or those to start from; it says what is trained."""
     settings, (source, target) = run.settings(), run.codecs()
     report = run.reporting(report) if processes.is_main else lambda line: None
     report(f"$ {command_line()}")
@@ -201,6 +220,12 @@ def make_trainer(
     torch.manual_seed(settings.training.seed % SEEDS)
     complete = settings.with_vocabularies(len(source.vocab), len(target.vocab))
     model = Transformer(complete.model)
+    if settings.training.start and not run.last_file.is_file():  # otherwise it is resumed
+        weights = _start(settings).weights_file()
+        config, tensors, _ = read_checkpoint(weights)
+        dropouts = {name: getattr(complete.model, name) for name in DROPOUTS}
+        require_config(weights, replace(config, **dropouts), complete.model)
+        load_weights(model, tensors, where=weights)
     hooks: dict = {"report": report, "by_epoch": by_epoch, "after_epoch": after_epoch}
     hooks |= {"processes": processes, "identity": identity_of(run, complete, training, validation)}
     trainer = Trainer(model, training, validation, settings.training, run, **hooks)

@@ -117,7 +117,8 @@ class TrainingSettings:
     `device` 'auto', 'cpu' or 'cuda'.  `compile` is 'no', 'default' or, for a GPU, 'reduce-overhead'
     (with CUDA graphs): batches then have few shapes.  `synthetic_ratio`: synthetic pairs for one
     real pair in each epoch, which takes others than the one before.  `checkpoint_activations` saves
-    memory: backward computes the inside of each layer a second time.
+    memory: backward computes the inside of each layer a second time.  `start` is a run, by its
+    folder or its name, whose vocabularies and weights the training begins with (fine-tuning).
     """
 
     seed: int = 1
@@ -139,6 +140,7 @@ class TrainingSettings:
     device: str = "auto"
     compile: str = "no"
     checkpoint_activations: bool = False
+    start: str = ""
 
     def __post_init__(self) -> None:
         counts = ("epochs", "max_tokens", "max_length", "accumulate", "warmup", "average")

@@ -1,6 +1,8 @@
 """Synthetic pairs from sentences that have no translation.  Sennrich et al. 2016.
 
 A model that translates the other way makes the source of each; the target stays what people wrote.
+Forwards, one that translates the same way makes the target: a small model then learns to say what
+a better one says (Kim and Rush 2016).
 """
 
 from __future__ import annotations
@@ -34,13 +36,14 @@ class Search:
 
     Drawn translations vary more (Edunov et al. 2018), searched ones are better.  `tag` is a word
     that is put before each synthetic source, so that the model can tell it from a real one
-    (Caswell et al. 2019).
+    (Caswell et al. 2019).  `forward` makes targets instead of sources.
     """
 
     beam: int = 1
     temperature: float = 0.0  # 0: nothing is drawn
     seed: int = 1
     tag: str = ""
+    forward: bool = False
 
     def __post_init__(self) -> None:
         if self.temperature < 0:
@@ -77,11 +80,13 @@ def command_backtranslate(options: Namespace) -> None:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
         where = f"{options.text}, {language}; left out: {reasons or 'none'}"
     print(f"{len(sentences):,} sentences of {where}", flush=True)
-    search = Search(options.beam, options.temperature, options.seed, options.tag)
+    how = ("beam", "temperature", "seed", "tag", "forward")
+    search = Search(**{name: getattr(options, name) for name in how})
     report = partial(print, flush=True)
     written = backtranslate(translator, sentences, options.out, search, report=report)
+    way = "the same way" if search.forward else "the other way"
     print(
-        f"{written:,} pairs lie in {options.out}; train on them the other way with: "
+        f"{written:,} pairs lie in {options.out}; train on them {way} with: "
         f"--set corpus.synthetic=[{json.dumps(str(options.out))}]"
     )
 
@@ -96,6 +101,7 @@ def backtranslate(
 ) -> int:
     """Write `translation TAB sentence` for each sentence, and return how many lines there are.
 
+    Forwards, the translation is the second column.
     A sentence that is too long for the model, or whose translation is empty, has no line.  After
     each chunk `OUT.json` says how far it is, so that the same call goes on after an interruption.
     Raises FileExistsError for a file that another call has begun.
@@ -161,7 +167,11 @@ def _pairs(
     made = search.translate(translator, readable, turn)
     tag = f"{search.tag} " if search.tag else ""
     rows = [(" ".join(text.split()), s) for text, s in zip(made, readable, strict=True)]
-    return [f"{tag}{translation}\t{sentence}\n" for translation, sentence in rows if translation]
+    return [
+        f"{tag}{s}\t{text}\n" if search.forward else f"{tag}{text}\t{s}\n"
+        for text, s in rows
+        if text
+    ]
 
 
 def _can_read(translator: Translator, sentence: str) -> bool:

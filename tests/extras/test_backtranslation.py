@@ -41,6 +41,16 @@ def test_the_machine_makes_the_source_and_the_target_stays(translator, sentences
     assert [pair.source for pair in pairs] == translator.translate(sentences, beam=1)
 
 
+def test_forwards_the_machine_makes_the_target(translator, sentences, tmp_path):
+    out = tmp_path / "pairs.tsv"
+    backtranslate(translator, sentences, out, Search(tag="FT", forward=True), report=quiet)
+    pairs = from_tsv(out)
+    assert [pair.source for pair in pairs] == [f"FT {sentence}" for sentence in sentences]
+    assert [pair.target for pair in pairs] == translator.translate(sentences, beam=1)
+    with pytest.raises(FileExistsError, match="another search"):
+        backtranslate(translator, sentences, out, Search(tag="FT"), report=quiet)
+
+
 @pytest.mark.parametrize("search", [GREEDY, Search(temperature=1.0, seed=4, tag="BT")])
 @pytest.mark.parametrize("torn", [b"", b"half a li"])
 def test_a_call_that_was_interrupted_goes_on(

@@ -1,0 +1,93 @@
+"""A training that starts from another run: its words, its weights, and what must fit."""
+
+import pytest
+import torch
+
+from nmtlib.data.corpora import load as load_corpus
+from nmtlib.experiment import train
+from nmtlib.run import Run
+from nmtlib.settings import Settings
+from nmtlib.training.checkpoint import read_checkpoint
+
+SMALL = {"d_model": 16, "n_heads": 2, "d_ff": 16, "n_encoder_layers": 1, "n_decoder_layers": 1}
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("corpus")
+    pairs = load_corpus("toy-de-en").train[:60]
+    for name, part in (("train", pairs[:50]), ("other", pairs[20:]), ("validation", pairs[50:])):
+        lines = [f"{pair.source}\t{pair.target}\n" for pair in part]
+        (folder / f"{name}.tsv").write_text("".join(lines), "utf-8")
+    corpus = {split: [str(folder / f"{split}.tsv")] for split in ("train", "validation")}
+    corpus |= {"source_language": "de", "target_language": "en"}
+    training = {"epochs": 1, "max_tokens": 256, "learning_rate": 1e-2, "warmup": 2}
+    sections = {"corpus": corpus, "model": SMALL, "training": training}
+    return Settings.from_dict({**sections, "tokenizer": {"size": 200}})
+
+
+@pytest.fixture(scope="module")
+def first(settings, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "first"
+    train(folder, settings, report=quiet)
+    return Run(folder)
+
+
+def quiet(line):
+    pass
+
+
+def weights(path):
+    tensors = read_checkpoint(path)[1]
+    return torch.cat([t.flatten() for name, t in tensors.items() if name.startswith("model.")])
+
+
+def from_first(settings, first, **more):
+    changes = {"start": str(first.folder), "learning_rate": 1e-9, **more}
+    for key, value in changes.items():
+        settings = settings.with_value(key, value)
+    return settings
+
+
+def test_it_begins_with_the_weights_and_the_words_of_that_run(settings, first, tmp_path):
+    other = settings.corpus.train[0].replace("train.tsv", "other.tsv")
+    tuned = from_first(settings, first, train=[other], dropout=0.3)
+    (record,) = train(tmp_path / "tuned", tuned, report=quiet)
+    run = Run(tmp_path / "tuned")
+    assert run.codec_digests() == first.codec_digests()
+    torch.testing.assert_close(
+        weights(run.model_file), weights(first.weights_file()), rtol=0, atol=1e-6
+    )
+    assert Run(tmp_path / "tuned").settings().model.dropout == 0.3
+    (untrained,) = train(tmp_path / "new", tuned.with_value("start", ""), report=quiet)
+    assert record.validation_nll < untrained.validation_nll - 0.1
+
+
+def test_a_resume_goes_on_with_its_own_weights(settings, first, tmp_path):
+    tuned = from_first(settings, first, learning_rate=1e-2, epochs=2)
+    whole = train(tmp_path / "whole", tuned, report=quiet)
+    stop = {"minutes": 0, "report": quiet}
+    train(tmp_path / "parts", tuned, **stop)
+    moved = first.folder.rename(first.folder.with_name("elsewhere"))
+    try:
+        history = train(tmp_path / "parts", report=quiet)
+    finally:
+        moved.rename(first.folder)
+    assert [r.validation_nll for r in history] == [r.validation_nll for r in whole]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"tokenizer.size": 150}, "give it the same"),
+        ({"d_model": 8}, "its d_model is 16, not 8"),
+        ({"norm": "post"}, "its norm is 'pre', not 'post'"),
+        ({"start": "no-such-run"}, "no-such-run is not a run folder"),
+    ],
+)
+def test_what_does_not_fit_is_refused_and_leaves_nothing(
+    settings, first, tmp_path, change, message
+):
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        train(tmp_path / "tuned", from_first(settings, first, **change), report=quiet)
+    assert not (tmp_path / "tuned").exists()
