@@ -73,6 +73,7 @@ def add_uses_of_a_run(commands: _SubParsersAction) -> None:
     option("--split", default="test", help="train, validation, test (default) or challenge")
     add_beam(option)
     option("--length-penalty", type=float, metavar="A", help="its exponent, 0 = none")
+    option("--moses", action="store_true", help="BLEU on Moses' tokens, too, as papers report it")
     option("--output", type=Path, metavar="FILE", help="write the scores as JSON here, too")
 
     option = add(commands, "translate", "translate arguments, or standard input")

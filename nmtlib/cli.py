@@ -132,8 +132,8 @@ def command_evaluate(options: Namespace) -> None:
             "challenge"
         )
     corpus = load_corpus(translator.settings.corpus)
-    search = {"beam": options.beam, "length_penalty": options.length_penalty}
-    evaluate_run(translator, corpus, run, options.split, options.output, **search)
+    how = {name: getattr(options, name) for name in ("beam", "length_penalty", "moses")}
+    evaluate_run(translator, corpus, run, options.split, options.output, **how)
 
 
 def command_translate(options: Namespace) -> int:

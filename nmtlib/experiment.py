@@ -46,7 +46,8 @@ def load_corpus(settings: CorpusSettings, *, streaming: bool = False) -> Corpus:
     """
     corpus = _parallel_corpus(settings, streaming)
     if settings.synthetic:
-        corpus = corpus.with_synthetic(TextPairs(settings.synthetic))
+        more = chain.from_iterable(TextPairs([file]) for file in settings.synthetic)
+        corpus = corpus.with_synthetic(more)
     return corpus.in_both_directions() if settings.both_directions else corpus
 
 

@@ -97,7 +97,7 @@ def evaluate_run(
     run: Run,
     split: str,
     output: Path | None = None,
-    **search: Any,
+    **how: Any,
 ) -> list[str]:
     """Score a split, print the scores, and write them into the run and to `output`.
 
@@ -105,7 +105,7 @@ def evaluate_run(
     one that comes with the package is left as it is.
     """
     training = training_summary(run.folder)  # read first: what is wrong with it shows at once
-    evaluation, hypotheses = evaluate(translator, corpus, split, **search)
+    evaluation, hypotheses = evaluate(translator, corpus, split, **how)
     print("\n".join(evaluation.lines()), flush=True)
     scores = {**evaluation.to_dict(), "training": training}
     data = json.dumps(scores, indent=2, ensure_ascii=False) + "\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -40,7 +40,7 @@ class Evaluation:
 
     The training data may hold the source of a pair: `scores_without_leaked` leaves such pairs out.
     `perplexity` and `token_accuracy` are teacher-forced, on the reference; `seconds` is the time
-    of translating.
+    of translating.  `bleu_moses` and its signature are there where they were asked for.
     """
 
     corpus: str
@@ -57,6 +57,8 @@ class Evaluation:
     parameters: int
     command: str
     machine: dict[str, Any]
+    bleu_moses: float | None = None
+    moses_signature: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """The evaluation as JSON-able dictionaries."""
@@ -73,6 +75,8 @@ class Evaluation:
             f"  NLTK corpus BLEU {s.bleu_nltk:.4f}   chrF {s.chrf:.2f}   "
             f"perplexity {self.perplexity:.2f}   token accuracy {self.token_accuracy:.3f}",
         ]
+        if self.bleu_moses is not None:
+            lines.append(f"  on Moses' tokens: BLEU {self.bleu_moses:.2f} ({self.moses_signature})")
         if clean:
             lines.append(
                 f"  without the {self.leaked_sources} pairs whose source stands in the training "
@@ -92,8 +96,11 @@ def evaluate(
     *,
     beam: int | None = None,
     length_penalty: float | None = None,
+    moses: bool = False,
 ) -> tuple[Evaluation, list[str]]:
     """Translate a split and score it; returns the evaluation and the translations.
+
+    With `moses`, BLEU is also counted on Moses' tokens, as many papers do.
 
     Raises ValueError for a split that the corpus does not have.
     """
@@ -117,6 +124,12 @@ def evaluate(
         command=command_line(),
         machine=describe_machine(translator.device),
     )
+    if moses:
+        from nmtlib.extras.moses import bleu_moses
+
+        references = [p.target for p in pairs]
+        scored = bleu_moses(hypotheses, references, corpus.target_language)
+        evaluation = replace(evaluation, bleu_moses=scored.score, moses_signature=scored.signature)
     return evaluation, hypotheses
 
 

@@ -128,12 +128,14 @@ def test_from_sentences_to_a_training_by_the_command_line(tmp_path, capsys, monk
     with open("pairs.tsv", "a", encoding="utf-8") as file:  # the machine met a sentence of ours
         file.write(f"anything\t{corpus.test[0].source}\n")
     write("own.toml", ['[corpus]\nsource_language="en"\ntarget_language="de"\ntrain=["train.tsv"]'])
-    more = ['validation=["validation.tsv"]', 'synthetic=["pairs.tsv"]', "synthetic_ratio=0.5"]
+    write("more.tsv", [f"{pair.target}\t{pair.source}" for pair in corpus.train[80:90]])
+    files = 'synthetic=["pairs.tsv","more.tsv"]'
+    more = ['validation=["validation.tsv"]', files, "synthetic_ratio=0.5"]
     small = ["size=300", "d_model=16", "n_heads=2", "d_ff=16", "epochs=2"]
     sets = [part for value in (*more, *small) for part in ("--set", value)]
     assert main(["train", "own.toml", "--out", "run", *sets]) == 0
     said = capsys.readouterr().out
-    assert "20 synthetic pairs, of which an epoch takes 0.5 for each real one" in said
+    assert "30 synthetic pairs, of which an epoch takes 0.5 for each real one" in said
     write("pairs.tsv", ["der Hund\tthe dog"])
     assert main(["train", "--resume", "--out", "run"]) == 1
     assert "corpus changed since it was written" in capsys.readouterr().err

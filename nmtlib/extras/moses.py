@@ -1,0 +1,30 @@
+"""BLEU on Moses' tokens, as papers on Multi30k report it: of lower-cased, normalized, cut text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nmtlib.extras.optional import need
+from nmtlib.inference.metrics import SacreScore, bleu_sacre
+
+
+def moses_tokens(sentences: Sequence[str], language: str) -> list[str]:
+    """Lower-cased sentences with normalized punctuation, their tokens between single spaces.
+
+    For Multi30k's references this gives the files that its publishers call `lc.norm.tok`.
+    `language` is a code such as 'de', whose rules and abbreviations count.
+    """
+    moses = need("sacremoses")
+    normalizer, tokenizer = moses.MosesPunctNormalizer(language), moses.MosesTokenizer(language)
+    normal = (normalizer.normalize(sentence.lower()) for sentence in sentences)
+    return [tokenizer.tokenize(sentence, return_str=True) for sentence in normal]
+
+
+def bleu_moses(hypotheses: Sequence[str], references: Sequence[str], language: str) -> SacreScore:
+    """Corpus BLEU of plain text by sacreBLEU, on `moses_tokens` in place of its own.
+
+    A hyphen joins here and parts in 13a, so the two scores differ by a point or so.
+    """
+    cut = [moses_tokens(sentences, language) for sentences in (hypotheses, references)]
+    score, signature = bleu_sacre(*cut, tokenize="none", lowercase=True)
+    return SacreScore(score, signature.replace("tok:none", "tok:moses"))
