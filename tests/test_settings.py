@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from nmtlib.data import corpora
 from nmtlib.model.transformer import TransformerConfig
 from nmtlib.presets import load_settings, presets
-from nmtlib.sections import CorpusSettings
+from nmtlib.sections import SCHEDULES, CorpusSettings
 from nmtlib.settings import Settings
 
 DEFAULT = Settings()
@@ -52,7 +52,7 @@ PATHS = st.text(max_size=8).filter(lambda path: path.strip() and "\0" not in pat
             "tokenizer.joint": st.booleans(),
             "training.epochs": st.integers(1, 10**12),
             "training.learning_rate": st.floats(1e-12, 1e3),
-            "training.schedule": st.sampled_from(["noam", "inverse-sqrt", "cosine"]),
+            "training.schedule": st.sampled_from(SCHEDULES),
             "decoding.length_penalty": st.floats(-2, 2),
         }
     )

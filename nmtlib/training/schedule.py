@@ -16,6 +16,7 @@ def make_schedule(settings: TrainingSettings, d_model: int, updates: int) -> Cal
         "noam": lambda step: noam_rate(step, d_model, warmup, peak),
         "inverse-sqrt": lambda step: inverse_sqrt_rate(step, peak, warmup),
         "cosine": lambda step: cosine_rate(step, peak, min(warmup, updates), updates),
+        "constant": lambda step: peak,
     }[settings.schedule]
 
 

@@ -497,7 +497,7 @@ def test_only_epochs_of_this_training_are_averaged(tmp_path):
     assert [p.stem for p in trainer.epoch_files()] == ["epoch-001", "epoch-002", "epoch-003"]
 
 
-@pytest.mark.parametrize("schedule", ["inverse-sqrt", "cosine"])
+@pytest.mark.parametrize("schedule", ["inverse-sqrt", "cosine", "constant"])
 def test_a_run_that_diverges_says_so_also_where_its_perplexity_overflows(tmp_path, schedule):
     rates = {"learning_rate": 1e3, "schedule": schedule, "warmup": 1}
     with pytest.raises(FloatingPointError, match="lower learning_rate"):
