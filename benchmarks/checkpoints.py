@@ -1,7 +1,10 @@
-"""Store the two models that ship with the course in nmtlib/trained, in half precision.
+"""Store the models that ship with the course in nmtlib/trained, in half precision.
 
-python benchmarks/checkpoints.py              train both again (two minutes) and store them
+python benchmarks/checkpoints.py              train both toy models again (two minutes), store them
 python benchmarks/checkpoints.py --from runs  store runs/toy-de-en and runs/toy-en-zh
+python benchmarks/checkpoints.py cmn-en-zh    train the small model of a preset and store it
+
+The model multi30k-de-en comes from benchmarks/captions.py.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +23,10 @@ from nmtlib.data.corpora import load
 from nmtlib.data.corpus import Corpus
 from nmtlib.files import write_atomically
 from nmtlib.inference.evaluate import evaluate
-from nmtlib.inference.translator import Translator
+from nmtlib.inference.translator import SHIPPED, Translator
 from nmtlib.records import training_summary
 from nmtlib.run import Run
-from nmtlib.teaching.course import CHECKPOINTS, DIRECTIONS
+from nmtlib.teaching.course import DIRECTIONS
 from nmtlib.training.checkpoint import read_checkpoint, save_checkpoint
 from nmtlib.training.measure import measure_all
 
@@ -62,19 +66,25 @@ def scores(translator: Translator, corpus: Corpus) -> dict[str, float]:
     }
 
 
-def make(runs: Path | None = None) -> None:
-    """Store the runs in `runs`, or train both presets again where no folder is given."""
+TOYS = [f"toy-{direction}" for direction in DIRECTIONS]
+
+
+def make(runs: Path | None = None, models: Sequence[str] = TOYS) -> None:
+    """Store the runs of some models in `runs`, or train them again where no folder is given."""
     with tempfile.TemporaryDirectory() as scratch:
-        for preset in (f"toy-{direction}" for direction in DIRECTIONS):
-            run = (runs or Path(scratch)) / preset
+        for model in models:
+            run = (runs or Path(scratch)) / model
+            preset = model if model in TOYS else f"{model}-small"
             if runs is None:
                 command = [sys.executable, "-m", "nmtlib", "train", preset, "--out", str(run)]
                 subprocess.run(command, check=True)
-            print(f"{preset}: {json.dumps(store(run, CHECKPOINTS / preset))}", flush=True)
+            print(f"{model}: {json.dumps(store(run, SHIPPED / model))}", flush=True)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    runs = "folder of finished runs to store; without it, both are trained again"
+    parser.add_argument("models", nargs="*", default=TOYS, help="default: both toy models")
+    runs = "folder of finished runs to store; without it, they are trained again"
     parser.add_argument("--from", type=Path, dest="runs", metavar="RUNS", help=runs)
-    make(parser.parse_args().runs)
+    given = parser.parse_args()
+    make(given.runs, given.models)

@@ -12,12 +12,14 @@ import torch
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 try:
+    import captions
     import checkpoints
 finally:
     sys.path.pop(0)
 
 from nmtlib.arguments import build_parser  # noqa: E402
 from nmtlib.data.corpora import load  # noqa: E402
+from nmtlib.presets import load_settings  # noqa: E402
 from nmtlib.teaching.course import CHECKPOINTS, DIRECTIONS  # noqa: E402
 from nmtlib.training.checkpoint import read_checkpoint  # noqa: E402
 
@@ -59,3 +61,25 @@ def test_making_without_runs_trains_each_preset_first(monkeypatch, capsys):
     trained.clear(), stored.clear()
     checkpoints.make(Path("runs"))
     assert not trained and stored[0] == (Path("runs/toy-de-en"), CHECKPOINTS / "toy-de-en")
+    checkpoints.make(None, ["cmn-en-zh"])
+    assert trained[-1][0] == "cmn-en-zh-small" and stored[-1][1].name == "cmn-en-zh"
+
+
+def test_each_step_from_captions_to_a_model_is_a_command(tmp_path):
+    parser = build_parser()
+    steps = [parser.parse_args(step) for step in captions.steps(tmp_path)]
+    kinds = [step.command for step in steps]
+    assert kinds == ["train", "backtranslate", "train", "backtranslate", "train"]
+    settings = [
+        load_settings(step.preset).with_assignments(step.assignments)
+        for step in steps
+        if step.command == "train"
+    ]
+    made = [step.out for step in steps if step.command == "backtranslate"]
+    assert [step.folder for step in steps[1::2]] == [str(step.out) for step in steps[0:4:2]]
+    assert settings[0].corpus.languages == ("en", "de") != settings[1].corpus.languages
+    assert [len(s.corpus.synthetic) for s in settings] == [0, 1, 2]
+    assert settings[2].corpus.synthetic == [str(path) for path in made]
+    (tmp_path / "en-de").mkdir()
+    (tmp_path / "en-de" / "last.safetensors").touch()
+    assert next(captions.steps(tmp_path))[:2] == ["train", "--resume"]
