@@ -70,8 +70,8 @@ def stations(captions: Path | None) -> list[Station]:
     """The stations in their order."""
     found = [
         Station("words", "spaCy words, large batches", WORDS),
-        Station("bpe", "BPE pieces", {**PIECES, "model.tied": "all"}),
         Station("batches", "small batches", BATCHES),
+        Station("bpe", "BPE pieces", {**PIECES, "model.tied": "all"}),
         Station("start", "embeddings that start normal", {"model.embedding_start": "normal"}),
         Station("average", "average of two epochs", {}, average=2),
         Station("beam", "beam of 5", {}, average=2, beam=5),
