@@ -30,14 +30,15 @@ from nmtlib.teaching.course import DIRECTIONS
 from nmtlib.training.checkpoint import read_checkpoint, save_checkpoint
 from nmtlib.training.measure import measure_all
 
-COPIED = ("settings.json", "source.json", "target.json", "history.csv")
+COPIED = ("source.json", "target.json", "history.csv")
 
 
 def store(run: Path, folder: Path) -> dict[str, Any]:
     """Store what translating needs of a run in `folder`; returns the notes put beside it.
 
-    The weights become float16.  The notes hold how the run was trained, and the validation loss and
-    test BLEU before and after rounding.  Raises FileNotFoundError where `run` is no finished run.
+    The weights become float16, and the settings name no file of the machine that trained them.  The
+    notes hold how the run was trained, and the validation loss and test BLEU before and after
+    rounding.  Raises FileNotFoundError where `run` is no finished run.
     """
     trained = Translator.load(run, device="cpu")
     corpus = load(trained.settings.corpus.name)
@@ -45,6 +46,9 @@ def store(run: Path, folder: Path) -> dict[str, Any]:
     folder.mkdir(parents=True, exist_ok=True)
     for name in COPIED:
         shutil.copyfile(run / name, folder / name)
+    no_files: dict = {"corpus": {"synthetic": []}, "training": {"start": ""}}
+    settings = trained.settings.changed(no_files, str(run))
+    write_atomically(folder / "settings.json", settings.to_json())
     _, _, origin = read_checkpoint(Run(run).weights_file())
     save_checkpoint(Run(folder).model_file, trained.model.half(), **origin)
     after = scores(Translator.load(folder, device="cpu"), corpus)

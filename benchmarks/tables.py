@@ -8,13 +8,18 @@ import re
 from pathlib import Path
 from typing import Any
 
+from nmtlib.presets import load_settings, presets
+
 RESULTS = Path(__file__).parent / "results"
 RUNS = {  # the row's name -> the preset, whose results are PRESET-SPLIT-beamN.json
     "German-English, bundled grammar": "toy-de-en",
     "English-Chinese, bundled grammar": "toy-en-zh",
     "German-English, Multi30k": "multi30k-de-en",
     "English-German, Multi30k": "multi30k-en-de",
+    "German-English, Multi30k and captions, shipped": "multi30k-de-en-small",
+    "English-German, Multi30k and captions": "multi30k-en-de-captions",
     "English-Chinese, cmn-eng-simple": "cmn-en-zh",
+    "English-Chinese, cmn-eng-simple, shipped": "cmn-en-zh-small",
 }
 
 
@@ -36,7 +41,8 @@ def evaluations() -> list[tuple[str, dict[str, Any]]]:
     return [
         (name, read(path.name))
         for name, preset in RUNS.items()
-        for path in sorted(RESULTS.glob(f"{preset}-*-beam*.json"), reverse=True)
+        for split in ("test", "challenge")
+        for path in sorted(RESULTS.glob(f"{preset}-{split}-beam*.json"), reverse=True)
     ]
 
 
@@ -62,20 +68,24 @@ def results() -> str:
 def records() -> str:
     """What `nmtlib summary` tells of each preset, as JSON: the best search on its test split."""
     best = {
-        found["corpus"]: {
+        (preset := RUNS[name]): {
             "parameters": size_and_training(found)[0],
             "minutes": f"{found['training']['minutes']:.0f}",
-            "score": f"sacreBLEU {found['scores']['bleu']:.1f} ({what_was_changed(found)})",
+            "score": f"sacreBLEU {found['scores']['bleu']:.1f} ({what_was_changed(found, preset)})",
         }
-        for _, found in evaluations()
+        for name, found in evaluations()
         if found["split"] == "test" and found["beam"] > 1
     }
     return json.dumps(best, indent=2) + "\n"
 
 
-def what_was_changed(found: dict[str, Any]) -> str:
-    """The settings that a training changed in its preset, as --set names them."""
-    changes = re.findall(r"--set (\S+)", found["training"]["command"])
+def what_was_changed(found: dict[str, Any], preset: str) -> str:
+    """What a training changed in a preset, or in the one that its command names, as for --set."""
+    command = found["training"]["command"]
+    named = re.search(r"(?:train|--preset) (\S+)", command)
+    base = load_settings(preset if preset in presets() else named[1])
+    changes = [change.strip("'") for change in re.findall(r"--set ('[^']*'|\S+)", command)]
+    changes = [change for change in changes if base.with_assignments([change]) != base]
     return "with " + ", ".join(changes) if changes else "as it is"
 
 

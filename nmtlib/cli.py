@@ -10,6 +10,7 @@ import sys
 import traceback
 from argparse import Namespace
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -131,7 +132,8 @@ def command_evaluate(options: Namespace) -> None:
             "a prepared corpus keeps no text of its training pairs; evaluate validation, test or "
             "challenge"
         )
-    corpus = load_corpus(translator.settings.corpus)
+    # Synthetic pairs were for training, and may be gone.
+    corpus = load_corpus(replace(translator.settings.corpus, synthetic=[]))
     how = {name: getattr(options, name) for name in ("beam", "length_penalty", "moses")}
     evaluate_run(translator, corpus, run, options.split, options.output, **how)
 

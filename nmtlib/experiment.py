@@ -190,10 +190,9 @@ def identity_of(
     sections = asdict(settings)
     del sections["training"]["device"]
     # As for the runs of versions that did not know these words:
-    if settings.training.compile == "no":
-        del sections["training"]["compile"]
-    if not settings.training.start:
-        del sections["training"]["start"]
+    for name, before in {"compile": "no", "start": "", "keep": "best"}.items():
+        if getattr(settings.training, name) == before:
+            del sections["training"][name]
     if not settings.corpus.synthetic:
         del sections["training"]["synthetic_ratio"]
     kept = {name: sections[name] for name in ("tokenizer", "model", "training")}

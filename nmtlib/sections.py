@@ -112,15 +112,16 @@ class TrainingSettings:
     `schedule` is 'noam' (`learning_rate` is then its factor), 'inverse-sqrt' or 'cosine' (then it
     is the peak), or 'constant'; rates and `warmup` count updates.  `accumulate` batches make one
     update.  `r_drop`: weight of agreement between two passes of each batch with different dropout,
-    0 = one pass (Liang et al. 2021).  `average`: how many last epochs to average at the end.
-    `patience`: epochs without a better validation loss before training stops, 0 = never.
-    `save_updates`: also save within an epoch, every so many updates, 0 = no.  `precision` is
-    'auto', 'fp32' or 'bf16'; `device` 'auto', 'cpu' or 'cuda'.  `compile` is 'no', 'default' or,
-    for a GPU, 'reduce-overhead' (with CUDA graphs): batches then have few shapes.
-    `synthetic_ratio`: synthetic pairs for one real pair in each epoch, which takes others than the
-    one before.  `checkpoint_activations` saves memory: backward computes the inside of each layer a
-    second time.  `start` is a run, by its folder or its name, whose vocabularies and weights the
-    training begins with (fine-tuning).
+    0 = one pass (Liang et al. 2021).  `average`: how many last epochs to average at the end; `keep`
+    is 'best', the epoch or average with the best validation loss, or 'average', even where its loss
+    is worse (BLEU may still rise then).  `patience`: epochs without a better validation loss before
+    training stops, 0 = never.  `save_updates`: also save within an epoch, every so many updates, 0
+    = no.  `precision` is 'auto', 'fp32' or 'bf16'; `device` 'auto', 'cpu' or 'cuda'.  `compile` is
+    'no', 'default' or, for a GPU, 'reduce-overhead' (with CUDA graphs): batches then have few
+    shapes.  `synthetic_ratio`: synthetic pairs for one real pair in each epoch, which takes others
+    than the one before.  `checkpoint_activations` saves memory: backward computes the inside of
+    each layer a second time.  `start` is a run, by its folder or its name, whose vocabularies and
+    weights the training begins with (fine-tuning).
     """
 
     seed: int = 1
@@ -135,6 +136,7 @@ class TrainingSettings:
     r_drop: float = 0.0
     clip: float = 1.0
     average: int = 5
+    keep: str = "best"
     patience: int = 0
     save_updates: int = 0
     precision: str = "auto"
@@ -156,6 +158,7 @@ class TrainingSettings:
         ratio = self.synthetic_ratio
         require(0 < ratio < math.inf, "synthetic_ratio", "a finite number greater than 0", ratio)
         require_one_of("schedule", SCHEDULES, self.schedule)
+        require_one_of("keep", ("best", "average"), self.keep)
         require_one_of("precision", ("auto", "fp32", "bf16"), self.precision)
         require_one_of("compile", ("no", "default", "reduce-overhead"), self.compile)
         # The next batch of an update is recorded over the gradients of the one before.

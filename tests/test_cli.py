@@ -606,7 +606,8 @@ def test_models_lists_what_ships_and_what_was_trained_here(call, trained, tmp_pa
     (tmp_path / "runs" / "begun").mkdir()
     shutil.copy(trained[0] / "settings.json", tmp_path / "runs" / "begun")
     rows = {line.split()[0]: line for line in call("models")[1].splitlines()[1:]}
-    assert set(rows) == {"toy-de-en", "toy-en-zh", "begun", "mine"}
+    shipped = {"cmn-en-zh", "multi30k-de-en", "toy-de-en", "toy-en-zh"}
+    assert set(rows) == shipped | {"begun", "mine"}
     assert rows["toy-en-zh"].split()[1:3] == ["en-zh", "toy-en-zh"]
     assert rows["toy-de-en"].endswith(" nmtlib") and "cannot be loaded" in rows["begun"]
     by_name, by_path = (
@@ -626,6 +627,15 @@ def test_translate_takes_a_model_by_option(call, run, monkeypatch):
     assert call("translate", "--model", "toy-de-en") == expected
     status, _, complaint = call("translate")
     assert status == 1 and "nmtlib models" in complaint
+
+
+def test_the_models_of_real_languages_translate_right_after_the_installation(call):
+    german = ["Zwei Hunde spielen im Schnee.", "Ein Mann fährt Fahrrad."]
+    status, said, _ = call("translate", "--model", "multi30k-de-en", *german)
+    dogs, bike = said.splitlines()
+    assert status == 0 and "two dogs" in dogs and "snow" in dogs and "bike" in bike
+    status, said, _ = call("translate", "--model", "cmn-en-zh", "he is reading a book .")
+    assert status == 0 and "他" in said and "书" in said
 
 
 def test_a_shipped_model_is_scored_and_left_as_it_is(call, tmp_path, monkeypatch):

@@ -19,6 +19,8 @@ PACKAGE = Path(__file__).resolve().parents[1]  # the folder nmtlib
 REQUIREMENTS = PACKAGE.parent / "requirements.txt"
 PYTHON = (3, 11)  # the oldest that runs the course
 SHIPPED = (
+    "trained/cmn-en-zh/model.safetensors",
+    "trained/multi30k-de-en/model.safetensors",
     "trained/toy-de-en/model.safetensors",
     "trained/toy-en-zh/model.safetensors",
     "teaching/fonts/nmtlib-CJK.otf",

@@ -196,7 +196,7 @@ class Trainer:
         self.writer.do(partial(self.report, record.line(self.settings.epochs)))
 
     def choose_model(self) -> None:
-        """Write the best epoch, or the average of the last ones where that validates better."""
+        """Write the best epoch, or the average of the last where that is better or asked for."""
         best, config = self.run.best_file, self.model.config
         chosen, notes = checkpoint.load_model(best), checkpoint.read_origin(best)
         checkpoint.require_config(best, chosen.config, config)
@@ -207,7 +207,7 @@ class Trainer:
             averaged = Transformer(config).to(self.device)
             checkpoint.load_weights(averaged, checkpoint.average_checkpoints(epochs, config))
             nll = self.sums_of(averaged, self.validation).nll_per_token
-            if nll < notes["validation_nll"]:
+            if nll < notes["validation_nll"] or self.settings.keep == "average":
                 weights = f"average of the last {len(epochs)} epochs"
                 chosen, notes = averaged, {**notes, "weights": weights, "validation_nll": nll}
         checkpoint.save_checkpoint(self.run.model_file, chosen, **notes)

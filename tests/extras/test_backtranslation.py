@@ -136,6 +136,11 @@ def test_from_sentences_to_a_training_by_the_command_line(tmp_path, capsys, monk
     assert main(["train", "own.toml", "--out", "run", *sets]) == 0
     said = capsys.readouterr().out
     assert "30 synthetic pairs, of which an epoch takes 0.5 for each real one" in said
+    (tmp_path / "more.tsv").unlink()
+    assert main("evaluate run --split validation --beam 1".split()) == 0, (
+        "it is scored without them"
+    )
+    write("more.tsv", ["die Katze\tthe cat"])
     write("pairs.tsv", ["der Hund\tthe dog"])
     assert main(["train", "--resume", "--out", "run"]) == 1
     assert "corpus changed since it was written" in capsys.readouterr().err

@@ -21,6 +21,7 @@ from nmtlib.sections import TrainingSettings
 from nmtlib.training.checkpoint import (
     average_checkpoints,
     load_model,
+    load_weights,
     read_checkpoint,
     save_checkpoint,
 )
@@ -452,6 +453,22 @@ def test_a_folder_that_is_not_there_is_made(tmp_path):
     trainer.run = Run(tmp_path / "runs" / "first")
     trainer.run_epoch()
     assert trainer.run.last_file.is_file() and trainer.run.best_file.is_file()
+
+
+@pytest.mark.parametrize(("keep", "kept"), [("best", "epoch 3"), ("average", "average")])
+def test_an_average_that_is_asked_for_is_kept_though_it_validates_worse(
+    tmp_path, monkeypatch, keep, kept
+):
+    trainer = make_trainer(tmp_path, replace(SETTINGS, average=3, keep=keep))
+    told = []
+    trainer.report = told.append
+    history = trainer.fit()
+    assert min(history, key=lambda r: r.validation_nll).epoch == 3
+    files = [tmp_path / f"epoch-00{n}.safetensors" for n in (1, 2, 3)]
+    worse = Transformer(trainer.model.config)
+    load_weights(worse, average_checkpoints(files))
+    assert trainer.sums_of(worse, trainer.validation).nll_per_token > history[-1].validation_nll
+    assert kept in told[-1]
 
 
 def test_fit_goes_on_where_the_same_trainer_stopped(tmp_path, monkeypatch):
