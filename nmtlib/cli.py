@@ -132,8 +132,7 @@ def command_evaluate(options: Namespace) -> None:
             "a prepared corpus keeps no text of its training pairs; evaluate validation, test or "
             "challenge"
         )
-    # Synthetic pairs were for training, and may be gone.
-    corpus = load_corpus(replace(translator.settings.corpus, synthetic=[]))
+    corpus = load_corpus(replace(translator.settings.corpus, synthetic=[]))  # it may be gone
     how = {name: getattr(options, name) for name in ("beam", "length_penalty", "moses")}
     evaluate_run(translator, corpus, run, options.split, options.output, **how)
 

@@ -101,9 +101,8 @@ def backtranslate(
 ) -> int:
     """Write `translation TAB sentence` for each sentence, and return how many lines there are.
 
-    Forwards, the translation is the second column.
-    A sentence that is too long for the model, or whose translation is empty, has no line.  After
-    each chunk `OUT.json` says how far it is, so that the same call goes on after an interruption.
+    Forwards the translation comes second.  What is too long to read or becomes nothing has no line.
+    After each chunk `OUT.json` says how far it is, so that the same call goes on after an interruption.
     Raises FileExistsError for a file that another call has begun.
     """
     out = Path(out)

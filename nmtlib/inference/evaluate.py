@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from typing import Any
 
@@ -123,13 +123,8 @@ def evaluate(
         parameters=sum(translator.model.parameter_table().values()),
         command=command_line(),
         machine=describe_machine(translator.device),
+        **(_score_as_papers_do(corpus, split, hypotheses) if moses else {}),
     )
-    if moses:
-        from nmtlib.extras.moses import bleu_moses
-
-        references = [p.target for p in pairs]
-        scored = bleu_moses(hypotheses, references, corpus.target_language)
-        evaluation = replace(evaluation, bleu_moses=scored.score, moses_signature=scored.signature)
     return evaluation, hypotheses
 
 
@@ -153,6 +148,14 @@ def _score_with_and_without_leaks(
         "leaked_sources": len(leaked),
         "scores_without_leaked": score_rows(fresh) if leaked and fresh else None,
     }
+
+
+def _score_as_papers_do(corpus: Corpus, split: str, hypotheses: list[str]) -> dict[str, Any]:
+    from nmtlib.extras.moses import bleu_moses
+
+    references = [pair.target for pair in corpus.split(split)]
+    score, signature = bleu_moses(hypotheses, references, corpus.target_language)
+    return {"bleu_moses": score, "moses_signature": signature}
 
 
 def bleu_tokenizer(translator: Translator, corpus: Corpus) -> BleuTokenize:
