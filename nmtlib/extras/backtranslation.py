@@ -102,8 +102,8 @@ def backtranslate(
     """Write `translation TAB sentence` for each sentence, and return how many lines there are.
 
     Forwards the translation comes second.  What is too long to read or becomes nothing has no line.
-    After each chunk `OUT.json` says how far it is, so that the same call goes on after an interruption.
-    Raises FileExistsError for a file that another call has begun.
+    After each chunk `OUT.json` says how far it is, so that the same call goes on where it was
+    interrupted.  Raises FileExistsError for a file that another call has begun.
     """
     out = Path(out)
     notes = out.with_name(f"{out.name}.json")
