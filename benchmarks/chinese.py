@@ -1,9 +1,11 @@
 """English-Chinese, ours beside the publisher's: nmtlib/teaching/recorded/english_chinese.json.
 
-    python benchmarks/chinese.py [--seeds 1 2 3] [--systems shipped original] [--out RUNS]
+    python benchmarks/chinese.py [--seeds 1 2 3] [--systems record original] [--minutes N]
+                                 [--out RUNS]
 
-Trains what is missing, scores every run on the test split by four ways of cutting Chinese, and
-records the curves.  A second call goes on where the first was stopped.
+Trains what is missing, each run for at most so many minutes, scores all of them on the test split
+by several ways of cutting Chinese, and records the curves.  A second call goes on where the first
+was stopped.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from nmtlib.training.history import read_history
 
 RECORDED = Path(nmtlib.teaching.__file__).parent / "recorded" / "english_chinese.json"
 SYSTEMS = {  # preset and title of each
-    "shipped": ("cmn-en-zh-small", "the model that ships"),
+    "record": ("cmn-en-zh-small", "the model that ships"),
     "original": ("cmn-en-zh-original", "the publisher's configuration"),
 }
 
@@ -40,13 +42,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser(__doc__)
     options.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     options.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS))
+    options.add_argument("--minutes", type=float, metavar="N", help="stop each training then")
     options.add_argument("--out", type=Path, default=Path("runs/chinese"), metavar="RUNS")
     options.add_argument("--output", type=Path, default=RECORDED, help="JSON file")
     given = options.parse_args(arguments)
     systems: list[dict[str, Any]] = []
     outputs: list[str] = []
     for key in given.systems:
-        row, translations = system(key, given.seeds, given.out)
+        row, translations = system(key, given.seeds, given.out, given.minutes)
         systems.append(row)
         outputs = outputs or translations
         result = {
@@ -58,7 +61,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         write_result(given.output, result)
 
 
-def system(key: str, seeds: Sequence[int], out: Path) -> tuple[dict[str, Any], list[str]]:
+def system(
+    key: str, seeds: Sequence[int], out: Path, minutes: float | None
+) -> tuple[dict[str, Any], list[str]]:
     """Runs of one system, and what that of the first seed says of the test split."""
     (preset, title), corpus, found = SYSTEMS[key], load("cmn-en-zh"), []
     base = load_settings(preset)
@@ -66,7 +71,7 @@ def system(key: str, seeds: Sequence[int], out: Path) -> tuple[dict[str, Any], l
     for seed, folder in zip(seeds, folders, strict=True):
         settings = base.with_value("training.seed", seed)
         if not finished(folder, settings):
-            train_or_go_on(folder, settings)
+            train_or_go_on(folder, settings, minutes)
         found.append(scored(folder, corpus))
         say(f"{key}, seed {seed}: NLTK {found[-1][0]['bleu_nltk']:.4f}")
     model, training = base.model, base.training

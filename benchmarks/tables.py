@@ -17,7 +17,6 @@ RUNS = {  # the row's name -> the preset, whose results are PRESET-SPLIT-beamN.j
     "German-English, Multi30k": "multi30k-de-en",
     "English-German, Multi30k": "multi30k-en-de",
     "German-English, Multi30k and captions, shipped": "multi30k-de-en-small",
-    "English-German, Multi30k and captions": "multi30k-en-de-captions",
     "English-Chinese, cmn-eng-simple": "cmn-en-zh",
     "English-Chinese, cmn-eng-simple, shipped": "cmn-en-zh-small",
 }
