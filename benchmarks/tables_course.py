@@ -54,6 +54,10 @@ LEARNED = {  # number of a notebook -> what one learns in it, and the modules th
         "where memory goes, six cures, a profile read, bfloat16, roofline, two processes",
         "`training.hardware`, `training.distributed`",
     ),
+    "13": (
+        "what each idea is worth on real captions, back-translation, error analysis, four curves",
+        "`extras.backtranslation`, `data.monolingual`, `data.iwslt`",
+    ),
     "15": (
         "six things to try first, eight patients, checks on your own model, a patient of your own",
         "`checks`, `homework`",

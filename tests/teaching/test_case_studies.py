@@ -1,0 +1,131 @@
+"""The records of notebook 13 say what they hold, its pictures show it, its tiny archive is read."""
+
+import json
+from dataclasses import replace
+
+import matplotlib.pyplot as plt
+import pytest
+
+from nmtlib.data.corpus import Pair
+from nmtlib.data.iwslt import IWSLT14, TEST_SETS
+from nmtlib.teaching import case_studies
+from nmtlib.teaching.case_studies import Station, draw_report, draw_waterfall, read_stations, table
+from nmtlib.teaching.style import COLOURS
+from nmtlib.training.history import EpochRecord
+
+
+def station(key, bleus, gains=()):
+    """A station whose seeds have these BLEUs, and these (difference, p)."""
+    runs = [{"seed": seed, "bleu": bleu, "minutes": 1.0} for seed, bleu in enumerate(bleus, 1)]
+    told = [{"difference": d, "low": d - 1, "high": d + 1, "p": p} for d, p in gains]
+    return Station(key, f"idea {key}", ["x=1"], 1, 1.0, 100, [10, 10], runs, told)
+
+
+def history(scale):
+    names = EpochRecord.__dataclass_fields__
+    return [
+        EpochRecord(**{**dict.fromkeys(names, scale / epoch), "epoch": epoch, "updates": epoch})
+        for epoch in (1, 2, 3)
+    ]
+
+
+STATIONS = [
+    station("a", (30.0, 31.0, 32.0)),
+    station("b", (33.0, 34.0, 35.0), [(3.0, 0.01)] * 3),
+    station("c", (32.0, 33.0, 34.0), [(-1.0, 0.01)] * 3),
+    station("d", (32.5, 34.0, 35.5), [(0.5, 0.01), (1.0, 0.01), (1.5, 0.3)]),
+]
+
+
+@pytest.mark.parametrize(
+    ("gains", "verdict"),
+    [
+        ([], "open"),
+        ([(1.0, 0.01), (0.5, 0.049)], "up"),
+        ([(-1.0, 0.01), (-0.5, 0.01)], "down"),
+        ([(1.0, 0.01), (0.5, 0.05)], "open"),
+        ([(1.0, 0.01), (-0.5, 0.01)], "open"),
+    ],
+)
+def test_a_gain_is_clear_where_every_seed_says_so(gains, verdict):
+    assert station("x", (1.0, 2.0), gains).verdict == verdict
+
+
+def test_the_table_has_every_seed_and_marks_what_is_clear():
+    lines = table(STATIONS).splitlines()
+    assert len(lines) == 5 and lines[2].split()[:6] == ["idea", "b", "33.0", "34.0", "35.0", "34.0"]
+    assert lines[2].count("*") == 3 and lines[4].count("*") == 2 and "*" not in lines[1]
+
+
+def test_the_waterfall_goes_from_mean_to_mean():
+    ax = draw_waterfall(STATIONS)
+    bars = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in ax.patches]
+    assert bars == [(31.0, 34.0), (34.0, 33.0), (33.0, 34.0)]
+    rgb = [plt.matplotlib.colors.to_hex(bar.get_facecolor()).upper() for bar in ax.patches]
+    assert rgb[:2] == COLOURS[:2] and rgb[2] not in COLOURS
+    dots = next(line for line in ax.lines if line.get_marker() == "o")
+    assert sorted(dots.get_xdata()) == sorted(b for s in STATIONS for b in s.bleus)
+    plt.close("all")
+
+
+def test_one_station_alone_can_be_drawn():
+    assert not draw_waterfall(STATIONS[:1]).patches
+    plt.close("all")
+
+
+def test_the_report_has_four_curves_with_a_line_for_each_seed():
+    figure = draw_report({"words": [history(1.0), history(2.0), history(3.0)]})
+    assert [len(ax.lines) for ax in figure.axes] == [4, 4, 4, 4]
+    assert list(figure.axes[0].lines[-1].get_ydata()) == pytest.approx([2.0, 1.0, 2 / 3])
+    plt.close("all")
+
+
+def test_stations_are_read_with_what_else_their_file_may_hold(tmp_path):
+    path = tmp_path / "stations.json"
+    rows = [{**vars(one), "later": 1} for one in STATIONS]
+    epochs = {"a": [[vars(record) for record in history(1.0)]]}
+    path.write_text(json.dumps({"stations": rows, "histories": epochs, "systems": {"source": []}}))
+    study = read_stations(path)
+    assert study.stations == STATIONS and study.histories["a"][0] == history(1.0)
+    assert replace(study.stations[0], key="z") != STATIONS[0]
+
+
+def test_the_counts_are_of_a_whole_corpus():
+    facts = case_studies.corpus_facts()
+    for language, count in facts["captions"].items():
+        assert count["kept"] + sum(count["left_out"].values()) == count["lines"] == 145_000
+        words = facts["words"][language]
+        assert words["vocabulary"] == words["different"] - words["once"] + 4
+        assert facts["pieces"][language]["test_unknown"] == 0 < words["test_unknown"]
+
+
+def test_the_young_teacher_is_recorded_for_three_seeds():
+    runs = json.loads(case_studies.TEACHERS.read_text("utf-8"))["runs"]
+    assert [run["seed"] for run in runs] == [1, 2, 3]
+
+
+def test_every_quoted_sentence_is_judged_once():
+    judged = json.loads(case_studies.JUDGED.read_text("utf-8"))
+    assert sorted(n for group in judged["kinds"].values() for n in group) == list(range(40))
+    assert len(judged["said"]) == 40
+
+
+def test_own_captions_are_pairs_that_are_not_in_the_quoted_sentences():
+    own = case_studies.own_captions()
+    assert len({pair.source for pair in own}) == 20
+    assert all(pair.source[-1] == pair.target[-1] == "." for pair in own)
+
+
+def test_constructions_name_sentences_that_are_quoted():
+    numbers = [n for group in case_studies.CONSTRUCTIONS.values() for n in group]
+    assert set(numbers) <= set(range(40))
+
+
+def test_the_tiny_archive_is_read_by_the_recipe(tmp_path):
+    pairs = [Pair("der Hund schläft .", "the dog sleeps ."), Pair("ja .", "that is so , yes .")]
+    path = case_studies.write_tiny_iwslt(tmp_path / "new", pairs, lines=50)
+    corpus = IWSLT14.read(path.parent)
+    assert len(corpus.test) == sum(TEST_SETS.values()) == IWSLT14.pairs[2]
+    # the title and the 25 whose lengths agree; of these 26 the 23rd validates
+    assert (len(corpus.train), len(corpus.validation)) == (25, 1)
+    assert corpus.train[0] == Pair("ein kleiner vortrag", "a little talk")
