@@ -58,6 +58,10 @@ LEARNED = {  # number of a notebook -> what one learns in it, and the modules th
         "what each idea is worth on real captions, back-translation, error analysis, four curves",
         "`extras.backtranslation`, `data.monolingual`, `data.iwslt`",
     ),
+    "14": (
+        "layers compared, Chinese counted, the `@@` trap, what a person scores, errors by rules",
+        "`data.subwords`, `inference.metrics`",
+    ),
     "15": (
         "six things to try first, eight patients, checks on your own model, a patient of your own",
         "`checks`, `homework`",

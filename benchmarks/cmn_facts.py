@@ -1,0 +1,141 @@
+"""Count what notebook 14 says about cmn-eng-simple: nmtlib/teaching/recorded/cmn_facts.json.
+
+    python benchmarks/cmn_facts.py          half a minute; it reads the corpus cmn-en-zh
+
+Only counts are stored, and positions of test sentences; the training data does not ship.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from shared import parser, write_result
+
+from nmtlib.data import corpora
+from nmtlib.data.corpus import Corpus, Pair
+from nmtlib.data.subwords import JOIN_MARK
+from nmtlib.inference import bleu_nltk
+from nmtlib.machine import command_line
+from nmtlib.teaching.chinese import FACTS, without_marks
+from nmtlib.teaching.slips import count_slips, measures
+
+PAST = re.compile(r"\b(did|was|were)\b")  # forms that are nothing but past
+PARTICLES = "了过着"
+
+
+def share_unknown(sentences: Iterable[str], vocabulary: set[str]) -> float:
+    """The share of the tokens that a vocabulary does not hold."""
+    tokens = [token for sentence in sentences for token in sentence.split()]
+    return sum(token not in vocabulary for token in tokens) / len(tokens)
+
+
+def unknown(pairs: Sequence[Pair], english: set[str], chinese: set[str]) -> dict[str, float]:
+    """The shares of unknown tokens, of English also with the marks stripped."""
+    source, target = [p.source for p in pairs], [p.target for p in pairs]
+    sayable = [all(word in chinese for word in text.split()) for text in target]
+    return {
+        "english": share_unknown(source, english),
+        "english_without_marks": share_unknown(map(without_marks, source), english),
+        "chinese": share_unknown(target, chinese),
+        "sentences_with_unknown_chinese": 1 - sum(sayable) / len(pairs),
+    }
+
+
+def histogram(numbers: Iterable[int]) -> dict[int, int]:
+    """How often each number occurs, in their order."""
+    return dict(sorted(Counter(numbers).items()))
+
+
+def lengths(pairs: Sequence[Pair]) -> dict[str, dict[int, int]]:
+    """How many sentences have each length, counted in three ways."""
+    joined = (pair.source.replace(f"{JOIN_MARK} ", "") for pair in pairs)
+    return {
+        "English words": histogram(len(text.split()) for text in joined),
+        "Chinese words": histogram(len(pair.target.split()) for pair in pairs),
+        "Chinese characters": histogram(len(pair.target.replace(" ", "")) for pair in pairs),
+    }
+
+
+def against(first: Sequence[str], second: Sequence[str], sources: Sequence[str]) -> dict[str, Any]:
+    """How translations by people score when other translations by people are the references."""
+    joined = [[text.replace(" ", "") for text in side] for side in (first, second)]
+    return {
+        "pairs": len(first),
+        "identical": sum(a == b for a, b in zip(*joined, strict=True)),
+        "bleu_nltk": bleu_nltk([a.split() for a in first], [b.split() for b in second]),
+        "bleu_characters": bleu_nltk(*([list(text) for text in side] for side in joined)),
+        "slips": count_slips(list(zip(sources, first, second, strict=True))),
+    }
+
+
+def people(corpus: Corpus) -> dict[str, Any]:
+    """People against people: English sentences that were translated twice.
+
+    "twice" are those that stand twice in the training data, "leaked" those of the test set that
+    also stand in it; the later translation is the reference.
+    """
+    known: dict[str, list[str]] = {}
+    for pair in corpus.train:
+        if pair.target not in (found := known.setdefault(pair.source, [])):
+            found.append(pair.target)
+    twice = {source: found for source, found in known.items() if len(found) > 1}
+    leaked = [corpus.test[i] for i in sorted(corpus.leaked())]
+    firsts = [known[pair.source][0] for pair in leaked]
+    return {
+        "twice": against(*([f[i] for f in twice.values()] for i in (0, 1)), list(twice)),
+        "leaked": against(firsts, [p.target for p in leaked], [p.source for p in leaked]),
+    }
+
+
+def aspect(pairs: Sequence[Pair]) -> dict[str, dict[str, float]]:
+    """The share of sentences with each particle, where English has a plain past and elsewhere."""
+    past = [pair for pair in pairs if PAST.search(pair.source)]
+    others = [pair for pair in pairs if not PAST.search(pair.source)]
+    found = {}
+    for name, group in {"past": past, "other": others}.items():
+        found[name] = {"pairs": len(group)} | {
+            particle: sum(particle in pair.target for pair in group) / len(group)
+            for particle in PARTICLES
+        }
+    return found
+
+
+def reachable(pairs: Sequence[Pair], chinese: set[str]) -> float:
+    """NLTK BLEU of the references themselves, where no unknown word can be said."""
+    words = [pair.target.split() for pair in pairs]
+    said = [[word if word in chinese else "<UNK>" for word in text] for text in words]
+    return bleu_nltk(said, words)
+
+
+def count(corpus: Corpus) -> dict[str, Any]:
+    """All facts."""
+    assert corpus.vocabularies  # the corpus is published with them
+    english, chinese = map(set, corpus.vocabularies)
+    train, test = corpus.train, corpus.test
+    spoken = Counter(measure for pair in train for measure in measures(pair.target))
+    return {
+        "command": command_line(),
+        "pairs": [len(train), len(corpus.validation), len(test)],
+        "vocabularies": {"english": len(english), "chinese": len(chinese)},
+        "different_chinese_words": len({word for p in train for word in p.target.split()}),
+        "different_characters": len({c for p in train for c in p.target.replace(" ", "")}),
+        "unknown": {
+            name: unknown(pairs, english, chinese)
+            for name, pairs in {"train": train, "test": test}.items()
+        },
+        "reachable_bleu": reachable(test, chinese),
+        "lengths": lengths(train),
+        "leaked": sorted(corpus.leaked()),
+        "people": people(corpus),
+        "measures": dict(spoken.most_common()),
+        "aspect": aspect(train),
+    }
+
+
+if __name__ == "__main__":
+    parser(__doc__).parse_args()
+    write_result(FACTS, count(corpora.load("cmn-en-zh")))
+    print(f"{FACTS.name}: written")
