@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from shared import parser, require_same_settings, say, train_or_go_on, write_result
+from shared import parser, say, train_or_go_on, write_result
 
 # isort: split
 import nmtlib.teaching
@@ -26,7 +26,6 @@ from nmtlib.inference.translator import Translator
 from nmtlib.machine import command_line, describe_machine
 from nmtlib.presets import load_settings
 from nmtlib.run import Run
-from nmtlib.settings import Settings
 from nmtlib.training.hardware import choose_device
 from nmtlib.training.history import read_history
 
@@ -69,9 +68,7 @@ def system(
     base = load_settings(preset)
     folders = [out / f"{key}-{seed}" for seed in seeds]
     for seed, folder in zip(seeds, folders, strict=True):
-        settings = base.with_value("training.seed", seed)
-        if not finished(folder, settings):
-            train_or_go_on(folder, settings, minutes)
+        train_or_go_on(folder, base.with_value("training.seed", seed), minutes)
         found.append(scored(folder, corpus))
         say(f"{key}, seed {seed}: NLTK {found[-1][0]['bleu_nltk']:.4f}")
     model, training = base.model, base.training
@@ -88,11 +85,6 @@ def system(
         "runs": [{"seed": s, **run} for s, (run, _) in zip(seeds, found, strict=True)],
     }
     return row, found[0][1]
-
-
-def finished(folder: Path, settings: Settings) -> bool:
-    """Whether a run of these settings has ended.  Raises ValueError for other settings."""
-    return require_same_settings(folder, settings) and Run(folder).model_file.is_file()
 
 
 def scored(folder: Path, corpus: Corpus) -> tuple[dict[str, Any], list[str]]:

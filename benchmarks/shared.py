@@ -18,6 +18,7 @@ from nmtlib.files import write_atomically
 from nmtlib.run import Run
 from nmtlib.settings import Settings
 from nmtlib.training.checkpoint import read_checkpoint
+from nmtlib.training.history import read_history
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -85,15 +86,24 @@ def train_or_go_on(
 ) -> bool:
     """Train a run in `folder`, or go on with the one that is there.
 
-    Returns False where that has had its minutes already and nothing was trained.
+    Returns False where that is finished or has had its minutes, and nothing was trained.
     """
     there = require_same_settings(folder, settings)
+    if there and finished(Run(folder), settings):
+        return False
     if minutes is not None:
         minutes -= seconds_trained(folder) / 60
         if minutes <= 0:
             return False
     train(folder, None if there else settings, minutes=minutes, report=say, **options)
     return True
+
+
+def finished(run: Run, settings: Settings) -> bool:
+    """Whether a run has trained all its epochs and chosen its weights."""
+    if not run.model_file.is_file() or not run.history_file.is_file():
+        return False
+    return len(read_history(run.history_file)) == settings.training.epochs
 
 
 def seconds_trained(folder: Path) -> float:

@@ -368,3 +368,14 @@ def test_the_spread_is_mean_and_standard_deviation_of_a_sample():
         "mean": 2.0,
         "deviation": pytest.approx(2**0.5),
     }
+
+
+def test_a_finished_run_is_not_trained_again_and_a_stopped_one_goes_on(tmp_path, monkeypatch):
+    run, trained = shared.Run(tmp_path), []
+    run.model_file.touch(), run.history_file.touch()
+    monkeypatch.setattr(shared, "require_same_settings", lambda *_: True)
+    monkeypatch.setattr(shared, "read_history", lambda path: [1, 2, 3])
+    monkeypatch.setattr(shared, "train", lambda folder, *_, **__: trained.append(folder))
+    whole, more = (Settings().with_value("epochs", epochs) for epochs in (3, 4))
+    assert not shared.train_or_go_on(tmp_path, whole) and not trained
+    assert shared.train_or_go_on(tmp_path, more) and trained == [tmp_path]
