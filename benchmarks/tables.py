@@ -107,7 +107,7 @@ def all_results() -> str:
         "system | parameters | training | scored on | search | sacreBLEU | NLTK BLEU | sentences/s"
     )
     notes = [
-        "One run and one seed each, on a shared machine with two virtual CPUs, where times vary.",
+        "One run and one seed a row, on a shared machine with two virtual CPUs, where times vary.",
         *several_seeds(),
         "In brackets: without the test pairs whose source also stands in the training data.",
         "sacreBLEU runs from 0 to 100, NLTK BLEU from 0 to 1 over the words between spaces.",
@@ -121,8 +121,9 @@ def several_seeds() -> list[str]:
     measured = [read(path.name) for path in sorted(RESULTS.glob("seeds-*.json"))]
     return [
         f"`{found['preset']}` with {len(found['runs'])} seeds: sacreBLEU "
-        f"{found['bleu']['mean']:.2f} ± {found['bleu']['deviation']:.2f} on the test pairs "
-        f"(mean and standard deviation)."
+        f"{found['bleu']['mean']:.2f} ± {found['bleu']['deviation']:.2f}, NLTK "
+        f"{found['bleu_nltk']['mean']:.4f} ± {found['bleu_nltk']['deviation']:.4f} on the test "
+        f"pairs (mean and standard deviation)."
         for found in measured
         if len(found["runs"]) > 1
     ]
