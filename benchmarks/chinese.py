@@ -72,7 +72,9 @@ def system(
         train_or_go_on(folder, base.with_value("training.seed", seed), minutes)
         found.append(scored(folder, corpus))
         say(f"{key}, seed {seed}: NLTK {found[-1][0]['bleu_nltk']:.4f}")
-    model, training = base.model, base.training
+    model, training, epochs = base.model, base.training, len(found[0][0]["history"])
+    if epochs < training.epochs:
+        title += f", {epochs} of {training.epochs} epochs"
     row = {
         "key": key,
         "title": title,
