@@ -23,7 +23,7 @@ def moses_tokens(sentences: Sequence[str], language: str) -> list[str]:
 def bleu_moses(hypotheses: Sequence[str], references: Sequence[str], language: str) -> SacreScore:
     """Corpus BLEU of plain text by sacreBLEU, on `moses_tokens` in place of its own.
 
-    A hyphen joins here and parts in 13a, so the two scores differ by a point or so.
+    For lower-cased captions it is close to 13a; a paper's figure is compared on its own tokens.
     """
     cut = [moses_tokens(sentences, language) for sentences in (hypotheses, references)]
     score, signature = bleu_sacre(*cut, tokenize="none", lowercase=True)
