@@ -17,7 +17,6 @@ from typing import Any
 from shared import parser, say, train_or_go_on, write_result
 
 # isort: split
-import nmtlib.teaching
 from nmtlib.data.corpora import load
 from nmtlib.data.corpus import Corpus
 from nmtlib.inference.evaluate import Scores, evaluate
@@ -26,10 +25,10 @@ from nmtlib.inference.translator import Translator
 from nmtlib.machine import command_line, describe_machine
 from nmtlib.presets import load_settings
 from nmtlib.run import Run
+from nmtlib.teaching.chinese import RECORDED
 from nmtlib.training.hardware import choose_device
 from nmtlib.training.history import read_history
 
-RECORDED = Path(nmtlib.teaching.__file__).parent / "recorded" / "english_chinese.json"
 SYSTEMS = {  # preset and title of each
     "record": ("cmn-en-zh-small", "the model that ships"),
     "original": ("cmn-en-zh-original", "the publisher's configuration"),

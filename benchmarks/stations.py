@@ -22,7 +22,6 @@ from shared import parser, say, train_or_go_on, write_result
 import numpy as np
 from sacrebleu.metrics import BLEU
 
-import nmtlib.teaching
 from nmtlib.data.corpora import load
 from nmtlib.data.corpus import Corpus
 from nmtlib.inference.evaluate import score
@@ -30,12 +29,12 @@ from nmtlib.inference.translator import Translator
 from nmtlib.machine import command_line, describe_machine
 from nmtlib.presets import load_settings
 from nmtlib.run import Run
+from nmtlib.teaching.case_studies import STATIONS
 from nmtlib.training.checkpoint import average_checkpoints, load_weights
 from nmtlib.training.hardware import choose_device
 from nmtlib.training.history import read_history
 from nmtlib.training.measure import measure_all
 
-RECORDED = Path(nmtlib.teaching.__file__).parent / "recorded" / "german_english.json"
 PRESET, EPOCHS, QUOTED, DRAWS = "multi30k-de-en", 4, 40, 1_000
 SMALL = {"model.d_model": 144, "model.d_ff": 576, "training.epochs": EPOCHS}
 WORDS = {
@@ -63,7 +62,6 @@ class Station:
     average: int = 1
     beam: int = 1
     length_penalty: float = 1.0
-    epochs: int = EPOCHS
 
 
 def stations(captions: Path | None) -> list[Station]:
@@ -80,7 +78,7 @@ def stations(captions: Path | None) -> list[Station]:
     if captions:
         # Half as many epochs of twice as many pairs.
         half = {"corpus.synthetic": [str(captions)], "training.epochs": EPOCHS // 2}
-        found.append(Station("captions", "translated captions", half, 2, 5, 2.0, EPOCHS // 2))
+        found.append(Station("captions", "translated captions", half, 2, 5, 2.0))
     return found
 
 
@@ -90,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     options.add_argument("--captions", type=Path, metavar="FILE.tsv")
     options.add_argument("--out", type=Path, default=Path("runs/stations"), metavar="RUNS")
-    options.add_argument("--output", type=Path, default=RECORDED, help="JSON file")
+    options.add_argument("--output", type=Path, default=STATIONS, help="JSON file")
     given = options.parse_args(arguments)
     corpus = load(PRESET)
     rows: list[dict[str, Any]] = []
