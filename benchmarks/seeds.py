@@ -1,10 +1,10 @@
 """How much of a score is chance?  Train a preset with several seeds; score each on the test split.
 
-    python benchmarks/seeds.py toy-de-en [--seeds 1 2 3] [--set KEY=VALUE …]
+    python benchmarks/seeds.py toy-de-en [--seeds 1 2 3] [--moses] [--set KEY=VALUE …]
 
 Writes results/seeds-NAME.json after each training; the same command skips the seeds that are there
 and goes on with a training that was stopped.  Nothing is chosen among the seeds: all of them are
-reported.
+reported.  At the end all models that are still there translate together, as an ensemble.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,8 @@ from shared import (  # before torch, as it imports nmtlib first
 
 # isort: split
 from nmtlib.experiment import load_corpus
+from nmtlib.extras.ensemble import load_ensemble
 from nmtlib.inference.evaluate import evaluate
-from nmtlib.inference.translator import Translator
 from nmtlib.machine import command_line, describe_machine
 from nmtlib.presets import load_settings
 from nmtlib.records import training_summary
@@ -35,19 +36,29 @@ from nmtlib.settings import Settings
 from nmtlib.training.hardware import choose_device
 
 
-def run(settings: Settings, folder: Path) -> dict[str, Any]:
-    """Train with one seed, or go on with it, and score the test split as `nmtlib evaluate` does."""
+def run(settings: Settings, folder: Path, **how: bool) -> dict[str, Any]:
+    """Train with one seed, or go on with it, and score the test split."""
     train_or_go_on(folder, settings)
-    evaluation, _ = evaluate(Translator.load(folder), load_corpus(settings.corpus), "test")
+    seed = {"seed": settings.training.seed}
+    return {**seed, **scored([folder], **how), "training": training_summary(folder)}
+
+
+def scored(folders: Sequence[Path], **how: bool) -> dict[str, Any]:
+    """The scores of one run, or of several together, on the test split of their corpus."""
+    translator = load_ensemble(folders)
+    corpus = load_corpus(replace(translator.settings.corpus, synthetic=[]))
+    evaluation, _ = evaluate(translator, corpus, "test", **how)
     scores = evaluation.scores
-    return {
-        "seed": settings.training.seed,
+    found = {
         "bleu": round(scores.bleu, 2),
         "bleu_nltk": round(scores.bleu_nltk, 4),
         "beam": evaluation.beam,
         "signature": scores.signature,
-        "training": training_summary(folder),
     }
+    if evaluation.bleu_moses is not None:
+        found["bleu_moses"] = round(evaluation.bleu_moses, 2)
+        found["moses_signature"] = evaluation.moses_signature
+    return found
 
 
 def spread(runs: Sequence[dict[str, Any]], key: str) -> dict[str, float | None]:
@@ -62,29 +73,35 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = training_parser(__doc__)
     parser.add_argument("preset", help="name of a preset or path of a .toml file")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--moses", action="store_true", help="BLEU on Moses' tokens, too")
     options = parser.parse_args(arguments)
     name = f"seeds-{Path(options.preset).stem}"
     folder, output = options.out or Path("runs") / name, options.output or RESULTS / f"{name}.json"
     base = load_settings(options.preset).with_assignments(options.assignments)
     setting = {"settings": json.loads(base.with_value("training.seed", 0).to_json())}
-    runs = earlier_runs(output, setting)
+    runs, how = earlier_runs(output, setting), {"moses": True} if options.moses else {}
+    keys = ["bleu", "bleu_nltk", *(["bleu_moses"] if options.moses else [])]
     for seed in options.seeds:
         if seed in [earlier["seed"] for earlier in runs]:
             continue
         say(f"seed {seed}")
-        runs.append(run(base.with_value("training.seed", seed), folder / str(seed)))
+        runs.append(run(base.with_value("training.seed", seed), folder / str(seed), **how))
         result = {
             "command": f"python benchmarks/{command_line()}",
             "preset": options.preset,
             "split": "test",
-            "bleu": spread(runs, "bleu"),
-            "bleu_nltk": spread(runs, "bleu_nltk"),
+            **{key: spread(runs, key) for key in keys},
             "runs": runs,
             "machine": describe_machine(choose_device(base.training.device)),
             **setting,
         }
         write_result(output, result)
-    for key in ("bleu", "bleu_nltk"):
+        there = [place for one in runs if (place := folder / str(one["seed"])).is_dir()]
+        if len(runs) == len(there) > 1 and seed == options.seeds[-1]:
+            say(f"all {len(there)} together")
+            result["ensemble"] = {"models": len(there), **scored(there, **how)}
+            write_result(output, result)
+    for key in keys:
         one = spread(runs, key)
         deviation = "" if one["deviation"] is None else f" ± {one['deviation']:.4g}"
         print(f"{key} of {len(runs)} seeds: {one['mean']:.4g}{deviation}")

@@ -130,14 +130,32 @@ def on_moses_tokens() -> list[str]:
 def several_seeds() -> list[str]:
     """A line for each preset trained with several seeds; one alone has no deviation to tell."""
     measured = [read(path.name) for path in sorted(RESULTS.glob("seeds-*.json"))]
-    return [
-        f"`{found['preset']}` with {len(found['runs'])} seeds: sacreBLEU "
-        f"{found['bleu']['mean']:.2f} ± {found['bleu']['deviation']:.2f}, NLTK "
-        f"{found['bleu_nltk']['mean']:.4f} ± {found['bleu_nltk']['deviation']:.4f} on the test "
-        f"pairs (mean and standard deviation)."
-        for found in measured
-        if len(found["runs"]) > 1
+    return [seeds_line(found) for found in measured if len(found["runs"]) > 1]
+
+
+def seeds_line(found: dict[str, Any]) -> str:
+    """How several seeds of one preset scored, and all of them together where that was measured."""
+    scores = {"sacreBLEU": "bleu", "NLTK": "bleu_nltk", "on Moses' tokens": "bleu_moses"}
+    given = {name: (key, 4 if key == "bleu_nltk" else 2) for name, key in scores.items()}
+    given = {name: place for name, place in given.items() if place[0] in found}
+    spreads = [
+        f"{name} {found[key]['mean']:.{digits}f} ± {found[key]['deviation']:.{digits}f}"
+        for name, (key, digits) in given.items()
     ]
+    line = (
+        f"`{found['preset']}`{where_else(found)} with {len(found['runs'])} seeds: "
+        f"{', '.join(spreads)} on the test pairs (mean and standard deviation)"
+    )
+    if together := found.get("ensemble"):
+        of_all = [f"{name} {together[key]:.{digits}f}" for name, (key, digits) in given.items()]
+        line += f"; all {together['models']} models together: {', '.join(of_all)}"
+    return f"{line}."
+
+
+def where_else(found: dict[str, Any]) -> str:
+    """The corpus of a result, where it is not that of its preset."""
+    corpus, usual = found["settings"]["corpus"]["name"], load_settings(found["preset"]).corpus.name
+    return "" if corpus == usual else f" on {corpus}"
 
 
 def headlines() -> str:

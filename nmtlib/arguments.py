@@ -74,6 +74,7 @@ def add_uses_of_a_run(commands: _SubParsersAction) -> None:
     add_beam(option)
     option("--length-penalty", type=float, metavar="A", help="its exponent, 0 = none")
     option("--moses", action="store_true", help="BLEU on Moses' tokens, too, as papers report it")
+    add_others(option)
     option("--output", type=Path, metavar="FILE", help="write the scores as JSON here, too")
 
     option = add(commands, "translate", "translate arguments, or standard input")
@@ -116,6 +117,7 @@ def add_backtranslate(commands: _SubParsersAction) -> None:
     option("--forward", action="store_true", help=forwards)
     exactness = "how a CPU multiplies; bf16 is quicker where it does so natively (default: fp32)"
     option("--precision", choices=["fp32", "bf16"], default="fp32", help=exactness)
+    add_others(option)
 
 
 def add(commands: _SubParsersAction, name: str, about: str, *, run: bool = False) -> Callable:
@@ -132,6 +134,12 @@ def add_set(option: Callable, example: str) -> None:
     option(
         "--set", action="append", default=[], metavar="KEY=VALUE", dest="assignments", help=about
     )
+
+
+def add_others(option: Callable) -> None:
+    """`--with RUN …`."""
+    about = "further runs of the same vocabularies: all translate together (an ensemble)"
+    option("--with", nargs="+", default=[], metavar="RUN", dest="others", help=about)
 
 
 def add_beam(option: Callable) -> None:

@@ -122,11 +122,12 @@ def evaluate_and_show(folder: Path) -> None:
 def command_evaluate(options: Namespace) -> None:
     """Score a run on one split."""
     from nmtlib.experiment import load_corpus
-    from nmtlib.inference.translator import Translator, find_run
+    from nmtlib.extras.ensemble import load_ensemble
+    from nmtlib.inference.translator import find_run
     from nmtlib.records import evaluate_run
 
     run = find_run(options.folder)
-    translator = Translator.load(run.folder)
+    translator = load_ensemble([run.folder, *options.others])
     if options.split == "train" and translator.settings.corpus.prepared:
         raise ValueError(
             "a prepared corpus keeps no text of its training pairs; evaluate validation, test or "

@@ -112,6 +112,8 @@ def evaluate_run(
     stem = f"{split}-beam{evaluation.beam}"
     if evaluation.length_penalty != translator.settings.decoding.length_penalty:
         stem += f"-penalty{evaluation.length_penalty:g}"
+    if evaluation.models > 1:
+        stem += f"-of-{evaluation.models}"
     if output:
         write_atomically(output, data)
     if run.folder.parent == SHIPPED:

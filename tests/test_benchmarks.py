@@ -20,6 +20,7 @@ finally:
 
 from nmtlib.data.codec import build_codecs  # noqa: E402
 from nmtlib.data.corpora import load  # noqa: E402
+from nmtlib.extras.ensemble import Ensemble  # noqa: E402
 from nmtlib.inference.evaluate import Scores, evaluate  # noqa: E402
 from nmtlib.inference.translator import Translator  # noqa: E402
 from nmtlib.model.transformer import Transformer  # noqa: E402
@@ -333,7 +334,9 @@ def run_seeds(folder, *more):
 def test_every_seed_is_trained_once_scored_on_the_test_split_and_reported(
     tmp_path, corpus, monkeypatch, capsys
 ):
-    def score_weights(translator, corpus, split):  # BLEU itself is 0 after so little training
+    def score_weights(
+        translator, corpus, split, **how
+    ):  # BLEU itself is 0 after so little training
         found, hypotheses = evaluate(translator, corpus, split)
         scores = replace(found.scores, bleu=fingerprint(translator.model))
         return replace(found, split=split, scores=scores), hypotheses
@@ -353,12 +356,15 @@ def test_every_seed_is_trained_once_scored_on_the_test_split_and_reported(
     )
     one = run_seeds(tmp_path, "--seeds", "3")
     assert one["bleu"] == {"mean": one["runs"][0]["bleu"], "deviation": None}
+    assert "ensemble" not in one
     found = run_seeds(tmp_path, "--seeds", "3", "4")
     assert trained == ["3", "4"], "a seed that is there is not trained again"
     assert [(run["seed"], run["training"]["seed"]) for run in found["runs"]] == [(3, 3), (4, 4)]
     models = [load_model(tmp_path / "runs" / seed / "model.safetensors") for seed in trained]
     assert [run["bleu"] for run in found["runs"]] == [fingerprint(model) for model in models]
     assert found["bleu"]["deviation"] > 0 and "of 2 seeds" in capsys.readouterr().out
+    assert found["ensemble"]["models"] == 2
+    assert found["ensemble"]["bleu"] == fingerprint(Ensemble(models))
     with pytest.raises(ValueError, match="results of other settings; choose another --output"):
         run_seeds(tmp_path, "--set", "d_ff=24")
 
@@ -368,6 +374,28 @@ def test_the_spread_is_mean_and_standard_deviation_of_a_sample():
         "mean": 2.0,
         "deviation": pytest.approx(2**0.5),
     }
+
+
+def test_a_line_tells_the_seeds_and_all_of_them_together():
+    found = {
+        "preset": "toy-de-en",
+        "runs": [{}, {}, {}],
+        "settings": {"corpus": {"name": "toy-en-de"}},
+        "bleu": {"mean": 40.126, "deviation": 0.5},
+        "bleu_nltk": {"mean": 0.4, "deviation": 0.01},
+    }
+    alone = "sacreBLEU 40.13 ± 0.50, NLTK 0.4000 ± 0.0100 on the test pairs"
+    line = readme.tables.seeds_line(found)
+    assert line.startswith("`toy-de-en` on toy-en-de with 3 seeds: ") and alone in line
+    assert "together" not in line and "Moses" not in line
+    found["settings"]["corpus"]["name"] = "toy-de-en"
+    found["bleu_moses"] = {"mean": 41.0, "deviation": 0.25}
+    found["ensemble"] = {"models": 3, "bleu": 42.0, "bleu_nltk": 0.41, "bleu_moses": 43.216}
+    line = readme.tables.seeds_line(found)
+    assert line.startswith("`toy-de-en` with 3 seeds") and "on Moses' tokens 41.00 ± 0.25" in line
+    assert line.endswith(
+        "all 3 models together: sacreBLEU 42.00, NLTK 0.4100, on Moses' tokens 43.22."
+    )
 
 
 def test_a_finished_run_is_not_trained_again_and_a_stopped_one_goes_on(tmp_path, monkeypatch):

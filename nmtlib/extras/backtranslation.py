@@ -22,9 +22,10 @@ import torch
 from nmtlib.data import corpora
 from nmtlib.data.batching import pad
 from nmtlib.data.corpus import split_words
+from nmtlib.extras.ensemble import load_ensemble
 from nmtlib.files import text_lines, write_atomically
 from nmtlib.inference.search import sample
-from nmtlib.inference.translator import Translator, find_run
+from nmtlib.inference.translator import Translator
 from nmtlib.specials import EOS
 
 CHUNK = 2_000  # sentences between two saves
@@ -69,8 +70,7 @@ class Search:
 
 def command_backtranslate(options: Namespace) -> None:
     """`nmtlib backtranslate`."""
-    run = find_run(options.folder)
-    translator = Translator.load(run.folder, precision=options.precision)
+    translator = load_ensemble([options.folder, *options.others], precision=options.precision)
     language = translator.settings.corpus.languages[0]
     if Path(options.text).is_file():
         sentences = [line.strip() for line in text_lines(options.text) if line.strip()]

@@ -40,7 +40,8 @@ class Evaluation:
 
     The training data may hold the source of a pair: `scores_without_leaked` leaves such pairs out.
     `perplexity` and `token_accuracy` are teacher-forced, on the reference; `seconds` is the time
-    of translating.  `bleu_moses` and its signature are there where they were asked for.
+    of translating.  `models` are those of an ensemble.  `bleu_moses` and its signature are there
+    where they were asked for.
     """
 
     corpus: str
@@ -57,6 +58,7 @@ class Evaluation:
     parameters: int
     command: str
     machine: dict[str, Any]
+    models: int = 1
     bleu_moses: float | None = None
     moses_signature: str = ""
 
@@ -106,6 +108,10 @@ def evaluate(
     """
     pairs, decoding = corpus.split(split), translator.decoding(beam, length_penalty)
     beam, length_penalty = decoding.beam, decoding.length_penalty
+    if moses:
+        from nmtlib.extras.optional import need
+
+        need("sacremoses")  # where it is missing, that is said before the work is done
     sums = measure_all(translator.model, [translator.example(p.source, p.target) for p in pairs])
     sources, started = [p.source for p in pairs], time.perf_counter()
     hypotheses = translator.translate(sources, beam=beam, length_penalty=length_penalty)
@@ -123,6 +129,7 @@ def evaluate(
         parameters=sum(translator.model.parameter_table().values()),
         command=command_line(),
         machine=describe_machine(translator.device),
+        models=len(getattr(translator.model, "models", [translator.model])),
         **(_score_as_papers_do(corpus, split, hypotheses) if moses else {}),
     )
     return evaluation, hypotheses

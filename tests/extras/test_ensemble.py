@@ -1,0 +1,142 @@
+"""An ensemble's probabilities are the mean of its models', whichever way they are asked for."""
+
+import json
+import sys
+from dataclasses import replace
+
+import pytest
+import torch
+
+from nmtlib.cli import main
+from nmtlib.data.corpora import load as load_corpus
+from nmtlib.extras.ensemble import Ensemble, load_ensemble
+from nmtlib.inference.search import beam_search, greedy_search
+from nmtlib.inference.translator import Translator
+from nmtlib.model.transformer import Transformer, TransformerConfig
+from nmtlib.run import Run
+from nmtlib.specials import BOS, EOS, PAD
+from nmtlib.training.checkpoint import save_checkpoint
+
+CONFIG = TransformerConfig(
+    source_vocab_size=20, target_vocab_size=30, d_model=16, n_heads=2, d_ff=32, max_length=24
+)
+SOURCE = torch.tensor([[7, 9, 11, EOS], [5, EOS, PAD, PAD]])
+TARGET = torch.tensor([[BOS, 8, 12, 4], [BOS, 6, 4, 9]])
+
+
+def model(seed, **changes):
+    torch.manual_seed(seed)
+    return Transformer(replace(CONFIG, **changes)).eval()
+
+
+@pytest.fixture
+def three():
+    """Models of unequal depth and width, of which one may say less than the others."""
+    return [model(1), model(2, n_decoder_layers=2, max_length=20), model(3, d_model=8, d_ff=16)]
+
+
+@torch.no_grad()
+def test_the_probabilities_are_the_mean(three):
+    together = Ensemble(three)(SOURCE, TARGET).exp()
+    apart = torch.stack([one(SOURCE, TARGET).softmax(dim=-1) for one in three]).mean(dim=0)
+    torch.testing.assert_close(together, apart)
+    torch.testing.assert_close(together.sum(dim=-1), torch.ones(2, 4))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("length", [0, torch.zeros(1, dtype=torch.long)])
+def test_step_by_step_they_are_the_same(three, length):
+    together = Ensemble(three)
+    state = together.start(SOURCE)
+    state.length = length
+    steps = [together.step(TARGET[:, place], state) for place in range(4)]
+    torch.testing.assert_close(torch.stack(steps, dim=1), together(SOURCE, TARGET))
+    assert int(state.length) == 4
+
+
+def test_models_stay_in_evaluation_mode(three):
+    together = Ensemble(three)
+    greedy_search(together, SOURCE)
+    assert not any(part.training for part in together.modules())
+
+
+def test_a_model_with_itself_says_what_it_says_alone(three):
+    alone, twice = three[1], Ensemble([three[1], three[1]])
+    assert greedy_search(twice, SOURCE) == greedy_search(alone, SOURCE)
+    found, expected = (
+        beam_search(twice, SOURCE, 4, n_best=4),
+        beam_search(alone, SOURCE, 4, n_best=4),
+    )
+    for ours, theirs in zip(found, expected, strict=True):
+        assert [h.ids for h in ours] == [h.ids for h in theirs]
+        assert [h.score for h in ours] == pytest.approx([h.score for h in theirs])
+
+
+def test_a_beam_search_scores_by_the_mean(three):
+    together = Ensemble(three)
+    for source, (best,) in zip(SOURCE, beam_search(together, SOURCE, 3), strict=True):
+        words = torch.tensor([[BOS, *best.ids, EOS]])
+        with torch.no_grad():
+            logp = together(source[source != PAD][None], words[:, :-1])
+        said = logp.gather(-1, words[:, 1:, None]).sum()
+        assert best.log_prob == pytest.approx(float(said), abs=1e-4)
+
+
+def test_it_is_as_long_as_the_shortest_and_as_large_as_all(three):
+    together = Ensemble(three)
+    assert together.config.max_length == 20
+    sizes = [sum(one.parameter_table().values()) for one in three]
+    assert sum(together.parameter_table().values()) == sum(sizes)
+
+
+def test_other_vocabularies_are_refused(three):
+    with pytest.raises(ValueError, match="same vocabularies"):
+        Ensemble([*three, model(4, target_vocab_size=31)])
+    with pytest.raises(ValueError, match="toy-en-zh has other tokens than toy-de-en"):
+        load_ensemble(["toy-de-en", "toy-en-zh"])
+
+
+@pytest.fixture
+def other_run(tmp_path):
+    """A run with the vocabularies of the shipped toy model and weights a little off its own."""
+    shipped, run = Translator.load("toy-de-en"), tmp_path / "other"
+    made = Run.create(run, shipped.settings, shipped.source, shipped.target)
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for parameter in shipped.model.parameters():
+            parameter += 0.01 * torch.randn_like(parameter)
+    notes = {"weights": "epoch 1", "validation_nll": 1.0}
+    save_checkpoint(made.model_file, shipped.model, **notes)
+    made.history_file.write_text(Run("nmtlib/trained/toy-de-en").history_file.read_text())
+    return run
+
+
+def test_commands_take_further_runs(other_run, tmp_path, capsys):
+    scores = tmp_path / "scores.json"
+    arguments = ["evaluate", str(other_run), "--with", "toy-de-en", "--beam", "2"]
+    assert main([*arguments, "--output", str(scores)]) == 0
+    found = json.loads(scores.read_text("utf-8"))
+    assert found["models"] == 2 and found["scores"]["bleu"] > 90
+    assert found["parameters"] == 2 * sum(
+        Translator.load("toy-de-en").model.parameter_table().values()
+    )
+    assert (other_run / "test-beam2-of-2.json").is_file()
+
+    text, out = tmp_path / "text.txt", tmp_path / "pairs.tsv"
+    sources = [pair.source for pair in load_corpus("toy-de-en").test[:20]]
+    text.write_text("\n".join(sources), "utf-8")
+    command = ["backtranslate", "toy-de-en", "--text", str(text), "--forward", "--out", str(out)]
+    assert main([*command, "--with", str(other_run)]) == 0
+    both = load_ensemble(["toy-de-en", other_run])
+    expected = both.translate(sources, beam=1)
+    assert [line.split("\t")[1] for line in out.read_text("utf-8").splitlines()] == expected
+    capsys.readouterr()
+    assert main(command) == 1
+    assert "begun with another model" in capsys.readouterr().err
+
+
+def test_a_missing_package_is_told_of_before_the_work(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "sacremoses", None)
+    monkeypatch.setattr(Translator, "translate", lambda *_, **__: pytest.fail("too late"))
+    assert main(["evaluate", "toy-de-en", "--moses"]) == 1
+    assert "pip install sacremoses" in capsys.readouterr().err
