@@ -137,6 +137,9 @@ def minus_infinity_is_no_weight(answer, draw: Draw):
         "A large negative number stands for -inf: a fully masked row becomes an average.": [
             ("-math.inf", "-1e9")
         ],
+        "The weights are returned as well: only the result is asked for.": [
+            ("return weights @ value", "return weights @ value, weights")
+        ],
     },
 )
 def masked_attention(
@@ -228,6 +231,7 @@ def nothing_allowed_gives_zeros(answer, draw: Draw):
                 "scores.softmax(dim=-1).masked_fill(~past, 0.0)",
             )
         ],
+        "A later score is 0, which is a score like any other.": [("-math.inf", "0.0")],
         "The scores are transposed: keys ask and queries answer.": [
             ("query @ key.transpose(-2, -1)", "key @ query.transpose(-2, -1)")
         ],

@@ -222,6 +222,9 @@ def toy(said: list[int]) -> Tensor:
         "The limit is forgotten: sentences become longer than it.": [
             ("[EOS] if len(said) > longest else range(len(logp))", "range(len(logp))")
         ],
+        "The EOS that has to follow at the limit counts as certain: its log-probability is lost.": [
+            ("total + logp[w])", "total + (len(said) <= longest) * logp[w])")
+        ],
         "EOS is returned among the words.": [("return ids[1:-1], total", "return ids[1:], total")],
     },
 )
