@@ -90,7 +90,9 @@ def add_uses_of_a_run(commands: _SubParsersAction) -> None:
     option = add(commands, "export", "write the model for another program", run=True)
     formats = "safetensors, marian or pegasus (Hugging Face), ctranslate2, onnx"
     option("--to", required=True, metavar="FORMAT", help=formats)
-    option("--out", type=Path, metavar="DIR", help="a new folder (default: RUN/FORMAT)")
+    option(
+        "--out", type=Path, metavar="DIR", help="a new folder (default: RUN/FORMAT, or NAME-FORMAT)"
+    )
     option("--quantization", metavar="TYPE", help="for ctranslate2: int8, float16, …")
 
     option = add(commands, "explore", "write the model as an HTML file to play with", run=True)

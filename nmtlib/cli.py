@@ -127,6 +127,11 @@ def command_evaluate(options: Namespace) -> None:
     from nmtlib.records import evaluate_run
 
     run = find_run(options.folder)
+    place = options.output
+    if place and (place.is_dir() or not place.parent.is_dir()):
+        raise ValueError(
+            f"--output {place} must be a file in a folder that is there; choose another"
+        )
     translator = load_ensemble([run.folder, *options.others])
     if options.split == "train" and translator.settings.corpus.prepared:
         raise ValueError(
@@ -195,6 +200,7 @@ def command_data(options: Namespace) -> int:
 
 def command_summary(options: Namespace) -> None:
     """List the presets, or show one of them or a run."""
+    from nmtlib.inference.translator import SHIPPED
     from nmtlib.presets import load_settings, overview
     from nmtlib.run import Run
 
@@ -205,6 +211,9 @@ def command_summary(options: Namespace) -> None:
         show_run(run.folder)
     else:
         print(load_settings(options.what).to_json())
+        if (run := Run(SHIPPED / options.what)).settings_file.is_file():
+            more = f"the model of this name that ships may differ: nmtlib summary {run.folder}"
+            print(f"nmtlib: {more}", file=sys.stderr)
 
 
 def show_run(folder: Path) -> None:

@@ -47,6 +47,8 @@ def read_examples(
         f"{corpus.name}: {len(training):,} training pairs, {len(validation):,} for validation; "
         f"vocabularies {len(source.vocab):,} and {len(target.vocab):,}"
     )
+    for note in corpus.notes:
+        report(note)
     if left_out or unread:
         report(
             f"left out: {left_out} training pairs longer than {longest} tokens, {unread} pairs "
@@ -59,10 +61,16 @@ def read_examples(
         seed = settings.training.seed
         cut = examples_by_epoch(corpus.train, source, target, dropout, seed=seed, **limits)
         return training, validation, cut
-    if not corpus.synthetic:
+    if not settings.corpus.synthetic:
         return training, validation, None
     synthetic, too_long = encode_pairs(corpus.synthetic, source, target, longest)
     ratio = settings.training.synthetic_ratio
+    if not round(ratio * len(training)) or not synthetic:
+        raise ValueError(
+            f"corpus.synthetic: an epoch would take none of {len(synthetic):,} synthetic pairs "
+            f"(synthetic_ratio {ratio:g} of {len(training):,} real ones); give others, raise the "
+            "ratio, or leave them out"
+        )
     report(
         f"{len(synthetic):,} synthetic pairs, of which an epoch takes {ratio:g} for each real "
         f"one; left out as too long: {too_long}"

@@ -93,6 +93,11 @@ def start_run(folder: str | Path, settings: Settings, corpus: Corpus) -> Run:
             "tokenizer.bpe_dropout cuts real pairs alone; set it to 0, or leave out "
             "corpus.synthetic"
         )
+    if settings.corpus.both_directions and "given" in kinds:
+        raise ValueError(
+            "corpus.both_directions: the vocabularies that a corpus is published with are of one "
+            "language each; set tokenizer.kind=bpe, and no target_kind"
+        )
     if settings.training.start:
         source, target = _start(settings).codecs()
     elif settings.corpus.prepared:
@@ -115,10 +120,21 @@ def _start(settings: Settings) -> Run:
     """The run that a training begins with.  Raises ValueError where its tokens are others."""
     run = find_run(settings.training.start)
     theirs, ours = run.settings().tokenizer, settings.tokenizer
-    if replace(theirs, bpe_dropout=ours.bpe_dropout) != ours:
+    other = [
+        f"{name} = {json.dumps(value)}"
+        for name, value in asdict(theirs).items()
+        if value != getattr(ours, name) and name != "bpe_dropout"
+    ]
+    if other:
         raise ValueError(
-            f"training.start: the vocabularies of {run.folder} were made with {theirs}, but this "
-            f"training has {ours}; give it the same [tokenizer]"
+            f"training.start: the vocabularies of {run.folder} were made with {', '.join(other)}; "
+            "give this training the same [tokenizer]"
+        )
+    languages, known = settings.corpus.languages, run.settings().corpus.languages
+    if languages != known and not (ours.joint and sorted(languages) == sorted(known)):
+        raise ValueError(
+            f"training.start: {run.folder} translates {'-'.join(known)}, but this training is "
+            f"{'-'.join(languages)}; start from a run of these languages"
         )
     return run
 

@@ -18,7 +18,10 @@ def typed(value: Any, kind: type[Any], where: str) -> Any:
         return float(value)
     if type(value) is not kind:
         given = reprlib.repr(value)
-        raise ValueError(f"{where} is a {kind.__name__}, but {given} is a {type(value).__name__}")
+        how = """; write ["one", "two"], in '' on a command line""" if kind is list else ""
+        raise ValueError(
+            f"{where} is a {kind.__name__}, but {given} is a {type(value).__name__}{how}"
+        )
     if kind is list and not all(isinstance(item, str) for item in value):
         raise ValueError(f"{where} is a list of strings, not {reprlib.repr(value)}")
     return value

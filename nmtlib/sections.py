@@ -156,7 +156,7 @@ class TrainingSettings:
         require(0 <= self.smoothing < 1, "smoothing", "in [0, 1)", self.smoothing)
         require(0 <= self.r_drop < math.inf, "r_drop", "a finite number, 0 or more", self.r_drop)
         ratio = self.synthetic_ratio
-        require(0 < ratio < math.inf, "synthetic_ratio", "a finite number greater than 0", ratio)
+        require(0 < ratio <= 1000, "synthetic_ratio", "greater than 0, at most 1000", ratio)
         require_one_of("schedule", SCHEDULES, self.schedule)
         require_one_of("keep", ("best", "average"), self.keep)
         require_one_of("precision", ("auto", "fp32", "bf16"), self.precision)

@@ -607,7 +607,9 @@ def test_models_lists_what_ships_and_what_was_trained_here(call, trained, tmp_pa
     shutil.copy(trained[0] / "settings.json", tmp_path / "runs" / "begun")
     rows = {line.split()[0]: line for line in call("models")[1].splitlines()[1:]}
     shipped = {"cmn-en-zh", "multi30k-de-en", "toy-de-en", "toy-en-zh"}
-    assert set(rows) == shipped | {"begun", "mine"}
+    hidden = str(Path("runs", "toy-de-en"))
+    assert set(rows) == shipped | {"begun", "mine", hidden}
+    assert "cannot be loaded" not in rows[hidden] and rows[hidden].endswith(hidden)
     assert rows["toy-en-zh"].split()[1:3] == ["en-zh", "toy-en-zh"]
     assert rows["toy-de-en"].endswith(" nmtlib") and "cannot be loaded" in rows["begun"]
     by_name, by_path = (
@@ -615,6 +617,25 @@ def test_models_lists_what_ships_and_what_was_trained_here(call, trained, tmp_pa
     )
     assert by_name == by_path and by_name[0] == 0
     assert call("translate", "nowhere", "x")[2].count("mine") == 1
+
+
+def test_a_folder_of_a_models_name_does_not_hide_the_model(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert call("export", "toy-de-en", "--to", "safetensors")[0] == 0
+    assert (tmp_path / "toy-de-en-safetensors" / "model.safetensors").is_file()
+    (tmp_path / "toy-de-en").mkdir()
+    assert call("translate", "--model", "toy-de-en", "der Hund schläft .")[0] == 0
+
+
+def test_an_output_that_cannot_be_written_is_refused_before_the_work(call, run, tmp_path):
+    for place in (tmp_path, tmp_path / "nowhere" / "scores.json"):
+        status, printed, complaint = call("evaluate", run, "--output", place)
+        assert (status, printed) == (1, "") and f"--output {place} must be a file" in complaint
+
+
+def test_summary_tells_a_preset_from_the_model_of_its_name(call):
+    assert "nmtlib summary" in call("summary", "multi30k-de-en")[2]
+    assert not call("summary", "multi30k-de-en-small")[2]
 
 
 def test_translate_takes_a_model_by_option(call, run, monkeypatch):

@@ -11,6 +11,7 @@ from pathlib import Path
 from nmtlib.files import text_lines
 
 SPLITS = ("train", "validation", "test", "challenge")
+CHINESE = "[\u3400-\u9fff]"
 LONGEST_WORD = 1_000  # characters without white space; a BPE would cut a million for minutes
 
 
@@ -131,10 +132,15 @@ class Corpus:
 def comparable(text: str) -> str:
     """What two sentences have in common that differ in case, spaces or punctuation alone.
 
+    Chinese characters may stand together or in words.
+
     >>> comparable("Zwei  Hunde, im Schnee.") == comparable("zwei Hunde im Schnee")
     True
+    >>> comparable("我 喜@@ 欢 猫 。")
+    '我喜欢猫'
     """
-    return re.sub(r"[\W_]+", " ", text.casefold()).strip()
+    words = re.sub(r"[\W_]+", " ", text.casefold()).strip()
+    return re.sub(f"(?<={CHINESE}) (?={CHINESE})", "", words)
 
 
 def split_words(text: str) -> list[str]:

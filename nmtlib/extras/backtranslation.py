@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
+import shlex
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -22,6 +24,7 @@ import torch
 from nmtlib.data import corpora
 from nmtlib.data.batching import pad
 from nmtlib.data.corpus import split_words
+from nmtlib.errors import require
 from nmtlib.extras.ensemble import load_ensemble
 from nmtlib.files import text_lines, write_atomically
 from nmtlib.inference.search import sample
@@ -29,6 +32,8 @@ from nmtlib.inference.translator import Translator
 from nmtlib.specials import EOS
 
 CHUNK = 2_000  # sentences between two saves
+LEAST = 1e-3  # a temperature below it would leave the range of float32
+SEEDS = 2**32
 
 
 @dataclass(frozen=True)
@@ -47,8 +52,15 @@ class Search:
     forward: bool = False
 
     def __post_init__(self) -> None:
-        if self.temperature < 0:
-            raise ValueError(f"temperature is 0, for none, or more, not {self.temperature}")
+        sane = self.temperature == 0 or LEAST <= self.temperature < math.inf
+        expected = f"0, for nothing drawn, or a number from {LEAST:g}"
+        require(sane, "temperature", expected, self.temperature)
+        if self.temperature and self.beam != 1:
+            raise ValueError(
+                f"what is drawn (temperature {self.temperature:g}) needs no beam of {self.beam}; "
+                "leave one of them out"
+            )
+        require(0 <= self.seed < SEEDS, "seed", "a whole number from 0 to 2^32 - 1", self.seed)
         if self.tag and (len(self.tag.split()) != 1 or self.tag != self.tag.strip()):
             raise ValueError(f"tag is one word, not {self.tag!r}")
 
@@ -70,25 +82,34 @@ class Search:
 
 def command_backtranslate(options: Namespace) -> None:
     """`nmtlib backtranslate`."""
+    how = ("beam", "temperature", "seed", "tag", "forward")
+    search = Search(**{name: getattr(options, name) for name in how})
+    if not options.out.name or options.out.suffix == ".gz":
+        raise ValueError(
+            f"--out is the name of a plain text file, such as pairs.tsv, not {str(options.out)!r}"
+        )
     translator = load_ensemble([options.folder, *options.others], precision=options.precision)
     language = translator.settings.corpus.languages[0]
     if Path(options.text).is_file():
         sentences = [line.strip() for line in text_lines(options.text) if line.strip()]
         where = str(options.text)
     else:
+        if options.text not in [text.name for text in corpora.TEXTS]:
+            raise FileNotFoundError(
+                f"--text: there is no file {options.text}, and no text of that name either; "
+                f"there is {', '.join(text.name for text in corpora.TEXTS)}"
+            )
         sentences, left_out = corpora.sentences(options.text, language)
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
         where = f"{options.text}, {language}; left out: {reasons or 'none'}"
     print(f"{len(sentences):,} sentences of {where}", flush=True)
-    how = ("beam", "temperature", "seed", "tag", "forward")
-    search = Search(**{name: getattr(options, name) for name in how})
     report = partial(print, flush=True)
     written = backtranslate(translator, sentences, options.out, search, report=report)
+    if lost := len(sentences) - written:
+        print(f"{lost:,} without a pair: too long to be read, or their translation is empty")
     way = "the same way" if search.forward else "the other way"
-    print(
-        f"{written:,} pairs lie in {options.out}; train on them {way} with: "
-        f"--set corpus.synthetic=[{json.dumps(str(options.out))}]"
-    )
+    setting = shlex.quote(f"corpus.synthetic={json.dumps([str(options.out)])}")
+    print(f"{written:,} pairs lie in {options.out}; train on them {way} with: --set {setting}")
 
 
 def backtranslate(
@@ -103,12 +124,16 @@ def backtranslate(
 
     Forwards the translation comes second.  What is too long to read or becomes nothing has no line.
     After each chunk `OUT.json` says how far it is, so that the same call goes on where it was
-    interrupted.  Raises FileExistsError for a file that another call has begun.
+    interrupted.  Raises FileExistsError for a file that another call has begun, ValueError for one
+    that was shortened since, or for no sentences.
     """
+    if not sentences:
+        raise ValueError("there are no sentences to translate; expected one a line")
     out = Path(out)
     notes = out.with_name(f"{out.name}.json")
     identity = {
         "model": _digest(*(t.cpu().numpy() for t in translator.model.state_dict().values())),
+        "precision": translator.precision,
         "sentences": _digest("\n".join(sentences).encode()),
         "search": asdict(search),
     }
@@ -147,8 +172,19 @@ def _begin(out: Path, notes: Path, identity: dict[str, Any]) -> dict[str, int]:
             f"{there} is there already, without {lacking.name}; nothing is overwritten: choose "
             f"another --out"
         )
-    found = json.loads(notes.read_text("utf-8"))
-    done = found.pop("done")
+    try:
+        found = json.loads(notes.read_text("utf-8"))
+        done = {key: int(found["done"][key]) for key in done}
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(
+            f"{notes} is damaged; remove it and {out}, or choose another --out"
+        ) from None
+    if out.stat().st_size < done["bytes"]:
+        raise ValueError(
+            f"{out} has {out.stat().st_size:,} bytes, but {notes.name} tells of {done['bytes']:,}: "
+            "something was cut off; put it back, or remove both and begin anew"
+        )
+    del found["done"]
     if found != identity:
         other = [key for key in identity if found.get(key) != identity[key]]
         raise FileExistsError(

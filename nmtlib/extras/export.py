@@ -27,7 +27,7 @@ from nmtlib.extras.ctranslate2 import to_ctranslate2
 from nmtlib.extras.export_readme import readme
 from nmtlib.extras.hugging_face import to_hugging_face
 from nmtlib.extras.optional import need
-from nmtlib.inference.translator import Translator
+from nmtlib.inference.translator import SHIPPED, Translator, find_run
 from nmtlib.model.embeddings import TokenEmbedding
 
 # Those of CTranslate2.
@@ -39,10 +39,11 @@ def export(
 ) -> Path:
     """Write the model of a run in the format `to`, one of `FORMATS`, into a new folder.
 
-    That is `out`, or a folder in the run named after the format; it is returned.  `quantization` is
-    for CTranslate2 alone.  Raises FileExistsError for a folder that is not empty,
-    ModuleNotFoundError where the package of the format is not installed, ValueError for another
-    format or a model that the format cannot express.
+    That is `out`, or a folder in the run named after the format, of a shipped model NAME-FORMAT
+    where the program runs; it is returned.  `quantization` is for CTranslate2 alone.  Raises
+    FileExistsError for a folder that is not empty, ModuleNotFoundError where the package of the
+    format is not installed, ValueError for another format or a model that the format cannot
+    express.
     """
     require_one_of("format", FORMATS, to)
     if quantization is not None and (to != "ctranslate2" or quantization not in QUANTIZATIONS):
@@ -50,7 +51,10 @@ def export(
             f"quantization {quantization!r} is not for {to}: ctranslate2 alone knows "
             f"{', '.join(QUANTIZATIONS)}"
         )
-    out = Path(run) / to if out is None else Path(out)
+    folder = find_run(run).folder
+    if out is None:
+        out = Path(f"{folder.name}-{to}") if folder.parent == SHIPPED else folder / to
+    out = Path(out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise FileExistsError(
             f"{out} is there already and not empty; nothing is overwritten: choose another --out"

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from nmtlib.extras.optional import need
 from nmtlib.inference.metrics import SacreScore, bleu_sacre
 
+WITHOUT_SPACES = ("zh", "ja", "th", "lo", "km", "my")
+
 
 def moses_tokens(sentences: Sequence[str], language: str) -> list[str]:
     """Lower-cased sentences with normalized punctuation, their tokens between single spaces.
@@ -18,6 +20,15 @@ def moses_tokens(sentences: Sequence[str], language: str) -> list[str]:
     normalizer, tokenizer = moses.MosesPunctNormalizer(language), moses.MosesTokenizer(language)
     normal = (normalizer.normalize(sentence.lower()) for sentence in sentences)
     return [tokenizer.tokenize(sentence, return_str=True) for sentence in normal]
+
+
+def require_moses(language: str) -> None:
+    """Raise ModuleNotFoundError without the package, ValueError for a language without spaces."""
+    need("sacremoses")
+    if language in WITHOUT_SPACES:
+        raise ValueError(
+            f"Moses cuts text at spaces, which {language!r} does not write; leave out --moses"
+        )
 
 
 def bleu_moses(hypotheses: Sequence[str], references: Sequence[str], language: str) -> SacreScore:

@@ -109,9 +109,9 @@ def evaluate(
     pairs, decoding = corpus.split(split), translator.decoding(beam, length_penalty)
     beam, length_penalty = decoding.beam, decoding.length_penalty
     if moses:
-        from nmtlib.extras.optional import need
+        from nmtlib.extras.moses import require_moses
 
-        need("sacremoses")  # where it is missing, that is said before the work is done
+        require_moses(corpus.target_language)  # now, and not when the work is done
     sums = measure_all(translator.model, [translator.example(p.source, p.target) for p in pairs])
     sources, started = [p.source for p in pairs], time.perf_counter()
     hypotheses = translator.translate(sources, beam=beam, length_penalty=length_penalty)

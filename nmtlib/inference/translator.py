@@ -53,7 +53,7 @@ class Translator:
         precision: str = "fp32",
     ):
         self.model, self.source, self.target = model.eval(), source, target
-        self.quick_model = convert(model, precision)
+        self.quick_model, self.precision = convert(model, precision), precision
         self.settings = settings or Settings()
 
     @classmethod
@@ -144,6 +144,8 @@ class Translator:
             raise ValueError("translate takes a list of sentences, not one string: [sentence]")
         encoded = []
         for number, sentence in enumerate(sentences, start=1):
+            if not isinstance(sentence, str):
+                raise ValueError(f"sentence {number} is {sentence!r}; expected a string")
             try:
                 encoded.append(self.read(sentence))
             except ValueError as error:
@@ -182,19 +184,24 @@ class Translator:
 
 
 def named_runs() -> dict[str, Run]:
-    """The runs that have a name: those shipped with the package, and those trained in `RUNS`."""
+    """The runs that have a name: those shipped with the package, and those trained in `RUNS`.
+
+    One of these whose name a shipped one has is named by its path.
+    """
     found: dict[str, Run] = {}
     for home in (SHIPPED, RUNS):
         for path in sorted(home.glob("*/settings.json")):
-            found.setdefault(path.parent.name, Run(path.parent))
+            name, folder = path.parent.name, path.parent
+            found[str(folder) if name in found else name] = Run(folder)
     return found
 
 
 def find_run(run: str | Path) -> Run:
     """The run in a folder, or that of a name; a shipped one goes before one trained here."""
-    if Path(run).exists():
-        return Run(run)
-    named = named_runs()
+    folder, named = Run(run), named_runs()
+    # A folder of the name of a model may hold anything, such as what was exported.
+    if folder.folder.exists() and (folder.settings_file.is_file() or str(run) not in named):
+        return folder
     if str(run) in named:
         return named[str(run)]
     raise FileNotFoundError(

@@ -1,13 +1,19 @@
 """Real and synthetic examples in one epoch."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import chain
 
 import pytest
 
 from nmtlib.data.batching import make_example
+from nmtlib.data.codec import build_codecs
 from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.data.mixing import mixed_by_epoch
+from nmtlib.examples import read_examples
+from nmtlib.experiment import start_run
+from nmtlib.settings import Settings
+from nmtlib.specials import SPECIALS
 
 REAL = [make_example([10 + i], [1]) for i in range(6)]
 SYNTHETIC = [make_example([100 + i], [2]) for i in range(10)]
@@ -65,3 +71,34 @@ def test_both_directions_double_what_is_trained_and_validated_on_alone():
     found = corpus.in_both_directions()
     assert found.train == [one, one.reversed()] and found.validation == [two, two.reversed()]
     assert found.test == [two] and not found.synthetic
+
+
+CORPUS = Corpus("own", "de", "en", train=[Pair("a b", "b a")] * 9, validation=[Pair("b", "a")])
+WORDS = {"tokenizer": {"kind": "whitespace"}, "corpus": {"synthetic": ["pairs.tsv"]}}
+
+
+@pytest.mark.parametrize(
+    ("pairs", "ratio"), [([Pair("b", "c")], 1.0), ([Pair("c", "d")], 0.05)], ids=["leak", "ratio"]
+)
+def test_synthetic_pairs_of_which_none_would_be_read_are_refused(pairs, ratio):
+    settings = Settings.from_dict({**WORDS, "training": {"synthetic_ratio": ratio}})
+    corpus, said = CORPUS.with_synthetic(pairs), []
+    codecs = build_codecs(CORPUS, "whitespace")
+    with pytest.raises(ValueError, match="would take none of"):
+        read_examples(settings, corpus, *codecs, said.append)
+    assert corpus.notes[-1] in said, "how many are left out is said"
+
+
+def test_a_ratio_that_no_memory_holds_is_refused():
+    with pytest.raises(ValueError, match="synthetic_ratio must be greater than 0, at most 1000"):
+        Settings.from_dict({"training": {"synthetic_ratio": 1e308}})
+
+
+def test_published_vocabularies_cannot_be_read_both_ways(tmp_path):
+    published = replace(CORPUS, vocabularies=([*SPECIALS, "a"], [*SPECIALS, "b"]))
+    settings = Settings.from_dict(
+        {"tokenizer": {"kind": "given"}, "corpus": {"both_directions": True}}
+    )
+    with pytest.raises(ValueError, match="both_directions: the vocabularies"):
+        start_run(tmp_path / "run", settings, published)
+    assert not (tmp_path / "run").exists()

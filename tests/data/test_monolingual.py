@@ -27,6 +27,8 @@ def test_only_case_spaces_and_punctuation_are_overlooked():
     assert comparable(" Zwei  Katzen im Schnee") == comparable("zwei katzen, im Schnee!")
     assert comparable("Zwei Katzen") != comparable("Zwei Katze")
     assert comparable("两只猫。") == comparable("两只猫") != comparable("两只狗")
+    assert comparable("两 只@@ 猫 。") == comparable("两只猫")
+    assert comparable("第 12 只") != comparable("第 1 2 只")
 
 
 @pytest.mark.parametrize(

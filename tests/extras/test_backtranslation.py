@@ -1,6 +1,7 @@
 """Back-translation: pairs from sentences alone, and a training that reads them."""
 
 import json
+import shlex
 
 import pytest
 
@@ -91,6 +92,53 @@ def test_nothing_of_another_call_is_overwritten(translator, sentences, tmp_path)
     assert own.read_text() == "mine"
 
 
+def test_a_file_that_was_cut_off_is_not_filled_up(translator, sentences, tmp_path, small_chunks):
+    out = tmp_path / "pairs.tsv"
+    backtranslate(translator, sentences, out, report=quiet)
+    out.write_bytes(cut := out.read_bytes()[:100])
+    with pytest.raises(ValueError, match="has 100 bytes, but pairs.tsv.json tells of"):
+        backtranslate(translator, sentences, out, report=quiet)
+    assert out.read_bytes() == cut
+
+
+@pytest.mark.parametrize("notes", ["x", "[]", "{}", '{"done": {"bytes": 0}}'])
+def test_damaged_notes_are_told_of(translator, sentences, tmp_path, notes):
+    out = tmp_path / "pairs.tsv"
+    out.touch()
+    (tmp_path / "pairs.tsv.json").write_text(notes)
+    with pytest.raises(ValueError, match=r"pairs.tsv.json is damaged; remove it and"):
+        backtranslate(translator, sentences, out, report=quiet)
+
+
+def test_it_does_not_go_on_in_another_precision(translator, sentences, tmp_path):
+    out = tmp_path / "pairs.tsv"
+    backtranslate(translator, sentences[:3], out, report=quiet)
+    with pytest.raises(FileExistsError, match="begun with another precision"):
+        other = Translator.load("toy-de-en", precision="bf16")
+        backtranslate(other, sentences[:3], out, report=quiet)
+
+
+def test_the_command_says_what_is_lost_and_what_it_cannot_use(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write("text.txt", ["der Hund schläft .", "x" * 2_000])
+    command = ["backtranslate", "toy-de-en", "--text", "text.txt", "--out"]
+    assert main([*command, "the pairs.tsv"]) == 0
+    said = capsys.readouterr().out
+    assert "1 without a pair" in said
+    assert shlex.split(said.rpartition("--set ")[2]) == ['corpus.synthetic=["the pairs.tsv"]']
+    write("empty.txt", [])
+    for given, expected in {
+        ("text.txt", "pairs.tsv.gz"): "plain text file",
+        ("text.txt", ""): "plain text file",
+        ("empty.txt", "new.tsv"): "no sentences",
+        ("nosuch.txt", "new.tsv"): "there is no file nosuch.txt",
+    }.items():
+        before = sorted(tmp_path.iterdir())
+        text, out = given
+        assert main(["backtranslate", "toy-de-en", "--text", text, "--out", out]) == 1
+        assert expected in capsys.readouterr().err and sorted(tmp_path.iterdir()) == before
+
+
 def test_what_is_drawn_varies_with_the_seed_and_is_tagged(translator, sentences, tmp_path):
     texts = []
     for number, seed in enumerate((1, 1, 2)):
@@ -109,7 +157,15 @@ def test_what_the_model_cannot_read_has_no_line(translator, tmp_path):
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"temperature": -1.0}, "temperature is 0, for none, or more"), ({"tag": "a b"}, "one word")],
+    [
+        ({"temperature": -1.0}, "0, for nothing drawn, or a number from 0.001, not -1.0"),
+        ({"temperature": float("inf")}, "temperature must be"),
+        ({"temperature": float("nan")}, "temperature must be"),
+        ({"temperature": 1e-40}, "temperature must be"),
+        ({"temperature": 1.0, "beam": 7}, "needs no beam of 7"),
+        ({"seed": 2**64}, "seed must be a whole number"),
+        ({"tag": "a b"}, "one word"),
+    ],
 )
 def test_a_search_that_makes_no_sense_is_refused(options, message):
     with pytest.raises(ValueError, match=message):
@@ -136,6 +192,7 @@ def test_from_sentences_to_a_training_by_the_command_line(tmp_path, capsys, monk
     assert main(["train", "own.toml", "--out", "run", *sets]) == 0
     said = capsys.readouterr().out
     assert "30 synthetic pairs, of which an epoch takes 0.5 for each real one" in said
+    assert "30 synthetic pairs; 1 left out" in said
     (tmp_path / "more.tsv").unlink()
     assert main("evaluate run --split validation --beam 1".split()) == 0, (
         "it is scored without them"

@@ -1,7 +1,6 @@
 """An ensemble's probabilities are the mean of its models', whichever way they are asked for."""
 
 import json
-import sys
 from dataclasses import replace
 
 import pytest
@@ -133,10 +132,3 @@ def test_commands_take_further_runs(other_run, tmp_path, capsys):
     capsys.readouterr()
     assert main(command) == 1
     assert "begun with another model" in capsys.readouterr().err
-
-
-def test_a_missing_package_is_told_of_before_the_work(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "sacremoses", None)
-    monkeypatch.setattr(Translator, "translate", lambda *_, **__: pytest.fail("too late"))
-    assert main(["evaluate", "toy-de-en", "--moses"]) == 1
-    assert "pip install sacremoses" in capsys.readouterr().err

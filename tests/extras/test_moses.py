@@ -1,10 +1,12 @@
 """BLEU on Moses' tokens, and that these are the publishers'."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
+from nmtlib.cli import main
 from nmtlib.data.corpora import load as load_corpus
 from nmtlib.inference.evaluate import evaluate
 from nmtlib.inference.translator import Translator
@@ -47,3 +49,16 @@ def test_an_evaluation_has_it_where_it_is_asked_for():
     assert plain.bleu_moses is None and "Moses" not in "".join(plain.lines())
     assert asked.bleu_moses > 50 and "on Moses' tokens" in "".join(asked.lines())
     assert plain.scores == asked.scores
+
+
+def test_a_missing_package_is_told_of_before_the_work(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "sacremoses", None)
+    monkeypatch.setattr(Translator, "translate", lambda *_, **__: pytest.fail("too late"))
+    assert main(["evaluate", "toy-de-en", "--moses"]) == 1
+    assert "pip install sacremoses" in capsys.readouterr().err
+
+
+def test_moses_is_refused_where_no_spaces_are_written(monkeypatch, capsys):
+    monkeypatch.setattr(Translator, "translate", lambda *_, **__: pytest.fail("too late"))
+    assert main(["evaluate", "toy-en-zh", "--moses"]) == 1
+    assert "'zh' does not write" in capsys.readouterr().err

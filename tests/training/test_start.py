@@ -5,6 +5,7 @@ import torch
 
 from nmtlib.data.corpora import load as load_corpus
 from nmtlib.experiment import train
+from nmtlib.presets import load_settings
 from nmtlib.run import Run
 from nmtlib.settings import Settings
 from nmtlib.training.checkpoint import read_checkpoint
@@ -79,7 +80,8 @@ def test_a_resume_goes_on_with_its_own_weights(settings, first, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"tokenizer.size": 150}, "give it the same"),
+        ({"tokenizer.size": 150}, r"made with size = 200; give this training the same"),
+        ({"source_language": "en", "target_language": "de"}, "translates de-en, but this .* en-de"),
         ({"d_model": 8}, "its d_model is 16, not 8"),
         ({"norm": "post"}, "its norm is 'pre', not 'post'"),
         ({"start": "no-such-run"}, "no-such-run is not a run folder"),
@@ -91,3 +93,13 @@ def test_what_does_not_fit_is_refused_and_leaves_nothing(
     with pytest.raises((ValueError, FileNotFoundError), match=message):
         train(tmp_path / "tuned", from_first(settings, first, **change), report=quiet)
     assert not (tmp_path / "tuned").exists()
+
+
+def test_a_start_in_a_toml_file_lies_beside_it(settings, first):
+    here = first.folder.parent
+    (here / "own.toml").write_text('[corpus]\nname = "toy-de-en"\n[training]\nstart = "first"\n')
+    assert load_settings(str(here / "own.toml")).training.start == str(first.folder)
+    (here / "own.toml").write_text(
+        '[corpus]\nname = "toy-de-en"\n[training]\nstart = "toy-de-en"\n'
+    )
+    assert load_settings(str(here / "own.toml")).training.start == "toy-de-en"
