@@ -22,7 +22,7 @@ from nmtlib.machine import command_line
 from nmtlib.teaching.chinese import FACTS, without_marks
 from nmtlib.teaching.slips import count_slips, measures
 
-PAST = re.compile(r"\b(did|was|were)\b")  # forms that are nothing but past
+PAST = re.compile(r"\b(did|was|were)\b")  # forms that are nearly always past
 PARTICLES = "了过着"
 
 
@@ -62,11 +62,14 @@ def lengths(pairs: Sequence[Pair]) -> dict[str, dict[int, int]]:
 def against(first: Sequence[str], second: Sequence[str], sources: Sequence[str]) -> dict[str, Any]:
     """How translations by people score when other translations by people are the references."""
     joined = [[text.replace(" ", "") for text in side] for side in (first, second)]
+    lower = [[text.lower() for text in side] for side in (first, second)]  # as systems are scored
+    words = [[text.split() for text in side] for side in lower]
+    letters = [[list(text.replace(" ", "")) for text in side] for side in lower]
     return {
         "pairs": len(first),
         "identical": sum(a == b for a, b in zip(*joined, strict=True)),
-        "bleu_nltk": bleu_nltk([a.split() for a in first], [b.split() for b in second]),
-        "bleu_characters": bleu_nltk(*([list(text) for text in side] for side in joined)),
+        "bleu_nltk": bleu_nltk(*words),
+        "bleu_characters": bleu_nltk(*letters),
         "slips": count_slips(list(zip(sources, first, second, strict=True))),
     }
 

@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 MEASURES: dict[str, str] = dict(
     entry.split(" ", 1)
     for entry in """\
-个 people, things; 本 books; 次 times; 只 animals; 件 clothes, matters; 条 long things;
+个 people, things; 本 books; 次 times; 只 animals; 件 clothes, matters; 条 long things, skirts;
 种 kinds; 张 flat things; 辆 vehicles; 家 firms; 位 people, politely; 场 events;
-名 members; 份 portions; 杯 cups; 封 letters; 间 rooms; 座 mountains; 把 handles;
+名 members; 份 portions; 杯 cups; 封 letters; 间 rooms; 座 mountains; 把 things with a handle;
 支 sticks; 班 scheduled trips; 台 machines; 部 films; 栋 houses; 首 songs; 块 pieces;
 句 sentences; 颗 small round things; 双 pairs; 幅 pictures; 架 planes; 顶 hats; 瓶 bottles;
 朵 flowers; 根 stalks; 片 slices; 套 sets; 页 pages; 顿 meals; 枝 twigs; 匹 horses;
@@ -34,7 +34,8 @@ NAMES = {  # as the corpus writes them
 }
 NOT = re.compile("[不没别未无]")
 NO_NOT = re.compile(  # words in which these characters deny nothing; "is it or not" is a question
-    r"(.)不\1|不错|不久|不得不|差不多|特别|别人|别的|分别|告别|不过|不但|不仅|无论|不论|对不起|不同"
+    r"(.)不\1|不错|不久|不得不|差不多|特别|别人|别的|分别|区别|告别|不过|不但|不仅|不管|不论|无论|无聊|未来"
+    "|对不起|不好意思|不同"
 )
 QUESTION = re.compile("[?？]")
 

@@ -127,7 +127,10 @@ def test_a_rule_rings_for_its_slip_alone(rule, output):
     assert slips.slips(S, output, GOOD) == [rule]
 
 
-@pytest.mark.parametrize("text", ["你 是不是 学生 ？", "还 不错 。", "对不起 。", "别人 的 书 。"])
+@pytest.mark.parametrize(
+    "text",
+    ["你 是不是 学生 ？", "还 不错 。", "对不起 。", "别人 的 书 。", "很 无聊 。", "有 区别 。"],
+)
 def test_a_word_that_only_contains_a_negation_denies_nothing(text):
     assert not slips.denies(text) and slips.denies(f"我 没有 说 {text}")
 
