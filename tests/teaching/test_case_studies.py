@@ -1,6 +1,7 @@
 """The records of notebook 13 say what they hold, its pictures show it, its tiny archive is read."""
 
 import json
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -90,6 +91,14 @@ def test_the_report_has_four_curves_with_a_line_for_each_seed():
     plt.close("all")
 
 
+def test_the_report_is_drawn_over_updates_also_where_seeds_made_different_numbers():
+    later = [replace(record, updates=3 * record.updates) for record in history(1.0)]
+    figure = draw_report({"words": [history(1.0), later]})
+    assert [list(ax.lines[-1].get_xdata()) for ax in figure.axes] == [[2, 4, 6]] * 4
+    assert figure.axes[2].get_xlabel() == "updates"
+    plt.close("all")
+
+
 def test_stations_are_read_with_what_else_their_file_may_hold(tmp_path):
     path = tmp_path / "stations.json"
     rows = [{**vars(one), "later": 1} for one in STATIONS]
@@ -129,6 +138,18 @@ def test_own_captions_are_pairs_that_are_not_in_the_quoted_sentences():
 def test_constructions_name_sentences_that_are_quoted():
     numbers = [n for group in case_studies.CONSTRUCTIONS.values() for n in group]
     assert set(numbers) <= set(range(40))
+
+
+def test_a_long_compound_noun_has_ten_letters_or_more():
+    others = {"Parasailing", "Kopfhörern"}  # no compound; nine letters in the dictionary
+    words = [re.findall(r"[\w-]+", text) for text in read_stations().systems["source"]]
+    long = {
+        number
+        for number, sentence in enumerate(words)
+        for word in set(sentence) - others
+        if word[0].isupper() and len(word.replace("-", "")) >= 10
+    }
+    assert set(case_studies.CONSTRUCTIONS["long compound noun"]) == long
 
 
 def test_the_tiny_archive_is_read_by_the_recipe(tmp_path):
