@@ -45,7 +45,11 @@ PAGES = {  # the blocks of each page, and what makes them
         "board": tables.board,
     },
     "docs/ablation.md": {"ablation": tables.ablation},
-    "docs/map.md": {"names": tables_course.public_names, "modules": tables_course.modules},
+    "docs/map.md": {
+        "reading": tables_course.reading,
+        "names": tables_course.public_names,
+        "modules": tables_course.modules,
+    },
     "docs/checks.md": {"check": tables.check_output, "mutation": tables.mutation},
     "docs/instructors.md": {
         "syllabus": tables_homework.syllabus,

@@ -81,6 +81,44 @@ ROOMS = {  # in the order in which data flows
     "extras": "what only some need: export, corpora larger than memory, BPE dropout",
 }
 
+PATH = {  # the way of a sentence through the core -> the modules to read there, in order
+    "pairs of sentences become batches of ids": [
+        "data/corpus",
+        "data/tokenizers",
+        "data/vocab",
+        "data/codec",
+        "data/batching",
+    ],
+    "the model makes logits of them": [
+        "model/config",
+        "model/embeddings",
+        "model/masks",
+        "model/attention",
+        "model/layers",
+        "model/transformer",
+    ],
+    "a loss moves the weights, update by update": [
+        "training/loss",
+        "training/measure",
+        "training/schedule",
+        "training/trainer",
+        "training/state",
+        "training/checkpoint",
+    ],
+    "a search makes words of logits, and a score judges them": [
+        "inference/beams",
+        "inference/search",
+        "inference/translator",
+        "inference/metrics",
+    ],
+    "settings, a folder, and what ties it all together": [
+        "sections",
+        "settings",
+        "run",
+        "experiment",
+    ],
+}
+
 
 def notebooks() -> str:
     """What each notebook teaches, about which modules, and how long it takes to read and to run."""
@@ -113,6 +151,24 @@ def modules() -> str:
         title = f"`nmtlib/{room}`" if room else "`nmtlib`"
         blocks.append(f"### {title}: {holds}\n\n" + table("module | what it holds", rows))
     return "\n\n".join(blocks)
+
+
+def lines_of(module: str) -> int:
+    """The lines of a module, comments and docstrings included."""
+    return len((PACKAGE / f"{module}.py").read_text("utf-8").splitlines())
+
+
+def reading() -> str:
+    """The modules that a reader of the core reads, in the order of a sentence's way."""
+    rows = []
+    for step, modules_there in PATH.items():
+        links = [f"[`{name}`](../nmtlib/{name}.py)" for name in modules_there]
+        rows.append([step, " · ".join(links), f"{sum(map(lines_of, modules_there)):,}"])
+    total = sum(lines_of(name) for there in PATH.values() for name in there)
+    return (
+        table("what happens | modules, in this order | lines", rows)
+        + f"\n\nThese are {total:,} lines, a third of them docstrings and comments: an afternoon."
+    )
 
 
 def public_names() -> str:

@@ -407,3 +407,11 @@ def test_a_finished_run_is_not_trained_again_and_a_stopped_one_goes_on(tmp_path,
     whole, more = (Settings().with_value("epochs", epochs) for epochs in (3, 4))
     assert not shared.train_or_go_on(tmp_path, whole) and not trained
     assert shared.train_or_go_on(tmp_path, more) and trained == [tmp_path]
+
+
+def test_the_way_through_the_core_can_be_read_in_an_afternoon():
+    course = readme.tables_course
+    way = [name for names in course.PATH.values() for name in names]
+    assert len(set(way)) == len(way)
+    assert sum(map(course.lines_of, way)) <= 4000
+    assert course.lines_of("specials") == 4
