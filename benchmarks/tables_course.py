@@ -59,7 +59,7 @@ LEARNED = {  # number of a notebook -> what one learns in it, and the modules th
         "`extras.backtranslation`, `data.monolingual`, `data.iwslt`",
     ),
     "14": (
-        "layers compared, Chinese counted, the `@@` trap, what a second translation scores, errors by rules",
+        "layers compared, Chinese counted, the `@@` trap, how people score, errors by rules",
         "`data.subwords`, `inference.metrics`",
     ),
     "15": (
