@@ -43,11 +43,11 @@ def run(settings: Settings, folder: Path, **how: bool) -> dict[str, Any]:
     return {**seed, **scored([folder], **how), "training": training_summary(folder)}
 
 
-def scored(folders: Sequence[Path], **how: bool) -> dict[str, Any]:
-    """The scores of one run, or of several together, on the test split of their corpus."""
+def scored(folders: Sequence[Path], split: str = "test", **how: bool) -> dict[str, Any]:
+    """The scores of one run, or of several together, on a split of their corpus."""
     translator = load_ensemble(folders)
     corpus = load_corpus(replace(translator.settings.corpus, synthetic=[]))
-    evaluation, _ = evaluate(translator, corpus, "test", **how)
+    evaluation, _ = evaluate(translator, corpus, split, **how)
     scores = evaluation.scores
     found = {
         "bleu": round(scores.bleu, 2),

@@ -109,6 +109,7 @@ def all_results() -> str:
     notes = [
         "One run and one seed a row, on a shared machine with two virtual CPUs, where times vary.",
         *several_seeds(),
+        *other_way(),
         *on_moses_tokens(),
         "In brackets: without the test pairs whose source also stands in the training data.",
         "sacreBLEU runs from 0 to 100, NLTK BLEU from 0 to 1 over the words between spaces.",
@@ -135,21 +136,41 @@ def several_seeds() -> list[str]:
 
 def seeds_line(found: dict[str, Any]) -> str:
     """How several seeds of one preset scored, and all of them together where that was measured."""
-    scores = {"sacreBLEU": "bleu", "NLTK": "bleu_nltk", "on Moses' tokens": "bleu_moses"}
-    given = {name: (key, 4 if key == "bleu_nltk" else 2) for name, key in scores.items()}
-    given = {name: place for name, place in given.items() if place[0] in found}
-    spreads = [
-        f"{name} {found[key]['mean']:.{digits}f} ± {found[key]['deviation']:.{digits}f}"
-        for name, (key, digits) in given.items()
-    ]
-    line = (
+    return (
         f"`{found['preset']}`{where_else(found)} with {len(found['runs'])} seeds: "
-        f"{', '.join(spreads)} on the test pairs (mean and standard deviation)"
+        f"{spreads(found)} on the test pairs (mean and standard deviation){of_all(found)}."
     )
-    if together := found.get("ensemble"):
-        of_all = [f"{name} {together[key]:.{digits}f}" for name, (key, digits) in given.items()]
-        line += f"; all {together['models']} models together: {', '.join(of_all)}"
-    return f"{line}."
+
+
+def other_way() -> list[str]:
+    """What captions, and then the pairs alone, made of the other direction."""
+    found = read("other-way.json")
+    stages = "; ".join(f"{name} {spreads(stage)}" for name, stage in found["stages"].items())
+    what = f"`{found['corpus']}` by `benchmarks/other_way.py`, {found['ensemble']['models']} seeds"
+    return [f"{what}: {stages}{of_all(found)}."]
+
+
+SCORES = {"sacreBLEU": ("bleu", 2), "NLTK": ("bleu_nltk", 4), "on Moses' tokens": ("bleu_moses", 2)}
+
+
+def spreads(found: dict[str, Any]) -> str:
+    """Mean and standard deviation of each score that was measured."""
+    return ", ".join(
+        f"{name} {found[key]['mean']:.{digits}f} ± {found[key]['deviation']:.{digits}f}"
+        for name, (key, digits) in SCORES.items()
+        if key in found
+    )
+
+
+def of_all(found: dict[str, Any]) -> str:
+    """The scores of all models together, where there are any."""
+    together = found.get("ensemble", {})
+    scores = [
+        f"{name} {together[key]:.{digits}f}"
+        for name, (key, digits) in SCORES.items()
+        if key in together
+    ]
+    return f"; all {together['models']} models together: {', '.join(scores)}" if together else ""
 
 
 def where_else(found: dict[str, Any]) -> str:

@@ -14,6 +14,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 try:
     import captions
     import checkpoints
+    import other_way
 finally:
     sys.path.pop(0)
 
@@ -83,3 +84,39 @@ def test_each_step_from_captions_to_a_model_is_a_command(tmp_path):
     (tmp_path / "en-de").mkdir()
     (tmp_path / "en-de" / "last.safetensors").touch()
     assert next(captions.steps(tmp_path))[:2] == ["train", "--resume"]
+
+
+def test_the_other_way_ends_with_the_pairs_alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (mixed, first), (last, second) = other_way.stages(Path("runs"), 2).values()
+    assert mixed.corpus.languages == last.corpus.languages == ("en", "de")
+    assert mixed.corpus.synthetic == [str(tmp_path / other_way.text_of(Path("runs")))]
+    assert (last.corpus.synthetic, last.training.start) == ([], str(first)) and first != second
+    assert mixed.training.seed == last.training.seed == 2 and mixed.tokenizer == last.tokenizer
+    assert mixed.model.d_model == last.model.d_model
+
+
+def test_each_seed_of_the_other_way_is_scored_twice_and_all_together(tmp_path, monkeypatch):
+    asked, commands = [], []
+
+    def score(folders, split="test", **how):
+        asked.append((len(folders), split))
+        return {"bleu": 10.0 * len(asked)}
+
+    def trained(settings, folder, **how):
+        return {"seed": settings.training.seed, "bleu": len(folder.parts), "bleu_moses": 1.0}
+
+    monkeypatch.setattr(other_way, "scored", score)
+    monkeypatch.setattr(other_way, "run", trained)
+    monkeypatch.setattr(other_way.cli, "main", lambda command: commands.append(command))
+    output = tmp_path / "found.json"
+    other_way.main(["--seeds", "4", "5", "--out", str(tmp_path), "--output", str(output)])
+    found = json.loads(output.read_text("utf-8"))
+    assert commands[0][:2] == ["backtranslate", "multi30k-de-en"]
+    assert asked == [(1, "validation")] * 4 + [(2, "test")]
+    assert [[run["seed"] for run in stage["runs"]] for stage in found["stages"].values()] == [
+        [4, 5],
+        [4, 5],
+    ]
+    assert list(found["stages"].values())[1]["validation_bleu"]["mean"] == 30.0
+    assert found["ensemble"] == {"models": 2, "bleu": 50.0}
