@@ -8,6 +8,7 @@ from nmtlib.data.batching import Example, fits, make_example
 from nmtlib.data.codec import Codec
 from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.data.mixing import mixed_by_epoch
+from nmtlib.sections import TrainingSettings
 from nmtlib.settings import Settings
 
 ByEpoch = Callable[[int], Sequence[Example]]
@@ -64,16 +65,23 @@ def read_examples(
     if not settings.corpus.synthetic:
         return training, validation, None
     synthetic, too_long = encode_pairs(corpus.synthetic, source, target, longest)
-    ratio = settings.training.synthetic_ratio
+    mixed = _mixed(training, synthetic, settings.training)
+    report(
+        f"{len(synthetic):,} synthetic pairs, of which an epoch takes "
+        f"{settings.training.synthetic_ratio:g} for each real one; left out as too long: {too_long}"
+    )
+    return [*training, *synthetic], validation, mixed  # all of them say which training this is
+
+
+def _mixed(
+    training: Sequence[Example], synthetic: Sequence[Example], settings: TrainingSettings
+) -> ByEpoch:
+    """What an epoch takes of both.  Raises ValueError where it would take no synthetic example."""
+    ratio = settings.synthetic_ratio
     if not round(ratio * len(training)) or not synthetic:
         raise ValueError(
             f"corpus.synthetic: an epoch would take none of {len(synthetic):,} synthetic pairs "
             f"(synthetic_ratio {ratio:g} of {len(training):,} real ones); give others, raise the "
             "ratio, or leave them out"
         )
-    report(
-        f"{len(synthetic):,} synthetic pairs, of which an epoch takes {ratio:g} for each real "
-        f"one; left out as too long: {too_long}"
-    )
-    mixed = mixed_by_epoch(training, synthetic, ratio, seed=settings.training.seed)
-    return [*training, *synthetic], validation, mixed  # all of them say which training this is
+    return mixed_by_epoch(training, synthetic, ratio, seed=settings.seed)

@@ -48,7 +48,8 @@ def losses(adapter: Adapter, table: Tensor, whole: Tensor, batch: Batch) -> dict
 def direction(loss: Tensor, own: list[nn.Parameter]) -> Tensor:
     """The gradient of a loss as one vector."""
     found = torch.autograd.grad(loss, own, retain_graph=True, allow_unused=True)
-    return torch.cat([(p * 0 if g is None else g).flatten() for g, p in zip(found, own)])  # noqa: B905
+    pairs = zip(found, own)  # noqa: B905
+    return torch.cat([(p * 0 if g is None else g).flatten() for g, p in pairs])
 
 
 @check("training.gradient", "make_model", "epoch")

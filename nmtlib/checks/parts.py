@@ -79,6 +79,7 @@ class Parts:
         return transformer.TransformerConfig(**values, **depths)
 
     def attention_maps(self, model: nn.Module, source: Tensor, target: Tensor) -> list[Tensor]:
+        """The weights (B, H, T, S) with which each decoder layer reads the source."""
         with attention.record_attention(model) as maps:
             model(source, target)
         names = [f"decoder.{number}.cross_attention" for number in range(len(model.decoder))]
@@ -89,6 +90,7 @@ class Parts:
         return [model.output.weight, model.target_embedding.weight, model.source_embedding.weight]
 
     def reload(self, model: nn.Module) -> nn.Module:
+        """The model as it comes back from a checkpoint."""
         with TemporaryDirectory() as folder:
             checkpoint.save_checkpoint(Path(folder) / "model.safetensors", model)
             return checkpoint.load_model(Path(folder) / "model.safetensors")
@@ -99,6 +101,7 @@ class Parts:
         return schedule.noam_rate(update, Sizes().d_model, TRAINING.warmup, TRAINING.learning_rate)
 
     def train(self, model: nn.Module, updates: Updates, clip: float) -> None:
+        """Make the updates, each of one or several micro-batches."""
         with TemporaryDirectory() as folder:
             pairs = [pair for update in updates for micro_batch in update for pair in micro_batch]
             run = self.trainer(model, folder, pairs, pairs, clip=clip)
@@ -107,6 +110,7 @@ class Parts:
                 run.update([collate(micro_batch) for micro_batch in update])
 
     def epoch(self, model: nn.Module, batches: list[Batch], training: bool) -> float:
+        """The mean loss over some batches, nats a token; with `training`, after each an update."""
         rows = [zip(*(x.tolist() for x in batch), strict=True) for batch in batches]
         given = [batching.Example(*map(without_pad, pair)) for batch in rows for pair in batch]
         with TemporaryDirectory() as folder:
@@ -125,6 +129,7 @@ class Parts:
     def fit(
         self, model: nn.Module, train: list[IdPair], validation: list[IdPair], epochs: int
     ) -> tuple[nn.Module, list[float]]:
+        """The model that is kept after some epochs, and the validation perplexity of each."""
         # Small batches, two of them for each update, so that one epoch makes several updates.
         sizes = {"epochs": epochs, "max_tokens": 32, "accumulate": 2}
         with TemporaryDirectory() as folder:
@@ -142,6 +147,7 @@ class Parts:
     # Decoding
 
     def select(self, state: layers.DecoderState, rows: Tensor) -> layers.DecoderState:
+        """The cache with these rows alone, in this order."""
         state.select_hypotheses(rows)
         state.select_sentences(rows)
         return state
@@ -149,12 +155,14 @@ class Parts:
     def beam(
         self, model: nn.Module, source: Tensor, beam: int, length_penalty: float, max_length: int
     ) -> list[list[Hypothesis]]:
+        """All hypotheses of a beam for each source (B, S), best first."""
         found = search.beam_search(
             model, source, beam, n_best=beam, length_penalty=length_penalty, max_length=max_length
         )
         return [[(each.ids, each.score) for each in hypotheses] for hypotheses in found]
 
     def translate(self, model: nn.Module, words: list[str], longest: int) -> list[str]:
+        """The words of the greedy translation of some words."""
         numbers = number_words(100)
         reader = translator.Translator(model, numbers, numbers, WORDS)
         return reader.translate([" ".join(words)], beam=1, max_length=longest)[0].split()
@@ -162,6 +170,7 @@ class Parts:
     def hypotheses(
         self, model: transformer.Transformer, source: Tensor, references: list[list[int]]
     ) -> list[str]:
+        """What an evaluation scores for each source (B, S)."""
         words = number_words(max(model.config.source_vocab_size, model.config.target_vocab_size))
         texts = [
             words.decode([i for i in row if i not in (vocab.PAD, vocab.EOS)])
@@ -185,6 +194,7 @@ class Parts:
         return [self.make_batch([pairs[i] for i in rows]) for rows in numbers]
 
     def vocabulary(self, *splits: list[str]) -> Collection[str]:
+        """All tokens that are learnt from a corpus of these splits."""
         pairs = [[corpus.Pair(line, line) for line in lines] for lines in splits]
         lines = corpus.Corpus("lines", "de", "en", *pairs)
         codecs = [c for kind in ("whitespace", "bpe") for c in codec.build_codecs(lines, kind)]
@@ -195,6 +205,7 @@ class Parts:
         return codec.build_codecs(published, "given")[0].encode(sentence)
 
     def bleu(self, hypotheses: list[str], references: list[str], language: str) -> float:
+        """Corpus BLEU, 0 to 100, of text in a language."""
         words = number_words(4)
         words.tokenizer = tokenizers.SpacyTokenizer(language)
         reader = translator.Translator(nn.Module(), words, words)
@@ -202,6 +213,7 @@ class Parts:
         return evaluate.score(hypotheses, targets(references), tokenize=tokenize).bleu
 
     def score(self, tokens: list[str], said: list[list[int]], references: list[str]) -> float:
+        """Corpus BLEU, 0 to 100, of ids that a model said."""
         words = codec.Codec(tokenizers.WhitespaceTokenizer(), vocab.Vocab(tokens))
         size = {"source_vocab_size": len(tokens), "target_vocab_size": len(tokens)}
         texts = [words.decode(ids) for ids in said]
