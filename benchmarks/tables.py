@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from nmtlib.presets import load_settings, presets
+from nmtlib.teaching import neighbours
 
 RESULTS = Path(__file__).parent / "results"
 RUNS = {  # the row's name -> the preset, whose results are PRESET-SPLIT-beamN.json
@@ -110,6 +112,7 @@ def all_results() -> str:
         "One run and one seed a row, on a shared machine with two virtual CPUs, where times vary.",
         *several_seeds(),
         *other_way(),
+        *looking_up(),
         *on_moses_tokens(),
         "In brackets: without the test pairs whose source also stands in the training data.",
         "sacreBLEU runs from 0 to 100, NLTK BLEU from 0 to 1 over the words between spaces.",
@@ -138,7 +141,8 @@ def seeds_line(found: dict[str, Any]) -> str:
     """How several seeds of one preset scored, and all of them together where that was measured."""
     return (
         f"`{found['preset']}`{where_else(found)} with {len(found['runs'])} seeds: "
-        f"{spreads(found)} on the test pairs (mean and standard deviation){of_all(found)}."
+        f"{spreads(found)} on the test pairs (mean and standard deviation)"
+        f"{with_neighbours(found, spreads)}{of_all(found)}."
     )
 
 
@@ -148,6 +152,18 @@ def other_way() -> list[str]:
     stages = "; ".join(f"{name} {spreads(stage)}" for name, stage in found["stages"].items())
     what = f"`{found['corpus']}` by `benchmarks/other_way.py`, {found['ensemble']['models']} seeds"
     return [f"{what}: {stages}{of_all(found)}."]
+
+
+def looking_up() -> list[str]:
+    """What neighbours among the training pairs bring the models that ship."""
+    models = json.loads(neighbours.RECORDED.read_text("utf-8"))["models"]
+    how = f"{models[0]['neighbours']} neighbours of weight {models[0]['weight']:g}"
+    each = [
+        f"`{found['model']}` {single(found['plain'])} → {single(found['looked_up'])}"
+        for found in models
+    ]
+    what = f"The models that ship, looking words up among {how} (`benchmarks/neighbours.py`)"
+    return [f"{what}: {'; '.join(each)}."]
 
 
 SCORES = {"sacreBLEU": ("bleu", 2), "NLTK": ("bleu_nltk", 4), "on Moses' tokens": ("bleu_moses", 2)}
@@ -164,13 +180,25 @@ def spreads(found: dict[str, Any]) -> str:
 
 def of_all(found: dict[str, Any]) -> str:
     """The scores of all models together, where there are any."""
-    together = found.get("ensemble", {})
-    scores = [
-        f"{name} {together[key]:.{digits}f}"
-        for name, (key, digits) in SCORES.items()
-        if key in together
-    ]
-    return f"; all {together['models']} models together: {', '.join(scores)}" if together else ""
+    if not (together := found.get("ensemble")):
+        return ""
+    scores = f"{single(together)}{with_neighbours(together, single)}"
+    return f"; all {together['models']} models together: {scores}"
+
+
+def single(found: dict[str, Any]) -> str:
+    """Each score that was measured, of one model or of one ensemble."""
+    return ", ".join(
+        f"{name} {found[key]:.{digits}f}" for name, (key, digits) in SCORES.items() if key in found
+    )
+
+
+def with_neighbours(found: dict[str, Any], told: Callable[[dict[str, Any]], str]) -> str:
+    """The scores of a model that looks next words up, where it was scored so, as `told` says."""
+    if not (looked_up := found.get("looked_up")):
+        return ""
+    how = f"{looked_up['neighbours']} neighbours of weight {looked_up['neighbour_weight']:g}"
+    return f"; with {how} {told(looked_up)}"
 
 
 def where_else(found: dict[str, Any]) -> str:

@@ -59,8 +59,8 @@ LEARNED = {  # number of a notebook -> what one learns in it, and the modules th
         "`extras.backtranslation`, `data.monolingual`, `data.iwslt`",
     ),
     "14": (
-        "layers compared, Chinese counted, the `@@` trap, how people score, errors by rules",
-        "`data.subwords`, `inference.metrics`",
+        "layers compared, Chinese counted, the `@@` trap, how people score, errors, a memory",
+        "`data.subwords`, `inference.metrics`, `extras.neighbours`",
     ),
     "15": (
         "six things to try first, eight patients, checks on your own model, a patient of your own",

@@ -75,6 +75,7 @@ def add_uses_of_a_run(commands: _SubParsersAction) -> None:
     option("--length-penalty", type=float, metavar="A", help="its exponent, 0 = none")
     option("--moses", action="store_true", help="BLEU on Moses' tokens, too, as papers report it")
     add_others(option)
+    add_neighbours(option)
     option("--output", type=Path, metavar="FILE", help="write the scores as JSON here, too")
 
     option = add(commands, "translate", "translate arguments, or standard input")
@@ -82,6 +83,7 @@ def add_uses_of_a_run(commands: _SubParsersAction) -> None:
     option("sentences", nargs="*", metavar="SENTENCE")
     option("--model", metavar="RUN", help="the same as RUN; all arguments are then sentences")
     add_beam(option)
+    add_neighbours(option)
 
     add(commands, "models", "list the models that translate: those shipped, and runs trained here")
 
@@ -142,6 +144,14 @@ def add_others(option: Callable) -> None:
     """`--with RUN …`."""
     about = "further runs of the same vocabularies: all translate together (an ensemble)"
     option("--with", nargs="+", default=[], metavar="RUN", dest="others", help=about)
+
+
+def add_neighbours(option: Callable) -> None:
+    """`--neighbours K` and `--neighbour-weight W`."""
+    about = "look each next word up among the K most similar places of the training pairs"
+    option("--neighbours", type=int, metavar="K", help=about)
+    share = "how much these count beside the model, in [0, 1) (default: 0.3)"
+    option("--neighbour-weight", type=float, metavar="W", help=share)
 
 
 def add_beam(option: Callable) -> None:

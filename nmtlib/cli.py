@@ -123,6 +123,7 @@ def command_evaluate(options: Namespace) -> None:
     """Score a run on one split."""
     from nmtlib.experiment import load_corpus
     from nmtlib.extras.ensemble import load_ensemble
+    from nmtlib.extras.neighbours import with_neighbours
     from nmtlib.inference.translator import find_run
     from nmtlib.records import evaluate_run
 
@@ -133,6 +134,7 @@ def command_evaluate(options: Namespace) -> None:
             f"--output {place} must be a file in a folder that is there; choose another"
         )
     translator = load_ensemble([run.folder, *options.others])
+    translator = with_neighbours(translator, options.neighbours, options.neighbour_weight)
     if options.split == "train" and translator.settings.corpus.prepared:
         raise ValueError(
             "a prepared corpus keeps no text of its training pairs; evaluate validation, test or "
@@ -145,6 +147,7 @@ def command_evaluate(options: Namespace) -> None:
 
 def command_translate(options: Namespace) -> int:
     """Translate the sentences given, or standard input line by line."""
+    from nmtlib.extras.neighbours import with_neighbours
     from nmtlib.files import decoded
     from nmtlib.inference.translator import Translator
     from nmtlib.streaming import translate_stream, warn_of_unknown_words
@@ -154,6 +157,7 @@ def command_translate(options: Namespace) -> int:
     if run is None:
         raise ValueError("translate needs a run folder or a model; list them with: nmtlib models")
     translator = Translator.load(run)
+    translator = with_neighbours(translator, options.neighbours, options.neighbour_weight)
     if not texts:
         return translate_stream(translator, options.beam)
     raws = [text.encode(errors="surrogateescape") for text in texts]
@@ -175,6 +179,7 @@ def command_export(options: Namespace) -> None:
 def command_data(options: Namespace) -> int:
     """List, fetch, check or prepare corpora; 1 where a corpus is not complete."""
     from nmtlib.data.corpora import check, fetch, names, table
+    from nmtlib.listing import print_table
 
     if options.action == "prepare":
         from nmtlib.extras.preparing import command_prepare
@@ -198,59 +203,14 @@ def command_data(options: Namespace) -> int:
     return 0 if report.ok else 1
 
 
-def command_summary(options: Namespace) -> None:
-    """List the presets, or show one of them or a run."""
-    from nmtlib.inference.translator import SHIPPED
-    from nmtlib.presets import load_settings, overview
-    from nmtlib.run import Run
-
-    if not options.what:
-        print_table(overview())
-    elif (run := Run(options.what)).settings_file.is_file():
-        print(run.settings().to_json())
-        show_run(run.folder)
-    else:
-        print(load_settings(options.what).to_json())
-        if (run := Run(SHIPPED / options.what)).settings_file.is_file():
-            more = f"the model of this name that ships may differ: nmtlib summary {run.folder}"
-            print(f"nmtlib: {more}", file=sys.stderr)
-
-
-def show_run(folder: Path) -> None:
-    """The parameter table of a run, and the last line of its history."""
-    from nmtlib.inference.translator import Translator
-    from nmtlib.run import Run
-    from nmtlib.training.history import read_history
-
-    table = Translator.load(folder).model.parameter_table()
-    for part, count in table.items():
-        print(f"{part:<22}{count:>14,}")
-    print(f"{'total':<22}{sum(table.values()):>14,}")
-    run = Run(folder)
-    print(read_history(run.history_file)[-1].line(run.settings().training.epochs))
-
-
-def command_models(options: Namespace) -> None:
-    """List the models that have a name."""
-    from nmtlib.records import table_of_models
-
-    print_table(table_of_models())
-
-
-def print_table(rows: Sequence[Sequence[str]]) -> None:
-    """Print rows of text, the first of them the headings, in columns."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        print("  ".join(cells).rstrip())
-
-
 # The other commands are in this module.
 ELSEWHERE = {
     "backtranslate": "nmtlib.extras.backtranslation",
     "check": "nmtlib.checks.command",
     "explore": "nmtlib.explorer.page",
     "homework": "nmtlib.homework.commands",
+    "models": "nmtlib.listing",
+    "summary": "nmtlib.listing",
 }
 
 

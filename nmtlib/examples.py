@@ -55,13 +55,8 @@ def read_examples(
             f"left out: {left_out} training pairs longer than {longest} tokens, {unread} pairs "
             f"for validation longer than {readable}"
         )
-    if dropout := settings.tokenizer.bpe_dropout:
-        from nmtlib.extras.bpe_dropout import examples_by_epoch
-
-        limits = {"max_length": longest, "max_tokens": settings.training.max_tokens}
-        seed = settings.training.seed
-        cut = examples_by_epoch(corpus.train, source, target, dropout, seed=seed, **limits)
-        return training, validation, cut
+    if settings.tokenizer.bpe_dropout:
+        return training, validation, _cut_anew(settings, corpus, source, target, longest)
     if not settings.corpus.synthetic:
         return training, validation, None
     synthetic, too_long = encode_pairs(corpus.synthetic, source, target, longest)
@@ -71,6 +66,17 @@ def read_examples(
         f"{settings.training.synthetic_ratio:g} for each real one; left out as too long: {too_long}"
     )
     return [*training, *synthetic], validation, mixed  # all of them say which training this is
+
+
+def _cut_anew(
+    settings: Settings, corpus: Corpus, source: Codec, target: Codec, longest: int
+) -> ByEpoch:
+    """The training pairs, in other pieces in each epoch."""
+    from nmtlib.extras.bpe_dropout import examples_by_epoch
+
+    limits = {"max_length": longest, "max_tokens": settings.training.max_tokens}
+    dropout, seed = settings.tokenizer.bpe_dropout, settings.training.seed
+    return examples_by_epoch(corpus.train, source, target, dropout, seed=seed, **limits)
 
 
 def _mixed(

@@ -114,6 +114,8 @@ def evaluate_run(
         stem += f"-penalty{evaluation.length_penalty:g}"
     if evaluation.models > 1:
         stem += f"-of-{evaluation.models}"
+    if evaluation.neighbours:
+        stem += f"-neighbours{evaluation.neighbours}"
     if output:
         write_atomically(output, data)
     if run.folder.parent == SHIPPED:

@@ -346,6 +346,7 @@ def test_every_seed_is_trained_once_scored_on_the_test_split_and_reported(
     monkeypatch.setattr("nmtlib.experiment.draw_curves", lambda *_, **__: None)
     monkeypatch.setattr(seeds, "load_corpus", lambda settings: corpus)
     monkeypatch.setattr(seeds, "evaluate", score_weights)
+    monkeypatch.setattr("nmtlib.extras.neighbours.load_corpus", lambda settings: corpus)
     monkeypatch.setattr(
         shared,
         "train",
@@ -365,6 +366,16 @@ def test_every_seed_is_trained_once_scored_on_the_test_split_and_reported(
     assert found["bleu"]["deviation"] > 0 and "of 2 seeds" in capsys.readouterr().out
     assert found["ensemble"]["models"] == 2
     assert found["ensemble"]["bleu"] == fingerprint(Ensemble(models))
+    assert "looked_up" not in found and "looked_up" not in found["ensemble"]
+    scored_again = run_seeds(tmp_path, "--seeds", "3", "4", "--neighbours", "2")
+    assert trained == ["3", "4"], "to score it again, a model is not trained again"
+    assert scored_again["bleu"] == found["bleu"]
+    looked_up = scored_again["looked_up"]
+    assert (looked_up["neighbours"], looked_up["neighbour_weight"]) == (2, 0.3)
+    each = [run["looked_up"]["bleu"] for run in scored_again["runs"]]
+    assert looked_up["bleu"] == seeds.spread([{"bleu": bleu} for bleu in each], "bleu")
+    assert scored_again["ensemble"]["looked_up"]["neighbours"] == 2
+    assert "of 2 seeds with neighbours: " in capsys.readouterr().out
     with pytest.raises(ValueError, match="results of other settings; choose another --output"):
         run_seeds(tmp_path, "--set", "d_ff=24")
 
@@ -396,6 +407,12 @@ def test_a_line_tells_the_seeds_and_all_of_them_together():
     assert line.endswith(
         "all 3 models together: sacreBLEU 42.00, NLTK 0.4100, on Moses' tokens 43.22."
     )
+    spread, how = {"mean": 41.5, "deviation": 0.2}, {"neighbours": 4, "neighbour_weight": 0.3}
+    found["looked_up"] = {**how, "bleu": spread}
+    found["ensemble"]["looked_up"] = {**how, "bleu": 43.0}
+    line = readme.tables.seeds_line(found)
+    assert "; with 4 neighbours of weight 0.3 sacreBLEU 41.50 ± 0.20; all 3 models" in line
+    assert line.endswith("on Moses' tokens 43.22; with 4 neighbours of weight 0.3 sacreBLEU 43.00.")
 
 
 def test_a_finished_run_is_not_trained_again_and_a_stopped_one_goes_on(tmp_path, monkeypatch):

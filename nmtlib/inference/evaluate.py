@@ -40,7 +40,8 @@ class Evaluation:
 
     The training data may hold the source of a pair: `scores_without_leaked` leaves such pairs out.
     `perplexity` and `token_accuracy` are teacher-forced, on the reference; `seconds` is the time
-    of translating.  `models` are those of an ensemble.  `bleu_moses` and its signature are there
+    of translating.  `models` are those of an ensemble; of so many `neighbours` the next word was
+    looked up, and they counted `neighbour_weight`.  `bleu_moses` and its signature are there
     where they were asked for.
     """
 
@@ -59,6 +60,8 @@ class Evaluation:
     command: str
     machine: dict[str, Any]
     models: int = 1
+    neighbours: int = 0
+    neighbour_weight: float | None = None
     bleu_moses: float | None = None
     moses_signature: str = ""
 
@@ -70,6 +73,10 @@ class Evaluation:
         """The evaluation for people."""
         s, clean = self.scores, self.scores_without_leaked
         search = "greedy search" if self.beam == 1 else f"beam {self.beam}"
+        if self.models > 1:
+            search += f", {self.models} models together"
+        if self.neighbours:
+            search += f", {self.neighbours} neighbours of weight {self.neighbour_weight:g}"
         lines = [
             f"{self.corpus} {self.split}: {s.sentences} sentences, {search}, {self.seconds:.1f} s "
             f"({self.sentences_per_second:.0f} sentences/s)",
@@ -102,9 +109,8 @@ def evaluate(
 ) -> tuple[Evaluation, list[str]]:
     """Translate a split and score it; returns the evaluation and the translations.
 
-    With `moses`, BLEU is also counted on Moses' tokens, as many papers do.
-
-    Raises ValueError for a split that the corpus does not have.
+    With `moses`, BLEU is also counted on Moses' tokens, as many papers do.  Raises ValueError for a
+    split that the corpus does not have.
     """
     pairs, decoding = corpus.split(split), translator.decoding(beam, length_penalty)
     beam, length_penalty = decoding.beam, decoding.length_penalty
@@ -126,13 +132,22 @@ def evaluate(
         token_accuracy=sums.accuracy,
         seconds=seconds,
         sentences_per_second=len(pairs) / seconds,
-        parameters=sum(translator.model.parameter_table().values()),
         command=command_line(),
-        machine=describe_machine(translator.device),
-        models=len(getattr(translator.model, "models", [translator.model])),
+        **_who_translated(translator),
         **(_score_as_papers_do(corpus, split, hypotheses) if moses else {}),
     )
     return evaluation, hypotheses
+
+
+def _who_translated(translator: Translator) -> dict[str, Any]:
+    """The fields of an `Evaluation` about the model, or the models, and the machine."""
+    return {
+        "parameters": sum(translator.model.parameter_table().values()),
+        "machine": describe_machine(translator.device),
+        "models": len(translator.models),
+        "neighbours": getattr(translator.models[0], "neighbours", 0),
+        "neighbour_weight": getattr(translator.models[0], "weight", None),
+    }
 
 
 def _score_with_and_without_leaks(

@@ -72,20 +72,7 @@ def read_checkpoint(
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"no checkpoint at {path}")
-    try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except SafetensorError as error:
-        raise ValueError(
-            f"{path} is damaged or not a checkpoint ({error}); use another checkpoint of the run, "
-            f"or train again"
-        ) from None
-    if not metadata.keys() & {HEADER, "config"}:
-        raise ValueError(
-            f"{path} is a safetensors file, but was not written by nmtlib: it holds no model "
-            f"configuration"
-        )
+    metadata, tensors = _read_file(path)
     try:
         header = _read_header(metadata)
         digest = header.pop("sha256", None)
@@ -104,6 +91,25 @@ def read_checkpoint(
     if not all(tensor.sum(dtype=torch.float32).isfinite() for tensor in tensors.values()):
         raise ValueError(f"{path} is damaged: the weights are not all finite numbers")
     return config, tensors, notes
+
+
+def _read_file(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
+    """Metadata and tensors of a safetensors file that nmtlib wrote."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except SafetensorError as error:
+        raise ValueError(
+            f"{path} is damaged or not a checkpoint ({error}); use another checkpoint of the run, "
+            f"or train again"
+        ) from None
+    if not metadata.keys() & {HEADER, "config"}:
+        raise ValueError(
+            f"{path} is a safetensors file, but was not written by nmtlib: it holds no model "
+            f"configuration"
+        )
+    return metadata, tensors
 
 
 def _read_header(metadata: Mapping[str, str]) -> dict[str, Any]:

@@ -1,0 +1,37 @@
+"""What `benchmarks/neighbours.py` recorded: models that look words up, and what they found."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from nmtlib.errors import require_one_of
+
+RECORDED = Path(__file__).parent / "recorded" / "neighbours.json"
+
+
+def recorded(model: str) -> dict[str, Any]:
+    """The record of a model that ships, by its name.  Raises ValueError for another name."""
+    found = {each["model"]: each for each in json.loads(RECORDED.read_text("utf-8"))["models"]}
+    require_one_of("model", found, model)
+    return found[model]
+
+
+def parting_lines(example: dict[str, Any]) -> list[str]:
+    """Where two translations of a sentence part, and which entries spoke for which token."""
+    words = example["next"]
+    lines = [
+        f"source     {example['source']}",
+        f"alone      {example['plain']}",
+        f"looking up {example['looked_up']}",
+        f"reference  {example['reference']}",
+        f"after “{example['before']}”: "
+        + ", ".join(
+            f"{word} {alone:.2f} → {mixed:.2f}"
+            for word, alone, mixed in zip(words, example["alone"], example["mixed"], strict=True)
+        ),
+    ]
+    for entry in example["entries"]:
+        lines.append(f"    {entry['before']} [{entry['next']}]    ({entry['source']})")
+    return lines
