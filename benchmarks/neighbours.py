@@ -3,16 +3,16 @@
     python benchmarks/neighbours.py [MODEL …] [--output FILE]
 
 Scores each on the test split of its corpus with and without neighbours among the training pairs.
-Records also how often the nearest entry is right, by its distance, and the first sentences that
-became better and worse, each with the place where both translations part.
+Records also how often the nearest entry and the model are right, by the distance of that entry, and
+the first sentences that became better and worse where the vote turned a choice.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +69,11 @@ def examined(name: str) -> dict[str, Any]:
     ]
     better = [i for i, gain in enumerate(gains) if gain > 0]
     worse = [i for i, gain in enumerate(gains) if gain < 0]
+
+    def partings(numbers: list[int]) -> Iterator[dict[str, Any]]:
+        for number in numbers:
+            yield parting(plain, looking, corpus.test[number], store, corpus.train)
+
     with torch.no_grad():
         return {
             "model": name,
@@ -82,10 +87,10 @@ def examined(name: str) -> dict[str, Any]:
             "better": len(better),
             "worse": len(worse),
             "by_distance": by_distance(plain, corpus.test, model, store),
-            "examples": [
-                parting(plain, looking, corpus.test[i], store, corpus.train)
-                for i in [*better[:SHOWN], *worse[:SHOWN]]
-            ],
+            "examples": {
+                kind: list(islice(filter(turned, partings(numbers)), SHOWN))
+                for kind, numbers in {"better": better, "worse": worse}.items()
+            },
         }
 
 
@@ -122,14 +127,24 @@ def figures(found: Evaluation) -> dict[str, Any]:
 def by_distance(
     plain: Translator, pairs: Sequence[Pair], model: NeighbourModel, store: Datastore
 ) -> list[dict[str, float]]:
-    """How often the nearest entry has the right next token, in equal parts by its distance."""
+    """How often the nearest entry and the model have the right next token after the reference's
+    beginning, in equal parts by the distance of that entry.
+    """
     asked = datastore(plain, pairs)
     found = [model.nearest(some) for some in asked.keys.split(128)]
     squared, places = (torch.cat(parts) for parts in zip(*found, strict=True))
-    right = (store.values[places[:, 0]] == asked.values).float()
+    nearest = store.values[places[:, 0]] == asked.values
+    alone = model.output(asked.keys).argmax(dim=1) == asked.values
     distance = squared[:, 0] / model.variance  # in variances of the keys
-    parts = distance.argsort().tensor_split(PARTS)
-    return [{"upto": float(distance[p].max()), "right": float(right[p].mean())} for p in parts]
+    return [
+        {
+            "upto": float(distance[part].max()),
+            "nearest": float(nearest[part].float().mean()),
+            "model": float(alone[part].float().mean()),
+            "nearest_alone": float((nearest & ~alone)[part].float().mean()),
+        }
+        for part in distance.argsort().tensor_split(PARTS)
+    ]
 
 
 def parting(
@@ -167,6 +182,12 @@ def parting(
         "mixed": [float(mixed[word]) for word in next_ids],
         "entries": entries,
     }
+
+
+def turned(example: dict[str, Any]) -> bool:
+    """Whether the vote changed which of the two tokens is more probable."""
+    (first, second), (now, then) = example["alone"], example["mixed"]
+    return first > second and now < then
 
 
 def token(codec: Codec, word: int) -> str:

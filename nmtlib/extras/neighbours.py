@@ -3,7 +3,8 @@
 Every target position of the training pairs becomes an entry: its key is the vector that the model
 has there just before the output layer, its value the token that comes next.  In a translation the
 entries nearest to the present vector vote, and their vote is mixed with what the model says.
-Nothing is trained, and wordings come back that the weights do not hold.
+Nothing is trained.  (The paper's keys are what enters the last feed-forward layer, which in our
+models was no better.)
 """
 
 from __future__ import annotations
@@ -46,8 +47,12 @@ class Datastore(NamedTuple):
     @classmethod
     @torch.no_grad()
     def build(cls, model: Transformer, examples: Sequence[Example]) -> Datastore:
-        """One entry for each label of the examples.  Raises ValueError where there is none."""
+        """One entry for each label of the examples; the model is in evaluation mode.
+
+        Raises ValueError for no examples, or a model in training mode.
+        """
         require(len(examples) > 0, "examples", "1 or more", 0)
+        require(not model.training, "model", "in evaluation mode, without dropout", "in training")
         body, device = without_output(model), next(model.parameters()).device
         keys, values, origins = [], [], []
         for numbers in token_batches(examples, max_tokens=4096):
@@ -62,10 +67,11 @@ class Datastore(NamedTuple):
 class NeighbourModel(nn.Module):
     """A Transformer whose nearest entries vote, with all that a search or an evaluation asks of it.
 
-    p(word) = (1 - weight) p_model(word) + weight p_vote(word)  (eq. 3).  The vote of the nearest
-    entries is a softmax over -distance² / T (eq. 2), where T is `temperature` times the variance
-    of the keys, summed over dimensions: the same value then suits models of any size.  Where a
-    Transformer gives logits, this gives log-probabilities.
+    p(token) = (1 - weight) p_model(token) + weight p_vote(token)  (eq. 3).  The shares of the
+    nearest entries are a softmax over -distance² / T, and the vote for a token is the sum of the
+    shares of those whose value it is (eq. 2).  T is `temperature` times the variance of the keys,
+    summed over dimensions: the same value then suits models of any size.  Where a Transformer gives
+    logits, this gives log-probabilities.  For translation only: it knows no gradients.
     """
 
     keys: Tensor
@@ -81,8 +87,8 @@ class NeighbourModel(nn.Module):
         weight: float = WEIGHT,
         temperature: float = TEMPERATURE,
     ):
-        """Raises ValueError for more neighbours than entries, a weight not in [0, 1), or a
-        temperature that is not greater than 0.
+        """Raises ValueError for more neighbours than entries, a weight not in [0, 1), a temperature
+        that is not greater than 0, or keys that are all the same.
         """
         super().__init__()
         most = f"from 1 to the number of entries, {len(store.keys)}"
@@ -91,6 +97,7 @@ class NeighbourModel(nn.Module):
         require(temperature > 0, "temperature", "greater than 0", temperature)
         self.neighbours, self.weight = neighbours, weight
         self.variance = float(store.keys.var(dim=0, correction=0).sum())
+        require(self.variance > 0, "keys", "different from each other", "all the same")
         self.temperature = temperature * self.variance
         self.config, self.table = model.config, model.parameter_table()
         self.body, self.output = without_output(model), model.output
@@ -128,7 +135,7 @@ class NeighbourModel(nn.Module):
         """Squared distances of the nearest entries to hidden (N, D), and their places: (N, k)."""
         # All distances but for |hidden|², which is the same for all entries.
         squared = torch.addmm(self.squares, hidden, self.keys.T, alpha=-2)  # (N, E)
-        # The k nearest stand in the k blocks that begin with the k least minima: sooner found.
+        # The k nearest stand in the k blocks with the least minima, and these are sooner found.
         blocks = squared.unflatten(1, (-1, BLOCK))  # (N, E / BLOCK, BLOCK)
         count = min(self.neighbours, blocks.size(1))
         chosen = blocks.amin(dim=2).topk(count, dim=1, largest=False).indices  # (N, c)
@@ -144,7 +151,7 @@ class NeighbourModel(nn.Module):
         return torch.cat([self._mixed(some) for some in hidden.split(rows)])
 
     def _mixed(self, hidden: Tensor) -> Tensor:
-        """Vectors (N, D) -> log-probabilities (N, V): equations 2 and 3."""
+        """Vectors (N, D) -> log-probabilities (N, V).  Khandelwal et al. 2021, eq. 2 and 3."""
         logp = self.output(hidden).float().log_softmax(dim=-1)  # (N, V)
         squared, places = self.nearest(hidden.to(self.keys.dtype))  # (N, k)
         shares = (-squared.float() / self.temperature).softmax(dim=1)  # (N, k)
@@ -163,11 +170,11 @@ def without_output(model: Transformer) -> Transformer:
 def with_neighbours(
     translator: Translator, neighbours: int | None, weight: float | None = None
 ) -> Translator:
-    """The same translator, which looks each next word up among its training pairs; None: it itself.
+    """The same translator, which looks each next word up among its training pairs.
 
-    Each model of an ensemble looks up entries of its own.  Synthetic pairs are not among them.
-    Raises ValueError for a weight without neighbours, or a prepared corpus, and FileNotFoundError
-    where the corpus is not at hand.
+    `neighbours` None leaves it as it is.  Each model of an ensemble looks up entries of its own.
+    Synthetic pairs are not among them.  Raises ValueError for a weight without neighbours, or a
+    prepared corpus, and FileNotFoundError where the corpus is not at hand.
     """
     if neighbours is None:
         require(weight is None, "neighbour_weight", "given only with neighbours", weight)

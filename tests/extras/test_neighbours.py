@@ -143,6 +143,11 @@ def test_what_makes_no_sense_is_refused(model, store, options, complaint):
         NeighbourModel(model, store, **options)
     with pytest.raises(ValueError, match="examples must be 1 or more, not 0"):
         Datastore.build(model, [])
+    with pytest.raises(ValueError, match="model must be in evaluation mode, without dropout"):
+        Datastore.build(model.train(), EXAMPLES)
+    alike = Datastore(*(part[[0, 0]] for part in store))
+    with pytest.raises(ValueError, match="keys must be different from each other"):
+        NeighbourModel(model.eval(), alike, neighbours=1)
 
 
 @pytest.fixture
