@@ -72,7 +72,9 @@ def test_there_is_one_entry_for_each_label(model, store):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("neighbours, weight, temperature", [(1, 0.5, 0.1), (3, 0.3, 0.2)])
+@pytest.mark.parametrize(
+    "neighbours, weight, temperature", [(1, 0.5, 0.1), (3, 0.3, 0.2), (18, 0.5, 0.3)]
+)
 def test_the_probabilities_are_those_of_the_paper(model, store, neighbours, weight, temperature):
     options = {"neighbours": neighbours, "weight": weight, "temperature": temperature}
     found = NeighbourModel(model, store, **options)(SOURCE, TARGET).exp()
