@@ -3,8 +3,7 @@
 Every target position of the training pairs becomes an entry: its key is the vector that the model
 has there just before the output layer, its value the token that comes next.  In a translation the
 entries nearest to the present vector vote, and their vote is mixed with what the model says.
-Nothing is trained.  (The paper's keys are what enters the last feed-forward layer, which in our
-models was no better.)
+Nothing is trained.  (The paper's keys are what enters the last feed-forward layer.)
 """
 
 from __future__ import annotations

@@ -12,9 +12,7 @@ from nmtlib.extras.ensemble import Ensemble, load_ensemble
 from nmtlib.inference.search import beam_search, greedy_search
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.run import Run
 from nmtlib.specials import BOS, EOS, PAD
-from nmtlib.training.checkpoint import save_checkpoint
 
 CONFIG = TransformerConfig(
     source_vocab_size=20, target_vocab_size=30, d_model=16, n_heads=2, d_ff=32, max_length=24
@@ -96,18 +94,9 @@ def test_other_vocabularies_are_refused(three):
 
 
 @pytest.fixture
-def other_run(tmp_path):
+def other_run(spoiled_run):
     """A run with the vocabularies of the shipped toy model and weights a little off its own."""
-    shipped, run = Translator.load("toy-de-en"), tmp_path / "other"
-    made = Run.create(run, shipped.settings, shipped.source, shipped.target)
-    torch.manual_seed(0)
-    with torch.no_grad():
-        for parameter in shipped.model.parameters():
-            parameter += 0.01 * torch.randn_like(parameter)
-    notes = {"weights": "epoch 1", "validation_nll": 1.0}
-    save_checkpoint(made.model_file, shipped.model, **notes)
-    made.history_file.write_text(Run("nmtlib/trained/toy-de-en").history_file.read_text())
-    return run
+    return spoiled_run(0.01)
 
 
 def test_commands_take_further_runs(other_run, tmp_path, capsys):

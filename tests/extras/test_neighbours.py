@@ -14,10 +14,8 @@ from nmtlib.extras.neighbours import Datastore, NeighbourModel, with_neighbours
 from nmtlib.inference.search import beam_search, greedy_search
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.run import Run
 from nmtlib.sections import CorpusSettings
 from nmtlib.specials import BOS, EOS, PAD
-from nmtlib.training.checkpoint import save_checkpoint
 
 CONFIG = TransformerConfig(
     source_vocab_size=20,
@@ -153,23 +151,13 @@ def test_what_makes_no_sense_is_refused(model, store, options, complaint):
 
 
 @pytest.fixture
-def run(tmp_path):
+def run(tmp_path, spoiled_run):
     """The shipped toy model, a little spoiled, as a run that was trained on thirty pairs."""
     lines = [f"{p.source}\t{p.target}" for p in load_corpus("toy-de-en").test[:30]]
     (tmp_path / "pairs.tsv").write_text("\n".join(lines) + "\n", "utf-8")
-    pairs, shipped = [str(tmp_path / "pairs.tsv")], Translator.load("toy-de-en")
+    pairs = [str(tmp_path / "pairs.tsv")]
     files = {"train": pairs, "validation": pairs, "test": pairs}
-    corpus = CorpusSettings(source_language="de", target_language="en", **files)
-    folder, settings = tmp_path / "run", replace(shipped.settings, corpus=corpus)
-    made = Run.create(folder, settings, shipped.source, shipped.target)
-    torch.manual_seed(0)
-    with torch.no_grad():
-        for parameter in shipped.model.parameters():
-            parameter += 0.1 * torch.randn_like(parameter)
-    notes = {"weights": "epoch 1", "validation_nll": 1.0}
-    save_checkpoint(made.model_file, shipped.model, **notes)
-    made.history_file.write_text(Run("nmtlib/trained/toy-de-en").history_file.read_text())
-    return folder
+    return spoiled_run(0.1, CorpusSettings(source_language="de", target_language="en", **files))
 
 
 def test_a_translator_looks_up_among_its_training_pairs(run):
