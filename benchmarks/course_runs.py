@@ -29,7 +29,7 @@ from nmtlib.machine import command_line, describe_machine
 from nmtlib.teaching import load_toy
 from nmtlib.teaching.learning import RECORDED, Recipe, encoded, learn, small_model, to_json
 from nmtlib.training import inverse_sqrt_rate, label_smoothed_loss
-from nmtlib.training.trainer import ADAM
+from nmtlib.training.optimizer import ADAM
 
 SEEDS = (1, 2, 3)
 HELD_DOWN = {  # what the 200 pairs are learned by heart with

@@ -206,7 +206,7 @@ def identity_of(
     sections = asdict(settings)
     del sections["training"]["device"]
     # As for the runs of versions that did not know these words:
-    for name, before in {"compile": "no", "start": "", "keep": "best"}.items():
+    for name, before in {"compile": "no", "start": "", "keep": "best", "optimizer": "adam"}.items():
         if getattr(settings.training, name) == before:
             del sections["training"][name]
     if not settings.corpus.synthetic:

@@ -111,7 +111,8 @@ class TrainingSettings:
 
     `schedule` is 'noam' (`learning_rate` is then its factor), 'inverse-sqrt' or 'cosine' (then it
     is the peak), or 'constant'; rates and `warmup` count updates.  `accumulate` batches make one
-    update.  `r_drop`: weight of agreement between two passes of each batch with different dropout,
+    update.  `optimizer` is 'adam', or 'muon' for the matrices of the layers (fewer updates, each
+    dearer).  `r_drop`: weight of agreement between two passes of each batch with different dropout,
     0 = one pass (Liang et al. 2021).  `average`: how many last epochs to average at the end; `keep`
     is 'best', the epoch or average with the best validation loss, or 'average', even where its loss
     is worse (BLEU may still rise then).  `patience`: epochs without a better validation loss before
@@ -129,6 +130,7 @@ class TrainingSettings:
     max_tokens: int = 4096
     max_length: int = 200
     accumulate: int = 1
+    optimizer: str = "adam"
     learning_rate: float = 1e-3
     schedule: str = "cosine"
     warmup: int = 400
@@ -157,6 +159,7 @@ class TrainingSettings:
         require(0 <= self.r_drop < math.inf, "r_drop", "a finite number, 0 or more", self.r_drop)
         ratio = self.synthetic_ratio
         require(0 < ratio <= 1000, "synthetic_ratio", "greater than 0, at most 1000", ratio)
+        require_one_of("optimizer", ("adam", "muon"), self.optimizer)
         require_one_of("schedule", SCHEDULES, self.schedule)
         require_one_of("keep", ("best", "average"), self.keep)
         require_one_of("precision", ("auto", "fp32", "bf16"), self.precision)

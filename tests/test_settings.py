@@ -69,6 +69,7 @@ def test_every_field_can_be_set_and_only_that_one_changes():
     known = {"kind": "spacy", "target_kind": "bpe", "schedule": "noam", "precision": "bf16"}
     known |= {"norm": "post", "positions": "learned", "tied": "all", "embedding_start": "normal"}
     known |= {"d_model": 64, "n_heads": 8, "compile": "default", "keep": "average"}
+    known |= {"optimizer": "muon"}
     for section in fields(Settings):
         for field in fields(getattr(DEFAULT, section.name)):
             old = getattr(getattr(DEFAULT, section.name), field.name)

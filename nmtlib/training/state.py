@@ -18,19 +18,19 @@ from nmtlib.training.checkpoint import (
     save_checkpoint,
 )
 from nmtlib.training.history import Progress, write_history
+from nmtlib.training.optimizer import STATES
 
 if TYPE_CHECKING:
     from nmtlib.training.trainer import Trainer
 
-ADAM_STATE = ("step", "exp_avg", "exp_avg_sq")
-
 
 def save_training(trainer: Trainer) -> None:
     """Save all that `resume_training` needs: weights, the optimizer's state, and the progress."""
+    optimizer = trainer.optimizer
     moments = {
-        f"adam.{key}.{name}": value
+        f"{optimizer.methods[parameter]}.{key}.{name}": value
         for name, parameter in trainer.model.named_parameters()
-        for key, value in trainer.optimizer.state.get(parameter, {}).items()
+        for key, value in optimizer.state(parameter).items()
     }
     trainer.run.folder.mkdir(parents=True, exist_ok=True)
     notes: dict = {"progress": asdict(trainer.progress), "identity": trainer.identity}
@@ -51,13 +51,16 @@ def resume_training(trainer: Trainer) -> None:
     require_config(path, config, model.config)
     load_weights(model, tensors, where=path)
     for name, parameter in model.named_parameters():
-        for key in ADAM_STATE:
-            value = tensors.get(f"adam.{key}.{name}", torch.empty(0))
+        method = trainer.optimizer.methods[parameter]
+        for key in STATES[method]:
+            value = tensors.get(f"{method}.{key}.{name}", torch.empty(0))
             shape = () if key == "step" else parameter.shape
-            sound = value.dtype == torch.float32 and (key == "exp_avg" or (value >= 0).all())
+            signed = key not in ("step", "exp_avg_sq")
+            sound = value.dtype == torch.float32 and (signed or (value >= 0).all())
             if value.shape != shape or not sound:
-                raise ValueError(f"{path}: Adam's {key} of {name} is missing or damaged")
-            trainer.optimizer.state[parameter][key] = value.to(parameter.device)
+                kind = method.capitalize()
+                raise ValueError(f"{path}: {kind}'s {key} of {name} is missing or damaged")
+            trainer.optimizer.state(parameter)[key] = value.to(parameter.device)
     try:
         progress = trainer.progress = Progress.from_dict(notes["progress"])
         within = bool(trainer.by_epoch) or progress.batches < trainer.batches_per_epoch

@@ -23,11 +23,11 @@ from nmtlib.training.hardware import choose_device, choose_precision, compiled, 
 from nmtlib.training.history import EpochRecord, Progress
 from nmtlib.training.loss import perplexity
 from nmtlib.training.measure import Sums, measure, measure_all, require_finite
+from nmtlib.training.optimizer import Optimizer
 from nmtlib.training.schedule import make_schedule
 from nmtlib.training.signals import stop_on_signal
 from nmtlib.training.writer import Writer
 
-ADAM: dict = {"betas": (0.9, 0.98), "eps": 1e-9}  # Vaswani et al. 2017, 5.3
 SEEDS = 2**64  # torch takes seeds below this
 
 
@@ -68,7 +68,7 @@ class Trainer:
         self.model = model.to(self.device)
         self.model.checkpoint_activations = settings.checkpoint_activations
         self.compiled = compiled(self.model, settings.compile)
-        self.optimizer = torch.optim.Adam(model.parameters(), lr=0.0, fused=True, **ADAM)
+        self.optimizer = Optimizer(settings.optimizer, model)
         self.by_epoch, self.validation = by_epoch, validation
         self.feed = self.feed_of(by_epoch(0) if by_epoch else train)
         # Later epochs may hold a few batches more or less; the schedule counts those of the first.

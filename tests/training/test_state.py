@@ -29,9 +29,11 @@ SENTENCES = [make_example([4 + i % 16, 5], [4 + i % 16, 5]) for i in range(40)]
 IDENTITY = {"settings": "a", "corpus": "b"}
 
 
-def make_trainer(folder, config=CONFIG, identity=IDENTITY, report=lambda line: None):
+def make_trainer(
+    folder, config=CONFIG, identity=IDENTITY, report=lambda line: None, settings=SETTINGS
+):
     options = {"report": report, "identity": identity}
-    return Trainer(Transformer(config), SENTENCES, SENTENCES[:9], SETTINGS, folder, **options)
+    return Trainer(Transformer(config), SENTENCES, SENTENCES[:9], settings, folder, **options)
 
 
 @pytest.fixture
@@ -116,6 +118,22 @@ def test_adam_states_that_are_missing_or_do_not_fit_are_refused(trainer, key, ch
         return
     with pytest.raises(ValueError, match=rf"last\.safetensors: Adam's {key} of output\.bias"):
         make_trainer(trainer.run.folder).resume()
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_a_momentum_of_muon_that_is_missing_or_does_not_fit_is_refused(tmp_path, lost):
+    settings = replace(SETTINGS, optimizer="muon")
+    trainer = make_trainer(tmp_path, settings=settings)
+    trainer.run_epoch()
+    path, name = trainer.run.last_file, "encoder.0.feed_forward.expand.weight"
+    _, tensors, notes = read_checkpoint(path)
+    tensors = {n: t for n, t in tensors.items() if n.startswith(("adam.", "muon."))}
+    found = tensors.pop(f"muon.momentum_buffer.{name}")
+    if not lost:
+        tensors[f"muon.momentum_buffer.{name}"] = found.mT
+    save_checkpoint(path, trainer.model, tensors, **notes)
+    with pytest.raises(ValueError, match=rf"Muon's momentum_buffer of {name} is missing"):
+        make_trainer(tmp_path, settings=settings).resume()
 
 
 @pytest.mark.parametrize("part", IDENTITY)

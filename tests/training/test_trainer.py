@@ -274,10 +274,12 @@ def test_before_clipping_a_gradient_is_that_of_the_mean_loss(tmp_path, monkeypat
     assert all(torch.allclose(a, b, atol=1e-12) for a, b in zip(seen, expected, strict=True))
 
 
-def test_r_drop_reaches_the_loss_and_resumes_bit_for_bit(tmp_path, monkeypatch):
-    settings = replace(SETTINGS, epochs=2, r_drop=2.0, accumulate=2)
+@pytest.mark.parametrize("other", [{"r_drop": 2.0}, {"optimizer": "muon"}])
+def test_what_changes_an_update_reaches_it_and_resumes_bit_for_bit(tmp_path, monkeypatch, other):
+    without = replace(SETTINGS, epochs=2, accumulate=2)
+    settings = replace(without, **other)
     whole, without = (
-        make_trainer(tmp_path / str(s.r_drop), s) for s in (settings, replace(settings, r_drop=0.0))
+        make_trainer(tmp_path / name, s) for name, s in (("whole", settings), ("without", without))
     )
     whole.fit(), without.fit()
     assert not same(weights(whole), weights(without))
