@@ -66,6 +66,7 @@ SWITCHES = {  # name -> what is set
     "all tables shared": ("tied=all",),
     "BPE dropout 0.1": ("bpe_dropout=0.1",),
     "R-Drop, alpha 1": ("r_drop=1",),
+    "Muon": ("optimizer=muon",),
 }
 # beam, exponent of the length penalty
 SEARCHES = [(1, 1.0), *((5, penalty) for penalty in (0.0, 0.6, 1.0, 1.5))]

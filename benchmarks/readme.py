@@ -15,7 +15,7 @@ import io
 import itertools
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -94,20 +94,22 @@ def draw_attention(path: Path) -> None:
         axes.figure.savefig(path, dpi=150)
 
 
-def draw_time_to_bleu(path: Path, found: Mapping[str, dict[str, Any]]) -> None:
-    """Draw BLEU against minutes of training, a colour for each name of a time_to_bleu.py result."""
+def draw_time_to_bleu(path: Path, found: Mapping[str, Sequence[dict[str, Any]]]) -> None:
+    """Draw BLEU against minutes of training, a colour for each name, a line for each of its seeds.
+
+    `found` has the results of time_to_bleu.py.
+    """
     from matplotlib.figure import Figure  # not pyplot: no window system, no global state
 
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
-    for color, (name, result) in zip(itertools.cycle(COLORS), found.items(), strict=False):
-        for key, style in (("bleu", "-"), ("bleu_average", "--")):
-            scored = [
-                (point["seconds"] / 60, point[key]) for point in result["points"] if key in point
-            ]
-            if scored:
-                label = name if key == "bleu" else "_"  # which the legend leaves out
-                axes.plot(*zip(*scored, strict=True), style, color=color, marker=".", label=label)
+    for color, (name, seeds) in zip(itertools.cycle(COLORS), found.items(), strict=False):
+        for label, result in zip([name, *"_" * len(seeds)], seeds, strict=False):
+            for key, style in (("bleu", "-"), ("bleu_average", "--")):
+                if points := [point for point in result["points"] if key in point]:
+                    line = [p["seconds"] / 60 for p in points], [p[key] for p in points]
+                    shown = label if key == "bleu" else "_"  # which the legend leaves out
+                    axes.plot(*line, style, color=color, marker=".", label=shown)
     axes.plot([], [], "--", color="grey", label="the same, average of the last epochs")
     axes.set(xlabel="minutes of training", ylabel="BLEU on the validation split, greedy")
     axes.grid(alpha=0.3)
@@ -149,8 +151,7 @@ def draw() -> None:
             read_history(RESULTS / f"{preset}-history.csv"),
             title=preset,
         )
-    boards = {tables.what_was_trained(found): found for found in tables.boards()}
-    draw_time_to_bleu(FIGURES / "time-to-bleu.png", boards)
+    draw_time_to_bleu(FIGURES / "time-to-bleu.png", tables.boards())
 
 
 def main() -> int:

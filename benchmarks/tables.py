@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 from nmtlib.presets import load_settings, presets
@@ -290,31 +291,41 @@ def ablation() -> str:
     )
 
 
-def boards() -> list[dict[str, Any]]:
-    """All measurements of time_to_bleu.py."""
-    return [read(path.name) for path in sorted(RESULTS.glob("time-to-bleu-*.json"))]
+def boards() -> dict[str, list[dict[str, Any]]]:
+    """All measurements of time_to_bleu.py, one of each seed, by what was trained."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for path in sorted(RESULTS.glob("time-to-bleu-*.json")):
+        result = read(path.name)
+        found.setdefault(what_was_trained(result), []).append(result)
+    return found
 
 
 def what_was_trained(found: dict[str, Any]) -> str:
-    """The preset of a measured training and what its command changed in it."""
+    """The preset of a measured training and what its command changed in it, the seed aside."""
     words = found["command"].split()
-    changes = (value for key, value in itertools.pairwise(words) if key == "--set")
+    changes = [value for key, value in itertools.pairwise(words) if key == "--set"]
     return " ".join([found["preset"], *changes])
 
 
 def board() -> str:
-    """Minutes of training until the validation BLEU passes each mark."""
+    """Minutes of training until the validation BLEU passes each mark, mean over the seeds."""
     rows = []
-    for found in boards():
-        scored = [("each epoch", found["marks"])]
-        if any("bleu_average" in point for point in found["points"]):
-            scored.append(("average of the last", found["marks_average"]))
-        size, device = f"{found['parameters'] / 1e6:.1f} M", found["machine"]["device"]
-        for what, marks in scored:
-            minutes = ["–" if s is None else f"{s / 60:.1f}" for s in marks.values()]
-            rows.append([f"`{what_was_trained(found)}`", what, size, device, *minutes])
-    marks = " | ".join(f"BLEU {mark}" for mark in found["marks"])
-    return table(f"preset and changes | weights | parameters | device | {marks}", rows)
+    for name, seeds in boards().items():
+        first = seeds[0]
+        scored = {"each epoch": "marks"}
+        if any("bleu_average" in point for point in first["points"]):
+            scored["average of the last"] = "marks_average"
+        size, device = f"{first['parameters'] / 1e6:.1f} M", first["machine"]["device"]
+        if (processes := first.get("processes", 1)) > 1:
+            device += f", {processes} processes"
+        if library := first.get("preloaded"):
+            device += f", {library.partition('.')[0]}"
+        for what, key in scored.items():
+            reached = ([found[key][mark] for found in seeds] for mark in first[key])
+            minutes = ["–" if None in times else f"{mean(times) / 60:.1f}" for times in reached]
+            rows.append([f"`{name}`", what, size, device, len(seeds), *minutes])
+    marks = " | ".join(f"BLEU {mark}" for mark in first["marks"])
+    return table(f"preset and changes | weights | parameters | device | seeds | {marks}", rows)
 
 
 def kills() -> str:

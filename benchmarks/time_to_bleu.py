@@ -6,7 +6,7 @@
 Greedy translations of the *validation* split are scored with sacreBLEU as `nmtlib evaluate` would.
 The seconds are those of training; validating and saving, and scoring, stand beside them.  The JSON
 is written after every epoch, and the same command goes on where a killed one stopped.  `--out` is
-then a run as any other.
+then a run as any other.  In several processes: torchrun --nproc-per-node=2 in place of python.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -144,8 +145,10 @@ class Board:
 
     def write(self) -> None:
         """Write the JSON to its place, and into the run folder for a killed command to go on."""
+        processes = int(os.environ.get("WORLD_SIZE", "1"))
+        program = "python" if processes == 1 else f"torchrun --nproc-per-node={processes}"
         result = {
-            "command": f"python benchmarks/{command_line()}",
+            "command": f"{program} benchmarks/{command_line()}",
             "preset": self.preset,
             "corpus": self.corpus.name,
             "split": "validation",
@@ -153,7 +156,9 @@ class Board:
             "signature": self.signature,
             "parameters": self.parameters,
             "seed": self.settings.training.seed,
-            "threads": torch.get_num_threads(),
+            "threads": torch.get_num_threads(),  # of each process
+            "processes": processes,
+            "preloaded": Path(os.environ.get("LD_PRELOAD", "")).name,
             "seconds_are": "training only; validation_seconds (with saving) and scoring_seconds "
             "come on top",
             "marks": first_reached(self.points, self.marks),

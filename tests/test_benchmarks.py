@@ -14,6 +14,7 @@ try:
     import readme
     import seeds
     import shared
+    import tables
     import time_to_bleu
 finally:
     sys.path.pop(0)
@@ -195,19 +196,46 @@ def test_the_board_has_a_curve_for_each_score_of_each_result(tmp_path, monkeypat
     )
     averaged = [point | {"bleu_average": point["bleu"] + 1} for point in points(10, 20)]
     readme.draw_time_to_bleu(
-        tmp_path / "board.png", {"cpu": {"points": points(5, 15, 25)}, "gpu": {"points": averaged}}
+        tmp_path / "board.png",
+        {
+            "cpu": [{"points": points(5, 15, 25)}, {"points": points(6)}],
+            "gpu": [{"points": averaged}],
+        },
     )
     *curves, key = drawn[0].axes[0].lines
     assert [
         (line.get_label(), list(line.get_xdata()), list(line.get_ydata())) for line in curves
     ] == [
         ("cpu", [10 / 60, 20 / 60, 30 / 60], [5, 15, 25]),
+        ("_", [10 / 60], [6]),
         ("gpu", [10 / 60, 20 / 60], [10, 20]),
         ("_", [10 / 60, 20 / 60], [11, 21]),
     ]
-    assert curves[1].get_color() == curves[2].get_color() != curves[0].get_color()
-    assert curves[2].get_linestyle() == key.get_linestyle() == "--" and "average" in key.get_label()
+    first, second, third, fourth = (curve.get_color() for curve in curves)
+    assert first == second != third == fourth
+    assert curves[3].get_linestyle() == key.get_linestyle() == "--" and "average" in key.get_label()
     assert (tmp_path / "board.png").stat().st_size > 1000
+
+
+def test_the_board_has_one_row_for_all_seeds_and_no_time_where_one_never_got_there(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(tables, "RESULTS", tmp_path)
+    for seed, (early, late) in enumerate([(60.0, 150.0), (90.0, None), (120.0, 180.0)], start=1):
+        found = {
+            "command": f"torchrun --set a=1 --seed {seed}",
+            "preset": "mine",
+            "processes": 2,
+            "preloaded": "libquick.so.4",
+            "parameters": 2_160_000,
+            "points": points(20, 30),
+            "marks": {"20": early, "30": late},
+            "machine": {"device": "cpu"},
+        }
+        (tmp_path / f"time-to-bleu-{seed}.json").write_text(json.dumps(found), "utf-8")
+    assert tables.board().splitlines()[2:] == [
+        "| `mine a=1` | each epoch | 2.2 M | cpu, 2 processes, libquick | 3 | 1.5 | – |"
+    ]
 
 
 # Ablation
