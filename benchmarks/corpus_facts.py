@@ -31,6 +31,7 @@ from nmtlib.teaching.case_studies import FACTS
 SIDES = {"de": "source", "en": "target"}
 FIRST = 16  # entries of a vocabulary that are listed
 TIMED = {"dropout 0.15, 8 epochs": "fast", "R-Drop, 20 epochs": "r-drop"}
+MUON = ["quick-1", "quick-2", "quick-3"]  # a seed each
 
 
 def texts(corpus: Corpus, split: str, language: str) -> list[str]:
@@ -79,8 +80,8 @@ def timed(name: str) -> dict[str, Any]:
     """The points of a training that was scored after every epoch."""
     found = json.loads((RESULTS / f"time-to-bleu-multi30k-de-en-{name}.json").read_text("utf-8"))
     points = [[point["seconds"], point["bleu"]] for point in found["points"]]
-    keys = ("command", "split", "search", "parameters", "seed", "threads", "machine")
-    return {**{key: found[key] for key in keys}, "points": points}
+    keys = ("command", "split", "search", "parameters", "seed", "threads", "processes", "machine")
+    return {**{key: found[key] for key in keys if key in found}, "points": points}
 
 
 def main() -> None:
@@ -99,6 +100,7 @@ def main() -> None:
         "pieces": both_sides(corpus, pieces),
         "captions": {language: captions(language) for language in SIDES},
         "time_to_bleu": {title: timed(name) for title, name in TIMED.items()},
+        "muon": [timed(name) for name in MUON],
     }
     write_result(path, facts)
 

@@ -44,7 +44,10 @@ PAGES = {  # the blocks of each page, and what makes them
         "decode": tables_speed.decode,
         "board": tables.board,
     },
-    "docs/ablation.md": {"ablation": tables.ablation},
+    "docs/ablation.md": {
+        "ablation": tables.ablation,
+        "muon": lambda: tables.ablation("ablation-muon.json"),
+    },
     "docs/map.md": {
         "reading": tables_course.reading,
         "names": tables_course.public_names,

@@ -273,14 +273,16 @@ def mutation() -> str:
     )
 
 
-def ablation() -> str:
+def ablation(file: str = "ablation.json") -> str:
     """What each switch changes, on validation data."""
-    found = read("ablation.json")
+    found = read(file)
     rows = []
     for row in found["summary"]:
+        bleu = f"{row['bleu']:.2f}"
+        if row["deviation"] is not None:
+            bleu += f" ± {row['deviation']:.2f}"
         gain = "" if row["gain"] is None else f"{row['gain']:+.2f}"
-        minutes = f"{row['minutes']:.1f}"
-        rows.append([row["name"], row["search"], f"{row['bleu']:.2f}", gain, minutes])
+        rows.append([row["name"], row["search"], bleu, gain, f"{row['minutes']:.1f}"])
     base = found["baseline"]
     seeds = sorted({run["seed"] for run in found["runs"]})
     return (

@@ -80,7 +80,8 @@ def add_uses_of_a_run(commands: _SubParsersAction) -> None:
 
     option = add(commands, "translate", "translate arguments, or standard input")
     option("folder", nargs="?", metavar="RUN", help=ABOUT_RUN)
-    option("sentences", nargs="*", metavar="SENTENCE")
+    dashed = "the text; one that begins with a dash goes after a --"
+    option("sentences", nargs="*", metavar="SENTENCE", help=dashed)
     option("--model", metavar="RUN", help="the same as RUN; all arguments are then sentences")
     add_beam(option)
     add_neighbours(option)

@@ -203,6 +203,8 @@ def named_runs() -> dict[str, Run]:
 
 def find_run(run: str | Path) -> Run:
     """The run in a folder, or that of a name; a shipped one goes before one trained here."""
+    if not isinstance(run, str | Path):
+        raise TypeError(f"a run is given by its folder or its name, not by {run!r}")
     folder, named = Run(run), named_runs()
     # A folder of the name of a model may hold anything, such as what was exported.
     if folder.folder.exists() and (folder.settings_file.is_file() or str(run) not in named):
