@@ -246,13 +246,13 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path):
             Translator.load(tmp_path / name)
 
 
-@pytest.mark.parametrize("name", ["toy-de-en", "toy-en-zh"])
-@pytest.mark.parametrize("what", [None, 5, ["toy-de-en"]])
-def test_what_is_neither_a_folder_nor_a_name_is_refused(what):
+@pytest.mark.parametrize("given", [None, 5, ["toy-de-en"]])
+def test_what_is_neither_a_folder_nor_a_name_is_refused(given):
     with pytest.raises(TypeError, match="by its folder or its name, not by"):
-        Translator.load(what)
+        Translator.load(given)
 
 
+@pytest.mark.parametrize("name", ["toy-de-en", "toy-en-zh"])
 def test_a_shipped_model_is_loaded_by_its_name_unless_a_folder_has_it(name, run, monkeypatch):
     shipped = Translator.load(name)
     assert shipped.settings.corpus.name == name
