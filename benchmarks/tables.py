@@ -18,6 +18,7 @@ RUNS = {  # the row's name -> the preset, whose results are PRESET-SPLIT-beamN.j
     "German-English, bundled grammar": "toy-de-en",
     "English-Chinese, bundled grammar": "toy-en-zh",
     "German-English, Multi30k": "multi30k-de-en",
+    "German-English, Multi30k, quick": "multi30k-de-en-quick",
     "English-German, Multi30k": "multi30k-en-de",
     "German-English, Multi30k and captions, shipped": "multi30k-de-en-small",
     "English-Chinese, cmn-eng-simple": "cmn-en-zh",
