@@ -80,8 +80,10 @@ def timed(name: str) -> dict[str, Any]:
     """The points of a training that was scored after every epoch."""
     found = json.loads((RESULTS / f"time-to-bleu-multi30k-de-en-{name}.json").read_text("utf-8"))
     points = [[point["seconds"], point["bleu"]] for point in found["points"]]
-    keys = ("command", "split", "search", "parameters", "seed", "threads", "processes", "machine")
-    return {**{key: found[key] for key in keys if key in found}, "points": points}
+    keys = ("command", "split", "search", "parameters", "seed", "threads", "machine")
+    around = ("processes", "preloaded")  # which older records do not have
+    kept = {key: found[key] for key in (*keys, *around) if key in keys or key in found}
+    return {**kept, "points": points}
 
 
 def main() -> None:

@@ -107,12 +107,14 @@ def draw_time_to_bleu(path: Path, found: Mapping[str, Sequence[dict[str, Any]]])
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
     for color, (name, seeds) in zip(itertools.cycle(COLORS), found.items(), strict=False):
-        for label, result in zip([name, *"_" * len(seeds)], seeds, strict=False):
-            for key, style in (("bleu", "-"), ("bleu_average", "--")):
-                if points := [point for point in result["points"] if key in point]:
-                    line = [p["seconds"] / 60 for p in points], [p[key] for p in points]
-                    shown = label if key == "bleu" else "_"  # which the legend leaves out
-                    axes.plot(*line, style, color=color, marker=".", label=shown)
+        for result, (key, style) in itertools.product(
+            seeds, (("bleu", "-"), ("bleu_average", "--"))
+        ):
+            if points := [point for point in result["points"] if key in point]:
+                line = [p["seconds"] / 60 for p in points], [p[key] for p in points]
+                named = key == "bleu" and result is seeds[0]
+                label = name if named else "_"  # which the legend leaves out
+                axes.plot(*line, style, color=color, marker=".", label=label)
     axes.plot([], [], "--", color="grey", label="the same, average of the last epochs")
     axes.set(xlabel="minutes of training", ylabel="BLEU on the validation split, greedy")
     axes.grid(alpha=0.3)
