@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -315,20 +315,33 @@ def board() -> str:
     rows = []
     for name, seeds in boards().items():
         first = seeds[0]
-        scored = {"each epoch": "marks"}
+        scored = {"each epoch": "bleu"}
         if any("bleu_average" in point for point in first["points"]):
-            scored["average of the last"] = "marks_average"
+            scored["average of the last"] = "bleu_average"
+        if any("bleu_beam" in point for point in first["points"]):
+            scored[f"each epoch, beam {first['settings']['decoding']['beam']}"] = "bleu_beam"
         size, device = f"{first['parameters'] / 1e6:.1f} M", first["machine"]["device"]
         if (processes := first.get("processes", 1)) > 1:
             device += f", {processes} processes"
         if library := first.get("preloaded"):
             device += f", {library.partition('.')[0]}"
         for what, key in scored.items():
-            reached = ([found[key][mark] for found in seeds] for mark in first[key])
-            minutes = ["–" if None in times else f"{mean(times) / 60:.1f}" for times in reached]
+            minutes = [minutes_to(mark, seeds, key) for mark in first["marks"]]
             rows.append([f"`{name}`", what, size, device, len(seeds), *minutes])
     marks = " | ".join(f"BLEU {mark}" for mark in first["marks"])
-    return table(f"preset and changes | weights | parameters | device | seeds | {marks}", rows)
+    return table(f"preset and changes | scored | parameters | device | seeds | {marks}", rows)
+
+
+def minutes_to(mark: str, seeds: Sequence[dict[str, Any]], score: str) -> str:
+    """Mean minutes to a mark: "–" where a seed never got there, "≤" where it was there at the first
+    epoch that was scored so, and that was not the first of all.
+    """
+    points = [[p for p in found["points"] if p.get(score) is not None] for found in seeds]
+    reached = [next((p for p in scored if p[score] >= float(mark)), None) for scored in points]
+    if None in reached:
+        return "–"
+    late = any(p is scored[0] and p["epoch"] > 1 for p, scored in zip(reached, points, strict=True))
+    return f"{'≤ ' if late else ''}{mean(p['seconds'] for p in reached) / 60:.1f}"
 
 
 def kills() -> str:

@@ -1,12 +1,13 @@
 """How good are the translations after so many seconds of training?  Score a preset every epoch.
 
     python benchmarks/time_to_bleu.py --preset multi30k-de-en --minutes 45 [--set KEY=VALUE …]
-                                      [--average]
+                                      [--average] [--beam]
 
-Greedy translations of the *validation* split are scored with sacreBLEU as `nmtlib evaluate` would.
-The seconds are those of training; validating and saving, and scoring, stand beside them.  The JSON
-is written after every epoch, and the same command goes on where a killed one stopped.  `--out` is
-then a run as any other.  In several processes: torchrun --nproc-per-node=2 in place of python.
+Greedy translations of the *validation* split are scored with sacreBLEU as `nmtlib evaluate` would;
+with --beam also those of the search that the preset decodes with.  The seconds are those of
+training; validating and saving, and scoring, stand beside them.  The JSON is written after every
+epoch, and the same command goes on where a killed one stopped.  `--out` is then a run as any other.
+In several processes: torchrun --nproc-per-node=2 in place of python.
 """
 
 from __future__ import annotations
@@ -48,14 +49,10 @@ from nmtlib.training.trainer import Trainer
 MARKS = [30.0, 35.0, 36.52, 38.0, 40.0]
 
 
-def first_reached(
-    points: Sequence[dict[str, Any]], marks: Sequence[float], key: str = "bleu"
-) -> dict[str, Any]:
+def first_reached(points: Sequence[dict[str, Any]], marks: Sequence[float]) -> dict[str, Any]:
     """The seconds of the first point that scores at least each mark, None where none does."""
     return {
-        f"{mark:g}": next(
-            (p["seconds"] for p in points if p.get(key) is not None and p[key] >= mark), None
-        )
+        f"{mark:g}": next((p["seconds"] for p in points if p["bleu"] >= mark), None)
         for mark in marks
     }
 
@@ -79,7 +76,8 @@ class Board:
         self.run, self.paths = Run(folder), (folder / "time-to-bleu.json", output)
         self.settings, self.corpus = settings, load_corpus(settings.corpus)
         self.device = choose_device(settings.training.device)
-        self.preset, self.average, self.marks = options.preset, options.average, options.marks
+        self.preset, self.average, self.beam = options.preset, options.average, options.beam
+        self.marks = options.marks
         self.points: list[dict[str, Any]] = []
         self.signature, self.parameters = "", 0
         # The clock and the seconds of training at the last point.
@@ -89,21 +87,24 @@ class Board:
             self.points, self.signature = found["points"], found["signature"]
             self.parameters = found["parameters"]
 
-    def bleu(self, model: Transformer) -> float:
-        """Greedy sacreBLEU of a model on the validation split."""
+    def bleu(self, model: Transformer, **search: Any) -> float:
+        """sacreBLEU of a model on the validation split, with the preset's search where not told."""
         translator = Translator(model, *self.run.codecs(), self.settings)
-        scores = score_validation(translator, self.corpus, beam=1)
+        scores = score_validation(translator, self.corpus, **search)
         self.signature, self.parameters = scores.signature, sum(model.parameter_table().values())
         return round(scores.bleu, 2)
 
     def catch_up(self) -> None:
-        """Score the epochs that a killed command only trained, where their weights are there."""
-        scored = {point["epoch"] for point in self.points}
+        """Score what an earlier command only trained, or only greedily, where the weights are."""
+        points = {point["epoch"]: point for point in self.points}
         history = self.run.history_file
         for record in read_history(history) if history.is_file() else []:
-            path = self.run.epoch_file(record.epoch)
-            if record.epoch not in scored and path.is_file():
+            path, point = self.run.epoch_file(record.epoch), points.get(record.epoch)
+            if point is None and path.is_file():
                 self.measure(record, load_model(path).to(self.device), [], math.nan)
+            elif self.beam and "bleu_beam" not in point and path.is_file():
+                point["bleu_beam"] = self.bleu(load_model(path).to(self.device))
+                self.write()
 
     def add(self, trainer: Trainer) -> None:
         """Score what an epoch ended with, and the average of the last epochs if asked for."""
@@ -123,12 +124,14 @@ class Board:
             "updates": record.updates,
             "seconds": round(record.seconds, 2),
             "validation_perplexity": round(record.validation_perplexity, 4),
-            "bleu": self.bleu(model),
+            "bleu": self.bleu(model, beam=1),
         }
+        if self.beam:
+            point["bleu_beam"] = self.bleu(model)
         if last:
             averaged = Transformer(model.config).to(self.device)
             load_weights(averaged, average_checkpoints(list(last)))
-            point |= {"averaged_epochs": len(last), "bleu_average": self.bleu(averaged)}
+            point |= {"averaged_epochs": len(last), "bleu_average": self.bleu(averaged, beam=1)}
         # Of the first epoch after a start only the sum is known, with reading the corpus in it.
         point["validation_seconds"] = None if math.isnan(validation) else round(validation, 2)
         point["scoring_seconds"] = round(time.monotonic() - started, 2)
@@ -162,7 +165,6 @@ class Board:
             "seconds_are": "training only; validation_seconds (with saving) and scoring_seconds "
             "come on top",
             "marks": first_reached(self.points, self.marks),
-            "marks_average": first_reached(self.points, self.marks, "bleu_average"),
             "points": self.points,
             "machine": describe_machine(self.device),
             "settings": json.loads(self.settings.to_json()),
@@ -181,6 +183,7 @@ def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add("--device", help="auto, cpu, cuda, … (default: the preset's)")
     add("--threads", type=int, help="CPU threads of torch")
     add("--average", action="store_true", help="also score the average of the last epochs")
+    add("--beam", action="store_true", help="also score each epoch with the preset's own search")
     add("--marks", type=float, nargs="+", default=MARKS, help="the scores to wait for")
     options = parser.parse_args(arguments)
     device = f"-{options.device}" if options.device else ""
@@ -201,10 +204,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         settings = settings if value is None else settings.with_value(key, value)
     require_same_settings(options.out, settings)  # before anything there is scored
     board = Board(options.out, options.output, settings, options)
-    board.catch_up()
+    if os.environ.get("RANK", "0") == "0":
+        board.catch_up()
     if not train_or_go_on(options.out, settings, options.minutes, after_epoch=board.add):
-        print(f"{options.out} has had its {options.minutes:g} minutes")
-        return
+        print(f"{options.out} was trained before, or has had its minutes")
     reached = first_reached(board.points, board.marks)
     print(f"seconds of training to reach a BLEU of {reached}; {options.output}")
 

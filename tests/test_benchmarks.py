@@ -57,10 +57,13 @@ def test_a_mark_is_reached_by_the_first_point_that_is_not_below_it():
     assert found == {"20": 10, "30": 20, "30.5": 40, "36.52": 40, "40": None}
 
 
-def test_marks_of_the_average_are_left_open_where_it_was_not_scored():
-    scored = points(20, 30, None, 40, key="bleu_average")
-    assert time_to_bleu.first_reached(scored, [25, 35], "bleu_average") == {"25": 20, "35": 40}
-    assert time_to_bleu.first_reached(points(40), [25], "bleu_average") == {"25": None}
+def test_minutes_are_open_where_an_epoch_was_not_scored_so():
+    averaged = {"points": points(20, 30, None, 42, key="bleu_average")}
+    late = {"points": points(None, 35, 40, 42, key="bleu_average")}
+    found = [tables.minutes_to(m, [averaged], "bleu_average") for m in ("20", "35", "43")]
+    assert found == ["0.2", "0.7", "–"]
+    found = [tables.minutes_to(m, [averaged, late], "bleu_average") for m in ("30", "42", "43")]
+    assert found == ["≤ 0.3", "0.7", "–"]
 
 
 def test_the_files_are_named_after_preset_and_device():
@@ -95,7 +98,8 @@ def fake_bleu(corpus, monkeypatch):
     """
 
     def score(translator, corpus, **search):
-        return Scores(20, fingerprint(translator.model), "signature", 0.0, 0.0, "")
+        bleu = fingerprint(translator.model) + (0 if search.get("beam") == 1 else 1000)
+        return Scores(20, bleu, "signature", 0.0, 0.0, "")
 
     for script in ("time_to_bleu", "ablation"):
         monkeypatch.setattr(f"{script}.load_corpus", lambda settings: corpus)
@@ -148,6 +152,7 @@ def test_every_epoch_is_scored_with_its_weights_and_with_the_average_of_the_last
     averaged = load_model(last[0])
     load_weights(averaged, average_checkpoints(last))
     assert found["points"][2]["bleu_average"] == fingerprint(averaged) != found["points"][2]["bleu"]
+    assert not any("bleu_beam" in point for point in found["points"])
     assert (
         found["seed"] == 1
         and found["machine"]["torch"]
@@ -176,6 +181,18 @@ def test_a_killed_measurement_goes_on_and_scores_what_it_missed(tmp_path, fake_b
     ]
     with pytest.raises(ValueError, match="trained with other settings; choose another --out"):
         time_to_bleu_json(tmp_path / "killed", "--seed", "2")
+
+
+@pytest.mark.slow
+def test_the_presets_own_search_scores_also_what_was_only_scored_greedily(tmp_path, fake_bleu):
+    first, *others = time_to_bleu_json(tmp_path)["points"]
+    found = time_to_bleu_json(tmp_path, "--beam")["points"]  # the weights of two epochs are kept
+    assert found == [
+        first,
+        *(point | {"bleu_beam": round(point["bleu"] + 1000, 2)} for point in others),
+    ]
+    found = time_to_bleu_json(tmp_path / "at once", "--beam")["points"]
+    assert [round(point["bleu_beam"] - point["bleu"], 2) for point in found] == [1000] * 3
 
 
 @pytest.mark.slow
@@ -221,20 +238,26 @@ def test_the_board_has_one_row_for_all_seeds_and_no_time_where_one_never_got_the
     tmp_path, monkeypatch
 ):
     monkeypatch.setattr(tables, "RESULTS", tmp_path)
-    for seed, (early, late) in enumerate([(60.0, 150.0), (90.0, None), (120.0, 180.0)], start=1):
+    for seed, (early, late) in enumerate([(60.0, 150.0), (90.0, 180.0), (120.0, 210.0)], start=1):
         found = {
             "command": f"torchrun --set a=1 --seed {seed}",
             "preset": "mine",
             "processes": 2,
             "preloaded": "libquick.so.4",
             "parameters": 2_160_000,
-            "points": points(20, 30),
-            "marks": {"20": early, "30": late},
+            "points": [
+                {"epoch": 1, "seconds": early, "bleu": 20},
+                {"epoch": 2, "seconds": late, "bleu": 30 if seed != 2 else 29, "bleu_beam": 31},
+            ],
+            "marks": {"20": early, "30": late if seed != 2 else None},
             "machine": {"device": "cpu"},
+            "settings": {"decoding": {"beam": 7}},
         }
         (tmp_path / f"time-to-bleu-{seed}.json").write_text(json.dumps(found), "utf-8")
     assert tables.board().splitlines()[2:] == [
-        "| `mine a=1` | each epoch | 2.2 M | cpu, 2 processes, libquick | 3 | 1.5 | – |"
+        "| `mine a=1` | each epoch | 2.2 M | cpu, 2 processes, libquick | 3 | 1.5 | – |",
+        "| `mine a=1` | each epoch, beam 7 | 2.2 M | cpu, 2 processes, libquick | 3 | "
+        "≤ 3.0 | ≤ 3.0 |",
     ]
 
 
