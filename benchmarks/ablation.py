@@ -31,7 +31,7 @@ from shared import (  # before torch, as it imports nmtlib first
 from time_to_bleu import score_validation
 
 from nmtlib.data.corpus import Corpus
-from nmtlib.experiment import load_corpus
+from nmtlib.examples import load_corpus
 from nmtlib.inference.translator import Translator
 from nmtlib.machine import command_line, describe_machine
 from nmtlib.presets import load_settings

@@ -29,7 +29,7 @@ import torch
 from nmtlib.data.batching import pad
 from nmtlib.data.corpus import Corpus
 from nmtlib.data.vocab import EOS, PAD, SPECIALS
-from nmtlib.experiment import load_corpus
+from nmtlib.examples import load_corpus
 from nmtlib.extras.export import export
 from nmtlib.inference.evaluate import bleu_tokenizer, score
 from nmtlib.inference.kernels import convert

@@ -16,6 +16,7 @@ import gc
 import statistics
 import sys
 import tempfile
+from argparse import Namespace
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -211,7 +212,8 @@ def torch_compile(model: Any, **options: Any) -> Any:
     return COMPILE(model, backend=options["backend"], dynamic=options.get("dynamic"))
 
 
-def main() -> int:
+def read_options() -> Namespace:
+    """The command line."""
     made, names = parser(__doc__), list(CANDIDATES)
     add, which = made.add_argument, f"of: {'; '.join(names)}"
     add("--device", default="cuda")
@@ -221,7 +223,11 @@ def main() -> int:
     add("--candidates", nargs="+", choices=names, default=names, metavar="NAME", help=which)
     add("--bleu", action="store_true", help="at last train the preset, and score every epoch")
     add("--output", type=Path, help="default: benchmarks/results/gpu.json; with --quick no file")
-    options = made.parse_args()
+    return made.parse_args()
+
+
+def main() -> int:
+    options = read_options()
     try:
         device = choose_device(options.device)
     except ValueError as error:

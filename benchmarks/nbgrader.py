@@ -17,7 +17,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections import defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -132,6 +131,13 @@ def by_cell(autograded: Path) -> dict[str, float]:
     return found
 
 
+def both_marks(course: Path, submitted: Path, seed: int) -> dict[str, list[float]]:
+    """Points of each task of a submission: nbgrader's, then those of `nmtlib homework grade`."""
+    theirs = by_cell(course / "autograded" / submitted.relative_to(course / "submitted"))
+    marks = mark(submitted, seed).marks
+    return {found.task: [theirs[found.task], float(found.points)] for found in marks}
+
+
 def validated(run: Callable[..., str], paths: Iterable[Path]) -> dict[str, bool]:
     """Whether `nbgrader validate` is content with each notebook."""
     return {path.parents[1].name: "Success!" in run("validate", str(path)) for path in paths}
@@ -182,13 +188,8 @@ def compare(course: Path, program: str, seed: int, generated: list[Assignment]) 
     content = validated(run, (p for p in paths if p.parents[1].name in ("right", "untouched")))
     run("autograde", four.slug)
     run("export", "--to", "points.csv")
-    totals, tasks = by_nbgrader(course / "points.csv", four), defaultdict(dict)
-    for path in paths:
-        student = path.parents[1].name
-        ours = mark(path, seed)
-        theirs = by_cell(course / "autograded" / student / inside)
-        for found in ours.marks:
-            tasks[student][found.task] = [theirs[found.task], float(found.points)]
+    totals = by_nbgrader(course / "points.csv", four)
+    tasks = {path.parents[1].name: both_marks(course, path, seed) for path in paths}
     equal = all(one == other for row in tasks.values() for one, other in row.values())
     summed = all(
         totals[student] == sum(one for one, _ in row.values()) for student, row in tasks.items()
@@ -198,7 +199,7 @@ def compare(course: Path, program: str, seed: int, generated: list[Assignment]) 
         "nbgrader": version,
         "student_notebooks_equal": same,
         "validate_is_content": content,
-        "points": {"columns": ["nbgrader", "nmtlib homework grade"], "students": dict(tasks)},
+        "points": {"columns": ["nbgrader", "nmtlib homework grade"], "students": tasks},
         "exported_totals": {student: totals[student] for student in tasks},
         "agrees": equal and summed and all(same.values()) and content["right"],
     }

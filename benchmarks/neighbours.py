@@ -23,7 +23,7 @@ import torch
 
 from nmtlib.data.codec import Codec
 from nmtlib.data.corpus import Pair
-from nmtlib.experiment import load_corpus
+from nmtlib.examples import load_corpus
 from nmtlib.extras.neighbours import Datastore, NeighbourModel
 from nmtlib.inference.evaluate import Evaluation, evaluate
 from nmtlib.inference.metrics import chrf

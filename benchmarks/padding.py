@@ -24,8 +24,8 @@ import torch
 
 from nmtlib.data.batching import Example, collate, padding_waste, token_batches
 from nmtlib.data.vocab import PAD
-from nmtlib.examples import encode_pairs
-from nmtlib.experiment import load_corpus, start_run
+from nmtlib.examples import encode_pairs, load_corpus
+from nmtlib.experiment import start_run
 from nmtlib.machine import describe_machine
 from nmtlib.model.transformer import Transformer
 from nmtlib.presets import load_settings

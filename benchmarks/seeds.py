@@ -27,7 +27,7 @@ from shared import (  # before torch, as it imports nmtlib first
 )
 
 # isort: split
-from nmtlib.experiment import load_corpus
+from nmtlib.examples import load_corpus
 from nmtlib.extras.ensemble import load_ensemble
 from nmtlib.extras.neighbours import with_neighbours
 from nmtlib.inference.evaluate import evaluate
@@ -140,12 +140,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
             together = both_ways(there, options.neighbours, **how)
             result["ensemble"] = {"models": len(there), **together}
             write_result(output, result)
-    found = spreads(runs)
+    show(spreads(runs), len(runs))
+
+
+def show(found: dict[str, Any], seeds: int) -> None:
+    """Print what `spreads` says of so many seeds."""
     for what, scores in {"": found, " with neighbours": found.get("looked_up", {})}.items():
         for key in [key for key in KEYS if key in scores]:
             one = scores[key]
             deviation = "" if one["deviation"] is None else f" ± {one['deviation']:.4g}"
-            print(f"{key} of {len(runs)} seeds{what}: {one['mean']:.4g}{deviation}")
+            print(f"{key} of {seeds} seeds{what}: {one['mean']:.4g}{deviation}")
 
 
 if __name__ == "__main__":

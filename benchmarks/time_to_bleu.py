@@ -33,7 +33,7 @@ from shared import (  # before torch, as it imports nmtlib first
 import torch
 
 from nmtlib.data.corpus import Corpus
-from nmtlib.experiment import load_corpus
+from nmtlib.examples import load_corpus
 from nmtlib.inference.evaluate import Scores, bleu_tokenizer, score
 from nmtlib.inference.translator import Translator
 from nmtlib.machine import command_line, describe_machine

@@ -63,7 +63,8 @@ def complain(message: str, error: BaseException) -> int:
 
 def command_train(options: Namespace) -> None:
     """Train a preset or resume a run, and evaluate it where that is asked for."""
-    from nmtlib.experiment import load_corpus, train
+    from nmtlib.examples import load_corpus
+    from nmtlib.experiment import train
     from nmtlib.presets import load_settings
     from nmtlib.run import Run
 
@@ -106,7 +107,7 @@ def choose_folder(options: Namespace) -> Path:
 
 def evaluate_and_show(folder: Path) -> None:
     """Score the test split, the challenge split where there is one, and show five translations."""
-    from nmtlib.experiment import load_corpus
+    from nmtlib.examples import load_corpus
     from nmtlib.inference.translator import Translator
     from nmtlib.records import evaluate_run, format_samples
     from nmtlib.run import Run
@@ -121,7 +122,7 @@ def evaluate_and_show(folder: Path) -> None:
 
 def command_evaluate(options: Namespace) -> None:
     """Score a run on one split."""
-    from nmtlib.experiment import load_corpus
+    from nmtlib.examples import load_corpus
     from nmtlib.extras.ensemble import load_ensemble
     from nmtlib.extras.neighbours import with_neighbours
     from nmtlib.inference.translator import find_run

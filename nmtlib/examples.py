@@ -1,17 +1,58 @@
-"""What a training reads: the pairs of a corpus as ids, and which of them each epoch takes."""
+"""What a training reads: its corpus, the pairs as ids, and which of them each epoch takes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 
 from nmtlib.data.batching import Example, fits, make_example
 from nmtlib.data.codec import Codec
-from nmtlib.data.corpus import Corpus, Pair
+from nmtlib.data.corpora import load
+from nmtlib.data.corpus import Corpus, Pair, TextPairs
 from nmtlib.data.mixing import mixed_by_epoch
-from nmtlib.sections import TrainingSettings
+from nmtlib.sections import FILES, CorpusSettings, TrainingSettings
 from nmtlib.settings import Settings
 
 ByEpoch = Callable[[int], Sequence[Example]]
+
+
+def load_corpus(settings: CorpusSettings, *, streaming: bool = False) -> Corpus:
+    """The corpus that the settings name, or the one that their files hold, with what they add.
+
+    Of a prepared one, `train` is what `Prepared.corpus` says; with `streaming`, one's own training
+    files are read only when `train` is iterated.  Raises ValueError where the settings give
+    neither a name nor training and validation files, or both.
+    """
+    corpus = _parallel_corpus(settings, streaming)
+    if settings.synthetic:
+        more = chain.from_iterable(TextPairs([file]) for file in settings.synthetic)
+        corpus = corpus.with_synthetic(more)
+    return corpus.in_both_directions() if settings.both_directions else corpus
+
+
+def _parallel_corpus(settings: CorpusSettings, streaming: bool) -> Corpus:
+    settings.require_one_origin()
+    if settings.prepared:
+        from nmtlib.extras.prepared import Prepared
+
+        return Prepared.open(settings.prepared).corpus()
+    if settings.name:
+        return load(settings.name)
+    languages = settings.source_language, settings.target_language
+    if not (settings.train and settings.validation and all(languages)):
+        raise ValueError(
+            "[corpus] needs a name, or source_language, target_language, train and validation "
+            "(each one TSV file, or a source and a target file)"
+        )
+    splits: dict = {}
+    for split in FILES:
+        files = getattr(settings, split)
+        if len(files) > 2:
+            raise ValueError(f"[corpus] {split} is one TSV file or two text files, not {files}")
+        if files:
+            pairs = TextPairs(files)
+            splits[split] = pairs if streaming and split == "train" else list(pairs)
+    return Corpus("own", *languages, **splits)
 
 
 def encode_pairs(

@@ -15,16 +15,14 @@ import torch
 
 from nmtlib.data.batching import Example, lengths_of
 from nmtlib.data.codec import build_codecs
-from nmtlib.data.corpora import load
-from nmtlib.data.corpus import Corpus, TextPairs
-from nmtlib.examples import read_examples
+from nmtlib.data.corpus import Corpus
+from nmtlib.examples import load_corpus, read_examples
 from nmtlib.inference.translator import find_run
 from nmtlib.machine import command_line
 from nmtlib.model.transformer import Transformer
 from nmtlib.presets import load_settings
 from nmtlib.records import write_samples
 from nmtlib.run import Run
-from nmtlib.sections import FILES, CorpusSettings
 from nmtlib.settings import Settings
 from nmtlib.specials import SPECIALS
 from nmtlib.training.checkpoint import load_weights, read_checkpoint, require_config
@@ -35,45 +33,6 @@ from nmtlib.training.trainer import SEEDS, Trainer
 
 Report = Callable[[str], None]
 DROPOUTS = ("dropout", "attention_dropout")  # what may be another when a training starts from a run
-
-
-def load_corpus(settings: CorpusSettings, *, streaming: bool = False) -> Corpus:
-    """The corpus that the settings name, or the one that their files hold, with what they add.
-
-    Of a prepared one, `train` is what `Prepared.corpus` says; with `streaming`, one's own training
-    files are read only when `train` is iterated.  Raises ValueError where the settings give
-    neither a name nor training and validation files, or both.
-    """
-    corpus = _parallel_corpus(settings, streaming)
-    if settings.synthetic:
-        more = chain.from_iterable(TextPairs([file]) for file in settings.synthetic)
-        corpus = corpus.with_synthetic(more)
-    return corpus.in_both_directions() if settings.both_directions else corpus
-
-
-def _parallel_corpus(settings: CorpusSettings, streaming: bool) -> Corpus:
-    settings.require_one_origin()
-    if settings.prepared:
-        from nmtlib.extras.prepared import Prepared
-
-        return Prepared.open(settings.prepared).corpus()
-    if settings.name:
-        return load(settings.name)
-    languages = settings.source_language, settings.target_language
-    if not (settings.train and settings.validation and all(languages)):
-        raise ValueError(
-            "[corpus] needs a name, or source_language, target_language, train and validation "
-            "(each one TSV file, or a source and a target file)"
-        )
-    splits: dict = {}
-    for split in FILES:
-        files = getattr(settings, split)
-        if len(files) > 2:
-            raise ValueError(f"[corpus] {split} is one TSV file or two text files, not {files}")
-        if files:
-            pairs = TextPairs(files)
-            splits[split] = pairs if streaming and split == "train" else list(pairs)
-    return Corpus("own", *languages, **splits)
 
 
 def start_run(folder: str | Path, settings: Settings, corpus: Corpus) -> Run:
@@ -154,9 +113,8 @@ def train(
     prepares the folder and writes to it.
     """
     resuming = settings is None
-    if isinstance(settings, str):
-        settings = load_settings(settings)
-    settings = settings or Run(folder).settings()
+    given = load_settings(settings) if isinstance(settings, str) else settings
+    settings = given or Run(folder).settings()
     processes = Processes(choose_device(settings.training.device))
     try:
         run = Run(processes.agree(str(folder)))
@@ -171,8 +129,6 @@ def train(
                 trainer = make_trainer(run, corpus, processes, report, after_epoch)
             if resuming and run.can_resume():
                 trainer.resume()
-                done = trainer.progress
-                trainer.report(f"resuming after {done.epoch} epochs and {done.updates} updates")
             history = trainer.fit(minutes)
             if processes.is_main and history:
                 draw_curves(run.curves_file, history, title=corpus.name)

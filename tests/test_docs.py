@@ -2,10 +2,13 @@
 
 import re
 import shlex
+import sys
+from functools import cache
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+from nbformat import v4, write
 
 from nmtlib.arguments import build_parser
 from nmtlib.data.corpora import names
@@ -14,6 +17,10 @@ from nmtlib.presets import load_settings, presets
 from nmtlib.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "notebooks"))
+
+import shown  # noqa: E402
+
 README, MAKEFILE = ROOT / "README.md", ROOT / "Makefile"
 PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(ROOT.glob("docs/*.md"))]
 OPERATORS = {"|", "||", "&", "&&", ";", ">", ">>", "<", "2>", "&>", "(", ")"}
@@ -115,6 +122,9 @@ def anchors(text: str) -> set[str]:
     return found | set(re.findall(r"<a\s+(?:name|id)=[\"']([^\"']+)", text))
 
 
+notebook_anchors = cache(shown.anchors)
+
+
 # Finding what is wrong
 
 
@@ -160,6 +170,8 @@ def link_problem(link: str, document: Path) -> str:
     ):
         return "it leaves the repository"
     if anchor and target.suffix == ".md" and anchor not in anchors(target.read_text("utf-8")):
+        return "there is no such heading"
+    if anchor and target.suffix == ".ipynb" and anchor not in notebook_anchors(target):
         return "there is no such heading"
     return ""
 
@@ -336,11 +348,14 @@ def test_links_are_followed(tmp_path):
     (tmp_path / "docs" / "more").mkdir(parents=True)
     document.write_text("# One\n", "utf-8")
     (tmp_path / "docs" / "more" / "two three.md").write_text("## Second part\n", "utf-8")
+    notebook = v4.new_notebook(cells=[v4.new_markdown_cell("## 1 · Why?")])
+    write(notebook, tmp_path / "docs" / "four.ipynb")
     good = [
         "more/",
         "more/two%20three.md",
         "#one",
         "more/two%20three.md#second-part",
+        "four.ipynb#1-%C2%B7-Why%3F",
         "https://x.org/#y",
         "mailto:a@b.c",
     ]
@@ -349,6 +364,7 @@ def test_links_are_followed(tmp_path):
         "more/two.md",
         "#two",
         "more/two%20three.md#first",
+        "four.ipynb#1-%C2%B7-How%3F",
         str(document),
         "../../etc",
         "http.md",

@@ -54,7 +54,7 @@ class Parts:
     def __init__(self, norm: str, positions: str, tied: str):
         self.design = {"norm": norm, "positions": positions, "tied": tied}
 
-    # Attention, embeddings, masks
+    # The model and its parts
 
     def projections(self, module: nn.Module) -> dict[str, tuple[Tensor, Tensor]]:
         names = ("query", "key", "value", "output")
@@ -62,8 +62,6 @@ class Parts:
 
     def positions(self, d_model: int, max_length: int) -> nn.Module:
         return embeddings.Positions(d_model, max_length, self.design["positions"])
-
-    # The model
 
     def encoder_layer(self, sizes: Sizes) -> nn.Module:
         return layers.EncoderLayer(self.config(sizes))
@@ -74,8 +72,7 @@ class Parts:
     def config(self, sizes: Sizes) -> transformer.TransformerConfig:
         """The configuration of a model of these sizes."""
         values = asdict(sizes) | self.design | {"attention_dropout": sizes.dropout}
-        n_layers = values.pop("n_layers")
-        depths = {"n_encoder_layers": n_layers, "n_decoder_layers": n_layers}
+        depths = dict.fromkeys(("n_encoder_layers", "n_decoder_layers"), values.pop("n_layers"))
         return transformer.TransformerConfig(**values, **depths)
 
     def attention_maps(self, model: nn.Module, source: Tensor, target: Tensor) -> list[Tensor]:
@@ -172,14 +169,8 @@ class Parts:
     ) -> list[str]:
         """What an evaluation scores for each source (B, S)."""
         words = number_words(max(model.config.source_vocab_size, model.config.target_vocab_size))
-        texts = [
-            words.decode([i for i in row if i not in (vocab.PAD, vocab.EOS)])
-            for row in source.tolist()
-        ]
-        pairs = [
-            corpus.Pair(text, words.decode(reference))
-            for text, reference in zip(texts, references, strict=True)
-        ]
+        sides = map(words.decode, source.tolist()), map(words.decode, references)
+        pairs = [corpus.Pair(*pair) for pair in zip(*sides, strict=True)]
         reader = translator.Translator(model, words, words, WORDS)
         return evaluate.evaluate(reader, corpus.Corpus("words", "de", "en", test=pairs), beam=1)[1]
 
@@ -216,8 +207,8 @@ class Parts:
         """Corpus BLEU, 0 to 100, of ids that a model said."""
         words = codec.Codec(tokenizers.WhitespaceTokenizer(), vocab.Vocab(tokens))
         size = {"source_vocab_size": len(tokens), "target_vocab_size": len(tokens)}
-        texts = [words.decode(ids) for ids in said]
         reader = translator.Translator(self.make_model(Sizes(**size)), words, words, WORDS)
+        texts = [words.decode(ids) for ids in said]
         vars(reader)["translate"] = lambda sentences, **options: texts[: len(sentences)]
         pairs = corpus.Corpus("words", "de", "en", test=targets(references))
         return evaluate.evaluate(reader, pairs)[0].scores.bleu

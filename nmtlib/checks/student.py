@@ -62,9 +62,6 @@ def load_adapter(where: str, *, lifted: bool = False, **facts: Any) -> Adapter:
     if isinstance(first, Adapter):
         named = first.name if first.name != Adapter.name else path.stem
         return replace(first, **facts | {"name": named})
-    if not isinstance(first, nn.Module):
-        said = f"{name}() of {path.name} returned {type(first).__name__}"
-        raise ValueError(f"{said}; expected an Adapter or a torch.nn.Module")
     if needed:
         return Adapter(make_model=factory, resizable=resizable, **facts)
     # A factory may hand out the same model each time; checks change weights, so each gets a copy.
@@ -147,15 +144,21 @@ def _needed(factory: Callable[..., Any]) -> list[str]:
     return [p.name for p in parameters if p.default is p.empty and p.kind not in optional]
 
 
-def _call(factory: Callable[..., Any], path: Path, name: str, *arguments: Any) -> Any:
-    """What the factory returns."""
+def _call(
+    factory: Callable[..., Any], path: Path, name: str, *arguments: Any
+) -> Adapter | nn.Module:
+    """What the factory returns.  Raises ValueError where that is neither of the two."""
     try:
-        return factory(*arguments)
+        found = factory(*arguments)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # SystemExit, too, would end the program without a word
         shown = ", ".join(type(argument).__name__ for argument in arguments)
         raise ValueError(f"{name}({shown}) of {path.name} failed: {_told(error, path)}") from error
+    if not isinstance(found, Adapter | nn.Module):
+        said = f"{name}() of {path.name} returned {type(found).__name__}"
+        raise ValueError(f"{said}; expected an Adapter or a torch.nn.Module")
+    return found
 
 
 def _told(error: BaseException, path: Path) -> str:

@@ -131,12 +131,7 @@ def backtranslate(
         raise ValueError("there are no sentences to translate; expected one a line")
     out = Path(out)
     notes = out.with_name(f"{out.name}.json")
-    identity = {
-        "model": _digest(*(t.cpu().numpy() for t in translator.model.state_dict().values())),
-        "precision": translator.precision,
-        "sentences": _digest("\n".join(sentences).encode()),
-        "search": asdict(search),
-    }
+    identity = _identity(translator, sentences, search)
     done = _begin(out, notes, identity)
     with open(out, "r+b") as file:
         file.truncate(done["bytes"])
@@ -156,6 +151,16 @@ def backtranslate(
             write_atomically(notes, json.dumps({**identity, "done": done}, indent=2) + "\n")
             report(f"{done['sentences']:,} of {len(sentences):,} sentences")
     return done["lines"]
+
+
+def _identity(translator: Translator, sentences: Sequence[str], search: Search) -> dict[str, Any]:
+    """All that the lines depend on."""
+    return {
+        "model": _digest(*(t.cpu().numpy() for t in translator.model.state_dict().values())),
+        "precision": translator.precision,
+        "sentences": _digest("\n".join(sentences).encode()),
+        "search": asdict(search),
+    }
 
 
 def _begin(out: Path, notes: Path, identity: dict[str, Any]) -> dict[str, int]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import copy
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -60,22 +61,28 @@ def export(
             f"{out} is there already and not empty; nothing is overwritten: choose another --out"
         )
     translator = Translator.load(run, device="cpu")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    # Made beside its place and moved there when it is complete, so that a failure leaves nothing.
-    part = out.with_name(f".{out.name}.part")
-    shutil.rmtree(part, ignore_errors=True)  # of an export that was killed
-    part.mkdir()
-    try:
+    with _moved_when_complete(out) as part:
         options = {"quantization": quantization} if quantization else {}
         FORMATS[to](translator, part, **options)
         write_codecs(translator, part)
         (part / "README.md").write_text(readme(to, translator.model), "utf-8")
+    return out
+
+
+@contextmanager
+def _moved_when_complete(out: Path) -> Iterator[Path]:
+    """A new folder beside `out` that takes its place at the end; a failure leaves nothing."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    part = out.with_name(f".{out.name}.part")
+    shutil.rmtree(part, ignore_errors=True)  # of an export that was killed
+    part.mkdir()
+    try:
+        yield part
         if out.exists():
             out.rmdir()
         part.rename(out)
     finally:
         shutil.rmtree(part, ignore_errors=True)
-    return out
 
 
 def write_codecs(translator: Translator, folder: Path) -> None:

@@ -21,8 +21,7 @@ from torch.nn import functional as F
 from nmtlib.data.batching import Example, token_batches
 from nmtlib.data.packed import batch_of
 from nmtlib.errors import require
-from nmtlib.examples import encode_pairs
-from nmtlib.experiment import load_corpus
+from nmtlib.examples import encode_pairs, load_corpus
 from nmtlib.extras.ensemble import Ensemble
 from nmtlib.inference.kernels import convert
 from nmtlib.inference.translator import Translator

@@ -19,8 +19,7 @@ import numpy as np
 from nmtlib.data.batching import Example
 from nmtlib.data.codec import Codec, build_codecs
 from nmtlib.data.corpus import SPLITS, Corpus, Pair
-from nmtlib.examples import encode_pairs
-from nmtlib.experiment import load_corpus
+from nmtlib.examples import encode_pairs, load_corpus
 from nmtlib.extras.prepared import (
     MANIFEST,
     PART,

@@ -97,12 +97,8 @@ def training_memory(
     """
     sizes = _sizes(sentences, source_length, target_length)
     half = precision == torch.bfloat16
-    require(
-        half or precision == torch.float32,
-        "precision",
-        "torch.float32 or torch.bfloat16",
-        precision,
-    )
+    known = half or precision == torch.float32
+    require(known, "precision", "torch.float32 or torch.bfloat16", precision)
     require_one_of("device", ("cpu", "cuda"), device)
     kept = _Kept(config, *sizes, half, device == "cuda")
     copies, activations, recomputed = kept.layers(checkpointing)

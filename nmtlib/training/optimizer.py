@@ -20,7 +20,7 @@ class Optimizer:
 
     'adam' scales the step of each number by itself (Kingma and Ba 2015).  'muon' does so for
     embeddings, output, norms and biases only; to each matrix of the layers it gives a step whose
-    singular values are all nearly one, so that every direction of the matrix is learned equally
+    singular values are all nearly equal, so that every direction of the matrix is learned equally
     fast (Jordan et al. 2024).  That costs fifteen matrix products a matrix and step, in bfloat16.
     """
 

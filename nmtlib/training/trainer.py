@@ -227,6 +227,8 @@ class Trainer:
         if self.processes.is_main and not kept:
             state.keep_epoch(self)
         self.owns_folder = True
+        done = self.progress
+        self.report(f"resuming after {done.epoch} epochs and {done.updates} updates")
 
     # Stopping
 

@@ -19,8 +19,8 @@ import torch
 from nmtlib.data.batching import Example, lengths_of, plan_batches, token_batches
 from nmtlib.data.codec import Codec, build_codecs
 from nmtlib.data.corpus import Corpus, Pair, TextPairs
-from nmtlib.examples import encode_pairs
-from nmtlib.experiment import load_corpus, train
+from nmtlib.examples import encode_pairs, load_corpus
+from nmtlib.experiment import train
 from nmtlib.extras import preparing
 from nmtlib.extras.prepared import MANIFEST, PART, MappedExamples, Prepared, open_prepared
 from nmtlib.extras.preparing import learn_codecs, prepare, prepare_corpus
