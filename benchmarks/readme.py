@@ -42,7 +42,7 @@ PAGES = {  # the blocks of each page, and what makes them
     "docs/speed.md": {
         "speed": tables_speed.speed,
         "decode": tables_speed.decode,
-        "board": tables.board,
+        "board": tables_speed.board,
     },
     "docs/ablation.md": {
         "ablation": tables.ablation,
@@ -156,7 +156,7 @@ def draw() -> None:
             read_history(RESULTS / f"{preset}-history.csv"),
             title=preset,
         )
-    draw_time_to_bleu(FIGURES / "time-to-bleu.png", tables.boards())
+    draw_time_to_bleu(FIGURES / "time-to-bleu.png", tables_speed.boards())
 
 
 def main() -> int:

@@ -1,10 +1,14 @@
-"""Speed and memory as they were measured, as Markdown blocks."""
+"""Speed, memory and time to a BLEU as they were measured, as Markdown blocks."""
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections.abc import Sequence
+from statistics import mean
 from typing import Any
 
+import tables
 from tables import read, table
 
 
@@ -94,3 +98,53 @@ def scaling() -> str:
     ]
     header = "precision | error of the time, median | largest | error of the memory, largest"
     return f"`{found['command']}`\n\n" + table(header, rows)
+
+
+def boards() -> dict[str, list[dict[str, Any]]]:
+    """All measurements of time_to_bleu.py, one of each seed, by what was trained."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for path in sorted(tables.RESULTS.glob("time-to-bleu-*.json")):
+        result = read(path.name)
+        found.setdefault(what_was_trained(result), []).append(result)
+    return found
+
+
+def what_was_trained(found: dict[str, Any]) -> str:
+    """The preset of a measured training and what its command changed in it, the seed aside."""
+    words = found["command"].split()
+    changes = [value for key, value in itertools.pairwise(words) if key == "--set"]
+    return " ".join([found["preset"], *changes])
+
+
+def board() -> str:
+    """Minutes of training until the validation BLEU passes each mark, mean over the seeds."""
+    rows = []
+    for name, seeds in boards().items():
+        first = seeds[0]
+        scored = {"each epoch": "bleu"}
+        if any("bleu_average" in point for point in first["points"]):
+            scored["average of the last"] = "bleu_average"
+        if any("bleu_beam" in point for point in first["points"]):
+            scored[f"each epoch, beam {first['settings']['decoding']['beam']}"] = "bleu_beam"
+        size, device = f"{first['parameters'] / 1e6:.1f} M", first["machine"]["device"]
+        if (processes := first.get("processes", 1)) > 1:
+            device += f", {processes} processes"
+        if library := first.get("preloaded"):
+            device += f", {library.partition('.')[0]}"
+        for what, key in scored.items():
+            minutes = [minutes_to(mark, seeds, key) for mark in first["marks"]]
+            rows.append([f"`{name}`", what, size, device, len(seeds), *minutes])
+    marks = " | ".join(f"BLEU {mark}" for mark in first["marks"])
+    return table(f"preset and changes | scored | parameters | device | seeds | {marks}", rows)
+
+
+def minutes_to(mark: str, seeds: Sequence[dict[str, Any]], score: str) -> str:
+    """Mean minutes to a mark: "–" where a seed never got there, "≤" where it was there at the first
+    epoch that was scored so, and that was not the first of all.
+    """
+    points = [[p for p in found["points"] if p.get(score) is not None] for found in seeds]
+    reached = [next((p for p in scored if p[score] >= float(mark)), None) for scored in points]
+    if None in reached:
+        return "–"
+    late = any(p is scored[0] and p["epoch"] > 1 for p, scored in zip(reached, points, strict=True))
+    return f"{'≤ ' if late else ''}{mean(p['seconds'] for p in reached) / 60:.1f}"
