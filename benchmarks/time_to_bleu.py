@@ -204,12 +204,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         settings = settings if value is None else settings.with_value(key, value)
     require_same_settings(options.out, settings)  # before anything there is scored
     board = Board(options.out, options.output, settings, options)
-    if os.environ.get("RANK", "0") == "0":
+    speaks = os.environ.get("RANK", "0") == "0"  # of the processes that torchrun started
+    if speaks:
         board.catch_up()
     if not train_or_go_on(options.out, settings, options.minutes, after_epoch=board.add):
         print(f"{options.out} was trained before, or has had its minutes")
-    reached = first_reached(board.points, board.marks)
-    print(f"seconds of training to reach a BLEU of {reached}; {options.output}")
+    if speaks:
+        reached = first_reached(board.points, board.marks)
+        print(f"seconds of training to reach a BLEU of {reached}; {options.output}")
 
 
 if __name__ == "__main__":
