@@ -191,9 +191,7 @@ def compare(course: Path, program: str, seed: int, generated: list[Assignment]) 
     totals = by_nbgrader(course / "points.csv", four)
     tasks = {path.parents[1].name: both_marks(course, path, seed) for path in paths}
     equal = all(one == other for row in tasks.values() for one, other in row.values())
-    summed = all(
-        totals[student] == sum(one for one, _ in row.values()) for student, row in tasks.items()
-    )
+    summed = all(totals[s] == sum(one for one, _ in row.values()) for s, row in tasks.items())
     return {
         "command": f"python benchmarks/{command_line()}",
         "nbgrader": version,

@@ -109,8 +109,7 @@ def train(
     """Train a new run in `folder`, or resume the one that is there; returns the history.
 
     `settings` may be the name of a preset; where none are given, the run is resumed.  Nobody else
-    can train in the folder meanwhile.  Under torchrun every process calls this; the first one
-    prepares the folder and writes to it.
+    can train there meanwhile.  Under torchrun every process calls this, and the first one writes.
     """
     resuming = settings is None
     given = load_settings(settings) if isinstance(settings, str) else settings

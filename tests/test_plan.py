@@ -165,7 +165,7 @@ def test_a_prepared_corpus_is_measured(monkeypatch):
         Pair(" ".join(f"wort{n + i}" for i in range(9)), f"word{n} and more") for n in range(300)
     ]
     monkeypatch.setattr(
-        "nmtlib.experiment.load", lambda name: Corpus(name, "de", "en", pairs, pairs[:2])
+        "nmtlib.examples.load", lambda name: Corpus(name, "de", "en", pairs, pairs[:2])
     )
     found = measuring.measure("toy-de-en")
     assert found["pairs"] == 300 and found["bytes_a_token"] > 2 and found.keys() == PREPARED.keys()

@@ -11,6 +11,7 @@ import textwrap
 import traceback
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -21,6 +22,7 @@ from nmtlib.homework.draw import Draw
 from nmtlib.homework.guards import Careful, Stopped, undisturbed, within
 from nmtlib.homework.task import BLANK, Assignment, Finding, Property, Task
 
+PACKAGE = Path(__file__).parents[1]
 PLACE = ", in line "
 UNWRITTEN = "nothing is written here yet"
 SEED = "NMTLIB_HOMEWORK_SEED"  # what an instructor sets; 0 is what everybody sees
@@ -221,7 +223,8 @@ def of_mistake(task: Task, about: str, prop: Property, seed: int) -> str:
 def told(error: BaseException) -> str:
     """An exception in a line, with the line of the student's code that raised it."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if "nmtlib" not in f.filename and "site-packages" not in f.filename]
+    outside = [frame for frame in frames if PACKAGE not in Path(frame.filename).parents]
+    own = [frame for frame in outside if "site-packages" not in frame.filename]
     place = f"{PLACE}{own[-1].lineno} of {own[-1].name}" if own else ""
     said = next(iter(str(error).strip().splitlines()), "")[:200]
     return f"{type(error).__name__}: {said}{place}"

@@ -160,15 +160,15 @@ def test_a_grade_is_a_number_and_a_verdict_goes_to_stdout_alone(capfd):
     assert points == 4.0 and err == "" and "look at me" not in out and "4 of 4" in out
 
 
-def test_what_an_answer_raises_is_told_with_its_line():
-    def broken(scores):
-        return scores + [1]
-
-    verdict = judge(find_task("04.1"), broken)
+@pytest.mark.parametrize("place", ["answers.py", "/home/me/nmtlib/notebooks/answers.py"])
+def test_what_an_answer_raises_is_told_with_its_line(place):
+    answer: dict = {}
+    exec(compile("def broken(scores):\n    return scores + [1]\n", place, "exec"), answer)
+    verdict = judge(find_task("04.1"), answer["broken"])
     assert (
         verdict.points == 0
         and "TypeError" in str(verdict)
-        and "of broken" in verdict.finding.measured
+        and "in line 2 of broken" in verdict.finding.measured
     )
     assert "holds nothing" in str(judge(find_task("04.1"), None))
 
