@@ -100,9 +100,11 @@ class Board:
         history = self.run.history_file
         for record in read_history(history) if history.is_file() else []:
             path, point = self.run.epoch_file(record.epoch), points.get(record.epoch)
-            if point is None and path.is_file():
+            if not path.is_file():
+                continue
+            if point is None:
                 self.measure(record, load_model(path).to(self.device), [], math.nan)
-            elif self.beam and "bleu_beam" not in point and path.is_file():
+            elif self.beam and "bleu_beam" not in point:
                 point["bleu_beam"] = self.bleu(load_model(path).to(self.device))
                 self.write()
 

@@ -196,6 +196,10 @@ def test_the_presets_own_search_scores_also_what_was_only_scored_greedily(tmp_pa
     ]
     found = time_to_bleu_json(tmp_path / "at once", "--beam")["points"]
     assert [round(point["bleu_beam"] - point["bleu"], 2) for point in found] == [1000] * 3
+    board = tmp_path / "run" / "time-to-bleu.json"  # of a first epoch that was never scored
+    board.write_text(json.dumps(json.loads(board.read_text("utf-8")) | {"points": others}), "utf-8")
+    found = time_to_bleu_json(tmp_path, "--beam")["points"]
+    assert [point["epoch"] for point in found if "bleu_beam" in point] == [2, 3]
 
 
 @pytest.mark.slow
