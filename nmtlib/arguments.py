@@ -142,9 +142,10 @@ def add_set(option: Callable, example: str) -> None:
 
 
 def add_others(option: Callable) -> None:
-    """`--with RUN …`."""
+    """`--with RUN …`, and given again it adds to these."""
     about = "further runs of the same vocabularies: all translate together (an ensemble)"
-    option("--with", nargs="+", default=[], metavar="RUN", dest="others", help=about)
+    several: dict = {"nargs": "+", "action": "extend", "default": []}
+    option("--with", metavar="RUN", dest="others", help=about, **several)
 
 
 def add_neighbours(option: Callable) -> None:

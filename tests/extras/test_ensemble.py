@@ -1,11 +1,13 @@
 """An ensemble's probabilities are the mean of its models', whichever way they are asked for."""
 
+import argparse
 import json
 from dataclasses import replace
 
 import pytest
 import torch
 
+from nmtlib.arguments import add_others
 from nmtlib.cli import main
 from nmtlib.data.corpora import load as load_corpus
 from nmtlib.extras.ensemble import Ensemble, load_ensemble
@@ -97,6 +99,14 @@ def test_other_vocabularies_are_refused(three):
 def other_run(spoiled_run):
     """A run with the vocabularies of the shipped toy model and weights a little off its own."""
     return spoiled_run(0.01)
+
+
+@pytest.mark.parametrize("text", ["--with b c", "--with b --with c"])
+def test_further_runs_can_be_given_at_once_or_one_by_one(text):
+    parser = argparse.ArgumentParser()
+    add_others(parser.add_argument)
+    assert parser.parse_args(text.split()).others == ["b", "c"]
+    assert parser.parse_args([]).others == []
 
 
 def test_commands_take_further_runs(other_run, tmp_path, capsys):
