@@ -29,7 +29,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="replace")  # on Windows, cp1252 otherwise
-    options = build_parser().parse_args(arguments)
+    parser = build_parser()
+    options, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        dash = "; a sentence that begins with a dash goes after a --"
+        advice = dash if options.command == "translate" else ""
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}{advice}")
     try:
         status = find_command(options.command)(options) or 0
         sys.stdout.flush()
