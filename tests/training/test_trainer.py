@@ -181,7 +181,7 @@ def start(folder, epochs, *more):
 
 @pytest.mark.slow
 def test_a_killed_run_resumes_to_bit_identical_weights(tmp_path):
-    epochs = 40
+    epochs = 15
     killed = start(tmp_path / "killed", epochs)
     for line in killed.stdout:
         if re.match(r"epoch +3/", line):
