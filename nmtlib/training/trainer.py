@@ -203,12 +203,14 @@ class Trainer:
         epochs = [file for file in self.epoch_files() if file.is_file()]
         if lost := [file.stem for file in self.epoch_files() if file not in epochs]:
             self.report(f"missing, so not averaged: {', '.join(lost)}")
-        if len(epochs) > 1:
+        always = self.settings.keep == "average"
+        if len(epochs) > 1 or (epochs and always):
             averaged = Transformer(config).to(self.device)
             checkpoint.load_weights(averaged, checkpoint.average_checkpoints(epochs, config))
             nll = self.sums_of(averaged, self.validation).nll_per_token
-            if nll < notes["validation_nll"] or self.settings.keep == "average":
-                weights = f"average of the last {len(epochs)} epochs"
+            if nll < notes["validation_nll"] or always:
+                several = f"average of the last {len(epochs)} epochs"
+                weights = several if len(epochs) > 1 else f"epoch {self.progress.epoch}"
                 chosen, notes = averaged, {**notes, "weights": weights, "validation_nll": nll}
         checkpoint.save_checkpoint(self.run.model_file, chosen, **notes)
         found = perplexity(notes["validation_nll"], 1)

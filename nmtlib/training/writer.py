@@ -16,13 +16,23 @@ class Writer:
         self.background = background
         self.thread = ThreadPoolExecutor(1)  # starts with the first piece of work
         self.jobs: list[Future] = []
+        self.failed = False
 
     def do(self, work: Callable[[], object]) -> None:
-        """Do some work after all that was asked for before."""
+        """Do some work after all that was asked for before; nothing more once a piece failed."""
         if self.background:
-            self.jobs.append(self.thread.submit(work))
+            self.jobs.append(self.thread.submit(self._unless_failed, work))
         else:
             work()
+
+    def _unless_failed(self, work: Callable[[], object]) -> None:
+        if self.failed:
+            return
+        try:
+            work()
+        except BaseException:
+            self.failed = True
+            raise
 
     def wait(self) -> None:
         """Return when everything is done; raises what one of the pieces of work raised."""

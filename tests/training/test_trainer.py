@@ -473,6 +473,20 @@ def test_an_average_that_is_asked_for_is_kept_though_it_validates_worse(
     assert kept in told[-1]
 
 
+def test_the_last_epoch_alone_is_an_average_too(tmp_path, monkeypatch):
+    trainer, told = make_trainer(tmp_path, replace(SETTINGS, average=1, keep="average")), []
+    trainer.report = told.append
+    nll = iter([2.0, 1.0, 3.0])
+    measured = trainer.validate
+    monkeypatch.setattr(trainer, "validate", lambda: measured()._replace(nll=next(nll)))
+    trainer.fit()
+    assert told[-1].startswith("kept: epoch 3")
+    assert same(
+        read_checkpoint(trainer.run.model_file)[1],
+        read_checkpoint(tmp_path / "epoch-003.safetensors")[1],
+    )
+
+
 def test_fit_goes_on_where_the_same_trainer_stopped(tmp_path, monkeypatch):
     whole, trainer = make_trainer(tmp_path / "whole"), make_trainer(tmp_path / "run")
     whole.fit()

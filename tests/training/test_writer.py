@@ -22,6 +22,9 @@ def test_in_the_background_work_is_done_in_order_and_nobody_waits():
 def test_what_goes_wrong_is_raised_where_it_is_waited_for():
     writer = Writer(background=True)
     writer.do(lambda: open("/no/such/folder/file", "w"))
+    done: list[int] = []
+    writer.do(lambda: done.append(1))
     with pytest.raises(FileNotFoundError):
         writer.wait()
     writer.wait()
+    assert not done, "what was to follow a save that failed is left undone"
