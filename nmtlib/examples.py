@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import chain
 
 from nmtlib.data.batching import Example, fits, make_example
@@ -28,6 +29,14 @@ def load_corpus(settings: CorpusSettings, *, streaming: bool = False) -> Corpus:
         more = chain.from_iterable(TextPairs([file]) for file in settings.synthetic)
         corpus = corpus.with_synthetic(more)
     return corpus.in_both_directions() if settings.both_directions else corpus
+
+
+def load_corpus_to_score(settings: CorpusSettings) -> Corpus:
+    """The corpus that a run is judged on: pairs of its own direction, and none that a model made.
+
+    Raises as `load_corpus` does, but the files of synthetic pairs may be gone.
+    """
+    return load_corpus(replace(settings, synthetic=[], both_directions=False))
 
 
 def _parallel_corpus(settings: CorpusSettings, streaming: bool) -> Corpus:

@@ -99,7 +99,8 @@ class Corpus:
         """With more pairs to train on; those that tell of an evaluation split are left out.
 
         These are the pairs of which either side is `comparable` with one in another split than
-        train.  A note says how many there were.
+        train, a source also without its first word, which may be a tag.  A note says how many there
+        were.
         """
         held_out: tuple[set[str], set[str]] = set(), set()
         for split in SPLITS[1:]:
@@ -111,6 +112,7 @@ class Corpus:
             pair
             for pair in given
             if comparable(pair.source) not in held_out[0]
+            and comparable(pair.source.partition(" ")[2]) not in held_out[0]
             and comparable(pair.target) not in held_out[1]
         ]
         note = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shlex
 import shutil
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -45,13 +46,18 @@ def command_prepare(options: Namespace) -> int:
     """`nmtlib data prepare`."""
     if not options.name or not options.out:
         raise ValueError("data prepare needs a preset or a .toml file, and --out FOLDER")
+    if options.codecs and options.sample is not None:
+        raise ValueError(
+            "--sample is for vocabularies that are learnt, and --codecs takes those of a run; give "
+            "one of the two"
+        )
     settings = load_settings(options.name).with_assignments(options.assignments)
     limit = {} if options.sample is None else {"sample": options.sample}
     report = partial(print, flush=True)
     prepare_corpus(settings, options.out, codecs=options.codecs, report=report, **limit)
     print(
         f"the prepared corpus lies in {options.out}; train from it with: "
-        f"--set corpus.prepared={options.out}"
+        f"--set {shlex.quote(f'corpus.prepared={options.out}')}"
     )
     return 0
 
@@ -72,6 +78,11 @@ def prepare_corpus(
     check_free(Path(folder))
     if settings.corpus.prepared:
         raise ValueError(f"this corpus is prepared already, in {settings.corpus.prepared}")
+    if settings.corpus.synthetic:
+        raise ValueError(
+            "corpus.synthetic: each epoch takes other synthetic pairs, and a prepared corpus is "
+            "the same in all; leave them out, or write them into the training files"
+        )
     if settings.tokenizer.bpe_dropout:
         raise ValueError(
             "tokenizer.bpe_dropout cuts sentences anew each epoch, and a prepared corpus is cut "

@@ -10,8 +10,9 @@ from nmtlib.data.batching import make_example
 from nmtlib.data.codec import build_codecs
 from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.data.mixing import mixed_by_epoch
-from nmtlib.examples import read_examples
+from nmtlib.examples import load_corpus, load_corpus_to_score, read_examples
 from nmtlib.experiment import start_run
+from nmtlib.sections import CorpusSettings
 from nmtlib.settings import Settings
 from nmtlib.specials import SPECIALS
 
@@ -56,13 +57,25 @@ def test_synthetic_pairs_that_tell_of_an_evaluation_split_are_left_out():
     given = [
         Pair("Ein Hund!", "some dog"),
         Pair("die Katze", "a cat ."),
+        Pair("<BT> eine Katze", "one cat"),
         Pair("a", "B"),
         Pair("ein Pferd", "a horse"),
     ]
     found = corpus.with_synthetic(iter(given))
-    assert found.synthetic == given[2:] and found.notes[-1].startswith("2 synthetic pairs; 2 left")
-    assert found.reversed().synthetic == [pair.reversed() for pair in given[2:]]
+    assert found.synthetic == given[3:] and found.notes[-1].startswith("2 synthetic pairs; 3 left")
+    assert found.reversed().synthetic == [pair.reversed() for pair in given[3:]]
     assert found.train == corpus.train and not corpus.synthetic
+
+
+def test_a_run_is_scored_on_its_own_direction_and_on_no_synthetic_pair(tmp_path):
+    for name in ("train", "validation", "test"):
+        (tmp_path / f"{name}.tsv").write_text("ein Hund\ta dog\n", "utf-8")
+    given = {name: [str(tmp_path / f"{name}.tsv")] for name in ("train", "validation", "test")}
+    given |= {"source_language": "de", "target_language": "en", "synthetic": ["gone.tsv"]}
+    settings = CorpusSettings(both_directions=True, **given)
+    assert load_corpus_to_score(settings).validation == [Pair("ein Hund", "a dog")]
+    doubled = load_corpus(replace(settings, synthetic=[]))
+    assert doubled.validation == [Pair("ein Hund", "a dog"), Pair("a dog", "ein Hund")]
 
 
 def test_both_directions_double_what_is_trained_and_validated_on_alone():

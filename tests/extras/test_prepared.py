@@ -106,6 +106,15 @@ def quiet(line: str) -> None:
     """Report nothing."""
 
 
+def test_synthetic_pairs_are_not_dropped_without_a_word(settings, tmp_path):
+    pairs = tmp_path / "synthetic.tsv"
+    pairs.write_text("wort1\tword1\n", "utf-8")
+    mixed = settings.with_value("corpus.synthetic", [str(pairs)])
+    with pytest.raises(ValueError, match="synthetic: each epoch takes other"):
+        prepare_corpus(mixed, tmp_path / "prepared", report=quiet)
+    assert not (tmp_path / "prepared").exists()
+
+
 # The same examples, batches, losses and weights
 
 
