@@ -10,7 +10,6 @@ import sys
 import traceback
 from argparse import Namespace
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -31,9 +30,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(encoding="utf-8", errors="replace")  # on Windows, cp1252 otherwise
     parser = build_parser()
     options, unknown = parser.parse_known_args(arguments)
+    translating = options.command == "translate"
+    if unknown and translating:
+        unknown = more_sentences(options, unknown)
     if unknown:
-        dash = "; a sentence that begins with a dash goes after a --"
-        advice = dash if options.command == "translate" else ""
+        advice = "; a sentence that begins with a dash goes after a --" if translating else ""
         parser.error(f"unrecognized arguments: {' '.join(unknown)}{advice}")
     try:
         status = find_command(options.command)(options) or 0
@@ -53,6 +54,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("nmtlib: interrupted; what was saved is complete", file=sys.stderr)
         return 130
+
+
+def more_sentences(options: Namespace, left_over: list[str]) -> list[str]:
+    """Take the sentences that stand behind an option, where argparse leaves them over.
+
+    Returns what is left over still: all, where an unknown option is among it.
+    """
+    end = left_over.index("--") if "--" in left_over else len(left_over)
+    if any(text.startswith("-") and " " not in text for text in left_over[:end]):
+        return left_over
+    options.sentences += left_over[:end] + left_over[end + 1 :]
+    return []
 
 
 def complain(message: str, error: BaseException) -> int:
@@ -78,8 +91,6 @@ def command_train(options: Namespace) -> None:
             "train needs the name of a preset, or --resume with --out; list the presets with: "
             "nmtlib summary"
         )
-    if options.minutes is not None and not options.minutes > 0:
-        raise ValueError(f"--minutes is a length of time greater than 0, not {options.minutes}")
     folder, settings = choose_folder(options), None
     if not options.resume:
         settings = load_settings(options.preset).with_assignments(options.assignments)
@@ -95,30 +106,31 @@ def command_train(options: Namespace) -> None:
 
 
 def choose_folder(options: Namespace) -> Path:
-    """The run folder: --out, or the first free one (to resume, the last used) of the preset."""
-    if options.out:
-        return options.out
-    stem = Path("runs") / Path(options.preset).stem
-    number, folder = 1, stem
-    while folder.exists():
-        number += 1
-        last, folder = folder, stem.with_name(f"{stem.name}-{number}")
-    if not options.resume:
+    """The run folder: --out, or the first free one (to resume, the newest run) of the preset."""
+    from nmtlib.run import Run, newest_run
+
+    stem = Path("runs") / Path(options.preset or "").stem
+    if options.resume:
+        folder = options.out or newest_run(stem)
+        if options.preset:
+            Run(folder).require_corpus_of(options.preset)
         return folder
-    if number == 1:
-        raise FileNotFoundError(f"there is no run {stem} to resume; start one without --resume")
-    return last
+    number, folder = 1, options.out or stem
+    while folder.exists() and not options.out:
+        number += 1
+        folder = stem.with_name(f"{stem.name}-{number}")
+    return folder
 
 
 def evaluate_and_show(folder: Path) -> None:
     """Score the test split, the challenge split where there is one, and show five translations."""
-    from nmtlib.examples import load_corpus
+    from nmtlib.examples import load_corpus_to_score
     from nmtlib.inference.translator import Translator
     from nmtlib.records import evaluate_run, format_samples
     from nmtlib.run import Run
 
     run, translator = Run(folder), Translator.load(folder)
-    corpus = load_corpus(translator.settings.corpus)
+    corpus = load_corpus_to_score(translator.settings.corpus)
     hypotheses = evaluate_run(translator, corpus, run, "test")
     if corpus.challenge:
         evaluate_run(translator, corpus, run, "challenge")
@@ -127,9 +139,10 @@ def evaluate_and_show(folder: Path) -> None:
 
 def command_evaluate(options: Namespace) -> None:
     """Score a run on one split."""
-    from nmtlib.examples import load_corpus
+    from nmtlib.examples import load_corpus_to_score
     from nmtlib.extras.ensemble import load_ensemble
     from nmtlib.extras.neighbours import with_neighbours
+    from nmtlib.files import require_ours
     from nmtlib.inference.translator import find_run
     from nmtlib.records import evaluate_run
 
@@ -139,6 +152,8 @@ def command_evaluate(options: Namespace) -> None:
         raise ValueError(
             f"--output {place} must be a file in a folder that is there; choose another"
         )
+    if place:
+        require_ours(place, "scores")
     translator = load_ensemble([run.folder, *options.others])
     translator = with_neighbours(translator, options.neighbours, options.neighbour_weight)
     if options.split == "train" and translator.settings.corpus.prepared:
@@ -146,8 +161,8 @@ def command_evaluate(options: Namespace) -> None:
             "a prepared corpus keeps no text of its training pairs; evaluate validation, test or "
             "challenge"
         )
-    corpus = load_corpus(replace(translator.settings.corpus, synthetic=[]))  # it may be gone
-    how = {name: getattr(options, name) for name in ("beam", "length_penalty", "moses")}
+    corpus = load_corpus_to_score(translator.settings.corpus)
+    how = {name: getattr(options, name) for name in ("beam", "length_penalty", "moses", "others")}
     evaluate_run(translator, corpus, run, options.split, options.output, **how)
 
 
@@ -197,6 +212,10 @@ def command_data(options: Namespace) -> int:
             f"{options.action}"
         )
     if options.action == "list":
+        if options.name:
+            raise ValueError(
+                f"data list takes no name; to see one corpus: data check {options.name}"
+            )
         print_table(table())
         return 0
     if not options.name:

@@ -90,7 +90,8 @@ def _start(settings: Settings) -> Run:
             "give this training the same [tokenizer]"
         )
     languages, known = settings.corpus.languages, run.settings().corpus.languages
-    if languages != known and not (ours.joint and sorted(languages) == sorted(known)):
+    either_way = ours.joint and sorted(languages) == sorted(known)
+    if any(known) and languages != known and not either_way:  # a prepared corpus tells none
         raise ValueError(
             f"training.start: {run.folder} translates {'-'.join(known)}, but this training is "
             f"{'-'.join(languages)}; start from a run of these languages"
@@ -100,7 +101,7 @@ def _start(settings: Settings) -> Run:
 
 def train(
     folder: str | Path,
-    settings: Settings | str | None = None,
+    settings: Settings | str | Path | None = None,
     *,
     minutes: float | None = None,
     report: Report = print,
@@ -108,11 +109,14 @@ def train(
 ) -> list[EpochRecord]:
     """Train a new run in `folder`, or resume the one that is there; returns the history.
 
-    `settings` may be the name of a preset; where none are given, the run is resumed.  Nobody else
-    can train there meanwhile.  Under torchrun every process calls this, and the first one writes.
+    `settings` may be the name of a preset or the path of a TOML file; where none are given, the run
+    is resumed.  Nobody else can train there meanwhile.  Under torchrun every process calls this,
+    and the first one writes.  Raises ValueError for `minutes` that are no length of time.
     """
+    if minutes is not None and not minutes > 0:
+        raise ValueError(f"minutes is a length of time greater than 0, not {minutes}")
     resuming = settings is None
-    given = load_settings(settings) if isinstance(settings, str) else settings
+    given = load_settings(settings) if isinstance(settings, str | Path) else settings
     settings = given or Run(folder).settings()
     processes = Processes(choose_device(settings.training.device))
     try:

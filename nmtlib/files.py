@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import secrets
 import zlib
@@ -13,11 +14,14 @@ from pathlib import Path
 def write_atomically(path: str | Path, data: bytes | str) -> None:
     """Write a file so that at any moment it holds either all of its old bytes or all of the new.
 
-    Text is written as UTF-8.  Raises OSError that names the file where the disk is full or the
-    folder cannot be written.
+    Text is written as UTF-8.  A link is followed; a pipe or a device is written to.  Raises OSError
+    that names the file where the disk is full or the folder cannot be written.
     """
-    path = Path(path)
+    path = Path(os.path.realpath(path))  # a link stays one
     data = data.encode("utf-8") if isinstance(data, str) else data
+    if path.exists() and not path.is_file() and not path.is_dir():  # a pipe or a device
+        path.write_bytes(data)
+        return
     # A name of its own: two processes must never write into one part file.
     part = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
     try:
@@ -33,6 +37,21 @@ def write_atomically(path: str | Path, data: bytes | str) -> None:
             f"could not write {path} ({error.strerror}); what it held before is untouched: "
             "make room or choose another place",
         ) from None
+
+
+def require_ours(path: Path, key: str) -> None:
+    """Raise ValueError for an existing file that is no JSON of ours, which has `key` in it."""
+    if not path.is_file():
+        return
+    try:
+        ours = key in json.loads(path.read_bytes())
+    except (ValueError, TypeError):  # no JSON, or a number
+        ours = False
+    if not ours:
+        raise ValueError(
+            f"{path} is there already and is no earlier result; it is not overwritten: choose "
+            f"another file"
+        )
 
 
 def text_lines(path: str | Path) -> Iterator[str]:

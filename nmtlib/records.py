@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from nmtlib.data.corpus import Corpus, Pair
+from nmtlib.extras.neighbours import WEIGHT
 from nmtlib.files import write_atomically
 from nmtlib.inference.evaluate import evaluate
 from nmtlib.inference.translator import SHIPPED, Translator, named_runs
@@ -97,12 +98,14 @@ def evaluate_run(
     run: Run,
     split: str,
     output: Path | None = None,
+    others: Sequence[str | Path] = (),
     **how: Any,
 ) -> list[str]:
     """Score a split, print the scores, and write them into the run and to `output`.
 
-    Returns the translations.  A run that cannot be written to is no obstacle where `output` can;
-    one that comes with the package is left as it is.
+    Returns the translations.  `others` are the runs that translate with this one.  A run that
+    cannot be written to is no obstacle where `output` can; one that comes with the package is left
+    as it is.
     """
     training = training_summary(run.folder)  # read first: what is wrong with it shows at once
     evaluation, hypotheses = evaluate(translator, corpus, split, **how)
@@ -111,11 +114,13 @@ def evaluate_run(
     data = json.dumps(scores, indent=2, ensure_ascii=False) + "\n"
     stem = f"{split}-beam{evaluation.beam}"
     if evaluation.length_penalty != translator.settings.decoding.length_penalty:
-        stem += f"-penalty{evaluation.length_penalty:g}"
-    if evaluation.models > 1:
-        stem += f"-of-{evaluation.models}"
+        stem += f"-penalty{evaluation.length_penalty:.15g}"
+    if others:
+        stem += "-with-" + "-".join(Path(other).name for other in others)
     if evaluation.neighbours:
         stem += f"-neighbours{evaluation.neighbours}"
+        if evaluation.neighbour_weight != WEIGHT:
+            stem += f"-weight{evaluation.neighbour_weight:.15g}"
     if output:
         write_atomically(output, data)
     if run.folder.parent == SHIPPED:

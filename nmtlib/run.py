@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,7 +12,21 @@ from filelock import FileLock, Timeout
 
 from nmtlib.data.codec import Codec
 from nmtlib.files import write_atomically
+from nmtlib.presets import load_settings
 from nmtlib.settings import Settings
+
+
+def newest_run(stem: Path) -> Path:
+    """Of the runs in `stem`, `stem`-2, `stem`-3, …, the folder of the one that was last saved.
+
+    Raises FileNotFoundError where there is none.
+    """
+    numbered = re.compile(rf"{re.escape(stem.name)}(-\d+)?")
+    folders = [path for path in stem.parent.glob("*") if numbered.fullmatch(path.name)]
+    runs = [run for run in map(Run, folders) if run.settings_file.is_file()]
+    if not runs:
+        raise FileNotFoundError(f"there is no run {stem} to resume; start one without --resume")
+    return max(runs, key=Run.saved_at).folder
 
 
 class Run:
@@ -120,6 +135,19 @@ class Run:
             )
         return Settings.load(self.settings_file)
 
+    def require_corpus_of(self, preset: str) -> None:
+        """Raise ValueError where the run does not train on the corpus of a preset.
+
+        The other settings may differ from those of the preset: they were given with --set.
+        """
+        wanted, found = load_settings(preset).corpus, self.settings().corpus
+        if (wanted.name, wanted.train) != (found.name, found.train):
+            raise ValueError(
+                f"{self.folder} is no run of {preset}: it trains on {found.name or found.train}, "
+                f"not on {wanted.name or wanted.train}; to resume it, leave out the preset and "
+                f"give --resume --out {self.folder}"
+            )
+
     def codecs(self) -> tuple[Codec, Codec]:
         """The codecs of source and target.  Raises ValueError where a file is damaged."""
         return Codec.load(self.codec_file("source")), Codec.load(self.codec_file("target"))
@@ -128,6 +156,11 @@ class Run:
         """SHA-256 of both codec files: with other words in it, every text would be nonsense."""
         files = [self.codec_file(side) for side in ("source", "target")]
         return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+    def saved_at(self) -> float:
+        """When the training was last saved, or begun where it was not: seconds since 1970."""
+        saved = self.last_file if self.last_file.is_file() else self.settings_file
+        return saved.stat().st_mtime
 
     def can_resume(self) -> bool:
         """Whether there is a state to go on from.

@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -22,6 +23,7 @@ from safetensors.torch import load
 from nmtlib import cli
 from nmtlib.data.corpora import load as load_corpus
 from nmtlib.data.corpora import names
+from nmtlib.files import write_atomically
 from nmtlib.inference.translator import SHIPPED, Translator
 from nmtlib.presets import load_settings, presets
 from nmtlib.settings import Settings
@@ -369,6 +371,19 @@ def test_a_resumed_run_translates_with_its_best_epoch_so_far(call, preset, tmp_p
     assert all(torch.equal(used[name], best[name]) for name in best)
 
 
+def test_the_run_that_was_saved_last_is_resumed(call, refused, preset, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for _ in range(3):
+        assert call("train", "own.toml", "--minutes", 1e-9)[0] == 0
+    shutil.rmtree("runs/own-2")
+    assert str(Path("runs/own-3")) in call("train", "own.toml", "--resume", "--minutes", 1e-9)[1]
+    assert str(Path("runs/own-2")) in call("train", "own.toml", "--minutes", 1e-9)[1]
+    assert str(Path("runs/own-2")) in call("train", "own.toml", "--resume", "--minutes", 1e-9)[1]
+    line = refused("train", "toy-en-zh", "--resume", "--out", "runs/own")
+    assert "no run of toy-en-zh" in line and "--resume --out runs" in line
+    assert "unknown preset" in refused("train", "nonsense", "--resume", "--out", "runs/own")
+
+
 def test_resume_needs_a_run(refused, preset, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert "no run" in refused("train", "own.toml", "--resume")
@@ -545,6 +560,18 @@ def test_translate_arguments_and_standard_input_alike(call, run, monkeypatch):
     assert call("translate", run, *sources, "--beam", 1)[1] == "\n".join(greedy) + "\n"
 
 
+def test_sentences_may_stand_behind_an_option(call, run, capsys):
+    sentences = ["der hund läuft .", "die katze schläft .", "- das kind singt ."]
+    expected = call("translate", run, *sentences[:2], "--beam", 1)[1]
+    assert call("translate", run, "--beam", 1, *sentences[:2])[1] == expected
+    assert call("translate", "--model", run, sentences[0], "--beam", 1, sentences[1])[1] == expected
+    with_dash = call("translate", run, "--beam", 1, "--", *sentences)
+    assert with_dash[0] == 0 and with_dash[1].startswith(expected)
+    with pytest.raises(SystemExit):
+        call("translate", run, "--beem", 1, *sentences)
+    assert "unrecognized arguments: --beem" in capsys.readouterr().err
+
+
 def test_a_line_that_cannot_be_translated_is_named_by_its_number(call, refused, run, monkeypatch):
     sentences = ["der hund läuft .", "die katze schläft .", "nie " * 30, "das kind singt ."]
     assert "sentence 3: " in refused("translate", run, *sentences)
@@ -636,6 +663,36 @@ def test_an_output_that_cannot_be_written_is_refused_before_the_work(call, run, 
 def test_summary_tells_a_preset_from_the_model_of_its_name(call):
     assert "nmtlib summary" in call("summary", "multi30k-de-en")[2]
     assert not call("summary", "multi30k-de-en-small")[2]
+
+
+def test_each_measurement_keeps_its_own_record(call, run):
+    for more in ([], ["--neighbours", 2], ["--neighbours", 2, "--neighbour-weight", 0.5]):
+        assert call("evaluate", run, *more)[0] == 0
+    for penalty in (0.12345671, 0.12345674):
+        assert call("evaluate", run, "--beam", 1, "--length-penalty", penalty)[0] == 0
+    assert len(list(run.glob("test-*.json"))) == 5
+
+
+def test_scores_do_not_take_the_place_of_something_else(call, refused, run, tmp_path):
+    settings = (run / "settings.json").read_bytes()
+    assert "no earlier result" in refused("evaluate", run, "--output", run / "settings.json")
+    assert (run / "settings.json").read_bytes() == settings
+    place, link = tmp_path / "scores.json", tmp_path / "link.json"
+    link.symlink_to(place)
+    for _ in range(2):
+        assert call("evaluate", run, "--output", link)[0] == 0
+    assert link.is_symlink() and "scores" in json.loads(place.read_text("utf-8"))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+def test_what_is_written_to_a_pipe_arrives(tmp_path):
+    pipe, seen = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: seen.append(pipe.read_bytes()))
+    reader.start()
+    write_atomically(pipe, "all of it")
+    reader.join(timeout=10)
+    assert seen == [b"all of it"]
 
 
 def test_translate_takes_a_model_by_option(call, run, monkeypatch):

@@ -61,7 +61,7 @@ def export(
             f"{out} is there already and not empty; nothing is overwritten: choose another --out"
         )
     translator = Translator.load(run, device="cpu")
-    with _moved_when_complete(out) as part:
+    with _moved_when_complete(out.resolve()) as part:
         options = {"quantization": quantization} if quantization else {}
         FORMATS[to](translator, part, **options)
         write_codecs(translator, part)

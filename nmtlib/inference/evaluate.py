@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from typing import Any
 
+from nmtlib.data.batching import fits
 from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.data.tokenizers import WhitespaceTokenizer
 from nmtlib.inference.metrics import BleuTokenize, bleu_nltk, bleu_sacre, chrf
@@ -62,6 +63,7 @@ class Evaluation:
     models: int = 1
     neighbours: int = 0
     neighbour_weight: float | None = None
+    too_long: int = 0
     bleu_moses: float | None = None
     moses_signature: str = ""
 
@@ -91,7 +93,12 @@ class Evaluation:
                 f"  without the {self.leaked_sources} pairs whose source stands in the training "
                 f"data: BLEU {clean.bleu:.2f}   NLTK corpus BLEU {clean.bleu_nltk:.4f}"
             )
-        elif self.leaked_sources:
+        if self.too_long:
+            lines.append(
+                f"  {self.too_long} of the sentences have more tokens than the model reads: an "
+                "empty translation each"
+            )
+        if self.leaked_sources and not clean:
             lines.append(
                 "  the source of every pair stands in the training data: a score of memory"
             )
@@ -109,17 +116,24 @@ def evaluate(
 ) -> tuple[Evaluation, list[str]]:
     """Translate a split and score it; returns the evaluation and the translations.
 
-    With `moses`, BLEU is also counted on Moses' tokens, as many papers do.  Raises ValueError for a
-    split that the corpus does not have.
+    With `moses`, BLEU is also counted on Moses' tokens, as many papers do.  A source that is longer
+    than the model reads has an empty translation; such pairs do not count in the perplexity.
+    Raises ValueError for a split that the corpus does not have, or a corpus of other languages.
     """
+    _require_same_languages(translator, corpus)
     pairs, decoding = corpus.split(split), translator.decoding(beam, length_penalty)
     beam, length_penalty = decoding.beam, decoding.length_penalty
     if moses:
         from nmtlib.extras.moses import require_moses
 
         require_moses(corpus.target_language)  # now, and not when the work is done
-    sums = measure_all(translator.model, [translator.example(p.source, p.target) for p in pairs])
-    sources, started = [p.source for p in pairs], time.perf_counter()
+    longest = translator.model.config.max_length
+    examples = [translator.example(p.source, p.target) for p in pairs]
+    sums = measure_all(translator.model, [one for one in examples if fits(one, longest)])
+    # An empty sentence has an empty translation.
+    readable = [len(example.source) <= longest for example in examples]
+    sources = [p.source if able else "" for p, able in zip(pairs, readable, strict=True)]
+    started = time.perf_counter()
     hypotheses = translator.translate(sources, beam=beam, length_penalty=length_penalty)
     seconds = time.perf_counter() - started
     evaluation = Evaluation(
@@ -133,10 +147,21 @@ def evaluate(
         seconds=seconds,
         sentences_per_second=len(pairs) / seconds,
         command=command_line(),
+        too_long=readable.count(False),
         **_who_translated(translator),
         **(_score_as_papers_do(corpus, split, hypotheses) if moses else {}),
     )
     return evaluation, hypotheses
+
+
+def _require_same_languages(translator: Translator, corpus: Corpus) -> None:
+    wanted = translator.settings.corpus.languages
+    given = (corpus.source_language, corpus.target_language)
+    if any(wanted) and wanted != given:
+        raise ValueError(
+            f"the model translates {'-'.join(wanted)}, but the pairs of {corpus.name} are "
+            f"{'-'.join(given)}; score it on a corpus of its own languages"
+        )
 
 
 def _who_translated(translator: Translator) -> dict[str, Any]:

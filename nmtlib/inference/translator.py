@@ -119,7 +119,7 @@ class Translator:
         decoding = self.decoding(beam, length_penalty)
         options = {"length_penalty": decoding.length_penalty, "max_length": max_length}
         encoded = self._encode(sentences)
-        results = [[Hypothesis([], 0.0, 0.0)]] * len(sentences)
+        results = [[Hypothesis([], 0.0, 0.0)]] * len(encoded)
         for rows in self.batches(encoded, max(decoding.max_tokens // decoding.beam, 1)):
             source = pad([[*encoded[i], EOS] for i in rows]).to(self.device)  # (B, S)
             found = beam_search(self.quick_model, source, decoding.beam, n_best=n_best, **options)

@@ -18,12 +18,13 @@ def presets() -> list[str]:
     return sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml"))
 
 
-def load_settings(preset: str) -> Settings:
+def load_settings(preset: str | Path) -> Settings:
     """Settings of a preset by name, or of one's own TOML file by path.
 
     Paths in a TOML file are relative to that file.
     Raises ValueError for an unknown name, FileNotFoundError for a missing file.
     """
+    preset = str(preset)
     if preset.endswith(".toml"):
         path = Path(preset)
         if not path.is_file():

@@ -118,7 +118,7 @@ def test_commands_take_further_runs(other_run, tmp_path, capsys):
     assert found["parameters"] == 2 * sum(
         Translator.load("toy-de-en").model.parameter_table().values()
     )
-    assert (other_run / "test-beam2-of-2.json").is_file()
+    assert (other_run / "test-beam2-with-toy-de-en.json").is_file()
 
     text, out = tmp_path / "text.txt", tmp_path / "pairs.tsv"
     sources = [pair.source for pair in load_corpus("toy-de-en").test[:20]]

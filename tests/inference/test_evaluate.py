@@ -174,6 +174,26 @@ def test_a_split_that_is_not_there_is_refused_before_any_work(split, expected):
     assert not stub.asked
 
 
+def test_a_sentence_that_the_model_cannot_read_has_an_empty_translation():
+    stub = Stub(PERFECT | {"": ""})
+    long = Pair("Hund " * 300, "dog")
+    whole, hypotheses = evaluate(stub, corpus([*FRESH, long]))
+    assert hypotheses == [*(p.target for p in FRESH), ""] and whole.too_long == 1
+    assert any("1 of the sentences" in line for line in whole.lines())
+    without, _ = evaluate(stub, corpus())
+    assert whole.perplexity == without.perplexity and without.too_long == 0
+    assert whole.scores.bleu < without.scores.bleu
+    assert not any("more tokens" in line for line in without.lines())
+
+
+def test_a_corpus_of_other_languages_is_refused():
+    stub = Stub(PERFECT)
+    stub.settings = stub.settings.with_value("corpus.name", "toy-de-en")
+    with pytest.raises(ValueError, match="translates de-en, but the pairs of tiny are de-zh"):
+        evaluate(stub, corpus(target_language="zh"))
+    assert not stub.asked
+
+
 def test_the_search_is_that_of_the_run_unless_another_is_given():
     stub = Stub(PERFECT)
     usual, _ = evaluate(stub, corpus())

@@ -108,7 +108,7 @@ TRAINING = [
             OUT,
             "new",
             f"--minutes={minutes}",
-            says="--minutes",
+            says="minutes is",
         )
         for minutes in ("0", "-1", "nan", "-inf")
     ),
@@ -174,6 +174,13 @@ USAGE = [
     given("usage", "data fetch of nothing", "data", "fetch", says="name"),
     given("usage", "data prepare of nothing", "data", "prepare", says="--out"),
     given("usage", "data prepare without --out", "data", "prepare", "own.toml", says="--out"),
+    given(
+        "usage",
+        "data prepare with --sample and --codecs",
+        *["data", "prepare", "own.toml", OUT, "new", "--sample", "5", "--codecs", "run"],
+        says="one of the two",
+    ),
+    given("usage", "data list of a corpus", "data", "list", "toy-de-en", says="data check"),
     given("usage", "data list with --out", "data", "list", "--out", "x", says="data prepare"),
     given(
         "usage",

@@ -1,5 +1,7 @@
 """A training that starts from another run: its words, its weights, and what must fit."""
 
+import json
+
 import pytest
 import torch
 
@@ -67,7 +69,7 @@ def test_it_begins_with_the_weights_and_the_words_of_that_run(settings, first, t
 def test_a_resume_goes_on_with_its_own_weights(settings, first, tmp_path):
     tuned = from_first(settings, first, learning_rate=1e-2, epochs=2)
     whole = train(tmp_path / "whole", tuned, report=quiet)
-    stop = {"minutes": 0, "report": quiet}
+    stop = {"minutes": 1e-9, "report": quiet}
     train(tmp_path / "parts", tuned, **stop)
     moved = first.folder.rename(first.folder.with_name("elsewhere"))
     try:
@@ -95,10 +97,29 @@ def test_what_does_not_fit_is_refused_and_leaves_nothing(
     assert not (tmp_path / "tuned").exists()
 
 
+def test_a_run_that_tells_no_languages_can_be_started_from(settings, first, tmp_path):
+    file = first.folder / "settings.json"
+    before = file.read_text("utf-8")
+    stored = json.loads(before)
+    stored["corpus"] = {"prepared": "elsewhere"}  # of which the weights and codecs alone are needed
+    file.write_text(json.dumps(stored), "utf-8")
+    try:
+        assert train(tmp_path / "tuned", from_first(settings, first), report=quiet)
+    finally:
+        file.write_text(before, "utf-8")
+
+
+@pytest.mark.parametrize("minutes", [float("nan"), 0, -1])
+def test_a_time_that_is_none_is_refused_before_anything_is_written(settings, tmp_path, minutes):
+    with pytest.raises(ValueError, match="length of time greater than 0"):
+        train(tmp_path / "run", settings, minutes=minutes, report=quiet)
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_start_in_a_toml_file_lies_beside_it(settings, first):
     here = first.folder.parent
     (here / "own.toml").write_text('[corpus]\nname = "toy-de-en"\n[training]\nstart = "first"\n')
-    assert load_settings(str(here / "own.toml")).training.start == str(first.folder)
+    assert load_settings(here / "own.toml").training.start == str(first.folder)
     (here / "own.toml").write_text(
         '[corpus]\nname = "toy-de-en"\n[training]\nstart = "toy-de-en"\n'
     )
