@@ -8,7 +8,9 @@ of a student is not sandboxed.
 from __future__ import annotations
 
 import re
+import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from nmtlib.homework.task import Assignment, Finding, Task
 MIME = "application/vnd.nmtlib.verdict+json"
 MEMORY = 8  # GiB of address space; torch alone takes about three
 CELL_SECONDS = 60
+GRACE = 10  # seconds in which a cell that was interrupted must have ended
 
 
 @dataclass(frozen=True)
@@ -63,8 +66,12 @@ def mark(path: Path, seed: int = 0, *, cell_seconds: float = CELL_SECONDS) -> Ma
     marked.notices += inspect_cells(book, assignment)
     own = [cell for cell in book.cells if cell.cell_type == "code" and not is_check(cell)]
     checks = {task.id: check_cell(task, seed) for task in assignment.tasks.values()}
+    left = [*own, *checks.values()]
     try:
-        execute(own, [*checks.values()], path.parent, cell_seconds)
+        while stuck := execute(left, path.parent, lambda cell: cell_seconds + extra(cell, own)):
+            left = [cell for cell in left if cell is not stuck]
+            if any(stuck is cell for cell in own):
+                marked.notices.append(f"could not be stopped: the cell {beginning(stuck)}")
     except DeadKernelError:
         marked.notices.append("the process died, perhaps for want of memory")
     for cell in own:
@@ -72,7 +79,7 @@ def mark(path: Path, seed: int = 0, *, cell_seconds: float = CELL_SECONDS) -> Ma
             if output.output_type == "error":
                 stopped = output.ename == "KeyboardInterrupt"
                 why = f"stopped after {cell_seconds:g} s" if stopped else told_error(output)
-                marked.notices.append(f"{why}: the cell that begins {first_line(cell)!r}")
+                marked.notices.append(f"{why}: the cell {beginning(cell)}")
     for task in assignment.tasks.values():
         marked.marks.append(mark_of(task, checks[task.id]))
     marked.seconds = time.monotonic() - started
@@ -90,28 +97,54 @@ def check_cell(task: Task, seed: int) -> Any:
     )
 
 
-def execute(own: list[Any], checks: list[Any], folder: Path, cell_seconds: float) -> None:
+def extra(cell: Any, own: list[Any]) -> float:
+    """The seconds that a cell has beyond those of a student's own: what checks may need."""
+    return 0 if any(cell is each for each in own) else CELL_SECONDS
+
+
+def execute(cells: list[Any], folder: Path, seconds: Callable[[Any], float]) -> Any:
     """Run cells in a process of their own that begins in this folder; outputs stay in the cells.
 
-    A student's own cells have `cell_seconds` each, the others what checks may need.
+    After its `seconds` a cell is interrupted.  Where it goes on all the same, as an `except` around
+    everything can make it, the process is killed, and the cell returned.
     """
     import nbformat
     from nbclient import NotebookClient
 
     limit = f"from nmtlib.homework import marking\nmarking.limit_memory({MEMORY})"
-    run = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(limit), *own, *checks])
+    run = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(limit), *cells])
     run.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
-    NotebookClient(
+    stuck: list[Any] = []
+    timer = threading.Timer(0, lambda: None)
+
+    def kill(cell: Any) -> None:
+        stuck.append(cell)
+        client.km.provisioner.process.kill()
+
+    def begin(cell: Any, cell_index: int) -> None:
+        nonlocal timer
+        timer = threading.Timer(seconds(cell) + GRACE, kill, [cell])
+        timer.start()
+
+    client = NotebookClient(
         run,
-        timeout_func=lambda cell: (
-            cell_seconds if any(cell is each for each in own) else CELL_SECONDS + cell_seconds
-        ),
+        timeout_func=seconds,
         startup_timeout=300,  # a busy machine must not end the grading of a class
         interrupt_on_timeout=True,
         allow_errors=True,
         resources={"metadata": {"path": str(folder)}},
         extra_arguments=["--log-level=ERROR"],
-    ).execute()
+        on_cell_execute=begin,
+        on_cell_executed=lambda **_: timer.cancel(),
+    )
+    try:
+        client.execute()
+    except Exception:  # of several kinds where the process is gone
+        if not stuck:
+            raise
+    finally:
+        timer.cancel()
+    return stuck[0] if stuck else None
 
 
 def read_notebook(path: Path) -> tuple[Any, Assignment]:
@@ -213,6 +246,6 @@ def told_error(output: Any) -> str:
     return f"{output.ename}: {output.evalue}".splitlines()[0]
 
 
-def first_line(cell: Any) -> str:
-    """How a cell begins."""
-    return (cell.source.strip().splitlines() or [""])[0][:60]
+def beginning(cell: Any) -> str:
+    """Which cell it is: its first line."""
+    return f"that begins {(cell.source.strip().splitlines() or [''])[0][:60]!r}"

@@ -81,6 +81,20 @@ def test_cheating_and_endless_loops_cost_only_the_task_they_stand_in(tmp_path):
 
 
 @pytest.mark.slow
+def test_what_cannot_be_interrupted_is_killed_and_the_rest_is_judged(tmp_path, monkeypatch):
+    monkeypatch.setattr(marking, "GRACE", 2)
+    stubborn = "import time\nwhile True:\n    try: time.sleep(9)\n    except BaseException: pass"
+
+    def loops(cells):
+        cells["answer-04-3"]["source"] = [stubborn]
+
+    marked = marking.mark(write(tmp_path, change=loops), cell_seconds=3)
+    points = {mark.task: mark.points for mark in marked.marks}
+    assert points == {"04.1": 4, "04.2": 6, "04.3": 0, "04.4": 2}
+    assert "could not be stopped: the cell that begins 'import time'" in " ".join(marked.notices)
+
+
+@pytest.mark.slow
 def test_a_student_starts_checks_and_sees_what_is_left(tmp_path, capsys, monkeypatch):
     folder = tmp_path / "my"
     assert main(["homework", "start", "4", "--out", str(folder)]) == 0
