@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from nmtlib.files import write_atomically
 from nmtlib.run import Run
 from nmtlib.settings import Settings
 from nmtlib.training.checkpoint import read_checkpoint
-from nmtlib.training.history import read_history
+from nmtlib.training.history import Progress, read_history
+from nmtlib.training.trainer import Trainer
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -86,24 +88,60 @@ def train_or_go_on(
 ) -> bool:
     """Train a run in `folder`, or go on with the one that is there.
 
-    Returns False where that is finished or has had its minutes, and nothing was trained.
+    Returns False where that is finished or has had its minutes, and nothing was trained.  Raises
+    KeyboardInterrupt where Ctrl-C (or SIGTERM) stopped the training: it has weights, but its scores
+    would not be those of a finished one.
     """
-    there = require_same_settings(folder, settings)
-    if there and finished(Run(folder), settings):
+    run, there = Run(folder), require_same_settings(folder, settings)
+    if there and finished(run, settings):
         return False
     if minutes is not None:
         minutes -= seconds_trained(folder) / 60
         if minutes <= 0:
             return False
+    clock = Clock()
+    if "after_epoch" in options:
+        options["after_epoch"] = clock.not_counting(options["after_epoch"])
     train(folder, None if there else settings, minutes=minutes, report=say, **options)
+    if minutes is None or clock.minutes() < minutes:
+        require_finished(run)
     return True
 
 
+class Clock:
+    """The minutes of a training as its limit counts them, and those of its start and its end."""
+
+    def __init__(self) -> None:
+        self.started = time.monotonic()
+
+    def minutes(self) -> float:
+        """The minutes up to now."""
+        return (time.monotonic() - self.started) / 60
+
+    def not_counting(self, after_epoch: Callable[[Trainer], None]) -> Callable[[Trainer], None]:
+        """The same hook; its time does not count."""
+
+        def paused(trainer: Trainer) -> None:
+            began = time.monotonic()
+            after_epoch(trainer)
+            self.started += time.monotonic() - began
+
+        return paused
+
+
 def finished(run: Run, settings: Settings) -> bool:
-    """Whether a run has trained all its epochs and chosen its weights."""
+    """Whether a run has trained all its epochs, or stopped early, and chosen its weights."""
     if not run.model_file.is_file() or not run.history_file.is_file():
         return False
-    return len(read_history(run.history_file)) == settings.training.epochs
+    history, training = read_history(run.history_file), settings.training
+    done = Progress(epoch=len(history), history=history)
+    return done.epoch == training.epochs or done.stuck(training.patience)
+
+
+def require_finished(run: Run) -> None:
+    """Raise KeyboardInterrupt where the training of a run was stopped before its end."""
+    if not finished(run, run.settings()):
+        raise KeyboardInterrupt(f"the training in {run.folder} was stopped before its end")
 
 
 def seconds_trained(folder: Path) -> float:
