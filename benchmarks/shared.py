@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -23,6 +24,7 @@ from nmtlib.training.history import Progress, read_history
 from nmtlib.training.trainer import Trainer
 
 RESULTS = Path(__file__).parent / "results"
+MINUTES = "minutes.json"  # in the folder of a run that has had its minutes: how many
 
 
 def parser(documentation: str | None) -> argparse.ArgumentParser:
@@ -92,19 +94,21 @@ def train_or_go_on(
     KeyboardInterrupt where Ctrl-C (or SIGTERM) stopped the training: it has weights, but its scores
     would not be those of a finished one.
     """
-    run, there = Run(folder), require_same_settings(folder, settings)
+    run, there, left = Run(folder), require_same_settings(folder, settings), minutes
     if there and finished(run, settings):
         return False
     if minutes is not None:
-        minutes -= seconds_trained(folder) / 60
-        if minutes <= 0:
+        left = minutes - minutes_had(folder)
+        if left <= 0:
             return False
     clock = Clock()
     if "after_epoch" in options:
         options["after_epoch"] = clock.not_counting(options["after_epoch"])
-    train(folder, None if there else settings, minutes=minutes, report=say, **options)
-    if minutes is None or clock.minutes() < minutes:
+    train(folder, None if there else settings, minutes=left, report=say, **options)
+    if left is None or clock.minutes() < left:
         require_finished(run)
+    elif os.environ.get("RANK", "0") == "0":  # of the processes that torchrun started, one writes
+        write_result(folder / MINUTES, {"minutes": minutes})
     return True
 
 
@@ -144,10 +148,15 @@ def require_finished(run: Run) -> None:
         raise KeyboardInterrupt(f"the training in {run.folder} was stopped before its end")
 
 
-def seconds_trained(folder: Path) -> float:
-    """Seconds of training that the last checkpoint of a run has behind it."""
-    last = Run(folder).last_file
-    return read_checkpoint(last)[2]["progress"]["seconds"] if last.is_file() else 0.0
+def minutes_had(folder: Path) -> float:
+    """The minutes that a run has had: all that it was given, where it has used them up.
+
+    Of one that was stopped before, only the minutes of training are known, not those of validation.
+    """
+    last, noted = Run(folder).last_file, folder / MINUTES
+    given = json.loads(noted.read_text("utf-8"))["minutes"] if noted.is_file() else 0.0
+    seconds = read_checkpoint(last)[2]["progress"]["seconds"] if last.is_file() else 0.0
+    return max(given, seconds / 60)
 
 
 def say(line: str) -> None:

@@ -113,3 +113,14 @@ def test_a_training_that_stopped_early_is_finished(tmp_path, monkeypatch):
     monkeypatch.setattr("nmtlib.training.history.Progress.stuck", lambda self, patience: self.epoch)
     assert go_on(tmp_path) == (True, 1)
     assert go_on(tmp_path) == (False, 1)
+
+
+@pytest.mark.slow
+def test_a_training_that_has_had_its_minutes_trains_on_only_for_more(tmp_path, at_validation, wait):
+    """They are minutes of training and validation: here, validation takes all of them."""
+    at_validation(lambda epoch: wait(40))
+    assert go_on(tmp_path, minutes=30) == (True, 1)
+    assert go_on(tmp_path, minutes=30) == (False, 1)
+    assert go_on(tmp_path, minutes=60) == (True, 2)
+    assert go_on(tmp_path, minutes=60) == go_on(tmp_path, minutes=30) == (False, 2)
+    assert go_on(tmp_path) == (True, 3)
