@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from checkpoints import store
-from shared import parser, say
+from shared import parser, require_finished, say
 
 from nmtlib import cli
 from nmtlib.inference.translator import SHIPPED
@@ -52,7 +52,7 @@ def toml(value: object) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run each step; raises SystemExit where one fails."""
+    """Run each step; raises SystemExit where one fails, KeyboardInterrupt where it is stopped."""
     options = parser(__doc__)
     options.add_argument("--out", type=Path, default=Path("runs/captions"), metavar="RUNS")
     out = options.parse_args(arguments).out
@@ -60,6 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         say(f"nmtlib {' '.join(command)}")
         if failed := cli.main(command):
             raise SystemExit(failed)
+        if command[0] == "train":  # after Ctrl-C it returns 0, too
+            require_finished(Run(command[-1]))
     say(json.dumps(store(out / "student", SHIPPED / PRESET), indent=2))
 
 

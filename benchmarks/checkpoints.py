@@ -19,6 +19,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from shared import require_finished
+
 from nmtlib.data.corpora import load
 from nmtlib.data.corpus import Corpus
 from nmtlib.files import write_atomically
@@ -82,6 +84,7 @@ def make(runs: Path | None = None, models: Sequence[str] = TOYS) -> None:
             if runs is None:
                 command = [sys.executable, "-m", "nmtlib", "train", preset, "--out", str(run)]
                 subprocess.run(command, check=True)
+                require_finished(Run(run))
             print(f"{model}: {json.dumps(store(run, SHIPPED / model))}", flush=True)
 
 

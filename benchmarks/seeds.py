@@ -4,12 +4,14 @@
 
 Writes results/seeds-NAME.json after each training; the same command skips the seeds that are there
 and goes on with a training that was stopped.  Nothing is chosen among the seeds: all of them are
-reported.  At the end all models that are still there translate together, as an ensemble.  With
---neighbours each model is scored a second time, looking its next words up.
+reported.  At the end all models translate together, as an ensemble, where they are still there.
+With --neighbours each model is scored a second time, looking its next words up.  All seeds of one
+file are scored in the same ways.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import statistics
 from collections.abc import Sequence
@@ -89,21 +91,37 @@ def spread(runs: Sequence[dict[str, Any]], key: str) -> dict[str, float | None]:
 
 
 def spreads(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The spread of each score that all runs have, and of those with neighbours."""
+    """The spread of each score that all runs have, also of those with as many neighbours."""
     keys = [key for key in KEYS if all(key in found for found in runs)]
     found: dict[str, Any] = {key: spread(runs, key) for key in keys}
     looked_up = [one["looked_up"] for one in runs if "looked_up" in one]
-    if looked_up:
-        found["looked_up"] = {
-            "neighbours": looked_up[0]["neighbours"],
-            "neighbour_weight": looked_up[0]["neighbour_weight"],
-            **spreads(looked_up),
-        }
+    kinds = {(one["neighbours"], one["neighbour_weight"]) for one in looked_up}
+    if len(looked_up) == len(runs) and len(kinds) == 1:
+        ((neighbours, weight),) = kinds
+        how = {"neighbours": neighbours, "neighbour_weight": weight}
+        found["looked_up"] = how | spreads(looked_up)
     return found
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Train what is missing; raises ValueError where the JSON holds results of other settings."""
+def ways(runs: Sequence[dict[str, Any]], neighbours: int | None, moses: bool) -> dict[str, Any]:
+    """How all seeds are scored: as is asked for, and in the ways in which earlier ones were."""
+    before = [found["looked_up"]["neighbours"] for found in runs if "looked_up" in found]
+    return {
+        "neighbours": neighbours or next(iter(before), None),
+        "moses": moses or any("bleu_moses" in found for found in runs),
+    }
+
+
+def is_scored(found: dict[str, Any], neighbours: int | None, moses: bool) -> bool:
+    """Whether one run, or several together, were scored in these ways."""
+    looked_up = found.get("looked_up", {})
+    if neighbours and looked_up.get("neighbours") != neighbours:
+        return False
+    return not moses or all("bleu_moses" in one for one in (found, looked_up) if one)
+
+
+def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """The command line, with the places that it leaves open filled in."""
     parser = training_parser(__doc__)
     parser.add_argument("preset", help="name of a preset or path of a .toml file")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
@@ -112,35 +130,58 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--neighbours", type=int, metavar="K", help=about)
     options = parser.parse_args(arguments)
     name = f"seeds-{Path(options.preset).stem}"
-    folder, output = options.out or Path("runs") / name, options.output or RESULTS / f"{name}.json"
+    options.out = options.out or Path("runs") / name
+    options.output = options.output or RESULTS / f"{name}.json"
+    return options
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Train and score what is missing.
+
+    Raises ValueError where the JSON holds results of other settings, or of seeds that are not given
+    and would have to be scored again.
+    """
+    options = read_options(arguments)
     base = load_settings(options.preset).with_assignments(options.assignments)
     setting = {"settings": json.loads(base.with_value("training.seed", 0).to_json())}
-    runs, how = earlier_runs(output, setting), {"moses": True} if options.moses else {}
-    if options.neighbours:  # earlier runs that were scored without are scored again
-        runs = [one for one in runs if "looked_up" in one]
-    for seed in options.seeds:
-        if seed in [earlier["seed"] for earlier in runs]:
+    runs = {found["seed"]: found for found in earlier_runs(options.output, setting)}
+    how = ways([*runs.values()], options.neighbours, options.moses)
+    done = [seed for seed in runs if is_scored(runs[seed], **how)]
+    if others := [seed for seed in runs if seed not in [*done, *options.seeds]]:
+        raise ValueError(
+            f"{options.output} holds seeds that were scored in another way; give them, too, or "
+            f"choose another --output: --seeds {' '.join(map(str, others))}"
+        )
+    for seed in dict.fromkeys(options.seeds):
+        if seed in done:
             continue
         say(f"seed {seed}")
-        settings, place = base.with_value("training.seed", seed), folder / str(seed)
-        runs.append(run(settings, place, neighbours=options.neighbours, **how))
+        settings, place = base.with_value("training.seed", seed), options.out / str(seed)
+        runs[seed] = run(settings, place, **how)
         result = {
             "command": f"python benchmarks/{command_line()}",
             "preset": options.preset,
             "split": "test",
-            **spreads(runs),
-            "runs": runs,
+            **spreads([*runs.values()]),
+            "runs": [*runs.values()],
             "machine": describe_machine(choose_device(base.training.device)),
             **setting,
         }
-        write_result(output, result)
-        there = [place for one in runs if (place := folder / str(one["seed"])).is_dir()]
-        if len(runs) == len(there) > 1 and seed == options.seeds[-1]:
-            say(f"all {len(there)} together")
-            together = both_ways(there, options.neighbours, **how)
-            result["ensemble"] = {"models": len(there), **together}
-            write_result(output, result)
-    show(spreads(runs), len(runs))
+        write_result(options.output, result)
+    add_ensemble(options.output, options.out, **how)
+    show(spreads([*runs.values()]), len(runs))
+
+
+def add_ensemble(output: Path, folder: Path, **how: Any) -> None:
+    """Score all models together where that is missing in a file of results, and all are there."""
+    result = json.loads(output.read_text("utf-8"))
+    seeds, together = [found["seed"] for found in result["runs"]], result.get("ensemble")
+    there = [place for seed in seeds if (place := folder / str(seed)).is_dir()]
+    if (together and is_scored(together, **how)) or not len(seeds) == len(there) > 1:
+        return
+    say(f"all {len(there)} together")
+    result["ensemble"] = {"models": len(there), **both_ways(there, **how)}
+    write_result(output, result)
 
 
 def show(found: dict[str, Any], seeds: int) -> None:

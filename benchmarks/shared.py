@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
+import os
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,11 @@ from nmtlib.files import write_atomically
 from nmtlib.run import Run
 from nmtlib.settings import Settings
 from nmtlib.training.checkpoint import read_checkpoint
-from nmtlib.training.history import read_history
+from nmtlib.training.history import Progress, read_history
+from nmtlib.training.trainer import Trainer
 
 RESULTS = Path(__file__).parent / "results"
+MINUTES = "minutes.json"  # in the folder of a run that has had its minutes: how many
 
 
 def parser(documentation: str | None) -> argparse.ArgumentParser:
@@ -86,30 +90,73 @@ def train_or_go_on(
 ) -> bool:
     """Train a run in `folder`, or go on with the one that is there.
 
-    Returns False where that is finished or has had its minutes, and nothing was trained.
+    Returns False where that is finished or has had its minutes, and nothing was trained.  Raises
+    KeyboardInterrupt where Ctrl-C (or SIGTERM) stopped the training: it has weights, but its scores
+    would not be those of a finished one.
     """
-    there = require_same_settings(folder, settings)
-    if there and finished(Run(folder), settings):
+    run, there, left = Run(folder), require_same_settings(folder, settings), minutes
+    if there and finished(run, settings):
         return False
     if minutes is not None:
-        minutes -= seconds_trained(folder) / 60
-        if minutes <= 0:
+        left = minutes - minutes_had(folder)
+        if left <= 0:
             return False
-    train(folder, None if there else settings, minutes=minutes, report=say, **options)
+    clock = Clock()
+    if "after_epoch" in options:
+        options["after_epoch"] = clock.not_counting(options["after_epoch"])
+    train(folder, None if there else settings, minutes=left, report=say, **options)
+    if left is None or clock.minutes() < left:
+        require_finished(run)
+    elif os.environ.get("RANK", "0") == "0":  # of the processes that torchrun started, one writes
+        write_result(folder / MINUTES, {"minutes": minutes})
     return True
 
 
+class Clock:
+    """The minutes of a training as its limit counts them, and those of its start and its end."""
+
+    def __init__(self) -> None:
+        self.started = time.monotonic()
+
+    def minutes(self) -> float:
+        """The minutes up to now."""
+        return (time.monotonic() - self.started) / 60
+
+    def not_counting(self, after_epoch: Callable[[Trainer], None]) -> Callable[[Trainer], None]:
+        """The same hook; its time does not count."""
+
+        def paused(trainer: Trainer) -> None:
+            began = time.monotonic()
+            after_epoch(trainer)
+            self.started += time.monotonic() - began
+
+        return paused
+
+
 def finished(run: Run, settings: Settings) -> bool:
-    """Whether a run has trained all its epochs and chosen its weights."""
+    """Whether a run has trained all its epochs, or stopped early, and chosen its weights."""
     if not run.model_file.is_file() or not run.history_file.is_file():
         return False
-    return len(read_history(run.history_file)) == settings.training.epochs
+    history, training = read_history(run.history_file), settings.training
+    done = Progress(epoch=len(history), history=history)
+    return done.epoch == training.epochs or done.stuck(training.patience)
 
 
-def seconds_trained(folder: Path) -> float:
-    """Seconds of training that the last checkpoint of a run has behind it."""
-    last = Run(folder).last_file
-    return read_checkpoint(last)[2]["progress"]["seconds"] if last.is_file() else 0.0
+def require_finished(run: Run) -> None:
+    """Raise KeyboardInterrupt where the training of a run was stopped before its end."""
+    if not finished(run, run.settings()):
+        raise KeyboardInterrupt(f"the training in {run.folder} was stopped before its end")
+
+
+def minutes_had(folder: Path) -> float:
+    """The minutes that a run has had: all that it was given, where it has used them up.
+
+    Of one that was stopped before, only the minutes of training are known, not those of validation.
+    """
+    last, noted = Run(folder).last_file, folder / MINUTES
+    given = json.loads(noted.read_text("utf-8"))["minutes"] if noted.is_file() else 0.0
+    seconds = read_checkpoint(last)[2]["progress"]["seconds"] if last.is_file() else 0.0
+    return max(given, seconds / 60)
 
 
 def say(line: str) -> None:

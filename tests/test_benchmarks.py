@@ -474,14 +474,15 @@ def test_a_line_tells_the_seeds_and_all_of_them_together():
 
 
 def test_a_finished_run_is_not_trained_again_and_a_stopped_one_goes_on(tmp_path, monkeypatch):
-    run, trained = shared.Run(tmp_path), []
+    run, epochs = shared.Run(tmp_path), [1, 2, 3]
     run.model_file.touch(), run.history_file.touch()
+    whole, more = (Settings().with_value("epochs", number) for number in (3, 4))
+    run.settings_file.write_text(more.to_json(), "utf-8")
     monkeypatch.setattr(shared, "require_same_settings", lambda *_: True)
-    monkeypatch.setattr(shared, "read_history", lambda path: [1, 2, 3])
-    monkeypatch.setattr(shared, "train", lambda folder, *_, **__: trained.append(folder))
-    whole, more = (Settings().with_value("epochs", epochs) for epochs in (3, 4))
-    assert not shared.train_or_go_on(tmp_path, whole) and not trained
-    assert shared.train_or_go_on(tmp_path, more) and trained == [tmp_path]
+    monkeypatch.setattr(shared, "read_history", lambda path: epochs)
+    monkeypatch.setattr(shared, "train", lambda *_, **__: epochs.append(4))
+    assert not shared.train_or_go_on(tmp_path, whole) and epochs == [1, 2, 3]
+    assert shared.train_or_go_on(tmp_path, more) and epochs == [1, 2, 3, 4]
 
 
 def test_the_way_through_the_core_can_be_read_in_an_afternoon():

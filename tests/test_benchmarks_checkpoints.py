@@ -54,11 +54,14 @@ def test_making_without_runs_trains_each_preset_first(monkeypatch, capsys):
         assert command[1:3] == ["-m", "nmtlib"] and options.command == "train" and check
         trained.append((options.preset, options.out))
 
+    checked = []
+    monkeypatch.setattr(checkpoints, "require_finished", lambda run: checked.append(run.folder))
     monkeypatch.setattr(checkpoints.subprocess, "run", run)
     monkeypatch.setattr(checkpoints, "store", lambda run, folder: stored.append((run, folder)))
     checkpoints.make()
     assert [preset for preset, _ in trained] == ["toy-de-en", "toy-en-zh"]
     assert stored == [(out, CHECKPOINTS / preset) for preset, out in trained]
+    assert checked == [out for _, out in trained], "what was stopped is not stored"
     trained.clear(), stored.clear()
     checkpoints.make(Path("runs"))
     assert not trained and stored[0] == (Path("runs/toy-de-en"), CHECKPOINTS / "toy-de-en")
@@ -84,6 +87,23 @@ def test_each_step_from_captions_to_a_model_is_a_command(tmp_path):
     (tmp_path / "en-de").mkdir()
     (tmp_path / "en-de" / "last.safetensors").touch()
     assert next(captions.steps(tmp_path))[:2] == ["train", "--resume"]
+
+
+def test_no_step_follows_a_training_that_was_stopped(tmp_path, monkeypatch):
+    commands = []
+
+    def stopped(command):  # as Ctrl-C leaves it: a run, and no error
+        commands.append(command)
+        shutil.copytree(CHECKPOINTS / "toy-de-en", command[-1])
+        return 0
+
+    monkeypatch.setattr(captions.cli, "main", stopped)
+    monkeypatch.setattr(captions, "store", lambda *_: pytest.fail("stored"))
+    settings = load_settings("toy-de-en").with_value("epochs", 1_000)
+    monkeypatch.setattr(captions.Run, "settings", lambda run: settings)
+    with pytest.raises(KeyboardInterrupt, match="en-de was stopped before its end"):
+        captions.main(["--out", str(tmp_path)])
+    assert len(commands) == 1
 
 
 def test_the_other_way_ends_with_the_pairs_alone(tmp_path, monkeypatch):

@@ -52,6 +52,19 @@ def test_every_block_of_a_page_is_filled_by_the_script(script):
         assert sorted(marks) == sorted(filled), page.name
 
 
+def test_the_best_search_is_the_one_that_scores_best(script, tmp_path, monkeypatch):
+    preset = "multi30k-de-en"
+    (name,) = [name for name, found in script.tables.RUNS.items() if found == preset]
+    found = json.loads((ROOT / f"benchmarks/results/{preset}-test-beam5.json").read_text("utf-8"))
+    for beam, bleu in ((10, 11.1), (5, 99.4), (2, 12.3), (1, 99.9)):
+        made = found | {"beam": beam, "scores": found["scores"] | {"bleu": bleu}}
+        (tmp_path / f"{preset}-test-beam{beam}.json").write_text(json.dumps(made), "utf-8")
+    monkeypatch.setattr(script.tables, "RESULTS", tmp_path)
+    assert "sacreBLEU 99.4 " in json.loads(script.tables.records())[preset]["score"]
+    (row,) = script.tables.results().splitlines()[2:]
+    assert row.startswith(f"| {name} |") and row.endswith("| 99.4 |")
+
+
 @pytest.mark.parametrize("path", EVALUATIONS, ids=lambda path: path.stem)
 def test_a_result_names_command_seed_machine_and_signature_and_no_path_of_its_machine(path):
     text = path.read_text("utf-8")
