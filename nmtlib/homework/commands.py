@@ -44,7 +44,8 @@ def add_homework(commands: _SubParsersAction) -> None:
         "--csv",
         type=Path,
         default=Path("points.csv"),
-        help="(default: points.csv); beside it a page and a picture of what was misunderstood",
+        help="(default: points.csv); beside it a page and a picture of what was misunderstood, "
+        "never over those that are there",
     )
     option("--seed", type=int, default=1, help="of sizes and numbers (default: 1; students see 0)")
 
@@ -122,8 +123,14 @@ def do_leaderboard(options: Namespace) -> None:
 
 def do_grade(options: Namespace) -> None:
     """Grade a class and write its reports."""
-    from nmtlib.homework.submissions import grade_all, misconceptions, write_reports
+    from nmtlib.homework.submissions import (
+        grade_all,
+        misconceptions,
+        report_places,
+        write_reports,
+    )
 
+    report_places(options.csv)  # before a class is graded for nothing
     graded = grade_all(options.submissions, options.seed)
     written = write_reports(graded, options.csv)
     for count, task, cause in misconceptions(graded)[:5]:

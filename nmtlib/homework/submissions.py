@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from nmtlib.files import write_atomically
+from nmtlib.files import require_place, write_atomically
 from nmtlib.homework.grading import assignments
 from nmtlib.homework.marking import Marked, is_check, mark, read_notebook
 
@@ -152,15 +152,31 @@ def draw_report(graded: list[tuple[str, Marked]], path: Path) -> None:
     plt.close(figure)
 
 
-def write_reports(graded: list[tuple[str, Marked]], table: Path) -> list[Path]:
-    """The CSV, and beside it the page and the picture; returns what was written.
+def report_places(table: Path) -> tuple[Path, Path, Path]:
+    """Where the CSV will lie, and beside it the page and the picture.
 
-    Raises FileExistsError where one of them would be overwritten.
+    Raises ValueError where no table can be written, or one that the page or the picture would
+    replace; FileExistsError where one of the three would be overwritten.
     """
+    require_place(table, "--csv")
     page, picture = table.with_suffix(".md"), table.with_suffix(".png")
+    if table.suffix.lower() in (page.suffix, picture.suffix):
+        raise ValueError(
+            f"--csv must be the name of a table, such as {table.with_suffix('.csv')}, not {table}: "
+            f"beside it come the page {page.name} and the picture {picture.name}"
+        )
     for path in (table, page, picture):
         if path.exists():
             raise FileExistsError(f"{path} is there already; name another with --csv")
+    return table, page, picture
+
+
+def write_reports(graded: list[tuple[str, Marked]], table: Path) -> list[Path]:
+    """The CSV, and beside it the page and the picture; returns what was written.
+
+    Raises what `report_places` does, and then writes nothing.
+    """
+    table, page, picture = report_places(table)
     table.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(table, points_table(graded))
     write_atomically(page, class_report(graded))
