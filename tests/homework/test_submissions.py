@@ -1,9 +1,18 @@
 """What a folder of submissions may hold, and where its reports may lie, before anything is run."""
 
+import csv
+import os
+
 import pytest
 
 from nmtlib.cli import main
-from nmtlib.homework import submissions
+from nmtlib.homework import pages, submissions
+from nmtlib.homework.grading import assignments
+from nmtlib.homework.marking import Mark, Marked
+
+FOUR = assignments()["04"]
+NAME, PAGE = f"{FOUR.stem}.ipynb", pages.notebook(FOUR)
+OTHER = '{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
 
 
 @pytest.fixture
@@ -59,3 +68,59 @@ def test_reports_may_lie_in_folders_that_are_not_there_yet(folder, capsys):
     assert main(["homework", "grade", str(folder), "--csv", str(table)]) == 0
     assert table.is_file() and table.with_suffix(".md").is_file()
     assert "ann: no notebook of an assignment" in capsys.readouterr().out
+
+
+def hand_in(place, age=0, text=PAGE):
+    """Write a notebook that is so many seconds old."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(text, "utf-8")
+    os.utime(place, (1e9 - age, 1e9 - age))
+
+
+@pytest.fixture
+def marked(monkeypatch):
+    """The paths that were marked; nothing is run, and everybody makes the same mistake."""
+    paths = []
+
+    def mark(path, seed):
+        paths.append(path)
+        return Marked(path, FOUR, [Mark("04.1", "Softmax", 1, 4, cause="no maximum")])
+
+    monkeypatch.setattr(submissions, "mark", mark)
+    return paths
+
+
+def test_a_copy_counts_once_and_is_told_of(folder, marked, capsys):
+    hand_in(folder / "ann" / NAME, age=9)
+    hand_in(folder / "ann" / "04_attention-Copy1.ipynb")
+    table = folder.parent / "points.csv"
+    assert main(["homework", "grade", str(folder), "--csv", str(table)]) == 0
+    assert marked == [folder / "ann" / NAME]
+    assert "1 x 04.1: no maximum" in capsys.readouterr().out
+    (row,) = csv.DictReader(table.open(encoding="utf-8"))
+    told = f"{NAME} was graded, and left out: 04_attention-Copy1.ipynb"
+    page = table.with_suffix(".md").read_text("utf-8")
+    assert row["notices"] == told and f"- ann, {NAME}: {told}" in page
+    assert "| 04.1 Softmax | 1 |" in page and "the same answers" not in page
+
+
+def test_without_the_usual_name_the_newest_counts(folder, marked):
+    hand_in(folder / "ann" / "04_mine.ipynb", age=5)
+    hand_in(folder / "ann" / "new" / "04_mine.ipynb", age=1)
+    hand_in(folder / "ann" / "04_old.ipynb", age=7)
+    ((_, found),) = submissions.grade_all(folder, 1)
+    assert marked == [found.path] == [folder / "ann" / "new" / "04_mine.ipynb"]
+    assert "left out: 04_mine.ipynb, 04_old.ipynb" in found.notices[0].replace("\\", "/")
+
+
+def test_what_is_no_homework_takes_the_place_of_none(folder, marked):
+    """A notebook of the course, a file that is damaged, and a folder that is called as one."""
+    hand_in(folder / "ann" / "04_mine.ipynb", age=9)
+    hand_in(folder / "ann" / "04_scaled.ipynb", text=OTHER)
+    hand_in(folder / "ann" / NAME, text="{")
+    (folder / "ann" / "05_folder.ipynb").mkdir()
+    said = []
+    ((_, found),) = submissions.grade_all(folder, 1, said.append)
+    assert marked == [folder / "ann" / "04_mine.ipynb"] and not found.notices
+    assert any("no cell of homework 04" in line for line in said)
+    assert any("is not a notebook" in line for line in said)
