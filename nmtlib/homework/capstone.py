@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from nmtlib.errors import require
-from nmtlib.files import write_atomically
+from nmtlib.files import decoded_lines, require_place, write_atomically
+from nmtlib.keys import build
 
 SLACK = 1.01  # the update in which the time runs out is carried to its end
 POSSIBLE = 20.0
@@ -40,7 +42,10 @@ CHALLENGES = {
 
 @dataclass(frozen=True)
 class Entry:
-    """A scored run: a line of a leaderboard.  `model` is the SHA-256 of its weights."""
+    """A scored run: a line of a leaderboard.  `model` is the SHA-256 of its weights.
+
+    Raises ValueError for a number that is negative or not finite.
+    """
 
     name: str
     corpus: str
@@ -50,6 +55,11 @@ class Entry:
     parameters: int
     signature: str
     model: str
+
+    def __post_init__(self) -> None:
+        for name in ("bleu", "points", "minutes", "parameters"):
+            value = getattr(self, name)
+            require(math.isfinite(value) and value >= 0, name, "finite and at least 0", value)
 
 
 def capstone(folder: str | Path, name: str) -> Entry:
@@ -93,13 +103,32 @@ def capstone(folder: str | Path, name: str) -> Entry:
     )
 
 
+def board_lines(path: Path) -> list[str]:
+    """The lines of a leaderboard, none where it is not there yet.
+
+    Raises ValueError that names file and line where one is not UTF-8.
+    """
+    if not path.exists():
+        return []
+    with open(path, "rb") as file:
+        return list(decoded_lines(file, str(path)))
+
+
+def require_board(path: Path) -> None:
+    """Raise ValueError where no line can be added to a leaderboard: before a run is scored."""
+    require_place(path, "--board")
+    board_lines(path)
+
+
 def add_line(path: Path, entry: Entry) -> None:
-    """Write an entry behind those of a leaderboard; the same one is not written twice."""
-    there = path.read_text("utf-8") if path.is_file() else ""
-    line = json.dumps(asdict(entry), ensure_ascii=False) + "\n"
+    """Write an entry behind those of a leaderboard; the same one is not written twice.
+
+    Raises ValueError where one that is there cannot be read.
+    """
+    there, line = board_lines(path), json.dumps(asdict(entry), ensure_ascii=False)
     if line not in there:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, there + line)
+        write_atomically(path, "".join(f"{each}\n" for each in [*there, line]))
 
 
 def read_lines(paths: Iterable[Path]) -> list[Entry]:
@@ -111,10 +140,12 @@ def read_lines(paths: Iterable[Path]) -> list[Entry]:
     for path in paths:
         if not path.is_file():
             raise FileNotFoundError(f"there is no leaderboard {path}")
-        for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
+        for number, line in enumerate(board_lines(path), start=1):
+            if not line.strip():
+                continue
             try:
-                entries.append(Entry(**json.loads(line)))
-            except (ValueError, TypeError) as error:
+                entries.append(build(Entry, json.loads(line)))
+            except (ValueError, OverflowError, RecursionError) as error:
                 raise ValueError(f"{path}, line {number}, is no entry: {error}") from None
     return entries
 

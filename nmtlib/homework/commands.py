@@ -104,8 +104,9 @@ def do_examine(options: Namespace) -> int:
 
 def do_capstone(options: Namespace) -> None:
     """Score a run and add it to a leaderboard."""
-    from nmtlib.homework.capstone import POSSIBLE, add_line, capstone
+    from nmtlib.homework.capstone import POSSIBLE, add_line, capstone, require_board
 
+    require_board(options.board)
     entry = capstone(options.run, options.name)
     add_line(options.board, entry)
     print(
