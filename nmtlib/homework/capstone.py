@@ -12,11 +12,14 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nmtlib.errors import require
 from nmtlib.files import decoded_lines, require_place, write_atomically
 from nmtlib.keys import build
+
+if TYPE_CHECKING:
+    from nmtlib.run import Run
 
 SLACK = 1.01  # the update in which the time runs out is carried to its end
 POSSIBLE = 20.0
@@ -65,30 +68,18 @@ class Entry:
 def capstone(folder: str | Path, name: str) -> Entry:
     """Score a run that `nmtlib train` has made on the test split of its corpus.
 
-    Raises FileNotFoundError where the folder is no run, ValueError for a corpus without marks, a
-    training beyond the budget.
+    Raises FileNotFoundError where the folder is no run, ValueError for a corpus without marks, and
+    for a training beyond the budget, or one that others' training has helped.
     """
     from nmtlib.data.corpora import load
     from nmtlib.inference.evaluate import evaluate
     from nmtlib.inference.translator import Translator
-    from nmtlib.records import training_summary
     from nmtlib.run import Run
 
     require(bool(name.strip()), "--name", "the name of whoever has trained it", name)
     run = Run(folder)
+    challenge, minutes = _within_the_rules(run)
     corpus = run.settings().corpus
-    challenge = CHALLENGES.get(corpus.name)
-    if challenge is None or corpus.train or corpus.prepared:
-        raise ValueError(
-            f"{folder} was trained on {corpus.name or 'files of its own'}; the capstone has marks "
-            f"for {' and '.join(CHALLENGES)}"
-        )
-    minutes = training_summary(run.folder)["minutes"]
-    if minutes > challenge.minutes * SLACK:
-        raise ValueError(
-            f"{folder} was trained for {minutes:g} minutes, and the budget is "
-            f"{challenge.minutes:g}: train anew with --minutes {challenge.minutes:g}"
-        )
     evaluation, _ = evaluate(Translator.load(run.folder), load(corpus.name), "test")
     scores = evaluation.scores
     return Entry(
@@ -101,6 +92,38 @@ def capstone(folder: str | Path, name: str) -> Entry:
         signature=scores.signature,
         model=hashlib.sha256(run.weights_file().read_bytes()).hexdigest(),
     )
+
+
+def _within_the_rules(run: Run) -> tuple[Challenge, float]:
+    """The challenge that a run has taken up, and its minutes; ValueError where it broke a rule."""
+    from nmtlib.records import training_summary
+
+    corpus, training = run.settings().corpus, run.settings().training
+    challenge = CHALLENGES.get(corpus.name)
+    if challenge is None or corpus.train or corpus.prepared:
+        raise ValueError(
+            f"{run.folder} was trained on {corpus.name or 'files of its own'}; the capstone has "
+            f"marks for {' and '.join(CHALLENGES)}"
+        )
+    helped = {  # each brings what was learnt in minutes that the history does not count
+        "training.start": training.start,
+        "training.teachers": getattr(training, "teachers", None),  # where there is such a setting
+        "corpus.synthetic": corpus.synthetic,
+    }
+    if used := {name: value for name, value in helped.items() if value}:
+        given = " and ".join(f"{name} = {json.dumps(value)}" for name, value in used.items())
+        raise ValueError(
+            f"{run.folder} was trained with {given}, and the capstone is to learn from "
+            f"{corpus.name} alone, from new weights, within its budget: train anew without "
+            f"{' and '.join(used)}"
+        )
+    minutes = training_summary(run.folder)["minutes"]
+    if minutes > challenge.minutes * SLACK:
+        raise ValueError(
+            f"{run.folder} was trained for {minutes:g} minutes, and the budget is "
+            f"{challenge.minutes:g}: train anew with --minutes {challenge.minutes:g}"
+        )
+    return challenge, minutes
 
 
 def board_lines(path: Path) -> list[str]:

@@ -18,6 +18,8 @@ from nmtlib.homework.capstone import (
     read_lines,
 )
 from nmtlib.inference.translator import SHIPPED
+from nmtlib.run import Run
+from nmtlib.settings import Settings
 
 ENTRY = Entry("ann", "toy-de-en", 90.0, 14.0, 0.9, 1_000_000, "tok:none", "a" * 64)
 
@@ -63,6 +65,27 @@ def test_other_corpora_and_what_is_no_run_are_refused(run, tmp_path):
         capstone(run, " ")
     with pytest.raises(FileNotFoundError, match="not a run folder"):
         capstone(tmp_path, "ann")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("training.start", "toy-de-en"), ("corpus.synthetic", ["made.tsv"])]
+)
+def test_help_from_outside_the_budget_is_refused(key, value, run, tmp_path, capsys):
+    helped = Settings.load(run / "settings.json").with_value(key, value)
+    (run / "settings.json").write_text(helped.to_json(), "utf-8")
+    board = tmp_path / "board.jsonl"
+    assert main(["homework", "capstone", str(run), "--name", "ann", "--board", str(board)]) == 1
+    told = capsys.readouterr().err
+    assert f"was trained with {key} = {json.dumps(value)}" in told
+    assert f"train anew without {key}" in told and not board.exists()
+
+
+def test_teachers_are_help_too(run, monkeypatch):
+    settings = Settings.load(run / "settings.json")
+    vars(settings.training)["teachers"] = ["a", "b"]  # whether there is such a setting or not
+    monkeypatch.setattr(Run, "settings", lambda self: settings)
+    with pytest.raises(ValueError, match=r'training.teachers = \["a", "b"\].* toy-de-en alone'):
+        capstone(run, "ann")
 
 
 @pytest.mark.parametrize("challenge", CHALLENGES.values(), ids=CHALLENGES)
