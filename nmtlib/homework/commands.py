@@ -25,6 +25,8 @@ def add_homework(commands: _SubParsersAction) -> None:
     option = add("hint", "print a hint for a task")
     option("task", help="such as 04.2")
     option("number", type=int, nargs="?", default=1, help="1 or 2")
+    counted = "that of your homework, which counts the hint (default: this one, or homework)"
+    option("--folder", type=Path, metavar="DIR", help=counted)
     option = add("status", "what is done in a folder, and what to do next")
     option("folder", type=Path, nargs="?", default=Path("homework"))
     option = add("patient", "write your personal patient: a Transformer with silent bugs")
@@ -73,10 +75,16 @@ def do_check(options: Namespace) -> int:
 
 
 def do_hint(options: Namespace) -> None:
-    """Print a hint."""
+    """Print a hint, and say where it is not counted."""
     from nmtlib.homework.grading import hint
+    from nmtlib.homework.progress import place_of
 
-    hint(options.task, options.number)
+    hint(options.task, options.number, options.folder)
+    if place_of(options.task, options.folder) is None:
+        print(
+            "(Not counted: this homework lies neither here nor in the folder homework; name its "
+            "folder with --folder.)"
+        )
 
 
 def do_status(options: Namespace) -> None:

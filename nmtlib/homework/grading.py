@@ -105,14 +105,17 @@ def grade(id: str, answer: Any, *others: Any, seed: int | None = None) -> float:
     return verdict.points
 
 
-def hint(id: str, number: int = 1) -> None:
-    """Print a hint for a task: 1, a push into the right direction, or 2, the idea."""
+def hint(id: str, number: int = 1, folder: Path | None = None) -> None:
+    """Print a hint, 1, a push into the right direction, or 2, the idea; `folder` counts it.
+
+    Raises ValueError for an unknown task or hint, FileNotFoundError where `folder` has no homework.
+    """
     task = find_task(id)
     if number not in (1, 2):
         raise ValueError(f"there are hints 1 and 2, not {number!r}")
-    progress.count("hints", id, number)
     more = f'\n(More: hint("{id}", 2))' if number == 1 else ""
     print(textwrap.fill(task.hints[number - 1], 96) + more)
+    progress.count("hints", id, number, folder)  # last: a hint needs no file
 
 
 def judge(task: Task, answer: Any, *others: Any, seed: int | None = None) -> Verdict:
@@ -122,10 +125,8 @@ def judge(task: Task, answer: Any, *others: Any, seed: int | None = None) -> Ver
     points for those before it remain.
     """
     seed = seed_in(SEED) if seed is None else seed
-    if task.uses:
-        missing = unsupported(task, answer, others, seed)
-        if missing:
-            return Verdict(task, 0.0, task.properties[0].statement, missing)
+    if task.uses and (missing := unsupported(task, answer, others, seed)):
+        return Verdict(task, 0.0, task.properties[0].statement, missing)
     given = (answer, *others) if task.uses else answer
     total, earned = sum(p.worth for p in task.properties), 0.0
     with undisturbed():
