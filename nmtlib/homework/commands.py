@@ -67,10 +67,12 @@ def do_start(options: Namespace) -> None:
 
 def do_check(options: Namespace) -> int:
     """Run and judge a notebook; 1 where points are missing."""
-    from nmtlib.homework.student import check, shown
+    from nmtlib.homework.marking import mark
+    from nmtlib.homework.student import keep, shown
 
-    marked = check(options.notebook)
-    print(shown(marked))
+    marked = mark(options.notebook)
+    print(shown(marked), flush=True)  # first: points need no file
+    keep(marked)
     return 0 if marked.points == marked.assignment.points else 1
 
 

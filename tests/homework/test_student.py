@@ -5,7 +5,8 @@ import re
 import pytest
 
 from nmtlib.cli import main
-from nmtlib.homework.grading import find_task, hint
+from nmtlib.homework import marking
+from nmtlib.homework.grading import assignments, find_task, hint
 
 
 @pytest.fixture
@@ -64,3 +65,19 @@ def test_a_hint_is_given_though_it_cannot_be_counted(here, capsys):
     with pytest.raises(ValueError, match="progress.json is damaged"):
         hint("04.2")
     assert find_task("04.2").hints[0][:30] in capsys.readouterr().out
+
+
+def test_points_are_shown_though_they_cannot_be_kept(here, capsys, monkeypatch):
+    assert homework("start", "04", "--out", "my") == 0
+    done = [marking.Mark("04.1", "Softmax", 4, 4)]
+    monkeypatch.setattr(
+        marking, "mark", lambda path: marking.Marked(path, assignments()["04"], done)
+    )
+    (here / "my" / "progress.json").write_text("[", "utf-8")
+    assert homework("check", "my/04_attention.ipynb") == 1
+    out, err = capsys.readouterr()
+    assert "in all 4 of 20" in out and "progress.json is damaged" in err
+    (here / "my" / "progress.json").unlink()
+    assert homework("check", "my/04_attention.ipynb") == 1
+    assert homework("status", "my") == 0
+    assert "4 of 20  hints 0  choices 0  checked" in capsys.readouterr().out
