@@ -25,8 +25,8 @@ def add_homework(commands: _SubParsersAction) -> None:
     option = add("hint", "print a hint for a task")
     option("task", help="such as 04.2")
     option("number", type=int, nargs="?", default=1, help="1 or 2")
-    counted = "that of your homework, which counts the hint (default: this one, or homework)"
-    option("--folder", type=Path, metavar="DIR", help=counted)
+    counts = "of your homework, which counts the hint (default: this one, or homework)"
+    option("--folder", type=Path, metavar="DIR", help=counts)
     option = add("status", "what is done in a folder, and what to do next")
     option("folder", type=Path, nargs="?", default=Path("homework"))
     option = add("patient", "write your personal patient: a Transformer with silent bugs")
@@ -42,13 +42,8 @@ def add_homework(commands: _SubParsersAction) -> None:
     option("files", type=Path, nargs="+", metavar="FILE")
     option = add("grade", "grade a folder that has a folder of each student")
     option("submissions", type=Path)
-    option(
-        "--csv",
-        type=Path,
-        default=Path("points.csv"),
-        help="(default: points.csv); beside it a page and a picture of what was misunderstood, "
-        "never over those that are there",
-    )
+    beside = "beside it come a page and a picture; none of the three may be there yet"
+    option("--csv", type=Path, default=Path("points.csv"), help=f"(default: points.csv); {beside}")
     option("--seed", type=int, default=1, help="of sizes and numbers (default: 1; students see 0)")
 
 
