@@ -54,6 +54,23 @@ def require_ours(path: Path, key: str) -> None:
         )
 
 
+def require_place(path: Path, option: str) -> None:
+    """Raise ValueError naming an option where no file can be written: before the work, not after.
+
+    Folders that are not there yet are no obstacle, nor is a file that would be replaced.
+    """
+    above = next(place for place in path.absolute().parents if place.exists())
+    why = ""
+    if path.is_dir():
+        why = f"{path} is a folder"
+    elif not above.is_dir():
+        why = f"{above} is a file and no folder"
+    elif not os.access(above, os.W_OK):
+        why = f"the folder {above} cannot be written"
+    if why:
+        raise ValueError(f"{option} must be a file that can be written, and {why}; choose another")
+
+
 def text_lines(path: str | Path) -> Iterator[str]:
     """The lines of a UTF-8 text file, one at a time, without line ends; a `.gz` is decompressed.
 

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nmtlib.errors import require
-from nmtlib.files import write_atomically
+from nmtlib.files import decoded_lines, require_place, write_atomically
+from nmtlib.keys import build
+
+if TYPE_CHECKING:
+    from nmtlib.run import Run
 
 SLACK = 1.01  # the update in which the time runs out is carried to its end
 POSSIBLE = 20.0
@@ -40,7 +45,10 @@ CHALLENGES = {
 
 @dataclass(frozen=True)
 class Entry:
-    """A scored run: a line of a leaderboard.  `model` is the SHA-256 of its weights."""
+    """A scored run: a line of a leaderboard.  `model` is the SHA-256 of its weights.
+
+    Raises ValueError for a number that is negative or not finite.
+    """
 
     name: str
     corpus: str
@@ -51,34 +59,27 @@ class Entry:
     signature: str
     model: str
 
+    def __post_init__(self) -> None:
+        for name in ("bleu", "points", "minutes", "parameters"):
+            value = getattr(self, name)
+            require(math.isfinite(value) and value >= 0, name, "finite and at least 0", value)
+
 
 def capstone(folder: str | Path, name: str) -> Entry:
     """Score a run that `nmtlib train` has made on the test split of its corpus.
 
-    Raises FileNotFoundError where the folder is no run, ValueError for a corpus without marks, a
-    training beyond the budget.
+    Raises FileNotFoundError where the folder is no run, ValueError for a corpus without marks, and
+    for a training beyond the budget, or one that others' training has helped.
     """
     from nmtlib.data.corpora import load
     from nmtlib.inference.evaluate import evaluate
     from nmtlib.inference.translator import Translator
-    from nmtlib.records import training_summary
     from nmtlib.run import Run
 
     require(bool(name.strip()), "--name", "the name of whoever has trained it", name)
     run = Run(folder)
+    challenge, minutes = _within_the_rules(run)
     corpus = run.settings().corpus
-    challenge = CHALLENGES.get(corpus.name)
-    if challenge is None or corpus.train or corpus.prepared:
-        raise ValueError(
-            f"{folder} was trained on {corpus.name or 'files of its own'}; the capstone has marks "
-            f"for {' and '.join(CHALLENGES)}"
-        )
-    minutes = training_summary(run.folder)["minutes"]
-    if minutes > challenge.minutes * SLACK:
-        raise ValueError(
-            f"{folder} was trained for {minutes:g} minutes, and the budget is "
-            f"{challenge.minutes:g}: train anew with --minutes {challenge.minutes:g}"
-        )
     evaluation, _ = evaluate(Translator.load(run.folder), load(corpus.name), "test")
     scores = evaluation.scores
     return Entry(
@@ -93,13 +94,64 @@ def capstone(folder: str | Path, name: str) -> Entry:
     )
 
 
+def _within_the_rules(run: Run) -> tuple[Challenge, float]:
+    """The challenge that a run has taken up, and its minutes; ValueError where it broke a rule."""
+    from nmtlib.records import training_summary
+
+    corpus, training = run.settings().corpus, run.settings().training
+    challenge = CHALLENGES.get(corpus.name)
+    if challenge is None or corpus.train or corpus.prepared:
+        raise ValueError(
+            f"{run.folder} was trained on {corpus.name or 'files of its own'}; the capstone has "
+            f"marks for {' and '.join(CHALLENGES)}"
+        )
+    helped = {  # each brings what was learnt in minutes that the history does not count
+        "training.start": training.start,
+        "training.teachers": getattr(training, "teachers", None),  # where there is such a setting
+        "corpus.synthetic": corpus.synthetic,
+    }
+    if used := {name: value for name, value in helped.items() if value}:
+        given = " and ".join(f"{name} = {json.dumps(value)}" for name, value in used.items())
+        raise ValueError(
+            f"{run.folder} was trained with {given}, and the capstone is to learn from "
+            f"{corpus.name} alone, from new weights, within its budget: train anew without "
+            f"{' and '.join(used)}"
+        )
+    minutes = training_summary(run.folder)["minutes"]
+    if minutes > challenge.minutes * SLACK:
+        raise ValueError(
+            f"{run.folder} was trained for {minutes:g} minutes, and the budget is "
+            f"{challenge.minutes:g}: train anew with --minutes {challenge.minutes:g}"
+        )
+    return challenge, minutes
+
+
+def board_lines(path: Path) -> list[str]:
+    """The lines of a leaderboard, none where it is not there yet.
+
+    Raises ValueError that names file and line where one is not UTF-8.
+    """
+    if not path.exists():
+        return []
+    with open(path, "rb") as file:
+        return list(decoded_lines(file, str(path)))
+
+
+def require_board(path: Path) -> None:
+    """Raise ValueError where no line can be added to a leaderboard: before a run is scored."""
+    require_place(path, "--board")
+    board_lines(path)
+
+
 def add_line(path: Path, entry: Entry) -> None:
-    """Write an entry behind those of a leaderboard; the same one is not written twice."""
-    there = path.read_text("utf-8") if path.is_file() else ""
-    line = json.dumps(asdict(entry), ensure_ascii=False) + "\n"
+    """Write an entry behind those of a leaderboard; the same one is not written twice.
+
+    Raises ValueError where one that is there cannot be read.
+    """
+    there, line = board_lines(path), json.dumps(asdict(entry), ensure_ascii=False)
     if line not in there:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, there + line)
+        write_atomically(path, "".join(f"{each}\n" for each in [*there, line]))
 
 
 def read_lines(paths: Iterable[Path]) -> list[Entry]:
@@ -111,10 +163,12 @@ def read_lines(paths: Iterable[Path]) -> list[Entry]:
     for path in paths:
         if not path.is_file():
             raise FileNotFoundError(f"there is no leaderboard {path}")
-        for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
+        for number, line in enumerate(board_lines(path), start=1):
+            if not line.strip():
+                continue
             try:
-                entries.append(Entry(**json.loads(line)))
-            except (ValueError, TypeError) as error:
+                entries.append(build(Entry, json.loads(line)))
+            except (ValueError, OverflowError, RecursionError) as error:
                 raise ValueError(f"{path}, line {number}, is no entry: {error}") from None
     return entries
 

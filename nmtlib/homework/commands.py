@@ -25,6 +25,8 @@ def add_homework(commands: _SubParsersAction) -> None:
     option = add("hint", "print a hint for a task")
     option("task", help="such as 04.2")
     option("number", type=int, nargs="?", default=1, help="1 or 2")
+    counts = "of your homework, which counts the hint (default: this one, or homework)"
+    option("--folder", type=Path, metavar="DIR", help=counts)
     option = add("status", "what is done in a folder, and what to do next")
     option("folder", type=Path, nargs="?", default=Path("homework"))
     option = add("patient", "write your personal patient: a Transformer with silent bugs")
@@ -40,12 +42,8 @@ def add_homework(commands: _SubParsersAction) -> None:
     option("files", type=Path, nargs="+", metavar="FILE")
     option = add("grade", "grade a folder that has a folder of each student")
     option("submissions", type=Path)
-    option(
-        "--csv",
-        type=Path,
-        default=Path("points.csv"),
-        help="(default: points.csv); beside it a page and a picture of what was misunderstood",
-    )
+    beside = "beside it come a page and a picture; none of the three may be there yet"
+    option("--csv", type=Path, default=Path("points.csv"), help=f"(default: points.csv); {beside}")
     option("--seed", type=int, default=1, help="of sizes and numbers (default: 1; students see 0)")
 
 
@@ -64,18 +62,26 @@ def do_start(options: Namespace) -> None:
 
 def do_check(options: Namespace) -> int:
     """Run and judge a notebook; 1 where points are missing."""
-    from nmtlib.homework.student import check, shown
+    from nmtlib.homework.marking import mark
+    from nmtlib.homework.student import keep, shown
 
-    marked = check(options.notebook)
-    print(shown(marked))
+    marked = mark(options.notebook)
+    print(shown(marked), flush=True)  # first: points need no file
+    keep(marked)
     return 0 if marked.points == marked.assignment.points else 1
 
 
 def do_hint(options: Namespace) -> None:
-    """Print a hint."""
+    """Print a hint, and say where it is not counted."""
     from nmtlib.homework.grading import hint
+    from nmtlib.homework.progress import place_of
 
-    hint(options.task, options.number)
+    hint(options.task, options.number, options.folder)
+    if place_of(options.task, options.folder) is None:
+        print(
+            "(Not counted: this homework lies neither here nor in the folder homework; name its "
+            "folder with --folder.)"
+        )
 
 
 def do_status(options: Namespace) -> None:
@@ -103,8 +109,9 @@ def do_examine(options: Namespace) -> int:
 
 def do_capstone(options: Namespace) -> None:
     """Score a run and add it to a leaderboard."""
-    from nmtlib.homework.capstone import POSSIBLE, add_line, capstone
+    from nmtlib.homework.capstone import POSSIBLE, add_line, capstone, require_board
 
+    require_board(options.board)
     entry = capstone(options.run, options.name)
     add_line(options.board, entry)
     print(
@@ -122,8 +129,14 @@ def do_leaderboard(options: Namespace) -> None:
 
 def do_grade(options: Namespace) -> None:
     """Grade a class and write its reports."""
-    from nmtlib.homework.submissions import grade_all, misconceptions, write_reports
+    from nmtlib.homework.submissions import (
+        grade_all,
+        misconceptions,
+        report_places,
+        write_reports,
+    )
 
+    report_places(options.csv)  # before a class is graded for nothing
     graded = grade_all(options.submissions, options.seed)
     written = write_reports(graded, options.csv)
     for count, task, cause in misconceptions(graded)[:5]:

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import random
 
 import torch
 from torch import Tensor
 
 TYPES = (torch.float32, torch.float64)
+
+
+def seed_in(variable: str) -> int:
+    """The seed that an environment variable holds, 0 where it is not set.
+
+    Raises ValueError where it holds no whole number.
+    """
+    given = os.environ.get(variable, "0")
+    try:
+        return int(given)
+    except ValueError:
+        raise ValueError(
+            f"the environment variable {variable} must be a whole number, such as 20261, not "
+            f"{given[:80]!r}; set it anew, or leave it out for the numbers that students see"
+        ) from None
 
 
 class Draw:

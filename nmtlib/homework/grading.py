@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import inspect
-import os
 import pkgutil
 import textwrap
 import traceback
@@ -18,7 +17,7 @@ import torch
 
 from nmtlib.errors import did_you_mean
 from nmtlib.homework import masters, progress
-from nmtlib.homework.draw import Draw
+from nmtlib.homework.draw import Draw, seed_in
 from nmtlib.homework.guards import Careful, Stopped, undisturbed, within
 from nmtlib.homework.task import BLANK, Assignment, Finding, Property, Task
 
@@ -94,7 +93,8 @@ def grade(id: str, answer: Any, *others: Any, seed: int | None = None) -> float:
 
     `others` are the answers to earlier tasks that a choice is compared with.  Checks are the same
     functions for each `seed`, with other sizes and numbers; the default is that of the environment
-    variable NMTLIB_HOMEWORK_SEED, or 0.  Raises ValueError for an unknown task.
+    variable NMTLIB_HOMEWORK_SEED, or 0.  Raises ValueError for an unknown task, or where that
+    variable holds no whole number.
     """
     task = find_task(id)
     verdict = judge(task, answer, *others, seed=seed)
@@ -105,14 +105,17 @@ def grade(id: str, answer: Any, *others: Any, seed: int | None = None) -> float:
     return verdict.points
 
 
-def hint(id: str, number: int = 1) -> None:
-    """Print a hint for a task: 1, a push into the right direction, or 2, the idea."""
+def hint(id: str, number: int = 1, folder: Path | None = None) -> None:
+    """Print a hint, 1, a push into the right direction, or 2, the idea; `folder` counts it.
+
+    Raises ValueError for an unknown task or hint, FileNotFoundError where `folder` has no homework.
+    """
     task = find_task(id)
     if number not in (1, 2):
         raise ValueError(f"there are hints 1 and 2, not {number!r}")
-    progress.count("hints", id, number)
     more = f'\n(More: hint("{id}", 2))' if number == 1 else ""
     print(textwrap.fill(task.hints[number - 1], 96) + more)
+    progress.count("hints", id, number, folder)  # last: a hint needs no file
 
 
 def judge(task: Task, answer: Any, *others: Any, seed: int | None = None) -> Verdict:
@@ -121,11 +124,9 @@ def judge(task: Task, answer: Any, *others: Any, seed: int | None = None) -> Ver
     Properties are tried in the order in which one would debug; at the first that does not hold,
     points for those before it remain.
     """
-    seed = int(os.environ.get(SEED, "0")) if seed is None else seed
-    if task.uses:
-        missing = unsupported(task, answer, others, seed)
-        if missing:
-            return Verdict(task, 0.0, task.properties[0].statement, missing)
+    seed = seed_in(SEED) if seed is None else seed
+    if task.uses and (missing := unsupported(task, answer, others, seed)):
+        return Verdict(task, 0.0, task.properties[0].statement, missing)
     given = (answer, *others) if task.uses else answer
     total, earned = sum(p.worth for p in task.properties), 0.0
     with undisturbed():
@@ -163,7 +164,7 @@ def outcome(task: Task, prop: Property, answer: Any, seed: int) -> Finding | Non
     try:
         with within(task.seconds):
             for number in range(prop.draws):
-                torch.manual_seed(seed)
+                torch.manual_seed(seed % 2**64)  # torch takes no larger one
                 prop.measure(subject, Draw(seed, number))
     except Finding as finding:
         return finding

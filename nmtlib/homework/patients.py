@@ -10,6 +10,7 @@ import ast
 import hashlib
 import inspect
 import itertools
+import json
 import random
 import sys
 import textwrap
@@ -59,7 +60,8 @@ class Patient:
             parts.append(without_opening(text, imports))
         config = ", ".join(f"{k}={v!r}" for k, v in vars(self.config).items())
         count = "one silent bug" if len(self.bugs) == 1 else f"{len(self.bugs)} silent bugs"
-        opening = f'''"""The patient of {self.student}: a Transformer with {count}.
+        name = json.dumps(self.student, ensure_ascii=False)[1:-1]  # quotes and backslashes escaped
+        opening = f'''"""The patient of {name}: a Transformer with {count}.
 
 Find out what is wrong, write its name into DIAGNOSIS, and repair it; change nothing else.  Then:
 

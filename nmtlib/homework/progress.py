@@ -31,13 +31,31 @@ def write(folder: Path, progress: dict[str, Any]) -> None:
     write_atomically(folder / FILE, json.dumps(progress, indent=1) + "\n")
 
 
-def count(kind: str, id: str, what: Any) -> None:
-    """Keep a hint or a choice of a task, each once, where homework was started: here, or below in
-    the folder `homework`."""
-    folders = [place for place in (Path.cwd(), Path("homework")) if (place / FILE).exists()]
-    for folder in folders[:1]:
-        progress = read(folder)
-        kept = progress[kind].setdefault(id, [])
-        if what not in kept:
-            kept.append(what)
-            write(folder, progress)
+def place_of(id: str, folder: Path | None = None) -> Path | None:
+    """Where the homework of a task lies: in `folder`, or else here or below in `homework`.
+
+    None where it was started in neither of these two.  Raises FileNotFoundError where `folder` is
+    given and has no notebook of it.
+    """
+    number = id.partition(".")[0]
+    notebook = f"{number}_*.ipynb"
+    if folder is None:
+        started = (p for p in (Path.cwd(), Path("homework")) if (p / FILE).exists())
+        return next((place for place in started if any(place.glob(notebook))), None)
+    if not any(folder.glob(notebook)):
+        raise FileNotFoundError(
+            f"{folder} has no notebook of homework {number}; name the folder that has it, or begin "
+            f"with: nmtlib homework start {number} --out {folder}"
+        )
+    return folder
+
+
+def count(kind: str, id: str, what: Any, folder: Path | None = None) -> None:
+    """Keep a hint or a choice of a task, each once, where `place_of` finds its homework."""
+    if (place := place_of(id, folder)) is None:
+        return
+    progress = read(place)
+    kept = progress[kind].setdefault(id, [])
+    if what not in kept:
+        kept.append(what)
+        write(place, progress)

@@ -9,7 +9,7 @@ from pathlib import Path
 from nmtlib.errors import did_you_mean
 from nmtlib.homework import pages, progress
 from nmtlib.homework.grading import assignments
-from nmtlib.homework.marking import Marked, mark
+from nmtlib.homework.marking import Marked
 from nmtlib.homework.task import Assignment
 
 TUTOR = Path(__file__).with_name("AGENTS.md")
@@ -50,17 +50,18 @@ def find_assignment(number: str) -> Assignment:
     return found
 
 
-def check(path: Path) -> Marked:
-    """Run and judge a notebook, and keep the points beside it for `status`."""
-    marked = mark(path)
-    folder = path.parent
+def keep(marked: Marked) -> None:
+    """Keep the points of a notebook beside it, for `status`.
+
+    Raises ValueError where the file of progress is damaged, OSError where it cannot be written.
+    """
+    path, folder = marked.path, marked.path.parent
     known = progress.read(folder)
     known["checked"][path.name] = {
         "sha256": digest(path),
         "marks": [{k: v for k, v in asdict(m).items() if k != "text"} for m in marked.marks],
     }
     progress.write(folder, known)
-    return marked
 
 
 def shown(marked: Marked) -> str:

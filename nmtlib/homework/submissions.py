@@ -7,10 +7,10 @@ import hashlib
 import io
 import textwrap
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from nmtlib.files import write_atomically
+from nmtlib.files import require_place, write_atomically
 from nmtlib.homework.grading import assignments
 from nmtlib.homework.marking import Marked, is_check, mark, read_notebook
 
@@ -30,6 +30,7 @@ def find_submissions(folder: Path) -> dict[str, list[Path]]:
             for path in place.rglob("*.ipynb")
             if path.name.partition("_")[0] in assignments()
             and ".ipynb_checkpoints" not in path.parts
+            and path.is_file()
         )
         for place in sorted(folder.iterdir())
         if place.is_dir() and not place.name.startswith(".")
@@ -42,20 +43,42 @@ def find_submissions(folder: Path) -> dict[str, list[Path]]:
 def grade_all(
     folder: Path, seed: int, report: Callable[[str], None] = print
 ) -> list[tuple[str, Marked]]:
-    """Run every submission, one after another; their files are only read."""
+    """Run a notebook of each student and assignment, one after another; files are only read."""
     students, graded = find_submissions(folder), []
     for student, paths in students.items():
         if not paths:
             report(f"{student}: no notebook of an assignment")
-        for path in paths:
+        for path, others in one_of_each(student, paths, report):
             try:
                 marked = mark(path, seed)
             except ValueError as error:
                 report(f"{student}: {error}")
                 continue
+            if others:
+                taken, *rest = (str(each.relative_to(folder / student)) for each in [path, *others])
+                marked.notices.append(f"{taken} was graded, and left out: {', '.join(rest)}")
             graded.append((student, marked))
             report(f"{student}: {path.name} {marked.points:g} of {marked.assignment.points:g}")
     return graded
+
+
+def one_of_each(
+    student: str, paths: Iterable[Path], report: Callable[[str], None]
+) -> Iterator[tuple[Path, list[Path]]]:
+    """A student's notebook of each assignment that counts, and the others of it, such as copies.
+
+    The one of the assignment's own name counts, of several the newest.  A file that is no notebook
+    of an assignment is reported.
+    """
+    found: dict[str, list[Path]] = defaultdict(list)
+    for path in paths:
+        try:
+            found[read_notebook(path)[1].stem].append(path)
+        except ValueError as error:
+            report(f"{student}: {error}")
+    for stem, each in found.items():
+        first, *others = sorted(each, key=lambda p: (p.stem != stem, -p.stat().st_mtime))
+        yield first, others
 
 
 def points_table(graded: Iterable[tuple[str, Marked]]) -> str:
@@ -152,15 +175,31 @@ def draw_report(graded: list[tuple[str, Marked]], path: Path) -> None:
     plt.close(figure)
 
 
-def write_reports(graded: list[tuple[str, Marked]], table: Path) -> list[Path]:
-    """The CSV, and beside it the page and the picture; returns what was written.
+def report_places(table: Path) -> tuple[Path, Path, Path]:
+    """Where the CSV will lie, and beside it the page and the picture.
 
-    Raises FileExistsError where one of them would be overwritten.
+    Raises ValueError where no table can be written, or one that the page or the picture would
+    replace; FileExistsError where one of the three would be overwritten.
     """
+    require_place(table, "--csv")
     page, picture = table.with_suffix(".md"), table.with_suffix(".png")
+    if table.suffix.lower() in (page.suffix, picture.suffix):
+        raise ValueError(
+            f"--csv must be the name of a table, such as {table.with_suffix('.csv')}, not {table}: "
+            f"beside it come the page {page.name} and the picture {picture.name}"
+        )
     for path in (table, page, picture):
         if path.exists():
             raise FileExistsError(f"{path} is there already; name another with --csv")
+    return table, page, picture
+
+
+def write_reports(graded: list[tuple[str, Marked]], table: Path) -> list[Path]:
+    """The CSV, and beside it the page and the picture; returns what was written.
+
+    Raises what `report_places` does, and then writes nothing.
+    """
+    table, page, picture = report_places(table)
     table.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(table, points_table(graded))
     write_atomically(page, class_report(graded))

@@ -7,8 +7,19 @@ from dataclasses import replace
 import pytest
 
 from nmtlib.cli import main
-from nmtlib.homework.capstone import CHALLENGES, POSSIBLE, Entry, capstone, leaderboard, read_lines
+from nmtlib.homework import capstone as scoring
+from nmtlib.homework.capstone import (
+    CHALLENGES,
+    POSSIBLE,
+    Entry,
+    add_line,
+    capstone,
+    leaderboard,
+    read_lines,
+)
 from nmtlib.inference.translator import SHIPPED
+from nmtlib.run import Run
+from nmtlib.settings import Settings
 
 ENTRY = Entry("ann", "toy-de-en", 90.0, 14.0, 0.9, 1_000_000, "tok:none", "a" * 64)
 
@@ -56,6 +67,27 @@ def test_other_corpora_and_what_is_no_run_are_refused(run, tmp_path):
         capstone(tmp_path, "ann")
 
 
+@pytest.mark.parametrize(
+    ("key", "value"), [("training.start", "toy-de-en"), ("corpus.synthetic", ["made.tsv"])]
+)
+def test_help_from_outside_the_budget_is_refused(key, value, run, tmp_path, capsys):
+    helped = Settings.load(run / "settings.json").with_value(key, value)
+    (run / "settings.json").write_text(helped.to_json(), "utf-8")
+    board = tmp_path / "board.jsonl"
+    assert main(["homework", "capstone", str(run), "--name", "ann", "--board", str(board)]) == 1
+    told = capsys.readouterr().err
+    assert f"was trained with {key} = {json.dumps(value)}" in told
+    assert f"train anew without {key}" in told and not board.exists()
+
+
+def test_teachers_are_help_too(run, monkeypatch):
+    settings = Settings.load(run / "settings.json")
+    vars(settings.training)["teachers"] = ["a", "b"]  # whether there is such a setting or not
+    monkeypatch.setattr(Run, "settings", lambda self: settings)
+    with pytest.raises(ValueError, match=r'training.teachers = \["a", "b"\].* toy-de-en alone'):
+        capstone(run, "ann")
+
+
 @pytest.mark.parametrize("challenge", CHALLENGES.values(), ids=CHALLENGES)
 def test_a_higher_mark_has_more_points(challenge):
     marks = sorted(challenge.marks)
@@ -84,3 +116,63 @@ def test_a_damaged_board_is_named(tmp_path, capsys):
     assert "board.jsonl, line 2, is no entry" in capsys.readouterr().err
     assert main(["homework", "leaderboard", str(tmp_path / "none")]) == 1
     assert "there is no leaderboard" in capsys.readouterr().err
+
+
+def line_of(**changes):
+    """A line of a board."""
+    return json.dumps({**vars(ENTRY), **changes}, ensure_ascii=False)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"bleu": "9"}, "bleu is a float, but '9' is a str"),
+        ({"name": 9}, "name is a str"),
+        ({"minutes": float("nan")}, "minutes must be finite"),
+        ({"points": 10**400}, "too large"),
+        ({"parameters": 10**400}, "too large"),
+        ({"age": 9}, "'age'"),
+    ],
+)
+def test_a_line_with_other_values_is_named(changes, said, tmp_path, capsys):
+    board = tmp_path / "board.jsonl"
+    board.write_text(f"{line_of()}\n{line_of(**changes)}\n", "utf-8")
+    assert main(["homework", "leaderboard", str(board)]) == 1
+    told = capsys.readouterr().err
+    assert f"{board}, line 2, is no entry" in told and said in told
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\n\n", "\r\n", "\n  \n"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_a_board_from_any_editor_is_read_and_added_to(mark, end, tmp_path):
+    board, ben = tmp_path / "board.jsonl", replace(ENTRY, name="ben\u2028", model="b" * 64)
+    board.write_bytes(f"{mark}{line_of()}{end}".encode())
+    add_line(board, ben)
+    add_line(board, ben)
+    add_line(board, ENTRY)
+    assert read_lines([board]) == [ENTRY, ben]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (".", "--board must be a file that can be written, and {} is a folder"),
+        ("foreign.jsonl", "{}, line 1: not valid UTF-8"),
+        ("foreign.jsonl/b.jsonl", "is a file and no folder"),
+    ],
+)
+def test_a_board_that_cannot_grow_is_refused_first(name, said, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(scoring, "capstone", lambda *given: pytest.fail("scored in vain"))
+    foreign = tmp_path / "foreign.jsonl"
+    foreign.write_bytes("Jörg".encode("latin-1"))
+    board = tmp_path / name
+    assert main(["homework", "capstone", "run", "--name", "ann", "--board", str(board)]) == 1
+    assert said.format(board) in capsys.readouterr().err
+    assert foreign.read_bytes() == "Jörg".encode("latin-1")
+
+
+def test_a_board_that_is_not_utf8_is_named(tmp_path, capsys):
+    board = tmp_path / "board.jsonl"
+    board.write_bytes(f"{line_of()}\n".encode() + line_of(name="Jörg").encode("latin-1"))
+    assert main(["homework", "leaderboard", str(board)]) == 1
+    assert f"{board}, line 2: not valid UTF-8" in capsys.readouterr().err

@@ -215,6 +215,18 @@ def test_the_seed_of_the_environment_changes_the_numbers(monkeypatch):
     assert len(seen) == 2
 
 
+@pytest.mark.parametrize("seed", [2**64, 10**30, -(2**63) - 1, -(10**30)])
+def test_every_whole_number_is_a_seed(seed):
+    for id in ("01.3", "04.1", "04.3"):
+        assert judge(find_task(id), find_task(id).solution, seed=seed).full
+
+
+def test_a_seed_of_the_environment_that_is_no_number_is_named(monkeypatch):
+    monkeypatch.setenv(SEED, "secret")
+    with pytest.raises(ValueError, match=f"{SEED} must be a whole number.*not 'secret'"):
+        grade("04.1", find_task("04.1").solution)
+
+
 def test_states_are_as_before():
     import torch
 

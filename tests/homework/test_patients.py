@@ -1,5 +1,6 @@
 """A patient is personal and truly ill; only a right repair of it alone has full points."""
 
+import ast
 from collections import Counter
 
 import pytest
@@ -39,6 +40,17 @@ def test_the_right_treatment_has_full_points_and_none_has_none(student, treated)
     assert treated(case.source()).points == 0
     assert treated(case.source(healthy=True)).points == FULL - POINTS["diagnosis"]
     assert treated(case.source(healthy=True), named(case)).points == FULL
+
+
+@pytest.mark.parametrize(
+    "student", ["UNI\\ursula", "UNI\\", 'x"""', '"', "O'Brien", "\\N", "a\nb\r\0c", "{ann} %s"]
+)
+def test_any_name_makes_a_file_that_runs(student, treated, tmp_path):
+    case = patient(student)
+    assert ast.get_docstring(ast.parse(case.source())).startswith(f"The patient of {student}: a")
+    assert treated(case.source()).points == 0
+    assert treated(case.source(healthy=True), named(case)).points == FULL
+    assert examine(write(student, tmp_path / "new")).student == student
 
 
 def test_half_a_cure_is_no_cure(treated):

@@ -1,0 +1,83 @@
+"""The student's commands as the pages show them: hints are counted, and points are not lost."""
+
+import re
+
+import pytest
+
+from nmtlib.cli import main
+from nmtlib.homework import marking
+from nmtlib.homework.grading import assignments, find_task, hint
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """An empty folder, which is the present one."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def homework(*arguments):
+    """The status of a command."""
+    return main(["homework", *map(str, arguments)])
+
+
+def hints_of(folder, capsys):
+    """How many hints the status of a folder shows for its only notebook."""
+    capsys.readouterr()
+    assert homework("status", folder) == 0
+    (found,) = re.findall(r"hints (\d)", capsys.readouterr().out)
+    return int(found)
+
+
+def test_hints_are_counted_in_the_folder_that_is_named(here, capsys):
+    assert homework("start", "04", "--out", "my2") == 0
+    for command in (["04.2"], ["04.2", 2], ["04.2", 2]):
+        assert homework("hint", *command, "--folder", "my2") == 0
+        assert "Not counted" not in capsys.readouterr().out
+    assert hints_of("my2", capsys) == 2
+    (here / "my2" / "progress.json").unlink()  # a notebook from the website comes without one
+    assert homework("hint", "04.3", "--folder", "my2") == 0
+    assert hints_of("my2", capsys) == 1
+
+
+def test_hints_that_are_not_counted_say_so(here, capsys):
+    assert homework("start", "04", "--out", "my2") == homework("start", "01") == 0
+    assert homework("hint", "04.2") == 0
+    told = capsys.readouterr().out
+    assert find_task("04.2").hints[0][:30] in told and "Not counted" in told and "--folder" in told
+    assert hints_of("my2", capsys) == hints_of("homework", capsys) == 0
+    assert homework("hint", "01.1") == 0
+    assert "Not counted" not in capsys.readouterr().out
+    assert hints_of("homework", capsys) == 1
+
+
+@pytest.mark.parametrize("folder", [".", "nowhere"])
+def test_a_folder_without_the_homework_is_named(folder, here, capsys):
+    assert homework("hint", "04.2", "--folder", folder) == 1
+    told = capsys.readouterr().err
+    assert f"{folder} has no notebook of homework 04" in told
+    assert f"nmtlib homework start 04 --out {folder}" in told and not list(here.iterdir())
+
+
+def test_a_hint_is_given_though_it_cannot_be_counted(here, capsys):
+    assert homework("start", "04", "--out", "homework") == 0
+    (here / "homework" / "progress.json").write_text("[", "utf-8")
+    with pytest.raises(ValueError, match="progress.json is damaged"):
+        hint("04.2")
+    assert find_task("04.2").hints[0][:30] in capsys.readouterr().out
+
+
+def test_points_are_shown_though_they_cannot_be_kept(here, capsys, monkeypatch):
+    assert homework("start", "04", "--out", "my") == 0
+    done = [marking.Mark("04.1", "Softmax", 4, 4)]
+    monkeypatch.setattr(
+        marking, "mark", lambda path: marking.Marked(path, assignments()["04"], done)
+    )
+    (here / "my" / "progress.json").write_text("[", "utf-8")
+    assert homework("check", "my/04_attention.ipynb") == 1
+    out, err = capsys.readouterr()
+    assert "in all 4 of 20" in out and "progress.json is damaged" in err
+    (here / "my" / "progress.json").unlink()
+    assert homework("check", "my/04_attention.ipynb") == 1
+    assert homework("status", "my") == 0
+    assert "4 of 20  hints 0  choices 0  checked" in capsys.readouterr().out

@@ -1,0 +1,126 @@
+"""What a folder of submissions may hold, and where its reports may lie, before anything is run."""
+
+import csv
+import os
+
+import pytest
+
+from nmtlib.cli import main
+from nmtlib.homework import pages, submissions
+from nmtlib.homework.grading import assignments
+from nmtlib.homework.marking import Mark, Marked
+
+FOUR = assignments()["04"]
+NAME, PAGE = f"{FOUR.stem}.ipynb", pages.notebook(FOUR)
+OTHER = '{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A class of one student, who has handed in nothing."""
+    (tmp_path / "class" / "ann").mkdir(parents=True)
+    return tmp_path / "class"
+
+
+@pytest.fixture
+def not_run(monkeypatch):
+    """Nothing may be graded."""
+    monkeypatch.setattr(submissions, "grade_all", lambda *given: pytest.fail("graded in vain"))
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".md", ".png"])
+def test_a_report_that_would_be_overwritten_is_refused_first(suffix, folder, not_run, capsys):
+    there = folder.parent / f"points{suffix}"
+    there.write_text("mine", "utf-8")
+    table = str(folder.parent / "points.csv")
+    assert main(["homework", "grade", str(folder), "--csv", table]) == 1
+    assert f"{there} is there already; name another with --csv" in capsys.readouterr().err
+    assert there.read_text("utf-8") == "mine" and len(list(folder.parent.iterdir())) == 2
+
+
+@pytest.mark.parametrize("name", ["all.md", "all.png", "all.PNG"])
+def test_a_table_is_not_called_as_its_page_or_picture(name, folder, not_run, capsys):
+    place = folder.parent / name
+    assert main(["homework", "grade", str(folder), "--csv", str(place)]) == 1
+    said = capsys.readouterr().err
+    assert f"such as {folder.parent / 'all.csv'}, not {place}" in said
+    with pytest.raises(ValueError, match="beside it come the page all.md"):
+        submissions.write_reports([], place)
+    assert not place.exists()
+
+
+@pytest.mark.parametrize(("name", "why"), [(".", "is a folder"), ("file/a.csv", "is a file")])
+def test_a_table_that_cannot_be_written_is_refused_first(name, why, folder, not_run, capsys):
+    (folder.parent / "file").touch()
+    assert main(["homework", "grade", str(folder), "--csv", str(folder.parent / name)]) == 1
+    assert why in capsys.readouterr().err
+
+
+def test_a_folder_without_the_right_to_write_is_refused_first(folder, not_run, capsys, monkeypatch):
+    monkeypatch.setattr("os.access", lambda place, how: False)
+    table = str(folder.parent / "new" / "points.csv")
+    assert main(["homework", "grade", str(folder), "--csv", table]) == 1
+    assert f"the folder {folder.parent} cannot be written" in capsys.readouterr().err
+
+
+def test_reports_may_lie_in_folders_that_are_not_there_yet(folder, capsys):
+    table = folder.parent / "new" / "one" / "points.csv"
+    assert main(["homework", "grade", str(folder), "--csv", str(table)]) == 0
+    assert table.is_file() and table.with_suffix(".md").is_file()
+    assert "ann: no notebook of an assignment" in capsys.readouterr().out
+
+
+def hand_in(place, age=0, text=PAGE):
+    """Write a notebook that is so many seconds old."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(text, "utf-8")
+    os.utime(place, (1e9 - age, 1e9 - age))
+
+
+@pytest.fixture
+def marked(monkeypatch):
+    """The paths that were marked; nothing is run, and everybody makes the same mistake."""
+    paths = []
+
+    def mark(path, seed):
+        paths.append(path)
+        return Marked(path, FOUR, [Mark("04.1", "Softmax", 1, 4, cause="no maximum")])
+
+    monkeypatch.setattr(submissions, "mark", mark)
+    return paths
+
+
+def test_a_copy_counts_once_and_is_told_of(folder, marked, capsys):
+    hand_in(folder / "ann" / NAME, age=9)
+    hand_in(folder / "ann" / "04_attention-Copy1.ipynb")
+    table = folder.parent / "points.csv"
+    assert main(["homework", "grade", str(folder), "--csv", str(table)]) == 0
+    assert marked == [folder / "ann" / NAME]
+    assert "1 x 04.1: no maximum" in capsys.readouterr().out
+    (row,) = csv.DictReader(table.open(encoding="utf-8"))
+    told = f"{NAME} was graded, and left out: 04_attention-Copy1.ipynb"
+    page = table.with_suffix(".md").read_text("utf-8")
+    assert row["notices"] == told and f"- ann, {NAME}: {told}" in page
+    assert "| 04.1 Softmax | 1 |" in page and "the same answers" not in page
+
+
+def test_without_the_usual_name_the_newest_counts(folder, marked):
+    hand_in(folder / "ann" / "04_mine.ipynb", age=5)
+    hand_in(folder / "ann" / "new" / "04_mine.ipynb", age=1)
+    hand_in(folder / "ann" / "04_old.ipynb", age=7)
+    ((_, found),) = submissions.grade_all(folder, 1)
+    assert marked == [found.path] == [folder / "ann" / "new" / "04_mine.ipynb"]
+    assert "left out: 04_mine.ipynb, 04_old.ipynb" in found.notices[0].replace("\\", "/")
+
+
+def test_what_is_no_homework_takes_the_place_of_none(folder, marked):
+    """A notebook of the course, a file that is damaged, and a folder that is called as one."""
+    hand_in(folder / "ann" / "04_mine.ipynb", age=9)
+    hand_in(folder / "ann" / "04_scaled.ipynb", text=OTHER)
+    hand_in(folder / "ann" / NAME, text="{")
+    (folder / "ann" / "05_folder.ipynb").mkdir()
+    said = []
+    ((_, found),) = submissions.grade_all(folder, 1, said.append)
+    assert marked == [folder / "ann" / "04_mine.ipynb"] and not found.notices
+    assert any("no cell of homework 04" in line for line in said)
+    assert any("is not a notebook" in line for line in said)
