@@ -15,7 +15,6 @@ import argparse
 import json
 import statistics
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ from shared import (  # before torch, as it imports nmtlib first
 )
 
 # isort: split
-from nmtlib.examples import load_corpus
+from nmtlib.examples import load_corpus_to_score
 from nmtlib.extras.ensemble import load_ensemble
 from nmtlib.extras.neighbours import with_neighbours
 from nmtlib.inference.evaluate import evaluate
@@ -66,7 +65,7 @@ def scored(
 ) -> dict[str, Any]:
     """The scores of one run, or of several together, on a split of their corpus."""
     translator = with_neighbours(load_ensemble(folders), neighbours)
-    corpus = load_corpus(replace(translator.settings.corpus, synthetic=[]))
+    corpus = load_corpus_to_score(translator.settings.corpus)
     evaluation, _ = evaluate(translator, corpus, split, **how)
     scores = evaluation.scores
     found = {
