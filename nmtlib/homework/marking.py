@@ -126,7 +126,7 @@ def execute(cells: list[Any], folder: Path, seconds: Callable[[Any], float]) -> 
         timer = threading.Timer(seconds(cell) + GRACE, kill, [cell])
         timer.start()
 
-    client = NotebookClient(
+    client: Any = NotebookClient(
         run,
         timeout_func=seconds,
         startup_timeout=300,  # a busy machine must not end the grading of a class
