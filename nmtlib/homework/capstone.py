@@ -98,18 +98,15 @@ def _within_the_rules(run: Run) -> tuple[Challenge, float]:
     """The challenge that a run has taken up, and its minutes; ValueError where it broke a rule."""
     from nmtlib.records import training_summary
 
-    corpus, training = run.settings().corpus, run.settings().training
+    corpus, start = run.settings().corpus, run.settings().training.start
     challenge = CHALLENGES.get(corpus.name)
     if challenge is None or corpus.train or corpus.prepared:
         raise ValueError(
             f"{run.folder} was trained on {corpus.name or 'files of its own'}; the capstone has "
             f"marks for {' and '.join(CHALLENGES)}"
         )
-    helped = {  # each brings what was learnt in minutes that the history does not count
-        "training.start": training.start,
-        "training.teachers": getattr(training, "teachers", None),  # where there is such a setting
-        "corpus.synthetic": corpus.synthetic,
-    }
+    # Each brings what was learnt in minutes that the history does not count.
+    helped = {"training.start": start, "corpus.synthetic": corpus.synthetic}
     if used := {name: value for name, value in helped.items() if value}:
         given = " and ".join(f"{name} = {json.dumps(value)}" for name, value in used.items())
         raise ValueError(

@@ -18,7 +18,6 @@ from nmtlib.homework.capstone import (
     read_lines,
 )
 from nmtlib.inference.translator import SHIPPED
-from nmtlib.run import Run
 from nmtlib.settings import Settings
 
 ENTRY = Entry("ann", "toy-de-en", 90.0, 14.0, 0.9, 1_000_000, "tok:none", "a" * 64)
@@ -78,14 +77,6 @@ def test_help_from_outside_the_budget_is_refused(key, value, run, tmp_path, caps
     told = capsys.readouterr().err
     assert f"was trained with {key} = {json.dumps(value)}" in told
     assert f"train anew without {key}" in told and not board.exists()
-
-
-def test_teachers_are_help_too(run, monkeypatch):
-    settings = Settings.load(run / "settings.json")
-    vars(settings.training)["teachers"] = ["a", "b"]  # whether there is such a setting or not
-    monkeypatch.setattr(Run, "settings", lambda self: settings)
-    with pytest.raises(ValueError, match=r'training.teachers = \["a", "b"\].* toy-de-en alone'):
-        capstone(run, "ann")
 
 
 @pytest.mark.parametrize("challenge", CHALLENGES.values(), ids=CHALLENGES)
