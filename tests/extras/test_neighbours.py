@@ -195,7 +195,9 @@ def test_commands_look_up(run, tmp_path, capsys):
     assert found["scores"]["bleu"] > plain["scores"]["bleu"] + 10
     assert found["perplexity"] < plain["perplexity"]
     assert found["parameters"] == plain["parameters"]
-    assert (run / "test-beam2-neighbours2-weight0.8.json").is_file() and (run / "test-beam2.json").is_file()
+    assert (run / "test-beam2-neighbours2-weight0.8.json").is_file() and (
+        run / "test-beam2.json"
+    ).is_file()
 
     pair = load_corpus("toy-de-en").test[0]
     asked = ["translate", "--model", str(run), pair.source]
