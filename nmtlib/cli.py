@@ -147,13 +147,8 @@ def command_evaluate(options: Namespace) -> None:
     from nmtlib.records import evaluate_run
 
     run = find_run(options.folder)
-    place = options.output
-    if place and (place.is_dir() or not place.parent.is_dir()):
-        raise ValueError(
-            f"--output {place} must be a file in a folder that is there; choose another"
-        )
-    if place:
-        require_ours(place, "scores")
+    if options.output:
+        require_ours(options.output, "--output", "scores")
     translator = load_ensemble([run.folder, *options.others])
     translator = with_neighbours(translator, options.neighbours, options.neighbour_weight)
     if options.split == "train" and translator.settings.corpus.prepared:

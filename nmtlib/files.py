@@ -39,9 +39,16 @@ def write_atomically(path: str | Path, data: bytes | str) -> None:
         ) from None
 
 
-def require_ours(path: Path, key: str) -> None:
-    """Raise ValueError for an existing file that is no JSON of ours, which has `key` in it."""
-    if not path.is_file():
+def require_ours(path: Path, option: str, key: str = "") -> None:
+    """Raise ValueError naming an option whose result may not be written: its folder must be there.
+
+    With `key`, an existing file must be an earlier result: JSON that has the key.
+    """
+    if path.is_dir() or not path.parent.is_dir():
+        raise ValueError(
+            f"{option} {path} must be a file in a folder that is there; choose another"
+        )
+    if not key or not path.is_file():
         return
     try:
         ours = key in json.loads(path.read_bytes())
@@ -49,8 +56,8 @@ def require_ours(path: Path, key: str) -> None:
         ours = False
     if not ours:
         raise ValueError(
-            f"{path} is there already and is no earlier result; it is not overwritten: choose "
-            f"another file"
+            f"{option} {path} is there already and is no earlier result; it is not overwritten: "
+            f"choose another file"
         )
 
 

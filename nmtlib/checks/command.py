@@ -17,11 +17,10 @@ def command_check(options: Namespace) -> int:
     """Run the behaviour checks, show and write what they found; 1 where they found something."""
     if options.lift and not options.implementation:
         raise ValueError("--lift is for a FILE with a model in it; nmtlib's own parts need none")
-    for path in (options.json, options.html):
-        if path and not path.parent.is_dir():
-            raise ValueError(f"{path} must be a file in a folder that is there; choose another")
     if options.json:
-        require_ours(options.json, "checks")
+        require_ours(options.json, "--json", "checks")
+    if options.html:
+        require_ours(options.html, "--html")
     said = io.StringIO()
     if options.implementation:
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):

