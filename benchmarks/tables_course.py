@@ -116,6 +116,7 @@ PATH = {  # the way of a sentence through the core -> the modules to read there,
         "settings",
         "run",
         "experiment",
+        "earlier_runs",
     ],
 }
 

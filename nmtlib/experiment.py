@@ -16,6 +16,7 @@ import torch
 from nmtlib.data.batching import Example, lengths_of
 from nmtlib.data.codec import build_codecs
 from nmtlib.data.corpus import Corpus
+from nmtlib.earlier_runs import start_of, teachers_of
 from nmtlib.examples import load_corpus, read_examples
 from nmtlib.inference.translator import find_run
 from nmtlib.machine import command_line
@@ -27,9 +28,10 @@ from nmtlib.settings import Settings
 from nmtlib.specials import SPECIALS
 from nmtlib.training.checkpoint import load_weights, read_checkpoint, require_config
 from nmtlib.training.distributed import LostProcess, Processes
+from nmtlib.training.feed import SEEDS
 from nmtlib.training.hardware import choose_device
 from nmtlib.training.history import EpochRecord, draw_curves
-from nmtlib.training.trainer import SEEDS, Trainer
+from nmtlib.training.trainer import Trainer
 
 Report = Callable[[str], None]
 DROPOUTS = ("dropout", "attention_dropout")  # what may be another when a training starts from a run
@@ -58,7 +60,7 @@ def start_run(folder: str | Path, settings: Settings, corpus: Corpus) -> Run:
             "language each; set tokenizer.kind=bpe, and no target_kind"
         )
     if settings.training.start:
-        source, target = _start(settings).codecs()
+        source, target = start_of(settings).codecs()
     elif settings.corpus.prepared:
         from nmtlib.extras.prepared import open_prepared
 
@@ -73,30 +75,6 @@ def start_run(folder: str | Path, settings: Settings, corpus: Corpus) -> Run:
             )
     complete = settings.with_vocabularies(len(source.vocab), len(target.vocab))
     return Run.create(folder, complete, source, target)
-
-
-def _start(settings: Settings) -> Run:
-    """The run that a training begins with.  Raises ValueError where its tokens are others."""
-    run = find_run(settings.training.start)
-    theirs, ours = run.settings().tokenizer, settings.tokenizer
-    other = [
-        f"{name} = {json.dumps(value)}"
-        for name, value in asdict(theirs).items()
-        if value != getattr(ours, name) and name != "bpe_dropout"
-    ]
-    if other:
-        raise ValueError(
-            f"training.start: the vocabularies of {run.folder} were made with {', '.join(other)}; "
-            "give this training the same [tokenizer]"
-        )
-    languages, known = settings.corpus.languages, run.settings().corpus.languages
-    either_way = ours.joint and sorted(languages) == sorted(known)
-    if any(known) and languages != known and not either_way:  # a prepared corpus tells none
-        raise ValueError(
-            f"training.start: {run.folder} translates {'-'.join(known)}, but this training is "
-            f"{'-'.join(languages)}; start from a run of these languages"
-        )
-    return run
 
 
 def train(
@@ -160,7 +138,8 @@ def identity_of(
 ) -> dict[str, str]:
     """SHA-256 of each thing without which this would be another training.
 
-    Where the corpus lies and on which device it is trained may change.
+    Where the corpus lies and on which device it is trained may change.  The weights of `teachers`
+    are known by their files.
     """
     sections = asdict(settings)
     del sections["training"]["device"]
@@ -170,6 +149,9 @@ def identity_of(
             del sections["training"][name]
     if not settings.corpus.synthetic:
         del sections["training"]["synthetic_ratio"]
+    if not settings.training.teachers:
+        del sections["training"]["teacher_weight"]
+    del sections["training"]["teachers"]  # their weights count, not where they lie
     kept = {name: sections[name] for name in ("tokenizer", "model", "training")}
     text, ids = sha256(json.dumps(kept, sort_keys=True).encode()), sha256()
     if settings.corpus.prepared:  # too large to be read from end to end
@@ -177,7 +159,11 @@ def identity_of(
         training = ()
     for example in chain(training, validation):
         ids.update(array("q", [len(example.source), *example.source, *example.target]))
-    return {"settings": text.hexdigest(), "corpus": ids.hexdigest(), **run.codec_digests()}
+    teachers = sha256()
+    for name in settings.training.teachers:
+        teachers.update(find_run(name).weights_file().read_bytes())
+    kept = {"settings": text, "corpus": ids, "teachers": teachers}
+    return {part: digest.hexdigest() for part, digest in kept.items()} | run.codec_digests()
 
 
 def make_trainer(
@@ -196,13 +182,14 @@ def make_trainer(
     complete = settings.with_vocabularies(len(source.vocab), len(target.vocab))
     model = Transformer(complete.model)
     if settings.training.start and not run.last_file.is_file():  # otherwise it is resumed
-        weights = _start(settings).weights_file()
+        weights = start_of(settings).weights_file()
         config, tensors, _ = read_checkpoint(weights)
         dropouts = {name: getattr(complete.model, name) for name in DROPOUTS}
         require_config(weights, replace(config, **dropouts), complete.model)
         load_weights(model, tensors, where=weights)
     hooks: dict = {"report": report, "by_epoch": by_epoch, "after_epoch": after_epoch}
     hooks |= {"processes": processes, "identity": identity_of(run, complete, training, validation)}
+    hooks["teachers"] = [*teachers_of(run, complete)]
     trainer = Trainer(model, training, validation, settings.training, run, **hooks)
     precision = str(trainer.precision).removeprefix("torch.")
     report(

@@ -122,7 +122,10 @@ class TrainingSettings:
     shapes.  `synthetic_ratio`: synthetic pairs for one real pair in each epoch, which takes others
     than the one before.  `checkpoint_activations` saves memory: backward computes the inside of
     each layer a second time.  `start` is a run, by its folder or its name, whose vocabularies and
-    weights the training begins with (fine-tuning).
+    weights the training begins with (fine-tuning).  `teachers` are runs of the same vocabularies:
+    each update asks the next one, with dropout, as without it a teacher knows the training pairs
+    nearly by heart.  The share `teacher_weight` of the loss compares with what it says, the rest
+    with the labels (Kim and Rush 2016, 3.1).
     """
 
     seed: int = 1
@@ -147,6 +150,8 @@ class TrainingSettings:
     compile: str = "no"
     checkpoint_activations: bool = False
     start: str = ""
+    teachers: list = field(default_factory=list)
+    teacher_weight: float = 0.5
 
     def __post_init__(self) -> None:
         counts = ("epochs", "max_tokens", "max_length", "accumulate", "warmup", "average")
@@ -157,6 +162,10 @@ class TrainingSettings:
             require(0 < value < math.inf, name, "a finite number greater than 0", value)
         require(0 <= self.smoothing < 1, "smoothing", "in [0, 1)", self.smoothing)
         require(0 <= self.r_drop < math.inf, "r_drop", "a finite number, 0 or more", self.r_drop)
+        named = all(isinstance(run, str) and run.strip() for run in self.teachers)
+        require(named, "teachers", "a list of runs, by their folders or names", self.teachers)
+        share = self.teacher_weight
+        require(0 < share <= 1, "teacher_weight", "greater than 0, at most 1", share)
         ratio = self.synthetic_ratio
         require(0 < ratio <= 1000, "synthetic_ratio", "greater than 0, at most 1000", ratio)
         require_one_of("optimizer", ("adam", "muon"), self.optimizer)
@@ -167,6 +176,14 @@ class TrainingSettings:
         # The next batch of an update is recorded over the gradients of the one before.
         single = self.accumulate == 1 or self.compile != "reduce-overhead"
         require(single, "accumulate", "1 with compile = 'reduce-overhead'", self.accumulate)
+
+    def located(self, folder: Path) -> TrainingSettings:
+        """The same with runs that lie in `folder` given as paths; others have a name."""
+
+        def place(run: str) -> str:
+            return str(folder / run) if run and (folder / run).exists() else run
+
+        return replace(self, start=place(self.start), teachers=[*map(place, self.teachers)])
 
 
 @dataclass(frozen=True)

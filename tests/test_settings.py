@@ -195,6 +195,8 @@ OUT_OF_RANGE = [
     *[(f"training.{n}", v) for n in ("learning_rate", "clip") for v in (0.0, -1.0, float("nan"))],
     *[("training.smoothing", v) for v in (-0.1, 1.0, float("nan"))],
     *[("training.r_drop", v) for v in (-0.1, float("inf"), float("nan"))],
+    *[("training.teacher_weight", v) for v in (0.0, -0.1, 1.1, float("nan"))],
+    *[("training.teachers", v) for v in ([""], [" "], [3])],
     ("training.schedule", "linear"),
     ("training.precision", "fp16"),
     ("training.compile", "yes"),

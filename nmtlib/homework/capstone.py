@@ -98,7 +98,7 @@ def _within_the_rules(run: Run) -> tuple[Challenge, float]:
     """The challenge that a run has taken up, and its minutes; ValueError where it broke a rule."""
     from nmtlib.records import training_summary
 
-    corpus, start = run.settings().corpus, run.settings().training.start
+    corpus, training = run.settings().corpus, run.settings().training
     challenge = CHALLENGES.get(corpus.name)
     if challenge is None or corpus.train or corpus.prepared:
         raise ValueError(
@@ -106,7 +106,11 @@ def _within_the_rules(run: Run) -> tuple[Challenge, float]:
             f"marks for {' and '.join(CHALLENGES)}"
         )
     # Each brings what was learnt in minutes that the history does not count.
-    helped = {"training.start": start, "corpus.synthetic": corpus.synthetic}
+    helped = {
+        "training.start": training.start,
+        "training.teachers": training.teachers,
+        "corpus.synthetic": corpus.synthetic,
+    }
     if used := {name: value for name, value in helped.items() if value}:
         given = " and ".join(f"{name} = {json.dumps(value)}" for name, value in used.items())
         raise ValueError(

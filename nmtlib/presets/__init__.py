@@ -42,10 +42,8 @@ def load_settings(preset: str | Path) -> Settings:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"{preset} is not valid TOML in UTF-8: {error}") from None
     settings.corpus.require_one_origin()
-    start = folder / settings.training.start
-    if settings.training.start and start.exists():  # otherwise it may be the name of a model
-        settings = replace(settings, training=replace(settings.training, start=str(start)))
-    return replace(settings, corpus=settings.corpus.located(folder))
+    training = settings.training.located(folder)
+    return replace(settings, training=training, corpus=settings.corpus.located(folder))
 
 
 def overview() -> list[tuple[str, ...]]:

@@ -14,6 +14,7 @@ from nmtlib.sections import TrainingSettings
 from nmtlib.specials import BOS, EOS, PAD
 from nmtlib.training.distributed import Processes
 
+SEEDS = 2**64  # torch takes seeds below this
 WIDTHS = 8  # where shapes are to be few, each width is a multiple of it
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from nmtlib.errors import require, require_one_of
 from nmtlib.specials import PAD
@@ -106,11 +107,7 @@ def disagreement(first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
     Liang et al. 2021 (R-Drop), eq. 2.  Logits (..., V) twice, labels (...) -> the sum over non-PAD
     labels, in nats.  Raises ValueError for shapes that do not match.
     """
-    if first.shape != second.shape or first.shape[:-1] != labels.shape:
-        raise ValueError(
-            f"logits {tuple(first.shape)} and {tuple(second.shape)} and labels "
-            f"{tuple(labels.shape)} do not match: expected (..., V) twice and (...)"
-        )
+    _require_alike(first, second, labels)
     real = (labels != PAD).flatten()
     return _SymmetricDivergence.apply(first.flatten(0, -2), second.flatten(0, -2), real)
 
@@ -146,6 +143,28 @@ class _SymmetricDivergence(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
         first, second = (found * gradient.to(found.dtype) for found in ctx.saved_tensors)
         return first, second, None
+
+
+def distance_to_teacher(logits: Tensor, teacher: Tensor, labels: Tensor) -> Tensor:
+    """The cross-entropy of a prediction against what a teacher says in place of each label.
+
+    Kim and Rush 2016, 3.1 (word-level knowledge distillation).  Logits (..., V) twice, labels (...)
+    -> the sum over non-PAD labels, in nats; no gradient reaches the teacher.  Raises ValueError for
+    shapes that do not match.
+    """
+    _require_alike(logits, teacher, labels)
+    dtype = torch.promote_types(logits.dtype, torch.float32)
+    said = teacher.detach().softmax(dim=-1, dtype=dtype) * (labels != PAD)[..., None]
+    return F.cross_entropy(logits.flatten(0, -2).to(dtype), said.flatten(0, -2), reduction="sum")
+
+
+def _require_alike(first: Tensor, second: Tensor, labels: Tensor) -> None:
+    """Raise ValueError where two predictions are not of the same labels."""
+    if first.shape != second.shape or first.shape[:-1] != labels.shape:
+        raise ValueError(
+            f"logits {tuple(first.shape)} and {tuple(second.shape)} and labels "
+            f"{tuple(labels.shape)} do not match: expected (..., V) twice and (...)"
+        )
 
 
 def perplexity(nll_sum: float, tokens: float) -> float:

@@ -13,7 +13,7 @@ from nmtlib.data.batching import Batch, Example, lengths_of, token_batches
 from nmtlib.data.packed import batch_of
 from nmtlib.model.transformer import Transformer
 from nmtlib.specials import PAD
-from nmtlib.training.loss import disagreement, losses, perplexity
+from nmtlib.training.loss import disagreement, distance_to_teacher, losses, perplexity
 
 
 class Sums(NamedTuple):
@@ -68,21 +68,29 @@ def measure(
     precision: torch.dtype = torch.float32,
     smoothing: float = 0.0,
     r_drop: float = 0.0,
+    teacher: Transformer | None = None,
+    teacher_weight: float = 0.5,
 ) -> tuple[Tensor, Sums]:
     """The summed loss of a batch, to be differentiated, and its sums, to be read.
 
     With `r_drop`, the weight alpha of Liang et al. 2021, the batch passes twice, each time with
     other dropout, and what drives the two predictions apart is punished.  The loss is half of
     theirs (eq. 4), so that alpha changes nothing else: the mean of both cross-entropies + alpha / 2
-    of the `disagreement`.  The sums are means of both, too.
+    of the `disagreement`.  The sums are means of both, too.  A `teacher` takes the share
+    `teacher_weight` of the cross-entropy for the `distance_to_teacher`.
     """
     if r_drop:
         batch = Batch(torch.cat([batch.source] * 2), torch.cat([batch.target] * 2))
     half = precision == torch.bfloat16
     with torch.autocast(batch.source.device.type, torch.bfloat16, enabled=half):
         logits = model(batch.source, batch.decoder_input)  # (B, T, V)
+        with torch.no_grad():
+            said = teacher(batch.source, batch.decoder_input) if teacher else None
     loss, nll, correct = losses(logits, batch.labels, smoothing)
     labels = (batch.labels != PAD).sum()
+    if said is not None:
+        taught = distance_to_teacher(logits, said, batch.labels)
+        loss = (1 - teacher_weight) * loss + teacher_weight * taught
     if r_drop:
         first, second = logits.chunk(2)
         loss = loss / 2 + r_drop / 2 * disagreement(first, second, batch.labels.chunk(2)[0])

@@ -39,6 +39,11 @@ class Optimizer:
         """The groups of parameters, each with its learning rate under "lr"."""
         return [group for part in self.parts.values() for group in part.param_groups]
 
+    def set_rate(self, rate: float) -> None:
+        """Let the next steps have this learning rate."""
+        for group in self.param_groups:
+            group["lr"] = rate
+
     def step(self) -> None:
         """Change each parameter by its gradient and by what is remembered of earlier ones."""
         for part in self.parts.values():

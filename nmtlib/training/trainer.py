@@ -18,7 +18,7 @@ from nmtlib.sections import TrainingSettings
 from nmtlib.specials import PAD
 from nmtlib.training import checkpoint, state
 from nmtlib.training.distributed import Processes
-from nmtlib.training.feed import Feed
+from nmtlib.training.feed import SEEDS, Feed
 from nmtlib.training.hardware import choose_device, choose_precision, compiled, to_device
 from nmtlib.training.history import EpochRecord, Progress
 from nmtlib.training.loss import perplexity
@@ -28,8 +28,6 @@ from nmtlib.training.schedule import make_schedule
 from nmtlib.training.signals import stop_on_signal
 from nmtlib.training.writer import Writer
 
-SEEDS = 2**64  # torch takes seeds below this
-
 
 class Trainer:
     """Train a model on examples and keep everything about it in a run folder (see `Run`).
@@ -38,7 +36,7 @@ class Trainer:
     follows them saves, resumes, stops and reports.  `by_epoch` gives the examples of each epoch,
     counted from 0, where they are not simply `train`.  `after_epoch` is called with the trainer
     when an epoch is saved, and its time does not count as training.  `identity` has a digest of
-    each thing that a resume must find as it was.
+    each thing that a resume must find as it was.  `teachers` are asked in turn, one each update.
     """
 
     def __init__(
@@ -54,6 +52,7 @@ class Trainer:
         by_epoch: Callable[[int], Sequence[Example]] | None = None,
         after_epoch: Callable[[Trainer], None] | None = None,
         identity: Mapping[str, str] | None = None,
+        teachers: Sequence[Transformer] = (),
     ):
         """Raises ValueError for no sentences, or one that is longer than `settings.max_tokens`."""
         if not train or not validation:
@@ -68,6 +67,7 @@ class Trainer:
         self.model = model.to(self.device)
         self.model.checkpoint_activations = settings.checkpoint_activations
         self.compiled = compiled(self.model, settings.compile)
+        self.teachers: list = [teacher.to(self.device).train() for teacher in teachers] or [None]
         self.optimizer = Optimizer(settings.optimizer, model)
         self.by_epoch, self.validation = by_epoch, validation
         self.feed = self.feed_of(by_epoch(0) if by_epoch else train)
@@ -153,18 +153,18 @@ class Trainer:
         """
         settings, progress = self.settings, self.progress
         progress.updates += 1
-        if labels is None:
-            labels = sum(int((batch.labels != PAD).sum()) for batch in batches)
-        rate = self.rate(progress.updates)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
+        labels = labels or sum(int((batch.labels != PAD).sum()) for batch in batches)
+        self.optimizer.set_rate(self.rate(progress.updates))
         # Dropout depends on seed, update and process alone, so a resumed training drops the same.
         seed = (settings.seed * 1_000_003 + progress.updates) * 1009 + self.processes.rank
         torch.manual_seed(seed % SEEDS)
-        sums, regular = Sums(), {"smoothing": settings.smoothing, "r_drop": settings.r_drop}
+        sums = Sums()
+        options: dict = {"smoothing": settings.smoothing, "r_drop": settings.r_drop}
+        options["teacher"] = self.teachers[progress.updates % len(self.teachers)]
+        options["teacher_weight"] = settings.teacher_weight
         for batch in batches:
             batch = to_device(batch, self.device)
-            loss, figures = measure(self.compiled, batch, precision=self.precision, **regular)
+            loss, figures = measure(self.compiled, batch, precision=self.precision, **options)
             (loss / labels).backward()
             sums += figures
         self.processes.sum_gradients(self.model.parameters())

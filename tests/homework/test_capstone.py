@@ -67,7 +67,12 @@ def test_other_corpora_and_what_is_no_run_are_refused(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("training.start", "toy-de-en"), ("corpus.synthetic", ["made.tsv"])]
+    ("key", "value"),
+    [
+        ("training.start", "toy-de-en"),
+        ("training.teachers", ["toy-de-en"]),
+        ("corpus.synthetic", ["made.tsv"]),
+    ],
 )
 def test_help_from_outside_the_budget_is_refused(key, value, run, tmp_path, capsys):
     helped = Settings.load(run / "settings.json").with_value(key, value)

@@ -58,6 +58,8 @@ OUT_OF_RANGE = {
     "training.learning_rate": ("0", "-1e-3", "nan", "inf", "-inf"),
     "training.clip": ("0", "-1.0", "nan", "inf"),
     "training.r_drop": ("-0.5", "nan", "inf"),
+    "training.teacher_weight": ("0", "-0.5", "1.5", "nan"),
+    "training.teachers": ('[""]', '[" "]', "[5]", '["nowhere"]', '["own.toml"]', '["toy-en-zh"]'),
     "training.patience": ("-1",),
     "training.save_updates": ("-1",),
     "model.source_vocab_size": ("-1", "5", "1000000000"),

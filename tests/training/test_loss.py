@@ -11,6 +11,7 @@ from nmtlib.teaching.hardware_lab import ledger
 from nmtlib.training.loss import (
     ROWS_AT_ONCE,
     disagreement,
+    distance_to_teacher,
     label_smoothed_loss,
     losses,
     perplexity,
@@ -164,6 +165,46 @@ def test_disagreement_refuses_shapes_that_do_not_match():
     for arguments in ((logits, logits[:, :-1], labels), (logits, logits, labels[:, :-1])):
         with pytest.raises(ValueError, match="do not match"):
             disagreement(*arguments)
+
+
+def test_the_distance_to_a_teacher_equals_the_formula_in_value_and_gradient():
+    (student, labels), (teacher, _) = batch(0), batch(1)
+    ours, real = distance_to_teacher(student, teacher, labels), labels != PAD
+    q, logp = teacher[real].softmax(-1), student[real].log_softmax(-1)
+    assert torch.allclose(ours, -(q * logp).sum(), atol=1e-12)
+    gradient, nothing = torch.autograd.grad(ours, (student, teacher), allow_unused=True)
+    difference = (student.softmax(-1) - teacher.softmax(-1)) * real[..., None]
+    assert torch.allclose(gradient, difference, atol=1e-12) and nothing is None
+
+
+def test_a_teacher_that_is_sure_of_the_labels_is_a_label():
+    logits, labels = batch()
+    sure = torch.full_like(logits, -1e9).scatter(-1, labels[..., None], 0.0)
+    nll = losses(logits, labels, 0.0)[1]
+    assert torch.allclose(distance_to_teacher(logits, sure, labels), nll, atol=1e-12)
+
+
+def test_what_a_teacher_says_at_pad_does_not_count():
+    (student, labels), (teacher, _) = batch(0), batch(1)
+    other = teacher.detach().clone()
+    other[labels == PAD] = torch.randn(other.size(-1), dtype=other.dtype)
+    found = distance_to_teacher(student, teacher, labels)
+    assert torch.equal(distance_to_teacher(student, other, labels), found)
+
+
+def test_the_distance_to_a_teacher_is_counted_in_float32_at_least():
+    (student, labels), (teacher, _) = batch(0), batch(1)
+    rough = distance_to_teacher(student.bfloat16(), teacher.bfloat16(), labels)
+    assert rough.dtype == torch.float32
+    fine = distance_to_teacher(student.bfloat16().double(), teacher.bfloat16().double(), labels)
+    assert torch.allclose(rough.double(), fine, rtol=1e-5)
+
+
+def test_a_teacher_of_other_shapes_is_refused():
+    logits, labels = batch()
+    for arguments in ((logits, logits[..., :-1], labels), (logits, logits, labels[:, :-1])):
+        with pytest.raises(ValueError, match="do not match"):
+            distance_to_teacher(*arguments)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from nmtlib.data.batching import Batch, collate, make_example
 from nmtlib.data.vocab import PAD
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.training.loss import label_smoothed_loss
+from nmtlib.training.loss import distance_to_teacher, label_smoothed_loss
 from nmtlib.training.measure import Sums, measure, measure_all, require_finite
 
 CONFIG = TransformerConfig(
@@ -68,6 +68,22 @@ def test_without_r_drop_there_is_one_pass_and_nothing_else(monkeypatch):
         loss, sums = measure(model, batch, smoothing=0.1, **options)
         found.append([loss, *sums, *gradients(model, loss)])
     assert seen == [len(ROWS)] * 2 and all(torch.equal(a, b) for a, b in zip(*found, strict=True))
+
+
+def test_a_teacher_takes_its_share_of_the_loss_and_learns_nothing():
+    model, teacher, batch = make_model(), make_model(0.3), collate(EXAMPLES)
+    torch.nn.init.normal_(next(teacher.parameters()))
+    torch.manual_seed(5)
+    said = teacher(batch.source, batch.decoder_input)
+    alone, sums = measure(model, batch, smoothing=0.2)
+    torch.manual_seed(5)  # nothing is dropped in the model, so the teacher drops the same
+    loss, taught_sums = measure(model, batch, smoothing=0.2, teacher=teacher, teacher_weight=0.3)
+    distance = distance_to_teacher(model(batch.source, batch.decoder_input), said, batch.labels)
+    assert torch.allclose(loss, 0.7 * alone + 0.3 * distance) and not torch.allclose(loss, alone)
+    assert taught_sums.loss == loss and taught_sums[1:] == sums[1:]
+    loss.backward()
+    assert all(parameter.grad is None for parameter in teacher.parameters())
+    assert all(parameter.grad is not None for parameter in model.parameters())
 
 
 def test_without_dropout_the_passes_agree_and_r_drop_changes_nothing():

@@ -25,10 +25,11 @@ from nmtlib.training.checkpoint import (
     read_checkpoint,
     save_checkpoint,
 )
+from nmtlib.training.feed import SEEDS
 from nmtlib.training.history import read_history
 from nmtlib.training.loss import label_smoothed_loss
 from nmtlib.training.measure import Sums
-from nmtlib.training.trainer import SEEDS, Trainer
+from nmtlib.training.trainer import Trainer
 from nmtlib.training.writer import Writer
 
 CONFIG = TransformerConfig(
@@ -291,6 +292,20 @@ def test_what_changes_an_update_reaches_it_and_resumes_bit_for_bit(tmp_path, mon
     assert 0 < resumed.progress.updates < whole.progress.updates
     resumed.fit()
     assert same(weights(whole), weights(resumed))
+
+
+def test_teachers_are_asked_in_turn_one_each_update_with_dropout(tmp_path):
+    teachers, asked = [Transformer(CONFIG).eval() for _ in range(3)], []
+    for number, teacher in enumerate(teachers):
+        before = [parameter.clone() for parameter in teacher.parameters()]
+        teacher.register_forward_hook(
+            lambda module, given, logits, number=number: asked.append((number, module.training))
+        )
+    trainer = make_trainer(tmp_path, teachers=teachers)
+    for _ in range(4):
+        trainer.update([collate(rows) for rows in (copying(3), copying(2))])
+    assert asked == [(number, True) for number in (1, 1, 2, 2, 0, 0, 1, 1)]
+    assert all(map(torch.equal, before, teachers[-1].parameters()))
 
 
 def test_accumulation_does_not_change_an_update_with_r_drop(tmp_path):

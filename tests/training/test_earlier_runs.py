@@ -1,6 +1,7 @@
-"""A training that starts from another run: its words, its weights, and what must fit."""
+"""A training that makes use of other runs, to start from or to learn from: what must fit."""
 
 import json
+import shutil
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from nmtlib.experiment import train
 from nmtlib.presets import load_settings
 from nmtlib.run import Run
 from nmtlib.settings import Settings
-from nmtlib.training.checkpoint import read_checkpoint
+from nmtlib.training.checkpoint import load_model, read_checkpoint, save_checkpoint
 
 SMALL = {"d_model": 16, "n_heads": 2, "d_ff": 16, "n_encoder_layers": 1, "n_decoder_layers": 1}
 
@@ -124,3 +125,79 @@ def test_a_start_in_a_toml_file_lies_beside_it(settings, first):
         '[corpus]\nname = "toy-de-en"\n[training]\nstart = "toy-de-en"\n'
     )
     assert load_settings(str(here / "own.toml")).training.start == "toy-de-en"
+
+
+def taught_by(settings, *teachers, **more):
+    changes = {"teachers": [str(teacher) for teacher in teachers], **more}
+    for key, value in changes.items():
+        settings = settings.with_value(key, value)
+    return settings
+
+
+def test_a_teacher_changes_the_loss_and_not_what_is_measured(settings, first, tmp_path):
+    given = from_first(settings, first)
+    (alone,) = train(tmp_path / "alone", given, report=quiet)
+    (taught,) = train(tmp_path / "taught", taught_by(given, first.folder), report=quiet)
+    assert taught.train_nll == pytest.approx(alone.train_nll, abs=1e-4)
+    assert abs(taught.train_loss - alone.train_loss) > 0.01
+
+
+def test_who_is_taught_resumes_as_if_it_had_not_stopped(settings, first, tmp_path):
+    other = first.folder.with_name("other")
+    train(other, settings.with_value("seed", 2), report=quiet)
+    taught = taught_by(settings, first.folder, other, epochs=2)
+    whole = train(tmp_path / "whole", taught, report=quiet)
+    train(tmp_path / "parts", taught, minutes=1e-9, report=quiet)
+    history = train(tmp_path / "parts", report=quiet)
+    assert [r.validation_nll for r in history] == [r.validation_nll for r in whole]
+
+
+def test_a_resume_wants_the_teachers_as_they_were(settings, first, tmp_path):
+    teacher = first.folder.with_name("teacher")
+    shutil.copytree(first.folder, teacher)
+    train(tmp_path / "run", taught_by(settings, teacher, epochs=2), minutes=1e-9, report=quiet)
+    kept = teacher.rename(teacher.with_name("kept"))
+    with pytest.raises(FileNotFoundError, match="teacher is not a run folder"):
+        train(tmp_path / "run", report=quiet)
+    shutil.copytree(kept, teacher)
+    save_checkpoint(Run(teacher).model_file, load_model(first.best_file).requires_grad_(False))
+    with pytest.raises(ValueError, match="belongs to another training: teachers changed"):
+        train(tmp_path / "run", report=quiet)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"tokenizer.size": 150}, "first has other vocabularies than this training"),
+        ({"source_language": "en", "target_language": "de"}, "translates de-en, but this .* en-de"),
+        (
+            {"model.max_length": 512},
+            "at most 256 tokens; set .* to that, not to 512",
+        ),
+        ({"teachers": ["no-such-run"]}, "no-such-run is not a run folder"),
+    ],
+)
+def test_a_teacher_that_does_not_fit_is_refused_and_nothing_is_left(
+    settings, first, tmp_path, change, message
+):
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        train(tmp_path / "run", taught_by(settings, first.folder, **change), report=quiet)
+    assert not (tmp_path / "run").exists()
+
+
+def test_who_translates_one_way_cannot_teach_both(settings, tmp_path):
+    joint = settings.with_value("joint", True)
+    one_way, both = tmp_path / "one-way", joint.with_value("both_directions", True)
+    train(one_way, both, report=quiet)
+    stored = json.loads((one_way / "settings.json").read_text("utf-8"))
+    stored["corpus"]["both_directions"] = False
+    (one_way / "settings.json").write_text(json.dumps(stored), "utf-8")
+    with pytest.raises(ValueError, match="one-way translates one way only"):
+        train(tmp_path / "run", taught_by(both, one_way), report=quiet)
+
+
+def test_teachers_in_a_toml_file_lie_beside_it(settings, first):
+    here = first.folder.parent
+    text = '[corpus]\nname = "toy-de-en"\n[training]\nteachers = ["first", "toy-de-en"]\n'
+    (here / "own.toml").write_text(text)
+    assert load_settings(here / "own.toml").training.teachers == [str(first.folder), "toy-de-en"]
