@@ -1,37 +1,31 @@
 """What the scripts in benchmarks/ make of their measurements, and that a stopped one goes on."""
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
+import ablation
 import pytest
+import readme
+import seeds
+import shared
+import tables
+import tables_speed
+import time_to_bleu
+
+from nmtlib.data.codec import build_codecs
+from nmtlib.data.corpora import load
+from nmtlib.extras.ensemble import Ensemble
+from nmtlib.inference.evaluate import Scores, evaluate
+from nmtlib.inference.translator import Translator
+from nmtlib.model.transformer import Transformer
+from nmtlib.presets import load_settings
+from nmtlib.settings import Settings
+from nmtlib.training.checkpoint import average_checkpoints, load_model, load_weights
+from nmtlib.training.history import read_history
+from nmtlib.training.trainer import Trainer
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "benchmarks"))
-try:
-    import ablation
-    import readme
-    import seeds
-    import shared
-    import tables
-    import tables_speed
-    import time_to_bleu
-finally:
-    sys.path.pop(0)
-
-from nmtlib.data.codec import build_codecs  # noqa: E402
-from nmtlib.data.corpora import load  # noqa: E402
-from nmtlib.extras.ensemble import Ensemble  # noqa: E402
-from nmtlib.inference.evaluate import Scores, evaluate  # noqa: E402
-from nmtlib.inference.translator import Translator  # noqa: E402
-from nmtlib.model.transformer import Transformer  # noqa: E402
-from nmtlib.presets import load_settings  # noqa: E402
-from nmtlib.settings import Settings  # noqa: E402
-from nmtlib.training.checkpoint import average_checkpoints, load_model, load_weights  # noqa: E402
-from nmtlib.training.history import read_history  # noqa: E402
-from nmtlib.training.trainer import Trainer  # noqa: E402
-
 TINY = [
     "d_model=16",
     "n_heads=1",

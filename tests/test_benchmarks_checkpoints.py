@@ -2,27 +2,20 @@
 
 import json
 import shutil
-import sys
 from dataclasses import replace
 from pathlib import Path
 
+import captions
+import checkpoints
+import other_way
 import pytest
 import torch
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "benchmarks"))
-try:
-    import captions
-    import checkpoints
-    import other_way
-finally:
-    sys.path.pop(0)
-
-from nmtlib.arguments import build_parser  # noqa: E402
-from nmtlib.data.corpora import load  # noqa: E402
-from nmtlib.presets import load_settings  # noqa: E402
-from nmtlib.teaching.course import CHECKPOINTS, DIRECTIONS  # noqa: E402
-from nmtlib.training.checkpoint import read_checkpoint  # noqa: E402
+from nmtlib.arguments import build_parser
+from nmtlib.data.corpora import load
+from nmtlib.presets import load_settings
+from nmtlib.teaching.course import CHECKPOINTS, DIRECTIONS
+from nmtlib.training.checkpoint import read_checkpoint
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)

@@ -1,24 +1,16 @@
 """The record of models that look words up: what is counted, what is shown, what stays."""
 
 import json
-import sys
 from dataclasses import replace
-from pathlib import Path
 
+import neighbours
 import pytest
 import torch
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "benchmarks"))
-try:
-    import neighbours
-finally:
-    sys.path.pop(0)
-
-from nmtlib.data.corpora import load  # noqa: E402
-from nmtlib.inference.metrics import chrf  # noqa: E402
-from nmtlib.inference.translator import Translator  # noqa: E402
-from nmtlib.teaching.neighbours import parting_lines, recorded  # noqa: E402
+from nmtlib.data.corpora import load
+from nmtlib.inference.metrics import chrf
+from nmtlib.inference.translator import Translator
+from nmtlib.teaching.neighbours import parting_lines, recorded
 
 
 @pytest.fixture

@@ -2,17 +2,9 @@
 
 import json
 import statistics
-import sys
-from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "benchmarks"))
-try:
-    import seeds
-finally:
-    sys.path.pop(0)
+import seeds
 
 
 class Call:

@@ -2,25 +2,17 @@
 
 import json
 import signal
-import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+import seeds
+import shared
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "benchmarks"))
-try:
-    import seeds
-    import shared
-finally:
-    sys.path.pop(0)
-
-from nmtlib.data.corpora import load  # noqa: E402
-from nmtlib.presets import load_settings  # noqa: E402
-from nmtlib.training.history import read_history  # noqa: E402
-from nmtlib.training.trainer import Trainer  # noqa: E402
+from nmtlib.data.corpora import load
+from nmtlib.presets import load_settings
+from nmtlib.training.history import read_history
+from nmtlib.training.trainer import Trainer
 
 TINY = [
     "d_model=16",

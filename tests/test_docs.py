@@ -2,12 +2,12 @@
 
 import re
 import shlex
-import sys
 from functools import cache
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+import shown
 from nbformat import v4, write
 
 from nmtlib.arguments import build_parser
@@ -17,10 +17,6 @@ from nmtlib.presets import load_settings, presets
 from nmtlib.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "notebooks"))
-
-import shown  # noqa: E402
-
 README, MAKEFILE = ROOT / "README.md", ROOT / "Makefile"
 PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(ROOT.glob("docs/*.md"))]
 OPERATORS = {"|", "||", "&", "&&", ";", ">", ">>", "<", "2>", "&>", "(", ")"}

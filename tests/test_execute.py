@@ -2,19 +2,14 @@
 
 import json
 import re
-import sys
 from pathlib import Path
 
+import execute
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "notebooks"))
-import execute  # noqa: E402
-
-sys.path.pop(0)
-
 VARYING = """import os
 print({"ein", "hund", "ball", "haus"}, os.environ["OMP_NUM_THREADS"])
 for part in range(3):

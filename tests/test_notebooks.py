@@ -7,17 +7,14 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import execute
 import nbformat
 import pytest
+import rules
+import shown
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "notebooks"))
-import execute  # noqa: E402
-import rules  # noqa: E402
-import shown  # noqa: E402
-
-sys.path.pop(0)
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 SANITIZE = ROOT / "tests" / "nbval_sanitize.cfg"
 

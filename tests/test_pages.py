@@ -1,21 +1,17 @@
 """Slides and printed pages: what a deck takes, that it fits, and that nothing is asked for."""
 
 import re
-import sys
 from itertools import chain
 from pathlib import Path
 
+import deck
 import nbformat
+import pages
 import pytest
 from bs4 import BeautifulSoup
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "notebooks"))
-import deck  # noqa: E402
-import pages  # noqa: E402
-
-sys.path.pop(0)
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 ANSWER = "<details><summary>Open</summary>\n\n**Answer: A**, since $x$.\n\n</details>"
 LONG = "One word. " * 100

@@ -2,12 +2,14 @@
 
 import json
 import re
-import sys
 from dataclasses import replace
 from pathlib import Path
 
+import plan as script
+import prepared as measuring
 import pytest
 import torch
+from plan_figures import GPUS, Assumptions, Plan
 from torch.utils.flop_counter import FlopCounterMode
 
 from nmtlib.data.batching import Batch
@@ -16,14 +18,6 @@ from nmtlib.model.transformer import Transformer
 from nmtlib.training.measure import measure
 
 SCRIPTS = Path(__file__).parents[1] / "benchmarks"
-sys.path.insert(0, str(SCRIPTS))
-try:
-    import plan as script
-    import prepared as measuring
-    from plan_figures import GPUS, Assumptions, Plan
-finally:
-    sys.path.pop(0)
-
 PREPARED = json.loads((SCRIPTS / "results" / "prepared.json").read_text("utf-8"))
 CPU = json.loads((SCRIPTS / "results" / "train.json").read_text("utf-8"))
 GPU = {

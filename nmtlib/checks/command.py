@@ -21,6 +21,8 @@ def command_check(options: Namespace) -> int:
         require_ours(options.json, "--json", "checks")
     if options.html:
         require_ours(options.html, "--html")
+    if options.json and options.html and options.json.resolve() == options.html.resolve():
+        raise ValueError(f"--json and --html are both {options.html}; give each a file of its own")
     said = io.StringIO()
     if options.implementation:
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):

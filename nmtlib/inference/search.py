@@ -43,10 +43,15 @@ def length_limits(
 
 
 def _in_eval_mode(search: Callable) -> Callable:
-    """Run a search without gradients and dropout; leave the model in the mode it was in."""
+    """Run a search without gradients and dropout; leave the model in the mode it was in.
+
+    No sentences have no translations.
+    """
 
     @functools.wraps(search)
     def run(model: Transformer, source: Tensor, *args: object, **kwargs: object) -> list:
+        if not len(source):
+            return []
         was_training = model.training
         model.eval()
         try:

@@ -1,10 +1,10 @@
 """What is unusual and right raises no alarm, and what is wrong gets the cause that it has."""
 
 import math
-import sys
 from dataclasses import replace
 from pathlib import Path
 
+import false_alarms
 import pytest
 import torch
 from torch import nn
@@ -14,12 +14,6 @@ from nmtlib.checks import Adapter, Sizes, foreign, ours, run_checks
 from nmtlib.checks.helpers import batch, listed, source_frame
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "benchmarks"))
-try:
-    import false_alarms
-finally:
-    sys.path.pop(0)
-
 OURS, TORCH = ours(), foreign.torch_transformer()
 
 

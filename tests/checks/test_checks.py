@@ -3,11 +3,10 @@
 import copy
 import math
 import re
-import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 
+import mistakes
 import pytest
 import torch
 from torch import nn
@@ -18,12 +17,6 @@ from nmtlib.checks.metrics import HYPOTHESES, REFERENCES
 from nmtlib.checks.registry import CAUSES
 from nmtlib.checks.relations import RELATIONS, reproduction
 from nmtlib.model.attention import MultiHeadAttention
-
-sys.path.insert(0, str(Path(__file__).parent))
-try:
-    import mistakes
-finally:
-    sys.path.pop(0)
 
 OURS = ours()
 TORCH = foreign.torch_transformer()

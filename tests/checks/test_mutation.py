@@ -5,14 +5,10 @@ import shutil
 import sys
 from pathlib import Path
 
+import mutation
 import pytest
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "benchmarks"))
-try:
-    import mutation
-finally:
-    sys.path.pop(0)
 
 
 @pytest.fixture

@@ -2,15 +2,12 @@
 
 import importlib
 import re
-import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 from nmtlib.homework.grading import assignments, find_task, judge, outcome
 
-sys.path.insert(0, str(Path(__file__).parent))  # for the modules of answers
 TASKS = [task for assignment in assignments().values() for task in assignment.tasks.values()]
 CHOICES = [task for task in TASKS if task.uses]
 MISTAKES = [(task, about) for task in TASKS for about in task.mistakes]

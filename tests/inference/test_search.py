@@ -243,6 +243,11 @@ def test_search_leaves_the_model_in_the_mode_it_was_in_and_uses_no_dropout():
     assert isinstance(results[0][1][0][0], Hypothesis)
 
 
+def test_no_sentences_have_no_translations():
+    model, none = make(), SOURCE[:0]
+    assert greedy_search(model, none) == beam_search(model, none, 3) == sample(model, none) == []
+
+
 @pytest.mark.parametrize(("beam", "n_best"), [(0, 1), (2, 3), (2, 0)])
 def test_impossible_beams_are_refused(beam, n_best):
     with pytest.raises(ValueError, match="1 <= n_best <= beam"):

@@ -39,6 +39,7 @@ CASES = [
     mine("another name", "def mkae(): pass", "did you mean mkae"),
     mine("no function", "make = 7", "not a function"),
     mine("a report over the code", "1 / 0", "no earlier result", (*CHECK, "--json", "mine.py")),
+    mine("two reports in one file", "1 / 0", "both", (*CHECK, "--json", "x", "--html", "./x")),
     mine("a report in no folder", "1 / 0", "a folder that is there", (*CHECK, "--json", "no/x")),
     check("--lift without a file", "--lift", says="for a FILE"),
     mine("a function that fails", "def make(): return {}['x']", "KeyError"),

@@ -6,14 +6,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-try:
-    from case import Case
-    from cases import CASES
-    from workplace import Workplace
-finally:
-    sys.path.pop(0)
+from case import Case
+from cases import CASES
+from workplace import Workplace
 
 
 @pytest.fixture(scope="session")

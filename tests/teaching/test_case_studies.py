@@ -2,13 +2,12 @@
 
 import json
 import re
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+import stations as recorder
 from sacrebleu.metrics import BLEU
 
 from nmtlib.data.corpus import Pair
@@ -17,12 +16,6 @@ from nmtlib.teaching import case_studies
 from nmtlib.teaching.case_studies import Station, draw_report, draw_waterfall, read_stations, table
 from nmtlib.teaching.style import COLOURS
 from nmtlib.training.history import EpochRecord
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-try:
-    import stations as recorder
-finally:
-    sys.path.pop(0)
 
 
 def station(key, bleus, gains=()):

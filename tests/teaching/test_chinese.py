@@ -4,10 +4,10 @@ import gzip
 import hashlib
 import json
 import math
-import sys
 from dataclasses import asdict
 from pathlib import Path
 
+import cmn_facts
 import pytest
 import torch
 
@@ -18,12 +18,6 @@ from nmtlib.teaching import chinese, load_toy, slips
 from nmtlib.training.history import EpochRecord
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "benchmarks"))
-try:
-    import cmn_facts
-finally:
-    sys.path.pop(0)
-
 EPOCH = EpochRecord(1, 10, 2.5, 1e-3, 3.0, 2.8, math.exp(2.8), 0.4, 3.1, math.exp(3.1), 0.4, 900.0)
 
 

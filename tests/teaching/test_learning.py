@@ -3,11 +3,11 @@
 import copy
 import json
 import math
-import sys
 import tomllib
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 
+import course_runs
 import matplotlib.pyplot as plt
 import pytest
 import torch
@@ -19,12 +19,6 @@ from nmtlib.teaching.training_pictures import curves_of, draw_history, draw_seed
 from nmtlib.training.history import EpochRecord
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "benchmarks"))
-try:
-    import course_runs
-finally:
-    sys.path.pop(0)
-
 SHORT = Recipe(pairs=40, updates=4, every=2, warmup=2, max_tokens=128)
 
 
