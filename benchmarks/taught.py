@@ -1,0 +1,114 @@
+"""What a teacher says, and what it is worth: nmtlib/teaching/recorded/taught.json, for notebook 14.
+
+    python benchmarks/taught.py [--output FILE]
+
+How sure of the training and validation pairs the model that ships is, as it translates and with
+dropout, as training.teachers asks it; the first places of the training pairs at which dropout makes
+it think again; and how the seeds of its recipe and of those whom it taught have scored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from neighbours import seeds, token
+from shared import parser, write_result
+
+# isort: split
+import torch
+from torch import Tensor
+
+from nmtlib.data.batching import Example, collate, lengths_of, token_batches
+from nmtlib.data.corpus import Pair
+from nmtlib.examples import load_corpus_to_score
+from nmtlib.inference.translator import Translator
+from nmtlib.machine import command_line, describe_machine
+from nmtlib.model.transformer import Transformer
+from nmtlib.presets import load_settings
+from nmtlib.teaching.taught import RECORDED
+from nmtlib.training.measure import Sums, measure
+
+LABELS, TAUGHT = "cmn-en-zh-small", "cmn-en-zh-taught"  # presets
+PASSES, SHOWN, FIRST = 30, 4, 3  # with dropout; places; tokens at each
+SURE, UNSURE = 0.9, 0.5  # without dropout and with it
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and record."""
+    options = parser(__doc__)
+    options.add_argument("--output", type=Path, default=RECORDED, help="JSON file")
+    given = options.parse_args(arguments)
+    settings = load_settings(TAUGHT)
+    (name,) = settings.training.teachers
+    teacher = Translator.load(name)
+    corpus = load_corpus_to_score(teacher.settings.corpus)
+    examples = {
+        split: [teacher.example(pair.source, pair.target) for pair in pairs]
+        for split, pairs in (("training", corpus.train), ("validation", corpus.validation))
+    }
+    found = {
+        "teacher": name,
+        "teacher_weight": settings.training.teacher_weight,
+        "perplexity": {
+            split: {
+                "plain": perplexity(teacher.model, some, dropout=False),
+                "dropout": perplexity(teacher.model, some, dropout=True),
+            }
+            for split, some in examples.items()
+        },
+        "passes": PASSES,
+        "places": [*islice(places(teacher, corpus.train), SHOWN)],
+        "seeds": {"labels": seeds(LABELS), "taught": seeds(TAUGHT)},
+        "command": f"python benchmarks/{command_line()}",
+        "machine": describe_machine(),
+    }
+    write_result(given.output, found)
+
+
+@torch.no_grad()
+def perplexity(model: Transformer, examples: Sequence[Example], *, dropout: bool) -> float:
+    """That of all labels, in one pass."""
+    torch.manual_seed(0)
+    sums = Sums()
+    model.train(dropout)
+    for numbers in token_batches(examples, int(max(4096, lengths_of(examples).max()))):
+        sums += measure(model, collate([examples[i] for i in numbers]))[1]
+    model.eval()
+    return sums.floats().perplexity
+
+
+@torch.no_grad()
+def places(teacher: Translator, pairs: Sequence[Pair]) -> Iterator[dict[str, Any]]:
+    """Where the teacher is sure of the label, and with dropout no longer, one of a pair."""
+    torch.manual_seed(0)
+    for pair in pairs:
+        example = teacher.example(pair.source, pair.target)
+        one, many = collate([example]), collate([example] * PASSES)
+        plain = teacher.model.eval()(one.source, one.decoder_input)[0].softmax(-1)  # (T, V)
+        asked = teacher.model.train()(many.source, many.decoder_input).softmax(-1).mean(0)  # (T, V)
+        teacher.model.eval()
+        labels = one.labels[0]  # (T,)
+        rows = torch.arange(len(labels))
+        turned = (plain[rows, labels] > SURE) & (asked[rows, labels] < UNSURE)  # (T,)
+        for place in turned.nonzero()[:1, 0].tolist():
+            yield {
+                "source": pair.source,
+                "before": teacher.target.decode(labels[:place].tolist()),
+                "label": token(teacher.target, int(labels[place])),
+                "plain": likeliest(teacher, plain[place]),
+                "dropout": likeliest(teacher, asked[place]),
+            }
+
+
+def likeliest(teacher: Translator, probabilities: Tensor) -> list[tuple[str, float]]:
+    """The most probable tokens (V,), with their probabilities."""
+    values, ids = probabilities.topk(FIRST)
+    words = [token(teacher.target, word) for word in ids.tolist()]
+    return [*zip(words, values.tolist(), strict=True)]
+
+
+if __name__ == "__main__":
+    main()
