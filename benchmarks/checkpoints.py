@@ -48,7 +48,7 @@ def store(run: Path, folder: Path) -> dict[str, Any]:
     folder.mkdir(parents=True, exist_ok=True)
     for name in COPIED:
         shutil.copyfile(run / name, folder / name)
-    no_files: dict = {"corpus": {"synthetic": []}, "training": {"start": ""}}
+    no_files: dict = {"corpus": {"synthetic": []}, "training": {"start": "", "teachers": []}}
     settings = trained.settings.changed(no_files, str(run))
     write_atomically(folder / "settings.json", settings.to_json())
     _, _, origin = read_checkpoint(Run(run).weights_file())

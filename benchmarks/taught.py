@@ -41,6 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser(__doc__)
     options.add_argument("--output", type=Path, default=RECORDED, help="JSON file")
     given = options.parse_args(arguments)
+    scores = {"labels": seeds(LABELS), "taught": seeds(TAUGHT)}
+    if not all(scores.values()):
+        raise ValueError(f"score the seeds of {LABELS} and {TAUGHT} first: seeds.py --neighbours 4")
     settings = load_settings(TAUGHT)
     (name,) = settings.training.teachers
     teacher = Translator.load(name)
@@ -61,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         },
         "passes": PASSES,
         "places": [*islice(places(teacher, corpus.train), SHOWN)],
-        "seeds": {"labels": seeds(LABELS), "taught": seeds(TAUGHT)},
+        "seeds": scores,
         "command": f"python benchmarks/{command_line()}",
         "machine": describe_machine(),
     }

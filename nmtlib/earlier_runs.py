@@ -14,7 +14,7 @@ from nmtlib.settings import Settings
 
 def start_of(settings: Settings) -> Run:
     """The run that a training begins with.  Raises ValueError where its tokens are others."""
-    run = find_run(settings.training.start)
+    run = _found("start", settings.training.start)
     theirs, ours = run.settings().tokenizer, settings.tokenizer
     other = [
         f"{name} = {json.dumps(value)}"
@@ -30,22 +30,38 @@ def start_of(settings: Settings) -> Run:
     return run
 
 
+def teacher_runs(settings: Settings) -> list[Run]:
+    """The runs that a training learns from.
+
+    Raises FileNotFoundError where there is none, ValueError where one has not been trained to its
+    end or translates something else.
+    """
+    runs = [_found("teachers", name) for name in settings.training.teachers]
+    for run in runs:
+        both = run.settings().corpus.both_directions
+        _require_languages("teachers", run, settings, either_way=both)
+        if settings.corpus.both_directions and not both:
+            raise ValueError(
+                f"training.teachers: {run.folder} translates one way only; it cannot teach a "
+                "training with corpus.both_directions"
+            )
+        if not run.model_file.is_file():
+            raise ValueError(
+                f"training.teachers: {run.folder} is not trained to its end; go on with: nmtlib "
+                f"train --resume --out {run.folder}"
+            )
+    return runs
+
+
 def teachers_of(run: Run, settings: Settings) -> Iterator[Transformer]:
-    """Those from which a run learns.  Raises ValueError where one of them cannot teach it."""
-    for name in settings.training.teachers:
-        theirs = find_run(name)
-        _require_languages("teachers", theirs, settings, either_way=False)
+    """The models that a run learns from.  Raises ValueError where one cannot read what it reads."""
+    for theirs in teacher_runs(settings):
         if theirs.codec_digests() != run.codec_digests():
             raise ValueError(
                 f"training.teachers: {theirs.folder} has other vocabularies than this training; "
                 "give both the same corpus and [tokenizer]"
             )
-        if settings.corpus.both_directions and not theirs.settings().corpus.both_directions:
-            raise ValueError(
-                f"training.teachers: {theirs.folder} translates one way only; it cannot teach a "
-                "training with corpus.both_directions"
-            )
-        model = Translator.load(name).model
+        model = Translator.load(theirs.folder, device="cpu").model
         if model.config.max_length < settings.model.max_length:
             raise ValueError(
                 f"training.teachers: {theirs.folder} reads sentences of at most "
@@ -55,11 +71,20 @@ def teachers_of(run: Run, settings: Settings) -> Iterator[Transformer]:
         yield model
 
 
+def _found(name: str, given: str) -> Run:
+    """The run that an entry of [training] names."""
+    try:
+        return find_run(given)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"training.{name}: {error}") from None
+
+
 def _require_languages(name: str, run: Run, settings: Settings, *, either_way: bool) -> None:
     """Raise ValueError where a run that is made use of translates other languages."""
     languages, known = settings.corpus.languages, run.settings().corpus.languages
     turned = either_way and sorted(languages) == sorted(known)
-    if any(known) and languages != known and not turned:  # a prepared corpus tells none
+    told = any(languages) and any(known)  # a prepared corpus may tell none
+    if told and languages != known and not turned:
         raise ValueError(
             f"training.{name}: {run.folder} translates {'-'.join(known)}, but this training is "
             f"{'-'.join(languages)}; give a run of these languages"

@@ -16,9 +16,8 @@ import torch
 from nmtlib.data.batching import Example, lengths_of
 from nmtlib.data.codec import build_codecs
 from nmtlib.data.corpus import Corpus
-from nmtlib.earlier_runs import start_of, teachers_of
+from nmtlib.earlier_runs import start_of, teacher_runs, teachers_of
 from nmtlib.examples import load_corpus, read_examples
-from nmtlib.inference.translator import find_run
 from nmtlib.machine import command_line
 from nmtlib.model.transformer import Transformer
 from nmtlib.presets import load_settings
@@ -59,6 +58,7 @@ def start_run(folder: str | Path, settings: Settings, corpus: Corpus) -> Run:
             "corpus.both_directions: the vocabularies that a corpus is published with are of one "
             "language each; set tokenizer.kind=bpe, and no target_kind"
         )
+    teacher_runs(settings)  # are they there?
     if settings.training.start:
         source, target = start_of(settings).codecs()
     elif settings.corpus.prepared:
@@ -160,8 +160,8 @@ def identity_of(
     for example in chain(training, validation):
         ids.update(array("q", [len(example.source), *example.source, *example.target]))
     teachers = sha256()
-    for name in settings.training.teachers:
-        teachers.update(find_run(name).weights_file().read_bytes())
+    for teacher in teacher_runs(settings):
+        teachers.update(teacher.model_file.read_bytes())
     kept = {"settings": text, "corpus": ids, "teachers": teachers}
     return {part: digest.hexdigest() for part, digest in kept.items()} | run.codec_digests()
 
@@ -188,8 +188,8 @@ def make_trainer(
         require_config(weights, replace(config, **dropouts), complete.model)
         load_weights(model, tensors, where=weights)
     hooks: dict = {"report": report, "by_epoch": by_epoch, "after_epoch": after_epoch}
-    hooks |= {"processes": processes, "identity": identity_of(run, complete, training, validation)}
-    hooks["teachers"] = [*teachers_of(run, complete)]
+    hooks |= {"processes": processes, "teachers": [*teachers_of(run, complete)]}
+    hooks["identity"] = identity_of(run, complete, training, validation)
     trainer = Trainer(model, training, validation, settings.training, run, **hooks)
     precision = str(trainer.precision).removeprefix("torch.")
     report(

@@ -162,7 +162,8 @@ class TrainingSettings:
             require(0 < value < math.inf, name, "a finite number greater than 0", value)
         require(0 <= self.smoothing < 1, "smoothing", "in [0, 1)", self.smoothing)
         require(0 <= self.r_drop < math.inf, "r_drop", "a finite number, 0 or more", self.r_drop)
-        named = all(isinstance(run, str) and run.strip() for run in self.teachers)
+        listed = isinstance(self.teachers, list)
+        named = listed and all(isinstance(run, str) and run.strip() for run in self.teachers)
         require(named, "teachers", "a list of runs, by their folders or names", self.teachers)
         share = self.teacher_weight
         require(0 < share <= 1, "teacher_weight", "greater than 0, at most 1", share)
@@ -178,10 +179,11 @@ class TrainingSettings:
         require(single, "accumulate", "1 with compile = 'reduce-overhead'", self.accumulate)
 
     def located(self, folder: Path) -> TrainingSettings:
-        """The same with runs that lie in `folder` given as paths; others have a name."""
+        """The same with runs that lie in `folder` given by absolute paths; others have a name."""
 
         def place(run: str) -> str:
-            return str(folder / run) if run and (folder / run).exists() else run
+            there = run and (folder / run / "settings.json").is_file()
+            return str((folder / run).resolve()) if there else run
 
         return replace(self, start=place(self.start), teachers=[*map(place, self.teachers)])
 

@@ -90,7 +90,8 @@ class Settings:
             section, name = keys.find(key.strip(), SECTIONS, "--set")
             sections.setdefault(section, {})[name] = keys.parse(text.strip())
         settings = self.changed(sections, "--set")
-        return replace(settings, corpus=settings.corpus.located(Path()))
+        training = settings.training.located(Path())
+        return replace(settings, training=training, corpus=settings.corpus.located(Path()))
 
     def with_vocabularies(self, source: int, target: int) -> Settings:
         """A copy whose model has vocabularies of these sizes.

@@ -23,15 +23,24 @@ def test_what_is_recorded_is_measured_on_both_splits_and_repeats(tmp_path, monke
     pairs = chinese.test_pairs()
     corpus = Corpus("cmn-en-zh", "en", "zh", pairs[:40], pairs[40:50])
     monkeypatch.setattr(taught, "load_corpus_to_score", lambda settings: corpus)
+    monkeypatch.setattr(taught, "seeds", lambda preset: [{"preset": preset}])
     first, second = tmp_path / "first.json", tmp_path / "second.json"
     for output in (first, second):
         taught.main(["--output", str(output)])
     found, again = (json.loads(output.read_text("utf-8")) for output in (first, second))
     assert found["perplexity"] == again["perplexity"] and found["places"] == again["places"]
     assert found["teacher"] == "cmn-en-zh" and 0 < found["teacher_weight"] <= 1
+    assert found["seeds"]["labels"] == [{"preset": "cmn-en-zh-small"}]
     for split in ("training", "validation"):
         assert 1 < found["perplexity"][split]["plain"] < found["perplexity"][split]["dropout"]
     assert len({row["source"] for row in found["places"]}) == len(found["places"])
+
+
+def test_nothing_is_recorded_before_the_seeds_are_scored(tmp_path, monkeypatch):
+    monkeypatch.setattr(taught, "seeds", lambda preset: [])
+    with pytest.raises(ValueError, match="score the seeds of cmn-en-zh-small and cmn-en-zh-taught"):
+        taught.main(["--output", str(tmp_path / "found.json")])
+    assert not (tmp_path / "found.json").exists()
 
 
 @torch.no_grad()

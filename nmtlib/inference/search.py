@@ -45,7 +45,7 @@ def length_limits(
 def _in_eval_mode(search: Callable) -> Callable:
     """Run a search without gradients and dropout; leave the model in the mode it was in.
 
-    No sentences have no translations.
+    No sentences have no translations, whatever the options.
     """
 
     @functools.wraps(search)

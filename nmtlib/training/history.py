@@ -22,7 +22,8 @@ from nmtlib.training.measure import Sums
 
 @dataclass(frozen=True)
 class EpochRecord:
-    """One epoch.  Losses in nats per token; `train_loss` is smoothed, NLL and perplexity never are.
+    """One epoch.  Losses in nats per token; NLL and perplexity never are smoothed, `train_loss` is,
+    and has the share of teachers and R-Drop in it.
 
     The training figures are those of the changing model, with dropout, so early ones look worse
     than validation.  `updates` and `seconds` count from the start of the training,

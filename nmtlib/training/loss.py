@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from nmtlib.errors import require, require_one_of
 from nmtlib.specials import PAD
@@ -153,9 +152,32 @@ def distance_to_teacher(logits: Tensor, teacher: Tensor, labels: Tensor) -> Tens
     shapes that do not match.
     """
     _require_alike(logits, teacher, labels)
-    dtype = torch.promote_types(logits.dtype, torch.float32)
-    said = teacher.detach().softmax(dim=-1, dtype=dtype) * (labels != PAD)[..., None]
-    return F.cross_entropy(logits.flatten(0, -2).to(dtype), said.flatten(0, -2), reduction="sum")
+    real = (labels != PAD).flatten()
+    return _CrossEntropyToTeacher.apply(logits.flatten(0, -2), teacher.flatten(0, -2), real)
+
+
+class _CrossEntropyToTeacher(torch.autograd.Function):
+    """-Σ q ln p of prediction p and teacher q, with its gradient p - q, some rows at a time."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, teacher: Tensor, real: Tensor) -> Tensor:
+        dtype = torch.promote_types(logits.dtype, torch.float32)
+        total = torch.zeros((), dtype=dtype, device=logits.device)
+        gradient = torch.empty_like(logits) if ctx.needs_input_grad[0] else None
+        for rows in _blocks(logits):
+            logp = logits[rows].log_softmax(dim=-1, dtype=dtype)  # (rows, V)
+            q = teacher[rows].softmax(dim=-1, dtype=dtype) * real[rows, None]  # 0 at PAD
+            total -= (q * logp).sum()
+            if gradient is not None:
+                gradient[rows] = logp.exp_().mul_(real[rows, None]).sub_(q)
+        ctx.save_for_backward(gradient)
+        return total
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        (difference,) = ctx.saved_tensors
+        return difference * gradient.to(difference.dtype), None, None
 
 
 def _require_alike(first: Tensor, second: Tensor, labels: Tensor) -> None:

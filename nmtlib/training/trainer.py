@@ -36,7 +36,7 @@ class Trainer:
     follows them saves, resumes, stops and reports.  `by_epoch` gives the examples of each epoch,
     counted from 0, where they are not simply `train`.  `after_epoch` is called with the trainer
     when an epoch is saved, and its time does not count as training.  `identity` has a digest of
-    each thing that a resume must find as it was.  `teachers` are asked in turn, one each update.
+    each thing that a resume must find as it was.  `teachers` answer in turn, in training mode.
     """
 
     def __init__(

@@ -87,7 +87,7 @@ def test_a_resume_goes_on_with_its_own_weights(settings, first, tmp_path):
         ({"source_language": "en", "target_language": "de"}, "translates de-en, but this .* en-de"),
         ({"d_model": 8}, "its d_model is 16, not 8"),
         ({"norm": "post"}, "its norm is 'pre', not 'post'"),
-        ({"start": "no-such-run"}, "no-such-run is not a run folder"),
+        ({"start": "no-such-run"}, "training.start: no-such-run is not a run folder"),
     ],
 )
 def test_what_does_not_fit_is_refused_and_leaves_nothing(
@@ -174,7 +174,7 @@ def test_a_resume_wants_the_teachers_as_they_were(settings, first, tmp_path):
             {"model.max_length": 512},
             "at most 256 tokens; set .* to that, not to 512",
         ),
-        ({"teachers": ["no-such-run"]}, "no-such-run is not a run folder"),
+        ({"teachers": ["no-such-run"]}, "training.teachers: no-such-run is not a run folder"),
     ],
 )
 def test_a_teacher_that_does_not_fit_is_refused_and_nothing_is_left(
@@ -183,6 +183,23 @@ def test_a_teacher_that_does_not_fit_is_refused_and_nothing_is_left(
     with pytest.raises((ValueError, FileNotFoundError), match=message):
         train(tmp_path / "run", taught_by(settings, first.folder, **change), report=quiet)
     assert not (tmp_path / "run").exists()
+
+
+def test_who_is_not_trained_to_its_end_cannot_teach(settings, first, tmp_path):
+    unfinished = tmp_path / "unfinished"
+    shutil.copytree(first.folder, unfinished)
+    Run(unfinished).model_file.unlink()
+    with pytest.raises(ValueError, match=f"not trained to its end; .* --resume --out {unfinished}"):
+        train(tmp_path / "run", taught_by(settings, unfinished), report=quiet)
+
+
+def test_a_teacher_serves_on_another_device_than_its_own(settings, first, tmp_path):
+    teacher = tmp_path / "teacher"
+    shutil.copytree(first.folder, teacher)
+    stored = json.loads((teacher / "settings.json").read_text("utf-8"))
+    stored["training"]["device"] = "cuda:77"
+    (teacher / "settings.json").write_text(json.dumps(stored), "utf-8")
+    assert train(tmp_path / "run", taught_by(settings, teacher), report=quiet)
 
 
 def test_who_translates_one_way_cannot_teach_both(settings, tmp_path):
@@ -196,8 +213,25 @@ def test_who_translates_one_way_cannot_teach_both(settings, tmp_path):
         train(tmp_path / "run", taught_by(both, one_way), report=quiet)
 
 
+def test_who_translates_both_ways_can_teach_each(settings, tmp_path):
+    joint = settings.with_value("joint", True)
+    train(tmp_path / "both", joint.with_value("both_directions", True), report=quiet)
+    corpus = {"source_language": "en", "target_language": "de"}
+    turned = joint.changed({"corpus": {"both_directions": True, **corpus}}, "test")
+    for name, given in (("one", joint), ("turned", turned)):
+        assert train(tmp_path / name, taught_by(given, tmp_path / "both"), report=quiet)
+
+
 def test_teachers_in_a_toml_file_lie_beside_it(settings, first):
     here = first.folder.parent
     text = '[corpus]\nname = "toy-de-en"\n[training]\nteachers = ["first", "toy-de-en"]\n'
     (here / "own.toml").write_text(text)
+    (here / "toy-de-en").mkdir(exist_ok=True)  # an empty folder hides no model
     assert load_settings(here / "own.toml").training.teachers == [str(first.folder), "toy-de-en"]
+
+
+def test_a_run_given_by_a_relative_path_is_found_from_anywhere(settings, first, monkeypatch):
+    monkeypatch.chdir(first.folder.parent)
+    given = settings.with_assignments(['training.teachers=["first", "toy-de-en"]', "start=first"])
+    assert given.training.teachers == [str(first.folder), "toy-de-en"]
+    assert given.training.start == str(first.folder)

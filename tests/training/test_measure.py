@@ -86,6 +86,15 @@ def test_a_teacher_takes_its_share_of_the_loss_and_learns_nothing():
     assert all(parameter.grad is not None for parameter in model.parameters())
 
 
+def test_a_teacher_and_r_drop_go_together():
+    model, teacher, batch = make_model(), make_model(), collate(EXAMPLES)
+    torch.nn.init.normal_(next(teacher.parameters()))
+    taught = {"smoothing": 0.1, "teacher": teacher, "teacher_weight": 0.3}
+    loss, sums = measure(model, batch, r_drop=2.0, **taught)
+    once, sums_once = measure(model, batch, **taught)  # no dropout: both passes are the same
+    assert torch.allclose(loss, once) and alike(sums, sums_once)
+
+
 def test_without_dropout_the_passes_agree_and_r_drop_changes_nothing():
     model, batch = make_model(), collate(EXAMPLES)
     once, sums = measure(model, batch, smoothing=0.1)

@@ -200,6 +200,25 @@ def test_an_identity_changes_with_what_is_learned_and_not_with_where(tmp_path):
     assert changed() == ["target.json"]
 
 
+def test_an_identity_changes_with_who_teaches_and_how_loudly(tmp_path):
+    codec = Codec(WhitespaceTokenizer(), Vocab([*SPECIALS, "a", "b"]))
+    run = Run.create(tmp_path / "run", Settings(), codec, codec)
+    for name in ("first", "moved", "second"):
+        Run.create(tmp_path / name, Settings(), codec, codec)
+        (tmp_path / name / "model.safetensors").write_text(name.replace("moved", "first"))
+
+    def identity(*teachers, weight=0.5):
+        settings = Settings().with_value("teachers", [str(tmp_path / name) for name in teachers])
+        settings = settings.with_value("teacher_weight", weight)
+        return identity_of(run, settings, SENTENCES, SENTENCES[:1])
+
+    assert identity() == identity(weight=0.9) != identity("first") == identity("moved")
+    assert identity("first")["settings"] == identity("second")["settings"]
+    assert identity("first")["teachers"] != identity("second")["teachers"]
+    assert identity("first")["settings"] != identity("first", weight=0.9)["settings"]
+    assert identity("first", "second")["teachers"] != identity("first")["teachers"]
+
+
 def test_an_empty_progress_makes_a_round_trip():
     values = {"sums": [0.0] * 4, "history": []}
     assert Progress.from_dict(values) == Progress()

@@ -275,6 +275,17 @@ def test_before_clipping_a_gradient_is_that_of_the_mean_loss(tmp_path, monkeypat
     assert all(torch.allclose(a, b, atol=1e-12) for a, b in zip(seen, expected, strict=True))
 
 
+def test_the_weight_of_the_teachers_reaches_an_update(tmp_path):
+    found = []
+    for weight in (0.2, 0.9, 0.9):
+        torch.manual_seed(3)
+        settings = replace(SETTINGS, teacher_weight=weight)
+        trainer = make_trainer(tmp_path, settings, teachers=[Transformer(CONFIG)])
+        trainer.update([collate(copying(3))])
+        found.append(weights(trainer))
+    assert same(*found[1:]) and not same(*found[:2])
+
+
 @pytest.mark.parametrize("other", [{"r_drop": 2.0}, {"optimizer": "muon"}])
 def test_what_changes_an_update_reaches_it_and_resumes_bit_for_bit(tmp_path, monkeypatch, other):
     without = replace(SETTINGS, epochs=2, accumulate=2)
