@@ -19,11 +19,26 @@ def read(folder: Path) -> dict[str, Any]:
         return {kind: {} for kind in KINDS}
     try:
         found = json.loads(place.read_text("utf-8"))
-        return {kind: dict(found.get(kind, {})) for kind in KINDS}
-    except (ValueError, AttributeError, TypeError) as error:
+        known = {kind: dict(found.get(kind, {})) for kind in KINDS}
+        for kept in (*known["hints"].values(), *known["choices"].values()):
+            _require(list, kept)
+        for checked in known["checked"].values():
+            _require(str, checked["sha256"])
+            for mark in checked["marks"]:
+                _require(str, mark["task"], mark["title"])
+                _require((int, float), mark["points"], mark["possible"])
+        return known
+    except (ValueError, AttributeError, KeyError, TypeError) as error:
         raise ValueError(
             f"{place} is damaged ({error!r}); delete it, and check your notebooks again"
         ) from None
+
+
+def _require(kind: type | tuple[type, ...], *values: Any) -> None:
+    """Raise TypeError for a value of another type."""
+    for value in values:
+        if not isinstance(value, kind):
+            raise TypeError(f"{value!r} stands where it cannot")
 
 
 def write(folder: Path, progress: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nmtlib.cli import main
-from nmtlib.homework import marking, pages, student, submissions
+from nmtlib.homework import marking, pages, progress, student, submissions
 from nmtlib.homework.grading import SEED, assignments, find_task, grade, judge
 from nmtlib.homework.task import Finding
 
@@ -157,6 +157,23 @@ def test_a_damaged_progress_file_is_named(tmp_path):
     (tmp_path / "progress.json").write_text("[]", "utf-8")
     with pytest.raises(ValueError, match="progress.json is damaged"):
         student.status(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        {"hints": {"04.2": 3}},
+        {"choices": {"04.2": "A"}},
+        {"checked": {"04.ipynb": []}},
+        {"checked": {"04.ipynb": {"sha256": 7, "marks": []}}},
+        {"checked": {"04.ipynb": {"sha256": "a", "marks": [{"task": "04.1", "title": "Mask"}]}}},
+        {"checked": {"04.ipynb": {"sha256": "a", "marks": 5}}},
+    ],
+)
+def test_progress_of_another_form_is_named(tmp_path, found):
+    (tmp_path / progress.FILE).write_text(json.dumps(found), "utf-8")
+    with pytest.raises(ValueError, match="progress.json is damaged"):
+        progress.read(tmp_path)
 
 
 def test_a_grade_is_a_number_and_a_verdict_goes_to_stdout_alone(capfd):
