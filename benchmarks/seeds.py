@@ -142,7 +142,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     options = read_options(arguments)
     base = load_settings(options.preset).with_assignments(options.assignments)
-    setting = {"settings": json.loads(base.with_value("training.seed", 0).to_json())}
+    text = base.with_value("training.seed", 0).to_json()  # teachers may lie in runs/
+    setting = {"settings": json.loads(text.replace(f"{Path.cwd()}/", ""))}
     runs = {found["seed"]: found for found in earlier_runs(options.output, setting)}
     how = ways([*runs.values()], options.neighbours, options.moses)
     done = [seed for seed in runs if is_scored(runs[seed], **how)]

@@ -4,18 +4,19 @@
 
 How sure of the training and validation pairs the model that ships is, as it translates and with
 dropout, as training.teachers asks it; the first places of the training pairs at which dropout makes
-it think again; and how the seeds of its recipe and of those whom it taught have scored.
+it think again; and how the seeds of its recipe, and those that three of them taught, have scored.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from neighbours import seeds, token
-from shared import parser, write_result
+from shared import RESULTS, parser, write_result
 
 # isort: split
 import torch
@@ -45,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not all(scores.values()):
         raise ValueError(f"score the seeds of {LABELS} and {TAUGHT} first: seeds.py --neighbours 4")
     settings = load_settings(TAUGHT)
-    (name,) = settings.training.teachers
+    name = settings.training.teachers[0]
     teacher = Translator.load(name)
     corpus = load_corpus_to_score(teacher.settings.corpus)
     examples = {
@@ -65,10 +66,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "passes": PASSES,
         "places": [*islice(places(teacher, corpus.train), SHOWN)],
         "seeds": scores,
+        "together": together(LABELS),
         "command": f"python benchmarks/{command_line()}",
         "machine": describe_machine(),
     }
     write_result(given.output, found)
+
+
+def together(preset: str) -> dict[str, float]:
+    """NLTK BLEU of all seeds of a preset as an ensemble, as `seeds.py` has scored them."""
+    ensemble = json.loads((RESULTS / f"seeds-{preset}.json").read_text("utf-8"))["ensemble"]
+    looked_up = ensemble["looked_up"]["bleu_nltk"]
+    return {"models": ensemble["models"], "plain": ensemble["bleu_nltk"], "looked_up": looked_up}
 
 
 @torch.no_grad()

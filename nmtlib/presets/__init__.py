@@ -29,9 +29,9 @@ def load_settings(preset: str | Path) -> Settings:
         path = Path(preset)
         if not path.is_file():
             raise FileNotFoundError(f"no such preset file: {path}")
-        text, folder = path.read_bytes(), path.parent
+        text = path.read_bytes()
     elif preset in presets():
-        text, folder = (resources.files(__name__) / f"{preset}.toml").read_bytes(), Path()
+        path, text = None, (resources.files(__name__) / f"{preset}.toml").read_bytes()
     else:
         raise ValueError(
             f"unknown preset {preset!r}{did_you_mean(preset, presets())}; the presets are "
@@ -42,8 +42,10 @@ def load_settings(preset: str | Path) -> Settings:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"{preset} is not valid TOML in UTF-8: {error}") from None
     settings.corpus.require_one_origin()
-    training = settings.training.located(folder)
-    return replace(settings, training=training, corpus=settings.corpus.located(folder))
+    if path is None:  # a preset names corpora and runs, and knows no folder
+        return settings
+    corpus = settings.corpus.located(path.parent)
+    return replace(settings, corpus=corpus, training=settings.training.located(path.parent))
 
 
 def overview() -> list[tuple[str, ...]]:
