@@ -72,6 +72,7 @@ def scored(
         "bleu": round(scores.bleu, 2),
         "bleu_nltk": round(scores.bleu_nltk, 4),
         "beam": evaluation.beam,
+        "parameters": evaluation.parameters,
         "signature": scores.signature,
     }
     if neighbours:

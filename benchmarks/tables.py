@@ -84,6 +84,14 @@ def records() -> str:
         }
         for name, found in best_searches()
     }
+    for found in seeds_of_presets():
+        run = found["runs"][0]
+        if found["preset"] not in best and "parameters" in run:
+            best[found["preset"]] = {
+                "parameters": f"{run['parameters'] / 1e6:.1f} M",
+                "minutes": f"{run['training']['minutes']:.0f}",
+                "score": f"sacreBLEU {found['bleu']['mean']:.1f} ({len(found['runs'])} seeds)",
+            }
     return json.dumps(best, indent=2) + "\n"
 
 
@@ -139,9 +147,14 @@ def on_moses_tokens() -> list[str]:
 
 
 def several_seeds() -> list[str]:
-    """A line for each preset trained with several seeds; one alone has no deviation to tell."""
+    """A line for each preset that was trained with several seeds."""
+    return [seeds_line(found) for found in seeds_of_presets()]
+
+
+def seeds_of_presets() -> list[dict[str, Any]]:
+    """The results of several seeds of a preset; one alone has no deviation to tell."""
     measured = [read(path.name) for path in sorted(RESULTS.glob("seeds-*.json"))]
-    return [seeds_line(found) for found in measured if len(found["runs"]) > 1]
+    return [found for found in measured if len(found["runs"]) > 1]
 
 
 def seeds_line(found: dict[str, Any]) -> str:
