@@ -17,10 +17,10 @@ def recorded() -> dict[str, Any]:
 def place_lines(place: dict[str, Any]) -> list[str]:
     """A place in a training pair, and what the teacher would say there."""
     lines = [
-        f"source        {place['source']}",
+        f"source            {place['source']}",
         f"after “{place['before']}” the label is {place['label']}",
     ]
-    for title, key in (("as it is", "plain"), ("with dropout", "dropout")):
+    for title, key in (("as it translates", "plain"), ("with dropout", "dropout")):
         said = ", ".join(f"{word} {probability:.2f}" for word, probability in place[key])
-        lines.append(f"{title:<14}{said}")
+        lines.append(f"{title:<18}{said}")
     return lines
