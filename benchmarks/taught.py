@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from neighbours import seeds, token
+from neighbours import token
 from shared import RESULTS, parser, write_result
 
 # isort: split
@@ -64,6 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for split, some in examples.items()
         },
         "passes": PASSES,
+        "sure": SURE,
+        "unsure": UNSURE,
         "places": [*islice(places(teacher, corpus.train), SHOWN)],
         "seeds": scores,
         "together": together(LABELS),
@@ -71,6 +73,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "machine": describe_machine(),
     }
     write_result(given.output, found)
+
+
+def seeds(preset: str) -> list[dict[str, Any]]:
+    """Validation perplexity of each seed of a preset, and NLTK BLEU as `seeds.py` has scored it."""
+    measured = RESULTS / f"seeds-{preset}.json"
+    runs = json.loads(measured.read_text("utf-8"))["runs"] if measured.is_file() else []
+    return [
+        {
+            "seed": run["seed"],
+            "perplexity": run["training"]["validation_perplexity"],
+            "plain": run["bleu_nltk"],
+            "looked_up": run["looked_up"]["bleu_nltk"],
+        }
+        for run in runs
+    ]
 
 
 def together(preset: str) -> dict[str, float]:
