@@ -59,7 +59,7 @@ LEARNED = {  # number of a notebook -> what one learns in it, and the modules th
         "`extras.backtranslation`, `data.monolingual`, `data.iwslt`",
     ),
     "14": (
-        "layers compared, Chinese counted, the `@@` trap, how people score, errors, a memory, a teacher",
+        "layers, Chinese counted, the `@@` trap, how people score, errors, a memory, a teacher",
         "`data.subwords`, `inference.metrics`, `extras.neighbours`",
     ),
     "15": (
