@@ -29,7 +29,7 @@ style: .venv/installed  ## format, lint and types
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
 test: style  ## style and all tests
-	$(CALM) $(BIN)/python -m pytest --nbval -q -n $(JOBS) --dist loadfile
+	$(CALM) $(BIN)/python -m pytest --nbval -q -n $(JOBS)
 
 lab: .venv/installed  ## open JupyterLab at the tour, where widgets and colours show
 	$(BIN)/jupyter trust notebooks/*.ipynb

@@ -22,6 +22,7 @@ from typing import Any
 import tables
 import tables_course
 import tables_homework
+import tables_scores
 import tables_speed
 from tables import RESULTS
 
@@ -35,9 +36,9 @@ PAGES = {  # the blocks of each page, and what makes them
     "README.md": {
         "headlines": tables.headlines,
         "notebooks": tables_course.notebooks,
-        "results": tables.results,
+        "results": tables_scores.results,
     },
-    "docs/results.md": {"all-results": tables.all_results},
+    "docs/results.md": {"all-results": tables_scores.all_results},
     "docs/commands.md": {"make-train": tables.train_output},
     "docs/speed.md": {
         "speed": tables_speed.speed,
@@ -171,7 +172,7 @@ def main() -> int:
         check_the_student()
     texts = {ROOT / page: (ROOT / page).read_text("utf-8") for page in PAGES}
     made = {ROOT / page: fill(page, texts[ROOT / page]) for page in PAGES}
-    texts[RECORDS], made[RECORDS] = RECORDS.read_text("utf-8"), tables.records()
+    texts[RECORDS], made[RECORDS] = RECORDS.read_text("utf-8"), tables_scores.records()
     stale = [str(page.relative_to(ROOT)) for page in made if made[page] != texts[page]]
     if options.check and stale:
         print(f"not up to date: {', '.join(stale)}; run: make readme", file=sys.stderr)

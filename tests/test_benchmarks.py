@@ -448,13 +448,13 @@ def test_a_line_tells_the_seeds_and_all_of_them_together():
         "bleu_nltk": {"mean": 0.4, "deviation": 0.01},
     }
     alone = "sacreBLEU 40.13 ± 0.50, NLTK 0.4000 ± 0.0100 on the test pairs"
-    line = readme.tables.seeds_line(found)
+    line = readme.tables_scores.seeds_line(found)
     assert line.startswith("`toy-de-en` on toy-en-de with 3 seeds: ") and alone in line
     assert "together" not in line and "Moses" not in line
     found["settings"]["corpus"]["name"] = "toy-de-en"
     found["bleu_moses"] = {"mean": 41.0, "deviation": 0.25}
     found["ensemble"] = {"models": 3, "bleu": 42.0, "bleu_nltk": 0.41, "bleu_moses": 43.216}
-    line = readme.tables.seeds_line(found)
+    line = readme.tables_scores.seeds_line(found)
     assert line.startswith("`toy-de-en` with 3 seeds") and "on Moses' tokens 41.00 ± 0.25" in line
     assert line.endswith(
         "all 3 models together: sacreBLEU 42.00, NLTK 0.4100, on Moses' tokens 43.22."
@@ -462,7 +462,7 @@ def test_a_line_tells_the_seeds_and_all_of_them_together():
     spread, how = {"mean": 41.5, "deviation": 0.2}, {"neighbours": 4, "neighbour_weight": 0.3}
     found["looked_up"] = {**how, "bleu": spread}
     found["ensemble"]["looked_up"] = {**how, "bleu": 43.0}
-    line = readme.tables.seeds_line(found)
+    line = readme.tables_scores.seeds_line(found)
     assert "; with 4 neighbours of weight 0.3 sacreBLEU 41.50 ± 0.20; all 3 models" in line
     assert line.endswith("on Moses' tokens 43.22; with 4 neighbours of weight 0.3 sacreBLEU 43.00.")
 
