@@ -159,11 +159,10 @@ def identity_of(
         training = ()
     for example in chain(training, validation):
         ids.update(array("q", [len(example.source), *example.source, *example.target]))
-    teachers = sha256()
+    digests = {"settings": text, "corpus": ids}
     for teacher in teacher_runs(settings):
-        teachers.update(teacher.model_file.read_bytes())
-    kept = {"settings": text, "corpus": ids, "teachers": teachers}
-    return {part: digest.hexdigest() for part, digest in kept.items()} | run.codec_digests()
+        digests.setdefault("teachers", sha256()).update(teacher.model_file.read_bytes())
+    return {part: digest.hexdigest() for part, digest in digests.items()} | run.codec_digests()
 
 
 def make_trainer(

@@ -123,9 +123,9 @@ class TrainingSettings:
     than the one before.  `checkpoint_activations` saves memory: backward computes the inside of
     each layer a second time.  `start` is a run, by its folder or its name, whose vocabularies and
     weights the training begins with (fine-tuning).  `teachers` are runs of the same vocabularies:
-    each update asks the next one, with dropout, as without it a teacher knows the training pairs
-    nearly by heart.  The share `teacher_weight` of the loss compares with what it says, the rest
-    with the labels (Kim and Rush 2016, 3.1).
+    each update asks the next one, with dropout, as without it a teacher is far surer of what it was
+    trained on.  The share `teacher_weight` of the loss compares with what it says, the rest with
+    the labels (Kim and Rush 2016, 3.1).
     """
 
     seed: int = 1

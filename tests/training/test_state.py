@@ -213,6 +213,7 @@ def test_an_identity_changes_with_who_teaches_and_how_loudly(tmp_path):
         return identity_of(run, settings, SENTENCES, SENTENCES[:1])
 
     assert identity() == identity(weight=0.9) != identity("first") == identity("moved")
+    assert "teachers" not in identity()
     assert identity("first")["settings"] == identity("second")["settings"]
     assert identity("first")["teachers"] != identity("second")["teachers"]
     assert identity("first")["settings"] != identity("first", weight=0.9)["settings"]
