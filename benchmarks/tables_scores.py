@@ -114,7 +114,7 @@ def all_results() -> str:
     )
     notes = [
         "One run and one seed a row, on a shared machine with two virtual CPUs, where times vary.",
-        "Who is taught (`…-taught`) has teachers that were trained before; their minutes are extra.",
+        "The minutes of what is taught (`…-taught`) do not count those of its teachers.",
         *several_seeds(),
         *other_way(),
         *looking_up(),
