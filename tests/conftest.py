@@ -1,4 +1,6 @@
-"""What several test files share: real corpora where they are at hand, and one thread."""
+"""What several test files share: real corpora where they are at hand, one thread, the nights."""
+
+import os
 
 import pytest
 import torch
@@ -10,6 +12,14 @@ from nmtlib.data.corpora import check, load
 torch.set_num_threads(1)
 settings.register_profile("calm", deadline=None)  # a shared machine may pause at any time
 settings.load_profile("calm")
+
+
+def pytest_collection_modifyitems(items):
+    """What is marked `nightly` waits for the night."""
+    if not os.environ.get("NMTLIB_ALL"):
+        for item in items:
+            if item.get_closest_marker("nightly"):
+                item.add_marker(pytest.mark.skip(reason="runs at night, or with NMTLIB_ALL=1"))
 
 
 @pytest.fixture(scope="session")

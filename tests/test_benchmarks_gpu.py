@@ -27,6 +27,7 @@ def test_without_a_gpu_it_ends_with_a_message_and_writes_nothing(tmp_path):
     assert "Traceback" not in done.stderr and not list(tmp_path.iterdir())
 
 
+@pytest.mark.nightly
 def test_the_same_path_runs_on_a_cpu(tmp_path):
     names = [
         "float32",

@@ -70,6 +70,12 @@ def test_ci_runs_on_three_systems_and_on_the_pythons_that_are_promised():
     assert {name.partition("-")[0] for name in systems} == {"ubuntu", "macos", "windows"}
 
 
+def test_what_waits_for_the_night_runs_at_night():
+    nightly = ROOT / ".github" / "workflows" / "nightly.yml"
+    assert yaml.safe_load(nightly.read_text("utf-8"))["env"]["NMTLIB_ALL"]
+    assert "make test" in [step.get("run") for step in steps(nightly)]
+
+
 def test_the_website_is_published_from_any_fork():
     text = (ROOT / ".github" / "workflows" / "site.yml").read_text("utf-8")
     jobs = yaml.safe_load(text)["jobs"]

@@ -9,6 +9,7 @@ wrong word is a mistake.
 from __future__ import annotations
 
 import random
+from functools import lru_cache
 
 from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.errors import require, require_one_of
@@ -81,10 +82,13 @@ def load_toy(
     plain, held_out = _draw(name, train + validation + test, challenge, seed)
     start = validation + test
     splits = plain[start:], plain[:validation], plain[validation:start], held_out
-    return Corpus(name, *TOY_CORPORA[name], *splits)
+    return Corpus(name, *TOY_CORPORA[name], *map(list, splits))
 
 
-def _draw(name: str, n_plain: int, n_held_out: int, seed: int) -> tuple[list[Pair], list[Pair]]:
+@lru_cache(maxsize=2)  # a second or more for what is asked for again and again
+def _draw(
+    name: str, n_plain: int, n_held_out: int, seed: int
+) -> tuple[tuple[Pair, ...], tuple[Pair, ...]]:
     """The first new pairs of a seed, those without and those with a held-out combination."""
     sampler = Sampler(random.Random(seed))
     sources, targets = set(), set()
@@ -100,7 +104,7 @@ def _draw(name: str, n_plain: int, n_held_out: int, seed: int) -> tuple[list[Pai
             sources.add(pair.source)
             targets.add(pair.target)
             pairs.append(pair)
-    return plain, held_out
+    return tuple(plain), tuple(held_out)
 
 
 def _check_sizes(**sizes: int) -> None:

@@ -167,7 +167,7 @@ def read_history(path: str | Path) -> list[EpochRecord]:
 def draw_curves(path: str | Path, history: Sequence[EpochRecord], title: str = "") -> None:
     """Draw loss, perplexity and accuracy of both splits against epochs into a PNG or SVG file."""
     from matplotlib.figure import Figure  # not pyplot: no window system, no global state
-    from matplotlib.ticker import MaxNLocator
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
     figure = Figure(figsize=(12, 3.9), layout="constrained")
     epochs = [r.epoch for r in history]
@@ -187,6 +187,9 @@ def draw_curves(path: str | Path, history: Sequence[EpochRecord], title: str = "
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         if key == "perplexity":
             axes.set_yscale("log")
+            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axes.yaxis.set_minor_locator(NullLocator())
+            axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         axes.grid(alpha=0.3)
     handles, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)

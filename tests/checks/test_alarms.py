@@ -26,7 +26,9 @@ PEERS = [name for name in false_alarms.IMPLEMENTATIONS if name.startswith(("conv
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PEERS)
+@pytest.mark.parametrize(
+    "name", [PEERS[-1], *(pytest.param(name, marks=pytest.mark.nightly) for name in PEERS[:-1])]
+)
 def test_healthy_models_in_other_styles_raise_no_alarm(name):
     if package := false_alarms.PACKAGES.get(name):
         pytest.importorskip(package)

@@ -69,6 +69,7 @@ def test_one_graph_is_all_that_is_compiled_whatever_the_shapes(tmp_path, expecte
     assert asked == ["default"] and len(graphs) == 1 < 3 < len(shapes)
 
 
+@pytest.mark.nightly  # a minute of compiling; the graph that is compiled is tested above
 @pytest.mark.slow
 @pytest.mark.skipif(not COMPILER, reason="torch.compile needs a C++ compiler")
 def test_with_torchs_compiler_the_losses_are_the_same(tmp_path, expected):
