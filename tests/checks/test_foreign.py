@@ -15,13 +15,13 @@ DESIGNS = {
     "pre-norm": {"pre_norm": True},
     "learned positions, unscaled, no biases": {"learned": True, "scaled": False, "bias": False},
 }
-OTHERS = list(enumerate(DESIGNS))[1:]
+FIRST, *OTHERS = enumerate(DESIGNS)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "design"),
-    [(0, "post-norm"), *(pytest.param(n, name, marks=pytest.mark.nightly) for n, name in OTHERS)],
+    [FIRST, *(pytest.param(*other, marks=pytest.mark.nightly) for other in OTHERS)],
 )
 def test_torch_transformer_raises_no_alarm(design, seed):
     report = run_checks(torch_transformer(**DESIGNS[design]), seed=seed)

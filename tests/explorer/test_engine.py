@@ -30,7 +30,7 @@ KINDS = {
     "decoder-self": "decoder.{}.self_attention",
     "cross": "decoder.{}.cross_attention",
 }
-EVERY = 1 if os.environ.get("NMTLIB_ALL") else 20  # how many of the test sentences are compared
+EVERY = 1 if os.environ.get("NMTLIB_ALL") else 20  # each so-many-th test sentence is compared
 
 
 @pytest.fixture(scope="module", params=MODELS)
