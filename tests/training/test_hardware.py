@@ -1,9 +1,12 @@
 """Device and precision are chosen or forced, never silently different; batches travel well."""
 
+import timeit
+
 import pytest
 import torch
 
 from nmtlib.data.batching import collate, make_example
+from nmtlib.training import hardware
 from nmtlib.training.hardware import choose_device, choose_precision, to_device
 
 CPU = torch.device("cpu")
@@ -15,12 +18,37 @@ def test_a_forced_choice_is_kept():
     assert choose_precision(CPU, "bf16") == torch.bfloat16
 
 
-def test_the_automatic_choice_is_bfloat16_only_where_the_processor_multiplies_it(monkeypatch):
-    for probe in ("_is_avx512_bf16_supported", "_is_amx_tile_supported"):
-        monkeypatch.setattr(torch.cpu, probe, lambda: False, raising=False)
-    assert choose_precision(CPU) == torch.float32
-    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: True)
-    assert choose_precision(CPU) == torch.bfloat16
+@pytest.mark.parametrize("quicker", [torch.float32, torch.bfloat16])
+def test_the_automatic_choice_is_what_multiplies_sooner(quicker, monkeypatch):
+    clock = {"now": 0.0, "step": 0.0}
+
+    def ones(*size, dtype):
+        clock["step"] = 1.0 if dtype == quicker else 2.0
+        return torch.eye(*size, dtype=dtype)
+
+    def now():
+        clock["now"] += clock["step"]
+        return clock["now"]
+
+    monkeypatch.setattr(hardware.torch, "ones", ones)
+    monkeypatch.setattr(hardware.time, "perf_counter", now)
+    assert hardware.quicker_in_bfloat16.__wrapped__() == (quicker == torch.bfloat16)
+
+
+def test_the_automatic_choice_does_not_lose_half_of_the_speed_of_this_machine():
+    chosen, times = choose_precision(CPU), {}
+    for dtype in (torch.float32, torch.bfloat16):
+        matrix = torch.ones(512, 512, dtype=dtype)
+        matrix @ matrix
+        times[dtype] = min(timeit.repeat(lambda matrix=matrix: matrix @ matrix, number=1))
+    assert times.pop(chosen) < 1.5 * min(times.values()), times
+
+
+def test_a_gpu_and_a_forced_choice_need_no_trial(monkeypatch):
+    monkeypatch.setattr(hardware, "quicker_in_bfloat16", lambda: pytest.fail("tried"))
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda **_: True)
+    assert choose_precision(torch.device("cuda")) == torch.bfloat16
+    assert choose_precision(CPU, "fp32") == torch.float32
 
 
 def test_an_absent_or_unknown_device_is_refused():
