@@ -26,7 +26,7 @@ def speed() -> str:
         f"Each library is used as its users do, on {found['machine']['threads']} CPU threads and "
         f"with the same batches, all in one run (`{found['command']}`):\n\n"
         + table(header, rows)
-        + "\n\nOur default is bfloat16 where the processor has it, theirs float32: "
+        + "\n\nOur default is bfloat16 where the processor is quicker in it, theirs float32: "
         f"**{found['ratio_as_used']}×** `torch.nn.Transformer`."
     )
 
