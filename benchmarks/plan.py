@@ -50,7 +50,8 @@ def lasting(seconds: float) -> str:
     """A time in the unit that suits it."""
     units = {"days": 86_400, "h": 3600, "min": 60, "s": 1, "ms": 1e-3}
     unit = next((unit for unit, length in units.items() if seconds >= length), "ms")
-    return f"{seconds / units[unit]:.3g} {unit}"
+    count = f"{seconds / units[unit]:.3g}"
+    return "1 day" if (count, unit) == ("1", "days") else f"{count} {unit}"
 
 
 def task(plan: Plan) -> list[str]:

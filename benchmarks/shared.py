@@ -60,14 +60,22 @@ def write_result(path: Path, result: Mapping[str, Any]) -> None:
 def earlier_runs(path: Path, setting: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The runs that a file of results holds already.
 
-    Raises ValueError where they were made with another `setting`, which the file repeats.
+    Raises ValueError where they were made with another `setting`, which the file repeats.  What a
+    file does not name, as it is older, had the value that is the default today.
     """
     if not path.is_file():
         return []
     found = json.loads(path.read_text("utf-8"))
-    if {key: found[key] for key in setting} != dict(setting):
+    if not all(alike(found[key], value) for key, value in setting.items()):
         raise ValueError(f"{path} holds the results of other settings; choose another --output")
     return found["runs"]
+
+
+def alike(found: Any, value: Any) -> bool:
+    """Whether two values are the same, or, where they are settings by section, mean the same."""
+    if not isinstance(value, dict):
+        return found == value
+    return Settings.from_dict(found) == Settings.from_dict(value)
 
 
 def require_same_settings(folder: Path, settings: Settings) -> bool:

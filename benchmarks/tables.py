@@ -33,8 +33,9 @@ def headlines() -> str:
     return "\n".join(
         [
             f"- Training is {training['ratio_as_used']:.1f}× as fast as with "
-            "`torch.nn.Transformer`, each used as its users do; beam search is "
-            f"{theirs:.1f}× as fast as Hugging Face's `generate` with the same weights "
+            "`torch.nn.Transformer`, each as it comes (ours in bfloat16, that in float32; "
+            f"{training['ratios']['nn.Transformer bfloat16']:.1f}× with both in bfloat16); beam "
+            f"search is {theirs:.1f}× as fast as Hugging Face's `generate` with the same weights "
             f"(CTranslate2 is {ctranslate2:.1f}× as fast as ours): [speed](docs/speed.md).",
             f"- {bugs['caught']} of {bugs['planted']} silent bugs, planted one by one in this "
             "code, are caught by a check that names their cause; the same checks judge *your* "
@@ -76,7 +77,7 @@ def mutation() -> str:
             f"- [{found['caught']} of {found['planted']} silent bugs](../benchmarks/MUTATION.md), "
             "planted one by one in nmtlib's own code, are caught by a check that names their "
             "cause (`make mutation`).",
-            f"- With `make_model` and `logits` alone {found['caught_by_short_adapter']} of the "
+            f"- With `make_model` alone {found['caught_by_short_adapter']} of the "
             f"{found['in_model']} that live in the model are found.",
             f"- Healthy models are not blamed: the table counts the alarms of {seeds} seeds each, "
             "what passes with every seed, and what is left undecided with one of them.",

@@ -17,9 +17,9 @@ from nmtlib.teaching import neighbours
 RUNS = {  # the row's name -> the preset, whose results are PRESET-SPLIT-beamN.json
     "German-English, bundled grammar": "toy-de-en",
     "English-Chinese, bundled grammar": "toy-en-zh",
-    "German-English, Multi30k": "multi30k-de-en",
+    "German-English, Multi30k, R-Drop": "multi30k-de-en",
     "German-English, Multi30k, taught (teachers not counted)": "multi30k-de-en-taught",
-    "German-English, Multi30k, quick": "multi30k-de-en-quick",
+    "German-English, Multi30k, quick (2 processes)": "multi30k-de-en-quick",
     "English-German, Multi30k": "multi30k-en-de",
     "German-English, Multi30k and captions, shipped": "multi30k-de-en-small",
     "English-Chinese, cmn-eng-simple": "cmn-en-zh",
@@ -115,7 +115,8 @@ def all_results() -> str:
         "system | parameters | training | scored on | search | sacreBLEU | NLTK BLEU | sentences/s"
     )
     notes = [
-        "One run and one seed a row, on a shared machine with two virtual CPUs, where times vary.",
+        "One run and one seed a row, on shared machines with two virtual CPUs: the minutes and "
+        "speeds of two rows cannot be compared.",
         *several_seeds(),
         *other_way(),
         *looking_up(),

@@ -23,7 +23,7 @@ __version__ = "0.1.0"
 PUBLIC = {
     "Settings": "nmtlib.settings",
     "Transformer": "nmtlib.model.transformer",
-    "TransformerConfig": "nmtlib.model.transformer",
+    "TransformerConfig": "nmtlib.model.config",
     "Translator": "nmtlib.inference.translator",
     "beam_search": "nmtlib.inference.search",
     "evaluate": "nmtlib.inference.evaluate",

@@ -5,6 +5,9 @@ import statistics
 
 import pytest
 import seeds
+from shared import alike
+
+from nmtlib.presets import load_settings
 
 
 class Call:
@@ -104,3 +107,24 @@ def test_all_together_need_the_models_of_all(call):
     call("--seeds", 1)
     (call.runs / "1").rmdir()
     assert "ensemble" not in call("--seeds", 1, 2)
+
+
+def test_a_file_from_before_a_setting_is_gone_on_with_and_one_of_other_settings_refused(call):
+    found = call("--seeds", 1)
+    del found["settings"]["training"]["optimizer"], found["settings"]["training"]["teachers"]
+    call.output.write_text(json.dumps(found), "utf-8")
+    assert [run["seed"] for run in call("--seeds", 2)["runs"]] == [1, 2]
+    with pytest.raises(ValueError, match="holds the results of other settings"):
+        call("--seeds", 3, "--set", "optimizer=muon")
+    assert call.trained == []
+
+
+@pytest.mark.parametrize("path", sorted(seeds.RESULTS.glob("seeds-*.json")), ids=lambda p: p.stem)
+def test_the_stored_seeds_are_of_the_presets_as_they_are(path):
+    found = json.loads(path.read_text("utf-8"))
+    corpus = found["settings"]["corpus"]["name"]
+    teachers = found["settings"]["training"].get("teachers", [])  # as given, wherever they lie
+    changes = [f"corpus.name={corpus}", "seed=0"]
+    settings = load_settings(found["preset"]).with_assignments(changes)
+    settings = settings.with_value("teachers", teachers)
+    assert alike(found["settings"], json.loads(settings.to_json()))

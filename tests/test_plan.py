@@ -145,6 +145,7 @@ def test_bytes_for_people(count, text):
         (1.5, "1.5 s"),
         (59, "59 s"),
         (275.4, "4.59 min"),
+        (86_400, "1 day"),
         (86_400 * 3, "3 days"),
     ],
 )
