@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 MEASURES: dict[str, str] = dict(
     entry.split(" ", 1)
     for entry in """\
-个 people, things; 本 books; 次 times; 只 animals; 件 clothes, matters; 条 long things, skirts;
+个 people, things; 本 books; 次 occasions; 只 animals; 件 clothes, matters; 条 long things, skirts;
 种 kinds; 张 flat things; 辆 vehicles; 家 firms; 位 people, politely; 场 events;
 名 members; 份 portions; 杯 cups; 封 letters; 间 rooms; 座 mountains; 把 things with a handle;
 支 sticks; 班 scheduled trips; 台 machines; 部 films; 栋 houses; 首 songs; 块 pieces;
