@@ -27,14 +27,20 @@ def start_of(settings: Settings) -> Run:
             "give this training the same [tokenizer]"
         )
     _require_languages("start", run, settings, either_way=ours.joint)
+    both = run.settings().corpus.both_directions
+    if settings.corpus.both_directions and not (ours.joint or both):
+        raise ValueError(
+            f"training.start: {run.folder} has a vocabulary of each language, and reads one only; "
+            "a training with corpus.both_directions needs a start with tokenizer.joint=true"
+        )
     return run
 
 
 def teacher_runs(settings: Settings) -> list[Run]:
     """The runs that a training learns from.
 
-    Raises FileNotFoundError where there is none, ValueError where one has not been trained to its
-    end or translates something else.
+    Raises FileNotFoundError where there is none, ValueError where one has not chosen its weights
+    yet or translates something else.
     """
     runs = [_found("teachers", name) for name in settings.training.teachers]
     for run in runs:

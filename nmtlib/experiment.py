@@ -25,7 +25,12 @@ from nmtlib.records import write_samples
 from nmtlib.run import Run
 from nmtlib.settings import Settings
 from nmtlib.specials import SPECIALS
-from nmtlib.training.checkpoint import load_weights, read_checkpoint, require_config
+from nmtlib.training.checkpoint import (
+    load_weights,
+    read_checkpoint,
+    require_config,
+    require_identity,
+)
 from nmtlib.training.distributed import LostProcess, Processes
 from nmtlib.training.feed import SEEDS
 from nmtlib.training.hardware import choose_device
@@ -116,7 +121,9 @@ def train(
                 write_samples(run, corpus.validation[:5])
         return history
     except LostProcess as error:
-        advice = f"give the same torchrun command with --resume --out {folder}"
+        if not Run(folder).last_file.is_file():  # nothing was trained
+            raise
+        advice = f"give the same torchrun command, without --set, with --resume --out {folder}"
         raise LostProcess(f"{error}; what was saved is sound: {advice}") from error
     finally:
         processes.close()
@@ -128,8 +135,8 @@ def _removed_on_failure(run: Run, processes: Processes) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        for path in run.folder.iterdir() if processes.is_main else ():
-            path.unlink()  # `claimed` removes the empty folder
+        if processes.is_main:
+            run.undo_start()  # `claimed` removes the empty folder
         raise
 
 
@@ -181,8 +188,10 @@ def make_trainer(
     complete = settings.with_vocabularies(len(source.vocab), len(target.vocab))
     model = Transformer(complete.model)
     if settings.training.start and not run.last_file.is_file():  # otherwise it is resumed
-        weights = start_of(settings).weights_file()
-        config, tensors, _ = read_checkpoint(weights)
+        start = start_of(settings)
+        weights = start.weights_file()
+        config, tensors, notes = read_checkpoint(weights)
+        require_identity(weights, notes, start.codec_digests())
         dropouts = {name: getattr(complete.model, name) for name in DROPOUTS}
         require_config(weights, replace(config, **dropouts), complete.model)
         load_weights(model, tensors, where=weights)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import statistics
@@ -14,7 +15,7 @@ from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.extras.neighbours import WEIGHT
 from nmtlib.files import write_atomically
 from nmtlib.inference.evaluate import evaluate
-from nmtlib.inference.translator import SHIPPED, Translator, named_runs
+from nmtlib.inference.translator import SHIPPED, Translator, find_run, named_runs
 from nmtlib.run import Run
 from nmtlib.training.checkpoint import read_checkpoint, read_origin
 from nmtlib.training.history import read_history
@@ -53,7 +54,7 @@ def table_of_models() -> list[tuple[str, ...]]:
     )
     rows: list[tuple[str, ...]] = [heads]
     for name, run in named_runs().items():
-        place = "nmtlib" if run.folder.parent == SHIPPED else str(run.folder)
+        place = "nmtlib" if ships(run) else str(run.folder)
         try:
             corpus, summary = run.settings().corpus, training_summary(run.folder)
             parameters = sum(
@@ -67,6 +68,18 @@ def table_of_models() -> list[tuple[str, ...]]:
         row = (name, "-".join(corpus.languages), corpus.name or "own files", size)
         rows.append((*row, str(summary["epochs"]), perplexity, place))
     return rows
+
+
+def ships(run: Run) -> bool:
+    """Whether a run comes with the package, however its folder was given."""
+    return run.folder.resolve().parent == SHIPPED.resolve()
+
+
+def name_of(runs: Sequence[str | Path]) -> str:
+    """A short name of some runs, another one for runs of the same names in other folders."""
+    places = sorted(str(find_run(run).folder.resolve()) for run in runs)
+    digest = hashlib.sha256("\n".join(places).encode()).hexdigest()
+    return f"{'-'.join(Path(run).name for run in runs)[:60]}-{digest[:8]}"
 
 
 def write_samples(run: Run, pairs: Sequence[Pair]) -> None:
@@ -116,14 +129,14 @@ def evaluate_run(
     if evaluation.length_penalty != translator.settings.decoding.length_penalty:
         stem += f"-penalty{evaluation.length_penalty:.15g}"
     if others:
-        stem += "-with-" + "-".join(Path(other).name for other in others)
+        stem += f"-with-{name_of(others)}"
     if evaluation.neighbours:
         stem += f"-neighbours{evaluation.neighbours}"
         if evaluation.neighbour_weight != WEIGHT:
             stem += f"-weight{evaluation.neighbour_weight:.15g}"
     if output:
         write_atomically(output, data)
-    if run.folder.parent == SHIPPED:
+    if ships(run):
         return hypotheses
     try:
         write_atomically(run.folder / f"{stem}.json", data)

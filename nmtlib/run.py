@@ -15,6 +15,9 @@ from nmtlib.files import write_atomically
 from nmtlib.presets import load_settings
 from nmtlib.settings import Settings
 
+# What `write_atomically` leaves of the files of a start where it is killed.
+PART = re.compile(r"(source|target|settings)\.json\.[0-9a-f]{8}\.part")
+
 
 def newest_run(stem: Path) -> Path:
     """Of the runs in `stem`, `stem`-2, `stem`-3, …, the folder of the one that was last saved.
@@ -68,13 +71,28 @@ class Run:
 
     def require_free(self) -> None:
         """Raise FileExistsError where the folder holds more than a start that was interrupted."""
-        own = {self.lock_file, self.codec_file("source"), self.codec_file("target")}
         there = set(self.folder.iterdir()) if self.folder.exists() else set()
-        if any(path not in own and path.suffix != ".part" for path in there):
+        if not all(map(self._is_of_a_start, there)):
             raise FileExistsError(
                 f"{self.folder} is there already and not empty; nothing is overwritten: continue "
                 f"it with --resume, or choose another --out"
             )
+
+    def _is_of_a_start(self, path: Path) -> bool:
+        """Whether a start that was interrupted before its settings were written left a file."""
+        if path in (self.codec_file("source"), self.codec_file("target")):
+            try:
+                Codec.load(path)
+            except (ValueError, OSError):  # somebody's own file of that name
+                return False
+            return True
+        return path == self.lock_file or (bool(PART.fullmatch(path.name)) and path.is_file())
+
+    def undo_start(self) -> None:
+        """Remove what `create` and the first lines of the log have written."""
+        files = [self.codec_file("source"), self.codec_file("target"), self.settings_file]
+        for path in (*files, self.log_file):
+            path.unlink(missing_ok=True)
 
     @contextmanager
     def claimed(self) -> Iterator[None]:

@@ -21,7 +21,7 @@ class CorpusSettings:
     A split is [source file, target file], or [one TSV file] with `source TAB target` lines.
     `prepared` is a folder that `nmtlib data prepare` made of such a corpus; training then reads
     that and needs nothing else of it.  `synthetic` TSV files hold more pairs to train on, such as
-    `nmtlib backtranslate` writes; `both_directions` trains each pair also the other way round.
+    `nmtlib backtranslate` writes; `both_directions` trains each real pair also the other way round.
     """
 
     name: str = ""

@@ -725,6 +725,9 @@ def test_a_shipped_model_is_scored_and_left_as_it_is(call, tmp_path, monkeypatch
         call("evaluate", "toy-de-en", "--beam", "1", "--output", tmp_path / "scores.json")[0] == 0
     )
     assert (tmp_path / "scores.json").is_file() and sorted(SHIPPED.rglob("*")) == before
+    monkeypatch.chdir(SHIPPED)  # the same by a path that is not the package's own
+    assert call("evaluate", "./toy-de-en", "--beam", "1")[0] == 0
+    assert sorted(SHIPPED.rglob("*")) == before
 
 
 def test_data_list_names_the_corpora(call):

@@ -122,10 +122,13 @@ class Corpus:
         return replace(self, synthetic=kept, notes=[*self.notes, note])
 
     def in_both_directions(self) -> Corpus:
-        """With each pair that is trained or validated on also read the other way round."""
+        """With each pair that is trained or validated on also read the other way round.
+
+        Synthetic ones stay: what a machine wrote, or a tag before it, is to be read and not said.
+        """
         doubled: dict = {
             part: [*pairs, *(pair.reversed() for pair in pairs)]
-            for part in ("train", "validation", "synthetic")
+            for part in ("train", "validation")
             if (pairs := getattr(self, part))
         }
         return replace(self, **doubled)

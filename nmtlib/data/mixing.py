@@ -20,7 +20,7 @@ def mixed_by_epoch(
     count, size = round(ratio * len(real)), len(synthetic)
 
     def order(turn: int) -> np.ndarray:
-        return np.random.default_rng((seed, turn)).permutation(size)
+        return np.random.default_rng((seed % 2**64, turn)).permutation(size)
 
     def examples(epoch: int) -> Sequence[Example]:
         first, last = epoch * count, (epoch + 1) * count

@@ -24,12 +24,13 @@ import torch
 from nmtlib.data import corpora
 from nmtlib.data.batching import pad
 from nmtlib.data.corpus import split_words
+from nmtlib.data.tokenizers import SPACE_MARK
 from nmtlib.errors import require
 from nmtlib.extras.ensemble import load_ensemble
 from nmtlib.files import text_lines, write_atomically
 from nmtlib.inference.search import sample
 from nmtlib.inference.translator import Translator
-from nmtlib.specials import EOS
+from nmtlib.specials import EOS, SPECIALS
 
 CHUNK = 2_000  # sentences between two saves
 LEAST = 1e-3  # a temperature below it would leave the range of float32
@@ -60,9 +61,14 @@ class Search:
                 f"what is drawn (temperature {self.temperature:g}) needs no beam of {self.beam}; "
                 "leave one of them out"
             )
+        require(1 <= self.beam <= 1000, "beam", "from 1 to 1000", self.beam)
         require(0 <= self.seed < SEEDS, "seed", "a whole number from 0 to 2^32 - 1", self.seed)
         if self.tag and (len(self.tag.split()) != 1 or self.tag != self.tag.strip()):
             raise ValueError(f"tag is one word, not {self.tag!r}")
+        if self.tag in SPECIALS or SPACE_MARK in self.tag:
+            raise ValueError(
+                f"tag {self.tag!r} means something to the tokenizers; choose another, such as <bt>"
+            )
 
     def translate(self, translator: Translator, sentences: Sequence[str], turn: int) -> list[str]:
         """The translations of one chunk; what is drawn depends on seed and `turn` alone."""

@@ -89,9 +89,7 @@ class NeighbourModel(nn.Module):
         that is not greater than 0, or keys that are all the same.
         """
         super().__init__()
-        most = f"from 1 to the number of entries, {len(store.keys)}"
-        require(1 <= neighbours <= len(store.keys), "neighbours", most, neighbours)
-        require(0 <= weight < 1, "neighbour_weight", "in [0, 1)", weight)
+        _require_sense(neighbours, weight, most=len(store.keys))
         require(temperature > 0, "temperature", "greater than 0", temperature)
         self.neighbours, self.weight = neighbours, weight
         self.variance = float(store.keys.var(dim=0, correction=0).sum())
@@ -157,6 +155,12 @@ class NeighbourModel(nn.Module):
         return torch.logaddexp(logp + math.log1p(-self.weight), (self.weight * vote).log())
 
 
+def _require_sense(neighbours: int, weight: float, most: float = math.inf) -> None:
+    expected = "1 or more" if most == math.inf else f"from 1 to the number of entries, {most}"
+    require(1 <= neighbours <= most, "neighbours", expected, neighbours)
+    require(0 <= weight < 1, "neighbour_weight", "in [0, 1)", weight)
+
+
 def without_output(model: Transformer) -> Transformer:
     """A copy that gives the vectors (…, D) before the output layer; it shares the tensors."""
     shared: dict[int, Any] = {id(t): t for t in [*model.parameters(), *model.buffers()]}
@@ -177,6 +181,8 @@ def with_neighbours(
     if neighbours is None:
         require(weight is None, "neighbour_weight", "given only with neighbours", weight)
         return translator
+    weight = WEIGHT if weight is None else weight
+    _require_sense(neighbours, weight)  # before the corpus is read
     settings = translator.settings.corpus
     if settings.prepared:
         raise ValueError(
@@ -186,7 +192,7 @@ def with_neighbours(
     pairs = load_corpus(replace(settings, synthetic=[])).train
     longest = translator.model.config.max_length
     examples, _ = encode_pairs(pairs, translator.source, translator.target, longest)
-    looked_up = {"neighbours": neighbours, "weight": WEIGHT if weight is None else weight}
+    looked_up = {"neighbours": neighbours, "weight": weight}
     models = []
     for model in translator.models:
         quick = convert(model, translator.precision)  # as it will be asked

@@ -164,7 +164,13 @@ def _read(translator: Translator, pairs: Sequence[Pair]) -> tuple[Sums, list[str
     """The sums over the pairs that the model can read, and all sources: those too long are ''."""
     longest = translator.model.config.max_length
     examples = [translator.example(pair.source, pair.target) for pair in pairs]
-    sums = measure_all(translator.model, [one for one in examples if fits(one, longest)])
+    readable = [one for one in examples if fits(one, longest)]
+    if not readable:
+        raise ValueError(
+            f"all {len(examples)} pairs have more than {longest} tokens, which is all that the "
+            "model reads; there is nothing to score"
+        )
+    sums = measure_all(translator.model, readable)
     too_long = [len(example.source) > longest for example in examples]
     return sums, ["" if long else p.source for p, long in zip(pairs, too_long, strict=True)]
 

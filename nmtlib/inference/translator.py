@@ -63,13 +63,17 @@ class Translator:
         """Load a run folder, or by its name a model that comes with the package ("toy-de-en").
 
         While a training is still going on, its best epoch so far is taken.  `device` defaults to
-        that of the run.  `precision` "bf16" lets a CPU multiply in bfloat16: quicker where it does
-        so natively, with now and then another word in a translation.  Raises FileNotFoundError
-        where there is no run, ValueError where it is damaged.
+        that of the run, or to the CPU where there is no GPU.  `precision` "bf16" lets a CPU
+        multiply in bfloat16: quicker where it does so natively, with now and then another word in a
+        translation.  Raises FileNotFoundError where there is no run, ValueError where it is
+        damaged.
         """
         folder = find_run(run)
         settings, (source, target) = folder.settings(), folder.codecs()
-        place = choose_device(device or settings.training.device)
+        trained_on = settings.training.device
+        if trained_on.startswith("cuda") and not torch.cuda.is_available():
+            trained_on = "cpu"  # a run is used on other machines, too
+        place = choose_device(device or trained_on)
         weights = folder.weights_file()
         config, tensors, notes = read_checkpoint(weights)
         sizes = (config.source_vocab_size, config.target_vocab_size)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -18,6 +18,8 @@ from nmtlib.errors import require
 from nmtlib.training.hardware import environment_number
 from nmtlib.training.measure import Sums
 from nmtlib.training.signals import ignore_sigterm
+
+Value = TypeVar("Value")
 
 
 class LostProcess(ConnectionError):
@@ -87,9 +89,9 @@ class Processes:
         for p, gradient, total in zip(parameters, own, sums, strict=True):
             p.grad = gradient.copy_(total.view_as(p))
 
-    def agree(self, text: str) -> str:
-        """The text of the first process, for all."""
-        shared = [text]
+    def agree(self, value: Value) -> Value:
+        """What the first process says, for all."""
+        shared = [value]
         if self.count > 1:
             self.together(dist.broadcast_object_list, shared)
         return shared[0]

@@ -194,4 +194,6 @@ def draw_curves(path: str | Path, history: Sequence[EpochRecord], title: str = "
     handles, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
     figure.suptitle(title)
-    figure.savefig(path, dpi=100)
+    drawn = io.BytesIO()
+    figure.savefig(drawn, dpi=100, format=Path(path).suffix[1:] or "png")
+    write_atomically(path, drawn.getvalue())

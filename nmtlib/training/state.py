@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from nmtlib.errors import require
+from nmtlib.errors import require, require_one_of
 from nmtlib.run import Run
 from nmtlib.training.checkpoint import (
     load_weights,
@@ -23,6 +23,8 @@ from nmtlib.training.optimizer import STATES
 if TYPE_CHECKING:
     from nmtlib.training.trainer import Trainer
 
+PRECISIONS = ("float32", "bfloat16")
+
 
 def save_training(trainer: Trainer) -> None:
     """Save all that `resume_training` needs: weights, the optimizer's state, and the progress."""
@@ -34,6 +36,8 @@ def save_training(trainer: Trainer) -> None:
     }
     trainer.run.folder.mkdir(parents=True, exist_ok=True)
     notes: dict = {"progress": asdict(trainer.progress), "identity": trainer.identity}
+    if trainer.settings.precision == "auto":  # as it came out here
+        notes["precision"] = str(trainer.precision).removeprefix("torch.")
     trainer.writer.wait()  # for what the last save still has to write
     save_checkpoint(trainer.run.last_file, trainer.model, moments, writer=trainer.writer, **notes)
 
@@ -49,6 +53,10 @@ def resume_training(trainer: Trainer) -> None:
         raise ValueError(f"{path} holds a model but no state of its training; it cannot be resumed")
     require_identity(path, notes, trainer.identity)
     require_config(path, config, model.config)
+    if trainer.settings.precision == "auto" and "precision" in notes:
+        require_one_of(f"{path}: precision", PRECISIONS, notes["precision"])
+        trainer.precision = getattr(torch, notes["precision"])
+        trainer.report(f"in {notes['precision']}, as the training began")
     load_weights(model, tensors, where=path)
     for name, parameter in model.named_parameters():
         method = trainer.optimizer.methods[parameter]

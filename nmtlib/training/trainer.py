@@ -61,7 +61,7 @@ class Trainer:
         self.settings, self.run = settings, run if isinstance(run, Run) else Run(run)
         self.processes = processes or Processes(choose_device(settings.device))
         self.device = self.processes.device
-        self.precision = choose_precision(self.device, settings.precision)
+        self.precision = self.processes.agree(choose_precision(self.device, settings.precision))
         self.report = report if self.processes.is_main else lambda line: None
         self.after_epoch = after_epoch if self.processes.is_main else None
         self.model = model.to(self.device)

@@ -115,3 +115,15 @@ def test_published_vocabularies_cannot_be_read_both_ways(tmp_path):
     with pytest.raises(ValueError, match="both_directions: the vocabularies"):
         start_run(tmp_path / "run", settings, published)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_negative_seed_is_a_seed():
+    orders = [mixed_by_epoch(REAL, SYNTHETIC, 1.0, seed=seed)(0) for seed in (-1, -2, 1)]
+    assert all(len(order) == 2 * len(REAL) for order in orders)
+    assert orders[0] != orders[1] != orders[2]
+
+
+def test_what_a_machine_wrote_is_not_said_in_the_other_direction():
+    one, made = Pair("ein Hund", "a dog"), Pair("<bt> eine Katze", "a cat")
+    corpus = Corpus("own-de-en", "de", "en", train=[one], synthetic=[made])
+    assert corpus.in_both_directions().synthetic == [made]

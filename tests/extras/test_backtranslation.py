@@ -206,3 +206,16 @@ def test_from_sentences_to_a_training_by_the_command_line(tmp_path, capsys, monk
 def write(name, lines):
     with open(name, "w", encoding="utf-8") as file:
         file.write("".join(f"{line}\n" for line in lines))
+
+
+@pytest.mark.parametrize(
+    "options", [["--beam", "0"], ["--beam", "1001"], ["--tag", "<BOS>"], ["--tag", "▁x"]]
+)
+def test_a_search_that_cannot_be_used_is_refused_before_anything_is_written(
+    options, tmp_path, capsys
+):
+    text, out = tmp_path / "text.txt", tmp_path / "pairs.tsv"
+    text.write_text("der Hund schläft .\n", "utf-8")
+    assert main(["backtranslate", "toy-de-en", "--text", str(text), "--out", str(out), *options])
+    assert options[1] in capsys.readouterr().err
+    assert not out.exists() and not out.with_name("pairs.tsv.json").exists()

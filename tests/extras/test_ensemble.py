@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -14,6 +15,7 @@ from nmtlib.extras.ensemble import Ensemble, load_ensemble
 from nmtlib.inference.search import beam_search, greedy_search
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer, TransformerConfig
+from nmtlib.records import name_of
 from nmtlib.specials import BOS, EOS, PAD
 
 CONFIG = TransformerConfig(
@@ -118,7 +120,7 @@ def test_commands_take_further_runs(other_run, tmp_path, capsys):
     assert found["parameters"] == 2 * sum(
         Translator.load("toy-de-en").model.parameter_table().values()
     )
-    assert (other_run / "test-beam2-with-toy-de-en.json").is_file()
+    assert (other_run / f"test-beam2-with-{name_of(['toy-de-en'])}.json").is_file()
 
     text, out = tmp_path / "text.txt", tmp_path / "pairs.tsv"
     sources = [pair.source for pair in load_corpus("toy-de-en").test[:20]]
@@ -131,3 +133,27 @@ def test_commands_take_further_runs(other_run, tmp_path, capsys):
     capsys.readouterr()
     assert main(command) == 1
     assert "begun with another model" in capsys.readouterr().err
+
+
+def test_models_of_opposite_directions_are_refused(other_run):
+    settings = json.loads((other_run / "settings.json").read_text("utf-8"))
+    settings["corpus"]["name"] = "toy-en-de"
+    (other_run / "settings.json").write_text(json.dumps(settings), "utf-8")
+    with pytest.raises(ValueError, match="translates en-de, and toy-de-en de-en: .* one direction"):
+        load_ensemble(["toy-de-en", other_run])
+    for run in (other_run, two := other_run.with_name("two")):
+        shutil.copytree(other_run, two, dirs_exist_ok=True)
+        settings["corpus"]["both_directions"] = True
+        (run / "settings.json").write_text(json.dumps(settings), "utf-8")
+    assert load_ensemble([other_run, two])
+
+
+def test_runs_of_the_same_names_in_other_folders_have_records_of_their_own(other_run):
+    copies = [other_run.parent / seeds / "2" for seeds in ("a", "b")]
+    for copy in copies:
+        shutil.copytree(other_run, copy)
+    names = [name_of([copy]) for copy in copies]
+    assert names[0] != names[1] and all(name.startswith("2-") for name in names)
+    assert name_of(copies) != name_of(copies[:1])
+    long = [other_run.rename(other_run.with_name("x" * 200))] * 3
+    assert len(f"test-beam5-penalty0.123456789012345-with-{name_of(long)}.json") < 200

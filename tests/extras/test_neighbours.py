@@ -9,6 +9,7 @@ import torch
 from nmtlib.cli import main
 from nmtlib.data.batching import make_example
 from nmtlib.data.corpora import load as load_corpus
+from nmtlib.extras import neighbours
 from nmtlib.extras.ensemble import Ensemble
 from nmtlib.extras.neighbours import Datastore, NeighbourModel, with_neighbours
 from nmtlib.inference.search import beam_search, greedy_search
@@ -208,7 +209,7 @@ def test_commands_look_up(run, tmp_path, capsys):
 @pytest.mark.parametrize(
     "options, complaint",
     [
-        (["--neighbours", "0"], "neighbours must be from 1"),
+        (["--neighbours", "0"], "neighbours must be 1 or more"),
         (["--neighbour-weight", "0.5"], "neighbour_weight must be given only with neighbours"),
         (["--neighbours", "2", "--neighbour-weight", "1.5"], "must be in [0, 1), not 1.5"),
     ],
@@ -226,3 +227,14 @@ def test_where_no_training_text_is_at_hand(run):
     translator.settings = replace(translator.settings, corpus=prepared)
     with pytest.raises(ValueError, match="which a prepared corpus does not keep"):
         with_neighbours(translator, 2)
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [((0, None), "neighbours must be 1 or more"), ((4, 2.0), "neighbour_weight must be in")],
+)
+def test_what_makes_no_sense_is_refused_before_the_corpus_is_read(how, message, monkeypatch):
+    translator = Translator.load("toy-de-en")
+    monkeypatch.setattr(neighbours, "load_corpus", lambda settings: pytest.fail("read"))
+    with pytest.raises(ValueError, match=message):
+        with_neighbours(translator, *how)

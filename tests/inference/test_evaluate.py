@@ -242,3 +242,10 @@ def test_an_evaluation_is_json():
     assert data["scores"]["signature"].startswith("nrefs:1|")
     assert data["scores_without_leaked"]["bleu_nltk"] == pytest.approx(1)
     assert bleu_nltk([p.target.split() for p in FRESH], [p.target.split() for p in FRESH]) == 1
+
+
+def test_a_split_of_which_nothing_can_be_read_is_refused():
+    translator = Stub({pair.source: pair.target for pair in FRESH})
+    translator.model.config = replace(translator.model.config, max_length=3)
+    with pytest.raises(ValueError, match="all 3 pairs have more than 3 tokens"):
+        evaluate(translator, corpus())

@@ -3,6 +3,7 @@ wrong.
 """
 
 import dataclasses
+import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -401,3 +402,14 @@ def test_bfloat16_multiplies_otherwise_and_translates_nearly_alike(run):
     assert scores[0] == pytest.approx(scores[1], abs=0.5)
     with pytest.raises(ValueError, match="fp32, bf16"):
         Translator.load(run, precision="fp8")
+
+
+def test_a_run_of_a_gpu_translates_where_there_is_none(run, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    settings = json.loads((run / "settings.json").read_text("utf-8"))
+    for device in ("cuda", "cuda:1"):
+        settings["training"]["device"] = device
+        (run / "settings.json").write_text(json.dumps(settings), "utf-8")
+        assert Translator.load(run).device == torch.device("cpu")
+        with pytest.raises(ValueError, match="cannot be used here"):  # where it is asked for
+            Translator.load(run, device=device)

@@ -6,12 +6,14 @@ import shutil
 import pytest
 import torch
 
+from nmtlib import experiment
 from nmtlib.data.corpora import load as load_corpus
 from nmtlib.experiment import train
 from nmtlib.presets import load_settings
 from nmtlib.run import Run
 from nmtlib.settings import Settings
 from nmtlib.training.checkpoint import load_model, read_checkpoint, save_checkpoint
+from nmtlib.training.distributed import LostProcess
 
 SMALL = {"d_model": 16, "n_heads": 2, "d_ff": 16, "n_encoder_layers": 1, "n_decoder_layers": 1}
 
@@ -235,3 +237,60 @@ def test_a_run_given_by_a_relative_path_is_found_from_anywhere(settings, first, 
     given = settings.with_assignments(['training.teachers=["first", "toy-de-en"]', "start=first"])
     assert given.training.teachers == [str(first.folder), "toy-de-en"]
     assert given.training.start == str(first.folder)
+
+
+def test_a_start_that_fails_leaves_what_it_did_not_write(settings, first, tmp_path):
+    folder = tmp_path / "films"
+    folder.mkdir()
+    (folder / "film.mkv.part").write_text("half of a film")
+    larger = from_first(settings, first, d_model=32)
+    with pytest.raises(FileExistsError, match="not empty"):
+        train(folder, larger, report=quiet)
+    (folder / "film.mkv.part").rename(folder / "source.json")  # a name that a run has, too
+    with pytest.raises(FileExistsError, match="not empty"):
+        train(folder, larger, report=quiet)
+    assert (folder / "source.json").read_text() == "half of a film"
+
+
+def test_a_start_that_was_killed_may_be_made_again(settings, first, tmp_path):
+    folder = tmp_path / "killed"
+    folder.mkdir()
+    (folder / "source.json.0123abcd.part").write_text("ha")
+    shutil.copy(first.codec_file("target"), folder)
+    with pytest.raises(ValueError, match="d_model"):
+        train(folder, from_first(settings, first, d_model=32), report=quiet)
+    assert not folder.exists(), "all in it was left by a start"
+
+
+def test_a_start_of_two_vocabularies_cannot_read_both_ways(settings, first, tmp_path):
+    both = from_first(settings, first, both_directions=True)
+    with pytest.raises(ValueError, match="a vocabulary of each language"):
+        train(tmp_path / "run", both, report=quiet)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_start_whose_words_were_changed_is_refused(settings, first, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(first.folder, other)
+    codec = json.loads((other / "target.json").read_text("utf-8"))
+    codec["tokens"][4:] = reversed(codec["tokens"][4:])
+    (other / "target.json").write_text(json.dumps(codec), "utf-8")
+    with pytest.raises(ValueError, match="target.json changed since it was written"):
+        train(tmp_path / "run", from_first(settings, Run(other)), report=quiet)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("trained", [True, False])
+def test_who_loses_a_process_is_told_to_resume_what_there_is(
+    settings, first, tmp_path, trained, monkeypatch
+):
+    def lose(settings):
+        raise LostProcess("process 1 has ended")
+
+    folder = tmp_path / "run"
+    if trained:
+        shutil.copytree(first.folder, folder)
+    monkeypatch.setattr(experiment, "load_corpus", lose)
+    with pytest.raises(LostProcess) as caught:
+        train(folder, None if trained else settings, report=quiet)
+    assert ("what was saved is sound" in str(caught.value)) == trained

@@ -2,6 +2,8 @@
 
 import math
 
+import pytest
+
 from nmtlib.training.history import EpochRecord, draw_curves, read_history, write_history
 
 
@@ -65,3 +67,17 @@ def test_curves_show_both_splits_in_three_labelled_panels(tmp_path, monkeypatch)
         assert list(best.get_xdata()) == [4, 4]
     labels = {label.get_text() for label in figure.axes[1].get_yticklabels()}
     assert {"10", "20"} <= labels, "a perplexity is read without powers"
+
+
+def test_curves_that_cannot_be_written_leave_those_before(tmp_path, monkeypatch):
+    path = tmp_path / "curves.png"
+    draw_curves(path, history(2))
+    before = path.read_bytes()
+
+    def full(source, target):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr("nmtlib.files.os.replace", full)
+    with pytest.raises(OSError, match="what it held before is untouched"):
+        draw_curves(path, history(4))
+    assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]

@@ -18,6 +18,7 @@ from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.run import Run
 from nmtlib.sections import TrainingSettings
 from nmtlib.settings import Settings
+from nmtlib.training import hardware
 from nmtlib.training.checkpoint import read_checkpoint, save_checkpoint
 from nmtlib.training.history import Progress
 from nmtlib.training.trainer import Trainer
@@ -223,3 +224,19 @@ def test_an_identity_changes_with_who_teaches_and_how_loudly(tmp_path):
 def test_an_empty_progress_makes_a_round_trip():
     values = {"sums": [0.0] * 4, "history": []}
     assert Progress.from_dict(values) == Progress()
+
+
+def test_a_training_goes_on_in_the_precision_that_was_found_for_it(tmp_path, monkeypatch):
+    settings = replace(SETTINGS, precision="auto")
+    said: list[str] = []
+    for quicker in (True, False):
+        monkeypatch.setattr(hardware, "quicker_in_bfloat16", lambda quicker=quicker: quicker)
+        trainer = make_trainer(tmp_path, settings=settings, report=said.append)
+        if quicker:
+            trainer.run_epoch()
+    assert trainer.precision == torch.float32
+    trainer.resume()
+    assert trainer.precision == torch.bfloat16 and "in bfloat16, as the training began" in said
+    resave(trainer, lambda notes, tensors: notes.update(precision="int8"))
+    with pytest.raises(ValueError, match="precision must be one of float32, bfloat16, not 'int8'"):
+        make_trainer(tmp_path, settings=settings).resume()
