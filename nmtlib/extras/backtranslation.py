@@ -216,14 +216,21 @@ def _pairs(
     return [
         f"{tag}{s}\t{text}\n" if search.forward else f"{tag}{text}\t{s}\n"
         for text, s in rows
-        if text
+        if text and _are_words(text)
     ]
 
 
 def _can_read(translator: Translator, sentence: str) -> bool:
     try:
-        split_words(sentence)
-        return bool(translator.read(sentence))
+        return _are_words(sentence) and bool(translator.read(sentence))
+    except ValueError:
+        return False
+
+
+def _are_words(text: str) -> bool:
+    """Whether a training could read a text: a model that repeats a piece can make endless words."""
+    try:
+        return bool(split_words(text))
     except ValueError:
         return False
 

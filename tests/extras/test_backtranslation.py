@@ -219,3 +219,11 @@ def test_a_search_that_cannot_be_used_is_refused_before_anything_is_written(
     assert main(["backtranslate", "toy-de-en", "--text", str(text), "--out", str(out), *options])
     assert options[1] in capsys.readouterr().err
     assert not out.exists() and not out.with_name("pairs.tsv.json").exists()
+
+
+def test_a_word_without_end_makes_no_pair(translator, sentences, tmp_path, monkeypatch):
+    said = ["x" * 1_001, *sentences[1:3]]
+    monkeypatch.setattr(Search, "translate", lambda *_, **__: said)
+    out = tmp_path / "pairs.tsv"
+    assert backtranslate(translator, sentences[:3], out, report=quiet) == 2
+    assert [pair.source for pair in from_tsv(out)] == said[1:]
