@@ -26,7 +26,7 @@ from nmtlib.training.trainer import Trainer
 
 # What one sees -> the bugs of the catalogue to think of first.
 SYMPTOMS = {
-    "the loss becomes NaN": ["mask-padded-queries", "mask-infinity-nan", "smoothing-on-pad"],
+    "the loss becomes NaN": ["mask-padded-queries", "mask-infinity-nan"],
     "a splendid loss,\nworthless translations": [
         "causal-mask-off-by-one",
         "mask-fill-small",
