@@ -26,7 +26,7 @@ def start_of(settings: Settings) -> Run:
             f"training.start: the vocabularies of {run.folder} were made with {', '.join(other)}; "
             "give this training the same [tokenizer]"
         )
-    _require_languages("start", run, settings, either_way=ours.joint)
+    require_languages("training.start", run, settings, either_way=ours.joint)
     both = run.settings().corpus.both_directions
     if settings.corpus.both_directions and not (ours.joint or both):
         raise ValueError(
@@ -45,7 +45,7 @@ def teacher_runs(settings: Settings) -> list[Run]:
     runs = [_found("teachers", name) for name in settings.training.teachers]
     for run in runs:
         both = run.settings().corpus.both_directions
-        _require_languages("teachers", run, settings, either_way=both)
+        require_languages("training.teachers", run, settings, either_way=both)
         if settings.corpus.both_directions and not both:
             raise ValueError(
                 f"training.teachers: {run.folder} translates one way only; it cannot teach a "
@@ -80,18 +80,20 @@ def teachers_of(run: Run, settings: Settings) -> Iterator[Transformer]:
 def _found(name: str, given: str) -> Run:
     """The run that an entry of [training] names."""
     try:
-        return find_run(given)
-    except FileNotFoundError as error:
-        raise FileNotFoundError(f"training.{name}: {error}") from None
+        run = find_run(given)
+        run.require_no_corpus()
+        return run
+    except (FileNotFoundError, ValueError) as error:
+        raise type(error)(f"training.{name}: {error}") from None
 
 
-def _require_languages(name: str, run: Run, settings: Settings, *, either_way: bool) -> None:
-    """Raise ValueError where a run that is made use of translates other languages."""
+def require_languages(where: str, run: Run, settings: Settings, *, either_way: bool) -> None:
+    """Raise ValueError naming `where` a run is given that translates other languages."""
     languages, known = settings.corpus.languages, run.settings().corpus.languages
     turned = either_way and sorted(languages) == sorted(known)
     told = any(languages) and any(known)  # a prepared corpus may tell none
     if told and languages != known and not turned:
         raise ValueError(
-            f"training.{name}: {run.folder} translates {'-'.join(known)}, but this training is "
+            f"{where}: {run.folder} translates {'-'.join(known)}, but this corpus is "
             f"{'-'.join(languages)}; give a run of these languages"
         )

@@ -99,6 +99,8 @@ def train(
     if minutes is not None and not minutes > 0:
         raise ValueError(f"minutes is a length of time greater than 0, not {minutes}")
     resuming = settings is None
+    if resuming:
+        Run(folder).require_no_corpus()
     given = load_settings(settings) if isinstance(settings, str | Path) else settings
     settings = given or Run(folder).settings()
     processes = Processes(choose_device(settings.training.device))

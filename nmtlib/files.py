@@ -8,6 +8,7 @@ import os
 import secrets
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -31,12 +32,14 @@ def write_atomically(path: str | Path, data: bytes | str) -> None:
             os.fsync(file.fileno())
         os.replace(part, path)
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise OSError(
             error.errno,
             f"could not write {path} ({error.strerror}); what it held before is untouched: "
             "make room or choose another place",
         ) from None
+    finally:  # also of what was interrupted; whole, the file has its own name by now
+        with suppress(OSError):
+            part.unlink()
 
 
 def require_ours(path: Path, option: str, key: str = "") -> None:

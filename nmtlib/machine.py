@@ -12,6 +12,8 @@ from typing import Any
 
 import torch
 
+# The folders of an absolute path: /home/me/, C:\Users\My Name\, \\server\share\.
+FOLDERS = re.compile(r"""(?<![\w.])(?:/[^\s"'=]*/|(?:[A-Za-z]:|\\)[\\/][^"'=]*[\\/])""")
 PACKAGES = ("nmtlib", "torch", "tokenizers", "sacrebleu", "nltk")
 
 
@@ -21,7 +23,7 @@ def command_line() -> str:
     path = Path(program)
     # python -m nmtlib runs nmtlib/__main__.py
     name = path.parent.name if path.name == "__main__.py" else path.name
-    shown = (re.sub(r"""(?<![\w.])/[^\s"'=]*/""", "", argument) for argument in arguments)
+    shown = (FOLDERS.sub("", argument) for argument in arguments)
     return shlex.join([name, *shown])
 
 

@@ -42,6 +42,10 @@ def test_the_command_can_be_typed_again(program, arguments, monkeypatch):
         ["evaluate", "runs/toy-de-en", "--output=/somewhere/private/toy-de-en.json"],
         ["train", "/somewhere/private/toy-de-en.toml", "--evaluate"],
         ["train", "toy-de-en", "--set", 'corpus.test=["/somewhere/private/test.tsv"]'],
+        ["evaluate", r"C:\Users\My private\runs\toy-de-en"],
+        ["evaluate", "runs/toy-de-en", r"--output=D:\private\toy-de-en.json"],
+        ["train", "toy-de-en", "--set", r'corpus.test=["C:\\private\\a.de", "C:/private/a.en"]'],
+        ["evaluate", r"\\private\share\runs\toy-de-en"],
     ],
 )
 def test_the_command_has_no_path_of_this_machine(arguments, monkeypatch):

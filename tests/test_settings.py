@@ -3,6 +3,7 @@ expected.
 """
 
 import json
+import shlex
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from nmtlib import keys
 from nmtlib.data import corpora
 from nmtlib.model.transformer import TransformerConfig
 from nmtlib.presets import load_settings, presets
@@ -105,6 +107,16 @@ def test_every_field_can_be_set_and_only_that_one_changes():
 def test_an_assignment_is_read_as_toml(assignment, section, name, value):
     given = getattr(getattr(DEFAULT.with_assignments([assignment]), section), name)
     assert given == value and type(given) is type(value)
+
+
+@given(
+    st.text(st.characters(exclude_categories=["C"]))
+    | st.sampled_from(["5", "1e3", "nan", "true", "2024-01-01", '"a"', "[]", "it's", "C:\\new"])
+)
+def test_advice_to_assign_a_string_is_read_as_that_string(text):
+    (argument,) = shlex.split(keys.assignment("corpus.prepared", text))
+    key, _, value = argument.partition("=")
+    assert (key, keys.parse(value.strip())) == ("corpus.prepared", text)
 
 
 def test_the_last_of_several_assignments_counts_and_the_original_stays():

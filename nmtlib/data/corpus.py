@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
+from itertools import takewhile, zip_longest
 from pathlib import Path
+from unicodedata import category
 
 from nmtlib.files import text_lines
 
@@ -107,6 +108,8 @@ class Corpus:
             for pair in getattr(self, split):
                 held_out[0].add(comparable(pair.source))
                 held_out[1].add(comparable(pair.target))
+        for side in held_out:
+            side.discard("")  # what is without a word tells of nothing
         given = list(pairs)
         kept = [
             pair
@@ -137,15 +140,26 @@ class Corpus:
 def comparable(text: str) -> str:
     """What two sentences have in common that differ in case, spaces or punctuation alone.
 
-    Chinese characters may stand together or in words.
+    Marks on letters, such as the vowel signs of Hindi, are kept.  Chinese characters may stand
+    together or in words.
 
     >>> comparable("Zwei  Hunde, im Schnee.") == comparable("zwei Hunde im Schnee")
     True
     >>> comparable("我 喜@@ 欢 猫 。")
     '我喜欢猫'
+    >>> comparable("की") == comparable("का")
+    False
     """
-    words = re.sub(r"[\W_]+", " ", text.casefold()).strip()
+    words = re.sub(r"[\W_]+", _gap, text.casefold()).strip()
     return re.sub(f"(?<={CHINESE}) (?={CHINESE})", "", words)
+
+
+def _gap(found: re.Match[str]) -> str:
+    """What `comparable` keeps between two letters: the marks on the first, and a space for more."""
+    between, marks = found[0], ""
+    if found.start():  # marks at the beginning stand on no letter
+        marks = "".join(takewhile(lambda char: category(char).startswith("M"), between))
+    return marks if len(marks) == len(between) else f"{marks} "
 
 
 def split_words(text: str) -> list[str]:

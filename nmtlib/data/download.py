@@ -35,14 +35,24 @@ def cache_folder() -> Path:
             raise ValueError(f"NMTLIB_DATA is {chosen!r}, but nobody of that name has a home here")
         return Path(folder)
     if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+        base = os.environ.get("LOCALAPPDATA") or _home() / "AppData" / "Local"
     elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
+        base = _home() / "Library" / "Caches"
     else:
         base: str | Path = os.environ.get("XDG_CACHE_HOME", "")
         # The XDG specification tells programs to ignore a relative path here.
-        base = base if os.path.isabs(base) else Path.home() / ".cache"
+        base = base if os.path.isabs(base) else _home() / ".cache"
     return Path(base) / "nmtlib"
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError:
+        raise ValueError(
+            "your home folder is not known (HOME is not set), so corpora have no place; set the "
+            "environment variable NMTLIB_DATA to a folder for them"
+        ) from None
 
 
 def verify_sha256(data: bytes, where: str, expected: str) -> None:

@@ -73,8 +73,16 @@ class MonolingualText(PublishedFiles):
         return kept_apart(lines, corpus, language)
 
     def findings(self, root: Path) -> list[str]:
-        """How many sentences of each language there are, and what was left out of them."""
-        lines = []
+        """How many sentences of each language there are, and what was left out of them.
+
+        Without the corpus that they are compared with, only that it is missing.
+        """
+        corpus, lines = self.apart_from, []
+        if not corpus.complete(root):
+            return [
+                f"note: what stands in {corpus.name} is left out, and counting it needs that "
+                f"corpus; fetch it with: nmtlib data fetch {corpus.name}"
+            ]
         for language in self.languages:
             kept, left_out = self.sentences(root, language)
             reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())

@@ -20,7 +20,7 @@ WEB = Path(__file__).with_name("web")
 MARK = "<!-- written by nmtlib explore -->"  # what says that a file may be written again
 MEGABYTES = 2.5
 BYTES_A_WEIGHT = 2.14  # two, of which one can be compressed, five digits for each four
-REST = 200_000  # bytes of the program, the words and the examples
+REST = 200_000  # bytes of the program and the examples
 
 STYLE = '<link rel="stylesheet" href="style.css">'
 SCRIPT = '<script type="module" src="app.js"></script>'
@@ -87,7 +87,8 @@ def require_small(run: Run, megabytes: float) -> None:
     _, tensors, _ = read_checkpoint(run.weights_file())
     weights = sum(t.numel() for name, t in tensors.items() if name.startswith("model."))
     if weights * 2 > megabytes * 1e6:
-        raise too_large(run, weights * BYTES_A_WEIGHT + REST, megabytes)
+        codecs = sum(run.codec_file(side).stat().st_size for side in ("source", "target"))
+        raise too_large(run, weights * BYTES_A_WEIGHT + codecs + REST, megabytes)
 
 
 def too_large(run: Run, size: float, megabytes: float) -> ValueError:

@@ -28,8 +28,9 @@ from nmtlib.extras.ctranslate2 import to_ctranslate2
 from nmtlib.extras.export_readme import readme
 from nmtlib.extras.hugging_face import to_hugging_face
 from nmtlib.extras.optional import need
-from nmtlib.inference.translator import SHIPPED, Translator, find_run
+from nmtlib.inference.translator import Translator, find_run
 from nmtlib.model.embeddings import TokenEmbedding
+from nmtlib.records import ships
 
 # Those of CTranslate2.
 QUANTIZATIONS = ("int8", "int8_float32", "int16", "float16", "bfloat16", "float32")
@@ -52,9 +53,10 @@ def export(
             f"quantization {quantization!r} is not for {to}: ctranslate2 alone knows "
             f"{', '.join(QUANTIZATIONS)}"
         )
-    folder = find_run(run).folder
+    found = find_run(run)
+    folder = found.folder
     if out is None:
-        out = Path(f"{folder.name}-{to}") if folder.parent == SHIPPED else folder / to
+        out = Path(f"{folder.resolve().name}-{to}") if ships(found) else folder / to
     out = Path(out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise FileExistsError(

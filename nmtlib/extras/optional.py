@@ -7,10 +7,15 @@ from types import ModuleType
 
 
 def need(package: str) -> ModuleType:
-    """Import an optional package.  Raises ModuleNotFoundError that says how to install it."""
+    """Import an optional package.  Raises ModuleNotFoundError that says how to install it.
+
+    What the package itself misses is named by its own error.
+    """
     try:
         return importlib.import_module(package)
-    except ModuleNotFoundError:
+    except ModuleNotFoundError as error:
+        if error.name != package:
+            raise
         raise ModuleNotFoundError(
             f"this needs the package {package}, which the course itself does not: "
             f"pip install {package}"

@@ -17,7 +17,7 @@ import hashlib
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -28,14 +28,15 @@ from nmtlib.data.batching import Example
 from nmtlib.data.codec import Codec
 from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.extras.optional import need
-from nmtlib.run import Run
+from nmtlib.run import MANIFEST, Run
 from nmtlib.settings import Settings
 
 if TYPE_CHECKING:
     from datasets import Dataset
 
-MANIFEST, TEXT = "prepared.json", "splits.json"
+TEXT = "splits.json"
 PART = f"{MANIFEST}.part"  # there from the first moment to the last
+ABOUT = ("name", "source_language", "target_language")  # what the manifest says of the corpus
 
 
 class MappedExamples(Sequence[Example]):
@@ -91,7 +92,9 @@ class Prepared:
             notes = json.loads((folder / MANIFEST).read_text("utf-8"))
             files = notes["files"].items()
             wrong = [path for path, sha256 in files if digest(folder / path) != sha256]
-        except (ValueError, KeyError, TypeError, FileNotFoundError) as error:
+            if not all(isinstance(notes[key], str) for key in ABOUT):
+                raise ValueError(f"{', '.join(ABOUT)} must be strings")
+        except (AttributeError, ValueError, KeyError, TypeError, FileNotFoundError) as error:
             raise ValueError(
                 f"{folder} is damaged ({error!r}); delete it and prepare the corpus again"
             ) from None
@@ -106,8 +109,7 @@ class Prepared:
         """The text of all splits; of training only the pairs whose source another split has too."""
         text = json.loads((self.folder / TEXT).read_text("utf-8"))
         splits = {split: [Pair(*sides) for sides in pairs] for split, pairs in text.items()}
-        about = [self.notes[key] for key in ("name", "source_language", "target_language")]
-        return Corpus(*about, **splits)
+        return Corpus(*(self.notes[key] for key in ABOUT), **splits)
 
     def codecs(self) -> tuple[Codec, Codec]:
         """The codecs of source and target."""
@@ -127,7 +129,7 @@ def open_prepared(settings: Settings) -> Prepared:
     Raises ValueError where they speak of another corpus or another [tokenizer].
     """
     prepared = Prepared.open(settings.corpus.prepared)
-    for key in ("name", "source_language", "target_language"):
+    for key in ABOUT:
         given, made = getattr(settings.corpus, key), prepared.notes[key]
         if given not in ("", made):
             raise ValueError(
@@ -138,8 +140,11 @@ def open_prepared(settings: Settings) -> Prepared:
 
 
 def require_same_tokenizer(folder: Path, settings: Settings) -> None:
-    """Raise ValueError where a folder was made with another [tokenizer] than is asked for."""
-    made = Run(folder).settings().tokenizer
+    """Raise ValueError where a folder was made with another [tokenizer] than is asked for.
+
+    The `bpe_dropout` of a run changed none of its vocabularies.
+    """
+    made = replace(Run(folder).settings().tokenizer, bpe_dropout=0.0)
     if made != settings.tokenizer:
         raise ValueError(
             f"{folder} was made with another [tokenizer], {made}, than the settings ask for, "

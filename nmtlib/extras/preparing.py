@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import math
 import os
-import shlex
 import shutil
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -20,9 +20,9 @@ import numpy as np
 from nmtlib.data.batching import Example
 from nmtlib.data.codec import Codec, build_codecs
 from nmtlib.data.corpus import SPLITS, Corpus, Pair
+from nmtlib.earlier_runs import require_languages
 from nmtlib.examples import encode_pairs, load_corpus
 from nmtlib.extras.prepared import (
-    MANIFEST,
     PART,
     TEXT,
     datasets_library,
@@ -30,8 +30,9 @@ from nmtlib.extras.prepared import (
     refuse_half,
     require_same_tokenizer,
 )
+from nmtlib.keys import assignment
 from nmtlib.presets import load_settings
-from nmtlib.run import Run
+from nmtlib.run import MANIFEST, Run
 from nmtlib.settings import Settings
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def command_prepare(options: Namespace) -> int:
     prepare_corpus(settings, options.out, codecs=options.codecs, report=report, **limit)
     print(
         f"the prepared corpus lies in {options.out}; train from it with: "
-        f"--set {shlex.quote(f'corpus.prepared={options.out}')}"
+        f"--set {assignment('corpus.prepared', str(options.out))}"
     )
     return 0
 
@@ -76,6 +77,18 @@ def prepare_corpus(
     or a prepared folder.  Raises ValueError where the settings do not allow it, and as `prepare`.
     """
     check_free(Path(folder))
+    require_preparable(settings)
+    corpus = load_corpus(settings.corpus, streaming=True)
+    if codecs:
+        source, target = codecs_of(Run(codecs), settings)
+    else:
+        source, target = learn_codecs(corpus, sample, **settings.tokenizer.codec_options())
+    report(f"vocabularies {len(source.vocab):,} and {len(target.vocab):,}")
+    prepare(folder, corpus, (source, target), settings, report=report)
+
+
+def require_preparable(settings: Settings) -> None:
+    """Raise ValueError where no training could read the corpus of the settings once prepared."""
     if settings.corpus.prepared:
         raise ValueError(f"this corpus is prepared already, in {settings.corpus.prepared}")
     if settings.corpus.synthetic:
@@ -83,19 +96,27 @@ def prepare_corpus(
             "corpus.synthetic: each epoch takes other synthetic pairs, and a prepared corpus is "
             "the same in all; leave them out, or write them into the training files"
         )
+    if settings.corpus.both_directions:
+        raise ValueError(
+            "corpus.both_directions: a training reads a prepared corpus in one direction; set it "
+            "to false, or write the pairs into the training files the other way round, too"
+        )
     if settings.tokenizer.bpe_dropout:
         raise ValueError(
             "tokenizer.bpe_dropout cuts sentences anew each epoch, and a prepared corpus is cut "
             "for good; set it to 0"
         )
-    corpus = load_corpus(settings.corpus, streaming=True)
-    if codecs:
-        require_same_tokenizer(Path(codecs), settings)
-        source, target = Run(codecs).codecs()
-    else:
-        source, target = learn_codecs(corpus, sample, **settings.tokenizer.codec_options())
-    report(f"vocabularies {len(source.vocab):,} and {len(target.vocab):,}")
-    prepare(folder, corpus, (source, target), settings, report=report)
+
+
+def codecs_of(run: Run, settings: Settings) -> tuple[Codec, Codec]:
+    """The codecs of a run, or a prepared folder, of the same tokenizer and languages.
+
+    Raises ValueError where they are others: most words would be unknown.
+    """
+    require_same_tokenizer(run.folder, settings)
+    either_way = settings.tokenizer.joint or run.settings().corpus.both_directions
+    require_languages("--codecs", run, settings, either_way=either_way)
+    return run.codecs()
 
 
 def learn_codecs(corpus: Corpus, sample: int = SAMPLE, **tokenizer: Any) -> tuple[Codec, Codec]:
@@ -138,8 +159,19 @@ def prepare(
         (folder / PART).write_text(json.dumps(_notes(folder, corpus, counts), indent=2), "utf-8")
         os.replace(folder / PART, folder / MANIFEST)
     except BaseException:
-        shutil.rmtree(folder)
+        _remove(folder)
         raise
+
+
+def _remove(folder: Path) -> None:
+    """Remove what a folder holds, and the folder, unless it is a link or the working folder."""
+    with suppress(OSError):  # the error that is told is the one before
+        for path in folder.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink()
+        folder.rmdir()
 
 
 def _notes(folder: Path, corpus: Corpus, counts: dict[str, int]) -> dict[str, Any]:

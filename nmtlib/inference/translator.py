@@ -200,8 +200,9 @@ def named_runs() -> dict[str, Run]:
     found: dict[str, Run] = {}
     for home in (SHIPPED, RUNS):
         for path in sorted(home.glob("*/settings.json")):
-            name, folder = path.parent.name, path.parent
-            found[str(folder) if name in found else name] = Run(folder)
+            name, run = path.parent.name, Run(path.parent)
+            if not run.is_prepared():
+                found[str(run.folder) if name in found else name] = run
     return found
 
 

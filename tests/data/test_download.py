@@ -209,6 +209,19 @@ def test_the_environment_variable_names_the_cache(monkeypatch, tmp_path):
         cache_folder()
 
 
+@pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
+def test_who_has_no_home_is_told_to_name_a_folder(monkeypatch, platform):
+    def nowhere():
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("NMTLIB_DATA", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(module.sys, "platform", platform)
+    monkeypatch.setattr(Path, "home", nowhere)
+    with pytest.raises(ValueError, match="HOME is not set.*set .* NMTLIB_DATA"):
+        cache_folder()
+
+
 @pytest.mark.parametrize("unset", [None, ""])
 @pytest.mark.parametrize(
     ("platform", "variables", "expected"),

@@ -67,6 +67,12 @@ def test_synthetic_pairs_that_tell_of_an_evaluation_split_are_left_out():
     assert found.train == corpus.train and not corpus.synthetic
 
 
+def test_a_held_out_pair_without_a_word_leaves_no_other_out():
+    corpus = Corpus("own-de-en", "de", "en", validation=[Pair("...", "!"), Pair("ja", "yes")])
+    given = [Pair("nein", "no"), Pair("?", "what"), Pair("ja", "yeah")]
+    assert corpus.with_synthetic(given).synthetic == given[:2]
+
+
 def test_a_run_is_scored_on_its_own_direction_and_on_no_synthetic_pair(tmp_path):
     for name in ("train", "validation", "test"):
         (tmp_path / f"{name}.tsv").write_text("ein Hund\ta dog\n", "utf-8")

@@ -29,6 +29,13 @@ def test_only_case_spaces_and_punctuation_are_overlooked():
     assert comparable("两只猫。") == comparable("两只猫") != comparable("两只狗")
     assert comparable("两 只@@ 猫 。") == comparable("两只猫")
     assert comparable("第 12 只") != comparable("第 1 2 只")
+    assert comparable("वह कीड़ा।") == comparable("वह  कीड़ा") != comparable("वह काड़ा")
+    assert (
+        comparable("ein Herz \u2764\ufe0f")
+        == comparable("Ein Herz")
+        == comparable("ein Herz \u2764")
+    )
+    assert comparable("\u0301 a") == comparable("a")
 
 
 @pytest.mark.parametrize(
@@ -67,6 +74,7 @@ def captions(tmp_path, monkeypatch):
         sums.append(f"{hashlib.sha256(data).hexdigest()}  train.1.{language}.gz")
     files = {language: [f"train.1.{language}.gz"] for language in text}
     monkeypatch.setattr(type(MULTI30K), "load", lambda self, root: CORPUS)
+    monkeypatch.setattr(type(MULTI30K), "complete", lambda self, root: True)
     tiny = replace(CAPTIONS, languages=files, checksums="\n".join(sums))
     monkeypatch.setattr(corpora, "TEXTS", [tiny])
     return tmp_path
@@ -80,6 +88,13 @@ def test_captions_are_read_by_name(captions):
         "de: 1 sentences; left out: 1 in train",
         "en: 1 sentences; left out: 1 in test",
     ]
+
+
+def test_a_check_without_multi30k_fetches_nothing_and_says_what_it_needs(captions, monkeypatch):
+    monkeypatch.setattr(type(MULTI30K), "complete", lambda self, root: False)
+    monkeypatch.setattr(type(MULTI30K), "load", lambda self, root: pytest.fail("it was fetched"))
+    *files, note = corpora.check(CAPTIONS.name, root=captions).lines
+    assert len(files) == 2 and "nmtlib data fetch multi30k-de-en" in note
 
 
 def test_a_damaged_file_is_no_text(captions):

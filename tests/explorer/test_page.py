@@ -102,6 +102,16 @@ def test_what_cannot_be_a_page_is_refused(small_run, tmp_path, refused):
     assert not out.exists()
 
 
+def test_the_advice_counts_the_words_of_a_large_vocabulary(small_run, tmp_path):
+    words = [f"{number:05d}-and-a-rather-long-tail" for number in range(30_000)]
+    codec = Codec(WhitespaceTokenizer(), Vocab([*SPECIALS, *words]))
+    run = small_run(codec, codec)
+    with pytest.raises(ValueError, match="--megabytes") as caught:
+        explore(run.folder, tmp_path / "x.html")
+    advised = float(re.search(r"--megabytes ([\d.]+)", str(caught.value))[1])
+    assert explore(run.folder, tmp_path / "x.html", megabytes=advised).is_file()
+
+
 def test_a_size_that_shows_only_at_the_end_is_refused_too(small_run, tmp_path):
     with pytest.raises(ValueError, match=r"train a smaller model"):
         explore(small_run().folder, tmp_path / "x.html", megabytes=0.1)

@@ -4,6 +4,7 @@ runs.
 
 import functools
 import json
+import os
 import re
 import tempfile
 from dataclasses import replace
@@ -18,7 +19,7 @@ from nmtlib.data.codec import Codec
 from nmtlib.data.tokenizers import BPETokenizer, WhitespaceTokenizer
 from nmtlib.data.vocab import BOS, EOS, PAD, SPECIALS, UNK, Vocab
 from nmtlib.extras.export import FORMATS, export
-from nmtlib.inference.translator import Translator
+from nmtlib.inference.translator import SHIPPED, Translator
 from nmtlib.model.transformer import Transformer
 from nmtlib.sections import DecodingSettings, TokenizerSettings
 from nmtlib.settings import SMALL, Settings
@@ -327,6 +328,26 @@ def test_the_code_of_the_readme_runs_and_translates(to, tmp_path, monkeypatch, c
         assert capsys.readouterr().out.splitlines()[-1] == expected
 
 
+@pytest.mark.parametrize("to", ["marian", "onnx"])
+def test_the_code_of_the_readme_stops_where_the_model_does_not(to, tmp_path, monkeypatch, capsys):
+    pytest.importorskip(PACKAGES[to])
+
+    def never_stop(model):
+        shake(model)
+        with torch.no_grad():
+            model.output.bias[EOS] -= 1e4
+
+    run = make_run(tmp_path / "run", norm="post", tied="all", sharpen=never_stop)
+    monkeypatch.chdir(export(run, to))
+    (code,) = re.findall(r"```python\n(.*?)```", Path("README.md").read_text("utf-8"), re.DOTALL)
+    sentence = " ".join(WORDS[:20])  # twice its length is more than the position table has
+    exec(code.replace('"…"', repr(sentence)), {})
+    said = capsys.readouterr().out.splitlines()[-1]
+    if to == "onnx":
+        assert said == Translator.load(run).translate([sentence], beam=1)[0]
+    assert MODEL["max_length"] - 2 <= len(said.split()) < MODEL["max_length"]
+
+
 def test_the_tokenizers_travel_along(tmp_path):
     tokenizers = pytest.importorskip("tokenizers")
     run = make_run(tmp_path / "run")
@@ -368,6 +389,13 @@ def test_what_cannot_be_expressed_is_refused_and_leaves_nothing(tmp_path, to, de
     assert sorted(tmp_path.rglob("*")) == before
 
 
+def test_a_shipped_model_is_left_as_it_is_however_it_is_given(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    given = os.path.relpath(SHIPPED / "toy-de-en")
+    assert export(given, "safetensors") == Path("toy-de-en-safetensors")
+    assert (tmp_path / "toy-de-en-safetensors" / "README.md").is_file()
+
+
 def test_nothing_is_overwritten(tmp_path):
     run, out = make_run(tmp_path / "run"), tmp_path / "out"
     out.mkdir()
@@ -406,7 +434,7 @@ def test_a_missing_package_is_named(tmp_path, monkeypatch, to, package):
 
     def absent(name, *args):
         if name == package:
-            raise ModuleNotFoundError(name)
+            raise ModuleNotFoundError(name, name=name)
         return original(name, *args)
 
     original = importlib.import_module

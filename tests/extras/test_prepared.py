@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tracemalloc
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,9 +23,11 @@ from nmtlib.data.corpus import Corpus, Pair, TextPairs
 from nmtlib.examples import encode_pairs, load_corpus
 from nmtlib.experiment import train
 from nmtlib.extras import preparing
-from nmtlib.extras.prepared import MANIFEST, PART, MappedExamples, Prepared, open_prepared
+from nmtlib.extras.prepared import PART, MappedExamples, Prepared, open_prepared
 from nmtlib.extras.preparing import learn_codecs, prepare, prepare_corpus
+from nmtlib.inference.translator import Translator, named_runs
 from nmtlib.presets import load_settings
+from nmtlib.run import MANIFEST, Run, newest_run
 from nmtlib.settings import Settings
 from nmtlib.training.checkpoint import read_checkpoint
 from nmtlib.training.history import read_history
@@ -346,10 +349,22 @@ def truncate(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-8])
 
 
+def change_notes(folder: Path, change: Callable[[dict], object]) -> None:
+    notes = json.loads((folder / MANIFEST).read_text("utf-8"))
+    change(notes)
+    (folder / MANIFEST).write_text(json.dumps(notes), "utf-8")
+
+
 DAMAGE = {
     "a shard is gone": lambda folder: shutil.rmtree(folder / "train" / "00001"),
     "a shard is cut short": lambda folder: truncate(
         next((folder / "train" / "00002").glob("*.arrow"))
+    ),
+    "the manifest lists files without sums": lambda folder: change_notes(
+        folder, lambda notes: notes.update(files=list(notes["files"]))
+    ),
+    "the manifest does not name the corpus": lambda folder: change_notes(
+        folder, lambda notes: notes.pop("name")
     ),
     "the manifest is cut short": lambda folder: truncate(folder / MANIFEST),
     "a codec is gone": lambda folder: (folder / "target.json").unlink(),
@@ -421,9 +436,72 @@ def test_settings_that_cannot_be_prepared_are_refused(settings, folder, tmp_path
         prepare_corpus(using(settings, folder), tmp_path / "new", report=quiet)
     with pytest.raises(ValueError, match="bpe_dropout"):
         prepare_corpus(settings.with_value("bpe_dropout", 0.1), tmp_path / "new", report=quiet)
+    with pytest.raises(ValueError, match="both_directions: .* in one direction"):
+        prepare_corpus(settings.with_value("both_directions", True), tmp_path / "new", report=quiet)
     with pytest.raises(FileNotFoundError, match="is not a prepared corpus"):
         Prepared.open(tmp_path)
     assert not (tmp_path / "new").exists()
+
+
+def turned(settings: Settings) -> Settings:
+    """The same corpus in the other direction."""
+    files = {"train": settings.corpus.train[::-1], "source_language": "en", "target_language": "de"}
+    return settings.changed({"corpus": files}, "test")
+
+
+def test_the_vocabularies_of_another_direction_are_refused(settings, folder, tmp_path):
+    with pytest.raises(ValueError, match="--codecs: .* translates de-en, but this corpus is en-de"):
+        prepare_corpus(turned(settings), tmp_path / "new", codecs=folder, report=quiet)
+    assert not (tmp_path / "new").exists()
+    joint = settings.with_value("joint", True)
+    prepare_corpus(joint, tmp_path / "joint", report=quiet)
+    prepare_corpus(turned(joint), tmp_path / "new", codecs=tmp_path / "joint", report=quiet)
+
+
+def test_the_vocabularies_of_a_run_with_bpe_dropout_can_be_taken(settings, folder, tmp_path):
+    run = shutil.copytree(folder, tmp_path / "run")
+    (run / MANIFEST).unlink()
+    (run / "settings.json").write_text(settings.with_value("bpe_dropout", 0.1).to_json(), "utf-8")
+    prepare_corpus(settings, tmp_path / "new", codecs=run, report=quiet)
+    assert Run(tmp_path / "new").codec_digests() == Run(run).codec_digests()
+    with pytest.raises(ValueError, match="another .tokenizer."):
+        open_prepared(using(settings, folder).with_value("bpe_dropout", 0.1))
+
+
+def test_a_prepared_corpus_is_no_run(settings, folder, tmp_path, monkeypatch):
+    before = sorted(folder.rglob("*"))
+    for use in (
+        lambda: train(folder, report=quiet),
+        lambda: Translator.load(folder),
+        lambda: train(tmp_path / "x", settings.with_value("teachers", [str(folder)]), report=quiet),
+    ):
+        with pytest.raises(ValueError, match="holds a prepared corpus, not a run; train from it"):
+            use()
+    assert sorted(folder.rglob("*")) == before and not (tmp_path / "x").exists()
+    monkeypatch.chdir(tmp_path)
+    train(Path("runs/own"), settings, minutes=1e-9, report=quiet)
+    shutil.copytree(folder, "runs/own-2")
+    os.utime("runs/own-2/settings.json", (2e9, 2e9))  # later than the run
+    assert newest_run(Path("runs/own")) == Path("runs/own")
+    assert not any(name.endswith("own-2") for name in named_runs())
+
+
+@pytest.mark.parametrize("place", ["link", "."])
+def test_a_failure_in_a_folder_that_cannot_be_removed_is_told(
+    settings, tmp_path, monkeypatch, place
+):
+    home = tmp_path / "home"
+    home.mkdir()
+    (tmp_path / "link").symlink_to(home, target_is_directory=True)
+    monkeypatch.chdir(home)
+    with open(settings.corpus.train[0], "a", encoding="utf-8") as file:
+        file.write("one more\n")
+    out = tmp_path / "link" if place == "link" else Path(place)
+    codecs = build_codecs(Corpus("own", "de", "en", sentences(50)), "whitespace")
+    corpus = load_corpus(settings.corpus, streaming=True)
+    with pytest.raises(ValueError, match="line 61: .* has ended"):
+        prepare(out, corpus, codecs, settings, report=quiet)
+    assert not list(home.iterdir())
 
 
 # The library beneath

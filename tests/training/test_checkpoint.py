@@ -207,6 +207,19 @@ def test_a_failed_write_keeps_the_old_file_and_leaves_no_part(tmp_path, monkeypa
     assert path.read_bytes() == b"old" and [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
+def test_an_interrupted_write_keeps_the_old_file_and_leaves_no_part(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    write_atomically(path, b"old")
+
+    def interrupt(number):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.fsync", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_atomically(path, b"new")
+    assert path.read_bytes() == b"old" and [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
 def test_a_real_limit_on_file_size_is_reported_and_keeps_the_old_file(tmp_path):
     """The system itself refuses to write more than 1,000 bytes, as a full disk does."""
     path = tmp_path / "file"
