@@ -129,6 +129,7 @@ class Bench:
     def work(self, request: str) -> Any:
         """What the other process does: find ids, or run a check: verdict, measured, cause."""
         self.board.write("")
+        torch.set_grad_enabled(True)  # of this thread alone; a script may have switched it off
         torch.manual_seed(self.seed)
         random.seed(self.seed)
         np.random.seed(self.seed % 2**32)

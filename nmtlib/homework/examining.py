@@ -23,7 +23,10 @@ class Examination:
     lines: tuple[str, ...]
 
     def __str__(self) -> str:
-        return "\n".join([*self.lines, f"in all {self.points:g} of {sum(POINTS.values()):g}"])
+        opening = f"the patient of {self.student}"
+        return "\n".join(
+            [opening, *self.lines, f"in all {self.points:g} of {sum(POINTS.values()):g}"]
+        )
 
 
 def examine(path: Path) -> Examination:
@@ -44,7 +47,7 @@ def examine(path: Path) -> Examination:
     case = patient(student)
     lost: list[tuple[str, str]] = [
         ("diagnosis", _diagnosed(case, diagnosis)),
-        ("repair", _repaired(case, module)),
+        ("repair", _borrowed(case, text) or _repaired(case, module)),
         ("nothing else", _changed_elsewhere(case, text)),
     ]
     if lost[1][1]:  # an untouched file has changed nothing, which is no merit
@@ -59,6 +62,19 @@ def _diagnosed(case: Patient, diagnosis: list[str]) -> str:
     if len(found := right & set(diagnosis)) < len(right) or len(diagnosis) != len(right):
         return f"{len(found)} of {len(right)} bugs are named, by {len(diagnosis)} names"
     return ""
+
+
+def _borrowed(case: Patient, text: str) -> str:
+    """What the file imports of nmtlib beyond what the patient does, such as a healthy model."""
+
+    def imported(source: str) -> set[str]:
+        nodes = [*ast.walk(ast.parse(source))]
+        plain = {n.name for node in nodes if isinstance(node, ast.Import) for n in node.names}
+        parts = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+        return {name for name in plain | parts if name.partition(".")[0] == "nmtlib"}
+
+    odd = sorted(imported(text) - imported(case.source()))
+    return f"the file imports {', '.join(odd)}: the model must be its own" if odd else ""
 
 
 def _repaired(case: Patient, module: types.ModuleType) -> str:
@@ -77,9 +93,9 @@ def _repaired(case: Patient, module: types.ModuleType) -> str:
 
 
 def _changed_elsewhere(case: Patient, text: str) -> str:
-    """Which functions differ from those of the patient beside the ones that were ill, or ''."""
+    """Which statements differ from the patient's, beside the functions that were ill, or ''."""
     ill = {edit.where.partition(":")[2] for bug in case.bugs for edit in bug.edits}
-    before, after = functions(case.source()), functions(text)
+    before, after = statements(case.source()), statements(text)
     odd = sorted(
         name
         for name in before.keys() | after.keys()
@@ -88,16 +104,25 @@ def _changed_elsewhere(case: Patient, text: str) -> str:
     return f"changed as well: {', '.join(odd[:5])}" if odd else ""
 
 
-def functions(text: str) -> dict[str, str]:
-    """The code of each function and method by its dotted name, without comments and layout."""
-    found: dict[str, str] = {}
+def statements(text: str) -> dict[str, list[str]]:
+    """The code of a module by its place, without comments and layout, the diagnosis left out.
+
+    A place is the dotted name of a function or method, or what another statement of the module or
+    of a class begins with.
+    """
+    found: dict[str, list[str]] = {}
 
     def visit(body: list[ast.stmt], prefix: str) -> None:
         for node in body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                name = prefix + node.name
+            else:
+                name = prefix + ast.unparse(node).splitlines()[0][:60]
             if isinstance(node, ast.ClassDef):
-                visit(node.body, f"{prefix}{node.name}.")
-            elif isinstance(node, ast.FunctionDef):
-                found[prefix + node.name] = ast.dump(node)
+                visit(node.body, f"{name}.")
+                node.body = []
+            if not name.startswith("DIAGNOSIS ="):
+                found.setdefault(name, []).append(ast.dump(node))
 
     visit(ast.parse(text).body, "")
     return found

@@ -7,21 +7,18 @@ of a student is not sandboxed.
 
 from __future__ import annotations
 
-import re
-import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nmtlib.homework.grading import Verdict, assignments, find_task, judge
+from nmtlib.homework.execution import DIED, ENDED, Loss, execute_all
+from nmtlib.homework.grading import Verdict, find_task, judge
+from nmtlib.homework.notebooks import beginning, inspect_cells, own_cells, read_notebook
 from nmtlib.homework.task import Assignment, Finding, Task
 
 MIME = "application/vnd.nmtlib.verdict+json"
-MEMORY = 8  # GiB of address space; torch alone takes about three
 CELL_SECONDS = 60
-GRACE = 10  # seconds in which a cell that was interrupted must have ended
 
 
 @dataclass(frozen=True)
@@ -39,13 +36,17 @@ class Mark:
 
 @dataclass
 class Marked:
-    """A notebook that was run: a mark for each task, and what is to be said of the file."""
+    """What became of a notebook: a mark for each task, and what is to be said of the file.
+
+    `was_run` is False where there is none, or none that could be run: nothing is known of answers.
+    """
 
     path: Path
     assignment: Assignment
     marks: list[Mark] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    was_run: bool = True
 
     @property
     def points(self) -> float:
@@ -59,29 +60,16 @@ def mark(path: Path, seed: int = 0, *, cell_seconds: float = CELL_SECONDS) -> Ma
     Raises FileNotFoundError for a file that is not there, and ValueError for one that is no
     notebook of an assignment.
     """
-    from nbclient.exceptions import DeadKernelError
-
     book, assignment = read_notebook(path)
     marked, started = Marked(path, assignment), time.monotonic()
     marked.notices += inspect_cells(book, assignment)
-    own = [cell for cell in book.cells if cell.cell_type == "code" and not is_check(cell)]
+    own = own_cells(book)
     checks = {task.id: check_cell(task, seed) for task in assignment.tasks.values()}
-    left = [*own, *checks.values()]
-    try:
-        while stuck := execute(left, path.parent, lambda cell: cell_seconds + extra(cell, own)):
-            left = [cell for cell in left if cell is not stuck]
-            if any(stuck is cell for cell in own):
-                marked.notices.append(f"could not be stopped: the cell {beginning(stuck)}")
-    except DeadKernelError:
-        marked.notices.append("the process died, perhaps for want of memory")
-    for cell in own:
-        for output in cell.get("outputs", []):
-            if output.output_type == "error":
-                stopped = output.ename == "KeyboardInterrupt"
-                why = f"stopped after {cell_seconds:g} s" if stopped else told_error(output)
-                marked.notices.append(f"{why}: the cell {beginning(cell)}")
+    cells = [*own, *checks.values()]
+    lost = execute_all(cells, path.parent, lambda cell: cell_seconds + extra(cell, own))
+    marked.notices += notices_of(own, lost, cell_seconds)
     for task in assignment.tasks.values():
-        marked.marks.append(mark_of(task, checks[task.id]))
+        marked.marks.append(mark_of(task, checks[task.id], lost))
     marked.seconds = time.monotonic() - started
     return marked
 
@@ -102,108 +90,19 @@ def extra(cell: Any, own: list[Any]) -> float:
     return 0 if any(cell is each for each in own) else CELL_SECONDS
 
 
-def execute(cells: list[Any], folder: Path, seconds: Callable[[Any], float]) -> Any:
-    """Run cells in a process of their own that begins in this folder; outputs stay in the cells.
-
-    After its `seconds` a cell is interrupted.  Where it goes on all the same, as an `except` around
-    everything can make it, the process is killed, and the cell returned.
-    """
-    import nbformat
-    from nbclient import NotebookClient
-
-    limit = f"from nmtlib.homework import marking\nmarking.limit_memory({MEMORY})"
-    run = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(limit), *cells])
-    run.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
-    stuck: list[Any] = []
-    timer = threading.Timer(0, lambda: None)
-
-    def kill(cell: Any) -> None:
-        stuck.append(cell)
-        client.km.provisioner.process.kill()
-
-    def begin(cell: Any, cell_index: int) -> None:
-        nonlocal timer
-        timer = threading.Timer(seconds(cell) + GRACE, kill, [cell])
-        timer.start()
-
-    client: Any = NotebookClient(
-        run,
-        timeout_func=seconds,
-        startup_timeout=300,  # a busy machine must not end the grading of a class
-        interrupt_on_timeout=True,
-        allow_errors=True,
-        resources={"metadata": {"path": str(folder)}},
-        extra_arguments=["--log-level=ERROR"],
-        on_cell_execute=begin,
-        on_cell_executed=lambda **_: timer.cancel(),
-    )
-    try:
-        client.execute()
-    except Exception:  # of several kinds where the process is gone
-        if not stuck:
-            raise
-    finally:
-        timer.cancel()
-    return stuck[0] if stuck else None
-
-
-def read_notebook(path: Path) -> tuple[Any, Assignment]:
-    """A notebook and the assignment that its name begins with."""
-    import nbformat
-
-    number = path.name.partition("_")[0]
-    if number not in assignments():
-        known = ", ".join(a.stem for a in assignments().values())
-        raise ValueError(f"{path.name} is not named as an assignment is; they are: {known}")
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
-    try:
-        book = nbformat.read(path, as_version=4)
-    except Exception as error:  # nbformat raises many kinds
-        raise ValueError(f"{path} is not a notebook: {error}") from None
-    defined = "|".join(task.name for task in assignments()[number].tasks.values())
-    answers = re.compile(rf"(?m)^(?:def |class )?(?:{defined})\b")
-    if not any(is_check(cell) or answers.search(cell.source) for cell in book.cells):
-        raise ValueError(
-            f"{path} has no cell of homework {number}; get its page with: "
-            f"nmtlib homework start {number}"
-        )
-    return book, assignments()[number]
-
-
-def is_check(cell: Any) -> bool:
-    """Whether a cell is a check: by its metadata, its id, or what it does."""
-    about = cell.metadata.get("nbgrader", {})
-    return bool(
-        about.get("grade")
-        or str(cell.get("id", "")).startswith("check-")
-        or cell.source.strip().startswith("grade(")
-    )
-
-
-def inspect_cells(book: Any, assignment: Assignment) -> list[str]:
-    """What is to be said of the cells: checks edited or deleted, metadata that is gone."""
-    notices = []
-    if not any("nbgrader" in cell.metadata for cell in book.cells):
-        notices.append("the cells have lost their metadata: nbgrader would give no points")
-    checks = [cell.source.strip() for cell in book.cells if is_check(cell)]
-    for task in assignment.tasks.values():
-        if task.check_line not in checks:
-            begun = [line for line in checks if line.startswith(f'grade("{task.id}"')]
-            known = {cell.get("id") for cell in book.cells}
-            how = "edited" if begun or f"check-{task.id.replace('.', '-')}" in known else "deleted"
-            notices.append(f"the check of {task.id} was {how}; the original was run")
-    return notices
-
-
-def limit_memory(gigabytes: float) -> None:
-    """Take no more memory than this, where the system can say so; called in the kernel."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return
-    size = int(gigabytes * 2**30)
-    resource.setrlimit(resource.RLIMIT_AS, (size, resource.getrlimit(resource.RLIMIT_AS)[1]))
+def notices_of(own: list[Any], lost: list[Loss], seconds: float) -> list[str]:
+    """What is to be said of a student's cells that ended the process, or with an error."""
+    ended = [loss for loss in lost if any(loss.cell is cell for cell in own)]
+    told = [f"{loss.why}: the cell {beginning(loss.cell)}" for loss in ended]
+    for cell in own:
+        if any(loss.cell is cell for loss in ended):
+            continue
+        for output in cell.outputs:
+            if output.output_type == "error":
+                stopped = output.ename == "KeyboardInterrupt"
+                why = f"stopped after {seconds:g} s" if stopped else told_error(output)
+                told.append(f"{why}: the cell {beginning(cell)}")
+    return told
 
 
 def show_mark(id: str, names: list[str], defined: dict[str, Any], seed: int) -> None:
@@ -227,25 +126,27 @@ def show_mark(id: str, names: list[str], defined: dict[str, Any], seed: int) -> 
     display({MIME: about}, raw=True)
 
 
-def mark_of(task: Task, cell: Any) -> Mark:
-    """The mark that a check cell has put out; none where it was stopped."""
+def mark_of(task: Task, cell: Any, lost: list[Loss]) -> Mark:
+    """The mark that a check cell has put out; where there is none, why."""
     about: dict[str, Any] = {"task": task.id, "title": task.title, "possible": task.points}
-    for output in cell.get("outputs", []):
+    for output in cell.outputs:
         if MIME in output.get("data", {}):
             return Mark(**about, **output["data"][MIME])
-    return Mark(
-        **about,
-        points=0.0,
-        measured="the check did not end",
-        cause="An endless loop, or no memory.",
-    )
+    why = next((loss.why for loss in lost if loss.cell is cell), "")
+    raised = [output for output in cell.outputs if output.output_type == "error"]
+    if why in (DIED, ENDED):
+        measured, cause = (
+            "the process ended in the check",
+            "The answer ends it, or takes all memory.",
+        )
+    elif why or not raised or raised[0].ename == "KeyboardInterrupt":
+        measured, cause = "the check did not end", "An endless loop."
+    else:
+        measured = f"the check raised {told_error(raised[0])}"
+        cause = "Another cell has changed what the check needs, such as a setting of torch."
+    return Mark(**about, points=0.0, measured=measured, cause=cause)
 
 
 def told_error(output: Any) -> str:
     """An error that a cell has put out, in a line."""
     return f"{output.ename}: {output.evalue}".splitlines()[0]
-
-
-def beginning(cell: Any) -> str:
-    """Which cell it is: its first line."""
-    return f"that begins {(cell.source.strip().splitlines() or [''])[0][:60]!r}"

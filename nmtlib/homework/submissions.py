@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 from nmtlib.files import require_place, write_atomically
 from nmtlib.homework.grading import assignments
-from nmtlib.homework.marking import Marked, is_check, mark, read_notebook
+from nmtlib.homework.marking import Mark, Marked, mark
+from nmtlib.homework.notebooks import read_notebook, written_answers
+from nmtlib.homework.task import Assignment
 
 COLUMNS = ("student", "assignment", "task", "points", "possible", "cause", "notices")
+ANY = Assignment("any", "assignment", "", "", "")  # where nobody has handed in a notebook
 
 
 def find_submissions(folder: Path) -> dict[str, list[Path]]:
@@ -43,39 +46,85 @@ def find_submissions(folder: Path) -> dict[str, list[Path]]:
 def grade_all(
     folder: Path, seed: int, report: Callable[[str], None] = print
 ) -> list[tuple[str, Marked]]:
-    """Run a notebook of each student and assignment, one after another; files are only read."""
+    """Run a notebook of each student and assignment, one after another; files are only read.
+
+    Where a student's notebook cannot be run, or is missing and others have handed one in, there is
+    a result without points that says so.
+    """
     students, graded = find_submissions(folder), []
+    failed: dict[tuple[str, str], str] = {}  # why, by student and number of the assignment
+
+    def fail(student: str, path: Path, error: Exception) -> None:
+        why = " ".join(str(error).split())[:300]
+        why = why if isinstance(error, ValueError) else f"{type(error).__name__}: {why}"
+        failed.setdefault((student, path.name.partition("_")[0]), why)
+        report(f"{student}: {why}")
+
     for student, paths in students.items():
         if not paths:
             report(f"{student}: no notebook of an assignment")
-        for path, others in one_of_each(student, paths, report):
+        for path, others in one_of_each(paths, partial(fail, student)):
             try:
                 marked = mark(path, seed)
-            except ValueError as error:
-                report(f"{student}: {error}")
+            except Exception as error:  # whatever one file does, the class is graded
+                fail(student, path, error)
                 continue
             if others:
                 taken, *rest = (str(each.relative_to(folder / student)) for each in [path, *others])
                 marked.notices.append(f"{taken} was graded, and left out: {', '.join(rest)}")
             graded.append((student, marked))
             report(f"{student}: {path.name} {marked.points:g} of {marked.assignment.points:g}")
-    return graded
+    return sorted([*graded, *without_points(folder, [*students], graded, failed)], key=by_student)
+
+
+def by_student(result: tuple[str, Marked]) -> tuple[str, str]:
+    """The order of results."""
+    return result[0], result[1].assignment.stem
+
+
+def without_points(
+    folder: Path,
+    students: Iterable[str],
+    graded: list[tuple[str, Marked]],
+    failed: dict[tuple[str, str], str],
+) -> Iterator[tuple[str, Marked]]:
+    """A result for each notebook that could not be run, or that only others have handed in."""
+    done = {(student, marked.assignment.number) for student, marked in graded}
+    wanted = {number for _, number in done}
+    for student in students:
+        for number in sorted(wanted | {n for s, n in failed if s == student}) or [""]:
+            if (student, number) in done:
+                continue
+            assignment = assignments().get(number, ANY)
+            why = failed.get((student, number), "was not handed in")
+            if odd := misnamed(folder / student):
+                why += f"; not named as an assignment is: {', '.join(odd)}"
+            marks = [Mark(t.id, t.title, 0.0, t.points) for t in assignment.tasks.values()]
+            path = folder / student / f"{assignment.stem}.ipynb"
+            blank = Mark("", "", 0.0, 0.0)
+            yield student, Marked(path, assignment, marks or [blank], [why], was_run=False)
+
+
+def misnamed(folder: Path) -> list[str]:
+    """The names of notebooks below a folder that do not begin as those of an assignment do."""
+    paths = [p for p in folder.rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts]
+    return sorted(p.name for p in paths if p.name.partition("_")[0] not in assignments())
 
 
 def one_of_each(
-    student: str, paths: Iterable[Path], report: Callable[[str], None]
+    paths: Iterable[Path], fail: Callable[[Path, Exception], None]
 ) -> Iterator[tuple[Path, list[Path]]]:
     """A student's notebook of each assignment that counts, and the others of it, such as copies.
 
-    The one of the assignment's own name counts, of several the newest.  A file that is no notebook
-    of an assignment is reported.
+    The one of the assignment's own name counts, of several the newest.  `fail` is told of a file
+    that is no notebook of an assignment.
     """
     found: dict[str, list[Path]] = defaultdict(list)
     for path in paths:
         try:
             found[read_notebook(path)[1].stem].append(path)
-        except ValueError as error:
-            report(f"{student}: {error}")
+        except Exception as error:
+            fail(path, error)
     for stem, each in found.items():
         first, *others = sorted(each, key=lambda p: (p.stem != stem, -p.stat().st_mtime))
         yield first, others
@@ -99,24 +148,13 @@ def identical(graded: Iterable[tuple[str, Marked]]) -> list[str]:
     """Groups of students whose answers are the same but for layout and comments."""
     groups: dict[tuple[str, str], list[str]] = defaultdict(list)
     for student, marked in graded:
-        groups[marked.assignment.stem, answers_digest(marked.path)].append(student)
+        if marked.was_run and (answers := written_answers(marked.path)):
+            groups[marked.assignment.stem, repr(answers)].append(student)
     return [
         f"{stem}: the same answers from {', '.join(students)}"
         for (stem, _), students in groups.items()
         if len(students) > 1
     ]
-
-
-def answers_digest(path: Path) -> str:
-    """A digest of the code that a student wrote, comments and spaces left out."""
-    book, _ = read_notebook(path)
-    lines = [
-        line.partition("#")[0].split()
-        for cell in book.cells
-        if cell.cell_type == "code" and not is_check(cell)
-        for line in cell.source.splitlines()
-    ]
-    return hashlib.sha256(repr([words for words in lines if words]).encode()).hexdigest()
 
 
 def misconceptions(graded: Iterable[tuple[str, Marked]]) -> list[tuple[int, str, str]]:
@@ -125,7 +163,7 @@ def misconceptions(graded: Iterable[tuple[str, Marked]]) -> list[tuple[int, str,
         (found.task, found.cause or found.measured)
         for _, marked in graded
         for found in marked.marks
-        if found.points < found.possible
+        if marked.was_run and found.points < found.possible
     )
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return [(count, task, cause) for (task, cause), count in ranked]
@@ -135,7 +173,7 @@ def class_report(graded: list[tuple[str, Marked]]) -> str:
     """A page in Markdown: points by task, misconceptions by frequency, notices."""
     by_task: dict[str, list[float]] = defaultdict(list)
     for _, marked in graded:
-        for found in marked.marks:
+        for found in marked.marks if marked.was_run else []:
             by_task[f"{found.task} {found.title}"].append(found.points / found.possible)
     lines = ["# The class", "", "| task | submissions | mean | full points |", "|---|---|---|---|"]
     for task, shares in sorted(by_task.items()):

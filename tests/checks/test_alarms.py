@@ -313,3 +313,55 @@ def test_the_cause_of_wrong_words_is_measured():
 
 def test_an_embedding_is_known_by_the_size_of_the_vocabulary():
     assert Sizes().source_vocab_size not in (Sizes().d_model, Sizes().max_length)
+
+
+# Who sees what
+
+
+def narrowed(of, name, change):
+    """nmtlib, its attentions of that name under a mask (Q, K) that `change` takes from ones."""
+
+    def make_model(sizes):
+        made = OURS.make_model(sizes)
+        for layer in getattr(made, of):
+            attention = getattr(layer, name)
+            attention.register_forward_pre_hook(narrow)
+        return made
+
+    def narrow(module, given):
+        query, key, value, mask = given
+        return query, key, value, mask & change(mask.new_ones(query.size(1), key.size(1)))
+
+    return replace(OURS, make_model=make_model)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize(
+    ("adapter", "name", "said"),
+    [
+        (narrowed("encoder", "self_attention", torch.tril), "masks.encoder_padding", "causal"),
+        (narrowed("decoder", "cross_attention", torch.tril), "masks.cross_padding", "causal"),
+        (
+            narrowed("decoder", "self_attention", lambda ones: ones.triu(-1)),
+            "positions.target_order",
+            "never read",
+        ),
+    ],
+)
+def test_whoever_sees_too_little_is_found(adapter, name, said, seed):
+    result = one(adapter, name, seed=seed)
+    assert result.verdict == "failed" and said in result.cause
+
+
+@pytest.mark.parametrize("seed", [0, 27])
+def test_attention_so_sharp_that_it_hides_an_order_is_not_blamed(seed):
+    post = ours(norm="post")
+
+    def make_model(sizes):
+        made = post.make_model(sizes)
+        for embedding in (made.source_embedding, made.target_embedding):
+            nn.init.normal_(embedding.weight)
+        return made
+
+    result = one(replace(post, make_model=make_model), "positions.target_order", seed=seed)
+    assert result.verdict == "passed", result.measured

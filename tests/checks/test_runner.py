@@ -138,6 +138,15 @@ def test_it_works_off_the_main_thread():
     )
 
 
+@pytest.mark.parametrize("copied", [True, False])
+def test_gradients_that_a_script_has_switched_off_are_no_fault_of_the_model(monkeypatch, copied):
+    if not copied:
+        monkeypatch.setattr(runner, "worker", apart.Thread)
+    with torch.no_grad():
+        assert one(OURS, "layers.gradient").verdict == "passed"
+        assert not torch.is_grad_enabled()
+
+
 def test_random_states_types_and_threads_are_as_before():
     def meddle(sizes):
         torch.set_default_dtype(torch.float64)

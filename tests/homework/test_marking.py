@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nmtlib.cli import main
-from nmtlib.homework import marking, pages, progress, student, submissions
+from nmtlib.homework import execution, marking, pages, progress, student, submissions
 from nmtlib.homework.grading import SEED, assignments, find_task, grade, judge
 from nmtlib.homework.task import Finding
 
@@ -82,7 +82,7 @@ def test_cheating_and_endless_loops_cost_only_the_task_they_stand_in(tmp_path):
 
 @pytest.mark.slow
 def test_what_cannot_be_interrupted_is_killed_and_the_rest_is_judged(tmp_path, monkeypatch):
-    monkeypatch.setattr(marking, "GRACE", 2)
+    monkeypatch.setattr(execution, "GRACE", 2)
     stubborn = "import time\nwhile True:\n    try: time.sleep(9)\n    except BaseException: pass"
 
     def loops(cells):

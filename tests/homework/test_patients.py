@@ -76,6 +76,27 @@ def test_what_is_changed_elsewhere_is_seen(treated):
     assert "changed as well: padding_mask" in str(found)
 
 
+@pytest.mark.parametrize(
+    "more", ["SIZE = 1", "import os", "def padding_mask(ids):\n    return ids"]
+)
+def test_what_is_added_to_the_module_is_seen(treated, more):
+    case = patient("anna")
+    assert treated(f"{case.source(healthy=True)}\n\n{more}\n", named(case)).points < FULL
+
+
+@pytest.mark.parametrize(
+    "borrowed", ["from nmtlib.model import Transformer", "import nmtlib.model as m, os"]
+)
+def test_whoever_borrows_a_healthy_model_has_repaired_nothing(treated, borrowed):
+    case = patient("anna")
+    found = treated(f"{case.source()}\n\n{borrowed}\n", named(case))
+    assert found.points == POINTS["diagnosis"] and "imports nmtlib.model" in str(found)
+
+
+def test_an_examination_says_whose_patient_it_was(treated):
+    assert "anna" in str(treated(patient("anna").source()))
+
+
 def test_a_wrong_name_costs_the_diagnosis_alone(treated):
     case = patient("ben")
     wrong = ["tying-copies"] * len(case.bugs)

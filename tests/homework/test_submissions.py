@@ -1,6 +1,7 @@
 """What a folder of submissions may hold, and where its reports may lie, before anything is run."""
 
 import csv
+import json
 import os
 
 import pytest
@@ -124,3 +125,78 @@ def test_what_is_no_homework_takes_the_place_of_none(folder, marked):
     assert marked == [folder / "ann" / "04_mine.ipynb"] and not found.notices
     assert any("no cell of homework 04" in line for line in said)
     assert any("is not a notebook" in line for line in said)
+
+
+def rows_of(folder, graded):
+    """The rows of the table, by student."""
+    made = csv.DictReader(submissions.points_table(graded).splitlines())
+    found = {}
+    for row in made:
+        found.setdefault(row["student"], []).append(row)
+    return found
+
+
+def test_who_has_no_notebook_that_runs_has_rows_without_points(folder, marked):
+    hand_in(folder / "ben" / NAME)
+    hand_in(folder / "cleo" / "attention.ipynb")
+    hand_in(folder / "dan" / NAME, text="{")
+    graded = submissions.grade_all(folder, 1)
+    rows = rows_of(folder, graded)
+    for student, why in [
+        ("ann", "was not handed in"),
+        ("cleo", "not named as an assignment is: attention.ipynb"),
+        ("dan", "is not a notebook"),
+    ]:
+        assert [row["task"] for row in rows[student]] == [*FOUR.tasks]
+        assert {row["points"] for row in rows[student]} == {"0.0"}
+        assert all(why in row["notices"] for row in rows[student])
+        assert f"- {student}, {NAME}: " in submissions.class_report(graded)
+    assert [float(row["points"]) for row in rows["ben"]] == [1] and list(rows) == sorted(rows)
+    assert "| 04.1 Softmax | 1 |" in submissions.class_report(graded)
+    assert submissions.misconceptions(graded) == [(1, "04.1", "no maximum")]
+
+
+def test_a_class_that_has_handed_in_nothing_has_a_row_each(folder):
+    (row,) = rows_of(folder, submissions.grade_all(folder, 1))["ann"]
+    assert float(row["points"]) == float(row["possible"]) == 0
+    assert row["notices"] == "was not handed in"
+
+
+def test_one_file_never_loses_the_class(folder, marked, monkeypatch):
+    hand_in(folder / "ann" / NAME)
+    hand_in(folder / "ben" / NAME)
+    working = submissions.mark
+
+    def mark(path, seed):
+        if path.parent.name == "ann":
+            raise AttributeError("nothing has no source")
+        return working(path, seed)
+
+    monkeypatch.setattr(submissions, "mark", mark)
+    rows = rows_of(folder, submissions.grade_all(folder, 1))
+    assert rows["ann"][0]["notices"] == "AttributeError: nothing has no source"
+    assert rows["ben"][0]["points"] == "1"
+
+
+def same_answers(folder, **sources):
+    """What is said of students who have written these sources into the cell of the first task."""
+    graded = []
+    for student, source in sources.items():
+        book = json.loads(PAGE)
+        cell = next(cell for cell in book["cells"] if cell["id"] == "answer-04-1")
+        cell["source"] = source or cell["source"]
+        hand_in(folder / student / NAME, text=json.dumps(book))
+        graded.append((student, Marked(folder / student / NAME, FOUR)))
+    return submissions.identical(graded)
+
+
+def test_untouched_notebooks_are_not_the_same_answers(folder):
+    assert not same_answers(folder, ann="", ben="")
+
+
+def test_answers_are_the_same_but_for_layout_and_comments(folder):
+    answer = "%time\ndef stable_softmax(scores):\n    powers = ({})\n    return powers"
+    spaced = answer.format("scores.exp()")
+    tight = answer.format(" scores . exp( ) ").replace("powers = (", "powers=(  # so\n")
+    said = same_answers(folder, ann=spaced, ben=tight, cleo=answer.format("scores.log()"))
+    assert said == [f"{FOUR.stem}: the same answers from ann, ben"]
