@@ -202,7 +202,7 @@ def moves_back(answer, draw: Draw):
     numbers. In decoding, words come one by one: `start` says how many came before. The fixed table
     follows the module to another type or device, is not trained, and does not lie in the
     checkpoint (`state_dict`). Beyond `max_length`, and for another `kind`, raise `ValueError`. The
-    function `position_table` below is given.
+    function `sinusoidal_table` below is given.
     """,
     hints=(
         "What is a tensor called that belongs to a module but is no parameter?",
@@ -210,7 +210,7 @@ def moves_back(answer, draw: Draw):
     ),
     read="notebook 03, sections 8 and 9",
     given="""
-    from nmtlib.model.embeddings import sinusoidal_table as position_table
+    from nmtlib.model.embeddings import sinusoidal_table
     """,
     mistakes={
         "The first word always gets position 0: `start` is not used.": [
