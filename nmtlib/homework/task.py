@@ -83,6 +83,7 @@ class Task:
     mistakes: dict[str, Sequence[Edit]] = field(default_factory=dict)
     pure: bool = True
     forbidden: tuple[str, ...] = ()
+    sealed: tuple[str, ...] = ()
     seconds: float = 20.0
     uses: tuple[str, ...] = ()
     properties: list[Property] = field(default_factory=list)

@@ -148,6 +148,7 @@ def refuses_what_has_no_rate(answer, draw: Draw):
         "`Counter(a) & Counter(b)` takes the smaller count of each n-gram.",
     ),
     read="notebook 11, section 1",
+    sealed=("sacrebleu", "nltk.translate", "nmtlib.inference", "nmtlib.extras"),
     mistakes={
         "Counts are not clipped: a word said five times is right five times.": [
             ("(mine & theirs).total()", "sum(c for gram, c in mine.items() if gram in theirs)")

@@ -5,7 +5,9 @@ from collections import Counter, defaultdict
 from fractions import Fraction
 
 import numpy as np
+import sacrebleu
 import torch
+from nltk.translate.bleu_score import corpus_bleu
 from nltk.util import ngrams
 
 from nmtlib.teaching.alignment import alignment_error_rate as the_packages
@@ -384,4 +386,22 @@ WRONG["11.2"] += [
     (glued, "BLEU of"),
     (first_fifty, "120 sentences"),
     (without_signs, "BLEU of"),
+]
+
+
+def by_sacrebleu(hypotheses, references):
+    texts = [[" ".join(words) for words in text] for text in (hypotheses, references)]
+    score = sacrebleu.corpus_bleu(
+        texts[0], [texts[1]], tokenize="none", smooth_method="none", force=True
+    )
+    return score.score
+
+
+def by_nltk(hypotheses, references):
+    return 100 * corpus_bleu([[words] for words in references], hypotheses)
+
+
+WRONG["11.2"] += [
+    (by_sacrebleu, "of sacrebleu was called"),
+    (by_nltk, "of nltk was called"),
 ]
