@@ -324,6 +324,25 @@ def keeps_its_tables_where_they_belong(answer, draw: Draw):
         holds(False, moved, "a table that goes with its module")
 
 
+@homework.check(Positions, "What should learn, and what lies between it and the loss?")
+def passes_gradients_on(answer, draw: Draw):
+    """Gradients reach the embedded words and, in the rows that were used, the learned table."""
+    batch, length, half = draw.sizes(3)
+    for kind in ("sinusoidal", "learned"):
+        module = answer(2 * half, length + 3, kind).to(draw.dtype)
+        x, towards = (draw.normal(batch, length, 2 * half) for _ in range(2))
+        result = module(x.requires_grad_() * 1, start=2)
+        holds(result.requires_grad, f"a result without gradient ({kind})", "one with it")
+        (result * towards).sum().backward()
+        holds(x.grad is not None, f"no gradient of the words ({kind})", "one")
+        same(x.grad, towards, f"the gradient of the words ({kind})")
+    (table,) = module.parameters()
+    expected = torch.zeros_like(table)
+    expected[2 : length + 2] = towards.sum(0)
+    holds(table.grad is not None, "no gradient of the learned table", "one")
+    same(table.grad, expected, "the gradient of the learned table")
+
+
 @homework.check(Positions, "Where does the last word of this piece stand?")
 def refuses_what_is_too_long(answer, draw: Draw):
     """A sentence, or a step, beyond the table raises ValueError, and so does another kind."""
