@@ -515,13 +515,13 @@ def drops_in_training(answer, draw: Draw):
     """In training, embeddings plus positions pass the dropout, on both sides."""
     own, _, source, target = both(answer, draw, dropout=0.4)
     own.train()
-    seen: dict[str, Tensor] = {}
-    for name in ("encoder", "decoder"):
+    seen: dict[str, list[Tensor]] = {"encoder": [], "decoder": []}
+    for name, calls in seen.items():
         layer = getattr(own, name)[0]
-        layer.register_forward_pre_hook(lambda m, given, name=name: seen.update({name: given[0]}))
+        layer.register_forward_pre_hook(lambda m, given, calls=calls: calls.append(given[0]))
     own(source, target)
-    for name, x in seen.items():
-        zeros = float((x == 0).float().mean())
+    for name, calls in seen.items():
+        zeros = float((torch.cat(calls) == 0).float().mean())
         what = f"{100 * zeros:.0f} % of what enters the {name} is zero"
         holds(0.2 < zeros < 0.6, what, "about 40 %")
 

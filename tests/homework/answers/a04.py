@@ -273,3 +273,13 @@ WRONG["04.1"] += [
     (squeezed, "shape"),
 ]
 WRONG["04.2"] += [(few_keys_only, "a result|must match|broadcast")]
+
+
+def a_hundred_below(query, key, value, mask=None):
+    scores = query @ key.mT / query.size(-1) ** 0.5
+    if mask is None:
+        return scores.softmax(-1) @ value
+    return (scores.masked_fill(~mask, -100).softmax(-1) * mask) @ value
+
+
+WRONG["04.2"] += [(a_hundred_below, "-600")]

@@ -282,7 +282,7 @@ def shifted(one, other, score, times, generator):
 WRONG = {
     "11.1": [(precision_only, "rate"), (first_sentence, "rate"), (turned_links, "rate")],
     "11.2": [
-        (mean_of_sentences, "BLEU of 6 sentences"),
+        (mean_of_sentences, "added up over the set first"),
         (of_letters, "BLEU of"),
         (smoothed, "BLEU of"),
     ],
@@ -405,3 +405,15 @@ WRONG["11.2"] += [
     (by_sacrebleu, "of sacrebleu was called"),
     (by_nltk, "of nltk was called"),
 ]
+
+
+def in_one_union(found, gold):
+    if len(found) != len(gold):
+        raise ValueError
+    a, s = ({link for links in each for link in links} for each in (found, gold))
+    if not a | s:
+        raise ValueError
+    return 1 - 2 * len(a & s) / (len(a) + len(s))
+
+
+WRONG["11.1"] += [(in_one_union, "of two sentences became one")]
