@@ -159,8 +159,8 @@ def unsupported(task: Task, choice: Any, others: tuple, seed: int) -> Finding | 
 
 def outcome(task: Task, prop: Property, answer: Any, seed: int) -> Finding | None:
     """What is wrong with an answer in the light of one property, or None."""
-    careful = task.pure and inspect.isfunction(answer)
-    subject = Careful(answer, task.forbidden) if careful else answer
+    careful = task.pure and callable(answer) and not inspect.isclass(answer)
+    subject = Careful(answer, task.forbidden, task.sealed) if careful else answer
     try:
         with within(task.seconds):
             for number in range(prop.draws):

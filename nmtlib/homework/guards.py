@@ -12,6 +12,7 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 import torch
@@ -41,16 +42,48 @@ class Without(TorchFunctionMode):
         return called(*args, **(kwargs or {}))
 
 
+@contextlib.contextmanager
+def sealing(modules: tuple[str, ...]) -> Iterator[None]:
+    """Raise Finding where a function of these modules, or of those inside them, is called."""
+    inside = tuple(f"{module}." for module in modules)
+
+    def look(frame: FrameType, event: str, arg: Any) -> None:
+        module = frame.f_globals.get("__name__", "")
+        if event == "call" and f"{module}.".startswith(inside) and not importing(frame):
+            cause = "The task is to write it yourself; its text says what is allowed."
+            called = f"`{frame.f_code.co_name}` of {module.partition('.')[0]} was called"
+            raise Finding(called, "an answer without it", cause)
+
+    before = sys.getprofile()
+    if modules:
+        sys.setprofile(look)
+    try:
+        yield
+    finally:
+        sys.setprofile(before)
+
+
+def importing(frame: FrameType | None) -> bool:
+    """Whether a frame runs because a module is being imported, which calls nothing of it."""
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "importlib._bootstrap":
+            return True
+        frame = frame.f_back
+    return False
+
+
 class Careful:
     """A student's function that may neither change its tensors nor call what is forbidden."""
 
-    def __init__(self, function: Callable, forbidden: tuple[str, ...] = ()):
-        self.function, self.mode = function, Without(forbidden)
+    def __init__(
+        self, function: Callable, forbidden: tuple[str, ...] = (), sealed: tuple[str, ...] = ()
+    ):
+        self.function, self.mode, self.sealed = function, Without(forbidden), sealed
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         tensors = named_tensors(self.function, args, kwargs)
         before = [tensor.detach().clone() for tensor in tensors.values()]
-        with self.mode if self.mode.forbidden else contextlib.nullcontext():
+        with self.mode if self.mode.forbidden else contextlib.nullcontext(), sealing(self.sealed):
             result = self.function(*args, **kwargs)
         for old, (name, new) in zip(before, tensors.items(), strict=True):
             if not torch.equal(old, new.detach()) and not old.isnan().any():
@@ -65,7 +98,9 @@ class Careful:
 
 def named_tensors(function: Callable, args: tuple, kwargs: dict) -> dict[str, torch.Tensor]:
     """The tensors that a function is given, also in lists and dictionaries, as it names them."""
-    names = [*inspect.signature(function).parameters, *(f"argument {n}" for n in range(len(args)))]
+    names = [f"argument {n}" for n in range(len(args))]
+    with contextlib.suppress(TypeError, ValueError):  # what is written in C may have no signature
+        names = [*inspect.signature(function).parameters, *names]
     found: dict[str, Any] = {}
     for name, value in (dict(zip(names, args, strict=False)) | kwargs).items():
         inner = dict(enumerate(value)) if isinstance(value, list) else value

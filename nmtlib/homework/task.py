@@ -63,9 +63,8 @@ class Task:
     """One thing to write: text and hints, the solution, its mistakes, and its properties.
 
     `mistakes` maps what a student got wrong to the edits that turn the solution into it.  A task
-    that is not `pure` may change what its function is given.  Functions of torch whose names are
-    `forbidden` may not be called.  `uses` names answers to other tasks
-    that a choice is compared with.
+    that is not `pure` may change what its function is given.  `forbidden` functions of torch may
+    not be called, nor those of `sealed` modules.  `uses` names answers that a choice needs.
     """
 
     id: str
@@ -83,6 +82,7 @@ class Task:
     mistakes: dict[str, Sequence[Edit]] = field(default_factory=dict)
     pure: bool = True
     forbidden: tuple[str, ...] = ()
+    sealed: tuple[str, ...] = ()
     seconds: float = 20.0
     uses: tuple[str, ...] = ()
     properties: list[Property] = field(default_factory=list)

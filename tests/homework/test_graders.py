@@ -100,3 +100,11 @@ def test_each_task_has_enough_answers():
         if not task.uses:
             assert sum(each is task for each, _ in right) >= 4, task.id
             assert sum(each is task for each, _ in wrong) >= 6, task.id
+
+
+@pytest.mark.parametrize("seed", range(40) if os.environ.get("NMTLIB_ALL") else range(3, 9))
+def test_a_sound_order_of_sentences_passes_with_every_seed(seed):
+    """The number of batches hangs on the lengths that are drawn, and so does a bound on it."""
+    for answer in importlib.import_module("answers.a12").SOUND:
+        verdict = judge(find_task("12.3"), answer, seed=seed)
+        assert verdict.full, verdict

@@ -70,6 +70,14 @@ def test_a_class_is_graded_and_its_files_stay_as_they_are(tmp_path, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("assignment", assignments().values(), ids=lambda a: a.stem)
+def test_a_notebook_as_it_was_given_has_no_points(assignment, tmp_path):
+    path = tmp_path / f"{assignment.stem}.ipynb"
+    path.write_text(pages.notebook(assignment), "utf-8")
+    assert [mark.points for mark in marking.mark(path).marks] == [0] * len(assignment.tasks)
+
+
+@pytest.mark.slow
 def test_cheating_and_endless_loops_cost_only_the_task_they_stand_in(tmp_path):
     marked = marking.mark(write(tmp_path, change=cheat), cell_seconds=3)
     points = {mark.task: mark.points for mark in marked.marks}

@@ -71,10 +71,11 @@ def test_the_answers_file_can_be_imported_before_anything_is_written(assignment,
 @ALL
 def test_a_page_without_answers_runs_from_top_to_bottom(assignment, capsys):
     """As "Run All" does: blanks stop nothing, have no points, and say so in a line each."""
-    defined, points = {"__name__": "page"}, []
+    defined, points, checks = {"__name__": "page"}, [], []
     for cell in nbformat.reads(pages.notebook(assignment), as_version=4).cells:
         if cell.source.startswith("grade("):
             points.append(eval(cell.source, defined))
+            checks.append(cell.source)
         elif cell.cell_type == "code":
             exec(cell.source, defined)
     assert points == [0] * len(assignment.tasks)
@@ -82,6 +83,8 @@ def test_a_page_without_answers_runs_from_top_to_bottom(assignment, capsys):
     assert sum("0 of" in line and "nothing is written here yet" in line for line in said) == len(
         points
     )
+    # marking judges at the end, when what is given for later tasks is defined, too
+    assert [eval(check, defined) for check in checks] == points
 
 
 def test_the_same_master_gives_the_same_bytes():

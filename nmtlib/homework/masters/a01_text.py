@@ -422,6 +422,16 @@ def is_shuffled_by_the_seed(answer, draw: Draw):
     )
 
 
+@homework.check(plan, "Is a budget that is used up exceeded?", draws=1)
+def fills_the_budget(answer, draw: Draw):
+    """A sentence as long as the budget fits."""
+    try:
+        batches = planned(answer, [5, 50, 7], 50, 3)
+    except ValueError as error:
+        holds(False, f"ValueError ({error}) for a length equal to the budget", "no error")
+    same(sorted(i for batch in batches for i in batch), [0, 1, 2], "the sentences in the batches")
+
+
 @homework.check(plan, "What is to be done with a sentence that no batch can hold?", draws=1)
 def names_what_is_too_long(answer, draw: Draw):
     """A sentence longer than the budget raises ValueError with its number."""

@@ -174,12 +174,13 @@ def has_one_parameter(answer, draw: Draw):
     ScaledEmbedding, "Divide a result by its row of the table: which factor is it?", worth=2
 )
 def is_scaled(answer, draw: Draw):
-    """The result is the rows times the root of D."""
+    """The result is the rows times the root of D, in training and in evaluation."""
     v, d, b, s = draw.sizes(4, 3, 20)
     module = answer(v, d).to(draw.dtype)
     ids = draw.ids(1, v, b, s)
     expected = module.weight.detach()[ids] * math.sqrt(d)
     same(module(ids), expected, "a vector")
+    same(module.eval()(ids), expected, "a vector in evaluation")
 
 
 @homework.check(

@@ -202,7 +202,7 @@ def moves_back(answer, draw: Draw):
     numbers. In decoding, words come one by one: `start` says how many came before. The fixed table
     follows the module to another type or device, is not trained, and does not lie in the
     checkpoint (`state_dict`). Beyond `max_length`, and for another `kind`, raise `ValueError`. The
-    function `position_table` below is given.
+    function `sinusoidal_table` below is given.
     """,
     hints=(
         "What is a tensor called that belongs to a module but is no parameter?",
@@ -210,7 +210,7 @@ def moves_back(answer, draw: Draw):
     ),
     read="notebook 03, sections 8 and 9",
     given="""
-    from nmtlib.model.embeddings import sinusoidal_table as position_table
+    from nmtlib.model.embeddings import sinusoidal_table
     """,
     mistakes={
         "The first word always gets position 0: `start` is not used.": [
@@ -322,6 +322,25 @@ def keeps_its_tables_where_they_belong(answer, draw: Draw):
     except Exception:
         moved = "the fixed table stays where it was when the module moves to another device"
         holds(False, moved, "a table that goes with its module")
+
+
+@homework.check(Positions, "What should learn, and what lies between it and the loss?")
+def passes_gradients_on(answer, draw: Draw):
+    """Gradients reach the embedded words and, in the rows that were used, the learned table."""
+    batch, length, half = draw.sizes(3)
+    for kind in ("sinusoidal", "learned"):
+        module = answer(2 * half, length + 3, kind).to(draw.dtype)
+        x, towards = (draw.normal(batch, length, 2 * half) for _ in range(2))
+        result = module(x.requires_grad_() * 1, start=2)
+        holds(result.requires_grad, f"a result without gradient ({kind})", "one with it")
+        (result * towards).sum().backward()
+        holds(x.grad is not None, f"no gradient of the words ({kind})", "one")
+        same(x.grad, towards, f"the gradient of the words ({kind})")
+    (table,) = module.parameters()
+    expected = torch.zeros_like(table)
+    expected[2 : length + 2] = towards.sum(0)
+    holds(table.grad is not None, "no gradient of the learned table", "one")
+    same(table.grad, expected, "the gradient of the learned table")
 
 
 @homework.check(Positions, "Where does the last word of this piece stand?")

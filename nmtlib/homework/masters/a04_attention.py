@@ -178,9 +178,12 @@ def obeys_the_mask(answer, draw: Draw):
         mask = draw.mask(*shape)
         expected = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
         same(answer(query, key, value, mask), expected, f"a result under a mask of shape {shape}")
-    query, key = torch.full_like(query, -60 / math.sqrt(k)), 1 + key / 20  # all scores about -60
-    expected = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
-    same(answer(query, key, value, mask), expected, "a result of scores of -60 under a mask")
+    query, key, value = torch.ones_like(query).double(), 1 + key.double() / 200, value.double()
+    for low in (-60, -600):  # all scores about that
+        asked = query * low / math.sqrt(k)
+        expected = F.scaled_dot_product_attention(asked, key, value, attn_mask=mask)
+        found = answer(asked, key, value, mask)
+        same(found, expected, f"a result of scores of {low} under a mask")
 
 
 @homework.check(masked_attention, "The softmax of a row that is all -inf divides 0 by 0.")

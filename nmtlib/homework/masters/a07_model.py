@@ -127,6 +127,26 @@ def follows_the_formulas(answer, draw: Draw):
         holds(len(calls) == 1, f"f was called {len(calls)} times", "once")
 
 
+@homework.check(Residual, "Which ways lead from the result back to x, and which to f?")
+def passes_gradients_on(answer, draw: Draw):
+    """Gradients go back around f and through it, with post-norm and pre-norm."""
+    b, s, d = draw.sizes(3, 3)
+    given, towards = (draw.normal(b, s, d), draw.normal(d, d)), draw.normal(b, s, d)
+    for norm in ("pre", "post"):
+        x, matrix = (each.clone().requires_grad_() for each in given)
+        module = answer(d, 0.0, norm).to(draw.dtype)
+        result = module(x * 1, lambda y, matrix=matrix: torch.tanh(y @ matrix))
+        holds(result.requires_grad, f"a result without gradient ({norm})", "one with it")
+        (result * towards).sum().backward()
+        found, x.grad, back = x.grad, None, matrix.grad
+        holds(found is not None and back is not None, f"no gradient of x or f ({norm})", "both")
+        matrix.grad, inside = None, centred(x) if norm == "pre" else x
+        total = x + torch.tanh(inside @ matrix)
+        ((total if norm == "pre" else centred(total)) * towards).sum().backward()
+        same(found, x.grad, f"the gradient of x ({norm})", tolerance=1e-3)
+        same(back, matrix.grad, f"the gradient in f ({norm})", tolerance=1e-3)
+
+
 @homework.check(Residual, "On which of the three does the dropout fall?", worth=1)
 def drops_what_f_brings(answer, draw: Draw):
     """In training with pre-norm x stays; a share p of f's numbers is 0, others are / (1 - p)."""
@@ -156,13 +176,28 @@ def drops_what_f_brings(answer, draw: Draw):
 
 @homework.check(Residual, "Both kinds of norm need the dropout.")
 def drops_with_post_norm(answer, draw: Draw):
-    """In training with post-norm, too, a share p of f's numbers is dropped."""
-    nothing, ones = torch.zeros(1, 100, 64), torch.ones(1, 100, 64)
+    """In training with post-norm, too, a share p of f's numbers is dropped, and none of x's."""
+    x, brought = 1 + draw.normal(1, 100, 64), torch.ones(1, 100, 64, dtype=draw.dtype)
+    brought[..., 32:] = 0  # there the norm alone changes x
     for p in (0.1, 0.4):
-        found = answer(64, p, "post").train()(nothing, lambda y: ones).detach()
-        share = float((found < -0.1).float().mean())  # what is dropped lies below the mean
+        module = answer(64, p, "post").to(draw.dtype).train()
+        found = module(x.clone(), lambda y: brought.clone()).detach()
+        added = without_norm(found, x) - x
+        lost = 100 * float((added[..., 32:].abs() > 1e-3).double().mean())
+        what = f"with post-norm {lost:.0f} % of the numbers of x change where f brings 0"
+        holds(lost == 0, what, "x as it was, before the norm")
+        share = float((added[..., :32].abs() < 1e-3).double().mean())
         what = f"with post-norm {100 * share:.0f} % of f's numbers are dropped"
         holds(abs(share - p) < 0.05, what, f"{100 * p:.0f} %")
+
+
+def without_norm(result: Tensor, x: Tensor) -> Tensor:
+    """What went into a LayerNorm, given x, of which the second half went into it as it is."""
+    known, came = x[..., 32:], result[..., 32:]
+    centre, middle = (each.mean(-1, keepdim=True) for each in (known, came))
+    apart, off = known - centre, came - middle
+    scale = (apart * off).sum(-1, keepdim=True) / apart.square().sum(-1, keepdim=True)
+    return (result - middle) / scale + centre
 
 
 def short_set(values: Tensor) -> str:
@@ -451,6 +486,28 @@ def masks_what_it_must(answer, draw: Draw):
         same(found.detach(), expected.detach(), f"a logit of {name}", tolerance=1e-4)
 
 
+@homework.check(OwnTransformer, "Which settings of the config reach which part?", draws=1)
+def obeys_the_config(answer, draw: Draw):
+    """With learned positions the weights and logits are those of the course's model, too."""
+    own, theirs, source, target = both(answer, draw, positions="learned")
+    found, expected = own(source, target), theirs(source, target)
+    same(found.detach(), expected.detach(), "a logit with learned positions", tolerance=1e-4)
+
+
+@homework.check(OwnTransformer, "Follow the way back from the logits to the source.", draws=1)
+def trains_every_part(answer, draw: Draw):
+    """Every weight gets the gradient that it gets in the course's model."""
+    own, theirs, source, target = both(answer, draw)
+    for model in (own, theirs):
+        logits = model(source, target)
+        holds(logits.requires_grad, "logits without gradient", "logits that learn")
+        (logits * torch.linspace(-1, 1, logits.size(-1), dtype=logits.dtype)).sum().backward()
+    found = dict(own.named_parameters())
+    for name, expected in theirs.named_parameters():
+        holds(found[name].grad is not None, f"no gradient of {name}", "one")
+        same(found[name].grad, expected.grad, f"the gradient of {name}", tolerance=1e-3)
+
+
 @homework.check(
     OwnTransformer, "On which sums should dropout fall, besides those inside the layers?"
 )
@@ -458,13 +515,13 @@ def drops_in_training(answer, draw: Draw):
     """In training, embeddings plus positions pass the dropout, on both sides."""
     own, _, source, target = both(answer, draw, dropout=0.4)
     own.train()
-    seen: dict[str, Tensor] = {}
-    for name in ("encoder", "decoder"):
+    seen: dict[str, list[Tensor]] = {"encoder": [], "decoder": []}
+    for name, calls in seen.items():
         layer = getattr(own, name)[0]
-        layer.register_forward_pre_hook(lambda m, given, name=name: seen.update({name: given[0]}))
+        layer.register_forward_pre_hook(lambda m, given, calls=calls: calls.append(given[0]))
     own(source, target)
-    for name, x in seen.items():
-        zeros = float((x == 0).float().mean())
+    for name, calls in seen.items():
+        zeros = float((torch.cat(calls) == 0).float().mean())
         what = f"{100 * zeros:.0f} % of what enters the {name} is zero"
         holds(0.2 < zeros < 0.6, what, "about 40 %")
 

@@ -22,8 +22,7 @@ homework = Assignment(
         """,
     imports=(
         "import math\n\nimport torch\nfrom torch import Tensor, nn\n\n"
-        "from nmtlib.data.batching import Batch\n"
-        "from nmtlib.training.loss import label_smoothed_loss"
+        "from nmtlib.data.batching import Batch"
     ),
 )
 
@@ -48,7 +47,7 @@ homework = Assignment(
         ],
         "The model's size is not used.": [("d_model**-0.5 * ", "")],
         "The rate falls with the step itself, not with its root.": [("step**-0.5", "step**-1.0")],
-        "The warm-up is too steep: its exponent is -1.5, not -1 or -0.5.": [
+        "The rise is too steep: the peak comes before the end of the warm-up.": [
             ("warmup**-1.5", "warmup**-1.0")
         ],
         "The rate does not rise in a straight line.": [("step * warmup", "step**2 * warmup")],
@@ -97,8 +96,8 @@ def refuses_update_0(answer, draw: Draw):
     Logits (B, T, V), labels (B, T), PAD = 0. The target gives $1 - \\varepsilon$ to the label and
     spreads $\\varepsilon$ evenly over the **V - 1 classes that are words**, itself among them, and
     never over PAD. Return the cross-entropy in nats as the mean over all labels that are not PAD.
-    Logits may be as large as 1,000. `torch`'s finished losses are not allowed; `log_softmax` is.
-    Labels that are all PAD are a `ValueError`.
+    Logits may be as large as 1,000. Finished losses, of `torch` or of the course, are not
+    allowed; `log_softmax` is. Labels that are all PAD are a `ValueError`.
     """,
     hints=(
         "Write the target of one label first; then its product with the log-probabilities.",
@@ -106,6 +105,7 @@ def refuses_update_0(answer, draw: Draw):
     ),
     read="notebook 08, the section on the loss of a batch",
     forbidden=("cross_entropy", "nll_loss", "kl_div"),
+    sealed=("nmtlib.training.loss",),
     mistakes={
         "PAD gets a share of the smoothing.": [
             ("(logp.sum(-1) - logp[..., 0])", "logp.sum(-1)"),
@@ -237,6 +237,9 @@ def large_logits(answer, draw: Draw):
     ),
     read="notebook 08, the section on the batch-size puzzle",
     given='''
+    from nmtlib.training.loss import label_smoothed_loss
+
+
     def wrong_gradients(model: nn.Module, batches: list[Batch], smoothing: float) -> float:
         """Not what it claims to be."""
         total = 0.0

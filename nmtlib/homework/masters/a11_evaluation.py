@@ -36,8 +36,9 @@ Links = list[set[tuple[int, int]]]
     """
     A link is a pair (source position, target position). `found` and `gold` hold a set of links for
     each sentence. With A all links found and S all gold links of the **whole** test set, return
-    $1 - 2\\,|A \\cap S| / (|A| + |S|)$. Different numbers of sentences are a `ValueError`, and so
-    are no links at all, neither found nor gold.
+    $1 - 2\\,|A \\cap S| / (|A| + |S|)$. The link (0, 0) of two sentences is two links.
+    Different numbers of sentences are a `ValueError`, and so are no links at all, neither found nor
+    gold.
     """,
     hints=(
         "A link counts as right only in its own sentence. How do you count over all of them?",
@@ -57,6 +58,14 @@ Links = list[set[tuple[int, int]]]
                 "right = sum(len(a & s) for a, s in pairs)",
                 "right = len(set().union(*found) & set().union(*gold))",
             )
+        ],
+        "Equal links of two sentences became one, in what is right and in what is counted.": [
+            (
+                "right = sum(len(a & s) for a, s in pairs)",
+                "a, s = set().union(*found), set().union(*gold)",
+            ),
+            ("total = sum(len(a) + len(s) for a, s in pairs)", "total = len(a) + len(s)"),
+            ("2 * right", "2 * len(a & s)"),
         ],
         "This is the F1 itself, not 1 minus it.": [("1 - 2 * right", "2 * right")],
         "The factor 2 is missing: even perfect links are half wrong.": [("2 * right", "right")],
@@ -148,7 +157,17 @@ def refuses_what_has_no_rate(answer, draw: Draw):
         "`Counter(a) & Counter(b)` takes the smaller count of each n-gram.",
     ),
     read="notebook 11, section 1",
+    sealed=("sacrebleu", "nltk.translate", "nmtlib.inference", "nmtlib.extras"),
     mistakes={
+        "Each sentence got a BLEU of its own; counts are added up over the set first.": [
+            (
+                "    c = sum(len(h) for h in hypotheses)\n",
+                "    if len(hypotheses) > 1:\n"
+                "        pairs = zip(hypotheses, references, strict=True)\n"
+                "        return sum(bleu([h], [x]) for h, x in pairs) / len(hypotheses)\n"
+                "    c = sum(len(h) for h in hypotheses)\n",
+            )
+        ],
         "Counts are not clipped: a word said five times is right five times.": [
             ("(mine & theirs).total()", "sum(c for gram, c in mine.items() if gram in theirs)")
         ],

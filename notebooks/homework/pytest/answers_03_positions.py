@@ -19,7 +19,7 @@ def rotation(k: int, d_model: int) -> Tensor:
     raise NotImplementedError()
 
 
-from nmtlib.model.embeddings import sinusoidal_table as position_table
+from nmtlib.model.embeddings import sinusoidal_table
 
 
 class Positions(nn.Module):

@@ -290,3 +290,19 @@ WRONG["01.1"] += [
     (SmallLetters, "the ids"),
     (WithoutSigns, "the ids"),
 ]
+
+
+def below_the_budget(lengths, budget, seed):
+    return with_random(lengths, budget - 1, seed)
+
+
+def refuses_the_whole_budget(lengths, budget, seed):
+    if max(lengths) >= budget:
+        raise ValueError(f"sentence {lengths.index(max(lengths))} has no room")
+    return with_random(lengths, budget, seed)
+
+
+WRONG["01.3"] += [
+    (below_the_budget, "equal to the budget"),
+    (refuses_the_whole_budget, "equal to the budget"),
+]

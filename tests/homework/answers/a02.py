@@ -247,3 +247,12 @@ WRONG["02.2"] += [
     (Nameless, "the message"),
     (SquaresItsWidth, "a vector"),
 ]
+
+
+class PlainInEvaluation(OwnEmbedding):
+    def forward(self, ids):
+        found = super().forward(ids)
+        return found if self.training else found / self.embedding_dim**0.5
+
+
+WRONG["02.2"] += [(PlainInEvaluation, "in evaluation")]

@@ -318,3 +318,20 @@ WRONG["03.3"] += [
     (Counting, "last word alone"),
     (StaysBehind, "plain attribute"),
 ]
+
+
+class PastTheGradient(WithPlaces):
+    def forward(self, embedded, start=0):
+        super().forward(embedded, start)  # for its errors
+        return embedded + self.table.data[start : start + embedded.size(1)]
+
+
+class WordsCutOff(WithPlaces):
+    def forward(self, embedded, start=0):
+        return super().forward(embedded.detach(), start)
+
+
+WRONG["03.3"] += [
+    (PastTheGradient, "gradient of the learned table"),
+    (WordsCutOff, "a result without gradient"),
+]

@@ -1,6 +1,7 @@
 """Answers to homework 04."""
 
 import math
+from functools import partial
 
 import numpy as np
 import torch
@@ -178,6 +179,11 @@ def torchs_module(scores):
     return nn.Softmax(-1)(scores)
 
 
+class Bound:
+    def softmax(self, scores):
+        return scores.softmax(-1)
+
+
 def fifty_below(query, key, value, mask=None):
     scores = query @ key.mT / query.size(-1) ** 0.5
     if mask is None:
@@ -224,6 +230,9 @@ RIGHT["04.3"] += [as_a_list]
 WRONG["04.1"] += [
     (torchs_own, "`softmax` was called"),
     (torchs_module, "`softmax` was called"),
+    (nn.Softmax(-1), "`softmax` was called"),
+    (partial(torch.softmax, dim=-1), "`softmax` was called"),
+    (Bound().softmax, "`softmax` was called"),
 ]
 WRONG["04.2"] += [
     (fused, "was called"),
@@ -264,3 +273,13 @@ WRONG["04.1"] += [
     (squeezed, "shape"),
 ]
 WRONG["04.2"] += [(few_keys_only, "a result|must match|broadcast")]
+
+
+def a_hundred_below(query, key, value, mask=None):
+    scores = query @ key.mT / query.size(-1) ** 0.5
+    if mask is None:
+        return scores.softmax(-1) @ value
+    return (scores.masked_fill(~mask, -100).softmax(-1) * mask) @ value
+
+
+WRONG["04.2"] += [(a_hundred_below, "-600")]

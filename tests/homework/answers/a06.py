@@ -189,7 +189,19 @@ def words_alone(source, target, pad=0):
 
 def padded_queries_see_themselves(source, target, pad=0):
     encoder, decoder, cross = with_the_package(source, target, pad)
-    return encoder, decoder | torch.eye(target.size(1), dtype=torch.bool), cross
+    own = torch.eye(target.size(1), dtype=torch.bool) & (target == pad)[:, None, :, None]
+    return encoder, decoder | own, cross
+
+
+def everyone_sees_themselves_and_the_next(source, target, pad=0):
+    encoder, decoder, cross = with_the_package(source, target, pad)
+    after = torch.ones(2 * [target.size(1)], dtype=torch.bool).triu(1).tril(1)
+    return encoder, decoder | after, cross
+
+
+def padded_queries_see_all(source, target, pad=0):
+    encoder, decoder, cross = with_the_package(source, target, pad)
+    return encoder, decoder | (target == pad)[:, None, :, None], cross
 
 
 def probe(logits, source, target, new, tolerance=1e-4, farthest=99, first=1):
@@ -254,7 +266,7 @@ RIGHT["06.3"] += [with_isnan]
 WRONG["06.1"] += [
     (all_above_pad, "mask"),
     (words_alone, "mask"),
-    (padded_queries_see_themselves, "mask"),
+    (everyone_sees_themselves_and_the_next, "positions 0 to 2 see"),
 ]
 WRONG["06.2"] += [
     (always_the_last_word, "leaks at"),
@@ -351,3 +363,26 @@ WRONG["06.3"] += [
     (adds_in_float32, "without `dtype=`"),
     (largest_of_all, "of the allowed ones|logarithm of a weight"),
 ]
+
+
+def one_sentence_at_a_time(logits, source, target, vocabulary):
+    pairs = zip(source, target, strict=True)
+    found = [with_allclose(logits, s[None], t[None], vocabulary) for s, t in pairs]
+    return sorted({distance for distances in found for distance in distances})
+
+
+def in_reverse(logits, source, target, vocabulary):
+    return with_allclose(logits, source.flip(0), target.flip(0), vocabulary)
+
+
+RIGHT["06.1"] += [padded_queries_see_all, padded_queries_see_themselves]
+RIGHT["06.2"] += [one_sentence_at_a_time, in_reverse]
+
+
+def queries_for_keys(source, target, pad=0):
+    past = torch.ones(2 * [target.size(1)], dtype=torch.bool).tril()
+    keys = (source != pad)[:, None, None]
+    return keys, (target != pad)[:, None, :, None] & past, keys
+
+
+WRONG["06.1"] += [(queries_for_keys, "leaves padded keys open")]

@@ -325,3 +325,54 @@ WRONG["07.1"] += [
     (RowsTogether, "together"),
     (InPlace, "the result of"),
 ]
+
+
+class AroundCutOff(Functional):
+    def forward(self, x, f):
+        y = F.layer_norm(x, (self.d,)) if self.kind == "pre" else x
+        total = x.detach() + F.dropout(f(y), self.p, self.training)
+        return total if self.kind == "pre" else F.layer_norm(total, (self.d,))
+
+
+class ThroughCutOff(Functional):
+    def forward(self, x, f):
+        return super().forward(x, lambda y: f(y).detach())
+
+
+class PostDropsTheSum(Functional):
+    def forward(self, x, f):
+        if self.kind == "pre":
+            return super().forward(x, f)
+        return F.layer_norm(F.dropout(x + f(x), self.p, self.training), (self.d,))
+
+
+class PostDropsBoth(Functional):
+    def forward(self, x, f):
+        if self.kind == "pre":
+            return super().forward(x, f)
+        x, y = (F.dropout(each, self.p, self.training) for each in (x, f(x)))
+        return F.layer_norm(x + y, (self.d,))
+
+
+class AlwaysSines(Encoded):
+    def __init__(self, config):
+        super().__init__(config)
+        self.source_positions = Positions(config.d_model, config.max_length)
+        self.target_positions = Positions(config.d_model, config.max_length)
+
+
+class MemoryCutOff(Encoded):
+    def encode(self, source):
+        return super().encode(source).detach()
+
+
+WRONG["07.1"] += [
+    (AroundCutOff, "the gradient of x"),
+    (ThroughCutOff, "no gradient of x or f"),
+    (PostDropsTheSum, "numbers of x change"),
+    (PostDropsBoth, "numbers of x change"),
+]
+WRONG["07.3"] += [
+    (AlwaysSines, "names of weights differ"),
+    (MemoryCutOff, "no gradient of "),
+]

@@ -381,3 +381,17 @@ WRONG["09.3"] += [
     (WithoutRates, "off|rate"),
     (TensorsOnly, "buffers"),
 ]
+
+
+class StopsOnce(WithACounter):
+    def update(self, loss):
+        super().update(loss)
+        return self.bad == self.patience
+
+
+class WithAMargin(WithACounter):
+    def update(self, loss):
+        return super().update(loss if self.lowest is None or loss < self.lowest - 1e-3 else 1e9)
+
+
+WRONG["09.1"] += [(StopsOnce, "stops with patience"), (WithAMargin, "stops with patience")]

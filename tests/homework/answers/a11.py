@@ -5,7 +5,9 @@ from collections import Counter, defaultdict
 from fractions import Fraction
 
 import numpy as np
+import sacrebleu
 import torch
+from nltk.translate.bleu_score import corpus_bleu
 from nltk.util import ngrams
 
 from nmtlib.teaching.alignment import alignment_error_rate as the_packages
@@ -280,7 +282,7 @@ def shifted(one, other, score, times, generator):
 WRONG = {
     "11.1": [(precision_only, "rate"), (first_sentence, "rate"), (turned_links, "rate")],
     "11.2": [
-        (mean_of_sentences, "BLEU of 6 sentences"),
+        (mean_of_sentences, "added up over the set first"),
         (of_letters, "BLEU of"),
         (smoothed, "BLEU of"),
     ],
@@ -385,3 +387,33 @@ WRONG["11.2"] += [
     (first_fifty, "120 sentences"),
     (without_signs, "BLEU of"),
 ]
+
+
+def by_sacrebleu(hypotheses, references):
+    texts = [[" ".join(words) for words in text] for text in (hypotheses, references)]
+    score = sacrebleu.corpus_bleu(
+        texts[0], [texts[1]], tokenize="none", smooth_method="none", force=True
+    )
+    return score.score
+
+
+def by_nltk(hypotheses, references):
+    return 100 * corpus_bleu([[words] for words in references], hypotheses)
+
+
+WRONG["11.2"] += [
+    (by_sacrebleu, "of sacrebleu was called"),
+    (by_nltk, "of nltk was called"),
+]
+
+
+def in_one_union(found, gold):
+    if len(found) != len(gold):
+        raise ValueError
+    a, s = ({link for links in each for link in links} for each in (found, gold))
+    if not a | s:
+        raise ValueError
+    return 1 - 2 * len(a & s) / (len(a) + len(s))
+
+
+WRONG["11.1"] += [(in_one_union, "of two sentences became one")]

@@ -300,3 +300,36 @@ WRONG["12.2"] += [
     (one_result_for_all, "ring that is broken"),
     (in_float32, "the result of device"),
 ]
+
+
+def in_order(key):
+    def by_a_key(lengths, cost, capacity):
+        rows, alone = lengths.tolist(), [cost(1, *pair) for pair in lengths.tolist()]
+        if max(alone) > capacity:
+            raise ValueError(f"sentence {alone.index(max(alone))}")
+        order = torch.tensor(sorted(range(len(rows)), key=lambda i: key(rows[i])))
+        batches = [order[:0]]
+        for i in order:
+            wider = torch.cat([batches[-1], i[None]])
+            if cost(len(wider), *lengths[wider].amax(0).tolist()) > capacity:
+                batches.append(i[None])
+            else:
+                batches[-1] = wider
+        return batches
+
+    return by_a_key
+
+
+def refuses_the_whole_capacity(lengths, cost, capacity):
+    for i, pair in enumerate(lengths.tolist()):
+        if cost(1, *pair) >= capacity:
+            raise ValueError(f"sentence {i} needs all there is")
+    return by_bisection(lengths, cost, capacity)
+
+
+SOUND = [in_order(tuple), in_order(lambda pair: pair[::-1]), in_order(lambda pair: pair[0])]
+RIGHT["12.3"] += SOUND
+WRONG["12.3"] += [
+    (refuses_the_whole_capacity, "equal to the capacity"),
+    (in_order(lambda pair: pair[0] * pair[1] % 7), "batches"),
+]
