@@ -1,68 +1,76 @@
 # Each target makes the virtual environment first, when it is missing or a list of requirements has changed.
 PYTHON ?= python3
-BIN := .venv/bin
-# processes that share the tests, a file each; 0 runs all of them in one
-JOBS ?= 0
+# the virtual environment that every target uses
+VENV ?= .venv
+BIN := $(VENV)/bin
+# processes that share the tests, a file each: one a core; 0 runs all of them in this one
+JOBS ?= auto
 # one thread adds in one order, one hash seed orders a set one way
 CALM := OMP_NUM_THREADS=1 PYTHONHASHSEED=0
 
-.PHONY: train style test lab extras site notebooks checkpoints figures mutation oldest bench readme reliability homework slides print
+.PHONY: train style test test-all test-extras lab extras site notebooks checkpoints figures mutation oldest bench readme reliability homework slides print
 .DEFAULT_GOAL := test
 
-.venv/installed: requirements.txt pyproject.toml
-	$(PYTHON) -m venv .venv
+$(VENV)/installed: requirements.txt pyproject.toml
+	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	touch $@
 
-.venv/extras: requirements-extras.txt .venv/site
+$(VENV)/extras: requirements-extras.txt $(VENV)/site
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-extras.txt
 	touch $@
 
-.venv/site: requirements-site.txt .venv/installed
+$(VENV)/site: requirements-site.txt $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-site.txt
 	touch $@
 
-train: .venv/installed  ## train the bundled German-English corpus and translate its test set (about two minutes)
+train: $(VENV)/installed  ## train the bundled German-English corpus and translate its test set (about two minutes)
 	$(BIN)/nmtlib train toy-de-en --evaluate
 
-style: .venv/installed  ## format, lint and types
+style: $(VENV)/installed  ## format, lint and types
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 
-test: style  ## style and all tests
+test: style  ## style and all tests that a commit has to pass
 	$(CALM) $(BIN)/python -m pytest --nbval -q -n $(JOBS)
 
-lab: .venv/installed  ## open JupyterLab at the tour, where widgets and colours show
+test-all: export NMTLIB_ALL = 1
+test-all: test  ## all tests, also those that wait for the night, and larger samples
+
+test-extras: $(VENV)/extras  ## only the tests that need the extras
+	$(CALM) $(BIN)/python -m pytest -q -n $(JOBS) -m extras tests
+
+lab: $(VENV)/installed  ## open JupyterLab at the tour, where widgets and colours show
 	$(BIN)/jupyter trust notebooks/*.ipynb
 	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/notebooks/00_tour.ipynb
 
-extras: .venv/extras  ## install what benchmarks compare with, exports write for and the website needs
+extras: $(VENV)/extras  ## install what benchmarks compare with, exports write for and the website needs
 
-site: .venv/site  ## build the website from the stored outputs into build/site/html
+site: $(VENV)/site  ## build the website from the stored outputs into build/site/html
 	$(BIN)/python docs/site/build.py
 
-notebooks: .venv/installed  ## run all notebooks and store their outputs (a second run changes nothing)
+notebooks: $(VENV)/installed  ## run all notebooks and store their outputs (a second run changes nothing)
 	$(BIN)/python notebooks/execute.py
 
-slides: .venv/site  ## a deck of slides of each notebook, into build/slides (arrow keys; no network)
+slides: $(VENV)/site  ## a deck of slides of each notebook, into build/slides (arrow keys; no network)
 	$(BIN)/python notebooks/pages.py slides
 
-print: .venv/site  ## a PDF of each notebook, into build/print (needs Chromium)
+print: $(VENV)/site  ## a PDF of each notebook, into build/print (needs Chromium)
 	$(BIN)/python notebooks/pages.py print
 
-homework: .venv/installed  ## make all files of the homework from its masters, and grade the graders
+homework: $(VENV)/installed  ## make all files of the homework from its masters, and grade the graders
 	$(BIN)/python -m nmtlib.homework.pages notebooks/homework
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/homework.py
 
-checkpoints: .venv/installed  ## train the two toy models that ship with the course again (about three minutes)
+checkpoints: $(VENV)/installed  ## train the two toy models that ship with the course again (about three minutes)
 	$(BIN)/python benchmarks/checkpoints.py
 
-figures: .venv/installed  ## draw the diagrams in figures/ again
+figures: $(VENV)/installed  ## draw the diagrams in figures/ again
 	$(BIN)/python -m nmtlib.teaching.gallery
 
-mutation: .venv/installed  ## plant every silent bug of the catalogue and see that the checks find it
+mutation: $(VENV)/installed  ## plant every silent bug of the catalogue and see that the checks find it
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/mutation.py
 
-reliability: .venv/installed  ## try every bad input and write what it is answered into docs/reliability.md
+reliability: $(VENV)/installed  ## try every bad input and write what it is answered into docs/reliability.md
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/reliability.py
 
 oldest:  ## the tests with the oldest versions that pyproject.toml promises, in .venv-oldest
@@ -71,8 +79,8 @@ oldest:  ## the tests with the oldest versions that pyproject.toml promises, in 
 	.venv-oldest/bin/python -m pip install --quiet -e ".[notebooks,dev]" -c .venv-oldest/oldest.txt
 	$(CALM) .venv-oldest/bin/python -m pytest -q -m "not slow"
 
-bench: .venv/installed  ## speed against torch.nn.Transformer, in one run
+bench: $(VENV)/installed  ## speed against torch.nn.Transformer, in one run
 	$(BIN)/python benchmarks/train.py
 
-readme: .venv/installed  ## write the results of benchmarks/results into README.md and docs
+readme: $(VENV)/installed  ## write the results of benchmarks/results into README.md and docs
 	$(BIN)/python benchmarks/readme.py

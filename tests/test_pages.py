@@ -94,12 +94,12 @@ def test_a_page_holds_texts_for_pictures_and_folds_answers(book):
 
 
 @pytest.fixture
-def tools():
-    """Skip by name without Chromium or MathJax."""
+def chromium():
     if not any(map(pages.shutil.which, pages.CHROMIUM)):
-        pytest.skip("no Chromium")
-    if pages.find_spec("sphinx-mathjax-offline") is None:
-        pytest.skip("no sphinx-mathjax-offline")
+        pytest.skip("Chromium is not installed")
+
+
+in_a_browser = pytest.mark.extras("sphinx-mathjax-offline")
 
 
 def test_what_is_missing_is_named(monkeypatch, tmp_path, capsys):
@@ -120,7 +120,8 @@ def opened(cells, folder):
 
 
 @pytest.mark.slow
-def test_no_slide_is_cut_and_nothing_is_asked_for_elsewhere(tools, tmp_path):
+@in_a_browser
+def test_no_slide_is_cut_and_nothing_is_asked_for_elsewhere(chromium, tmp_path):
     """All decks in one page: one start of the browser."""
     decks = [deck.deck(nbformat.read(path, as_version=4)) for path in NOTEBOOKS]
     cells = [{**cell, "id": f"c{i}"} for i, cell in enumerate(chain.from_iterable(decks))]
@@ -132,13 +133,15 @@ def test_no_slide_is_cut_and_nothing_is_asked_for_elsewhere(tools, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_slide_that_is_too_full_is_noticed(tools, tmp_path):
+@in_a_browser
+def test_a_slide_that_is_too_full_is_noticed(chromium, tmp_path):
     book = new_notebook(cells=[on("slide", new_code_cell("x = 1\n" * 60))])
     assert opened(deck.deck(book), tmp_path)[1][0] > 100
 
 
 @pytest.mark.slow
-def test_a_short_notebook_is_printed(tools, tmp_path):
+@in_a_browser
+def test_a_short_notebook_is_printed(chromium, tmp_path):
     path = ROOT / "notebooks" / "00_tour.ipynb"
     assert pages.main(["print", str(path), "--out", str(tmp_path)]) == 0
     pdf = (tmp_path / "00_tour.pdf").read_bytes()

@@ -14,9 +14,6 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 import pytest
 
-for needed in ("sphinx", "myst_nb", "sphinx_book_theme"):
-    pytest.importorskip(needed, reason=f"{needed} is missing; install it with: make extras")
-
 ROOT = Path(__file__).resolve().parents[1]
 FORK = "https://github.com/someone/their-fork"
 ATTENTION = "notebooks/04_scaled_dot_product_attention.html"
@@ -26,7 +23,10 @@ CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
 FLAGS += ["--disable-background-networking"]
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.extras("sphinx", "myst_nb", "sphinx_book_theme", "playwright"),
+]
 
 
 class Page(HTMLParser):
@@ -179,9 +179,8 @@ def address(site) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def browser():
     """A Chromium without a window."""
-    api = pytest.importorskip(
-        "playwright.sync_api", reason="playwright is missing; install it with: make extras"
-    )
+    from playwright import sync_api as api
+
     if not CHROMIUM:
         pytest.skip("there is no Chromium on this machine")
     with api.sync_playwright() as playwright:

@@ -31,8 +31,8 @@ def test_torch_transformer_raises_no_alarm(design, seed):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("only", ["masks", pytest.param(None, marks=pytest.mark.nightly)])
+@pytest.mark.extras("transformers")
 def test_marian_raises_no_alarm(only):
-    pytest.importorskip("transformers")
     report = run_checks(marian(), only=only)
     assert report.passed and not report.failed, str(report)
 

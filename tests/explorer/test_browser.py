@@ -16,11 +16,7 @@ from nmtlib.explorer.page import explore
 from nmtlib.inference.translator import Translator
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-if CHROMIUM is None:
-    pytest.skip("chromium is not installed", allow_module_level=True)
-
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.extras("playwright")]
 SENTENCES = (
     "der Hund schläft im Garten .",
     "wir wollen diese schwarze Tasche nicht kaufen , weil sie teuer ist .",
@@ -41,6 +37,10 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
+    if CHROMIUM is None:
+        pytest.skip("Chromium is not installed")
+    from playwright import sync_api
+
     options = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
     with sync_api.sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=options)

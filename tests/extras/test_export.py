@@ -50,19 +50,34 @@ DESIGNS = {
     ],
     "onnx": [{"norm": "post", "tied": "target", "positions": "learned"}],
 }
-PACKAGES = {
-    "marian": "transformers",
-    "pegasus": "transformers",
-    "onnx": "onnxruntime",
-    "ctranslate2": "ctranslate2",
+NEEDED = {  # what each format is written and read with
+    "safetensors": (),
+    "marian": ("transformers",),
+    "pegasus": ("transformers",),
+    "onnx": ("onnx", "onnxruntime", "onnxscript"),
+    "ctranslate2": ("ctranslate2",),
 }
 
 
-def cases(*formats):
+def needs(to):
+    """The marks of a test that exports to a format."""
+    return [pytest.mark.extras(*NEEDED[to])] if NEEDED[to] else []
+
+
+def formats(*names):
+    """Each format as a parameter, marked with what it needs."""
+    return [pytest.param(name, marks=needs(name)) for name in names]
+
+
+def cases(*names):
     """Each format with each of its designs."""
     return pytest.mark.parametrize(
         ("to", "design"),
-        [pytest.param(f, d, id="-".join([f, *d.values()])) for f in formats for d in DESIGNS[f]],
+        [
+            pytest.param(name, design, marks=needs(name), id="-".join([name, *design.values()]))
+            for name in names
+            for design in DESIGNS[name]
+        ],
     )
 
 
@@ -119,7 +134,6 @@ def teach_copying(model):
 @pytest.fixture
 def exported(to, design, tmp_path):
     """The translator of a run with shaken weights, and the folder of its export."""
-    pytest.importorskip(PACKAGES[to])
     run = make_run(tmp_path / "run", sharpen=shake, **design)
     return Translator.load(run, device="cpu"), export(run, to, tmp_path / "out")
 
@@ -219,7 +233,6 @@ def test_hugging_face_keeps_the_model_when_it_saves_it_again(exported, tmp_path)
 @cases("marian", "pegasus")
 @pytest.mark.parametrize("beam", [1, 5])
 def test_hugging_face_translates_alike(to, design, beam):
-    pytest.importorskip("transformers")
     translator, folder = translating(to, **design)
     source, _ = ids(translator)
     said = hugging_face(folder).generate(
@@ -233,9 +246,8 @@ def test_hugging_face_translates_alike(to, design, beam):
     check_alike([translator.target.decode(row) for row in said.tolist()], expected)
 
 
+@pytest.mark.extras("transformers")
 def test_hugging_face_never_says_a_special(tmp_path):
-    pytest.importorskip("transformers")
-
     def love_specials(model):
         shake(model)
         with torch.no_grad():
@@ -255,7 +267,8 @@ def test_hugging_face_never_says_a_special(tmp_path):
 @cases("ctranslate2")
 @pytest.mark.parametrize("beam", [1, 5])
 def test_ctranslate2_translates_alike(to, design, beam):
-    ctranslate2 = pytest.importorskip("ctranslate2")
+    import ctranslate2
+
     translator, folder = translating(to, **design)
     found = ctranslate2.Translator(str(folder)).translate_batch(
         [s.split() for s in SENTENCES],
@@ -269,8 +282,10 @@ def test_ctranslate2_translates_alike(to, design, beam):
     check_alike([" ".join(result.hypotheses[0]) for result in found], expected)
 
 
+@pytest.mark.extras("ctranslate2")
 def test_a_quantized_model_is_smaller_and_still_translates(tmp_path):
-    ctranslate2 = pytest.importorskip("ctranslate2")
+    import ctranslate2
+
     run = make_run(tmp_path / "run")
     whole = export(run, "ctranslate2")
     small = export(run, "ctranslate2", tmp_path / "small", quantization="int8")
@@ -303,10 +318,8 @@ def test_the_plain_file_rebuilds_the_model(tmp_path):
     } == listed
 
 
-@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("to", formats(*FORMATS))
 def test_the_code_of_the_readme_runs_and_translates(to, tmp_path, monkeypatch, capsys):
-    if to in PACKAGES:
-        pytest.importorskip(PACKAGES[to])
     run = make_run(
         tmp_path / "run",
         norm="post" if to == "marian" else "pre",
@@ -328,10 +341,8 @@ def test_the_code_of_the_readme_runs_and_translates(to, tmp_path, monkeypatch, c
         assert capsys.readouterr().out.splitlines()[-1] == expected
 
 
-@pytest.mark.parametrize("to", ["marian", "onnx"])
+@pytest.mark.parametrize("to", formats("marian", "onnx"))
 def test_the_code_of_the_readme_stops_where_the_model_does_not(to, tmp_path, monkeypatch, capsys):
-    pytest.importorskip(PACKAGES[to])
-
     def never_stop(model):
         shake(model)
         with torch.no_grad():
@@ -349,7 +360,8 @@ def test_the_code_of_the_readme_stops_where_the_model_does_not(to, tmp_path, mon
 
 
 def test_the_tokenizers_travel_along(tmp_path):
-    tokenizers = pytest.importorskip("tokenizers")
+    import tokenizers
+
     run = make_run(tmp_path / "run")
     bpe = BPETokenizer.train(["w0 w1 w2 w3 w0 w1"] * 3, 27)
     codec = Codec(bpe, Vocab([*bpe.tokens, *WORDS[: 34 - len(bpe.tokens)]]))
@@ -424,13 +436,16 @@ def test_senseless_options_are_refused(tmp_path, options):
 
 
 @pytest.mark.parametrize(
-    ("to", "package"), [("ctranslate2", "ctranslate2"), ("onnx", "onnx"), ("onnx", "onnxscript")]
+    ("to", "package"),
+    [
+        ("ctranslate2", "ctranslate2"),
+        ("onnx", "onnx"),
+        # onnx itself would be named first
+        pytest.param("onnx", "onnxscript", marks=pytest.mark.extras("onnx")),
+    ],
 )
 def test_a_missing_package_is_named(tmp_path, monkeypatch, to, package):
     import importlib
-
-    if package != to:
-        pytest.importorskip(to)  # which would be named first
 
     def absent(name, *args):
         if name == package:

@@ -8,12 +8,11 @@ import pytest
 
 from nmtlib.cli import main
 from nmtlib.data.corpora import load as load_corpus
+from nmtlib.extras.moses import bleu_moses, moses_tokens
 from nmtlib.inference.evaluate import evaluate
 from nmtlib.inference.translator import Translator
 
-pytest.importorskip("sacremoses")
-from nmtlib.extras.moses import bleu_moses, moses_tokens  # noqa: E402
-
+pytestmark = pytest.mark.extras("sacremoses")
 PUBLISHED = Path(os.environ.get("NMTLIB_DATA", "nowhere")) / "multi30k" / "tok"
 
 
