@@ -30,16 +30,9 @@ def build_parser() -> ArgumentParser:
 
     add_uses_of_a_run(commands)
 
-    option = add(commands, "data", "list, fetch, check or prepare corpora")
-    option("action", choices=["list", "fetch", "check", "prepare"])
-    option("name", nargs="?", help="a corpus; for prepare, a preset or .toml file")
-    encoded = "the new folder of prepare; train from it with --set corpus.prepared=FOLDER"
-    option("--out", type=Path, metavar="FOLDER", help=encoded)
-    add_set(option, "tokenizer.size=32000")
-    sample = "prepare: learn the vocabularies from at most N pairs (default: a million)"
-    option("--sample", type=int, metavar="N", help=sample)
-    codecs = "prepare: take the vocabularies of this run or prepared folder, and learn none"
-    option("--codecs", type=Path, metavar="RUN", help=codecs)
+    option = add(commands, "data", "list, fetch or check corpora")
+    option("action", choices=["list", "fetch", "check"])
+    option("name", nargs="?", help="the name of a corpus")
 
     option = add(commands, "summary", "show all presets, or one of them, or a run")
     option("what", nargs="?", metavar="PRESET|RUN")

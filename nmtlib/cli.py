@@ -151,11 +151,6 @@ def command_evaluate(options: Namespace) -> None:
         require_ours(options.output, "--output", "scores")
     translator = load_ensemble([run.folder, *options.others])
     translator = with_neighbours(translator, options.neighbours, options.neighbour_weight)
-    if options.split == "train" and translator.settings.corpus.prepared:
-        raise ValueError(
-            "a prepared corpus keeps no text of its training pairs; evaluate validation, test or "
-            "challenge"
-        )
     corpus = load_corpus_to_score(translator.settings.corpus)
     how = {name: getattr(options, name) for name in ("beam", "length_penalty", "moses", "others")}
     evaluate_run(translator, corpus, run, options.split, options.output, **how)
@@ -193,19 +188,10 @@ def command_export(options: Namespace) -> None:
 
 
 def command_data(options: Namespace) -> int:
-    """List, fetch, check or prepare corpora; 1 where a corpus is not complete."""
+    """List, fetch or check corpora; 1 where a corpus is not complete."""
     from nmtlib.data.corpora import check, fetch, names, table
     from nmtlib.listing import print_table
 
-    if options.action == "prepare":
-        from nmtlib.extras.preparing import command_prepare
-
-        return command_prepare(options)
-    if options.out or options.assignments or options.sample is not None or options.codecs:
-        raise ValueError(
-            f"--out, --set, --sample and --codecs are for data prepare, not for data "
-            f"{options.action}"
-        )
     if options.action == "list":
         if options.name:
             raise ValueError(

@@ -5,14 +5,12 @@ import gzip
 import hashlib
 import io
 import os
-import sys
 import tarfile
 import threading
 from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import ModuleType
 from urllib.error import URLError
 from urllib.parse import urlsplit
 
@@ -132,7 +130,7 @@ def test_an_unknown_name_is_refused_with_all_names_and_the_nearest(tmp_path, use
 
 
 @pytest.mark.parametrize(("turned", "base"), REVERSED.items())
-def test_both_directions_share_the_same_files(tmp_path, turned, base, home, toy):
+def test_both_directions_share_the_same_files(tmp_path, turned, base, home):
     assert check(turned, root=tmp_path) == check(base, root=tmp_path)
     if base != "cmn-en-zh":  # the one that is not served here
         assert fetch(turned, root=tmp_path) == fetch(base, root=tmp_path)
@@ -146,21 +144,18 @@ def test_loading_a_reversed_name_turns_every_pair(tmp_path, home):
     assert back.test != forth.test
 
 
-@pytest.fixture
-def toy(monkeypatch):
-    module = ModuleType("nmtlib.toy")
-    module.load_toy = lambda name: Corpus(
-        name, *name.split("-")[1:], train=[Pair("a", "b")] * 3, test=[Pair("c", "d")]
-    )
-    monkeypatch.setitem(sys.modules, "nmtlib.toy", module)
-
-
-def test_toy_corpora_come_from_their_generator_and_need_no_file(tmp_path, toy):
-    assert load("toy-en-zh", root=tmp_path).train == [Pair("a", "b")] * 3
-    assert load("toy-zh-en", root=tmp_path).train == [Pair("b", "a")] * 3
+def test_toy_corpora_come_with_the_package_and_need_no_file(tmp_path):
+    corpus = load("toy-en-zh", root=tmp_path)
+    assert corpus.train[0].source.split() and load("toy-zh-en", root=tmp_path) == corpus.reversed()
+    assert all(pair.alignment for pair in corpus.test), "gold alignments"
     assert fetch("toy-zh-en", root=tmp_path) == tmp_path and not tree(tmp_path)
     report = check("toy-de-en", root=tmp_path)
-    assert report.ok and report.lines[1:] == ["train: 3 pairs", "test: 1 pairs"]
+    assert report.ok and report.lines[1:3] == ["train: 20,000 pairs", "validation: 1,000 pairs"]
+
+
+def test_what_one_does_with_a_bundled_corpus_does_not_reach_the_next():
+    load("toy-de-en").test.clear()
+    assert len(load("toy-de-en").test) == 1_000
 
 
 # Fetching
