@@ -1,5 +1,6 @@
 """What the pages tell the reader to type and to open exists: commands, make targets, links."""
 
+import ast
 import re
 import shlex
 from functools import cache
@@ -366,3 +367,34 @@ def test_links_are_followed(tmp_path):
         "http.md",
     ]
     assert all(link_problem(link, document) for link in bad)
+
+
+# What the tests promise
+
+
+def unheld(file: str, name: str) -> str:
+    """Why a promise that names this test is not held at every commit; "" where it is."""
+    if not (ROOT / file).is_file():
+        return f"no file {file}"
+    tree = ast.parse((ROOT / file).read_text("utf-8"))
+    found = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == name]
+    if not found:
+        return f"no test {name} in {file}"
+    waits = any(ast.unparse(mark).endswith("nightly") for mark in found[0].decorator_list)
+    return f"{name} waits for the night" if waits else ""
+
+
+def test_each_promise_of_the_map_names_a_test_that_runs_at_every_commit():
+    text = (ROOT / "docs" / "map.md").read_text("utf-8")
+    promises = re.findall(r"^\| .+ \| `(tests/\S+\.py)::(\w+)` \|$", text, re.MULTILINE)
+    assert len(promises) >= 15
+    assert [problem for promise in promises if (problem := unheld(*promise))] == []
+
+
+def test_a_promise_without_its_test_is_noticed():
+    assert unheld("tests/none.py", "test_a") == "no file tests/none.py"
+    assert unheld("tests/test_docs.py", "test_a") == "no test test_a in tests/test_docs.py"
+    night = unheld(
+        "tests/training/test_compile.py", "test_with_torchs_compiler_the_losses_are_the_same"
+    )
+    assert night.endswith("waits for the night")
