@@ -15,6 +15,7 @@ import threading
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -904,6 +905,26 @@ def test_a_command_that_does_not_exist_shows_the_usage(arguments, capsys):
     assert left.value.code == 2 and capsys.readouterr().err.startswith("usage: nmtlib")
 
 
+def test_other_packages_add_commands_by_entry_points(call, monkeypatch):
+    def add(commands):
+        commands.add_parser("hello").set_defaults(run=lambda options: print("hello"))
+
+    entry = SimpleNamespace(load=lambda: add)
+    monkeypatch.setattr(cli, "entry_points", lambda group: [entry] * (group == "nmtlib.commands"))
+    assert call("hello") == (0, "hello\n", "")
+
+
+def test_the_core_works_without_entry_points(call, run, monkeypatch, capsys):
+    monkeypatch.setattr(cli, "entry_points", lambda group: [])
+    with pytest.raises(SystemExit):
+        call("export", run, "--to", "safetensors")
+    core = "train, evaluate, translate, data, models, summary"
+    assert f"(choose from {core})" in capsys.readouterr().err.replace("'", "")
+    assert call("evaluate", run)[0] == 0 and call("translate", run, "der hund läuft .")[0] == 0
+    with pytest.raises(SystemExit):
+        call("evaluate", run, "--moses")
+
+
 def test_the_module_is_the_command(tmp_path):
     command = [sys.executable, "-m", "nmtlib"]
     good = subprocess.run([*command, "summary"], capture_output=True, text=True, cwd=tmp_path)
@@ -914,73 +935,6 @@ def test_the_module_is_the_command(tmp_path):
     )
     assert (bad.returncode, bad.stdout, bad.stderr.count("\n")) == (1, "", 1)
     assert bad.stderr.startswith("nmtlib: missing is not a run folder")
-
-
-# Corpora larger than memory
-
-
-def test_a_corpus_is_prepared_and_trained_from(call, refused, preset, trained, tmp_path):
-    status, printed, error = call("data", "prepare", preset, "--out", tmp_path / "prepared")
-    assert (status, error) == (0, "") and "40 pairs encoded" in printed
-    assert f"--set corpus.prepared={tmp_path / 'prepared'}" in printed, "the next step is told"
-    (tmp_path / "train.tsv").unlink()
-    status, printed, _ = call(
-        "train",
-        preset,
-        "--out",
-        tmp_path / "run",
-        "--evaluate",
-        "--set",
-        f"corpus.prepared={tmp_path / 'prepared'}",
-    )
-    assert status == 0 and "40 training pairs" in printed and "own test: 10 sentences" in printed
-    for name in ("model", "best", "last"):
-        assert same_weights(
-            tmp_path / "run" / f"{name}.safetensors", trained[0] / f"{name}.safetensors"
-        )
-    assert "no text of its training pairs" in refused(
-        "evaluate", tmp_path / "run", "--split", "train"
-    )
-
-
-def test_prepared_vocabularies_are_learnt_from_a_sample_or_taken_from_a_run(
-    call, preset, run, tmp_path
-):
-    for option, value in (("--sample", 2), ("--codecs", run)):
-        assert call("data", "prepare", preset, "--out", tmp_path / option, option, value)[0] == 0
-    tokens = [
-        json.loads((tmp_path / o / "source.json").read_text("utf-8"))["tokens"]
-        for o in ("--sample", "--codecs")
-    ]
-    assert len(tokens[0]) < len(tokens[1]), "two sentences have fewer words"
-    assert (tmp_path / "--codecs" / "source.json").read_bytes() == (
-        run / "source.json"
-    ).read_bytes()
-    assert (
-        call("data", "prepare", preset, "--out", tmp_path / "new", "--set", "min_count=2")[0] == 0
-    )
-    assert (
-        json.loads((tmp_path / "new" / "settings.json").read_text("utf-8"))["tokenizer"][
-            "min_count"
-        ]
-        == 2
-    )
-
-
-def test_what_cannot_be_prepared_is_answered_in_one_line(refused, preset, run, tmp_path):
-    assert "--out" in refused("data", "prepare", preset)
-    assert "preset" in refused("data", "prepare", "--out", tmp_path / "p")
-    assert "sample" in refused("data", "prepare", preset, "--out", tmp_path / "p", "--sample", 0)
-    assert "tokenizer" in refused(
-        "data", "prepare", preset, "--out", tmp_path / "p", "--codecs", run, "--set", "size=9"
-    )
-    assert "nothing is overwritten" in refused("data", "prepare", preset, "--out", run)
-    assert "for data prepare" in refused("data", "list", "--out", tmp_path / "p")
-    assert "for data prepare" in refused("data", "check", "toy-de-en", "--sample", 0)
-    assert "prepared" in refused(
-        "train", preset, "--out", tmp_path / "r", "--set", "corpus.prepared=nowhere"
-    )
-    assert not (tmp_path / "p").exists() and not (tmp_path / "r").exists()
 
 
 def test_a_run_is_exported_where_it_is_asked_for_and_never_over_something(
@@ -1028,7 +982,7 @@ def test_scores_are_written_where_asked_also_if_the_run_cannot_hold_them(
             raise OSError(30, "read-only")
         Path(path).write_text(data, "utf-8")
 
-    monkeypatch.setattr("nmtlib.records.write_atomically", refuse)
+    monkeypatch.setattr("nmtlib.commands.write_atomically", refuse)
     status, printed, error = call("evaluate", run, "--output", tmp_path / "scores.json")
     assert status == 0 and "BLEU" in printed and "only" in error
     assert json.loads((tmp_path / "scores.json").read_text("utf-8"))["scores"]["sentences"] == 10
