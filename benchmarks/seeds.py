@@ -30,6 +30,7 @@ from shared import (  # before torch, as it imports nmtlib first
 # isort: split
 from nmtlib.examples import load_corpus_to_score
 from nmtlib.extras.ensemble import load_ensemble
+from nmtlib.extras.moses import moses_scorer
 from nmtlib.extras.neighbours import with_neighbours
 from nmtlib.inference.evaluate import evaluate
 from nmtlib.machine import command_line, describe_machine
@@ -61,12 +62,16 @@ def both_ways(
 
 
 def scored(
-    folders: Sequence[Path], split: str = "test", neighbours: int | None = None, **how: bool
+    folders: Sequence[Path],
+    split: str = "test",
+    neighbours: int | None = None,
+    moses: bool = False,
 ) -> dict[str, Any]:
     """The scores of one run, or of several together, on a split of their corpus."""
     translator = with_neighbours(load_ensemble(folders), neighbours)
     corpus = load_corpus_to_score(translator.settings.corpus)
-    evaluation, _ = evaluate(translator, corpus, split, **how)
+    scorers = [moses_scorer(corpus.target_language)] if moses else []
+    evaluation, _ = evaluate(translator, corpus, split, scorers=scorers)
     scores = evaluation.scores
     found = {
         "bleu": round(scores.bleu, 2),
@@ -75,12 +80,10 @@ def scored(
         "parameters": evaluation.parameters,
         "signature": scores.signature,
     }
-    if neighbours:
-        found |= {"neighbours": neighbours, "neighbour_weight": evaluation.neighbour_weight}
-    if evaluation.bleu_moses is not None:
-        found["bleu_moses"] = round(evaluation.bleu_moses, 2)
-        found["moses_signature"] = evaluation.moses_signature
-    return found
+    more = {name: value for name, value in evaluation.more.items() if name != "models"}
+    if moses:
+        more["bleu_moses"] = round(more["bleu_moses"], 2)
+    return found | more
 
 
 def spread(runs: Sequence[dict[str, Any]], key: str) -> dict[str, float | None]:

@@ -1,6 +1,8 @@
-"""The command line: what each command of `nmtlib.arguments` does.
+"""The command line: train, evaluate, translate, data, models, summary, and what others add.
 
-Each command imports what it needs when it runs, so that --help is quick.
+The functions of the core's commands are in `nmtlib.commands`, which is imported only when one runs,
+so that --help is quick.  Other packages add commands through the entry-point group of that name:
+each entry point is a function that gets the subparsers.
 """
 
 from __future__ import annotations
@@ -8,22 +10,23 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace, _SubParsersAction
 from collections.abc import Callable, Sequence
-from functools import partial
 from importlib import import_module
+from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
-from nmtlib.arguments import build_parser
-
-# For input that a command cannot use; whatever else is raised is a mistake of ours.
+# Errors of the input, told in one line; any other exception is a bug of ours.
 EXPECTED_ERRORS = (ValueError, OSError, FloatingPointError, ModuleNotFoundError, MemoryError)
+ABOUT_RUN = "a run folder, or the name of a model (see: nmtlib models)"
+ABOUT_BEAM = "beam size, 1 = greedy (default: the run's)"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status: 0 good, 1 an error explained, 130 interrupted.
 
-    With NMTLIB_DEBUG=1 in the environment an error shows where it was raised.
+    With NMTLIB_DEBUG=1 in the environment an error shows its traceback.
     """
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -32,18 +35,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options, unknown = parser.parse_known_args(arguments)
     translating = options.command == "translate"
     if unknown and translating:
-        unknown = more_sentences(options, unknown)
+        unknown = take_sentences(options, unknown)
     if unknown:
         advice = "; a sentence that begins with a dash goes after a --" if translating else ""
         parser.error(f"unrecognized arguments: {' '.join(unknown)}{advice}")
     try:
-        status = find_command(options.command)(options) or 0
+        status = options.run(options) or 0
         sys.stdout.flush()
         return status
-    except BrokenPipeError:  # who reads our output has seen enough (… | head)
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # or exit would fail once more
+    except BrokenPipeError:  # the reader of our output has stopped (… | head)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or exit fails once more
         return 1
     except EXPECTED_ERRORS as error:
         return complain(str(error) or "out of memory", error)
@@ -56,171 +57,82 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def more_sentences(options: Namespace, left_over: list[str]) -> list[str]:
-    """Take the sentences that stand behind an option, where argparse leaves them over.
-
-    Returns what is left over still: all, where an unknown option is among it.
-    """
-    end = left_over.index("--") if "--" in left_over else len(left_over)
-    if any(text.startswith("-") and " " not in text for text in left_over[:end]):
-        return left_over
-    options.sentences += left_over[:end] + left_over[end + 1 :]
-    return []
-
-
 def complain(message: str, error: BaseException) -> int:
-    """Say what is wrong, in a line, or with NMTLIB_DEBUG=1 where it was raised; the status is 1."""
+    """Print an error in one line, with NMTLIB_DEBUG=1 also its traceback; the status is 1."""
     if os.environ.get("NMTLIB_DEBUG", "0") not in ("", "0"):
         traceback.print_exception(error)
     line = " ".join(message.split())
-    if len(line) > 1_500:  # somebody's whole file, quoted
+    if len(line) > 1_500:  # a whole file, quoted
         line = f"{line[:1_000]} … {line[-400:]}"
     print(f"nmtlib: {line}", file=sys.stderr)
     return 1
 
 
-def command_train(options: Namespace) -> None:
-    """Train a preset or resume a run, and evaluate it where that is asked for."""
-    from nmtlib.examples import load_corpus
-    from nmtlib.experiment import train
-    from nmtlib.presets import load_settings
-    from nmtlib.run import Run
+def build_parser() -> ArgumentParser:
+    """The commands of the core and of the entry points, with their options."""
+    about = "Train, evaluate and use a Transformer for translation."
+    parser = ArgumentParser(prog="nmtlib", description=about)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
-    if not options.preset and not (options.resume and options.out):
-        raise ValueError(
-            "train needs the name of a preset, or --resume with --out; list the presets with: "
-            "nmtlib summary"
-        )
-    folder, settings = choose_folder(options), None
-    if not options.resume:
-        settings = load_settings(options.preset).with_assignments(options.assignments)
-    elif options.assignments:
-        raise ValueError("--set cannot change a run that is resumed: its settings are part of it")
-    if options.evaluate:  # hours before it is needed: is there anything to score?
-        load_corpus((settings or Run(folder).settings()).corpus).split("test")
-    train(folder, settings, minutes=options.minutes, report=partial(print, flush=True))
-    if os.environ.get("RANK", "0") == "0":  # of the processes that torchrun started, one speaks
-        print(f"the run lies in {folder}", flush=True)
-        if options.evaluate:
-            evaluate_and_show(folder)
+    def core(name: str, about: str) -> Callable[..., Any]:
+        return add_command(commands, name, f"nmtlib.commands:{name}", about).add_argument
 
+    option = core("train", "train a preset, or resume a run")
+    option("preset", nargs="?", help="name of a preset (see: nmtlib summary), or a .toml file")
+    one = "change one setting, such as training.epochs=5; may be repeated"
+    several: dict = {"dest": "assignments", "action": "append", "default": []}
+    option("--set", metavar="KEY=VALUE", help=one, **several)
+    place = "run folder (default: runs/PRESET, or the first free runs/PRESET-2, …)"
+    option("--out", type=Path, metavar="DIR", help=place)
+    newest = "continue the run in --out, or the newest of this preset"
+    option("--resume", action="store_true", help=newest)
+    option("--minutes", type=float, metavar="N", help="stop cleanly after N minutes of training")
+    score = "then score the test split, and the challenge split if there is one"
+    option("--evaluate", action="store_true", help=score)
 
-def choose_folder(options: Namespace) -> Path:
-    """The run folder: --out, or the first free one (to resume, the newest run) of the preset."""
-    from nmtlib.run import Run, newest_run
+    option = core("evaluate", "score a run on a split of its corpus")
+    option("folder", metavar="RUN", help=ABOUT_RUN)
+    option("--split", default="test", help="train, validation, test (default) or challenge")
+    option("--beam", type=int, help=ABOUT_BEAM)
+    option("--length-penalty", type=float, metavar="A", help="its exponent, 0 = none")
+    option("--output", type=Path, metavar="FILE", help="also write the scores as JSON here")
 
-    stem = Path("runs") / Path(options.preset or "").stem
-    if options.resume:
-        folder = options.out or newest_run(stem)
-        if options.preset:
-            Run(folder).require_corpus_of(options.preset)
-        return folder
-    number, folder = 1, options.out or stem
-    while folder.exists() and not options.out:
-        number += 1
-        folder = stem.with_name(f"{stem.name}-{number}")
-    return folder
+    option = core("translate", "translate arguments, or standard input")
+    option("folder", nargs="?", metavar="RUN", help=ABOUT_RUN)
+    dashed = "the text; one that begins with a dash goes after a --"
+    option("sentences", nargs="*", metavar="SENTENCE", help=dashed)
+    option("--model", metavar="RUN", help="the same as RUN; all arguments are then sentences")
+    option("--beam", type=int, help=ABOUT_BEAM)
 
+    option = core("data", "list, fetch or check corpora")
+    option("action", choices=["list", "fetch", "check"])
+    option("name", nargs="?", help="a corpus")
 
-def evaluate_and_show(folder: Path) -> None:
-    """Score the test split, the challenge split where there is one, and show five translations."""
-    from nmtlib.examples import load_corpus_to_score
-    from nmtlib.inference.translator import Translator
-    from nmtlib.records import evaluate_run, format_samples
-    from nmtlib.run import Run
-
-    run, translator = Run(folder), Translator.load(folder)
-    corpus = load_corpus_to_score(translator.settings.corpus)
-    hypotheses = evaluate_run(translator, corpus, run, "test")
-    if corpus.challenge:
-        evaluate_run(translator, corpus, run, "challenge")
-    print("\n".join(["", *format_samples(corpus.test[:5], hypotheses[:5])]))
+    core("models", "list the models that translate: those shipped, and runs trained here")
+    option = core("summary", "show all presets, or one of them, or a run")
+    option("what", nargs="?", metavar="PRESET|RUN")
+    for entry in entry_points(group="nmtlib.commands"):
+        entry.load()(commands)
+    return parser
 
 
-def command_evaluate(options: Namespace) -> None:
-    """Score a run on one split."""
-    from nmtlib.examples import load_corpus_to_score
-    from nmtlib.extras.ensemble import load_ensemble
-    from nmtlib.extras.neighbours import with_neighbours
-    from nmtlib.files import require_ours
-    from nmtlib.inference.translator import find_run
-    from nmtlib.records import evaluate_run
-
-    run = find_run(options.folder)
-    if options.output:
-        require_ours(options.output, "--output", "scores")
-    translator = load_ensemble([run.folder, *options.others])
-    translator = with_neighbours(translator, options.neighbours, options.neighbour_weight)
-    corpus = load_corpus_to_score(translator.settings.corpus)
-    how = {name: getattr(options, name) for name in ("beam", "length_penalty", "moses", "others")}
-    evaluate_run(translator, corpus, run, options.split, options.output, **how)
+def add_command(commands: _SubParsersAction, name: str, place: str, about: str) -> ArgumentParser:
+    """Add a command that calls the function at `place` with its options; returns its parser."""
+    command = commands.add_parser(name, help=about, description=about)
+    command.set_defaults(run=deferred(place))
+    return command
 
 
-def command_translate(options: Namespace) -> int:
-    """Translate the sentences given, or standard input line by line."""
-    from nmtlib.extras.neighbours import with_neighbours
-    from nmtlib.files import decoded
-    from nmtlib.inference.translator import Translator
-    from nmtlib.streaming import translate_stream, warn_of_unknown_words
-
-    given = [options.model, options.folder, *options.sentences]
-    run, *texts = [argument for argument in given if argument is not None] or [None]
-    if run is None:
-        raise ValueError("translate needs a run folder or a model; list them with: nmtlib models")
-    translator = Translator.load(run)
-    translator = with_neighbours(translator, options.neighbours, options.neighbour_weight)
-    if not texts:
-        return translate_stream(translator, options.beam)
-    raws = [text.encode(errors="surrogateescape") for text in texts]
-    sentences = [decoded(raw, number, "sentences") for number, raw in enumerate(raws, start=1)]
-    translations = translator.translate(sentences, beam=options.beam)
-    warn_of_unknown_words(translator, sentences)
-    print("\n".join(translations))
-    return 0
+def deferred(place: str) -> Callable[[Namespace], int | None]:
+    """The function at 'module:name', whose module is imported when it is called."""
+    module, _, name = place.partition(":")
+    return lambda options: getattr(import_module(module), name)(options)
 
 
-def command_export(options: Namespace) -> None:
-    """Write a model in another format."""
-    from nmtlib.extras.export import export
-
-    folder = export(options.folder, options.to, options.out, quantization=options.quantization)
-    print(f"the model lies in {folder}; how to load it: {folder / 'README.md'}")
-
-
-def command_data(options: Namespace) -> int:
-    """List, fetch or check corpora; 1 where a corpus is not complete."""
-    from nmtlib.data.corpora import check, fetch, names, table
-    from nmtlib.listing import print_table
-
-    if options.action == "list":
-        if options.name:
-            raise ValueError(
-                f"data list takes no name; to see one corpus: data check {options.name}"
-            )
-        print_table(table())
-        return 0
-    if not options.name:
-        raise ValueError(f"data {options.action} needs the name of a corpus: {', '.join(names())}")
-    if options.action == "fetch":
-        print(f"{options.name} is complete in {fetch(options.name)}")
-        return 0
-    report = check(options.name)
-    print("\n".join(report.lines))
-    return 0 if report.ok else 1
-
-
-# The other commands are in this module.
-ELSEWHERE = {
-    "backtranslate": "nmtlib.extras.backtranslation",
-    "check": "nmtlib.checks.command",
-    "explore": "nmtlib.explorer.page",
-    "homework": "nmtlib.homework.commands",
-    "models": "nmtlib.listing",
-    "summary": "nmtlib.listing",
-}
-
-
-def find_command(name: str) -> Callable[[Namespace], int | None]:
-    """The function that does what a command says; its module is imported only now."""
-    place = import_module(ELSEWHERE[name]) if name in ELSEWHERE else sys.modules[__name__]
-    return getattr(place, f"command_{name}")
+def take_sentences(options: Namespace, left_over: list[str]) -> list[str]:
+    """Take the sentences after an option, which argparse leaves over; returns what is unknown."""
+    end = left_over.index("--") if "--" in left_over else len(left_over)
+    if any(text.startswith("-") and " " not in text for text in left_over[:end]):
+        return left_over
+    options.sentences += left_over[:end] + left_over[end + 1 :]
+    return []

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import statistics
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nmtlib.data.corpus import Corpus, Pair
-from nmtlib.extras.neighbours import WEIGHT
+from nmtlib.data.corpus import Pair
 from nmtlib.files import write_atomically
-from nmtlib.inference.evaluate import evaluate
-from nmtlib.inference.translator import SHIPPED, Translator, find_run, named_runs
+from nmtlib.inference.translator import SHIPPED, Translator, named_runs
 from nmtlib.run import Run
 from nmtlib.training.checkpoint import read_checkpoint, read_origin
 from nmtlib.training.history import read_history
@@ -75,13 +70,6 @@ def ships(run: Run) -> bool:
     return run.folder.resolve().parent == SHIPPED.resolve()
 
 
-def name_of(runs: Sequence[str | Path]) -> str:
-    """A short name of some runs, another one for runs of the same names in other folders."""
-    places = sorted(str(find_run(run).folder.resolve()) for run in runs)
-    digest = hashlib.sha256("\n".join(places).encode()).hexdigest()
-    return f"{'-'.join(Path(run).name for run in runs)[:60]}-{digest[:8]}"
-
-
 def write_samples(run: Run, pairs: Sequence[Pair]) -> None:
     """Write translations of some validation sentences beside the weights."""
     translator = Translator.load(run.folder)
@@ -103,46 +91,3 @@ def format_samples(pairs: Sequence[Pair], hypotheses: Sequence[str]) -> list[str
             "",
         ]
     return lines
-
-
-def evaluate_run(
-    translator: Translator,
-    corpus: Corpus,
-    run: Run,
-    split: str,
-    output: Path | None = None,
-    others: Sequence[str | Path] = (),
-    **how: Any,
-) -> list[str]:
-    """Score a split, print the scores, and write them into the run and to `output`.
-
-    Returns the translations.  `others` are the runs that translate with this one.  A run that
-    cannot be written to is no obstacle where `output` can; one that comes with the package is left
-    as it is.
-    """
-    training = training_summary(run.folder)  # read first: what is wrong with it shows at once
-    evaluation, hypotheses = evaluate(translator, corpus, split, **how)
-    print("\n".join(evaluation.lines()), flush=True)
-    scores = {**evaluation.to_dict(), "training": training}
-    data = json.dumps(scores, indent=2, ensure_ascii=False) + "\n"
-    stem = f"{split}-beam{evaluation.beam}"
-    if evaluation.length_penalty != translator.settings.decoding.length_penalty:
-        stem += f"-penalty{evaluation.length_penalty:.15g}"
-    if others:
-        stem += f"-with-{name_of(others)}"
-    if evaluation.neighbours:
-        stem += f"-neighbours{evaluation.neighbours}"
-        if evaluation.neighbour_weight != WEIGHT:
-            stem += f"-weight{evaluation.neighbour_weight:.15g}"
-    if output:
-        write_atomically(output, data)
-    if ships(run):
-        return hypotheses
-    try:
-        write_atomically(run.folder / f"{stem}.json", data)
-        write_atomically(run.folder / f"{stem}.txt", "\n".join(hypotheses) + "\n")
-    except OSError as error:
-        if not output:
-            raise
-        print(f"nmtlib: only {output} was written: {error}", file=sys.stderr)
-    return hypotheses

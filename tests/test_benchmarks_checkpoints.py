@@ -11,7 +11,7 @@ import other_way
 import pytest
 import torch
 
-from nmtlib.arguments import build_parser
+from nmtlib.cli import build_parser
 from nmtlib.data.corpora import load
 from nmtlib.presets import load_settings
 from nmtlib.teaching.course import CHECKPOINTS, DIRECTIONS

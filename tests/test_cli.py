@@ -15,6 +15,7 @@ import threading
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -904,6 +905,26 @@ def test_a_command_that_does_not_exist_shows_the_usage(arguments, capsys):
     assert left.value.code == 2 and capsys.readouterr().err.startswith("usage: nmtlib")
 
 
+def test_other_packages_add_commands_by_entry_points(call, monkeypatch):
+    def add(commands):
+        commands.add_parser("hello").set_defaults(run=lambda options: print("hello"))
+
+    entry = SimpleNamespace(load=lambda: add)
+    monkeypatch.setattr(cli, "entry_points", lambda group: [entry] * (group == "nmtlib.commands"))
+    assert call("hello") == (0, "hello\n", "")
+
+
+def test_the_core_works_without_entry_points(call, run, monkeypatch, capsys):
+    monkeypatch.setattr(cli, "entry_points", lambda group: [])
+    with pytest.raises(SystemExit):
+        call("export", run, "--to", "safetensors")
+    core = "train, evaluate, translate, data, models, summary"
+    assert f"(choose from {core})" in capsys.readouterr().err.replace("'", "")
+    assert call("evaluate", run)[0] == 0 and call("translate", run, "der hund läuft .")[0] == 0
+    with pytest.raises(SystemExit):
+        call("evaluate", run, "--moses")
+
+
 def test_the_module_is_the_command(tmp_path):
     command = [sys.executable, "-m", "nmtlib"]
     good = subprocess.run([*command, "summary"], capture_output=True, text=True, cwd=tmp_path)
@@ -961,7 +982,7 @@ def test_scores_are_written_where_asked_also_if_the_run_cannot_hold_them(
             raise OSError(30, "read-only")
         Path(path).write_text(data, "utf-8")
 
-    monkeypatch.setattr("nmtlib.records.write_atomically", refuse)
+    monkeypatch.setattr("nmtlib.commands.write_atomically", refuse)
     status, printed, error = call("evaluate", run, "--output", tmp_path / "scores.json")
     assert status == 0 and "BLEU" in printed and "only" in error
     assert json.loads((tmp_path / "scores.json").read_text("utf-8"))["scores"]["sentences"] == 10

@@ -11,7 +11,7 @@ import pytest
 import shown
 from nbformat import v4, write
 
-from nmtlib.arguments import build_parser
+from nmtlib.cli import build_parser
 from nmtlib.data.corpora import names
 from nmtlib.data.corpus import SPLITS
 from nmtlib.presets import load_settings, presets

@@ -1,6 +1,7 @@
 """Importing the package is quick: heavy libraries wait for their first use."""
 
 import json
+import re
 import statistics
 import subprocess
 import sys
@@ -57,6 +58,21 @@ def test_no_module_imports_a_heavy_library():
     assert first is None, (
         f"importing {first} imports {found[first]}; import it inside the function that needs it"
     )
+
+
+@pytest.mark.slow
+def test_help_imports_neither_torch_nor_what_a_command_needs():
+    code = "import sys; from nmtlib.cli import build_parser; build_parser(); print(*sys.modules)"
+    loaded = set(run_python(code).split())
+    assert "nmtlib.homework.commands" in loaded, "the commands of entry points are among them"
+    assert not loaded & {"torch", "numpy", "nmtlib.commands", "nmtlib.checks.runner"}
+
+
+def test_the_core_command_line_names_no_part_that_is_not_core():
+    text = (ROOT / "nmtlib" / "cli.py").read_text("utf-8")
+    text += (ROOT / "nmtlib" / "commands.py").read_text("utf-8")
+    above = {"checks", "explorer", "extras", "homework", "teaching", "toy"}
+    assert not above & set(re.findall(r"nmtlib[. ](?:import )?(\w+)", text))
 
 
 @pytest.mark.slow

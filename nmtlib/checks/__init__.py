@@ -1,22 +1,32 @@
 """Behaviour checks for any Transformer: each measures one property and names the likely cause.
 
+>>> from nmtlib.checks import ours, run_checks
 >>> print(run_checks(ours(), only="attention.scale").results[0].verdict)
 passed
 """
 
-from nmtlib.checks import attention, positions, masks, layers, model  # noqa: F401, I001 (in order)
-from nmtlib.checks import anatomy, loss, optimisation, validation, epochs  # noqa: F401
-from nmtlib.checks import gradients, decoding, translation, beam, endings  # noqa: F401
-from nmtlib.checks import data, metrics  # noqa: F401
-from nmtlib.checks.adapter import Adapter, Sizes
-from nmtlib.checks.calls import called
-from nmtlib.checks.lifting import lift
-from nmtlib.checks.parts import ours
-from nmtlib.checks.registry import CHECKS, Check, Finding, check
-from nmtlib.checks.report import Report
-from nmtlib.checks.result import Result
-from nmtlib.checks.runner import run_checks
-from nmtlib.checks.student import example, load_adapter
+from importlib import import_module
+from typing import Any
 
-__all__ = ["CHECKS", "Adapter", "Check", "Finding", "Report", "Result", "Sizes"]
-__all__ += ["called", "check", "example", "lift", "load_adapter", "ours", "run_checks"]
+# Where each name lives; it is imported when it is first used, as the command line is to be quick.
+_HOME = {
+    **dict.fromkeys(["CHECKS", "Check", "Finding", "Report", "run_checks"], "runner"),
+    **dict.fromkeys(["Adapter", "Sizes"], "adapter"),
+    **dict.fromkeys(["example", "load_adapter"], "student"),
+    "Result": "result",
+    "called": "calls",
+    "check": "registry",
+    "lift": "lifting",
+    "ours": "parts",
+}
+__all__ = [*_HOME]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"nmtlib.checks has no {name!r}; it has {', '.join(_HOME)}")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

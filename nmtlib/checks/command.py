@@ -4,17 +4,37 @@ from __future__ import annotations
 
 import contextlib
 import io
-from argparse import Namespace
+from argparse import Namespace, _SubParsersAction
 from dataclasses import replace
+from pathlib import Path
 
-from nmtlib.checks.parts import ours
-from nmtlib.checks.runner import run_checks
-from nmtlib.checks.student import load_adapter
-from nmtlib.files import require_ours, write_atomically
+from nmtlib.cli import add_command
+
+
+def add_check(commands: _SubParsersAction) -> None:
+    """Add the command and its options."""
+    about = "run the behaviour checks on your Transformer"
+    option = add_command(commands, "check", f"{__name__}:command_check", about).add_argument
+    factory = "a .py or .ipynb file, and its function or class that makes a model or an Adapter"
+    option("implementation", nargs="?", metavar="FILE:FACTORY", help=f"{factory} (default: nmtlib)")
+    option("--only", action="append", metavar="NAME", help="one check, or a subject such as masks")
+    option("--seed", type=int, default=0, help="of all random numbers (default: 0)")
+    lift = "take the function out of the file without running the rest: downloads, training"
+    option("--lift", action="store_true", help=lift)
+    for name in ("pad", "bos", "eos"):
+        said = f"the id of {name.upper()} (default: what the adapter says, or is found out)"
+        option(f"--{name}", type=int, metavar="ID", help=said)
+    option("--source-bos", action="store_true", help="sources begin with BOS, too")
+    option("--json", type=Path, metavar="FILE", help="write the report as data, too")
+    option("--html", type=Path, metavar="FILE", help="write the report as a page, too")
+    option("--badge", action="store_true", help="print a badge for a README, in Markdown")
 
 
 def command_check(options: Namespace) -> int:
     """Run the behaviour checks, show and write what they found; 1 where they found something."""
+    from nmtlib.checks import load_adapter, ours, run_checks
+    from nmtlib.files import require_ours, write_atomically
+
     if options.lift and not options.implementation:
         raise ValueError("--lift is for a FILE with a model in it; nmtlib's own parts need none")
     if options.json:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from nmtlib.checks import ids
+from nmtlib.checks import every, ids  # noqa: F401 (every registers the checks)
 from nmtlib.checks.adapter import Adapter
 from nmtlib.checks.apart import Board, worker
 from nmtlib.checks.broad import DERIVED, completed

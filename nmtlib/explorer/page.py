@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -30,13 +29,6 @@ IMPORT = re.compile(r'^import\s*\{([^}]*)\}\s*from\s*"(\.{1,2}/[\w./-]+)";\n', r
 # No `let`, which could change after it was handed over.
 EXPORT = re.compile(r"^export ((?:async )?(?:function\*?|class|const) (\w+))", re.MULTILINE)
 COMMENT = re.compile(r"^[ \t]*(?://[^\n]*|/\*.*?\*/[ \t]*)\n", re.MULTILINE | re.DOTALL)
-
-
-def command_explore(options: Namespace) -> None:
-    """`nmtlib explore`."""
-    page = explore(options.folder, options.out, megabytes=options.megabytes)
-    size = page.stat().st_size / 1e6
-    print(f"the explorer lies in {page} ({size:.1f} MB); open it in a browser")
 
 
 def explore(

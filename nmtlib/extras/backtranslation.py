@@ -11,23 +11,18 @@ import hashlib
 import json
 import math
 import os
-import shlex
-from argparse import Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from nmtlib.data import corpora
 from nmtlib.data.batching import pad
 from nmtlib.data.corpus import split_words
 from nmtlib.data.tokenizers import SPACE_MARK
 from nmtlib.errors import require
-from nmtlib.extras.ensemble import load_ensemble
-from nmtlib.files import text_lines, write_atomically
+from nmtlib.files import write_atomically
 from nmtlib.inference.search import sample
 from nmtlib.inference.translator import Translator
 from nmtlib.specials import EOS, SPECIALS
@@ -84,38 +79,6 @@ class Search:
             for i, ids in zip(rows, drawn, strict=True):
                 found[i] = translator.target.decode(ids)
         return found
-
-
-def command_backtranslate(options: Namespace) -> None:
-    """`nmtlib backtranslate`."""
-    how = ("beam", "temperature", "seed", "tag", "forward")
-    search = Search(**{name: getattr(options, name) for name in how})
-    if not options.out.name or options.out.suffix == ".gz":
-        raise ValueError(
-            f"--out is the name of a plain text file, such as pairs.tsv, not {str(options.out)!r}"
-        )
-    translator = load_ensemble([options.folder, *options.others], precision=options.precision)
-    language = translator.settings.corpus.languages[0]
-    if Path(options.text).is_file():
-        sentences = [line.strip() for line in text_lines(options.text) if line.strip()]
-        where = str(options.text)
-    else:
-        if options.text not in [text.name for text in corpora.TEXTS]:
-            raise FileNotFoundError(
-                f"--text: there is no file {options.text}, and no text of that name either; "
-                f"there is {', '.join(text.name for text in corpora.TEXTS)}"
-            )
-        sentences, left_out = corpora.sentences(options.text, language)
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
-        where = f"{options.text}, {language}; left out: {reasons or 'none'}"
-    print(f"{len(sentences):,} sentences of {where}", flush=True)
-    report = partial(print, flush=True)
-    written = backtranslate(translator, sentences, options.out, search, report=report)
-    if lost := len(sentences) - written:
-        print(f"{lost:,} without a pair: too long to be read, or their translation is empty")
-    way = "the same way" if search.forward else "the other way"
-    setting = shlex.quote(f"corpus.synthetic={json.dumps([str(options.out)])}")
-    print(f"{written:,} pairs lie in {options.out}; train on them {way} with: --set {setting}")
 
 
 def backtranslate(

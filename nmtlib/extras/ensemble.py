@@ -35,6 +35,7 @@ class Ensemble(nn.Module):
         self.models: Any = nn.ModuleList(models)  # of Transformers
         shortest = min(model.config.max_length for model in models)
         self.config = replace(models[0].config, max_length=shortest)
+        self.notes = {"models": len(models)} | getattr(models[0], "notes", {})
         self.train(models[0].training)  # a new module is in training mode, whatever its parts are
 
     @property

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from nmtlib.extras.optional import need
+from nmtlib.inference.evaluate import Scorer
 from nmtlib.inference.metrics import SacreScore, bleu_sacre
 
 WITHOUT_SPACES = ("zh", "ja", "th", "lo", "km", "my")
@@ -22,15 +24,6 @@ def moses_tokens(sentences: Sequence[str], language: str) -> list[str]:
     return [tokenizer.tokenize(sentence, return_str=True) for sentence in normal]
 
 
-def require_moses(language: str) -> None:
-    """Raise ModuleNotFoundError without the package, ValueError for a language without spaces."""
-    need("sacremoses")
-    if language in WITHOUT_SPACES:
-        raise ValueError(
-            f"Moses cuts text at spaces, which {language!r} does not write; leave out --moses"
-        )
-
-
 def bleu_moses(hypotheses: Sequence[str], references: Sequence[str], language: str) -> SacreScore:
     """Corpus BLEU of plain text by sacreBLEU, on `moses_tokens` in place of its own.
 
@@ -39,3 +32,21 @@ def bleu_moses(hypotheses: Sequence[str], references: Sequence[str], language: s
     cut = [moses_tokens(sentences, language) for sentences in (hypotheses, references)]
     score, signature = bleu_sacre(*cut, tokenize="none", lowercase=True)
     return SacreScore(score, signature.replace("tok:none", "tok:moses"))
+
+
+def moses_scorer(language: str) -> Scorer:
+    """For `evaluate`: `bleu_moses` and its signature as further entries of an evaluation.
+
+    Raises ModuleNotFoundError without the package, ValueError for a language without spaces.
+    """
+    need("sacremoses")
+    if language in WITHOUT_SPACES:
+        raise ValueError(
+            f"Moses cuts text at spaces, which {language!r} does not write; leave out --moses"
+        )
+
+    def scorer(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
+        score, signature = bleu_moses(hypotheses, references, language)
+        return {"bleu_moses": score, "moses_signature": signature}
+
+    return scorer

@@ -92,6 +92,7 @@ class NeighbourModel(nn.Module):
         _require_sense(neighbours, weight, most=len(store.keys))
         require(temperature > 0, "temperature", "greater than 0", temperature)
         self.neighbours, self.weight = neighbours, weight
+        self.notes = {"neighbours": neighbours, "neighbour_weight": weight}
         self.variance = float(store.keys.var(dim=0, correction=0).sum())
         require(self.variance > 0, "keys", "different from each other", "all the same")
         self.temperature = temperature * self.variance
@@ -189,7 +190,7 @@ def with_neighbours(
     examples, _ = encode_pairs(pairs, translator.source, translator.target, longest)
     looked_up = {"neighbours": neighbours, "weight": weight}
     models = []
-    for model in translator.models:
+    for model in getattr(translator.model, "models", [translator.model]):
         quick = convert(model, translator.precision)  # as it will be asked
         models.append(NeighbourModel(model, Datastore.build(quick, examples), **looked_up))
     return Translator(

@@ -6,13 +6,14 @@ from argparse import Namespace, _SubParsersAction
 from collections.abc import Callable
 from pathlib import Path
 
+from nmtlib.cli import add_command
+
 
 def add_homework(commands: _SubParsersAction) -> None:
     """Add the command and its actions."""
     about = "do homework, check it, or grade that of a class"
-    actions = commands.add_parser("homework", help=about, description=about).add_subparsers(
-        dest="action", required=True, metavar="ACTION"
-    )
+    command = add_command(commands, "homework", f"{__name__}:command_homework", about)
+    actions = command.add_subparsers(dest="action", required=True, metavar="ACTION")
 
     def add(name: str, help: str) -> Callable:
         return actions.add_parser(name, help=help, description=help).add_argument
@@ -35,7 +36,7 @@ def add_homework(commands: _SubParsersAction) -> None:
     option = add("examine", "judge a patient that you have treated; 1 where points are missing")
     option("file", type=Path)
     option = add("capstone", "score a run of nmtlib train and add it to a leaderboard")
-    option("run", type=Path, help="its folder")
+    option("folder", type=Path, metavar="run", help="its folder")
     option("--name", required=True, help="who has trained it")
     option("--board", type=Path, default=Path("leaderboard.jsonl"), metavar="FILE")
     option = add("leaderboard", "the best run of each name in one or several leaderboards")
@@ -112,7 +113,7 @@ def do_capstone(options: Namespace) -> None:
     from nmtlib.homework.capstone import POSSIBLE, add_line, capstone, require_board
 
     require_board(options.board)
-    entry = capstone(options.run, options.name)
+    entry = capstone(options.folder, options.name)
     add_line(options.board, entry)
     print(
         f"{entry.corpus}: BLEU {entry.bleu:.2f} ({entry.signature}) after {entry.minutes:g} "

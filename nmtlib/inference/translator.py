@@ -93,11 +93,6 @@ class Translator:
         """Where the model lies."""
         return next(self.model.parameters()).device
 
-    @property
-    def models(self) -> list[Any]:
-        """Those of an ensemble, or the one model."""
-        return list(getattr(self.model, "models", [self.model]))
-
     def translate(self, sentences: Sequence[str], **options: Any) -> list[str]:
         """The best translation of each sentence, in order; an empty one has an empty translation.
 

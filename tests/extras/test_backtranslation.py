@@ -178,7 +178,7 @@ def test_from_sentences_to_a_training_by_the_command_line(tmp_path, capsys, monk
     corpus = load_corpus("toy-de-en")
     write("text.txt", [pair.source for pair in corpus.train[:20]])
     assert main("backtranslate toy-de-en --text text.txt --out pairs.tsv".split()) == 0
-    assert "20 pairs lie in pairs.tsv" in capsys.readouterr().out
+    assert "20 pairs are in pairs.tsv" in capsys.readouterr().out
     for split, pairs in (("train", corpus.train[20:80]), ("validation", corpus.test[:9])):
         write(f"{split}.tsv", [f"{pair.target}\t{pair.source}" for pair in pairs])
     with open("pairs.tsv", "a", encoding="utf-8") as file:  # the machine met a sentence of ours

@@ -8,14 +8,13 @@ from dataclasses import replace
 import pytest
 import torch
 
-from nmtlib.arguments import add_others
 from nmtlib.cli import main
 from nmtlib.data.corpora import load as load_corpus
+from nmtlib.extras.commands import add_others, name_of
 from nmtlib.extras.ensemble import Ensemble, load_ensemble
 from nmtlib.inference.search import beam_search, greedy_search
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.records import name_of
 from nmtlib.specials import BOS, EOS, PAD
 
 CONFIG = TransformerConfig(

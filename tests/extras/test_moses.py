@@ -8,7 +8,7 @@ import pytest
 
 from nmtlib.cli import main
 from nmtlib.data.corpora import load as load_corpus
-from nmtlib.extras.moses import bleu_moses, moses_tokens
+from nmtlib.extras.moses import bleu_moses, moses_scorer, moses_tokens
 from nmtlib.inference.evaluate import evaluate
 from nmtlib.inference.translator import Translator
 
@@ -44,9 +44,10 @@ def test_an_evaluation_has_it_where_it_is_asked_for():
     few = {"test": corpus.test[:20], "challenge": ()}
     corpus = type(corpus)(corpus.name, "de", "en", **few)
     plain, _ = evaluate(translator, corpus, beam=1)
-    asked, _ = evaluate(translator, corpus, beam=1, moses=True)
-    assert plain.bleu_moses is None and "Moses" not in "".join(plain.lines())
-    assert asked.bleu_moses > 50 and "on Moses' tokens" in "".join(asked.lines())
+    asked, _ = evaluate(translator, corpus, beam=1, scorers=[moses_scorer("en")])
+    assert plain.more == {} and "moses" not in "".join(plain.lines())
+    assert asked.more["bleu_moses"] > 50 and "tok:moses" in asked.to_dict()["moses_signature"]
+    assert f"bleu_moses {asked.more['bleu_moses']:.4g}" in "".join(asked.lines())
     assert plain.scores == asked.scores
 
 

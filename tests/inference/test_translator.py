@@ -15,7 +15,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from safetensors.torch import save_file
 
-from nmtlib.arguments import build_parser
+from nmtlib.cli import build_parser
 from nmtlib.data.codec import Codec
 from nmtlib.data.tokenizers import BPETokenizer, SpacyTokenizer, WhitespaceTokenizer
 from nmtlib.data.vocab import BOS, EOS, SPECIALS, Vocab

@@ -181,7 +181,7 @@ def test_one_of_them_writes_and_reports(home, two):
     )
     assert (
         log[1:] == two.stdout.splitlines()[1:-1]
-        and two.stdout.splitlines()[-1] == "the run lies in two"
+        and two.stdout.splitlines()[-1] == "the run is in two"
     )
 
 
