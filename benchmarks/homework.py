@@ -9,6 +9,7 @@ grader knows.  Each is judged with two seeds.  Writes results/homework.json and 
 from __future__ import annotations
 
 import importlib
+import json
 import re
 import sys
 import time
@@ -54,6 +55,11 @@ def is_current(result: dict[str, Any], digest: str) -> bool:
         and [row["task"] for row in result["tasks"]] == tasks
         and is_faultless(result)
     )
+
+
+def is_recorded() -> bool:
+    """Whether the committed result is current."""
+    return is_current(json.loads(RESULT.read_text("utf-8")), source_digest())
 
 
 def says(verdict: Verdict, words: str) -> bool:

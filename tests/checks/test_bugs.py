@@ -5,7 +5,6 @@ All are looked for with the checks that they name where something differs from w
 """
 
 import inspect
-import json
 import re
 import sys
 import traceback
@@ -30,8 +29,7 @@ PLANTED = [
     for bug in BUGS
     if bug.edits
 ]
-RECORDED = json.loads(mutation.RESULT.read_text("utf-8"))
-CURRENT = mutation.is_current(RECORDED, mutation.source_digest())
+RECORDED = mutation.is_recorded()
 LENGTH_NORM = ("inference.search:length_norm", "6) ** penalty\n", "6) ** -penalty\n")
 
 
@@ -260,7 +258,7 @@ def test_an_unknown_key_names_the_closest():
         plant("§§§")
 
 
-@pytest.mark.parametrize("bug", sampled(PLANTED, "bugs", share=0.1, enough=CURRENT))
+@pytest.mark.parametrize("bug", sampled(PLANTED, "bugs", share=0.1, enough=RECORDED))
 def test_every_bug_sets_off_the_alarms_that_it_names(bug):
     assert bug.caught_by
     with bug.plant():

@@ -5,7 +5,6 @@ All answers are judged where a master, the grader or an answer differs from what
 """
 
 import importlib
-import json
 from collections import Counter
 
 import homework
@@ -18,8 +17,7 @@ TASKS = [task for assignment in assignments().values() for task in assignment.ta
 CHOICES = [task for task in TASKS if task.uses]
 MISTAKES = [(task, about) for task in TASKS for about in task.mistakes]
 SEEDS = homework.SEEDS if everything() else homework.SEEDS[:1]
-RECORDED = json.loads(homework.RESULT.read_text("utf-8"))
-CURRENT = homework.is_current(RECORDED, homework.source_digest())
+RECORDED = homework.is_recorded()
 
 
 def listed(kind):
@@ -32,7 +30,7 @@ def listed(kind):
 
 def some(cases, key):
     """One of the pairs of each task and an answer, where a sample is enough."""
-    return sampled(cases, key, by=lambda case: case[0].id, enough=CURRENT)
+    return sampled(cases, key, by=lambda case: case[0].id, enough=RECORDED)
 
 
 def named(given):

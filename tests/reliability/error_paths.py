@@ -1,4 +1,4 @@
-"""By which way through the code a bad input is answered: the answer without its particulars.
+"""By which way a bad input is answered: the answer to it without its particulars.
 
 The answers are those that `benchmarks/reliability.py` wrote into docs/reliability.md.
 """
@@ -12,8 +12,8 @@ from case import Case
 from reliability import PAGE, line
 
 ARROW = " → `"
-QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
-PARTICULAR = re.compile(r"\S*[\d/._]\S*")  # numbers, paths, files, settings
+# What is quoted or in brackets, and numbers, paths, files, settings.
+PARTICULAR = re.compile(r"'[^']*'|\"[^\"]*\"|\([^()]*\)|\S*[\d/._]\S*")
 
 
 @cache
@@ -24,12 +24,14 @@ def answers() -> dict[str, str]:
 
 
 def error_path(case: Case) -> tuple[str, ...]:
-    """What the cases have in common that a command answers alike.
+    """What the cases have in common that are answered alike; of a process, how it is disturbed.
 
-    A case that works, or is not on the page yet, has its path to itself.
+    A case that works, or is not on the page yet, is alone on its path.
     """
+    if case.slow and case.play:
+        return case.category, getattr(case.play, "func", case.play).__name__
     given = line(case, "").rpartition(ARROW)[0]
     answer = answers().get(given, "works")
     if answer.startswith("works"):
         return (given,)
-    return (*case.arguments[:1], PARTICULAR.sub("", QUOTED.sub("", answer)))
+    return case.category, PARTICULAR.sub("", answer)
