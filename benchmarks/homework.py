@@ -9,11 +9,14 @@ grader knows.  Each is judged with two seeds.  Writes results/homework.json and 
 from __future__ import annotations
 
 import importlib
+import json
+import re
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
+from digests import digest_of
 from shared import RESULTS, parser, write_result
 
 from nmtlib.files import write_atomically
@@ -21,8 +24,47 @@ from nmtlib.homework.grading import Verdict, assignments, judge
 from nmtlib.homework.task import Assignment, Task
 
 PAGE = Path(__file__).with_name("HOMEWORK.md")
-ANSWERS = Path(__file__).resolve().parents[1] / "tests" / "homework"
+RESULT = RESULTS / "homework.json"
+ROOT = Path(__file__).resolve().parents[1]
+ANSWERS = ROOT / "tests" / "homework"
+SOURCES = ("nmtlib/homework/**/*.py", "tests/homework/answers/*.py", "benchmarks/homework.py")
 SEEDS = (0, 7)
+
+
+def source_digest(root: Path = ROOT) -> str:
+    """SHA-256 of the masters, the graders, and the answers that they are graded with."""
+    return digest_of(root, *SOURCES)
+
+
+def is_faultless(result: dict[str, Any]) -> bool:
+    """Whether every answer to every task had the verdict that it deserves."""
+    return not any(
+        row["right_refused"]
+        or row["wrong_accepted"]
+        or row["named"] < row["known"]
+        or row["told"] < row["wrong"] - row["known"]
+        for row in result["tasks"]
+    )
+
+
+def is_current(result: dict[str, Any], digest: str) -> bool:
+    """Whether a result is of these sources, of all tasks, and without a fault."""
+    tasks = [id for assignment in assignments().values() for id in assignment.tasks]
+    return (
+        result.get("sources") == digest
+        and [row["task"] for row in result["tasks"]] == tasks
+        and is_faultless(result)
+    )
+
+
+def is_recorded() -> bool:
+    """Whether the committed result is current."""
+    return is_current(json.loads(RESULT.read_text("utf-8")), source_digest())
+
+
+def says(verdict: Verdict, words: str) -> bool:
+    """Whether a verdict tells this cause; `words` is a pattern."""
+    return bool(re.search(words, str(verdict).replace("\n            ", "")))
 
 
 def verdicts(assignment: Assignment, task: Task, answer: Any) -> list[Verdict]:
@@ -33,25 +75,27 @@ def verdicts(assignment: Assignment, task: Task, answer: Any) -> list[Verdict]:
 
 
 def measure(assignment: Assignment, task: Task, right: list, wrong: list) -> dict[str, Any]:
-    """What becomes of all answers to a task."""
+    """What becomes of all answers to a task; `wrong` are pairs of an answer and its cause."""
     started = time.process_time()
     solved = verdicts(assignment, task, task.solution)
     seconds = (time.process_time() - started) / len(SEEDS)
     accepted = [verdicts(assignment, task, answer) for answer in right] + [solved]
     known = {about: verdicts(assignment, task, found) for about, found in task.wrong.items()}
-    unknown = [verdicts(assignment, task, answer) for answer in wrong]
+    unknown = [(verdicts(assignment, task, answer), words) for answer, words in wrong]
+    refused = [*known.values(), *(each for each, _ in unknown)]
     return {
         "task": task.id,
         "title": task.title,
         "right": len(accepted),
         "right_refused": sum(not all(v.full for v in each) for each in accepted),
         "wrong": len(known) + len(unknown),
-        "wrong_accepted": sum(any(v.full for v in each) for each in [*known.values(), *unknown]),
+        "wrong_accepted": sum(any(v.full for v in each) for each in refused),
         "known": len(known),
         "named": sum(
             all(v.finding is not None and v.finding.cause == about for v in each)
             for about, each in known.items()
         ),
+        "told": sum(all(says(v, words) for v in each) for each, words in unknown),
         "seconds": round(seconds, 2),
     }
 
@@ -85,19 +129,18 @@ def page(rows: list[dict[str, Any]]) -> str:
 def main() -> int:
     parser(__doc__).parse_args()
     sys.path.insert(0, str(ANSWERS))
-    rows = []
+    digest, rows = source_digest(), []
     for number, assignment in assignments().items():
         answers = importlib.import_module(f"answers.a{number}")
         for task in assignment.tasks.values():
             right = answers.RIGHT.get(task.id, [])
-            wrong = [answer for answer, _ in answers.WRONG.get(task.id, [])]
-            rows.append(measure(assignment, task, right, wrong))
+            rows.append(measure(assignment, task, right, answers.WRONG.get(task.id, [])))
             print(rows[-1], flush=True)
-    write_result(
-        RESULTS / "homework.json", {"command": "python benchmarks/homework.py", "tasks": rows}
-    )
+    command = "python benchmarks/homework.py"
+    result = {"command": command, "sources": digest, "tasks": rows}
+    write_result(RESULT, result)
     write_atomically(PAGE, page(rows))
-    return int(any(row["right_refused"] or row["wrong_accepted"] for row in rows))
+    return int(not is_faultless(result))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
     python benchmarks/kills.py               # every point, several minutes
     python benchmarks/kills.py --every 10    # each tenth; writes no file unless --out is given
+    python benchmarks/kills.py --every 10 --first 3  # the fourth and each tenth after it
 
 A training is forked once for each operation on its run folder (a file opened for writing, renamed
 or removed, a folder made or removed) and killed just before it; where a file is opened under its
@@ -79,6 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Kill a training everywhere, take it up again, and write what became of it."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--every", type=int, default=1, metavar="N", help="each N-th point only")
+    parser.add_argument("--first", type=int, default=0, metavar="N", help="points to leave out")
     parser.add_argument("--again", type=int, default=8, metavar="N", help="resumes killed, too")
     parser.add_argument("--out", type=Path, help=f"default: {RESULT.name}, if all points are tried")
     options = parser.parse_args(arguments)
@@ -87,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.chdir(folder)
         Path("train.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in PAIRS), "utf-8")
         Path("own.toml").write_text(PRESET, "utf-8")
-        result = kill_everywhere(options.every, options.again)
+        result = kill_everywhere(options.every, options.again, options.first)
         os.chdir(Path(__file__).parent)
     command = " ".join(["python benchmarks/kills.py", *(arguments or sys.argv[1:])])
     versions = {name: version(name) for name in ("torch", "safetensors", "filelock")}
@@ -98,8 +100,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if result["stuck"] or result["stale"] else 0
 
 
-def kill_everywhere(every: int, again: int) -> dict[str, Any]:
-    """What became of a training that was killed at each `every`-th point."""
+def kill_everywhere(every: int, again: int, first: int = 0) -> dict[str, Any]:
+    """What became of a training that was killed at each `every`-th point after the `first`."""
     undisturbed = Path("undisturbed")
     operations = trace(START, undisturbed)
     expected = ending(undisturbed)
@@ -107,7 +109,7 @@ def kill_everywhere(every: int, again: int) -> dict[str, Any]:
     points += [
         Point(n, True) for n, (_, name) in enumerate(operations, 1) if written_in_place(name)
     ]
-    points = points[::every]
+    points = points[first::every]
     stuck, stale = [], []
     for number, point in enumerate(points):
         twice = [None, *(Point(k) for k in (1, 4, 9))] if number % max(again, 1) == 0 else [None]

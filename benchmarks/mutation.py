@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import hashlib
 import json
 import math
 import sys
@@ -28,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from digests import digest_of
 from mutation_page import table
 
 from nmtlib.checks import Adapter, Sizes, ours, run_checks
@@ -71,26 +71,25 @@ SETTINGS = TrainingSettings(
 
 def source_digest(root: Path = FOLDER.parent) -> str:
     """SHA-256 over the names and contents of all sources that the result depends on."""
-    package = root / "nmtlib"
-    files = {*package.glob("*.py"), root / "benchmarks" / "mutation.py"}
-    for room in ROOMS:
-        files |= {path for end in ("py", "toml") for path in (package / room).rglob(f"*.{end}")}
-    digest = hashlib.sha256()
-    for name, path in sorted((path.relative_to(root).as_posix(), path) for path in files):
-        content = path.read_bytes()
-        digest.update(f"{name} {len(content)}\n".encode() + content)
-    return digest.hexdigest()
+    rooms = [f"nmtlib/{room}/**/*.{end}" for room in ROOMS for end in ("py", "toml")]
+    return digest_of(root, "nmtlib/*.py", "benchmarks/mutation.py", *rooms)
 
 
 def is_current(result: dict[str, Any], digest: str) -> bool:
-    """Whether a result is of these sources and complete, all bugs caught and no false alarm."""
+    """Whether a result is of these sources and complete, without a miss or a false alarm."""
     return (
         result.get("sources") == digest
         and [bug["key"] for bug in result["bugs"]] == [bug.key for bug in BUGS]
         and result["caught"] == result["planted"]
+        and not any(bug.get("missed_by") for bug in result["bugs"])
         and not result["clean"]["failed"]
         and not result["clean"].get("short")
     )
+
+
+def is_recorded() -> bool:
+    """Whether the committed result is current."""
+    return is_current(json.loads(RESULT.read_text("utf-8")), source_digest())
 
 
 def sentences(count: int) -> list[batching.Example]:
@@ -256,12 +255,9 @@ def parse() -> argparse.Namespace:
 
 def main() -> int:
     options = parse()
-    if options.if_changed and RESULT.is_file():
-        last = json.loads(RESULT.read_text("utf-8"))
-        if is_current(last, source_digest()):
-            caught = f"{last['caught']} of {last['planted']} caught"
-            print(f"mutation: sources unchanged since the committed result ({caught})")
-            return 0
+    if options.if_changed and is_recorded():
+        print("mutation: sources unchanged since the committed result")
+        return 0
     torch.set_num_threads(1)  # the models are tiny
     keys = [get(key).key for key in options.only] or [bug.key for bug in BUGS]
     result = measure(keys, options.quick, options.workers, bool(options.only))

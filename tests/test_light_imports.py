@@ -2,7 +2,6 @@
 
 import json
 import re
-import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -39,12 +38,6 @@ def run_python(code: str) -> str:
     return done.stdout.splitlines()[-1]
 
 
-def import_seconds(module: str) -> float:
-    clock = "time.perf_counter()"
-    code = f"import time; start = {clock}; import {module}; print({clock} - start)"
-    return float(run_python(code))
-
-
 @pytest.mark.slow
 def test_no_module_imports_a_heavy_library():
     found = json.loads(run_python(IMPORT_ALL))
@@ -77,10 +70,6 @@ def test_the_core_command_line_names_no_part_that_is_not_core():
 
 @pytest.mark.slow
 def test_the_command_line_starts_at_most_a_second_after_torch():
-    torch_seconds, cli_seconds = zip(
-        *[(import_seconds("torch"), import_seconds("nmtlib.cli")) for _ in range(3)], strict=True
-    )
-    assert statistics.median(cli_seconds) <= statistics.median(torch_seconds) + 1, (
-        torch_seconds,
-        cli_seconds,
-    )
+    clock = "time.process_time()"  # other programs do not count
+    code = f"import time, torch; start = {clock}; import nmtlib.cli; print({clock} - start)"
+    assert float(run_python(code)) <= 1

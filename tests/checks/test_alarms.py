@@ -7,6 +7,7 @@ from pathlib import Path
 import false_alarms
 import pytest
 import torch
+from some_checks import share_of, some_subjects
 from torch import nn
 from torch.nn import functional as F
 
@@ -35,9 +36,10 @@ def peer(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", map(peer, PEERS))
 def test_healthy_models_in_other_styles_raise_no_alarm(name):
-    report = run_checks(false_alarms.IMPLEMENTATIONS[name]())
+    only = some_subjects("peers")
+    report = run_checks(false_alarms.IMPLEMENTATIONS[name](), only=only)
     assert not report.failed, str(report)
-    assert len(report.passed) >= 21, str(report)
+    assert share_of(only) < 1 or len(report.passed) >= 21, str(report)
 
 
 # Validation

@@ -60,13 +60,17 @@ def engine_of(tmp_path_factory) -> Callable[..., Engine]:
     if not node_is_new_enough():
         pytest.skip("needs node 18 or newer (https://nodejs.org)")
 
+    payloads: dict[Path, Path] = {}
+
     def make(run: Run | None = None, change: tuple = ()) -> Engine:
         folder = tmp_path_factory.mktemp("engine")
         if run is None:
             return Engine(folder, None, change)
-        payload = folder / "payload.json"
-        payload.write_text(json.dumps(packing.pack(run, run.folder.name)), "utf-8")
-        return Engine(folder, payload, change)
+        if run.folder not in payloads:  # packed once: a bug is planted in the program, not in it
+            payloads[run.folder] = folder / "payload.json"
+            packed = json.dumps(packing.pack(run, run.folder.name))
+            payloads[run.folder].write_text(packed, "utf-8")
+        return Engine(folder, payloads[run.folder], change)
 
     return make
 

@@ -4,6 +4,7 @@ import copy
 import math
 import os
 from contextlib import contextmanager
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -41,12 +42,6 @@ def shipped(request, engine_of):
     sources = [[*translator.source.encode(pair.source), EOS] for pair in test]
     engine = engine_of(find_run(request.param))
     return SimpleNamespace(engine=engine, translator=translator, test=test, sources=sources)
-
-
-@pytest.fixture(scope="module")
-def sharp_run(small_run):
-    """An untrained pre-norm model whose opinions differ."""
-    return small_run()
 
 
 def said(translator: Translator, sources: list[list[int]]) -> list[list[int]]:
@@ -313,36 +308,58 @@ def in_half_precision(run: Run) -> Transformer:
     return model
 
 
-def assert_agrees(engine: Any, model: Transformer) -> None:
-    """The page's model is this one: logits, maps, cache, both searches."""
+def drawn() -> tuple[list[list[int]], list[int]]:
+    """Random sources of several lengths with their EOS, and a target to read beside each."""
     generator = torch.Generator().manual_seed(0)
     lengths = [1, 2, 5, 9, 8, 8]
     draw = [torch.randint(4, 30, (n,), generator=generator).tolist() for n in (*lengths, 6)]
-    sources, target = [[*ids, EOS] for ids in draw[:-1]], [BOS, *draw[-1]]
+    return [[*ids, EOS] for ids in draw[:-1]], [BOS, *draw[-1]]
+
+
+PENALTIES = (0.6, 3.0)
+
+
+class Expected:
+    """What a model answers about the drawn sources in PyTorch, computed once for many engines."""
+
+    def __init__(self, model: Transformer):
+        self.sources, self.target = drawn()
+        padded = [source + [PAD] * (12 - len(source)) for source in self.sources]
+        self.traces = [run_python(model, source, self.target) for source in padded]
+        batches = [torch.tensor([source]) for source in self.sources]
+        self.greedy = [greedy_search(model, batch)[0] for batch in batches]
+        self.best = [
+            [beam_search(model, batch, 3, length_penalty=p)[0][0] for p in PENALTIES]
+            for batch in batches
+        ]
+        self.log_prob = cache(lambda source, ids: log_prob(model, [*source], [*ids]))
+
+
+def assert_agrees(engine: Any, expected: Expected) -> None:
+    """The page's model is this one: logits, maps, cache, both searches."""
     jobs: list[dict] = []
-    for source in sources:
-        padded = {"padTo": 12}
-        jobs.append({"do": "trace", "source": source, "target": target, "switches": padded})
-        jobs.append({"do": "steps", "source": source, "target": target})
+    for source in expected.sources:
+        about = {"source": source, "target": expected.target}
+        jobs.append({"do": "trace", **about, "switches": {"padTo": 12}})
+        jobs.append({"do": "steps", **about})
         jobs.append({"do": "greedyIds", "source": source})
-        for penalty in (0.6, 3.0):
+        for penalty in PENALTIES:
             options = {"beam": 3, "lengthPenalty": penalty}
             jobs.append({"do": "beam", "source": source, "options": options})
     found = iter(engine.run(*jobs))
-    for source in sources:
-        logits, maps = run_python(model, source + [PAD] * (12 - len(source)), target)
-        assert_same_trace(next(found), logits, maps)
-        torch.testing.assert_close(torch.tensor(next(found)), logits, **CLOSE)
-        assert next(found) == greedy_search(model, torch.tensor([source]))[0]
-        for penalty in (0.6, 3.0):
-            (best,) = beam_search(model, torch.tensor([source]), 3, length_penalty=penalty)
+    for source, trace, greedy, searches in zip(
+        expected.sources, expected.traces, expected.greedy, expected.best, strict=True
+    ):
+        assert_same_trace(next(found), *trace)
+        torch.testing.assert_close(torch.tensor(next(found)), trace[0], **CLOSE)
+        assert next(found) == greedy
+        for best in searches:
             given = next(found)
-            assert given["best"]["ids"] == best[0].ids
-            assert given["best"]["score"] == pytest.approx(best[0].score, abs=1e-4)
+            assert given["best"]["ids"] == best.ids
+            assert given["best"]["score"] == pytest.approx(best.score, abs=1e-4)
             for other in given["finished"]:
-                assert other["logProb"] == pytest.approx(
-                    log_prob(model, source, other["ids"]), abs=1e-3
-                )
+                right = expected.log_prob((*source,), (*other["ids"],))
+                assert other["logProb"] == pytest.approx(right, abs=1e-3)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -350,7 +367,7 @@ def test_a_model_of_another_shape_is_the_same_model(shape, engine_of, small_run)
     run = small_run(**shape)
     engine = engine_of(run)
     model = in_half_precision(run)
-    assert_agrees(engine, model)
+    assert_agrees(engine, Expected(model))
     sides = ("source", "target")
     *tables, facts = engine.run(
         *({"do": "positions", "length": 40, "side": side} for side in sides), {"do": "facts"}
@@ -477,12 +494,19 @@ BUGS = {
 }
 
 
+@pytest.fixture(scope="module")
+def sharp(small_run):
+    """An untrained model, small and with opinions: its run, and what PyTorch says of it."""
+    run = small_run()
+    return SimpleNamespace(run=run, expected=Expected(in_half_precision(run)))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("bug", BUGS)
-def test_a_planted_bug_is_caught(bug, engine_of, sharp_run):
+def test_a_planted_bug_is_caught(bug, engine_of, sharp):
     with pytest.raises(AssertionError):
-        assert_agrees(engine_of(sharp_run, BUGS[bug]), in_half_precision(sharp_run))
+        assert_agrees(engine_of(sharp.run, BUGS[bug]), sharp.expected)
 
 
-def test_without_a_bug_all_agrees(engine_of, sharp_run):
-    assert_agrees(engine_of(sharp_run), in_half_precision(sharp_run))
+def test_without_a_bug_all_agrees(engine_of, sharp):
+    assert_agrees(engine_of(sharp.run), sharp.expected)

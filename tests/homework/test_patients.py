@@ -3,7 +3,9 @@
 import ast
 from collections import Counter
 
+import homework
 import pytest
+from sampling import sampled
 
 from nmtlib.cli import main
 from nmtlib.homework.examining import POINTS, examine
@@ -33,7 +35,16 @@ def named(case):
     return f"[{blanks}]", f"[{', '.join(repr(bug.key) for bug in case.bugs)}]"
 
 
-@pytest.mark.parametrize("student", ["anna", "ben", "s-2041", "李"])
+NAMES = ["UNI\\ursula", "UNI\\", 'x"""', '"', "O'Brien", "\\N", "a\nb\r\0c", "{ann} %s"]
+
+
+def some(names):
+    """All names where the homework has changed, a quarter otherwise."""
+    enough = homework.is_recorded()
+    return pytest.mark.parametrize("student", sampled(names, "names", share=0.25, enough=enough))
+
+
+@some(["anna", "ben", "s-2041", "李"])
 def test_the_right_treatment_has_full_points_and_none_has_none(student, treated):
     case = patient(student)
     assert patient(f" {student} ") == case
@@ -42,9 +53,7 @@ def test_the_right_treatment_has_full_points_and_none_has_none(student, treated)
     assert treated(case.source(healthy=True), named(case)).points == FULL
 
 
-@pytest.mark.parametrize(
-    "student", ["UNI\\ursula", "UNI\\", 'x"""', '"', "O'Brien", "\\N", "a\nb\r\0c", "{ann} %s"]
-)
+@some(NAMES)
 def test_any_name_makes_a_file_that_runs(student, treated, tmp_path):
     case = patient(student)
     assert ast.get_docstring(ast.parse(case.source())).startswith(f"The patient of {student}: a")

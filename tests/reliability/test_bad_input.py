@@ -1,4 +1,7 @@
-"""Whatever is given to the command line gets one line that explains, and nothing is lost."""
+"""Whatever is given to the command line gets one line that explains, and nothing is lost.
+
+At a commit one case of each error path is tried, at night all of them.
+"""
 
 import re
 import sys
@@ -8,6 +11,8 @@ from pathlib import Path
 import pytest
 from case import Case
 from cases import CASES
+from error_paths import error_path
+from sampling import sampled
 from workplace import Workplace
 
 
@@ -21,10 +26,23 @@ def marked(case: Case):
     return pytest.param(case, id=case.name, marks=[pytest.mark.slow] if case.slow else [])
 
 
-@pytest.mark.parametrize("case", [marked(case) for case in CASES])
+TRIED = [marked(case) for case in sampled(CASES, "bad inputs", by=error_path)]
+
+
+@pytest.mark.parametrize("case", TRIED)
 def test_a_bad_input_is_explained_and_nothing_is_lost(case: Case, workplace: Workplace):
     _, wrong = workplace.play(case)
     assert not wrong, "\n".join(wrong)
+
+
+def test_an_error_path_is_the_answer_without_its_particulars():
+    """Other settings out of range are on one path; another kind of error is on another."""
+
+    given = {case.arguments[-1]: error_path(case) for case in CASES if case.arguments}
+    assert given["training.epochs=0"] == given["tokenizer.min_count=-1"]
+    assert given["training.epochs=0"] != given["training.device=cpu:x"]
+    paths = {error_path(case) for case in CASES}
+    assert 200 < len(paths) < len(CASES) / 2, "one for each case would leave nothing to the night"
 
 
 def test_there_are_enough_cases_and_none_stands_twice():

@@ -1,4 +1,7 @@
-"""A training that is killed at any file operation can be taken up, to the same result."""
+"""A training that is killed at any file operation can be taken up, to the same result.
+
+At a commit one or two of the operations are tried, which the sources choose.
+"""
 
 import json
 import os
@@ -7,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from sampling import everything, sampled
 
 ROOT = Path(__file__).parents[2]
 RESULT = ROOT / "benchmarks" / "results" / "kills.json"
@@ -16,14 +20,16 @@ RESULT = ROOT / "benchmarks" / "results" / "kills.json"
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a killed process is a forked one")
 def test_a_killed_training_is_taken_up(tmp_path):
     result = tmp_path / "kills.json"
-    every = "10" if os.environ.get("NMTLIB_ALL") else "60"
+    every = 10 if everything() else 60
+    first = sampled(range(every), "kills")[0]
     script = str(ROOT / "benchmarks" / "kills.py")
-    command = [sys.executable, script, "--every", every, "--again", "100"]
+    command = [sys.executable, script, "--every", str(every), "--first", str(first)]
+    command += ["--again", "100"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     subprocess.run([*command, "--out", str(result)], env=environment, capture_output=True)
     found = json.loads(result.read_text("utf-8"))
     assert (found["stuck"], found["stale"]) == ([], [])
-    assert found["recovered"] == found["points"] >= 5
+    assert found["recovered"] == found["points"] >= 4
 
 
 def test_the_committed_result_is_of_all_points():

@@ -144,6 +144,7 @@ def test_one_process_makes_the_same_curve_each_time():
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_two_processes_make_the_curve_of_one_unless_gradients_stay_apart():
     one = losses_of_updates(Processes(CPU))["losses"]
     found = json.loads(lab.start_processes(2, MODULE).splitlines()[-1])

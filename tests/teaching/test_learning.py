@@ -191,6 +191,7 @@ def test_a_recorded_training_can_be_made_again(translator, corpus, wanted):
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_recorded_end_can_be_found_again(monkeypatch):
     peak = 0.002
     monkeypatch.setattr(course_runs, "PEAKS", (peak,))

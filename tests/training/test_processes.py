@@ -10,13 +10,27 @@ from pathlib import Path
 
 import pytest
 import torch
+from sampling import sampled
 
+from nmtlib.cli import main
 from nmtlib.data.batching import plan_batches
 from nmtlib.training.checkpoint import read_checkpoint
 
 pytestmark = pytest.mark.slow
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
 EPOCHS, UPDATES = 3, 8  # in an epoch
+SIGNALS = ("SIGKILL", "SIGINT", "SIGTERM")
+TODAY = sampled(SIGNALS, "signals")
+
+
+def some(*signals: str):
+    """A test with these signals, of which one of all runs at a commit."""
+    late = pytest.mark.nightly
+    return pytest.mark.parametrize(
+        "signal", [pytest.param(s, marks=[] if s in TODAY else late) for s in signals]
+    )
+
+
 TOML = """
 [corpus]
 source_language = "de"
@@ -89,10 +103,10 @@ def home(tmp_path_factory) -> Path:
     return folder
 
 
-def train(launcher, home, run, *arguments, disturb="", preset=True):
-    """Run `nmtlib train` in `home` with two processes or one; returns the finished process."""
+def train(home, run, *arguments, disturb="", preset=True):
+    """Run `nmtlib train` in `home` with two processes; returns the finished process."""
     command = [
-        *launcher,
+        *TORCHRUN,
         "-m",
         "nmtlib",
         "train",
@@ -139,7 +153,7 @@ def assert_same_curve(one, other, rel):
 @pytest.fixture(scope="module")
 def two(home) -> subprocess.CompletedProcess:
     """An undisturbed training by two processes, in the folder `two`."""
-    done = train(TORCHRUN, home, "two")
+    done = train(home, "two")
     assert done.returncode == 0, done.stderr
     return done
 
@@ -154,9 +168,9 @@ def test_the_corpus_has_batches_that_two_processes_cannot_share_evenly(home):
     assert any(size % 2 and size > 1 for size in sizes) and len(sizes) == UPDATES
 
 
-def test_two_processes_have_the_loss_curve_of_one(home, two):
-    alone = train([sys.executable], home, "one")
-    assert alone.returncode == 0, alone.stderr
+def test_two_processes_have_the_loss_curve_of_one(home, two, monkeypatch):
+    monkeypatch.chdir(home)
+    assert main(["train", "own.toml", "--out", "one"]) == 0
     assert_same_curve(history(home / "one"), history(home / "two"), rel=1e-4)
     assert sorted(p.name for p in (home / "one").iterdir()) == sorted(
         p.name for p in (home / "two").iterdir()
@@ -186,10 +200,11 @@ def test_one_of_them_writes_and_reports(home, two):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="who has ended is only known on Linux")
+@some("SIGKILL")
 def test_when_one_is_killed_all_end_and_the_resumed_run_arrives_where_the_undisturbed_one_did(
-    home, two
+    home, two, signal
 ):
-    killed = train(TORCHRUN, home, "killed", disturb="SIGKILL 1 12")
+    killed = train(home, "killed", disturb=f"{signal} 1 12")
     assert killed.returncode != 0
     message = next(line for line in killed.stderr.splitlines() if line.startswith("nmtlib: "))
     assert (
@@ -203,7 +218,7 @@ def test_when_one_is_killed_all_end_and_the_resumed_run_arrives_where_the_undist
         "it was killed within an epoch"
     )
 
-    resumed = train(TORCHRUN, home, "killed", "--resume", preset=False)
+    resumed = train(home, "killed", "--resume", preset=False)
     assert resumed.returncode == 0, resumed.stderr
     assert "resuming after 1 epochs and 12 updates" in resumed.stdout
     assert_same_curve(history(home / "killed"), history(home / "two"), rel=1e-6)
@@ -216,11 +231,9 @@ def test_when_one_is_killed_all_end_and_the_resumed_run_arrives_where_the_undist
         ), name
 
 
-@pytest.mark.parametrize("signal", ["SIGINT", "SIGTERM"])
+@some("SIGINT", "SIGTERM")
 def test_ctrl_c_for_torchrun_saves_and_stops_both(home, signal):
-    stopped = train(
-        TORCHRUN, home, signal, "--set", "epochs=100000", disturb=f"{signal} torchrun 12"
-    )
+    stopped = train(home, signal, "--set", "epochs=100000", disturb=f"{signal} torchrun 12")
     assert stopped.returncode != 0, "torchrun itself says that it was stopped"
     found = re.findall(
         r"stopped in epoch (\d+) after (\d+) updates; --resume goes on from here", stopped.stdout

@@ -192,8 +192,9 @@ def test_a_killed_run_resumes_to_bit_identical_weights(tmp_path):
     killed.communicate()
     before = read_checkpoint(tmp_path / "killed" / "last.safetensors")[2]["progress"]
     assert 3 <= before["epoch"] < epochs, "the run was killed in the middle"
-    resumed, whole = start(tmp_path / "killed", epochs, "resume"), start(tmp_path / "whole", epochs)
-    assert resumed.wait() == whole.wait() == 0, resumed.stderr.read() + whole.stderr.read()
+    resumed = start(tmp_path / "killed", epochs, "resume")
+    make_trainer(tmp_path / "whole", replace(SETTINGS, epochs=epochs, save_updates=2)).fit()
+    assert resumed.wait() == 0, resumed.stderr.read()
     for name in ("last", "best", "model"):
         first, second = (
             read_checkpoint(tmp_path / run / f"{name}.safetensors")[1]
