@@ -34,7 +34,7 @@ def peer(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", map(peer, PEERS))
+@pytest.mark.parametrize("name", [*map(peer, PEERS)])
 def test_healthy_models_in_other_styles_raise_no_alarm(name):
     only = some_subjects("peers")
     report = run_checks(false_alarms.IMPLEMENTATIONS[name](), only=only)
