@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 
+import explorer_engine
+import homework
 import pytest
 import sampling
 from digests import digest_of
@@ -82,3 +84,40 @@ def test_a_digest_follows_names_and_contents_of_what_fits_and_of_nothing_else(tm
 @pytest.mark.parametrize("name", ["nmtlib/model/masks.py", "tests/sampling.py"])
 def test_the_sources_are_those_of_the_package_and_of_the_tests(name):
     assert any(ROOT / name in set(ROOT.glob(pattern)) for pattern in sampling.SOURCES)
+
+
+RECORDS = pytest.mark.parametrize("record", [homework, explorer_engine], ids=lambda m: m.__name__)
+
+
+@RECORDS
+def test_a_record_follows_every_kind_of_source_and_each_is_there(record, tmp_path):
+    digests = {record.source_digest(tmp_path)}
+    for pattern in record.SOURCES:
+        source = next(path for path in sorted(ROOT.glob(pattern)) if path.is_file())
+        copy = tmp_path / source.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        for text in ("one", "two"):
+            copy.write_text(text, "utf-8")
+            digests.add(record.source_digest(tmp_path))
+    assert len(digests) == 1 + 2 * len(record.SOURCES)
+
+
+@RECORDS
+def test_a_record_of_other_sources_is_no_record(record, tmp_path, monkeypatch):
+    found = json.loads(record.RESULT.read_text("utf-8"))
+    monkeypatch.setattr(record, "RESULT", tmp_path / "result.json")
+    for digest, same in ((record.source_digest(), True), ("0" * 64, False)):
+        record.RESULT.write_text(json.dumps({**found, "sources": digest}), "utf-8")
+        assert record.is_recorded() == same
+
+
+@pytest.mark.parametrize(
+    ("key", "more"), [("right_refused", 1), ("wrong_accepted", 1), ("named", -1), ("told", -1)]
+)
+def test_grades_with_a_fault_or_without_a_task_are_no_record(key, more):
+    found = json.loads(homework.RESULT.read_text("utf-8"))
+    digest = found["sources"]
+    assert homework.is_current(found, digest)
+    assert not homework.is_current({**found, "tasks": found["tasks"][1:]}, digest)
+    found["tasks"][5][key] += more
+    assert not homework.is_current(found, digest)

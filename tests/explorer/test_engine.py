@@ -1,15 +1,20 @@
-"""The explorer's model and searches, run by node, do what PyTorch does: logits, ids, counts."""
+"""The explorer's model and searches, run by node, do what PyTorch does: logits, ids, counts.
+
+Some switches, shapes and planted bugs are tried at a commit, and all of them where a source differs
+from those that `benchmarks/explorer_engine.py` recorded.
+"""
 
 import copy
 import math
-import os
 from contextlib import contextmanager
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
+import explorer_engine
 import pytest
 import torch
+from sampling import everything, sampled
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -31,7 +36,12 @@ KINDS = {
     "decoder-self": "decoder.{}.self_attention",
     "cross": "decoder.{}.cross_attention",
 }
-EVERY = 1 if os.environ.get("NMTLIB_ALL") else 20  # each so-many-th test sentence is compared
+EVERY = 1 if everything() else 20  # each so-many-th test sentence is compared
+
+
+def some(cases, key, share=0.25):
+    """A share of the cases, where a sample is enough."""
+    return sampled(cases, key, share=share, enough=explorer_engine.is_recorded())
 
 
 @pytest.fixture(scope="module", params=MODELS)
@@ -249,7 +259,7 @@ def greedy_without_cache(model: Transformer, source: list[int]) -> list[int]:
     return words[1:-1]
 
 
-@pytest.mark.parametrize("switches", SWITCHES, ids=lambda s: "+".join(s))
+@pytest.mark.parametrize("switches", some(SWITCHES, "switches"), ids=lambda s: "+".join(s))
 def test_a_switch_does_what_the_same_change_in_python_does(shipped, switches):
     sources = shipped.sources[:3]
     targets = said(shipped.translator, sources)
@@ -362,7 +372,7 @@ def assert_agrees(engine: Any, expected: Expected) -> None:
                 assert other["logProb"] == pytest.approx(right, abs=1e-3)
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("shape", some(SHAPES, "shapes"), ids=str)
 def test_a_model_of_another_shape_is_the_same_model(shape, engine_of, small_run):
     run = small_run(**shape)
     engine = engine_of(run)
@@ -404,8 +414,10 @@ def test_every_finite_float16_survives(engine_of, small_run):
 # What is counted
 
 
-@pytest.mark.parametrize("cached", [True, False])
-@pytest.mark.parametrize("S, T", [(5, 1), (9, 12)])
+@pytest.mark.parametrize(
+    "cached, S, T",
+    some([(c, *sizes) for c in (True, False) for sizes in ((5, 1), (9, 12))], "sizes"),
+)
 @torch.no_grad()
 def test_multiplications_are_those_that_pytorch_counts(shipped, S, T, cached):
     model = shipped.translator.model
@@ -502,7 +514,7 @@ def sharp(small_run):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("bug", BUGS)
+@pytest.mark.parametrize("bug", some(BUGS, "bugs"))
 def test_a_planted_bug_is_caught(bug, engine_of, sharp):
     with pytest.raises(AssertionError):
         assert_agrees(engine_of(sharp.run, BUGS[bug]), sharp.expected)

@@ -49,7 +49,7 @@ def judged(task, answer, seed):
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.id)
 def test_the_solution_has_full_points_and_the_blank_none(task):
-    for seed in range(3):
+    for seed in range(1 if RECORDED and not everything() else 3):
         assert judged(task, task.solution, seed).full, judged(task, task.solution, seed)
     if task.uses:
         assert judged(task, "?", 0).points == 0
