@@ -169,7 +169,7 @@ def train_rungs(
 def decode_rungs(config: TransformerConfig, device: torch.device, sentences: int) -> dict[str, Any]:
     """Sentences/s of beam search with 1 and 5 hypotheses, in four ways."""
     torch.manual_seed(0)
-    model = Transformer(replace(config, embedding_start="normal")).to(device).eval()
+    model = Transformer(replace(config, embedding_init="normal")).to(device).eval()
     with torch.no_grad():
         model.output.bias[EOS] += 3.0  # or a random model never ends
     sources = [example.source for example in captions(config, sentences)]

@@ -16,7 +16,7 @@ from nmtlib.model.layers import DecoderState
 from nmtlib.model.transformer import Transformer
 from nmtlib.specials import BOS, EOS, PAD, UNK
 
-NEVER_SAID = [PAD, BOS, UNK]  # a translation is made of words
+NEVER_GENERATED = [PAD, BOS, UNK]  # a translation is made of words
 STEEPEST = 10.0  # a length penalty beyond it would leave the range of float32 in a long translation
 
 
@@ -71,7 +71,7 @@ def _score_type(dtype: torch.dtype) -> torch.dtype:
 def _log_probs(logits: Tensor, length: int, limits: Tensor, min_length: int = 0) -> Tensor:
     """Log-probabilities (B, ..., V) of token number `length`; -inf where it may not be said."""
     logp = logits.log_softmax(dim=-1, dtype=_score_type(logits.dtype))  # (B, ..., V)
-    for word in NEVER_SAID:
+    for word in NEVER_GENERATED:
         logp[..., word] = -math.inf
     if length <= min_length:
         logp[..., EOS] = -math.inf
@@ -101,7 +101,7 @@ def _search_one(
         if not len(keep):
             break
         if len(keep) < len(tokens):  # finished sentences leave the batch
-            state.select_hypotheses(keep)
+            state.reorder(keep)
             state.select_sentences(keep)
             open_rows, tokens, done = open_rows[keep], tokens[keep], done[keep]
     return [until_eos(row) for row in said.tolist()]
@@ -227,7 +227,7 @@ def _decided(
 
 def _select(keep: Tensor, beams: Beams, state: DecoderState, width: int) -> Beams:
     """Search on in the rows `keep` (n',); the cache, `width` to a row, follows the hypotheses."""
-    state.select_hypotheses((keep[:, None] * width + beams.parents[keep]).flatten())
+    state.reorder((keep[:, None] * width + beams.parents[keep]).flatten())
     if len(keep) == len(beams.rows):
         return beams
     state.select_sentences(keep)

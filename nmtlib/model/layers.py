@@ -23,12 +23,12 @@ class FeedForward(nn.Module):
 
     def __init__(self, d_model: int, d_ff: int, dropout: float = 0.0):
         super().__init__()
-        self.expand = nn.Linear(d_model, d_ff)
-        self.contract = nn.Linear(d_ff, d_model)
+        self.fc1 = nn.Linear(d_model, d_ff)
+        self.fc2 = nn.Linear(d_ff, d_model)
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.contract(self.dropout(F.relu(self.expand(x))))  # (B, T, D)
+        return self.fc2(self.dropout(F.relu(self.fc1(x))))  # (B, T, D)
 
 
 class Residual(nn.Module):
@@ -140,7 +140,7 @@ class DecoderState:
     memory_mask: Tensor
     length: int | Tensor = 0
 
-    def select_hypotheses(self, rows: Tensor) -> None:
+    def reorder(self, rows: Tensor) -> None:
         """Keep the hypotheses `rows` (N',), in that order; a row may be named twice.
 
         A beam search calls this whenever its hypotheses change places: a cache that stays in the

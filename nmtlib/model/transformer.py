@@ -57,7 +57,7 @@ class Transformer(nn.Module):
             elif name.endswith("bias"):
                 nn.init.zeros_(parameter)
         for embedding in (self.source_embedding, self.target_embedding):
-            if self.config.embedding_start == "normal":
+            if self.config.embedding_init == "normal":
                 nn.init.normal_(embedding.weight, std=1 / math.sqrt(self.config.d_model))
             nn.init.zeros_(embedding.weight[PAD].detach())
 
