@@ -78,16 +78,13 @@ class LayerCache:
     keys: Tensor | None = None
     values: Tensor | None = None
 
-    def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Mask]:
-        """Add the newest position, (N, H, 1, K) each; returns all keys and values so far.
-
-        The mask hides the future, of which this cache holds none.
-        """
+    def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Add the newest position, (N, H, 1, d_k) each; returns all keys and values so far."""
         if self.keys is not None and self.values is not None:
             keys = torch.cat([self.keys, keys], dim=2)  # (N, H, t, K)
             values = torch.cat([self.values, values], dim=2)  # (N, H, t, K)
         self.keys, self.values = keys, values
-        return keys, values, None
+        return keys, values
 
 
 class DecoderLayer(nn.Module):
@@ -119,7 +116,7 @@ class DecoderLayer(nn.Module):
 
     def attend_to_past(self, x: Tensor, cache: LayerCache) -> Tensor:
         """Self-attention of the newest position to itself and all before."""
-        past = cache.append(*self.self_attention.project(x, x))  # (N, H, t, K) twice, and a mask
+        past = cache.append(*self.self_attention.project(x, x))  # (N, H, t, d_k) each
         return self.self_attention.attend(x, *past)  # (N, 1, D)
 
     def attend_to_memory(self, x: Tensor, cache: LayerCache, memory_mask: Mask) -> Tensor:
@@ -131,14 +128,15 @@ class DecoderLayer(nn.Module):
 
 @dataclass
 class DecoderState:
-    """Decoding after `length` tokens: one cache a layer, and the memory's mask (B, 1, 1, S).
-
-    A `length` that is a tensor (1,) leaves a compiler and a GPU with nothing new from step to step.
-    """
+    """Decoding after `length` tokens: one cache a layer, and the memory's mask (B, 1, 1, S)."""
 
     layers: list[LayerCache]
     memory_mask: Tensor
-    length: int | Tensor = 0
+    length: int = 0
+
+    def active_rows(self, done: Tensor) -> Tensor:
+        """The sentences that a search continues with: (n',), those that are not `done` (n,)."""
+        return (~done).nonzero().squeeze(1)
 
     def reorder(self, rows: Tensor) -> None:
         """Keep the hypotheses `rows` (N',), in that order; a row may be named twice.
