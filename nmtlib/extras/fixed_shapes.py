@@ -83,6 +83,6 @@ class FixedShapes(Transformer):
         """The newest token (N,) of each hypothesis -> logits (N, V) for the next; moves `state`."""
         x = self.target_embedding(tokens[:, None]) + self.target_positions.table[state.length]
         for layer, cache in zip(self.decoder, state.layers, strict=True):
-            x = layer.step(x, cache, state.memory_mask)  # (N, 1, D)
+            x = layer.step(x, cache, state.memory_mask)  # type: ignore[operator]
         state.length += 1
         return self.output(self.decoder_norm(x)).squeeze(1)  # (N, V)

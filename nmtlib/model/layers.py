@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nmtlib.model.attention import MultiHeadAttention
+from nmtlib.model.attention import AttentionClass, MultiHeadAttention
 from nmtlib.model.config import TransformerConfig
 from nmtlib.model.dropout import Dropout
 from nmtlib.model.masks import Mask
@@ -53,10 +53,10 @@ class Residual(nn.Module):
 class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward, each in its residual connection: (B, S, D) -> same."""
 
-    def __init__(self, config: TransformerConfig):
+    def __init__(self, config: TransformerConfig, attention: AttentionClass = MultiHeadAttention):
         super().__init__()
         c = config
-        self.self_attention = MultiHeadAttention(c.d_model, c.n_heads, c.attention_dropout)
+        self.self_attention = attention(c.d_model, c.n_heads, c.attention_dropout)
         self.feed_forward = FeedForward(c.d_model, c.d_ff, c.dropout)
         self.residuals = nn.ModuleList(Residual(c.d_model, c.dropout, c.norm) for _ in range(2))
 
@@ -90,11 +90,11 @@ class LayerCache:
 class DecoderLayer(nn.Module):
     """Causal self-attention, attention to the memory, feed-forward: (B, T, D) -> (B, T, D)."""
 
-    def __init__(self, config: TransformerConfig):
+    def __init__(self, config: TransformerConfig, attention: AttentionClass = MultiHeadAttention):
         super().__init__()
         c = config
-        self.self_attention = MultiHeadAttention(c.d_model, c.n_heads, c.attention_dropout)
-        self.cross_attention = MultiHeadAttention(c.d_model, c.n_heads, c.attention_dropout)
+        self.self_attention = attention(c.d_model, c.n_heads, c.attention_dropout)
+        self.cross_attention = attention(c.d_model, c.n_heads, c.attention_dropout)
         self.feed_forward = FeedForward(c.d_model, c.d_ff, c.dropout)
         self.residuals = nn.ModuleList(Residual(c.d_model, c.dropout, c.norm) for _ in range(3))
 

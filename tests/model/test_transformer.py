@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from nmtlib.model.attention import MultiHeadAttention, record_attention
 from nmtlib.model.layers import DecoderState
 from nmtlib.model.masks import padding_mask, target_mask
 from nmtlib.model.transformer import Transformer, TransformerConfig
@@ -315,3 +316,33 @@ def test_each_layer_runs_again_in_backward_only_where_asked_and_only_while_train
         calls.clear()
         model(*batch()).sum().backward()
         assert len(calls) == expected
+
+
+class Uniform(MultiHeadAttention):
+    """Attends to all allowed keys alike."""
+
+    def weighted_values(self, query, keys, values, mask):
+        return super().weighted_values(torch.zeros_like(query), keys, values, mask)
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_another_attention_takes_the_place_of_the_usual_one_everywhere(norm):
+    torch.manual_seed(0)
+    plain = make(norm=norm)
+    model = Transformer(plain.config, attention=Uniform).double().eval()
+    model.load_state_dict(plain.state_dict())
+    attentions = [m for m in model.modules() if isinstance(m, MultiHeadAttention)]
+    assert {type(m) for m in attentions} == {Uniform}
+    assert len(attentions) == plain.config.n_encoder_layers + 2 * plain.config.n_decoder_layers
+    source, target = batch()
+    with torch.no_grad(), record_attention(model) as maps:
+        logits = model(source, target)
+    assert not torch.allclose(logits, plain(source, target))
+    weights = maps["decoder.0.cross_attention"][0]  # (B, H, T, S)
+    allowed = padding_mask(source).expand_as(weights).double()
+    assert torch.allclose(weights, allowed / allowed.sum(dim=-1, keepdim=True))
+    state = model.start(source)
+    for position in range(target.size(1)):
+        real = target[:, position] != 0
+        step = model.step(target[:, position], state)
+        assert torch.allclose(step[real], logits[real, position], atol=1e-10)
