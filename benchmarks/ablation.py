@@ -53,14 +53,14 @@ SMALL = (
     "dropout=0.2",
     "attention_dropout=0.0",
     "average=3",
-    "embedding_start=xavier",
+    "embedding_init=xavier",
 )
 SWITCHES = {  # name -> what is set
     "baseline": (),
     "no label smoothing": ("smoothing=0",),
     "norm before each layer": ("norm=pre",),
     "norm after each layer": ("norm=post",),
-    "embeddings start normal": ("embedding_start=normal",),
+    "embeddings start normal": ("embedding_init=normal",),
     "no table shared": ("tied=none",),
     "target tables shared": ("tied=target",),
     "all tables shared": ("tied=all",),

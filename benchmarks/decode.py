@@ -33,7 +33,7 @@ from nmtlib.examples import load_corpus
 from nmtlib.extras.export import export
 from nmtlib.inference.evaluate import bleu_tokenizer, score
 from nmtlib.inference.kernels import convert
-from nmtlib.inference.search import NEVER_SAID, beam_search, length_limits
+from nmtlib.inference.search import NEVER_GENERATED, beam_search, length_limits
 from nmtlib.inference.translator import Translator
 from nmtlib.machine import command_line, describe_machine
 from nmtlib.records import training_summary
@@ -118,7 +118,7 @@ def ctranslate2(
             max_input_length=0,
             length_penalty=penalty,
             max_decoding_length=int(length_limits(pad(sources), limit).max()),
-            suppress_sequences=[[SPECIALS[i]] for i in NEVER_SAID],
+            suppress_sequences=[[SPECIALS[i]] for i in NEVER_GENERATED],
         )
         return [target.encode(result.hypotheses[0]) for result in found]
 

@@ -67,7 +67,7 @@ def test_any_settings_survive_json(values):
 def test_every_field_can_be_set_and_only_that_one_changes():
     other = {int: 7, float: 0.25, bool: True, str: "something", list: ["a", "b"]}
     known = {"kind": "spacy", "target_kind": "bpe", "schedule": "noam", "precision": "bf16"}
-    known |= {"norm": "post", "positions": "learned", "tied": "all", "embedding_start": "normal"}
+    known |= {"norm": "post", "positions": "learned", "tied": "all", "embedding_init": "normal"}
     known |= {"d_model": 64, "n_heads": 8, "compile": "default", "keep": "average"}
     known |= {"optimizer": "muon"}
     for section in fields(Settings):

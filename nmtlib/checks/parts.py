@@ -145,7 +145,7 @@ class Parts:
 
     def select(self, state: layers.DecoderState, rows: Tensor) -> layers.DecoderState:
         """The cache with these rows alone, in this order."""
-        state.select_hypotheses(rows)
+        state.reorder(rows)
         state.select_sentences(rows)
         return state
 

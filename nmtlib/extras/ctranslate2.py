@@ -38,8 +38,8 @@ def to_ctranslate2(
             if layers is model.decoder:
                 fill_attention(to.attention, layer.cross_attention, fused=False)
                 fill_norm(to.attention.layer_norm, layer.residuals[1].norm)
-            fill_linear(to.ffn.linear_0, layer.feed_forward.expand)
-            fill_linear(to.ffn.linear_1, layer.feed_forward.contract)
+            fill_linear(to.ffn.linear_0, layer.feed_forward.fc1)
+            fill_linear(to.ffn.linear_1, layer.feed_forward.fc2)
             fill_norm(to.ffn.layer_norm, layer.residuals[-1].norm)
     spec.encoder.embeddings[0].weight = array(model.source_embedding.weight)
     spec.decoder.embeddings.weight = array(model.target_embedding.weight)

@@ -58,8 +58,7 @@ class Ensemble(nn.Module):
         caches, found = iter(state.layers), []
         for model in self.models:
             own = list(islice(caches, len(model.decoder)))
-            # + 0: each moves a length of its own, which may be a tensor.
-            found.append(model.step(tokens, DecoderState(own, state.memory_mask, state.length + 0)))
+            found.append(model.step(tokens, DecoderState(own, state.memory_mask, state.length)))
         state.length += 1
         return _mean(found)
 

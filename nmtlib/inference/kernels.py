@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nmtlib.errors import require_one_of
-from nmtlib.inference.static import keeps_shapes
 from nmtlib.model.attention import MultiHeadAttention
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -73,7 +72,7 @@ def convert(model: Model, precision: str = "fp32") -> Model:
     """
     require_one_of("precision", ("fp32", "bf16"), precision)
     tensors = [*model.parameters(), *model.buffers()]
-    whole = precision == "bf16" and any(keeps_shapes(tensor.device) for tensor in tensors)
+    whole = precision == "bf16" and any(tensor.device.type != "cpu" for tensor in tensors)
     shared: list[object] = [] if whole else [*tensors]
     shared += [m.listeners for m in model.modules() if isinstance(m, MultiHeadAttention)]
     copied = copy.deepcopy(model, {id(thing): thing for thing in shared})  # copies none of these

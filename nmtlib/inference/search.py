@@ -1,4 +1,8 @@
-"""From probabilities to a translation: greedy search, sampling, beam search; all in batches."""
+"""From probabilities to a translation: greedy search, sampling, beam search; all in batches.
+
+A model is anything with `start`, `step`, `config`, `output` and the modes of a module: a
+`Transformer`, or several of them that translate together.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +15,12 @@ from torch import Tensor
 
 from nmtlib.errors import require
 from nmtlib.inference.beams import Beams, Finished, Hypothesis, until_eos
-from nmtlib.inference.static import going_on, keeps_shapes, start
 from nmtlib.model.layers import DecoderState
 from nmtlib.model.transformer import Transformer
 from nmtlib.specials import BOS, EOS, PAD, UNK
 
-NEVER_SAID = [PAD, BOS, UNK]  # a translation is made of words
-STEEPEST = 10.0  # a length penalty beyond it would leave the range of float32 in a long translation
+NEVER_GENERATED = [PAD, BOS, UNK]
+STEEPEST = 10.0  # a greater length penalty leaves the range of float32 in a long translation
 
 
 def length_limits(
@@ -26,8 +29,8 @@ def length_limits(
     """How many tokens, EOS included, the translation of each source (B, S) may have: (B,).
 
     Twice the source and ten more, never the reference's length, which a real translator does not
-    know.  `max_length` (words, without EOS) replaces that rule; the position table bounds both.
-    Raises ValueError where no translation of `min_length` words fits.
+    know.  `max_length` (without EOS) replaces that rule; the position table bounds both.  Raises
+    ValueError if no translation of `min_length` tokens fits.
     """
     words = (source != PAD).sum(dim=1)  # (B,)
     if max_length is None:
@@ -43,10 +46,7 @@ def length_limits(
 
 
 def _in_eval_mode(search: Callable) -> Callable:
-    """Run a search without gradients and dropout; leave the model in the mode it was in.
-
-    No sentences have no translations, whatever the options.
-    """
+    """Run a search without gradients and dropout, then restore the mode of the model."""
 
     @functools.wraps(search)
     def run(model: Transformer, source: Tensor, *args: object, **kwargs: object) -> list:
@@ -68,18 +68,22 @@ def _score_type(dtype: torch.dtype) -> torch.dtype:
     return torch.promote_types(dtype, torch.float32)
 
 
-def _log_probs(logits: Tensor, length: int, limits: Tensor, min_length: int = 0) -> Tensor:
-    """Log-probabilities (B, ..., V) of token number `length`; -inf where it may not be said."""
+def _log_probs(
+    logits: Tensor, length: int, limits: Tensor, shortest: int, min_length: int = 0
+) -> Tensor:
+    """Log-probabilities (B, ..., V) of token number `length`; -inf for what is not allowed.
+
+    No limit is below `shortest`: before that none is looked at.
+    """
     logp = logits.log_softmax(dim=-1, dtype=_score_type(logits.dtype))  # (B, ..., V)
-    for word in NEVER_SAID:
-        logp[..., word] = -math.inf
+    for token in NEVER_GENERATED:
+        logp[..., token] = -math.inf
     if length <= min_length:
         logp[..., EOS] = -math.inf
-    at_limit = limits == length  # (B,)
-    if keeps_shapes(logp.device) or at_limit.any():  # only EOS is left
-        words = torch.arange(logp.size(-1), device=logp.device) != EOS  # (V,)
-        at_limit = at_limit.view(-1, *[1] * (logp.dim() - 1))  # (B, ..., 1)
-        logp.masked_fill_(at_limit & words, -math.inf)
+    if length >= shortest:  # at its limit a translation can only end
+        others = torch.arange(logp.size(-1), device=logp.device) != EOS  # (V,)
+        at_limit = (limits == length).view(-1, *[1] * (logp.dim() - 1))  # (B, ..., 1)
+        logp.masked_fill_(at_limit & others, -math.inf)
     return logp
 
 
@@ -88,30 +92,31 @@ def _search_one(
 ) -> list[list[int]]:
     """One hypothesis a sentence; `choose` makes next tokens (N,) of log-probabilities (N, V)."""
     limits = length_limits(source, model.config.max_length, max_length)  # (B,)
-    longest = int(limits.max())
-    state = start(model, source, longest)
-    said = torch.full((len(source), longest), PAD, device=source.device)
+    shortest, longest = torch.stack(limits.aminmax()).tolist()
+    state = model.start(source)
+    generated = torch.full((len(source), longest), PAD, device=source.device)
     open_rows = torch.arange(len(source), device=source.device)  # sentences without EOS so far
     tokens, done = torch.full_like(open_rows, BOS), open_rows < 0
-    for length in range(1, said.size(1) + 1):
-        tokens = choose(_log_probs(model.step(tokens, state), length, limits[open_rows]))  # (N,)
-        said[open_rows, length - 1] = tokens
+    for length in range(1, longest + 1):
+        logits = model.step(tokens, state)  # (N, V)
+        tokens = choose(_log_probs(logits, length, limits[open_rows], shortest))  # (N,)
+        generated[open_rows, length - 1] = tokens
         done = done | (tokens == EOS)
-        keep = going_on(done, length)
+        keep = state.active_rows(done)
         if not len(keep):
             break
         if len(keep) < len(tokens):  # finished sentences leave the batch
-            state.select_hypotheses(keep)
+            state.reorder(keep)
             state.select_sentences(keep)
             open_rows, tokens, done = open_rows[keep], tokens[keep], done[keep]
-    return [until_eos(row) for row in said.tolist()]
+    return [until_eos(row) for row in generated.tolist()]
 
 
 @_in_eval_mode
 def greedy_search(
     model: Transformer, source: Tensor, *, max_length: int | None = None
 ) -> list[list[int]]:
-    """Say the most probable next token until EOS.
+    """Generate the most probable next token until EOS.
 
     source (B, S) -> B lists of ids without BOS and EOS, none longer than `length_limits`.
     """
@@ -129,7 +134,7 @@ def sample(
     generator: torch.Generator | None = None,
     max_length: int | None = None,
 ) -> list[list[int]]:
-    """Draw each next token from the model's distribution: source (B, S) -> B lists of ids.
+    """Sample each next token from the model's distribution: source (B, S) -> B lists of ids.
 
     `temperature` below 1 sharpens it; `top_k` keeps the k most probable tokens, `top_p` the fewest
     whose probabilities reach p (nucleus sampling, Holtzman et al. 2020).  Raises ValueError for a
@@ -142,21 +147,21 @@ def sample(
         )
 
     def choose(logp: Tensor) -> Tensor:
-        logp, words = (logp / temperature).sort(dim=-1, descending=True)  # (N, V)
+        logp, tokens = (logp / temperature).sort(dim=-1, descending=True)  # (N, V)
         if top_k is not None:
             logp[:, top_k:] = -math.inf
         p = logp.softmax(dim=-1)  # (N, V)
         before = p.cumsum(dim=-1) - p  # the mass before a token decides whether it stays
         p = p.masked_fill(before >= top_p, 0.0)
-        return words.gather(-1, torch.multinomial(p, 1, generator=generator)).squeeze(-1)  # (N,)
+        return tokens.gather(-1, torch.multinomial(p, 1, generator=generator)).squeeze(-1)  # (N,)
 
     return _search_one(model, source, max_length, choose)
 
 
 def length_norm(length: int | Tensor, penalty: float) -> float | Tensor:
-    """What a log-probability is divided by, ((5 + length) / 6) ** penalty.  Wu et al. 2016, eq. 14.
+    """The divisor of a log-probability, ((5 + length) / 6) ** penalty.  Wu et al. 2016, eq. 14.
 
-    `length` counts EOS.  Log-probabilities are negative: a greater penalty helps longer
+    `length` counts EOS.  Log-probabilities are negative, so a greater penalty favours longer
     translations.
     """
     return ((5 + length) / 6) ** penalty
@@ -173,30 +178,30 @@ def beam_search(
     min_length: int = 0,
     max_length: int | None = None,
 ) -> list[list[Hypothesis]]:
-    """Keep the `beam` best beginnings; rank what ends by log-probability / `length_norm`.
+    """Keep the `beam` best prefixes; rank finished ones by log-probability / `length_norm`.
 
-    source (B, S) -> for each sentence its `n_best` hypotheses, best first.  Lengths are in words.
+    source (B, S) -> for each sentence its `n_best` hypotheses, best first.  Lengths count no EOS.
     Raises ValueError for a beam, n_best, length or penalty that makes no sense.
     """
     _check_beam(beam, n_best, length_penalty)
     limits = length_limits(source, model.config.max_length, max_length, min_length)  # (B,)
-    longest = int(limits.max())
-    state = start(model, source, longest)
+    shortest, longest = torch.stack(limits.aminmax()).tolist()
+    state = model.start(source)
     beams = Beams.begin(len(source), _score_type(model.output.weight.dtype), source.device)
     finished = Finished(len(source), beam, longest, beams.log_prob)
     for length in range(1, longest + 1):
-        # Expand: read the newest word of each beginning, and score it with each word after it.
-        # One of these is EOS, so that of 2 * beam candidates at least `beam` go on.
+        # Expand: read the newest token of each prefix, and score the prefix with each next token.
+        # One of these is EOS, so of 2 * beam candidates at least `beam` stay live.
         logits = model.step(beams.ids[..., -1].flatten(), state).unflatten(0, beams.log_prob.shape)
-        logp = _log_probs(logits, length, limits[beams.rows], min_length)  # (n, w, V)
+        logp = _log_probs(logits, length, limits[beams.rows], shortest, min_length)  # (n, w, V)
         candidates = beams.grow(logp.add_(beams.log_prob[..., None]), 2 * beam)
-        # Finish: what has said EOS is compared with what has ended before.
+        # Finish: candidates with EOS are compared with those that finished before.
         finished.add(candidates, length_norm(length, length_penalty))
-        # Prune: the `beam` best of the others go on, where they can still change the n best.
+        # Prune: the `beam` best of the others stay live, if they can still change the n best.
         beams = candidates.prune(beam)
         done = _decided(beams, finished, limits, n_best, length_penalty)  # (n,)
         beams.log_prob.masked_fill_(done[:, None], -math.inf)  # such a row adds nothing any more
-        keep = going_on(done, length)  # (n',)
+        keep = state.active_rows(done)  # (n',)
         if not len(keep):
             break
         beams = _select(keep, beams, state, logits.size(1))
@@ -213,10 +218,10 @@ def _check_beam(beam: int, n_best: int, length_penalty: float) -> None:
 def _decided(
     beams: Beams, finished: Finished, limits: Tensor, n_best: int, length_penalty: float
 ) -> Tensor:
-    """Where enough have ended, or no open one can still enter the n best: (n,), bool."""
+    """Where enough have finished, or no live prefix can still enter the n best: (n,), bool."""
     rows, likeliest = beams.rows, beams.log_prob[:, 0]  # (n,) each
     # A log-probability only falls, but the norm may rise or fall with the length: the best score
-    # that can still be reached lies at the next length or at the greatest.
+    # that can still be reached is that at the next length or at the greatest.
     reachable = torch.maximum(
         likeliest / length_norm(limits[rows], length_penalty),
         likeliest / length_norm(beams.ids.size(2), length_penalty),
@@ -226,8 +231,8 @@ def _decided(
 
 
 def _select(keep: Tensor, beams: Beams, state: DecoderState, width: int) -> Beams:
-    """Search on in the rows `keep` (n',); the cache, `width` to a row, follows the hypotheses."""
-    state.select_hypotheses((keep[:, None] * width + beams.parents[keep]).flatten())
+    """Continue with the rows `keep` (n',); the cache, `width` to a row, follows the prefixes."""
+    state.reorder((keep[:, None] * width + beams.parents[keep]).flatten())
     if len(keep) == len(beams.rows):
         return beams
     state.select_sentences(keep)

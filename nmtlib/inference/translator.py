@@ -11,8 +11,12 @@ import torch
 
 from nmtlib.data.batching import Example, make_example, pad
 from nmtlib.data.codec import Codec
+from nmtlib.data.corpus import Corpus
 from nmtlib.data.tokenizers import SPACE_MARK
 from nmtlib.errors import did_you_mean
+from nmtlib.examples import load_corpus_to_score
+from nmtlib.inference.attention_map import AttentionMap, attention_map
+from nmtlib.inference.evaluate import Evaluation, evaluate
 from nmtlib.inference.kernels import convert
 from nmtlib.inference.search import Hypothesis, beam_search
 from nmtlib.model.transformer import Transformer
@@ -35,9 +39,8 @@ RUNS = Path("runs")  # where `nmtlib train` puts others
 class Translator:
     """Text in, text out: the model of a run with both its codecs.
 
-    `model` is the model as it was trained.  A search runs a copy of it, made once, which is quicker
-    on a CPU: see `nmtlib.inference.kernels.convert`.  So a translator is made anew for a model that
-    was moved to another device or type.
+    `model` is the model as it was trained.  A search runs a quicker copy, made once (see
+    `nmtlib.inference.kernels`), so after a change of device or type make a new translator.
 
     >>> Translator.load("toy-de-en").translate(["der Hund schläft ."])
     ['the dog sleeps .']
@@ -58,23 +61,27 @@ class Translator:
 
     @classmethod
     def load(
-        cls, run: str | Path, *, device: str | None = None, precision: str = "fp32"
+        cls,
+        run: str | Path,
+        *,
+        checkpoint: str = "",
+        device: str | None = None,
+        precision: str = "fp32",
     ) -> Translator:
         """Load a run folder, or by its name a model that comes with the package ("toy-de-en").
 
-        While a training is still going on, its best epoch so far is taken.  `device` defaults to
-        that of the run, or to the CPU where there is no GPU.  `precision` "bf16" lets a CPU
-        multiply in bfloat16: quicker where it does so natively, with now and then another word in a
-        translation.  Raises FileNotFoundError where there is no run, ValueError where it is
-        damaged.
+        `checkpoint`, such as "epoch-003", defaults to the weights chosen at the end of training,
+        until then the best epoch's, and `device` to that of the run if it is there.  `precision`
+        "bf16" is quicker on some CPUs, and changes some words.  Raises FileNotFoundError for a
+        missing run or checkpoint, ValueError for a damaged one.
         """
         folder = find_run(run)
         settings, (source, target) = folder.settings(), folder.codecs()
         trained_on = settings.training.device
         if trained_on.startswith("cuda") and not torch.cuda.is_available():
-            trained_on = "cpu"  # a run is used on other machines, too
+            trained_on = "cpu"  # a run is also used on other machines
         place = choose_device(device or trained_on)
-        weights = folder.weights_file()
+        weights = find_checkpoint(folder, checkpoint) if checkpoint else folder.weights_file()
         config, tensors, notes = read_checkpoint(weights)
         sizes = (config.source_vocab_size, config.target_vocab_size)
         if sizes != (len(source.vocab), len(target.vocab)):
@@ -90,16 +97,35 @@ class Translator:
 
     @property
     def device(self) -> torch.device:
-        """Where the model lies."""
+        """The device of the model."""
         return next(self.model.parameters()).device
 
     def translate(self, sentences: Sequence[str], **options: Any) -> list[str]:
-        """The best translation of each sentence, in order; an empty one has an empty translation.
+        """The best translation of each sentence, in order; an empty one of an empty sentence.
 
-        `options` are those of `search`.  Raises ValueError for one string in place of a list, or a
-        sentence longer than the model's position table.
+        `options` are those of `search`.  Raises ValueError for a string in place of a list, or a
+        sentence longer than the position table.
         """
         return [self.target.decode(best[0].ids) for best in self.search(sentences, **options)]
+
+    def n_best(
+        self, sentences: Sequence[str], n: int = 5, *, beam: int | None = None, **options: Any
+    ) -> list[list[tuple[str, float]]]:
+        """The `n` best translations of each sentence with their scores, best first.
+
+        The beam defaults to the run's, or to `n` if that is more; `options` are those of `search`.
+        """
+        beam = max(n, self.settings.decoding.beam) if beam is None else beam
+        found = self.search(sentences, n_best=n, beam=beam, **options)
+        return [[(self.target.decode(h.ids), h.score) for h in best] for best in found]
+
+    def evaluate(self, split: str = "test", corpus: Corpus | None = None, **how: Any) -> Evaluation:
+        """Score a split of the run's corpus, or of another, as the function `evaluate` does."""
+        return evaluate(self, corpus or load_corpus_to_score(self.settings.corpus), split, **how)[0]
+
+    def attention(self, sentence: str, translation: str | None = None) -> AttentionMap:
+        """Which source tokens each token of the translation attends to; `.plot()` draws it."""
+        return attention_map(self, sentence, translation)
 
     def search(
         self,
@@ -112,12 +138,11 @@ class Translator:
     ) -> list[list[Hypothesis]]:
         """The `n_best` hypotheses of each sentence, best first; beam 1 is greedy search.
 
-        What is not given is taken from the run's settings.  Sentences are sorted by length and
-        translated in batches of a limited number of tokens; the result is in the order given.
+        The run's settings are the defaults.  Sentences are translated in batches of similar
+        lengths and a limited number of tokens; the result is in the order given.
         """
-        decoding = self.decoding(beam, length_penalty)
+        decoding, encoded = self.decoding(beam, length_penalty), self._encode(sentences)
         options = {"length_penalty": decoding.length_penalty, "max_length": max_length}
-        encoded = self._encode(sentences)
         results = [[Hypothesis([], 0.0, 0.0)]] * len(encoded)
         for rows in self.batches(encoded, max(decoding.max_tokens // decoding.beam, 1)):
             source = pad([[*encoded[i], EOS] for i in rows]).to(self.device)  # (B, S)
@@ -127,13 +152,12 @@ class Translator:
         return results
 
     def decoding(self, beam: int | None, length_penalty: float | None) -> DecodingSettings:
-        """How to search: as the run's settings say, but for what is given."""
+        """The run's decoding settings, changed by what is given."""
         given: dict[str, Any] = {"beam": beam, "length_penalty": length_penalty}
-        given = {name: value for name, value in given.items() if value is not None}
-        return replace(self.settings.decoding, **given)
+        return replace(self.settings.decoding, **{k: v for k, v in given.items() if v is not None})
 
     def read(self, sentence: str) -> list[int]:
-        """Ids of a sentence, without EOS.  Raises ValueError where the model cannot read it."""
+        """Ids of a sentence, without EOS.  Raises ValueError if the model cannot read it."""
         ids, most = self.source.encode(sentence), self.model.config.max_length - 1
         if len(ids) > most:
             raise ValueError(
@@ -143,7 +167,7 @@ class Translator:
         return ids
 
     def _encode(self, sentences: Sequence[str]) -> list[list[int]]:
-        """Ids of the sentences.  Raises ValueError that names the one that cannot be read."""
+        """Ids of the sentences; an error names the number of the sentence."""
         if isinstance(sentences, str):
             raise ValueError("translate takes a list of sentences, not one string: [sentence]")
         encoded = []
@@ -169,9 +193,7 @@ class Translator:
         return batches
 
     def unknown(self, sentence: str) -> list[str]:
-        """What the source vocabulary does not know of a sentence, each once, in order.
-
-        That is tokens; but of byte-pair pieces, which only lack characters, the words around them.
+        """The tokens, or words around unknown characters, that the source vocabulary lacks.
 
         >>> Translator.load("toy-de-en").unknown("der Hund programmiert .")
         ['programmiert']
@@ -188,10 +210,7 @@ class Translator:
 
 
 def named_runs() -> dict[str, Run]:
-    """The runs that have a name: those shipped with the package, and those trained in `RUNS`.
-
-    One of these whose name a shipped one has is named by its path.
-    """
+    """The runs that ship with the package and those in `RUNS`, by name; by path if it is taken."""
     found: dict[str, Run] = {}
     for home in (SHIPPED, RUNS):
         for path in sorted(home.glob("*/settings.json")):
@@ -201,7 +220,7 @@ def named_runs() -> dict[str, Run]:
 
 
 def find_run(run: str | Path) -> Run:
-    """The run in a folder, or that of a name; a shipped one goes before one trained here."""
+    """The run in a folder, or with a name; a shipped one goes before one trained here."""
     if not isinstance(run, str | Path):
         raise TypeError(f"a run is given by its folder or its name, not by {run!r}")
     folder, named = Run(run), named_runs()
@@ -214,6 +233,17 @@ def find_run(run: str | Path) -> Run:
         f"{run} is not a run folder{did_you_mean(str(run), named)}; train one with: nmtlib train "
         f"PRESET --out {run}; or take one of these: {', '.join(named)}"
     )
+
+
+def find_checkpoint(run: Run, name: str) -> Path:
+    """The file of a checkpoint such as "epoch-003".  Raises FileNotFoundError that names all."""
+    path = run.folder / f"{name}.safetensors"
+    if not path.is_file():
+        there = sorted(file.stem for file in run.folder.glob("*.safetensors"))
+        raise FileNotFoundError(
+            f"{run.folder} has no checkpoint {name!r}; it has {', '.join(there) or 'none'}"
+        )
+    return path
 
 
 load = Translator.load

@@ -101,6 +101,9 @@ class MultiHeadAttention(nn.Module):
         return x.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)
 
 
+AttentionClass = type[MultiHeadAttention]
+
+
 @contextmanager
 def record_attention(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
     """Collect the attention weights of every `MultiHeadAttention` in `model` during the block.

@@ -29,7 +29,7 @@ class TransformerConfig:
     - `norm` is 'post' (the paper) or 'pre'; `positions` 'sinusoidal' or 'learned'.
     - `tied` says which tables are one and the same tensor: 'none', 'target' (target embedding =
       output projection) or 'all' (the source embedding too: one joint vocabulary).
-    - `embedding_start` says how the embeddings are drawn: 'xavier' (uniform, standard deviation
+    - `embedding_init` says how the embeddings are drawn: 'xavier' (uniform, standard deviation
       sqrt(2 / (V + D))) or 'normal' (standard deviation 1 / sqrt(D), so that words times sqrt(D)
       have size 1 for any vocabulary).
 
@@ -49,7 +49,7 @@ class TransformerConfig:
     norm: str = "post"
     positions: str = "sinusoidal"
     tied: str = "none"
-    embedding_start: str = "xavier"
+    embedding_init: str = "xavier"
 
     def __post_init__(self) -> None:
         for name, most in LARGEST.items():
@@ -63,7 +63,7 @@ class TransformerConfig:
         require_one_of("norm", ("pre", "post"), self.norm)
         require_one_of("positions", ("sinusoidal", "learned"), self.positions)
         require_one_of("tied", ("none", "target", "all"), self.tied)
-        require_one_of("embedding_start", ("xavier", "normal"), self.embedding_start)
+        require_one_of("embedding_init", ("xavier", "normal"), self.embedding_init)
         if self.tied == "all" and self.source_vocab_size != self.target_vocab_size:
             raise ValueError(
                 f"tied='all' needs one joint vocabulary, but the sizes are "

@@ -63,9 +63,7 @@ class Positions(nn.Module):
         else:
             raise ValueError(f"positions are 'sinusoidal' or 'learned', not {kind!r}")
 
-    def forward(self, embedded: Tensor, start: int | Tensor = 0) -> Tensor:
-        if isinstance(start, Tensor):  # (1,), of one token; what it says is not looked at
-            return embedded + self.table[start]  # (B, 1, D)
+    def forward(self, embedded: Tensor, start: int = 0) -> Tensor:
         end = start + embedded.size(1)
         if end > len(self.table):
             raise ValueError(

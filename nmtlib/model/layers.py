@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nmtlib.model.attention import MultiHeadAttention
+from nmtlib.model.attention import AttentionClass, MultiHeadAttention
 from nmtlib.model.config import TransformerConfig
 from nmtlib.model.dropout import Dropout
 from nmtlib.model.masks import Mask
@@ -23,12 +23,12 @@ class FeedForward(nn.Module):
 
     def __init__(self, d_model: int, d_ff: int, dropout: float = 0.0):
         super().__init__()
-        self.expand = nn.Linear(d_model, d_ff)
-        self.contract = nn.Linear(d_ff, d_model)
+        self.fc1 = nn.Linear(d_model, d_ff)
+        self.fc2 = nn.Linear(d_ff, d_model)
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.contract(self.dropout(F.relu(self.expand(x))))  # (B, T, D)
+        return self.fc2(self.dropout(F.relu(self.fc1(x))))  # (B, T, D)
 
 
 class Residual(nn.Module):
@@ -53,10 +53,10 @@ class Residual(nn.Module):
 class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward, each in its residual connection: (B, S, D) -> same."""
 
-    def __init__(self, config: TransformerConfig):
+    def __init__(self, config: TransformerConfig, attention: AttentionClass = MultiHeadAttention):
         super().__init__()
         c = config
-        self.self_attention = MultiHeadAttention(c.d_model, c.n_heads, c.attention_dropout)
+        self.self_attention = attention(c.d_model, c.n_heads, c.attention_dropout)
         self.feed_forward = FeedForward(c.d_model, c.d_ff, c.dropout)
         self.residuals = nn.ModuleList(Residual(c.d_model, c.dropout, c.norm) for _ in range(2))
 
@@ -78,26 +78,23 @@ class LayerCache:
     keys: Tensor | None = None
     values: Tensor | None = None
 
-    def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Mask]:
-        """Add the newest position, (N, H, 1, K) each; returns all keys and values so far.
-
-        The mask hides the future, of which this cache holds none.
-        """
+    def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Add the newest position, (N, H, 1, d_k) each; returns all keys and values so far."""
         if self.keys is not None and self.values is not None:
             keys = torch.cat([self.keys, keys], dim=2)  # (N, H, t, K)
             values = torch.cat([self.values, values], dim=2)  # (N, H, t, K)
         self.keys, self.values = keys, values
-        return keys, values, None
+        return keys, values
 
 
 class DecoderLayer(nn.Module):
     """Causal self-attention, attention to the memory, feed-forward: (B, T, D) -> (B, T, D)."""
 
-    def __init__(self, config: TransformerConfig):
+    def __init__(self, config: TransformerConfig, attention: AttentionClass = MultiHeadAttention):
         super().__init__()
         c = config
-        self.self_attention = MultiHeadAttention(c.d_model, c.n_heads, c.attention_dropout)
-        self.cross_attention = MultiHeadAttention(c.d_model, c.n_heads, c.attention_dropout)
+        self.self_attention = attention(c.d_model, c.n_heads, c.attention_dropout)
+        self.cross_attention = attention(c.d_model, c.n_heads, c.attention_dropout)
         self.feed_forward = FeedForward(c.d_model, c.d_ff, c.dropout)
         self.residuals = nn.ModuleList(Residual(c.d_model, c.dropout, c.norm) for _ in range(3))
 
@@ -119,7 +116,7 @@ class DecoderLayer(nn.Module):
 
     def attend_to_past(self, x: Tensor, cache: LayerCache) -> Tensor:
         """Self-attention of the newest position to itself and all before."""
-        past = cache.append(*self.self_attention.project(x, x))  # (N, H, t, K) twice, and a mask
+        past = cache.append(*self.self_attention.project(x, x))  # (N, H, t, d_k) each
         return self.self_attention.attend(x, *past)  # (N, 1, D)
 
     def attend_to_memory(self, x: Tensor, cache: LayerCache, memory_mask: Mask) -> Tensor:
@@ -131,16 +128,17 @@ class DecoderLayer(nn.Module):
 
 @dataclass
 class DecoderState:
-    """Decoding after `length` tokens: one cache a layer, and the memory's mask (B, 1, 1, S).
-
-    A `length` that is a tensor (1,) leaves a compiler and a GPU with nothing new from step to step.
-    """
+    """Decoding after `length` tokens: one cache a layer, and the memory's mask (B, 1, 1, S)."""
 
     layers: list[LayerCache]
     memory_mask: Tensor
-    length: int | Tensor = 0
+    length: int = 0
 
-    def select_hypotheses(self, rows: Tensor) -> None:
+    def active_rows(self, done: Tensor) -> Tensor:
+        """The sentences that a search continues with: (n',), those that are not `done` (n,)."""
+        return (~done).nonzero().squeeze(1)
+
+    def reorder(self, rows: Tensor) -> None:
         """Keep the hypotheses `rows` (N',), in that order; a row may be named twice.
 
         A beam search calls this whenever its hypotheses change places: a cache that stays in the

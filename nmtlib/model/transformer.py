@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from nmtlib.errors import require
+from nmtlib.model.attention import AttentionClass, MultiHeadAttention
 from nmtlib.model.config import TransformerConfig
 from nmtlib.model.dropout import Dropout
 from nmtlib.model.embeddings import Positions, TokenEmbedding
@@ -17,9 +18,13 @@ from nmtlib.specials import PAD
 
 
 class Transformer(nn.Module):
-    """Source ids (B, S) and target ids (B, T) -> logits (B, T, V) for the token after each."""
+    """Source ids (B, S) and target ids (B, T) -> logits (B, T, V) for the token after each.
 
-    def __init__(self, config: TransformerConfig):
+    `attention` is the class of every attention, `MultiHeadAttention` or a subclass: override
+    `weighted_values` for other weights, and training, decoding and `record_attention` follow.
+    """
+
+    def __init__(self, config: TransformerConfig, attention: AttentionClass = MultiHeadAttention):
         super().__init__()
         for side in ("source_vocab_size", "target_vocab_size"):
             require(getattr(config, side) >= 1, side, "at least 1", getattr(config, side))
@@ -32,8 +37,9 @@ class Transformer(nn.Module):
         self.source_positions = Positions(d_model, config.max_length, config.positions)
         self.target_positions = Positions(d_model, config.max_length, config.positions)
         self.dropout = Dropout(config.dropout)
-        self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.n_encoder_layers))
-        self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.n_decoder_layers))
+        encoder = [EncoderLayer(config, attention) for _ in range(config.n_encoder_layers)]
+        decoder = [DecoderLayer(config, attention) for _ in range(config.n_decoder_layers)]
+        self.encoder, self.decoder = nn.ModuleList(encoder), nn.ModuleList(decoder)
         # Pre-norm leaves the residual stream un-normalised, so one more norm closes each stack.
         self.encoder_norm = nn.LayerNorm(d_model) if pre_norm else nn.Identity()
         self.decoder_norm = nn.LayerNorm(d_model) if pre_norm else nn.Identity()
@@ -57,7 +63,7 @@ class Transformer(nn.Module):
             elif name.endswith("bias"):
                 nn.init.zeros_(parameter)
         for embedding in (self.source_embedding, self.target_embedding):
-            if self.config.embedding_start == "normal":
+            if self.config.embedding_init == "normal":
                 nn.init.normal_(embedding.weight, std=1 / math.sqrt(self.config.d_model))
             nn.init.zeros_(embedding.weight[PAD].detach())
 

@@ -26,16 +26,6 @@ def loss_in_blocks(rows: int) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def shapes_kept(kept: bool) -> Iterator[None]:
-    """In this block a search keeps its shapes, as on a GPU, or lets rows leave, as on a CPU."""
-    with (
-        mock.patch("nmtlib.inference.static.keeps_shapes", lambda device: kept),
-        mock.patch("nmtlib.inference.search.keeps_shapes", lambda device: kept),
-    ):
-        yield
-
-
 def loss_starts(positions: int, rows: int) -> int:
     """Operations that the loss of so many positions starts, and its gradient."""
     logits = torch.zeros(positions, 8, requires_grad=True)

@@ -47,7 +47,7 @@ def tensor_pairs(
         attentions = [(a.self_attention, b.self_attn)]
         if isinstance(a, DecoderLayer):
             attentions.append((a.cross_attention, b.multihead_attn))
-        same = [(a.feed_forward.expand, b.linear1), (a.feed_forward.contract, b.linear2)]
+        same = [(a.feed_forward.fc1, b.linear1), (a.feed_forward.fc2, b.linear2)]
         for number, residual in enumerate(a.residuals, start=1):  # PyTorch counts norms from 1
             same.append((residual.norm, getattr(b, f"norm{number}")))
         same += [(one.output, other.out_proj) for one, other in attentions]

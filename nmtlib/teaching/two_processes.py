@@ -25,7 +25,7 @@ from nmtlib.training.trainer import Trainer
 PAIRS = 160
 SIZES = {"d_model": 32, "n_heads": 2, "n_encoder_layers": 1, "n_decoder_layers": 1, "d_ff": 64}
 # No dropout: each process drops other values, as it must, and the curves would be alike, not equal.
-MODEL = TransformerConfig(447, 355, **SIZES, dropout=0.0, norm="pre", embedding_start="normal")
+MODEL = TransformerConfig(447, 355, **SIZES, dropout=0.0, norm="pre", embedding_init="normal")
 SETTINGS = TrainingSettings(
     max_tokens=256, warmup=4, learning_rate=3e-3, precision="fp32", device="cpu"
 )

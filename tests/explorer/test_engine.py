@@ -404,9 +404,9 @@ def test_every_finite_float16_survives(engine_of, small_run):
     every = torch.arange(-(2**15), 2**15).to(torch.int16).view(torch.float16).float()
     every = every.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)  # (65,536), subnormal ones too
     with torch.no_grad():
-        model.encoder[0].feed_forward.expand.weight.copy_(every.view(256, 256))
+        model.encoder[0].feed_forward.fc1.weight.copy_(every.view(256, 256))
     save_checkpoint(run.model_file, model, weights="epoch 1", validation_nll=1.0)
-    name = "encoder.0.feed_forward.expand.weight"
+    name = "encoder.0.feed_forward.fc1.weight"
     (tensors,) = engine_of(run).run({"do": "tensors", "names": [name]})
     assert torch.equal(torch.tensor(tensors[name]), every) and (every != 0).sum() > 63_000
 
@@ -452,7 +452,7 @@ def test_the_shapes_are_those_of_the_modules(shipped):
         module.register_forward_hook(lambda _, __, out, name=name: seen.update({name: out[0]}))
         for name, module in model.named_modules()
         if name.endswith(("embedding", "positions", "query", "key", "value", "output"))
-        or name.endswith(("expand", "contract"))
+        or name.endswith(("fc1", "fc2"))
     ]
     _, maps = run_python(model, source, target)
     for handle in handles:

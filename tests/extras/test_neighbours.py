@@ -26,7 +26,7 @@ CONFIG = TransformerConfig(
     d_ff=32,
     max_length=24,
     tied="target",
-    embedding_start="normal",
+    embedding_init="normal",
     norm="pre",
 )
 # Pairs of unequal lengths, so that a batch of them is padded.

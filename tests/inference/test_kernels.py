@@ -114,3 +114,10 @@ def test_who_listens_to_the_model_hears_the_copy():
 def test_an_unknown_precision_is_refused():
     with pytest.raises(ValueError, match="one of fp32, bf16, not 'fp8'"):
         convert(maps(), "fp8")
+
+
+def test_bfloat16_away_from_a_cpu_is_a_copy_and_leaves_the_model_alone():
+    model = make().to("meta")
+    copied = convert(model, "bf16")
+    assert {p.dtype for p in copied.parameters()} == {torch.bfloat16}
+    assert {p.dtype for p in model.parameters()} == {torch.float32}

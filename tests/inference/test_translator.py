@@ -7,7 +7,9 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import ANY
 
+import matplotlib.pyplot as plt
 import pytest
 import torch
 from hypothesis import given
@@ -17,9 +19,12 @@ from safetensors.torch import save_file
 
 from nmtlib.cli import build_parser
 from nmtlib.data.codec import Codec
+from nmtlib.data.corpora import load as load_corpus
+from nmtlib.data.corpus import Corpus
 from nmtlib.data.tokenizers import BPETokenizer, SpacyTokenizer, WhitespaceTokenizer
 from nmtlib.data.vocab import BOS, EOS, SPECIALS, Vocab
 from nmtlib.inference import translator as module
+from nmtlib.inference.evaluate import evaluate
 from nmtlib.inference.translator import Translator
 from nmtlib.model.attention import record_attention
 from nmtlib.model.transformer import Transformer
@@ -413,3 +418,69 @@ def test_a_run_of_a_gpu_translates_where_there_is_none(run, monkeypatch):
         assert Translator.load(run).device == torch.device("cpu")
         with pytest.raises(ValueError, match="cannot be used here"):  # where it is asked for
             Translator.load(run, device=device)
+
+
+def test_a_checkpoint_is_loaded_by_its_name(run):
+    third = random_model(seed=3)
+    save_checkpoint(run / "epoch-003.safetensors", third)
+    loaded = Translator.load(run, checkpoint="epoch-003")
+    assert same_weights(loaded.model, third) and not same_weights(third, random_model())
+    assert same_weights(Translator.load(run).model, random_model())
+    with pytest.raises(FileNotFoundError, match="no checkpoint 'epoch-004'; it has epoch-003, mod"):
+        Translator.load(run, checkpoint="epoch-004")
+
+
+def test_the_n_best_are_texts_with_their_scores(translator):
+    found = translator.n_best([*SENTENCES, ""], 4)
+    searched = translator.search([*SENTENCES, ""], beam=4, n_best=4)
+    texts = [[(translator.target.decode(h.ids), h.score) for h in best] for best in searched]
+    assert found == texts and [len(best) for best in found] == [4] * len(SENTENCES) + [1]
+    assert [best[0][0] for best in translator.n_best(SENTENCES, 2)] == translator.translate(
+        SENTENCES
+    ), "the beam is the run's, unless n is more"
+    with pytest.raises(ValueError, match="n_best 4, beam 3"):
+        translator.n_best(SENTENCES, 4, beam=3)
+
+
+def test_a_translator_scores_its_own_corpus_or_another(monkeypatch):
+    translator, pairs = Translator.load("toy-de-en"), load_corpus("toy-de-en").test[:4]
+    few = Corpus("few", "de", "en", test=pairs)
+    assert translator.evaluate("test", few, beam=1) == replace(
+        evaluate(translator, few, "test", beam=1)[0],
+        **{name: ANY for name in ("seconds", "sentences_per_second")},
+    )
+    monkeypatch.setattr(module, "load_corpus_to_score", lambda settings: few)
+    assert translator.evaluate().corpus == "few"
+    with pytest.raises(ValueError, match="no challenge split"):
+        translator.evaluate("challenge")
+
+
+def test_attention_is_that_of_the_model_with_the_tokens_of_both_sides(translator):
+    found = translator.attention("s1 s2 s3")
+    translation = translator.translate(["s1 s2 s3"])[0]
+    assert found.source == ["s1", "s2", "s3", SPECIALS[EOS]]
+    assert found.target == [*translation.split(), SPECIALS[EOS]]
+    example = translator.example("s1 s2 s3", translation)
+    source, target = torch.tensor([example.source]), torch.tensor([example.target[:-1]])
+    with torch.no_grad(), record_attention(translator.model) as maps:
+        translator.model(source, target)
+    for layer in range(2):
+        assert torch.equal(found.weights[layer], maps[f"decoder.{layer}.cross_attention"][0][0])
+    forced = translator.attention("s1", "t1 t2")
+    assert forced.target == ["t1", "t2", SPECIALS[EOS]] and forced.weights.shape == (2, 2, 3, 2)
+    with pytest.raises(ValueError, match="empty sentence"):
+        translator.attention("  ")
+
+
+@pytest.mark.parametrize(("layer", "head"), [(-1, None), (0, None), (1, 0)])
+def test_a_plot_of_attention_shows_its_weights_and_tokens(translator, layer, head):
+    found = translator.attention("s1 s2 s3", "t1 t2")
+    axes = found.plot(layer) if head is None else found.plot(layer, head)
+    expected = found.weights[layer].mean(dim=0) if head is None else found.weights[layer][head]
+    drawn = torch.as_tensor(axes.collections[0].get_array().reshape(3, 4))
+    assert torch.allclose(drawn, expected)
+    assert [label.get_text() for label in axes.get_xticklabels()] == found.source
+    assert [label.get_text() for label in axes.get_yticklabels()] == found.target
+    other = found.plot(ax=plt.figure().subplots())
+    assert other is not axes and found.plot(ax=axes) is axes
+    plt.close("all")

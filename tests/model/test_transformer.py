@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from nmtlib.model.attention import MultiHeadAttention, record_attention
 from nmtlib.model.layers import DecoderState
 from nmtlib.model.masks import padding_mask, target_mask
 from nmtlib.model.transformer import Transformer, TransformerConfig
@@ -70,8 +71,8 @@ def torch_twin(model: Transformer) -> nn.Transformer:
         copy_attention(ours.self_attention, theirs.self_attn)
         if hasattr(ours, "cross_attention"):
             copy_attention(ours.cross_attention, theirs.multihead_attn)
-        theirs.linear1.load_state_dict(ours.feed_forward.expand.state_dict())
-        theirs.linear2.load_state_dict(ours.feed_forward.contract.state_dict())
+        theirs.linear1.load_state_dict(ours.feed_forward.fc1.state_dict())
+        theirs.linear2.load_state_dict(ours.feed_forward.fc2.state_dict())
         for number, residual in enumerate(ours.residuals, start=1):
             getattr(theirs, f"norm{number}").load_state_dict(residual.norm.state_dict())
     return twin
@@ -161,7 +162,7 @@ def test_hypotheses_of_one_sentence_share_its_memory():
     source, target = batch()
     state = model.start(source)
     model.step(target[:, 0], state)
-    state.select_hypotheses(torch.arange(3).repeat_interleave(2))  # two hypotheses each
+    state.reorder(torch.arange(3).repeat_interleave(2))  # two hypotheses each
     tokens = torch.tensor([4, 5, 6, 7, 8, 9])
     logits = model.step(tokens, state)
     for row, token in enumerate(tokens):
@@ -176,17 +177,17 @@ def test_the_cache_follows_the_hypotheses_that_are_kept():
     state = model.start(source)
     model.step(target[:, 0], state)
     model.step(target[:, 1], state)
-    state.select_hypotheses(torch.tensor([2, 0]))
+    state.reorder(torch.tensor([2, 0]))
     state.select_sentences(torch.tensor([2, 0]))
     logits = model.step(target[[2, 0], 2], state)
     full = model(source, target[:, :3])[[2, 0], -1]
     assert torch.allclose(logits, full, atol=1e-10)
 
 
-@pytest.mark.parametrize("embedding_start", ["xavier", "normal"])
+@pytest.mark.parametrize("embedding_init", ["xavier", "normal"])
 @pytest.mark.parametrize("tied", ["none", "all"])
 @pytest.mark.parametrize("norm", ["pre", "post"])
-def test_the_first_loss_is_about_that_of_an_even_guess(tied, norm, embedding_start):
+def test_the_first_loss_is_about_that_of_an_even_guess(tied, norm, embedding_init):
     torch.manual_seed(1)
     vocab = 4000
     config = TransformerConfig(
@@ -199,14 +200,14 @@ def test_the_first_loss_is_about_that_of_an_even_guess(tied, norm, embedding_sta
         d_ff=256,
         norm=norm,
         tied=tied,
-        embedding_start=embedding_start,
+        embedding_init=embedding_init,
     )
     model = Transformer(config).eval()
     source, target = torch.randint(4, vocab, (2, 16, 12)).unbind()
     with torch.no_grad():
         loss = F.cross_entropy(model(source, target[:, :-1]).flatten(0, 1), target[:, 1:].flatten())
     logits_of_size_one = (
-        tied == "all" and embedding_start == "normal"
+        tied == "all" and embedding_init == "normal"
     )  # which cost half of their variance
     assert abs(loss - math.log(vocab) - logits_of_size_one / 2) < 0.02 * math.log(vocab)
 
@@ -216,7 +217,7 @@ def test_embeddings_that_start_normal_are_read_at_size_one_whatever_the_vocabula
     torch.manual_seed(1)
     sizes = {}
     for start in ("xavier", "normal"):
-        model = make(source_vocab_size=vocab, d_model=64, embedding_start=start)
+        model = make(source_vocab_size=vocab, d_model=64, embedding_init=start)
         sizes[start] = model.source_embedding(torch.arange(4, vocab)).square().mean().sqrt().item()
         assert not model.source_embedding.weight[0].any()
     assert sizes["normal"] == pytest.approx(1, rel=0.05)
@@ -263,7 +264,7 @@ def test_the_computable_position_table_is_not_saved_but_follows_the_model():
         ({"positions": "none"}, "positions must be one of"),
         ({"tied": "both"}, "tied must be one of"),
         ({"tied": "all"}, "needs one joint vocabulary"),
-        ({"embedding_start": "zero"}, "embedding_start must be one of"),
+        ({"embedding_init": "zero"}, "embedding_init must be one of"),
     ],
 )
 def test_a_configuration_that_cannot_be_is_refused(change, message):
@@ -315,3 +316,33 @@ def test_each_layer_runs_again_in_backward_only_where_asked_and_only_while_train
         calls.clear()
         model(*batch()).sum().backward()
         assert len(calls) == expected
+
+
+class Uniform(MultiHeadAttention):
+    """Attends to all allowed keys alike."""
+
+    def weighted_values(self, query, keys, values, mask):
+        return super().weighted_values(torch.zeros_like(query), keys, values, mask)
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_another_attention_takes_the_place_of_the_usual_one_everywhere(norm):
+    torch.manual_seed(0)
+    plain = make(norm=norm)
+    model = Transformer(plain.config, attention=Uniform).double().eval()
+    model.load_state_dict(plain.state_dict())
+    attentions = [m for m in model.modules() if isinstance(m, MultiHeadAttention)]
+    assert {type(m) for m in attentions} == {Uniform}
+    assert len(attentions) == plain.config.n_encoder_layers + 2 * plain.config.n_decoder_layers
+    source, target = batch()
+    with torch.no_grad(), record_attention(model) as maps:
+        logits = model(source, target)
+    assert not torch.allclose(logits, plain(source, target))
+    weights = maps["decoder.0.cross_attention"][0]  # (B, H, T, S)
+    allowed = padding_mask(source).expand_as(weights).double()
+    assert torch.allclose(weights, allowed / allowed.sum(dim=-1, keepdim=True))
+    state = model.start(source)
+    for position in range(target.size(1)):
+        real = target[:, position] != 0
+        step = model.step(target[:, position], state)
+        assert torch.allclose(step[real], logits[real, position], atol=1e-10)

@@ -53,7 +53,7 @@ OUT_OF_RANGE = {
         ("tokenizer.kind", "tokenizer.target_kind", "model.norm", "model.positions", "model.tied"),
         ("nonsense", '" "', "NULL"),
     ),
-    **dict.fromkeys(("model.embedding_start", "training.schedule", "training.precision"), WORDS),
+    **dict.fromkeys(("model.embedding_init", "training.schedule", "training.precision"), WORDS),
     "training.device": ("nonsense", "cuda:99", "meta", '""', "cpu:x"),
     "training.learning_rate": ("0", "-1e-3", "nan", "inf", "-inf"),
     "training.clip": ("0", "-1.0", "nan", "inf"),

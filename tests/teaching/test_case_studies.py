@@ -189,6 +189,6 @@ def test_a_station_keeps_what_those_before_it_changed(tmp_path, monkeypatch):
     assert words.tokenizer.kind == "spacy" and words.training.max_tokens == 4096
     rate = recorder.BATCHES["training.learning_rate"]
     assert pieces.tokenizer.kind == "bpe" and pieces.training.learning_rate == rate
-    assert last.model.embedding_start == "normal" and last.training.seed == 2
+    assert last.model.embedding_init == "normal" and last.training.seed == 2
     pairs = last.training.epochs * (1 + last.training.synthetic_ratio)
     assert pairs == words.training.epochs, "each station reads as many pairs"

@@ -4,13 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from nmtlib.inference import search, static
 from nmtlib.model.transformer import TransformerConfig
 from nmtlib.teaching.hardware_feed import (
     Device,
     loss_starts,
     seconds_of_update,
-    shapes_kept,
     starts_of_update,
 )
 
@@ -42,10 +40,3 @@ def test_each_thing_can_be_what_is_waited_for(what):
     twice = seconds_of_update(CONFIG, 1280, 100, Device(**fast | slow[what]))
     growth = twice[what] / waits[what]
     assert growth == 1 if what == "starts" else 1.3 < growth <= 2  # Adam's memory stays
-
-
-def test_shapes_are_kept_for_a_while():
-    before = static.keeps_shapes
-    with shapes_kept(True):
-        assert static.keeps_shapes("cpu") and search.keeps_shapes("cpu")
-    assert static.keeps_shapes is search.keeps_shapes is before

@@ -65,7 +65,7 @@ def test_adam_is_torchs_adam_and_moves_what_muon_leaves_to_it_alike():
             assert torch.allclose(found[part], expected[part], atol=1e-6), (name, part)
 
 
-@pytest.mark.parametrize("name", ["encoder.0.feed_forward.expand", "decoder.0.cross_attention.key"])
+@pytest.mark.parametrize("name", ["encoder.0.feed_forward.fc1", "decoder.0.cross_attention.key"])
 def test_muon_goes_equally_far_in_every_direction_of_a_matrix(name):
     model = small_model()
     optimizer, name = Optimizer("muon", model), f"{name}.weight"
@@ -85,7 +85,7 @@ def test_muon_steps_are_about_as_large_as_those_of_adam():
         for name in ("adam", "muon")
     )
     for name in (
-        "encoder.0.feed_forward.contract.weight",
+        "encoder.0.feed_forward.fc2.weight",
         "decoder.0.cross_attention.value.weight",
     ):
         assert 0.3 < muon[name].square().mean() / adam[name].square().mean() < 3

@@ -126,7 +126,7 @@ def test_a_momentum_of_muon_that_is_missing_or_does_not_fit_is_refused(tmp_path,
     settings = replace(SETTINGS, optimizer="muon")
     trainer = make_trainer(tmp_path, settings=settings)
     trainer.run_epoch()
-    path, name = trainer.run.last_file, "encoder.0.feed_forward.expand.weight"
+    path, name = trainer.run.last_file, "encoder.0.feed_forward.fc1.weight"
     _, tensors, notes = read_checkpoint(path)
     tensors = {n: t for n, t in tensors.items() if n.startswith(("adam.", "muon."))}
     found = tensors.pop(f"muon.momentum_buffer.{name}")

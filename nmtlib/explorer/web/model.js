@@ -242,8 +242,8 @@ export class Model {
   }
 
   #feedForward(layer, x) {
-    const hidden = relu(this.#linear(`${layer}.feed_forward.expand`, x));
-    return this.#linear(`${layer}.feed_forward.contract`, hidden);
+    const hidden = relu(this.#linear(`${layer}.feed_forward.fc1`, x));
+    return this.#linear(`${layer}.feed_forward.fc2`, hidden);
   }
 
   /** Keys and values, (S, D) each. */

@@ -3,7 +3,7 @@
 import { BOS, EOS, PAD, UNK } from "./specials.js";
 import { logSoftmax } from "./tensor.js";
 
-const NEVER_SAID = [PAD, BOS, UNK]; // a translation is made of words
+const NEVER_GENERATED = [PAD, BOS, UNK]; // a translation is made of words
 const PRUNED_SHOWN = 4; // of each step of a beam search
 
 /**
@@ -91,7 +91,7 @@ function idsOf(model, source) {
 /** Log-probabilities of token number `length`; -Infinity where it may not be said. */
 function allowed(logits, length, limit) {
   const logp = logSoftmax(logits);
-  for (const word of NEVER_SAID) logp[word] = -Infinity;
+  for (const word of NEVER_GENERATED) logp[word] = -Infinity;
   if (length < limit) return logp;
   return logp.map((value, word) => (word === EOS ? value : -Infinity)); // only EOS is left
 }

@@ -79,7 +79,7 @@ function attentionShapes({ d_model: D, n_heads: H }, name, T, S) {
 
 function feedForwardShapes({ d_model: D, d_ff: F }, name, T) {
   return [
-    shape(`${name}.feed_forward.expand`, [T, F], "each position alone, through d_ff dimensions"),
-    shape(`${name}.feed_forward.contract`, [T, D], "and back"),
+    shape(`${name}.feed_forward.fc1`, [T, F], "each position alone, through d_ff dimensions"),
+    shape(`${name}.feed_forward.fc2`, [T, D], "and back"),
   ];
 }

@@ -168,8 +168,8 @@ export const ENGLISH = {
   "shape.weights": "weights: each row sums to 1",
   "shape.output": "heads joined and mixed",
   "shape.logits": "logits: a score for each word",
-  "shape.expand": "each place alone, widened",
-  "shape.contract": "and back",
+  "shape.fc1": "each place alone, widened",
+  "shape.fc2": "and back",
 
   "tour.place": "Stop {n} of {all}",
   "tour.next": "Next",

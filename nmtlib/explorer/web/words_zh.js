@@ -168,8 +168,8 @@ export const CHINESE = {
   "shape.weights": "权重：每行之和为 1",
   "shape.output": "各头拼接并混合",
   "shape.logits": "logits：每个词一个分数",
-  "shape.expand": "逐个位置升维",
-  "shape.contract": "再降回原来的维数",
+  "shape.fc1": "逐个位置升维",
+  "shape.fc2": "再降回原来的维数",
 
   "tour.place": "第 {n} 站，共 {all} 站",
   "tour.next": "下一站",
