@@ -20,10 +20,9 @@ from shared import RESULTS, parser, write_result
 from nmtlib.data.codec import Codec, build_codecs
 from nmtlib.data.corpora import load
 from nmtlib.data.corpus import Corpus
-from nmtlib.data.download import cache_folder
-from nmtlib.data.monolingual import CAPTIONS
 from nmtlib.data.tokenizers import SpacyTokenizer
 from nmtlib.data.vocab import Vocab
+from nmtlib.extras.monolingual import CAPTIONS
 from nmtlib.machine import command_line, describe_machine
 from nmtlib.specials import UNK
 from nmtlib.teaching.case_studies import FACTS
@@ -72,7 +71,7 @@ def both_sides(corpus: Corpus, codecs: Sequence[Codec]) -> dict[str, Any]:
 
 def captions(language: str) -> dict[str, Any]:
     """How many captions there are, and what the audit leaves of them."""
-    kept, left_out = CAPTIONS.sentences(cache_folder(), language)
+    kept, left_out = CAPTIONS.sentences(language)
     return {"lines": len(kept) + sum(left_out.values()), "kept": len(kept), "left_out": left_out}
 
 

@@ -9,8 +9,8 @@ from itertools import chain
 from nmtlib.data.batching import Example, fits, make_example
 from nmtlib.data.codec import Codec
 from nmtlib.data.corpora import load
-from nmtlib.data.corpus import Corpus, Pair, TextPairs
-from nmtlib.data.mixing import mixed_by_epoch
+from nmtlib.data.corpus import Corpus, Pair, read_pairs
+from nmtlib.extras.mixing import in_both_directions, mixed_by_epoch, with_synthetic
 from nmtlib.sections import FILES, CorpusSettings, TrainingSettings
 from nmtlib.settings import Settings
 
@@ -25,9 +25,9 @@ def load_corpus(settings: CorpusSettings) -> Corpus:
     """
     corpus = _parallel_corpus(settings)
     if settings.synthetic:
-        more = chain.from_iterable(TextPairs([file]) for file in settings.synthetic)
-        corpus = corpus.with_synthetic(more)
-    return corpus.in_both_directions() if settings.both_directions else corpus
+        more = chain.from_iterable(read_pairs([file]) for file in settings.synthetic)
+        corpus = with_synthetic(corpus, more)
+    return in_both_directions(corpus) if settings.both_directions else corpus
 
 
 def load_corpus_to_score(settings: CorpusSettings) -> Corpus:
@@ -54,7 +54,7 @@ def _parallel_corpus(settings: CorpusSettings) -> Corpus:
         if len(files) > 2:
             raise ValueError(f"[corpus] {split} is one TSV file or two text files, not {files}")
         if files:
-            splits[split] = list(TextPairs(files))
+            splits[split] = read_pairs(files)
     return Corpus("own", *languages, **splits)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def write_atomically(path: str | Path, data: bytes | str) -> None:
-    """Write a file so that at any moment it holds either all of its old bytes or all of the new.
+    """Write a file so that at any moment it has either all of its old bytes or all of the new.
 
     Text is written as UTF-8.  A link is followed; a pipe or a device is written to.  Raises OSError
     that names the file where the disk is full or the folder cannot be written.
@@ -23,7 +23,7 @@ def write_atomically(path: str | Path, data: bytes | str) -> None:
     if path.exists() and not path.is_file() and not path.is_dir():  # a pipe or a device
         path.write_bytes(data)
         return
-    # A name of its own: two processes must never write into one part file.
+    # The random name keeps two processes from writing into one part file.
     part = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
     try:
         with open(part, "wb") as file:
@@ -37,13 +37,13 @@ def write_atomically(path: str | Path, data: bytes | str) -> None:
             f"could not write {path} ({error.strerror}); what it held before is untouched: "
             "make room or choose another place",
         ) from None
-    finally:  # also of what was interrupted; whole, the file has its own name by now
+    finally:  # also after an interruption; a complete file has its own name by now
         with suppress(OSError):
             part.unlink()
 
 
 def require_ours(path: Path, option: str, key: str = "") -> None:
-    """Raise ValueError naming an option whose result may not be written: its folder must be there.
+    """Raise ValueError naming an option unless its file may be written; its folder must be there.
 
     With `key`, an existing file must be an earlier result: JSON that has the key.
     """
@@ -62,23 +62,6 @@ def require_ours(path: Path, option: str, key: str = "") -> None:
             f"{option} {path} is there already and is no earlier result; it is not overwritten: "
             f"choose another file"
         )
-
-
-def require_place(path: Path, option: str) -> None:
-    """Raise ValueError naming an option where no file can be written: before the work, not after.
-
-    Folders that are not there yet are no obstacle, nor is a file that would be replaced.
-    """
-    above = next(place for place in path.absolute().parents if place.exists())
-    why = ""
-    if path.is_dir():
-        why = f"{path} is a folder"
-    elif not above.is_dir():
-        why = f"{above} is a file and no folder"
-    elif not os.access(above, os.W_OK):
-        why = f"the folder {above} cannot be written"
-    if why:
-        raise ValueError(f"{option} must be a file that can be written, and {why}; choose another")
 
 
 def text_lines(path: str | Path) -> Iterator[str]:
@@ -101,7 +84,7 @@ def text_lines(path: str | Path) -> Iterator[str]:
 def decoded_lines(raw_lines: Iterable[bytes], where: str) -> Iterator[str]:
     """Lines of UTF-8 bytes as text, without line ends and byte order mark.
 
-    The lines are those of a binary file, so only \\n ends one: str.splitlines would also cut at
+    The lines are those of a binary file, so only \\n ends one: str.splitlines would also split at
     U+2028 and break the pairing of two files.  Raises ValueError naming `where` and the line.
     """
     for number, raw in enumerate(raw_lines, start=1):
@@ -112,7 +95,7 @@ def decoded(raw: bytes, number: int, where: str) -> str:
     """One line of `decoded_lines`, counted from 1."""
     raw = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
     if b"\0" in raw:
-        raise ValueError(f"{where}, line {number}: not valid UTF-8 text, as it holds a NUL byte")
+        raise ValueError(f"{where}, line {number}: not valid UTF-8 text: it holds a NUL byte")
     try:
         return raw.removesuffix(b"\n").decode("utf-8").removesuffix("\r")
     except UnicodeDecodeError as error:

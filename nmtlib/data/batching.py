@@ -21,7 +21,7 @@ class Example(NamedTuple):
 
 
 def make_example(source_ids: Sequence[int], target_ids: Sequence[int]) -> Example:
-    """Add the special ids to a pair of token ids, in the one place where it is done."""
+    """Add the special ids to a pair of token ids; nothing else adds them."""
     return Example([*source_ids, EOS], [BOS, *target_ids, EOS])
 
 
@@ -44,11 +44,11 @@ class Batch:
 
     @property
     def labels(self) -> Tensor:
-        """What it must say at each of these positions, (B, T): the next token, PAD beyond EOS."""
+        """What it must predict at each position, (B, T): the next token, PAD beyond EOS."""
         return self.target[:, 1:]
 
     def to(self, device: torch.device | str) -> Batch:
-        """The same batch on another device; from pinned memory, copied while others compute."""
+        """The same batch on another device; from pinned memory the copy is asynchronous."""
         source, target = (ids.to(device, non_blocking=True) for ids in (self.source, self.target))
         return Batch(source, target)
 
@@ -72,6 +72,13 @@ def lengths_of(examples: Sequence[Example]) -> np.ndarray:
         return examples.lengths
     lengths = [(len(e.source), len(e.target)) for e in examples]
     return np.array(lengths, dtype=np.int32).reshape(-1, 2)
+
+
+def batch_of(examples: Sequence[Example], numbers: Sequence[int] | np.ndarray) -> Batch:
+    """The examples of some numbers as a batch; `examples.batch` makes it where they have that."""
+    if hasattr(examples, "batch"):
+        return examples.batch(numbers)
+    return collate([examples[i] for i in numbers])
 
 
 def token_batches(

@@ -29,11 +29,11 @@ class Codec:
         return self.vocab.encode(self.tokenizer.encode(text))
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids of each of some sentences; many at once are encoded by all processor cores."""
+        """Ids of several sentences, encoded by all processor cores."""
         return [self.vocab.encode(tokens) for tokens in self.tokenizer.encode_all(texts)]
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
-        """Tokens up to the first EOS; the specials PAD and BOS are left out, UNK shows."""
+        """Tokens up to the first EOS, without PAD and BOS; UNK shows."""
         ids = list(ids)
         ids = ids[: ids.index(EOS)] if EOS in ids else ids
         return self.vocab.decode(i for i in ids if i not in (PAD, BOS))
@@ -62,10 +62,10 @@ class Codec:
             ) from None
 
 
-def from_dict(d: dict) -> Tokenizer:
+def from_dict(description: dict) -> Tokenizer:
     """The tokenizer that `Tokenizer.to_dict` described.  Raises ValueError where that is none."""
-    classes = (WhitespaceTokenizer, SubwordMarkTokenizer, SpacyTokenizer, BPETokenizer)
-    known, options = {cls.kind: cls for cls in classes}, dict(d)
+    kinds = (WhitespaceTokenizer, SubwordMarkTokenizer, SpacyTokenizer, BPETokenizer)
+    known, options = {cls.kind: cls for cls in kinds}, dict(description)
     kind = options.pop("kind", None)
     require_one_of("the kind of a tokenizer", known, kind)
     try:
@@ -100,9 +100,10 @@ def build_codecs(
         tokenizers = [tokenizer(side, kinds[side], texts[side]) for side in (0, 1)]
 
     def vocab(*sides: int) -> Vocab:
+        first = tokenizers[sides[0]]
         if kinds[sides[0]] == "given" and corpus.vocabularies:
             return Vocab(corpus.vocabularies[sides[0]])
-        if isinstance(first := tokenizers[sides[0]], BPETokenizer):
+        if isinstance(first, BPETokenizer):
             return Vocab(first.tokens)
         sentences = (tokenizers[side].encode(text) for side in sides for text in texts[side])
         return Vocab.build(sentences, min_count=min_count, max_size=size)
@@ -132,8 +133,8 @@ def _tokenizer(
     if kind == "spacy":
         language = (corpus.source_language, corpus.target_language)[side]
         return SpacyTokenizer(language, lowercase=lowercase)
-    # Published pieces that carry a mark are looked up with it; it is never stripped.
-    pieces = corpus.vocabularies[side] if kind == "given" and corpus.vocabularies else []
-    if any(piece.endswith(JOIN_MARK) for piece in pieces):
-        return SubwordMarkTokenizer(pieces, lowercase=lowercase)
+    # Published subwords that carry a mark are looked up with it; it is never stripped.
+    subwords = corpus.vocabularies[side] if kind == "given" and corpus.vocabularies else []
+    if any(subword.endswith(JOIN_MARK) for subword in subwords):
+        return SubwordMarkTokenizer(subwords, lowercase=lowercase)
     return WhitespaceTokenizer(lowercase=lowercase)

@@ -1,10 +1,10 @@
 """IWSLT'14 German-English: talks from TED, read straight out of the published archive.
 
 The recipe is that of fairseq's `examples/translation/prepare-iwslt14.sh`, which gives 160,239 pairs
-to train, 7,283 to validate and 6,750 to test.  Two things differ.  There the length limits count
-the tokens of Moses' tokenizer; here `count_tokens` comes close to it in one regular expression, so
-a pair near a limit may be kept here and dropped there.  And the text stays untokenized, with XML
-entities (`&amp;`) read as what they mean.
+to train, 7,283 to validate and 6,750 to test.  There are two differences.  There the length limits
+count the tokens of Moses' tokenizer; here `count_tokens` comes close to it with one regular
+expression, so a pair near a limit may be kept here and dropped there.  And the text stays
+untokenized, with XML entities (`&amp;`) resolved.
 """
 
 from __future__ import annotations
@@ -14,17 +14,16 @@ import re
 import tarfile
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path, PurePosixPath
+from typing import Any
 from xml.sax.saxutils import unescape
 
-from nmtlib.data.corpus import Corpus, Pair
-from nmtlib.data.source import CorpusSource, SourceFile
+from nmtlib.data.corpus import Pair
 from nmtlib.files import decoded_lines
 
-URL = "https://dl.fbaipublicfiles.com/fairseq/data/iwslt14/de-en.tgz"
 ARCHIVE = "de-en.tgz"
+TRAINING = ("train.tags.de-en.de", "train.tags.de-en.en")
 # The segments of each test set, in the order in which the recipe joins them: 6,750 together.
 TEST_SETS = {
     "TED.dev2010": 887,
@@ -42,89 +41,60 @@ _SEGMENT = re.compile(r'<seg id="(\d+)">((?:(?!</?seg\b).)*)</seg>')
 _TOKEN = re.compile(r"\w+(?:[-.,]\w+)*|'\w+|-+|\.+|[^\w\s]")
 
 
-@dataclass(frozen=True)
-class IwsltCorpus(CorpusSource):
-    """The published archive, which is read where it lies."""
-
-    def files(self, folder: Path) -> list[SourceFile]:
-        """The archive."""
-        return [SourceFile(folder / ARCHIVE, URL, verify_archive)]
-
-    def fetch(self, root: Path) -> Path:
-        """As everywhere, but an archive that is there is left for `read` to verify."""
-        return root / self.folder if self.complete(root) else super().fetch(root)
-
-    def read(self, folder: Path) -> Corpus:
-        """The corpus, lower-cased as the recipe has it.  Raises ValueError for unfit files."""
-        archive = folder / ARCHIVE
-        release = read_archive(archive.read_bytes(), str(archive))
-        pairs = training_pairs(release)
-        kept = clean(pairs)
-        dropped = f"{len(pairs) - len(kept):,} of {len(pairs):,}"
-        splits = (*split(kept), evaluation_pairs(release))
-        notes = (f"{dropped} training pairs are left out for their lengths",)
-        return Corpus(self.name, self.source_language, self.target_language, *splits, notes=notes)
+def files_of(name: str) -> tuple[str, str]:
+    """The German and the English file of a test set."""
+    return f"IWSLT14.{name}.de-en.de.xml", f"IWSLT14.{name}.de-en.en.xml"
 
 
-IWSLT14 = IwsltCorpus(
-    name="iwslt14-de-en",
-    licence="CC BY-NC-ND 3.0 (talks of TED)",
-    pairs=(160_239, 7_283, 6_750),
-    megabytes=20.0,
-    folder="iwslt",
-)
+def read(folder: Path) -> dict[str, Any]:
+    """The splits, lower-cased as the recipe has it.  Raises ValueError for unfit files."""
+    try:
+        release = read_archive(folder / ARCHIVE)
+    except ValueError as error:
+        raise ValueError(f"{folder / ARCHIVE}: {error}; delete it and fetch it again") from None
+    pairs = training_pairs(release)
+    kept = clean(pairs)
+    train, validation = split(kept)
+    dropped = f"{len(pairs) - len(kept):,} of {len(pairs):,}"
+    notes = (f"{dropped} training pairs are left out for their lengths",)
+    test = evaluation_pairs(release)
+    return {"train": train, "validation": validation, "test": test, "notes": notes}
 
 
-def recipe_files() -> list[tuple[str, str]]:
-    """The (German, English) files of the recipe: those to train, then each test set in order."""
-    tests = [(f"IWSLT14.{name}.de-en.de.xml", f"IWSLT14.{name}.de-en.en.xml") for name in TEST_SETS]
-    return [("train.tags.de-en.de", "train.tags.de-en.en"), *tests]
-
-
-def read_archive(packed: bytes, where: str) -> dict[str, bytes]:
-    """The release's files by name, out of the bytes of the archive; `where` is for messages.
+def read_archive(path: Path) -> dict[str, bytes]:
+    """The release's files by name.
 
     No checksum of this archive is published, so it is known by its contents: raises ValueError
     where it is damaged, lacks a file (a link is none), or holds more than `MAX_BYTES`.
     """
-    wanted = [name for pair in recipe_files() for name in pair]
+    wanted = {*TRAINING, *(file for name in TEST_SETS for file in files_of(name))}
     found: dict[str, bytes] = {}
     try:
-        with gzip.open(BytesIO(packed)) as file:
+        with gzip.open(path) as file:
             data = file.read(MAX_BYTES + 1)  # a small archive can decompress to a huge one
         if len(data) > MAX_BYTES:
-            raise ValueError(f"{where}: refused: it holds more than {MAX_BYTES:,} bytes")
+            raise ValueError(f"refused: it holds more than {MAX_BYTES:,} bytes")
         with tarfile.open(fileobj=BytesIO(data), mode="r:") as archive:
             for member in archive:
                 name = PurePosixPath(member.name).name
                 # A sparse file may declare any size, and all of it would be read.
-                if member.isreg() and not member.issparse() and name in wanted:
+                if name in wanted and member.isreg() and not member.issparse():
                     if name in found:
-                        raise ValueError(f"{where}: refused: {name} stands in it twice")
+                        raise ValueError(f"refused: {name} is in it twice")
                     found[name] = archive.extractfile(member).read()  # type: ignore[union-attr]
     except (gzip.BadGzipFile, EOFError, zlib.error, tarfile.TarError, OverflowError) as error:
-        raise ValueError(
-            f"{where}: not a complete .tgz archive ({error}); delete it and fetch it again"
-        ) from error
-    if missing := [name for name in wanted if name not in found]:
-        raise ValueError(f"{where}: not the IWSLT'14 archive: it lacks {', '.join(missing)}")
+        raise ValueError(f"not a complete .tgz archive ({error})") from error
+    if missing := sorted(wanted - found.keys()):
+        raise ValueError(f"not the IWSLT'14 archive: it lacks {', '.join(missing)}")
     return found
-
-
-def verify_archive(packed: bytes, where: str) -> None:
-    """Raise ValueError unless the archive has every file and both sides have as many lines."""
-    release = read_archive(packed, where)
-    training_pairs(release)
-    evaluation_pairs(release)
 
 
 def training_pairs(release: dict[str, bytes]) -> list[Pair]:
     """All pairs of the training files in order: titles and descriptions too, but no other tags."""
-    names = recipe_files()[0]
-    left, right = (list(_text_lines(release[name], name)) for name in names)
+    left, right = (list(_text_lines(release[name], name)) for name in TRAINING)
     if len(left) != len(right) or not left:
         raise ValueError(
-            f"{names[0]} has {len(left)} lines of text, {names[1]} has {len(right)}; "
+            f"{TRAINING[0]} has {len(left)} lines of text, {TRAINING[1]} has {len(right)}; "
             f"the two must translate each other line by line: fetch {ARCHIVE} again"
         )
     return [Pair(a, b) for a, b in zip(left, right, strict=True)]
@@ -141,7 +111,7 @@ def _plain(text: str) -> str:
 
 
 def count_tokens(text: str) -> int:
-    """How many tokens a sentence has, about as Moses' tokenizer cuts it.
+    """How many tokens a sentence has, about as Moses' tokenizer counts them.
 
     >>> count_tokens("I don't know, but 1,000 well-known talks..."), count_tokens("--")
     (10, 1)
@@ -161,8 +131,8 @@ def clean(pairs: list[Pair]) -> list[Pair]:
 
 def split(pairs: list[Pair]) -> tuple[list[Pair], list[Pair]]:
     """Training and validation: every 23rd pair, counted from 1, validates."""
-    validation = pairs[VALIDATION_EVERY - 1 :: VALIDATION_EVERY]
-    return [pair for number, pair in enumerate(pairs, 1) if number % VALIDATION_EVERY], validation
+    train = [pair for number, pair in enumerate(pairs, start=1) if number % VALIDATION_EVERY]
+    return train, pairs[VALIDATION_EVERY - 1 :: VALIDATION_EVERY]
 
 
 def evaluation_pairs(release: dict[str, bytes]) -> list[Pair]:
@@ -172,11 +142,11 @@ def evaluation_pairs(release: dict[str, bytes]) -> list[Pair]:
     or are not as many as were released.
     """
     pairs = []
-    for files, (name, size) in zip(recipe_files()[1:], TEST_SETS.items(), strict=True):
-        left, right = (segments(release[file], file) for file in files)
+    for name, size in TEST_SETS.items():
+        left, right = (segments(release[file], file) for file in files_of(name))
         if len(left) != size or [number for number, _ in left] != [number for number, _ in right]:
             raise ValueError(
-                f"{name}: {files[0]} has {len(left)} segments and {files[1]} has {len(right)}; "
+                f"{name}: {len(left)} German and {len(right)} English segments; "
                 f"expected {size} in each, numbered alike"
             )
         pairs += [Pair(a, b) for (_, a), (_, b) in zip(left, right, strict=True)]

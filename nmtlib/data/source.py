@@ -1,140 +1,159 @@
-"""A corpus as the registry knows it: what it is, and how it is fetched, checked and loaded."""
+"""A corpus as it is published: which files it needs, how they are fetched and checked."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from nmtlib.data.corpus import SPLITS, Corpus
-from nmtlib.data.download import Verify, download
+
+TIMEOUT, RETRIES = 20.0, 2  # seconds that a server may stay silent, and how often it is asked again
 
 
-@dataclass(frozen=True)
-class Report:
-    """What a check found: `ok` if the corpus can be loaded as it is, and one line a finding."""
+class Report(NamedTuple):
+    """What a check found: `ok` if the corpus can be loaded as it is, and one line per finding."""
 
     ok: bool
     lines: list[str]
 
 
-@dataclass(frozen=True)
-class SourceFile:
-    """A file of a corpus: its place in the cache, its public address, and what verifies it."""
+def cache_folder() -> Path:
+    """The folder of the corpora: `$NMTLIB_DATA`, otherwise `nmtlib` in the user's cache folder."""
+    if not (chosen := os.environ.get("NMTLIB_DATA", "")):
+        import pooch  # only here: it takes a quarter of a second
 
-    path: Path
-    url: str
-    verify: Verify
-
-    def status(self) -> str:
-        """One line that starts with 'ok', 'missing' or 'wrong'."""
-        if not self.path.exists():
-            return f"missing   {self.path} (from {self.url})"
-        try:
-            self.verify(self.path.read_bytes(), str(self.path))
-        except ValueError as error:
-            return f"wrong     {error}"
-        return f"ok        {self.path}"
+        chosen = str(pooch.os_cache("nmtlib"))
+    if (folder := os.path.expanduser(chosen)).startswith("~"):
+        raise ValueError(
+            f"the folder of the corpora would be {chosen}, but there is no such home folder; set "
+            "the environment variable NMTLIB_DATA to a folder for them"
+        )
+    return Path(folder)
 
 
-@dataclass(frozen=True)
-class Source(ABC):
-    """Text that is fetched and checked by name.
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A corpus by name.  In all methods `root` is the cache, `cache_folder()` unless given.
 
-    A subclass says which `files` it needs and what they hold.  In all methods `root` is the cache,
-    the folder that holds the folders of the corpora.
+    `checksums` is what `sha256sum` prints of the files below the address `home`, or '-' for a file
+    whose checksum nobody published: then `verify` raises ValueError for wrong contents.  `reader`
+    makes the splits, and other fields of a `Corpus`, from the folder of the files.
     """
 
-    name: str
+    name: str  # ends with both languages: toy-de-en
     licence: str
-    megabytes: float = 0.0  # to download
-    folder: str = ""  # in the cache
+    pairs: tuple[int, ...]  # in train, validation and test
+    reader: Callable[[Path], dict[str, Any]]
+    megabytes: float = 0.0
+    folder: str = ""
+    home: str = ""
+    checksums: str = field(default="", repr=False)
+    verify: Callable[[Path], object] = lambda path: None
 
-    @abstractmethod
-    def files(self, folder: Path) -> list[SourceFile]:
-        """The files that must lie in the text's own folder."""
+    @property
+    def files(self) -> dict[str, str]:
+        """Each file and its checksum."""
+        return {file: sha for sha, file in map(str.split, self.checksums.splitlines())}
 
-    @abstractmethod
-    def findings(self, root: Path) -> list[str]:
-        """What there is to say of the files, all of which are intact: one line each.
+    def paths(self, root: str | Path | None) -> list[Path]:
+        """Where the files belong."""
+        return [self.place(root) / file for file in self.files]
 
-        Raises ValueError where they do not fit together.
-        """
+    def place(self, root: str | Path | None) -> Path:
+        """The folder of the files."""
+        folder = Path(self.folder)
+        return folder if folder.is_absolute() else Path(root or cache_folder()) / folder
 
-    @abstractmethod
-    def sizes(self) -> tuple[str, str, str]:
-        """What stands under train, validation and test in a table of all corpora."""
-
-    def complete(self, root: Path) -> bool:
+    def complete(self, root: str | Path | None = None) -> bool:
         """Whether every file is there; whether it is intact only `check` can tell."""
-        return all(file.path.exists() for file in self.files(root / self.folder))
+        return all(path.exists() for path in self.paths(root))
 
-    def fetch(self, root: Path) -> Path:
+    def fetch(self, root: str | Path | None = None) -> Path:
         """Download what is missing, verify what is there, and return the folder that holds it.
 
         Raises ValueError for a damaged file, FileNotFoundError for one that cannot be fetched.
         """
-        for file in self.files(root / self.folder):
-            if not file.path.exists():
-                download(file.url, file.path, file.verify)
-            elif (status := file.status()).startswith("wrong"):
-                finding = status.split(maxsplit=1)[1]
-                raise ValueError(f"{finding}; delete this file and fetch {self.name} again")
-        return root / self.folder
+        for path in self.paths(root):
+            if not path.exists():
+                self._download(path)
+            elif wrong := self._wrong(path):
+                raise ValueError(f"{path}: {wrong}; delete this file and fetch {self.name} again")
+        return self.place(root)
 
-    def check(self, root: Path) -> Report:
+    def read(self, folder: Path) -> Corpus:
+        """The corpus from the folder of its files."""
+        _, source, target = self.name.rsplit("-", 2)
+        return Corpus(self.name, source, target, **self.reader(folder))
+
+    def load(self, root: str | Path | None = None) -> Corpus:
+        """The corpus, after missing files are fetched."""
+        return self.read(self.fetch(root))
+
+    def check(self, root: str | Path | None = None) -> Report:
         """Which files are there and intact, and what they hold; fetches nothing."""
-        lines = [file.status() for file in self.files(root / self.folder)]
-        lines = lines or ["nothing to download"]
-        if any(line.startswith(("missing", "wrong")) for line in lines):
+        lines = []
+        for path in self.paths(root):
+            if not path.exists():
+                lines.append(f"missing   {path} (from {self.home}/{path.name})")
+            else:
+                wrong = self._wrong(path)
+                lines.append(f"wrong     {path}: {wrong}" if wrong else f"ok        {path}")
+        if not all(line.startswith("ok") for line in lines):
             return Report(False, [*lines, f"fetch it with: nmtlib data fetch {self.name}"])
         try:
-            return Report(True, [*lines, *self.findings(root)])
+            return Report(True, [*(lines or ["nothing to download"]), *self.findings(root)])
         except ValueError as error:
             return Report(False, [*lines, f"wrong     {error}"])
 
-
-@dataclass(frozen=True, kw_only=True)
-class CorpusSource(Source):
-    """A corpus that can be loaded by name; to add one, put its object into `corpora.SOURCES`.
-
-    A subclass says which `files` the corpus needs and how to `read` them.  The name ends with both
-    languages, such as toy-de-en.
-    """
-
-    pairs: tuple[int, int, int]  # to train, validate and test
-
-    @property
-    def source_language(self) -> str:
-        """The language that is translated from, such as 'de'."""
-        return self.name.split("-")[-2]
-
-    @property
-    def target_language(self) -> str:
-        """The language that is translated into, such as 'en'."""
-        return self.name.split("-")[-1]
-
-    @abstractmethod
-    def read(self, folder: Path) -> Corpus:
-        """The corpus from its files.  Raises ValueError where they do not fit together."""
-
-    def load(self, root: Path) -> Corpus:
-        """The corpus, once missing files are fetched.  Raises as `fetch` and `read` do."""
-        return self.read(self.fetch(root))
-
-    def sizes(self) -> tuple[str, str, str]:
-        """The numbers of pairs."""
-        train, validation, test = (f"{size:,}" for size in self.pairs)
-        return train, validation, test
-
-    def findings(self, root: Path) -> list[str]:
+    def findings(self, root: str | Path | None) -> list[str]:
         """The sizes of the splits, and what a reader of scores should know."""
-        corpus = self.read(root / self.folder)
+        corpus = self.read(self.place(root))
         sizes = {split: len(getattr(corpus, split)) for split in SPLITS}
         lines = [f"{split}: {size:,} pairs" for split, size in sizes.items() if size]
         lines += [f"note: {note}" for note in corpus.notes]
         if leaked := len(corpus.leaked()):
-            lines.append(
-                f"note: the source of {leaked:,} test pairs also stands in the training set"
-            )
+            lines.append(f"note: the source of {leaked:,} test pairs is also in the training set")
         return lines
+
+    def _wrong(self, path: Path) -> str:
+        """What is wrong with the contents of a file, '' if nothing is."""
+        expected, given = self.files[path.name], sha256(path.read_bytes()).hexdigest()
+        if expected not in ("-", given):
+            return f"its SHA-256 is {given}, expected {expected}"
+        try:
+            self.verify(path)
+        except ValueError as error:
+            return str(error)
+        return ""
+
+    def _download(self, path: Path) -> None:
+        """Fetch one file, which appears under its name whole and verified, or not at all."""
+        import pooch
+
+        def transfer(url: str, part: str, keeper: pooch.Pooch) -> None:
+            pooch.HTTPDownloader(sys.stderr.isatty(), timeout=TIMEOUT)(url, part, keeper)
+            self.verify(Path(part))
+
+        pooch.get_logger().setLevel("WARNING")
+        url, known = f"{self.home}/{path.name}", self.files[path.name].removeprefix("-") or None
+        registry, home = {path.name: known}, f"{self.home}/"
+        keeper = pooch.create(path.parent, home, registry=registry, retry_if_failed=RETRIES)
+        try:
+            keeper.fetch(path.name, downloader=transfer)
+            path.chmod(0o644)  # a part file of pooch is for its owner alone
+        except ValueError as error:
+            raise ValueError(f"{url} is not the expected file and was not kept: {error}") from error
+        except OSError as error:
+            if error.errno:  # those of the network have none
+                why = f"could not write {path} ({error.strerror}): make room or set NMTLIB_DATA"
+                raise OSError(error.errno, why) from error
+            raise FileNotFoundError(
+                f"{path} is missing and could not be fetched ({error}).  Get {url} and save it as "
+                f"{path}, or set the environment variable NMTLIB_DATA to a folder that holds "
+                f"{Path(self.folder, path.name).as_posix()}"
+            ) from error

@@ -1,27 +1,27 @@
-"""A tokenizer for corpora that are published in pieces: "na@@ ils" (subword-nmt)."""
+"""A tokenizer for corpora that are published in subwords: "na@@ ils" (subword-nmt)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 
 from nmtlib.data.tokenizers import Tokenizer, WhitespaceTokenizer
 from nmtlib.data.vocab import SPECIALS
 
-JOIN_MARK = "@@"  # ends a piece that goes on in the next token (Sennrich et al. 2016)
+JOIN_MARK = "@@"  # ends a subword whose word continues in the next token (Sennrich et al. 2016)
+ENGLISH_ENDING = re.compile(r"(?<=\w)(?=(?:n't|'(?:s|m|d|re|ve|ll))$)")
 
 
 @dataclass(frozen=True)
 class SubwordMarkTokenizer(Tokenizer):
-    """Split at white space, then cut unknown words into the `pieces` of a vocabulary with `@@`.
+    """Split at white space, then unknown words into the `pieces` of a vocabulary with `@@`.
 
     Text that carries such marks stays as it is: a marked token is an entry of the vocabulary, never
-    to be stripped.  In other text, a word that is no piece is freed of its punctuation ("bites."
-    becomes "bites ."), of the English endings n't, 's, 'm, 'd, 're, 've, 'll ("don't" becomes "do
-    n't"), and then cut from the left, longest piece first.  Where no cut fits, the word stays
-    whole, to become <UNK>.
+    to be stripped.  In other text, an unknown word is separated from its punctuation ("bites."
+    becomes "bites ."), from the English endings n't, 's, 'm, 'd, 're, 've, 'll ("don't" becomes "do
+    n't"), and then split from the left, longest subword first.  Where that does not work out, the
+    word stays whole, to become <UNK>.
 
     >>> tokenizer = SubwordMarkTokenizer(["tom", "'s", "na@@", "ils", "."])
     >>> tokenizer.encode("tom's nails.")
@@ -42,43 +42,40 @@ class SubwordMarkTokenizer(Tokenizer):
         object.__setattr__(self, "pieces", frozenset(self.pieces) - set(SPECIALS))
 
     def encode(self, text: str) -> list[str]:
-        """The words, unknown ones in pieces.  Raises ValueError for a literal <PAD> or the like."""
+        """The words, unknown ones split.  Raises ValueError for a literal <PAD>, <BOS> or <EOS>."""
         words = WhitespaceTokenizer(lowercase=self.lowercase).encode(text)
         if any(word.endswith(JOIN_MARK) for word in words):
             return words
-        parts = [[word] if word in self.pieces else _set_apart(word) for word in words]
-        return [piece for part in chain(*parts) for piece in _cut(part, self.pieces)]
+        return [subword for word in words for subword in self._split(word)]
 
     def decode(self, tokens: Sequence[str]) -> str:
-        """The tokens with spaces, but marked pieces joined; punctuation stays apart."""
+        """The tokens with spaces, but marked subwords joined; punctuation stays apart."""
         return " ".join(tokens).replace(f"{JOIN_MARK} ", "").removesuffix(JOIN_MARK)
 
     def to_dict(self) -> dict:
-        """As everywhere, with the pieces in alphabetical order."""
+        """As everywhere, with the subwords in alphabetical order."""
         return super().to_dict() | {"pieces": sorted(self.pieces)}
 
+    def _split(self, word: str) -> list[str]:
+        """The subwords of a word with its punctuation and ending: "don't." gives do, n't, '.'."""
+        if word in self.pieces:
+            return [word]
+        parts = re.findall(r"\w(?:\S*\w)?|[^\w\s]", word)
+        parts = [piece for part in parts for piece in ENGLISH_ENDING.split(part)]
+        return [subword for part in parts for subword in _longest_first(part, self.pieces)]
 
-def _set_apart(word: str) -> list[str]:
-    """The word without its punctuation and English ending, and these: "don't." is do, n't, '.'."""
-    parts = re.findall(r"\w(?:\S*\w)?|[^\w\s]", word)
-    ending = re.compile(r"(?<=\w)(?=(?:n't|'(?:s|m|d|re|ve|ll))$)")
-    return [piece for part in parts for piece in ending.split(part)]
 
-
-def _cut(word: str, pieces: Collection[str]) -> list[str]:
-    """The word in known pieces, the longest first from the left; the word where no cut fits."""
-    if word in pieces:
-        return [word]
+def _longest_first(word: str, pieces: Collection[str]) -> list[str]:
+    """The word in known subwords, the longest first from the left, or the word itself."""
     longest = max(map(len, pieces), default=0)
-    # best[i]: the pieces of word[i:], empty where no cut fits.
+    # best[i]: the subwords of word[i:], empty where there is no way to split it.
     best: list[list[str]] = [[] for _ in word]
     for start in reversed(range(len(word))):
         if word[start:] in pieces:
             best[start] = [word[start:]]
             continue
         for end in range(min(start + longest, len(word) - 1), start, -1):
-            head = word[start:end] + JOIN_MARK
-            if head in pieces and best[end]:
+            if (head := word[start:end] + JOIN_MARK) in pieces and best[end]:
                 best[start] = [head, *best[end]]
                 break
     return best[0] or [word]

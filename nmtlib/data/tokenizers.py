@@ -1,4 +1,4 @@
-"""Tokenizers cut a sentence into token strings and join them again; a `Vocab` numbers the strings.
+"""Tokenizers split a sentence into tokens and join them again; a `Vocab` numbers the tokens.
 
 One convention keeps the spaces (SentencePiece; Kudo and Richardson 2018): a token that begins the
 text or follows a space starts with "▁" (U+2581).  Joining the tokens and turning each "▁" into a
@@ -6,11 +6,11 @@ space restores the sentence, so `decode(encode(text))` is the text itself for `S
 `BPETokenizer`, except that
 
 - any run of white space becomes one space, and none is left at the ends;
-- `lowercase=True` forgets capitals, and `SpacyTokenizer(mark_spaces=False)` the spaces;
+- `lowercase=True` loses capitals, and `SpacyTokenizer(mark_spaces=False)` the spaces;
 - BPE writes the text in Unicode form NFC, and a character that training never showed as <UNK>.
 
-A text that itself holds a "▁" could not be restored: it is refused with a ValueError.  So is, by
-every tokenizer, a word of more than 1,000 characters: see `nmtlib.data.corpus.split_words`.
+A text that contains "▁" could not be restored, so it is refused with a ValueError, and every
+tokenizer refuses a word of more than 1,000 characters: see `nmtlib.data.corpus.split_words`.
 """
 
 from __future__ import annotations
@@ -29,34 +29,34 @@ from nmtlib.data.corpus import split_words
 from nmtlib.data.vocab import SPECIALS, UNK
 
 SPACE_MARK = "▁"  # U+2581
-ENCODED_AT_ONCE = 10_000  # sentences: what the library makes of one is far larger than its pieces
+ENCODED_AT_ONCE = 10_000  # sentences; what the library returns is far larger than the tokens
 
 
 class Tokenizer(ABC):
-    """What the package asks of a tokenizer, a dataclass whose fields are its options."""
+    """A dataclass whose fields are its options; `kind` is its name in files."""
 
-    kind: ClassVar[str]  # the name of the class in files
+    kind: ClassVar[str]
 
     @abstractmethod
     def encode(self, text: str) -> list[str]:
         """The tokens of one sentence."""
 
     def encode_all(self, texts: Sequence[str]) -> list[list[str]]:
-        """The tokens of each of some sentences."""
+        """The tokens of several sentences."""
         return [self.encode(text) for text in texts]
 
     @abstractmethod
     def decode(self, tokens: Sequence[str]) -> str:
-        """The sentence that the tokens stand for; PAD, BOS and EOS are to be taken out before."""
+        """The sentence of the tokens, among which must be no PAD, BOS or EOS."""
 
     def to_dict(self) -> dict:
-        """All that is needed to build the same tokenizer, in values that JSON knows."""
+        """What builds the same tokenizer again, in values that JSON knows."""
         return {"kind": self.kind, **asdict(self)}  # type: ignore[call-overload]
 
 
 @dataclass(frozen=True)
 class WhitespaceTokenizer(Tokenizer):
-    """Split at white space: for a corpus whose tokens are already set apart.
+    """Split at white space, for a corpus that is already tokenised.
 
     >>> WhitespaceTokenizer().encode("ein hund läuft .")
     ['ein', 'hund', 'läuft', '.']
@@ -67,12 +67,12 @@ class WhitespaceTokenizer(Tokenizer):
 
     def encode(self, text: str) -> list[str]:
         """The words of the text.  Raises ValueError for a literal <PAD>, <BOS> or <EOS>."""
-        found = split_words(text.lower() if self.lowercase else text)
-        if reserved := set(SPECIALS[:UNK]).intersection(found):
+        words = split_words(text.lower() if self.lowercase else text)
+        if reserved := set(SPECIALS[:UNK]).intersection(words):
             raise ValueError(
                 f"the text holds {sorted(reserved)}, symbols of the model; remove or rewrite them"
             )
-        return found
+        return words
 
     def decode(self, tokens: Sequence[str]) -> str:
         """The tokens with one space between them."""
@@ -83,9 +83,8 @@ class WhitespaceTokenizer(Tokenizer):
 class SpacyTokenizer(Tokenizer):
     """Words and punctuation by the rules of a blank spaCy pipeline; nothing to download.
 
-    `language` is "de", "en" or "zh".  Chinese is cut into characters, but Latin letters and digits
-    that stand together stay one token.  With `mark_spaces=False` the tokens are plain words, as in
-    the classic tutorials.
+    `language` is "de", "en" or "zh".  Chinese is split into characters, except that adjacent Latin
+    letters and digits stay one token.  With `mark_spaces=False` the tokens are plain words.
 
     >>> SpacyTokenizer("en").encode("It's a dog.")
     ['▁It', "'s", '▁a', '▁dog', '.']
@@ -102,11 +101,10 @@ class SpacyTokenizer(Tokenizer):
         _spacy_rules(self.language)  # an unknown language must fail here, not at the first sentence
 
     def encode(self, text: str) -> list[str]:
-        """The tokens of the text.  Raises ValueError if the text holds "▁"."""
+        """The tokens of the text.  Raises ValueError for a "▁"."""
         tokens, after_space = [], True
         for token in _spacy_rules(self.language)(_one_space(text)):
-            # Lower-cased only now, because the rules read the case.
-            word = token.text.lower() if self.lowercase else token.text
+            word = token.text.lower() if self.lowercase else token.text  # the rules read the case
             if after_space:
                 tokens.append(SPACE_MARK + word)
             elif self.language == "zh" and _is_latin(tokens[-1][-1]) and _is_latin(word[0]):
@@ -123,16 +121,15 @@ class SpacyTokenizer(Tokenizer):
 
 @dataclass(frozen=True)
 class BPETokenizer(Tokenizer):
-    """Byte-pair encoding: from characters, replay the merges that training found most frequent.
+    """Byte-pair encoding (Sennrich et al. 2016): from characters, replay the most frequent merges.
 
-    Punctuation and symbols stand alone, so that "dog." and "dog," share the piece "▁dog".  `model`
-    is the JSON text of a tokenizer of the `tokenizers` library; `train` makes one.  Source:
-    Sennrich et al. 2016, "Neural Machine Translation of Rare Words with Subword Units".
+    Punctuation and symbols are tokens of their own, so that "dog." and "dog," share "▁dog".
+    `model` is the JSON text of a tokenizer of the `tokenizers` library; `train` makes one.
     """
 
     kind = "bpe"
     model: str = field(repr=False)
-    _tokenizer: ClassVar[tokenizers.Tokenizer]  # each object has its own, but no option of it
+    _tokenizer: ClassVar[tokenizers.Tokenizer]  # set on each object; not one of its options
 
     def __post_init__(self) -> None:
         try:
@@ -146,9 +143,8 @@ class BPETokenizer(Tokenizer):
     ) -> BPETokenizer:
         """Learn at most `vocab_size` tokens, specials included, from *training* sentences.
 
-        The order of the sentences does not matter.  Fewer tokens come out where no pair of pieces
-        is left that occurs twice.  Raises ValueError where there is no text, or where `vocab_size`
-        cannot hold the specials and all characters of the texts.
+        Learning ends early when no pair of subwords occurs twice.  Raises ValueError for no text,
+        or where `vocab_size` cannot hold the specials and all characters of the texts.
         """
         if isinstance(texts, str):
             raise ValueError(f"texts is one string, {texts[:40]!r}; expected a list of sentences")
@@ -174,43 +170,37 @@ class BPETokenizer(Tokenizer):
 
     @property
     def tokens(self) -> list[str]:
-        """All tokens in the order of their ids, `SPECIALS` first: what `Vocab` takes."""
+        """All tokens in the order of their ids, `SPECIALS` first."""
         ids = self._tokenizer.get_vocab()
         return sorted(ids, key=ids.__getitem__)
 
     def encode(self, text: str) -> list[str]:
-        """The pieces, <UNK> for an unseen character.  Raises ValueError if the text holds "▁"."""
+        """The subwords, <UNK> for an unseen character.  Raises ValueError for a "▁"."""
         return self._tokenizer.encode(_one_space(text)).tokens
 
     def encode_all(self, texts: Sequence[str]) -> list[list[str]]:
-        """The pieces of each of some sentences; all processor cores cut them."""
+        """The subwords of several sentences, encoded by all processor cores."""
         found: list[list[str]] = []
         for first in range(0, len(texts), ENCODED_AT_ONCE):
             block = [_one_space(text) for text in texts[first : first + ENCODED_AT_ONCE]]
             found += [encoding.tokens for encoding in self._tokenizer.encode_batch(block)]
         return found
 
-    def words(self, text: str) -> list[str]:
-        """The words and punctuation marks that `encode` cuts, one by one, into pieces."""
-        normal = self._tokenizer.normalizer.normalize_str(_one_space(text))
-        return [word for word, _ in self._tokenizer.pre_tokenizer.pre_tokenize_str(normal)]
-
-    def merges(self) -> dict[tuple[str, str], int]:
-        """The pairs of pieces that `encode` joins, and their rank: the lowest is joined first."""
-        merges = json.loads(self.model)["model"]["merges"]
-        return {(left, right): rank for rank, (left, right) in enumerate(merges)}
+    def merges(self) -> list[tuple[str, str]]:
+        """The pairs of subwords that `encode` joins, in the order in which they were learnt."""
+        return [(left, right) for left, right in json.loads(self.model)["model"]["merges"]]
 
     def decode(self, tokens: Sequence[str]) -> str:
-        """The text of the pieces."""
+        """The text of the subwords."""
         return _join_marked(tokens)
 
 
 def _empty_bpe(lowercase: bool) -> tokenizers.Tokenizer:
-    """The library's tokenizer before training: how a text is normalised and cut into words."""
+    """The library's tokenizer before training, which normalises a text and splits it into words."""
     tokenizer = tokenizers.Tokenizer(models.BPE(unk_token=SPECIALS[UNK]))
     steps = [normalizers.NFC(), normalizers.Lowercase()] if lowercase else [normalizers.NFC()]
     tokenizer.normalizer = normalizers.Sequence(steps)
-    # "▁(" is one piece, like every token after a space; to Unicode "▁" is a symbol too: so (?!▁).
+    # "▁(" is one token, like all after a space.  Unicode counts "▁" as a symbol, hence (?!▁).
     punctuation = tokenizers.Regex(rf"{SPACE_MARK}?(?!{SPACE_MARK})[\p{{P}}\p{{S}}]")
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Metaspace(SPACE_MARK), pre_tokenizers.Split(punctuation, "isolated")]
@@ -236,8 +226,7 @@ def _spacy_rules(language: str) -> Any:
     import spacy
 
     try:
-        # The rules alone are faster than the pipeline around them.
-        return spacy.blank(language).tokenizer
+        return spacy.blank(language).tokenizer  # faster than the pipeline around it
     except ImportError as error:
         raise ValueError(
             f"spaCy offers no {language!r} pipeline here; de, en and zh work: {error}"

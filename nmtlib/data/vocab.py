@@ -30,12 +30,12 @@ class Vocab:
         if (first := tuple(tokens[:4])) != SPECIALS:
             raise ValueError(f"a vocabulary starts with {SPECIALS}; this one starts with {first}")
         if wrong := [token for token in tokens if not isinstance(token, str)]:
-            raise ValueError(f"a token is a string, but this vocabulary holds {wrong[0]!r}")
+            raise ValueError(f"a token is a string, but this vocabulary has {wrong[0]!r}")
         self.tokens = list(tokens)
         self.ids = {token: number for number, token in enumerate(self.tokens)}
         if len(self.ids) != len(self.tokens):
             twice = [token for token, count in Counter(self.tokens).items() if count > 1]
-            raise ValueError(f"a token has one id, but these stand more than once: {twice[:5]}")
+            raise ValueError(f"a token has one id, but these have several: {twice[:5]}")
 
     @classmethod
     def build(
@@ -65,7 +65,7 @@ class Vocab:
         return isinstance(other, Vocab) and self.tokens == other.tokens
 
     def encode(self, tokens: Iterable[str]) -> list[int]:
-        """Ids of the tokens, UNK for a token that the table does not hold.  Adds no BOS or EOS."""
+        """Ids of the tokens, UNK for one that is not in the table.  Adds no BOS or EOS."""
         return [self.ids.get(token, UNK) for token in tokens]
 
     def decode(self, ids: Iterable[int]) -> list[str]:

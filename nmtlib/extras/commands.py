@@ -125,7 +125,7 @@ def command_export(options: Namespace) -> None:
 
 def command_backtranslate(options: Namespace) -> None:
     """Write synthetic pairs of the sentences of a text."""
-    from nmtlib.data import corpora
+    from nmtlib.extras import monolingual
     from nmtlib.extras.backtranslation import Search, backtranslate
     from nmtlib.extras.ensemble import load_ensemble
     from nmtlib.files import text_lines
@@ -142,12 +142,12 @@ def command_backtranslate(options: Namespace) -> None:
         sentences = [line.strip() for line in text_lines(options.text) if line.strip()]
         where = str(options.text)
     else:
-        if options.text not in [text.name for text in corpora.TEXTS]:
+        if options.text not in [text.name for text in monolingual.TEXTS]:
             raise FileNotFoundError(
                 f"--text: there is no file {options.text}, and no text of that name either; "
-                f"there is {', '.join(text.name for text in corpora.TEXTS)}"
+                f"there is {', '.join(text.name for text in monolingual.TEXTS)}"
             )
-        sentences, left_out = corpora.sentences(options.text, language)
+        sentences, left_out = monolingual.sentences(options.text, language)
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
         where = f"{options.text}, {language}; left out: {reasons or 'none'}"
     print(f"{len(sentences):,} sentences of {where}", flush=True)

@@ -18,8 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nmtlib.data.batching import Example, token_batches
-from nmtlib.data.packed import batch_of
+from nmtlib.data.batching import Example, batch_of, token_batches
 from nmtlib.errors import require
 from nmtlib.examples import encode_pairs, load_corpus
 from nmtlib.extras.ensemble import Ensemble

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmtlib.errors import require
-from nmtlib.files import decoded_lines, require_place, write_atomically
+from nmtlib.files import decoded_lines, write_atomically
+from nmtlib.homework.places import require_place
 from nmtlib.keys import build
 
 if TYPE_CHECKING:

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
-from nmtlib.files import require_place, write_atomically
+from nmtlib.files import write_atomically
 from nmtlib.homework.grading import assignments
 from nmtlib.homework.marking import Mark, Marked, mark
 from nmtlib.homework.notebooks import read_notebook, written_answers
+from nmtlib.homework.places import require_place
 from nmtlib.homework.task import Assignment
 
 COLUMNS = ("student", "assignment", "task", "points", "possible", "cause", "notices")

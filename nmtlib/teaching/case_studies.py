@@ -20,8 +20,8 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from nmtlib.data.corpus import Pair, from_tsv
-from nmtlib.data.iwslt import ARCHIVE, TEST_SETS, recipe_files
+from nmtlib.data.corpus import Pair, read_pairs
+from nmtlib.data.iwslt import ARCHIVE, TEST_SETS, TRAINING, files_of
 from nmtlib.teaching.style import COLOURS
 from nmtlib.teaching.training_pictures import draw_seeds, over
 from nmtlib.training.history import EpochRecord
@@ -111,7 +111,7 @@ def corpus_facts() -> dict[str, Any]:
 
 def own_captions() -> list[Pair]:
     """Twenty German descriptions of pictures that nobody has taken, with an English reference."""
-    return from_tsv(CAPTIONS)
+    return read_pairs([CAPTIONS])
 
 
 def table(stations: Sequence[Station]) -> str:
@@ -199,10 +199,9 @@ def write_tiny_iwslt(folder: str | Path, pairs: Sequence[Pair], lines: int = 1_2
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     endless = cycle(pairs)
-    training, *tests = recipe_files()
-    files = dict(zip(training, _talk(list(islice(endless, lines))), strict=True))
-    for names, size in zip(tests, TEST_SETS.values(), strict=True):
-        files |= dict(zip(names, _test_set(list(islice(endless, size))), strict=True))
+    files = dict(zip(TRAINING, _talk(list(islice(endless, lines))), strict=True))
+    for name, size in TEST_SETS.items():
+        files |= dict(zip(files_of(name), _test_set(list(islice(endless, size))), strict=True))
     with tarfile.open(folder / ARCHIVE, "w:gz") as archive:
         for name, text in files.items():
             data = text.encode()

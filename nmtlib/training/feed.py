@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from torch.nn import functional as F
 
-from nmtlib.data.batching import Batch, Example, lengths_of, plan_batches
-from nmtlib.data.packed import PackedExamples, batch_of
+from nmtlib.data.batching import Batch, Example, batch_of, lengths_of, plan_batches
+from nmtlib.extras.packed import PackedExamples
 from nmtlib.sections import TrainingSettings
 from nmtlib.specials import BOS, EOS, PAD
 from nmtlib.training.distributed import Processes

@@ -9,8 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from nmtlib.data.batching import Batch, Example, lengths_of, token_batches
-from nmtlib.data.packed import batch_of
+from nmtlib.data.batching import Batch, Example, batch_of, lengths_of, token_batches
 from nmtlib.model.transformer import Transformer
 from nmtlib.specials import PAD
 from nmtlib.training.loss import disagreement, distance_to_teacher, losses, perplexity

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nmtlib.data.corpus import SPLITS, Corpus, Pair, TextPairs, from_files, from_tsv
+from nmtlib.data.corpus import SPLITS, Corpus, Pair, read_pairs
 from nmtlib.files import text_lines
 
 # Characters at which str.splitlines would cut, but an editor or `wc -l` would not.
@@ -22,6 +22,14 @@ reusing_tmp_path = settings(suppress_health_check=[HealthCheck.function_scoped_f
 
 def read_lines(path):
     return list(text_lines(path))
+
+
+def from_files(source, target):
+    return read_pairs([source, target])
+
+
+def from_tsv(path):
+    return read_pairs([path])
 
 
 def write(path, text, encoding="utf-8"):
@@ -136,13 +144,6 @@ def test_files_without_a_sentence_are_refused(tmp_path, content):
             read(path)
 
 
-def test_pairs_of_files_can_be_read_again_and_only_as_far_as_wanted(tmp_path):
-    pairs = TextPairs([write(tmp_path / "tsv", "a\tb\nc\td\nno tab\n")])
-    assert next(iter(pairs)) == next(iter(pairs)) == Pair("a", "b")
-    with pytest.raises(ValueError, match="line 3"):
-        list(pairs)
-
-
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
 def test_text_that_is_not_utf8_is_refused_by_file_and_line(tmp_path, encoding):
     path = tmp_path / "a.txt"
@@ -187,8 +188,52 @@ def test_leaked_are_the_positions_whose_source_was_trained_on_whatever_the_targe
     corpus = Corpus("t-de-en", "de", "en", train=train, test=test, validation=[Pair("b", "u")])
     assert corpus.leaked() == {1, 2, 3} and corpus.leaked("validation") == {0}
     assert corpus.leaked("challenge") == set() == corpus.leaked("train")
-    assert corpus.leaks() == {"a": train[0], "b": train[1]}
     assert replace(corpus, train=[]).leaked() == set() == replace(corpus, test=[]).leaked()
+
+
+ROWS = [("ein Hund ", " a dog"), Pair("eine Katze", "a cat", ((0, 0), (1, 1)))]
+
+
+def test_a_corpus_of_pairs_in_memory():
+    corpus = Corpus.from_pairs(iter(ROWS), [["ja", "yes"]], languages=("de", "en"))
+    assert corpus.train == [Pair("ein Hund", "a dog"), ROWS[1]], "stripped, and alignments kept"
+    assert corpus.validation == [Pair("ja", "yes")] and not corpus.test
+    assert (corpus.source_language, corpus.target_language) == ("de", "en")
+    assert Corpus.from_pairs(ROWS, ROWS, ROWS, languages=["de", "en"]).split("test")[1] == ROWS[1]
+    assert corpus.reversed().train[0] == Pair("a dog", "ein Hund")
+
+
+def test_pairs_in_memory_are_what_a_file_of_them_would_be(tmp_path):
+    rows = [("ein\u2028Hund", "a dog"), (" zwei ", "two")]
+    path = write(tmp_path / "tsv", "".join(f"{a}\t{b}\n" for a, b in rows))
+    assert Corpus.from_pairs(rows, rows, languages=("de", "en")).train == from_tsv(path)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("ab", r"train\[1\]: expected a Pair or \(source, target\), not 'ab'"),
+        (("a", "b", "c"), r"train\[1\]: expected a Pair"),
+        (("a",), r"train\[1\]: expected a Pair"),
+        (("a", 3), r"train\[1\]: expected a Pair"),
+        (("a", None), r"train\[1\]: expected a Pair"),
+        (("a", " "), r"train\[1\]: an empty side"),
+        (Pair("", "b"), r"train\[1\]: an empty side"),
+        (("a", "z" * 1_001), r"train\[1\]: 1,001 characters without a space"),
+    ],
+)
+def test_what_is_no_pair_is_refused_by_number(row, message):
+    with pytest.raises(ValueError, match=message):
+        Corpus.from_pairs([ROWS[0], row], ROWS, languages=("de", "en"))
+
+
+def test_splits_and_languages_are_checked():
+    for train, validation, name in (([], ROWS, "train"), (ROWS, [], "validation")):
+        with pytest.raises(ValueError, match=f"{name} is empty; expected at least one pair"):
+            Corpus.from_pairs(train, validation, languages=("de", "en"))
+    for languages in ("de", ("de",), ("de", "en", "zh")):
+        with pytest.raises(ValueError, match="languages are two"):
+            Corpus.from_pairs(ROWS, ROWS, languages=languages)
 
 
 def test_split_returns_the_named_pairs():

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmtlib.data import iwslt
+from nmtlib.data.corpora import IWSLT14
 from nmtlib.data.corpus import Pair
-from nmtlib.data.iwslt import IWSLT14, clean, count_tokens, split
+from nmtlib.data.iwslt import clean, count_tokens, read_archive, split
 
 TINY_SETS = {
     "TED.dev2010": 2,
@@ -82,10 +83,6 @@ def plain(name, data=b"", **fields):
     for field, value in fields.items():
         setattr(member, field, value)
     return member
-
-
-def read_archive(path):
-    return iwslt.read_archive(path.read_bytes(), str(path))
 
 
 def read(tmp_path, files):
@@ -216,11 +213,9 @@ def test_tokens_are_counted_as_moses_cuts_them(text, tokens):
 def test_unequal_training_files_are_refused_with_both_counts(tmp_path, side, change):
     files = release()
     files[f"train.tags.de-en.{side}"] = change(files[f"train.tags.de-en.{side}"])
-    path = pack(tmp_path / "de-en.tgz", files)
+    pack(tmp_path / "de-en.tgz", files)
     with pytest.raises(ValueError, match=r"has 6[123] lines of text, .* has 6[123];"):
         IWSLT14.read(tmp_path)
-    with pytest.raises(ValueError, match="lines of text"):
-        iwslt.verify_archive(path.read_bytes(), "x")
 
 
 def test_training_files_without_text_are_refused():
@@ -256,8 +251,8 @@ def test_test_sets_shortened_on_both_sides_are_refused(tmp_path):
         for name, data in release(sets=TINY_SETS | {"TED.tst2010": 2}).items()
         if "tst2010" in name
     }
-    with pytest.raises(ValueError, match="has 2 segments and .* has 2; expected 3"):
-        iwslt.verify_archive(pack(tmp_path / "de-en.tgz", files).read_bytes(), "x")
+    with pytest.raises(ValueError, match="2 German and 2 English segments; expected 3"):
+        read(tmp_path, files)
 
 
 @pytest.mark.parametrize(
@@ -301,7 +296,7 @@ def test_what_is_missing_is_named(tmp_path, name):
 def test_a_truncated_archive_is_refused(tmp_path, part):
     path = pack(tmp_path / "de-en.tgz", release())
     path.write_bytes(path.read_bytes()[: int(part * path.stat().st_size)])
-    with pytest.raises(ValueError, match="de-en.tgz: not (a complete .tgz|the IWSLT'14) archive"):
+    with pytest.raises(ValueError, match="^not (a complete .tgz|the IWSLT'14) archive"):
         read_archive(path)
 
 
@@ -321,7 +316,7 @@ def test_a_changed_byte_is_found_by_the_checksum_of_gzip(tmp_path):
 )
 def test_something_else_under_that_name_is_refused(tmp_path, content):
     (tmp_path / "de-en.tgz").write_bytes(content)
-    with pytest.raises(ValueError, match="de-en.tgz: not"):
+    with pytest.raises(ValueError, match="^not (a complete|the IWSLT)"):
         read_archive(tmp_path / "de-en.tgz")
 
 
@@ -358,7 +353,7 @@ def test_wherever_a_member_would_go_nothing_is_written(tmp_path, name):
 def test_a_member_that_stands_twice_refuses_the_archive(tmp_path):
     name, data = next(iter(release().items()))
     path = pack(tmp_path / "de-en.tgz", release(), (plain(f"other/{name}", data), data))
-    with pytest.raises(ValueError, match=f"{name} stands in it twice"):
+    with pytest.raises(ValueError, match=f"{name} is in it twice"):
         read_archive(path)
 
 

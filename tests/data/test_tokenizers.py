@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from nmtlib.data import tokenizers
 from nmtlib.data.codec import from_dict
 from nmtlib.data.corpora import check
-from nmtlib.data.download import cache_folder
+from nmtlib.data.source import cache_folder
 from nmtlib.data.subwords import SubwordMarkTokenizer
 from nmtlib.data.tokenizers import BPETokenizer, SpacyTokenizer, Tokenizer, WhitespaceTokenizer
 from nmtlib.data.vocab import BOS, EOS, PAD, SPECIALS, UNK, Vocab

@@ -7,7 +7,7 @@ import pytest
 
 from nmtlib.cli import main
 from nmtlib.data.corpora import load as load_corpus
-from nmtlib.data.corpus import from_tsv
+from nmtlib.data.corpus import read_pairs
 from nmtlib.extras import backtranslation
 from nmtlib.extras.backtranslation import Search, backtranslate
 from nmtlib.inference.translator import Translator
@@ -37,7 +37,7 @@ def small_chunks(monkeypatch):
 def test_the_machine_makes_the_source_and_the_target_stays(translator, sentences, tmp_path):
     out = tmp_path / "pairs.tsv"
     assert backtranslate(translator, sentences, out, report=quiet) == len(sentences)
-    pairs = from_tsv(out)
+    pairs = read_pairs([out])
     assert [pair.target for pair in pairs] == sentences
     assert [pair.source for pair in pairs] == translator.translate(sentences, beam=1)
 
@@ -45,7 +45,7 @@ def test_the_machine_makes_the_source_and_the_target_stays(translator, sentences
 def test_forwards_the_machine_makes_the_target(translator, sentences, tmp_path):
     out = tmp_path / "pairs.tsv"
     backtranslate(translator, sentences, out, Search(tag="FT", forward=True), report=quiet)
-    pairs = from_tsv(out)
+    pairs = read_pairs([out])
     assert [pair.source for pair in pairs] == [f"FT {sentence}" for sentence in sentences]
     assert [pair.target for pair in pairs] == translator.translate(sentences, beam=1)
     with pytest.raises(FileExistsError, match="another search"):
@@ -226,4 +226,4 @@ def test_a_word_without_end_makes_no_pair(translator, sentences, tmp_path, monke
     monkeypatch.setattr(Search, "translate", lambda *_, **__: said)
     out = tmp_path / "pairs.tsv"
     assert backtranslate(translator, sentences[:3], out, report=quiet) == 2
-    assert [pair.source for pair in from_tsv(out)] == said[1:]
+    assert [pair.source for pair in read_pairs([out])] == said[1:]

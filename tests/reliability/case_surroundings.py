@@ -71,9 +71,7 @@ ENVIRONMENT = [
 MULTI30K = [
     f"{part}.{side}.gz" for part in ("train", "val", "test_2016_flickr") for side in ("de", "en")
 ]
-CMN = ["training.txt", "validation.txt", "testing.txt"] + [
-    f"{table}_{side}.json" for table in ("word2int", "int2word") for side in ("en", "cn")
-]
+CMN = ["training.txt", "validation.txt", "testing.txt", "word2int_en.json", "word2int_cn.json"]
 CONTENTS = {
     "empty": b"",
     "a web page": b"<!DOCTYPE html><title>404 Not Found</title>",

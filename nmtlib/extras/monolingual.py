@@ -2,17 +2,46 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
+from unicodedata import category
 
-from nmtlib.data.corpus import SPLITS, Corpus, comparable
-from nmtlib.data.published import MULTI30K, MULTI30K_HOME, PublishedFiles
-from nmtlib.data.source import CorpusSource
-from nmtlib.errors import require_one_of
+from nmtlib.data.corpora import MULTI30K, MULTI30K_HOME
+from nmtlib.data.corpus import SPLITS, Corpus
+from nmtlib.data.source import Source
+from nmtlib.errors import did_you_mean, require_one_of
 from nmtlib.files import text_lines
+
+CHINESE = "[\u3400-\u9fff]"
+
+
+def comparable(text: str) -> str:
+    """What two sentences have in common that differ in case, spaces or punctuation alone.
+
+    Marks on letters, such as the vowel signs of Hindi, are kept.  Chinese may be segmented or not.
+
+    >>> comparable("Zwei  Hunde, im Schnee.") == comparable("zwei Hunde im Schnee")
+    True
+    >>> comparable("我 喜@@ 欢 猫 。")
+    '我喜欢猫'
+    >>> comparable("की") == comparable("का")
+    False
+    """
+    words = re.sub(r"[\W_]+", _gap, text.casefold()).strip()
+    return re.sub(f"(?<={CHINESE}) (?={CHINESE})", "", words)
+
+
+def _gap(found: re.Match[str]) -> str:
+    """What `comparable` keeps between two letters: the marks on the first, and a space for more."""
+    between, marks = found[0], ""
+    if found.start():  # marks at the beginning have no letter
+        marks = "".join(takewhile(lambda char: category(char).startswith("M"), between))
+    return marks if len(marks) == len(between) else f"{marks} "
 
 
 class Sentences(NamedTuple):
@@ -23,7 +52,7 @@ class Sentences(NamedTuple):
 
 
 def kept_apart(lines: Iterable[str], corpus: Corpus, language: str) -> Sentences:
-    """The lines that are new: no line twice, and none that stands in a split of the corpus.
+    """The lines that are new: no line twice, and none that is in a split of the corpus.
 
     What is tested on must not be trained on, and what has a translation needs no other.
     Sentences are compared by `comparable`.  Raises ValueError for a language that the corpus lacks.
@@ -52,27 +81,31 @@ def kept_apart(lines: Iterable[str], corpus: Corpus, language: str) -> Sentences
 
 
 @dataclass(frozen=True, kw_only=True)
-class MonolingualText(PublishedFiles):
+class MonolingualText(Source):
     """Published sentences of several languages, none of which is translated.
 
-    `languages` has the files of each.  What also stands in the corpus `apart_from` is left out.
+    `texts` has the files of each language.  What is also in the corpus `apart_from` is left out.
     """
 
-    languages: dict[str, list[str]]
-    apart_from: CorpusSource
+    texts: dict[str, list[str]]
+    apart_from: Source
 
-    def sizes(self) -> tuple[str, str, str]:
-        """There are no pairs."""
-        return "no pairs", "", ""
+    def load(self, root: str | Path | None = None) -> Corpus:
+        """Raises ValueError: there are no pairs."""
+        raise ValueError(
+            f"{self.name} has no pairs, only sentences without translations; make pairs of them "
+            f"with: nmtlib backtranslate RUN --text {self.name} --out FILE.tsv"
+        )
 
-    def sentences(self, root: Path, language: str) -> Sentences:
+    def sentences(self, language: str, root: str | Path | None = None) -> Sentences:
         """The new sentences of a language; files of the text and the corpus are fetched first."""
-        require_one_of(f"the language of {self.name}", self.languages, language)
+        require_one_of(f"the language of {self.name}", self.texts, language)
         folder, corpus = self.fetch(root), self.apart_from.load(root)
-        lines = (line.strip() for f in self.languages[language] for line in text_lines(folder / f))
+        files = self.texts[language]
+        lines = (line.strip() for file in files for line in text_lines(folder / file))
         return kept_apart(lines, corpus, language)
 
-    def findings(self, root: Path) -> list[str]:
+    def findings(self, root: str | Path | None) -> list[str]:
         """How many sentences of each language there are, and what was left out of them.
 
         Without the corpus that they are compared with, only that it is missing.
@@ -80,18 +113,14 @@ class MonolingualText(PublishedFiles):
         corpus, lines = self.apart_from, []
         if not corpus.complete(root):
             return [
-                f"note: what stands in {corpus.name} is left out, and counting it needs that "
-                f"corpus; fetch it with: nmtlib data fetch {corpus.name}"
+                f"note: what is in {corpus.name} is left out, and counting it needs that corpus; "
+                f"fetch it with: nmtlib data fetch {corpus.name}"
             ]
-        for language in self.languages:
-            kept, left_out = self.sentences(root, language)
+        for language in self.texts:
+            kept, left_out = self.sentences(language, root)
             reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
             lines.append(f"{language}: {len(kept):,} sentences; left out: {reasons or 'none'}")
         return lines
-
-
-def _captions(language: str) -> list[str]:
-    return [f"train.{number}.{language}.gz" for number in range(1, 6)]
 
 
 # Five descriptions of each picture in each language, written by people who saw no other.  Only the
@@ -99,10 +128,12 @@ def _captions(language: str) -> list[str]:
 CAPTIONS = MonolingualText(
     name="multi30k-captions",
     licence=MULTI30K.licence,
+    pairs=(),
+    reader=lambda folder: {},
     megabytes=5.6,
     folder="multi30k/captions",
     home=f"{MULTI30K_HOME}/task2/raw",
-    languages={"de": _captions("de"), "en": _captions("en")},
+    texts={side: [f"train.{n}.{side}.gz" for n in range(1, 6)] for side in ("de", "en")},
     apart_from=MULTI30K,
     checksums="""\
 0002241b52aba5160c08d644ea0d64a9bf46a2dfffcf619c9e3cdaa55b357004  train.1.de.gz
@@ -116,3 +147,17 @@ bcee8ac6eb47d8a7dc8cff47d9a0fbd80b4363cfda22021bacd297f9604221a4  train.4.de.gz
 dccb0ca6ff25e0b1f0d385f59fb809184e0db89622d88371725e3ec46d43bfc0  train.5.de.gz
 73988689307fe836994eae59735dc840c15da9775455fa76e6ed22606a042a91  train.5.en.gz""",
 )
+TEXTS = [CAPTIONS]
+
+
+def sentences(name: str, language: str, *, root: str | Path | None = None) -> Sentences:
+    """The sentences of a text in one language, fetched first where they are missing.
+
+    Raises ValueError for an unknown name or language.
+    """
+    texts = {text.name: text for text in TEXTS}
+    if name not in texts:
+        raise ValueError(
+            f"unknown text {name!r}{did_you_mean(name, texts)}; there is {', '.join(texts)}"
+        )
+    return texts[name].sentences(language, root)

@@ -4,14 +4,14 @@ import gzip
 import hashlib
 import os
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from nmtlib.data import corpora, download
-from nmtlib.data.corpus import Corpus, Pair, comparable
-from nmtlib.data.monolingual import CAPTIONS, Sentences, kept_apart
-from nmtlib.data.published import MULTI30K
+from nmtlib.data import corpora
+from nmtlib.data.corpora import MULTI30K
+from nmtlib.data.corpus import Corpus, Pair
+from nmtlib.extras import monolingual
+from nmtlib.extras.monolingual import CAPTIONS, Sentences, comparable, kept_apart
 
 CORPUS = Corpus(
     "own-de-en",
@@ -61,6 +61,15 @@ def test_each_language_is_compared_with_its_own_side():
         kept_apart([], CORPUS, "fr")
 
 
+READY = replace(
+    MULTI30K,
+    checksums="",
+    reader=lambda folder: {
+        split: getattr(CORPUS, split) for split in ("train", "validation", "test")
+    },
+)
+
+
 @pytest.fixture
 def captions(tmp_path, monkeypatch):
     """Tiny captions in a cache, beside a tiny corpus."""
@@ -73,16 +82,20 @@ def captions(tmp_path, monkeypatch):
         (folder / f"train.1.{language}.gz").write_bytes(data)
         sums.append(f"{hashlib.sha256(data).hexdigest()}  train.1.{language}.gz")
     files = {language: [f"train.1.{language}.gz"] for language in text}
-    monkeypatch.setattr(type(MULTI30K), "load", lambda self, root: CORPUS)
-    monkeypatch.setattr(type(MULTI30K), "complete", lambda self, root: True)
-    tiny = replace(CAPTIONS, languages=files, checksums="\n".join(sums))
-    monkeypatch.setattr(corpora, "TEXTS", [tiny])
-    return tmp_path
+
+    def put(corpus):
+        tiny = replace(CAPTIONS, texts=files, checksums="\n".join(sums), apart_from=corpus)
+        monkeypatch.setattr(corpora, "_registered", lambda: [tiny])
+        monkeypatch.setattr(monolingual, "TEXTS", [tiny])
+        return tmp_path
+
+    return put
 
 
 def test_captions_are_read_by_name(captions):
-    assert corpora.sentences(CAPTIONS.name, "en", root=captions).kept == ["A child plays."]
-    report = corpora.check(CAPTIONS.name, root=captions)
+    root = captions(READY)
+    assert monolingual.sentences(CAPTIONS.name, "en", root=root).kept == ["A child plays."]
+    report = corpora.check(CAPTIONS.name, root=root)
     assert report.ok
     assert report.lines[-2:] == [
         "de: 1 sentences; left out: 1 in train",
@@ -90,41 +103,47 @@ def test_captions_are_read_by_name(captions):
     ]
 
 
-def test_a_check_without_multi30k_fetches_nothing_and_says_what_it_needs(captions, monkeypatch):
-    monkeypatch.setattr(type(MULTI30K), "complete", lambda self, root: False)
-    monkeypatch.setattr(type(MULTI30K), "load", lambda self, root: pytest.fail("it was fetched"))
-    *files, note = corpora.check(CAPTIONS.name, root=captions).lines
+def test_the_package_registers_the_captions():
+    assert CAPTIONS in corpora._registered(), "install the project again: pip install -e ."
+    assert CAPTIONS.name not in corpora.names()
+    assert [row[1] for row in corpora.table() if row[0] == CAPTIONS.name] == ["no pairs"]
+
+
+def test_a_check_without_multi30k_fetches_nothing_and_says_what_it_needs(captions):
+    *files, note = corpora.check(CAPTIONS.name, root=captions(MULTI30K)).lines
     assert len(files) == 2 and "nmtlib data fetch multi30k-de-en" in note
 
 
 def test_a_damaged_file_is_no_text(captions):
-    (captions / "multi30k" / "captions" / "train.1.en.gz").write_bytes(b"other")
-    assert not corpora.check(CAPTIONS.name, root=captions).ok
+    root = captions(READY)
+    (root / "multi30k" / "captions" / "train.1.en.gz").write_bytes(b"other")
+    assert not corpora.check(CAPTIONS.name, root=root).ok
     with pytest.raises(ValueError, match="SHA-256"):
-        corpora.sentences(CAPTIONS.name, "en", root=captions)
+        monolingual.sentences(CAPTIONS.name, "en", root=root)
 
 
 def test_a_text_is_no_corpus_and_a_corpus_no_text(captions):
+    root = captions(READY)
     with pytest.raises(ValueError, match="no pairs.*backtranslate"):
-        corpora.load(CAPTIONS.name, root=captions)
+        corpora.load(CAPTIONS.name, root=root)
     with pytest.raises(ValueError, match="did you mean multi30k-captions"):
-        corpora.sentences("multi30k-caption", "en", root=captions)
+        monolingual.sentences("multi30k-caption", "en", root=root)
     with pytest.raises(ValueError, match="one of de, en, not 'fr'"):
-        corpora.sentences(CAPTIONS.name, "fr", root=captions)
+        monolingual.sentences(CAPTIONS.name, "fr", root=root)
 
 
 def test_the_captions_of_the_test_pictures_are_never_fetched():
-    files = CAPTIONS.files(Path())
-    assert len(files) == 10 and all(file.path.name.startswith("train.") for file in files)
+    assert len(CAPTIONS.files) == 10 and all(file.startswith("train.") for file in CAPTIONS.files)
+    assert sorted(CAPTIONS.files) == sorted(f for files in CAPTIONS.texts.values() for f in files)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(
-    not (os.environ.get("NMTLIB_DATA") and CAPTIONS.complete(download.cache_folder())),
+    not (os.environ.get("NMTLIB_DATA") and CAPTIONS.complete()),
     reason="NMTLIB_DATA does not hold multi30k-captions",
 )
 def test_the_real_captions_hold_what_the_leak_audit_says():
-    found = {language: corpora.sentences(CAPTIONS.name, language) for language in ("de", "en")}
+    found = {language: monolingual.sentences(CAPTIONS.name, language) for language in ("de", "en")}
     assert {language: len(kept) for language, (kept, _) in found.items()} == {
         "de": 140_476,
         "en": 115_484,

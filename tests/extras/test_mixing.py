@@ -9,9 +9,9 @@ import pytest
 from nmtlib.data.batching import make_example
 from nmtlib.data.codec import build_codecs
 from nmtlib.data.corpus import Corpus, Pair
-from nmtlib.data.mixing import mixed_by_epoch
 from nmtlib.examples import load_corpus, load_corpus_to_score, read_examples
 from nmtlib.experiment import start_run
+from nmtlib.extras.mixing import in_both_directions, mixed_by_epoch, with_synthetic
 from nmtlib.sections import CorpusSettings
 from nmtlib.settings import Settings
 from nmtlib.specials import SPECIALS
@@ -61,7 +61,7 @@ def test_synthetic_pairs_that_tell_of_an_evaluation_split_are_left_out():
         Pair("a", "B"),
         Pair("ein Pferd", "a horse"),
     ]
-    found = corpus.with_synthetic(iter(given))
+    found = with_synthetic(corpus, iter(given))
     assert found.synthetic == given[3:] and found.notes[-1].startswith("2 synthetic pairs; 3 left")
     assert found.reversed().synthetic == [pair.reversed() for pair in given[3:]]
     assert found.train == corpus.train and not corpus.synthetic
@@ -70,7 +70,7 @@ def test_synthetic_pairs_that_tell_of_an_evaluation_split_are_left_out():
 def test_a_held_out_pair_without_a_word_leaves_no_other_out():
     corpus = Corpus("own-de-en", "de", "en", validation=[Pair("...", "!"), Pair("ja", "yes")])
     given = [Pair("nein", "no"), Pair("?", "what"), Pair("ja", "yeah")]
-    assert corpus.with_synthetic(given).synthetic == given[:2]
+    assert with_synthetic(corpus, given).synthetic == given[:2]
 
 
 def test_a_run_is_scored_on_its_own_direction_and_on_no_synthetic_pair(tmp_path):
@@ -87,7 +87,7 @@ def test_a_run_is_scored_on_its_own_direction_and_on_no_synthetic_pair(tmp_path)
 def test_both_directions_double_what_is_trained_and_validated_on_alone():
     one, two = Pair("ein Hund", "a dog"), Pair("eine Katze", "a cat")
     corpus = Corpus("own-de-en", "de", "en", train=[one], validation=[two], test=[two])
-    found = corpus.in_both_directions()
+    found = in_both_directions(corpus)
     assert found.train == [one, one.reversed()] and found.validation == [two, two.reversed()]
     assert found.test == [two] and not found.synthetic
 
@@ -101,7 +101,7 @@ WORDS = {"tokenizer": {"kind": "whitespace"}, "corpus": {"synthetic": ["pairs.ts
 )
 def test_synthetic_pairs_of_which_none_would_be_read_are_refused(pairs, ratio):
     settings = Settings.from_dict({**WORDS, "training": {"synthetic_ratio": ratio}})
-    corpus, said = CORPUS.with_synthetic(pairs), []
+    corpus, said = with_synthetic(CORPUS, pairs), []
     codecs = build_codecs(CORPUS, "whitespace")
     with pytest.raises(ValueError, match="would take none of"):
         read_examples(settings, corpus, *codecs, said.append)
@@ -132,4 +132,4 @@ def test_a_negative_seed_is_a_seed():
 def test_what_a_machine_wrote_is_not_said_in_the_other_direction():
     one, made = Pair("ein Hund", "a dog"), Pair("<bt> eine Katze", "a cat")
     corpus = Corpus("own-de-en", "de", "en", train=[one], synthetic=[made])
-    assert corpus.in_both_directions().synthetic == [made]
+    assert in_both_directions(corpus).synthetic == [made]

@@ -6,8 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmtlib.data.batching import collate, lengths_of, make_example
-from nmtlib.data.packed import PackedExamples, batch_of
+from nmtlib.data.batching import batch_of, collate, lengths_of, make_example
+from nmtlib.extras.packed import PackedExamples
 from nmtlib.teaching.hardware_lab import ledger
 
 IDS = st.lists(st.integers(4, 60_000), max_size=9)

@@ -1,0 +1,228 @@
+"""Downloads against a real server on this machine: a whole, verified file appears, or none."""
+
+import errno
+import hashlib
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from time import sleep  # before the fixture below takes it away from pooch
+
+import pooch
+import pytest
+
+from nmtlib.data import source as module
+from nmtlib.data.source import Source, cache_folder
+
+BODY = bytes(range(256)) * 1200  # 300 KB: several blocks
+
+
+class Server(ThreadingHTTPServer):
+    """Serves `body` under any path; the other attributes make it misbehave."""
+
+    daemon_threads = True
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.home = f"http://127.0.0.1:{self.server_port}"
+        self.reset()
+
+    def reset(self, body=BODY, *, statuses=(), break_after=None, breaks=0, delay=0.0):
+        self.body, self.statuses, self.delay = body, list(statuses), delay
+        # Cut the first `breaks` answers after so many bytes.
+        self.break_after, self.breaks, self.asked = break_after, breaks, 0
+
+
+class Handler(BaseHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
+
+    def do_GET(self):
+        server = self.server
+        server.asked += 1
+        if server.statuses:
+            return self.send_error(server.statuses.pop(0))
+        body = server.body
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        sleep(server.delay)
+        if server.breaks:
+            server.breaks -= 1
+            body = body[: server.break_after]
+        self.wfile.write(body)
+
+
+@pytest.fixture(scope="module")
+def running():
+    server = Server()
+    thread = threading.Thread(target=partial(server.serve_forever, poll_interval=0.02), daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def server(running, monkeypatch):
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setattr(pooch.core.time, "sleep", lambda seconds: None)  # before it tries again
+    running.reset()
+    return running
+
+
+def one_file(server, body=BODY, **options):
+    """A source of one file, whose published checksum is that of `body`."""
+    options = {"checksums": f"{hashlib.sha256(body).hexdigest()}  file.gz"} | options
+    about = {"name": "own-de-en", "licence": "none", "pairs": (1, 1, 1), "folder": "own"}
+    return Source(**about, reader=lambda folder: {}, home=server.home, **options)
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+
+
+def test_a_fresh_download_is_whole_and_alone_in_a_new_folder(server, tmp_path):
+    assert one_file(server).fetch(tmp_path / "new") == tmp_path / "new" / "own"
+    path = tmp_path / "new" / "own" / "file.gz"
+    assert path.read_bytes() == BODY and names(path.parent) == ["file.gz"] and server.asked == 1
+    assert sys.platform == "win32" or path.stat().st_mode & 0o444 == 0o444, "others may read it"
+
+
+def test_a_connection_broken_half_way_is_tried_again(server, tmp_path):
+    server.reset(break_after=100_000, breaks=2)
+    one_file(server).fetch(tmp_path)
+    assert (tmp_path / "own" / "file.gz").read_bytes() == BODY
+    assert names(tmp_path / "own") == ["file.gz"] and server.asked == 3
+
+
+def test_partial_content_is_never_kept(server, tmp_path):
+    server.reset(break_after=1000, breaks=9)
+    with pytest.raises(FileNotFoundError, match=r"1000 bytes read, 306200 more"):
+        one_file(server).fetch(tmp_path)
+    assert names(tmp_path / "own") == []
+
+
+def test_wrong_bytes_are_not_kept_and_both_checksums_are_told(server, tmp_path):
+    server.reset(b"<html>not found</html>")
+    with pytest.raises(ValueError, match="not the expected file and was not kept") as caught:
+        one_file(server).fetch(tmp_path)
+    for body in (BODY, server.body):
+        assert hashlib.sha256(body).hexdigest() in str(caught.value)
+    assert f"{server.home}/file.gz" in str(caught.value) and names(tmp_path / "own") == []
+
+
+def test_a_file_without_published_checksum_is_judged_before_it_has_its_name(server, tmp_path):
+    seen = []
+
+    def verify(path):
+        seen.append((path.read_bytes() == server.body, (tmp_path / "own" / "file.gz").exists()))
+        if server.body != BODY:
+            raise ValueError("not the archive")
+
+    source = one_file(server, checksums="-  file.gz", verify=verify)
+    server.reset(b"<html>")
+    with pytest.raises(ValueError, match="not the expected file.*not the archive"):
+        source.fetch(tmp_path)
+    assert names(tmp_path / "own") == [] and set(seen) == {(True, False)}
+    server.reset()
+    source.fetch(tmp_path)
+    assert names(tmp_path / "own") == ["file.gz"] and seen[-1] == (True, False)
+    (tmp_path / "own" / "file.gz").write_bytes(b"")
+    server.body = b""
+    with pytest.raises(ValueError, match="file.gz: not the archive; delete this file"):
+        source.fetch(tmp_path)
+    assert not source.check(tmp_path).ok
+
+
+def test_a_busy_server_is_asked_again(server, tmp_path):
+    server.reset(statuses=[503, 429])
+    one_file(server).fetch(tmp_path)
+    assert server.asked == 3
+
+
+def test_a_file_that_the_server_lacks_is_told(server, tmp_path):
+    server.reset(statuses=[404] * 9)
+    with pytest.raises(FileNotFoundError, match="file.gz is missing.*404 Client Error"):
+        one_file(server).fetch(tmp_path)
+    assert names(tmp_path / "own") == []
+
+
+def test_a_silent_server_is_given_up(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "TIMEOUT", 0.1)
+    monkeypatch.setattr(module, "RETRIES", 0)
+    server.reset(delay=0.6)
+    with pytest.raises(FileNotFoundError, match="[Tt]imed out"):
+        one_file(server).fetch(tmp_path)
+    assert names(tmp_path / "own") == []
+
+
+def test_without_a_server_the_error_says_what_to_do(server, tmp_path):
+    with Server() as closed:
+        source = one_file(closed)  # its port is free again once it is closed
+    path = tmp_path / "own" / "file.gz"
+    with pytest.raises(FileNotFoundError, match="refused") as caught:
+        source.fetch(tmp_path)
+    assert f"Get {closed.home}/file.gz and save it as {path}" in str(caught.value)
+    assert "NMTLIB_DATA to a folder that holds own/file.gz" in str(caught.value)
+    assert names(tmp_path / "own") == []
+
+
+def test_what_cannot_be_written_is_told_apart_from_a_broken_connection(server, tmp_path):
+    (tmp_path / "own").write_bytes(b"a file where a folder should be")
+    with pytest.raises(OSError, match="could not write .*file.gz .*set NMTLIB_DATA") as caught:
+        one_file(server).fetch(tmp_path)
+    assert not isinstance(caught.value, FileNotFoundError) and server.asked == 0
+
+
+def test_a_full_disk_is_named_and_leaves_nothing(server, tmp_path, monkeypatch):
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(pooch.core.shutil, "move", full)
+    with pytest.raises(OSError, match="No space left on device.*make room") as caught:
+        one_file(server).fetch(tmp_path)
+    assert caught.value.errno == errno.ENOSPC and names(tmp_path / "own") == []
+    assert server.asked == 1, "asking again makes no room"
+
+
+def test_runs_at_the_same_time_do_not_disturb_each_other(server, tmp_path):
+    server.reset(delay=0.05)
+    with ThreadPoolExecutor(4) as pool:
+        done = [pool.submit(one_file(server).fetch, tmp_path) for _ in range(4)]
+        assert all(future.result() == tmp_path / "own" for future in done)
+    assert (tmp_path / "own" / "file.gz").read_bytes() == BODY
+    assert names(tmp_path / "own") == ["file.gz"]
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_download_is_silent_except_for_a_bar_on_a_terminal(
+    server, tmp_path, capsys, monkeypatch, terminal
+):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    one_file(server).fetch(tmp_path)
+    shown = capsys.readouterr()
+    assert ("307k" in shown.err) is terminal and not shown.out and (terminal or not shown.err)
+
+
+def test_the_environment_variable_names_the_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("NMTLIB_DATA", str(tmp_path / "mine"))
+    assert cache_folder() == tmp_path / "mine" and names(tmp_path) == []
+    monkeypatch.setenv("NMTLIB_DATA", "~/mine")
+    assert cache_folder() == Path.home() / "mine"
+    monkeypatch.setenv("NMTLIB_DATA", "~nobody-of-this-name/mine")
+    with pytest.raises(ValueError, match="no such home folder; set .* NMTLIB_DATA"):
+        cache_folder()
+
+
+@pytest.mark.parametrize("unset", [None, ""])
+def test_otherwise_the_cache_is_that_of_the_user(monkeypatch, tmp_path, unset):
+    monkeypatch.delenv("NMTLIB_DATA", raising=False)
+    if unset is not None:
+        monkeypatch.setenv("NMTLIB_DATA", unset)
+    assert cache_folder() == Path(pooch.os_cache("nmtlib")).expanduser()
+    if sys.platform == "linux":
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        assert cache_folder() == tmp_path / "nmtlib" and names(tmp_path) == []
