@@ -1,4 +1,4 @@
-"""By which way a bad input is answered: the answer to it without its particulars.
+"""By which way a bad input is answered: what is damaged how, and the answer, but no particulars.
 
 The answers are those that `benchmarks/reliability.py` wrote into docs/reliability.md.
 """
@@ -24,8 +24,9 @@ def answers() -> dict[str, str]:
 
 
 def error_path(case: Case) -> tuple[str, ...]:
-    """What the cases have in common that are answered alike; of a process, how it is disturbed.
+    """What cases have in common that give the same thing and are answered alike.
 
+    Their values, files or commands differ.  Of a process it is how it is disturbed.
     A case that works, or is not on the page yet, is alone on its path.
     """
     if case.slow and case.play:
@@ -34,4 +35,5 @@ def error_path(case: Case) -> tuple[str, ...]:
     answer = answers().get(given, "works")
     if answer.startswith("works"):
         return (given,)
-    return case.category, PARTICULAR.sub("", answer)
+    how = case.given.rpartition(": ")[2]  # "settings.json: half of it", "train: not UTF-8"
+    return case.category, how, PARTICULAR.sub("", answer)
