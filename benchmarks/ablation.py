@@ -64,7 +64,6 @@ SWITCHES = {  # name -> what is set
     "no table shared": ("tied=none",),
     "target tables shared": ("tied=target",),
     "all tables shared": ("tied=all",),
-    "BPE dropout 0.1": ("bpe_dropout=0.1",),
     "R-Drop, alpha 1": ("r_drop=1",),
     "Muon": ("optimizer=muon",),
 }
@@ -74,12 +73,10 @@ SEARCHES = [(1, 1.0), *((5, penalty) for penalty in (0.0, 0.6, 1.0, 1.5))]
 
 def variants(base: Settings) -> dict[str, Settings]:
     """The baseline, and every switch that can be set in it and changes something."""
-    kinds = (base.tokenizer.kind, base.tokenizer.target_kind)
     possible = {}
     for name, assignments in SWITCHES.items():
         settings = base.with_assignments(assignments)
-        needs_bpe, needs_joint = settings.tokenizer.bpe_dropout > 0, settings.model.tied == "all"
-        if (needs_bpe and "bpe" not in kinds) or (needs_joint and not settings.tokenizer.joint):
+        if settings.model.tied == "all" and not settings.tokenizer.joint:
             continue
         if settings not in possible.values():
             possible[name] = settings

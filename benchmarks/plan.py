@@ -4,7 +4,7 @@
     python benchmarks/plan.py --check      # exit status 1 where it is not up to date
     python benchmarks/plan.py --price 1.8 --tokens-per-second 90000    # only print another plan
 
-Figures are cited or assumed (plan_figures.py), measured (results/prepared.json, train.json and
+Figures are cited or assumed (plan_figures.py), measured (results/operations.json, train.json and
 gpu.json), or computed.
 """
 
@@ -87,7 +87,7 @@ def arithmetic(plan: Plan) -> list[str]:
         for all updates. The {fact["paper_flops"]:.2g} of the paper are its hours, times its
         GPUs, times {human(fact["p100"], "FLOP/s")}: an upper bound, of which the products
         counted here are {total / fact["paper_flops"]:.0%}. An update also starts
-        {plan.prepared["operations_an_update"]:,} operations (counted on a CPU); at
+        {plan.measured["operations_an_update"]:,} operations (counted on a CPU); at
         {plan.assumed.launch * 1e6:g} µs each (assumed) that takes {lasting(plan.launches)},
         however small the batch."""),
     ]
@@ -111,18 +111,16 @@ def memory(plan: Plan) -> list[str]:
     ]
 
 
-def disk(plan: Plan) -> list[str]:
-    found = plan.prepared
+def corpus(plan: Plan) -> list[str]:
+    found = plan.measured
     return [
-        "## Disk",
+        "## The corpus in memory",
         prose(f"""
-        Measured on {found["corpus"]} ({found["pairs"]:,} pairs, `{found["command"]}`): a
-        prepared corpus takes {found["bytes_a_token"]:.2f} bytes a token, of which 2 are its id;
-        the rest, {found["bytes_a_pair_beside_ids"]:.1f} bytes a pair, are lengths and places.
-        One process encodes {found["pairs_a_second"]:,} pairs/s and reads a row in
-        {found["microseconds_a_row"]:.1f} µs (CPU time). So WMT'14 takes {human(plan.disk)}, is
-        prepared in {lasting(plan.preparing)}, and reading its rows takes each of
-        {plan.assumed.gpus} processes {lasting(plan.reading)} of an update."""),
+        Measured on {found["corpus"]} ({found["pairs"]:,} pairs, `{found["command"]}`): one process
+        encodes {found["pairs_a_second"]:,} pairs/s (CPU time), and at the peak takes
+        {found["encoding_bytes_a_token"]:.1f} bytes a token. Each of {plan.assumed.gpus} processes
+        encodes the whole corpus before the first update, in {lasting(plan.encoding)}; together
+        they take {human(plan.encoded)}."""),
     ]
 
 
@@ -232,10 +230,10 @@ def communication(plan: Plan) -> list[str]:
 def growing(plan: Plan) -> list[tuple[str, str, float, float, Callable[[float], str]]]:
     """What grows, with what, how large it is in this plan, its limit, and how it is written."""
     capacity = next(iter(GPUS.values()))[1]
-    assumed, order = plan.assumed, "lengths and order of the corpus in the memory of a machine"
+    assumed, ids = plan.assumed, "ids of the corpus in the memory of a machine"
     writing = plan.checkpoint / assumed.disk
     return [
-        (order, "pairs", plan.order, assumed.memory, human),
+        (ids, "pairs", plan.encoded, assumed.memory, human),
         (
             "planning the batches of an epoch, while the GPUs wait",
             "pairs",
@@ -243,7 +241,7 @@ def growing(plan: Plan) -> list[tuple[str, str, float, float, Callable[[float], 
             60,
             lasting,
         ),
-        ("preparing the corpus in one process", "pairs", plan.preparing, 86_400, lasting),
+        ("encoding the corpus, before the first update", "pairs", plan.encoding, 3_600, lasting),
         (
             "weights, gradients and moments, whole on each GPU",
             "parameters",
@@ -275,16 +273,16 @@ def limits(plan: Plan) -> list[str]:
         f"## {TIMES} times as large",
         prose(f"""
         What breaks first when pairs, parameters or GPUs are {TIMES} times as many. The limits:
-        the memory of a machine (assumed) and of a GPU ({name}), a minute of waiting, a day of
-        preparing, and a fifth of an update ({name}, {SHARES[1]:.0%} of peak, launches included)
+        the memory of a machine (assumed) and of a GPU ({name}), a minute of waiting, an hour of
+        encoding, and a fifth of an update ({name}, {SHARES[1]:.0%} of peak, launches included)
         for the all-reduce."""),
         table(head, rows),
         prose("""
         What each would need: gradients sent in parts while backward still runs, or fewer and
         larger updates; batches planned for one block of the corpus after the other, beside the
-        training; several processes that prepare shards; moments, gradients and weights spread
-        over the GPUs (Rajbhandari et al. 2020); checkpoints written in shards, beside the
-        training."""),
+        training; a corpus that is encoded once and read from disk, such as Hugging Face's
+        `datasets` keeps it; moments, gradients and weights sharded over the GPUs (Rajbhandari et
+        al. 2020); checkpoints written in shards, beside the training."""),
         prose(f"""
         Arithmetic alone costs {dollars:,.2f} dollars here ({name}, {SHARES[1]:.0%} of peak),
         {dollars * TIMES:,.0f} for {TIMES} times the tokens, and {dollars * TIMES**2:,.0f} where
@@ -300,7 +298,7 @@ def page(plan: Plan) -> str:
         Written by `python benchmarks/plan.py`: every figure is cited, assumed or measured where
         it says so, and otherwise computed from these. k is 10³, M 10⁶, G 10⁹, T 10¹²."""),
     ]
-    for section in (task, arithmetic, memory, disk, hours, communication, limits):
+    for section in (task, arithmetic, memory, corpus, hours, communication, limits):
         parts += section(plan)
     return "\n\n".join(parts) + "\n"
 
@@ -321,7 +319,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.add_argument(f"--{name.replace('_', '-')}", type=type(value), default=value)
     options = parser.parse_args(arguments)
     assumed = Assumptions(**{name: getattr(options, name) for name in asdict(Assumptions())})
-    text = page(Plan(assumed, read("prepared.json"), read("train.json"), read("gpu.json")))
+    text = page(Plan(assumed, read("operations.json"), read("train.json"), read("gpu.json")))
     if assumed != Assumptions():
         print(text)
     elif not options.check:

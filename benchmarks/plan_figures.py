@@ -61,11 +61,11 @@ class Plan:
     def __init__(
         self,
         assumed: Assumptions,
-        prepared: dict[str, Any],
+        measured: dict[str, Any],
         cpu: dict[str, Any],
         gpu: dict[str, Any] | None,
     ):
-        self.assumed, self.prepared, self.cpu, self.gpu = assumed, prepared, cpu, gpu
+        self.assumed, self.measured, self.cpu, self.gpu = assumed, measured, cpu, gpu
         self.fact = {name: value for name, (value, _, _) in FACTS.items()}
         size = self.fact["vocabulary"]
         self.config: TransformerConfig = load_settings("base").with_vocabularies(size, size).model
@@ -130,26 +130,20 @@ class Plan:
         )  # BOS and EOS are stored
 
     @property
-    def disk(self) -> float:
-        """Bytes of the prepared corpus."""
-        return self.fact["pairs"] * self.prepared["bytes_a_pair_beside_ids"] + 2 * self.tokens
+    def encoded(self) -> float:
+        """Bytes of the encoded corpus at the peak of encoding it, in all processes of a machine."""
+        return self.measured["encoding_bytes_a_token"] * self.tokens * self.assumed.gpus
 
     @property
-    def preparing(self) -> float:
-        """Seconds to encode the corpus in one process."""
-        return self.tokens / (
-            self.prepared["pairs_a_second"] * self.prepared["tokens"] / self.prepared["pairs"]
-        )
-
-    @property
-    def reading(self) -> float:
-        """Seconds in which a process reads its rows of one update."""
-        return self.sentences / self.assumed.gpus * self.prepared["microseconds_a_row"] / 1e6
+    def encoding(self) -> float:
+        """Seconds in which a process encodes the corpus."""
+        rate = self.measured["pairs_a_second"] * self.measured["tokens"] / self.measured["pairs"]
+        return self.tokens / rate
 
     @property
     def launches(self) -> float:
         """Seconds to start the operations of one update."""
-        return self.prepared["operations_an_update"] * self.assumed.launch
+        return self.measured["operations_an_update"] * self.assumed.launch
 
     @property
     def paper_speed(self) -> float:
@@ -170,12 +164,7 @@ class Plan:
     @property
     def planning(self) -> float:
         """Seconds to plan the batches of one epoch."""
-        return self.prepared["planning_seconds_a_million_pairs"] * self.fact["pairs"] / 1e6
-
-    @property
-    def order(self) -> float:
-        """Bytes that lengths and order of the corpus take in all processes of one machine."""
-        return self.prepared["planning_bytes_a_pair"] * self.fact["pairs"] * self.assumed.gpus
+        return self.measured["planning_seconds_a_million_pairs"] * self.fact["pairs"] / 1e6
 
     def update(self, flops_per_second: float) -> float:
         """Seconds of one update without communication: arithmetic, or starting the operations."""

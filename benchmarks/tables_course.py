@@ -78,7 +78,7 @@ ROOMS = {  # in the order in which data flows
     "homework": "tasks, graders that name the mistake, tools for a class",
     "teaching": "what the notebooks show",
     "explorer": "a run as one HTML file that translates in a browser",
-    "extras": "what only some need: export, corpora larger than memory, BPE dropout",
+    "extras": "what only some need, such as export",
 }
 
 PATH = {  # the way of a sentence through the core -> the modules to read there, in order

@@ -19,7 +19,7 @@ def start_of(settings: Settings) -> Run:
     other = [
         f"{name} = {json.dumps(value)}"
         for name, value in asdict(theirs).items()
-        if value != getattr(ours, name) and name != "bpe_dropout"
+        if value != getattr(ours, name)
     ]
     if other:
         raise ValueError(
@@ -80,9 +80,7 @@ def teachers_of(run: Run, settings: Settings) -> Iterator[Transformer]:
 def _found(name: str, given: str) -> Run:
     """The run that an entry of [training] names."""
     try:
-        run = find_run(given)
-        run.require_no_corpus()
-        return run
+        return find_run(given)
     except (FileNotFoundError, ValueError) as error:
         raise type(error)(f"training.{name}: {error}") from None
 
@@ -91,8 +89,7 @@ def require_languages(where: str, run: Run, settings: Settings, *, either_way: b
     """Raise ValueError naming `where` a run is given that translates other languages."""
     languages, known = settings.corpus.languages, run.settings().corpus.languages
     turned = either_way and sorted(languages) == sorted(known)
-    told = any(languages) and any(known)  # a prepared corpus may tell none
-    if told and languages != known and not turned:
+    if languages != known and not turned:
         raise ValueError(
             f"{where}: {run.folder} translates {'-'.join(known)}, but this corpus is "
             f"{'-'.join(languages)}; give a run of these languages"

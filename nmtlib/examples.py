@@ -17,14 +17,13 @@ from nmtlib.settings import Settings
 ByEpoch = Callable[[int], Sequence[Example]]
 
 
-def load_corpus(settings: CorpusSettings, *, streaming: bool = False) -> Corpus:
+def load_corpus(settings: CorpusSettings) -> Corpus:
     """The corpus that the settings name, or the one that their files hold, with what they add.
 
-    Of a prepared one, `train` is what `Prepared.corpus` says; with `streaming`, one's own training
-    files are read only when `train` is iterated.  Raises ValueError where the settings give
-    neither a name nor training and validation files, or both.
+    Raises ValueError where the settings give neither a name nor training and validation files, or
+    both.
     """
-    corpus = _parallel_corpus(settings, streaming)
+    corpus = _parallel_corpus(settings)
     if settings.synthetic:
         more = chain.from_iterable(TextPairs([file]) for file in settings.synthetic)
         corpus = corpus.with_synthetic(more)
@@ -39,12 +38,8 @@ def load_corpus_to_score(settings: CorpusSettings) -> Corpus:
     return load_corpus(replace(settings, synthetic=[], both_directions=False))
 
 
-def _parallel_corpus(settings: CorpusSettings, streaming: bool) -> Corpus:
+def _parallel_corpus(settings: CorpusSettings) -> Corpus:
     settings.require_one_origin()
-    if settings.prepared:
-        from nmtlib.extras.prepared import Prepared
-
-        return Prepared.open(settings.prepared).corpus()
     if settings.name:
         return load(settings.name)
     languages = settings.source_language, settings.target_language
@@ -59,8 +54,7 @@ def _parallel_corpus(settings: CorpusSettings, streaming: bool) -> Corpus:
         if len(files) > 2:
             raise ValueError(f"[corpus] {split} is one TSV file or two text files, not {files}")
         if files:
-            pairs = TextPairs(files)
-            splits[split] = pairs if streaming and split == "train" else list(pairs)
+            splits[split] = list(TextPairs(files))
     return Corpus("own", *languages, **splits)
 
 
@@ -84,15 +78,10 @@ def read_examples(
     target: Codec,
     report: Callable[[str], None],
 ) -> tuple[Sequence[Example], list[Example], ByEpoch | None]:
-    """Training and validation examples, and what chooses or cuts the former for each epoch."""
+    """Training and validation examples, and what chooses the former for each epoch."""
     readable = settings.model.max_length
     longest = min(settings.training.max_length, readable)
-    if settings.corpus.prepared:
-        from nmtlib.extras.prepared import prepared_examples
-
-        training, left_out = prepared_examples(settings, source, target, longest)
-    else:
-        training, left_out = encode_pairs(corpus.train, source, target, longest)
+    training, left_out = encode_pairs(corpus.train, source, target, longest)
     validation, unread = encode_pairs(corpus.validation, source, target, readable)
     report(
         f"{corpus.name}: {len(training):,} training pairs, {len(validation):,} for validation; "
@@ -105,8 +94,6 @@ def read_examples(
             f"left out: {left_out} training pairs longer than {longest} tokens, {unread} pairs "
             f"for validation longer than {readable}"
         )
-    if settings.tokenizer.bpe_dropout:
-        return training, validation, _cut_anew(settings, corpus, source, target, longest)
     if not settings.corpus.synthetic:
         return training, validation, None
     synthetic, too_long = encode_pairs(corpus.synthetic, source, target, longest)
@@ -116,17 +103,6 @@ def read_examples(
         f"{settings.training.synthetic_ratio:g} for each real one; left out as too long: {too_long}"
     )
     return [*training, *synthetic], validation, mixed  # all of them say which training this is
-
-
-def _cut_anew(
-    settings: Settings, corpus: Corpus, source: Codec, target: Codec, longest: int
-) -> ByEpoch:
-    """The training pairs, in other pieces in each epoch."""
-    from nmtlib.extras.bpe_dropout import examples_by_epoch
-
-    limits = {"max_length": longest, "max_tokens": settings.training.max_tokens}
-    dropout, seed = settings.tokenizer.bpe_dropout, settings.training.seed
-    return examples_by_epoch(corpus.train, source, target, dropout, seed=seed, **limits)
 
 
 def _mixed(

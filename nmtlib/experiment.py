@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from nmtlib.data.batching import Example, lengths_of
+from nmtlib.data.batching import Example
 from nmtlib.data.codec import build_codecs
 from nmtlib.data.corpus import Corpus
 from nmtlib.earlier_runs import start_of, teacher_runs, teachers_of
@@ -47,17 +47,7 @@ def start_run(folder: str | Path, settings: Settings, corpus: Corpus) -> Run:
     Raises FileExistsError where a run is there already, ValueError where settings and data do not
     fit together; then nothing has been written.
     """
-    options = settings.tokenizer.codec_options()
     kinds = (settings.tokenizer.kind, settings.tokenizer.target_kind)
-    if settings.tokenizer.bpe_dropout and "bpe" not in kinds:
-        raise ValueError(
-            "tokenizer.bpe_dropout needs tokenizer.kind or tokenizer.target_kind bpe; set it to 0"
-        )
-    if settings.tokenizer.bpe_dropout and corpus.synthetic:
-        raise ValueError(
-            "tokenizer.bpe_dropout cuts real pairs alone; set it to 0, or leave out "
-            "corpus.synthetic"
-        )
     if settings.corpus.both_directions and "given" in kinds:
         raise ValueError(
             "corpus.both_directions: the vocabularies that a corpus is published with are of one "
@@ -66,12 +56,8 @@ def start_run(folder: str | Path, settings: Settings, corpus: Corpus) -> Run:
     teacher_runs(settings)  # are they there?
     if settings.training.start:
         source, target = start_of(settings).codecs()
-    elif settings.corpus.prepared:
-        from nmtlib.extras.prepared import open_prepared
-
-        source, target = open_prepared(settings).codecs()
     else:
-        source, target = build_codecs(corpus, **options)
+        source, target = build_codecs(corpus, **asdict(settings.tokenizer))
     for side, codec in (("source", source), ("target", target)):
         if len(codec.vocab) <= len(SPECIALS):
             raise ValueError(
@@ -99,8 +85,6 @@ def train(
     if minutes is not None and not minutes > 0:
         raise ValueError(f"minutes is a length of time greater than 0, not {minutes}")
     resuming = settings is None
-    if resuming:
-        Run(folder).require_no_corpus()
     given = load_settings(settings) if isinstance(settings, str | Path) else settings
     settings = given or Run(folder).settings()
     processes = Processes(choose_device(settings.training.device))
@@ -163,9 +147,6 @@ def identity_of(
     del sections["training"]["teachers"]  # their weights count, not where they lie
     kept = {name: sections[name] for name in ("tokenizer", "model", "training")}
     text, ids = sha256(json.dumps(kept, sort_keys=True).encode()), sha256()
-    if settings.corpus.prepared:  # too large to be read from end to end
-        ids.update(lengths_of(training).tobytes())
-        training = ()
     for example in chain(training, validation):
         ids.update(array("q", [len(example.source), *example.source, *example.target]))
     digests = {"settings": text, "corpus": ids}

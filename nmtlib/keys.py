@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import difflib
-import json
 import reprlib
-import shlex
 import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
@@ -71,13 +69,3 @@ def parse(text: str) -> Any:
     except (ValueError, RecursionError):  # no TOML, thousands of digits, nested without end
         return text
     return found["value"] if len(found) == 1 else text
-
-
-def assignment(key: str, text: str) -> str:
-    """What follows --set on a command line to give a key a string, whatever `parse` makes of it.
-
-    >>> print(assignment("corpus.prepared", "prep"), assignment("corpus.prepared", "5"))
-    corpus.prepared=prep 'corpus.prepared="5"'
-    """
-    value = text if parse(text.strip()) == text else json.dumps(text, ensure_ascii=False)
-    return shlex.quote(f"{key}={value}")

@@ -12,11 +12,9 @@ from filelock import FileLock, Timeout
 
 from nmtlib.data.codec import Codec
 from nmtlib.files import write_atomically
-from nmtlib.keys import assignment
 from nmtlib.presets import load_settings
 from nmtlib.settings import Settings
 
-MANIFEST = "prepared.json"  # what the folder of a prepared corpus holds
 # What `write_atomically` leaves of the files of a start where it is killed.
 PART = re.compile(r"(source|target|settings)\.json\.[0-9a-f]{8}\.part")
 
@@ -29,7 +27,6 @@ def newest_run(stem: Path) -> Path:
     numbered = re.compile(rf"{re.escape(stem.name)}(-\d+)?")
     folders = [path for path in stem.parent.glob("*") if numbered.fullmatch(path.name)]
     runs = [run for run in map(Run, folders) if run.settings_file.is_file()]
-    runs = [run for run in runs if not run.is_prepared()]
     if not runs:
         raise FileNotFoundError(f"there is no run {stem} to resume; start one without --resume")
     return max(runs, key=Run.saved_at).folder
@@ -142,7 +139,6 @@ class Run:
         for path in (self.model_file, self.best_file):
             if path.is_file():
                 return path
-        self.require_no_corpus()
         raise FileNotFoundError(
             f"{self.folder} holds no weights yet: its first epoch has not ended; continue with: "
             f"nmtlib train --resume --out {self.folder}"
@@ -156,18 +152,6 @@ class Run:
                 f"train one with: nmtlib train PRESET --out {self.folder}"
             )
         return Settings.load(self.settings_file)
-
-    def is_prepared(self) -> bool:
-        """Whether the folder holds a prepared corpus, or half of one, and so no run."""
-        return any((self.folder / name).exists() for name in (MANIFEST, f"{MANIFEST}.part"))
-
-    def require_no_corpus(self) -> None:
-        """Raise ValueError where the folder holds a prepared corpus: it has settings, too."""
-        if self.is_prepared():
-            raise ValueError(
-                f"{self.folder} holds a prepared corpus, not a run; train from it with: nmtlib "
-                f"train PRESET --set {assignment('corpus.prepared', str(self.folder))}"
-            )
 
     def require_corpus_of(self, preset: str) -> None:
         """Raise ValueError where the run does not train on the corpus of a preset.

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from nmtlib.data.codec import KINDS
 from nmtlib.errors import require, require_at_least, require_one_of
@@ -19,9 +18,8 @@ class CorpusSettings:
     """Either `name`, a corpus that nmtlib knows, or one's own files and their two languages.
 
     A split is [source file, target file], or [one TSV file] with `source TAB target` lines.
-    `prepared` is a folder that `nmtlib data prepare` made of such a corpus; training then reads
-    that and needs nothing else of it.  `synthetic` TSV files hold more pairs to train on, such as
-    `nmtlib backtranslate` writes; `both_directions` trains each real pair also the other way round.
+    `synthetic` TSV files hold more pairs to train on, such as `nmtlib backtranslate` writes;
+    `both_directions` trains each real pair also the other way round.
     """
 
     name: str = ""
@@ -30,12 +28,11 @@ class CorpusSettings:
     train: list = field(default_factory=list)
     validation: list = field(default_factory=list)
     test: list = field(default_factory=list)
-    prepared: str = ""
     synthetic: list = field(default_factory=list)
     both_directions: bool = False
 
     def __post_init__(self) -> None:
-        for key in ("name", "source_language", "target_language", "prepared"):
+        for key in ("name", "source_language", "target_language"):
             value = getattr(self, key)
             require(value == value.strip(), key, "without spaces around it", value)
         for split in (*FILES, "synthetic"):
@@ -56,17 +53,10 @@ class CorpusSettings:
             part: [str((folder / path).resolve()) for path in getattr(self, part)]
             for part in (*FILES, "synthetic")
         }
-        if self.prepared:
-            found["prepared"] = str((folder / self.prepared).resolve())
         return replace(self, **found)
 
     def require_one_origin(self) -> None:
         """Raise ValueError where both a name and files are given: one would be ignored."""
-        if self.prepared and (self.synthetic or self.both_directions):
-            raise ValueError(
-                "[corpus] prepared is read as it was encoded; for synthetic pairs, or for both "
-                "directions, train without it"
-            )
         files = [split for split in FILES if getattr(self, split)]
         if self.name and files:
             given = f"names {self.name!r} and also gives files ({', '.join(files)})"
@@ -80,8 +70,7 @@ class TokenizerSettings:
 
     'given' takes the vocabularies that the corpus is published with.  `target_kind` is that of the
     target side, '' for the same.  `size` bounds each vocabulary, `min_count` drops rarer words (not
-    for 'bpe'), `joint` makes one vocabulary for both sides.  `bpe_dropout`: share of the merges
-    left out at random when training sentences are cut, anew in each epoch (Provilkov et al. 2020).
+    for 'bpe'), `joint` makes one vocabulary for both sides.
     """
 
     kind: str = "bpe"
@@ -90,19 +79,11 @@ class TokenizerSettings:
     min_count: int = 1
     joint: bool = False
     lowercase: bool = False
-    bpe_dropout: float = 0.0
 
     def __post_init__(self) -> None:
         require_one_of("kind", KINDS, self.kind)
         require_one_of("target_kind", ("", *KINDS), self.target_kind)
         require_at_least(1, self, "size", "min_count")
-        require(0 <= self.bpe_dropout < 1, "bpe_dropout", "in [0, 1)", self.bpe_dropout)
-
-    def codec_options(self) -> dict[str, Any]:
-        """The arguments of `nmtlib.data.codec.build_codecs`."""
-        options = asdict(self)
-        del options["bpe_dropout"]
-        return options
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-EXTRAS = ("large", "moses", "export", "browser")  # what a student does not need
+EXTRAS = ("moses", "export", "browser")  # what a student does not need
 
 
 def lines(name: str) -> list[str]:

@@ -5,8 +5,8 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import operations as measuring
 import plan as script
-import prepared as measuring
 import pytest
 import torch
 from plan_figures import GPUS, Assumptions, Plan
@@ -18,7 +18,7 @@ from nmtlib.model.transformer import Transformer
 from nmtlib.training.measure import measure
 
 SCRIPTS = Path(__file__).parents[1] / "benchmarks"
-PREPARED = json.loads((SCRIPTS / "results" / "prepared.json").read_text("utf-8"))
+MEASURED = json.loads((SCRIPTS / "results" / "operations.json").read_text("utf-8"))
 CPU = json.loads((SCRIPTS / "results" / "train.json").read_text("utf-8"))
 GPU = {
     "command": "python benchmarks/gpu.py",
@@ -31,8 +31,8 @@ GPU = {
 }
 
 
-def make(assumed=None, gpu=None, **prepared) -> Plan:
-    return Plan(assumed or Assumptions(), PREPARED | prepared, CPU, gpu)
+def make(assumed=None, gpu=None, **measured) -> Plan:
+    return Plan(assumed or Assumptions(), MEASURED | measured, CPU, gpu)
 
 
 def test_the_page_is_what_the_program_writes(tmp_path, monkeypatch, capsys):
@@ -87,7 +87,9 @@ def test_the_figures_follow_from_each_other():
         plan.flops / 8 / 1e9
     )
     assert make(Assumptions(price=5.0)).dollars(1000) == pytest.approx(2 * plan.dollars(1000))
-    assert make(bytes_a_pair_beside_ids=0).disk == pytest.approx(2 * plan.tokens)
+    assert make(encoding_bytes_a_token=2).encoded == pytest.approx(16 * plan.tokens)
+    doubled = make(pairs_a_second=2 * MEASURED["pairs_a_second"])
+    assert doubled.encoding == pytest.approx(plan.encoding / 2)
 
 
 def one_line(text: str) -> str:
@@ -153,19 +155,14 @@ def test_times_for_people(seconds, text):
     assert script.lasting(seconds) == text
 
 
-@pytest.mark.slow
-def test_a_prepared_corpus_is_measured(monkeypatch):
-    pytest.importorskip("datasets")
+def test_encoding_and_planning_are_measured(monkeypatch):
     pairs = [
         Pair(" ".join(f"wort{n + i}" for i in range(9)), f"word{n} and more") for n in range(300)
     ]
-    monkeypatch.setattr(
-        "nmtlib.examples.load", lambda name: Corpus(name, "de", "en", pairs, pairs[:2])
-    )
+    monkeypatch.setattr(measuring, "load", lambda name: Corpus(name, "de", "en", pairs, pairs[:2]))
     found = measuring.measure("toy-de-en")
-    assert found["pairs"] == 300 and found["bytes_a_token"] > 2 and found.keys() == PREPARED.keys()
-    ids = 2 * found["tokens"]
-    assert found["arrow_bytes"] == pytest.approx(
-        ids + found["bytes_a_pair_beside_ids"] * 300, abs=2
-    )
+    assert found.keys() == MEASURED.keys() and found["pairs"] == 300
+    assert found["tokens"] > 300 * (9 + 3 + 3), "words and specials"
+    assert found["encoding_bytes_a_token"] > 8, "a list has 8 bytes for each id"
     assert found["planning_bytes_a_pair"] >= 8 + 8, "lengths, and an order"
+    assert found["operations_an_update"] == MEASURED["operations_an_update"]

@@ -3,7 +3,6 @@ expected.
 """
 
 import json
-import shlex
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from nmtlib import keys
 from nmtlib.data import corpora
 from nmtlib.model.transformer import TransformerConfig
 from nmtlib.presets import load_settings, presets
@@ -107,16 +105,6 @@ def test_every_field_can_be_set_and_only_that_one_changes():
 def test_an_assignment_is_read_as_toml(assignment, section, name, value):
     given = getattr(getattr(DEFAULT.with_assignments([assignment]), section), name)
     assert given == value and type(given) is type(value)
-
-
-@given(
-    st.text(st.characters(exclude_categories=["C"]))
-    | st.sampled_from(["5", "1e3", "nan", "true", "2024-01-01", '"a"', "[]", "it's", "C:\\new"])
-)
-def test_advice_to_assign_a_string_is_read_as_that_string(text):
-    (argument,) = shlex.split(keys.assignment("corpus.prepared", text))
-    key, _, value = argument.partition("=")
-    assert (key, keys.parse(value.strip())) == ("corpus.prepared", text)
 
 
 def test_the_last_of_several_assignments_counts_and_the_original_stays():
@@ -220,7 +208,6 @@ OUT_OF_RANGE = [
     ("tokenizer.kind", "words"),
     ("tokenizer.size", 0),
     ("tokenizer.min_count", 0),
-    *[("tokenizer.bpe_dropout", v) for v in (-0.1, 1.0, float("nan"))],
 ]
 
 
@@ -364,9 +351,8 @@ def test_what_a_toml_file_leaves_out_has_its_default(tmp_path):
 
 def test_a_relative_path_after_set_starts_from_where_the_program_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    corpus = DEFAULT.with_assignments(['corpus.test=["test.tsv"]', "prepared=folder"]).corpus
+    corpus = DEFAULT.with_assignments(['corpus.test=["test.tsv"]']).corpus
     assert corpus.test == [str(tmp_path / "test.tsv")]
-    assert corpus.prepared == str(tmp_path / "folder")
 
 
 def test_a_name_beside_files_is_refused_for_one_of_them_would_be_ignored(tmp_path):

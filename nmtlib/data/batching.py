@@ -91,9 +91,7 @@ def token_batches(
 def plan_batches(
     lengths: np.ndarray, max_tokens: int, *, seed: int | None = None
 ) -> list[np.ndarray]:
-    """`token_batches` from the lengths (N, 2) alone, for a corpus larger than memory: 8 bytes a
-    sentence.
-    """
+    """`token_batches` from the lengths (N, 2) of source and target alone."""
     cost = lengths.max(axis=1)
     if (too_long := np.flatnonzero(cost > max_tokens)).size:
         number = too_long[0]

@@ -1,1 +1,1 @@
-"""What only some need: corpora larger than memory, exports to other programs, BPE dropout."""
+"""What only some need, such as exports to other programs."""

@@ -93,8 +93,7 @@ def load_ensemble(runs: Sequence[str | Path], *, precision: str = "fp32") -> Tra
             )
         ways = [one.settings.corpus for one in (first, other)]
         either_way = all(way.both_directions for way in ways)
-        told = all(any(way.languages) for way in ways)  # a prepared corpus may tell none
-        if told and not either_way and ways[0].languages != ways[1].languages:
+        if not either_way and ways[0].languages != ways[1].languages:
             raise ValueError(
                 f"{run} translates {'-'.join(ways[1].languages)}, and {runs[0]} "
                 f"{'-'.join(ways[0].languages)}: an ensemble needs runs of one direction"

@@ -176,8 +176,8 @@ def with_neighbours(
     """The same translator, which looks each next word up among its training pairs.
 
     `neighbours` None leaves it as it is.  Each model of an ensemble looks up entries of its own.
-    Synthetic pairs are not among them.  Raises ValueError for a weight without neighbours, or a
-    prepared corpus, and FileNotFoundError where the corpus is not at hand.
+    Synthetic pairs are not among them.  Raises ValueError for a weight without neighbours,
+    and FileNotFoundError where the corpus is not at hand.
     """
     if neighbours is None:
         require(weight is None, "neighbour_weight", "given only with neighbours", weight)
@@ -185,11 +185,6 @@ def with_neighbours(
     weight = WEIGHT if weight is None else weight
     _require_sense(neighbours, weight)  # before the corpus is read
     settings = translator.settings.corpus
-    if settings.prepared:
-        raise ValueError(
-            "neighbours are looked up in the text of the training pairs, which a prepared corpus "
-            "does not keep; translate without them"
-        )
     pairs = load_corpus(replace(settings, synthetic=[])).train
     longest = translator.model.config.max_length
     examples, _ = encode_pairs(pairs, translator.source, translator.target, longest)

@@ -100,7 +100,7 @@ def _within_the_rules(run: Run) -> tuple[Challenge, float]:
 
     corpus, training = run.settings().corpus, run.settings().training
     challenge = CHALLENGES.get(corpus.name)
-    if challenge is None or corpus.train or corpus.prepared:
+    if challenge is None or corpus.train:
         raise ValueError(
             f"{run.folder} was trained on {corpus.name or 'files of its own'}; the capstone has "
             f"marks for {' and '.join(CHALLENGES)}"

@@ -215,8 +215,7 @@ def named_runs() -> dict[str, Run]:
     for home in (SHIPPED, RUNS):
         for path in sorted(home.glob("*/settings.json")):
             name, run = path.parent.name, Run(path.parent)
-            if not run.is_prepared():
-                found[str(run.folder) if name in found else name] = run
+            found[str(run.folder) if name in found else name] = run
     return found
 
 

@@ -221,11 +221,10 @@ def test_commands_explain_what_they_refuse(run, capsys, options, complaint):
 
 def test_where_no_training_text_is_at_hand(run):
     translator = Translator.load(run)
-    prepared = CorpusSettings(
-        source_language="de", target_language="en", prepared="somewhere", test=["pairs.tsv"]
-    )
-    translator.settings = replace(translator.settings, corpus=prepared)
-    with pytest.raises(ValueError, match="which a prepared corpus does not keep"):
+    files = {"train": ["train.tsv"], "validation": ["valid.tsv"]}
+    gone = CorpusSettings(source_language="de", target_language="en", **files)
+    translator.settings = replace(translator.settings, corpus=gone)
+    with pytest.raises(FileNotFoundError, match="train.tsv"):
         with_neighbours(translator, 2)
 
 

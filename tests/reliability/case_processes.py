@@ -130,7 +130,6 @@ class M(torch.nn.Module):
         while True: torch.ones(2) + 1
 make = M
 """
-PREPARE = ("data", "prepare", "own.toml", "--out", "prepared")
 CASES = [
     process("Ctrl-C while it waits for sentences", TRANSLATE, interrupted, "interrupted", 130),
     process("Ctrl-C while it trains", LONG, TRAINING, "", 0, makes=NEW),
@@ -181,12 +180,6 @@ CASES = [
         partial(twice, fine=True),
         status=(0, 1),
         makes=("half/*",),
-    ),
-    process(
-        "two prepare a corpus in one folder at once",
-        PREPARE,
-        twice,
-        makes=("prepared/*", "prepared/train/*/*"),
     ),
     process("an export that was killed", EXPORT, killed_before, "", 0, makes=("exported/*",)),
     process("a full disk while it trains", SHORT, full, "make room", makes=NEW),

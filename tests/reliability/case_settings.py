@@ -46,7 +46,7 @@ OUT_OF_RANGE = {
         NOT_POSITIVE,
     ),
     **dict.fromkeys(
-        ("tokenizer.bpe_dropout", "model.dropout", "model.attention_dropout", "training.smoothing"),
+        ("model.dropout", "model.attention_dropout", "training.smoothing"),
         NO_PROBABILITY,
     ),
     **dict.fromkeys(
@@ -71,7 +71,6 @@ OUT_OF_RANGE = {
     "corpus.train": ("[]", '["nowhere.tsv"]', '["a","b","c"]', '[""]', '["."]', '["own.toml"]'),
     "corpus.validation": ("[]", '["nowhere.tsv"]', '["a","b","c"]', '[""]', '["."]'),
     "corpus.test": ('["nowhere.tsv"]', '["a","b","c"]', '[""]', '["."]'),
-    "corpus.prepared": ("nowhere", '" "', ".", "own.toml", "run"),
 }
 TOO_MUCH = {  # for any machine, not for a number
     "model.d_model": "1000000000000",
@@ -88,7 +87,6 @@ COMBINATIONS = (
     ("a joint vocabulary of two kinds", ("joint=true", "target_kind=bpe"), "joint"),
     ("given vocabularies of one's own corpus", ("kind=given",), "vocabularies"),
     ("a joint given vocabulary", ("kind=given", "joint=true"), "joint"),
-    ("BPE-dropout without BPE", ("bpe_dropout=0.1",), "bpe_dropout"),
     ("a BPE vocabulary smaller than the alphabet", ("kind=bpe", "size=5"), "size"),
     ("a vocabulary of the specials alone", ("tokenizer.size=4",), "size"),
     ("no word that is frequent enough", ("min_count=1000000",), ""),

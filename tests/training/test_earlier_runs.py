@@ -100,18 +100,6 @@ def test_what_does_not_fit_is_refused_and_leaves_nothing(
     assert not (tmp_path / "tuned").exists()
 
 
-def test_a_run_that_tells_no_languages_can_be_started_from(settings, first, tmp_path):
-    file = first.folder / "settings.json"
-    before = file.read_text("utf-8")
-    stored = json.loads(before)
-    stored["corpus"] = {"prepared": "elsewhere"}  # of which the weights and codecs alone are needed
-    file.write_text(json.dumps(stored), "utf-8")
-    try:
-        assert train(tmp_path / "tuned", from_first(settings, first), report=quiet)
-    finally:
-        file.write_text(before, "utf-8")
-
-
 @pytest.mark.parametrize("minutes", [float("nan"), 0, -1])
 def test_a_time_that_is_none_is_refused_before_anything_is_written(settings, tmp_path, minutes):
     with pytest.raises(ValueError, match="length of time greater than 0"):

@@ -1,19 +1,17 @@
-"""What a prepared corpus costs: bytes on disk, seconds to encode it, to read it and to plan.
+"""What the plan in PLAN.md needs: seconds and bytes to encode a corpus and to plan its epochs.
 
-    python benchmarks/prepared.py [--corpus multi30k-de-en] [--output FILE]
+    python benchmarks/operations.py [--corpus multi30k-de-en] [--output FILE]
 
 The tokenizer is that of the preset `base`; seconds are CPU time, which other programs disturb
-least.  The operations of one update of the model of that preset are counted, too.
+least.  The operations of one update of the model of that preset are counted as well.
 """
 
 from __future__ import annotations
 
 import json
-import random
-import tempfile
 import time
 import tracemalloc
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -27,8 +25,9 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from nmtlib.data.batching import Batch, plan_batches
-from nmtlib.extras.prepared import Prepared
-from nmtlib.extras.preparing import prepare_corpus
+from nmtlib.data.codec import build_codecs
+from nmtlib.data.corpora import load
+from nmtlib.examples import encode_pairs
 from nmtlib.machine import describe_machine
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.presets import load_settings
@@ -65,32 +64,23 @@ def count_operations(config: TransformerConfig) -> int:
     return operations.count
 
 
-def prepare_and_read(corpus: str) -> dict[str, Any]:
-    """Bytes and speeds of a corpus that is prepared into a folder and read from it."""
-    settings = load_settings("base").with_assignments([f"corpus.name={corpus}"])
-    times: list[float] = []
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder) / "p"
-        prepare_corpus(settings, place, report=lambda line: times.append(time.process_time()))
-        encoding = times[-1] - times[0]  # from the vocabularies to the last shard
-        opened = Prepared.open(place)
-        size = sum(shard.stat().st_size for shard in place.rglob("*.arrow"))
-        examples, rows = opened.examples(), list(range(opened.notes["pairs"]))
-        random.Random(0).shuffle(rows)
-        started = time.process_time()
-        for row in rows:
-            examples[row]
-        reading = (time.process_time() - started) / len(rows)
-    pairs = opened.notes["pairs"]
-    tokens = opened.notes["source_tokens"] + opened.notes["target_tokens"]
+def encode_a_corpus(corpus: str) -> dict[str, Any]:
+    """Speed and peak memory of encoding the training pairs of a corpus."""
+    pairs, settings = load(corpus), load_settings("base")
+    codecs = build_codecs(pairs, **asdict(settings.tokenizer))
+    started = time.process_time()
+    examples, _ = encode_pairs(pairs.train, *codecs)
+    encoding = time.process_time() - started
+    tokens = sum(len(example.source) + len(example.target) for example in examples)
+    tracemalloc.start()
+    encode_pairs(pairs.train, *codecs)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
     return {
-        "pairs": pairs,
+        "pairs": len(examples),
         "tokens": tokens,
-        "arrow_bytes": size,
-        "bytes_a_token": round(size / tokens, 3),
-        "bytes_a_pair_beside_ids": round((size - 2 * tokens) / pairs, 2),
-        "pairs_a_second": round(pairs / encoding),
-        "microseconds_a_row": round(reading * 1e6, 2),
+        "pairs_a_second": round(len(examples) / encoding),
+        "encoding_bytes_a_token": round(peak / tokens, 1),
     }
 
 
@@ -111,12 +101,12 @@ def plan_an_epoch() -> dict[str, float]:
 
 
 def measure(corpus: str) -> dict[str, Any]:
-    """What a prepared corpus costs: bytes, seconds to encode, to read and to plan."""
+    """Seconds and bytes to encode a corpus and to plan an epoch, and operations of an update."""
     base = load_settings("base").with_vocabularies(50, 50)
     return {
-        "command": f"python benchmarks/prepared.py --corpus {corpus}",
+        "command": f"python benchmarks/operations.py --corpus {corpus}",
         "corpus": corpus,
-        **prepare_and_read(corpus),
+        **encode_a_corpus(corpus),
         **plan_an_epoch(),
         "operations_an_update": count_operations(base.model),
         "machine": describe_machine(),
@@ -126,7 +116,7 @@ def measure(corpus: str) -> dict[str, Any]:
 def main() -> None:
     made = parser(__doc__)
     made.add_argument("--corpus", default="multi30k-de-en", help="name of a corpus")
-    made.add_argument("--output", type=Path, default=RESULTS / "prepared.json")
+    made.add_argument("--output", type=Path, default=RESULTS / "operations.json")
     options = made.parse_args()
     result = measure(options.corpus)
     write_result(options.output, result)
