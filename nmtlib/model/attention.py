@@ -26,11 +26,10 @@ def scaled_dot_product_attention(
 ) -> Tensor | tuple[Tensor, Tensor]:
     """Weigh the values by how well each key matches the query.  Vaswani et al. 2017, eq. 1.
 
-    query (..., T, K), key (..., S, K), value (..., S, K) -> (..., T, K); `mask` is bool, broadcasts
-    to (..., T, S), and True means *may attend*.  A query that may attend to nothing gets zeros.
-    With `return_weights` the weights (..., T, S) come back beside the result.  There are two paths
-    to one result: the formula written out, and torch's own function, whose fused kernels never hold
-    the weights.
+    query (..., T, d_k), key (..., S, d_k), value (..., S, d_k) -> (..., T, d_k); `mask` is bool,
+    broadcasts to (..., T, S), and True means *may attend*.  A query without any key gets zeros.
+    With `return_weights` also returns the weights (..., T, S).  There are two paths to one result:
+    the formula, and torch's own function, whose fused kernels never hold the weights.
     """
     if mask is not None and mask.dtype != torch.bool:
         raise ValueError(f"a mask is a bool tensor (True = may attend), not {mask.dtype}")
@@ -45,12 +44,12 @@ def scaled_dot_product_attention(
     weights = scores.softmax(dim=-1)  # (..., T, S)
     if mask is not None:
         weights = weights.masked_fill(~mask, 0.0)  # changes only rows that may attend to nothing
-    result = dropout(weights, dropout_p) @ value  # (..., T, K)
+    result = dropout(weights, dropout_p) @ value  # (..., T, d_k)
     return (result, weights) if return_weights else result
 
 
 class MultiHeadAttention(nn.Module):
-    """H attentions side by side, each K = D/H dimensions wide.  Vaswani et al. 2017, 3.2.2.
+    """H attentions in parallel, each d_k = D/H dimensions wide.  Vaswani et al. 2017, 3.2.2.
 
     query (B, T, D), key and value (B, S, D), mask broadcasting to (B, H, T, S) -> (B, T, D).
     `dropout` applies to the attention weights while training.  Each of `listeners` is called with
@@ -73,31 +72,31 @@ class MultiHeadAttention(nn.Module):
         return self.attend(query, *self.project(key, value), mask)  # (B, T, D)
 
     def project(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """The keys and values that the heads see, (B, H, S, K) each: what a decoder may cache."""
+        """The keys and values of all heads, (B, H, S, d_k) each: what a decoder caches."""
         return self.split(self.key(key)), self.split(self.value(value))
 
     def attend(self, query: Tensor, keys: Tensor, values: Tensor, mask: Mask = None) -> Tensor:
-        """Attend from query (B, T, D) to projected keys and values (B, H, S, K) -> (B, T, D)."""
-        queries = self.split(self.query(query))  # (B, H, T, K)
-        heads = self.weighted_values(queries, keys, values, mask)  # (B, H, T, K)
+        """Attend from query (B, T, D) to projected keys and values (B, H, S, d_k) -> (B, T, D)."""
+        queries = self.split(self.query(query))  # (B, H, T, d_k)
+        heads = self.weighted_values(queries, keys, values, mask)  # (B, H, T, d_k)
         return self.output(heads.transpose(1, 2).flatten(2))  # (B, T, D)
 
     def weighted_values(self, query: Tensor, keys: Tensor, values: Tensor, mask: Mask) -> Tensor:
-        """What all heads find, (B, H, T, K); the weights are worked out only for listeners."""
+        """The output of all heads, (B, H, T, d_k); weights are computed only for listeners."""
         dropout_p, heard = self.dropout if self.training else 0.0, bool(self.listeners)
         found = scaled_dot_product_attention(
             query, keys, values, mask, dropout_p=dropout_p, return_weights=heard
         )
-        if isinstance(found, Tensor):  # nobody listens
+        if isinstance(found, Tensor):  # there are no listeners
             return found
-        heads, weights = found  # (B, H, T, K), (B, H, T, S)
+        heads, weights = found  # (B, H, T, d_k), (B, H, T, S)
         weights = weights.detach()
         for listen in self.listeners:
             listen(weights)
         return heads
 
     def split(self, x: Tensor) -> Tensor:
-        """Cut the last dimension into heads: (B, S, D) -> (B, H, S, K)."""
+        """Split the last dimension into heads: (B, S, D) -> (B, H, S, d_k)."""
         return x.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)
 
 
@@ -109,8 +108,7 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
     """Collect the attention weights of every `MultiHeadAttention` in `model` during the block.
 
     Yields a dictionary: name of the attention module (such as 'decoder.0.cross_attention') -> one
-    tensor (B, H, T, S) for each time that the module ran.  The weights are those before dropout.
-    Blocks may be nested: each gets all that happens while it lasts.
+    tensor (B, H, T, S) for each run of the module, before dropout.  Blocks may be nested.
 
     >>> attention = MultiHeadAttention(d_model=8, n_heads=2)
     >>> x = torch.randn(1, 3, 8)

@@ -1,4 +1,4 @@
-"""What a model looks like: `TransformerConfig`."""
+"""The sizes and choices of a model: `TransformerConfig`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from nmtlib.errors import require, require_one_of
 
-# Beyond these no machine builds a model: it would run until somebody stops it.
+# No machine builds a larger model; it would try until it is stopped.
 LARGEST = {
     "source_vocab_size": 10_000_000,
     "target_vocab_size": 10_000_000,
@@ -21,17 +21,16 @@ LARGEST = {
 
 @dataclass(frozen=True)
 class TransformerConfig:
-    """Everything that is needed to rebuild a model; it is stored inside each checkpoint.
+    """All that is needed to rebuild a model; every checkpoint contains it.
 
     The defaults are the base model of Vaswani et al. 2017, table 3.
 
-    - Vocabulary sizes of 0 stand for "not known yet": the data decides them.
+    - A vocabulary size of 0 means that the data decides it.
     - `norm` is 'post' (the paper) or 'pre'; `positions` 'sinusoidal' or 'learned'.
-    - `tied` says which tables are one and the same tensor: 'none', 'target' (target embedding =
-      output projection) or 'all' (the source embedding too: one joint vocabulary).
-    - `embedding_init` says how the embeddings are drawn: 'xavier' (uniform, standard deviation
-      sqrt(2 / (V + D))) or 'normal' (standard deviation 1 / sqrt(D), so that words times sqrt(D)
-      have size 1 for any vocabulary).
+    - `tied` tables are one tensor: 'none', 'target' (target embedding = output projection) or
+      'all' (also the source embedding, which needs one joint vocabulary).
+    - `embedding_init` is 'xavier' (uniform, standard deviation sqrt(2 / (V + D))) or 'normal'
+      (standard deviation 1 / sqrt(D): after the scaling 1, for any vocabulary).
 
     Raises ValueError for a value that no model can have.
     """

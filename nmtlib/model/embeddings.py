@@ -1,4 +1,4 @@
-"""Token embeddings and the two ways to tell the model where a token stands."""
+"""Token embeddings, and the two kinds of position tables that are added to them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class TokenEmbedding(nn.Embedding):
     """Look up one vector per token id and scale it by sqrt(d_model).  Vaswani et al. 2017, 3.4.
 
     ids (B, S) -> (B, S, D).  The PAD row is zero and is never trained through the lookup.
-    Raises ValueError where an id lies outside the vocabulary.
+    Raises ValueError for an id outside the vocabulary.
     """
 
     def __init__(self, vocab_size: int, d_model: int, pad: int = 0):
@@ -20,12 +20,12 @@ class TokenEmbedding(nn.Embedding):
         self.scale = math.sqrt(d_model)
 
     def forward(self, ids: Tensor) -> Tensor:
-        # On a GPU the comparison would wait for all queued work, and torch itself checks there.
+        # On a GPU the comparison would synchronise, and torch itself checks there.
         if ids.device.type == "cpu" and ids.numel():
             low, high = int(ids.min()), int(ids.max())
             if low < 0 or high >= self.num_embeddings:
                 raise ValueError(
-                    f"token ids lie in {low}..{high}, but this embedding has "
+                    f"token ids are in {low}..{high}, but this embedding has "
                     f"{self.num_embeddings} rows; was the text encoded with another vocabulary?"
                 )
         return super().forward(ids) * self.scale  # (B, S, D)

@@ -16,7 +16,7 @@ from nmtlib.model.masks import Mask
 
 
 class FeedForward(nn.Module):
-    """Two linear maps with a ReLU between, at each position alone.  Vaswani et al. 2017, eq. 2.
+    """Two linear maps with a ReLU between, at each position.  Vaswani et al. 2017, eq. 2.
 
     (B, T, D) -> (B, T, D), through d_ff dimensions.
     """
@@ -67,10 +67,10 @@ class EncoderLayer(nn.Module):
 
 @dataclass
 class LayerCache:
-    """The keys and values that one decoder layer need not compute again.
+    """The keys and values of one decoder layer, computed once.
 
-    Those of the memory, (B, H, S, K), never change; those of the t tokens read so far,
-    (N, H, t, K), grow by one position a step.  N is B times the hypotheses of each sentence.
+    Those of the memory, (B, H, S, d_k), never change; those of the t tokens so far, (N, H, t, d_k),
+    grow by one position a step.  N is B times the hypotheses of each sentence.
     """
 
     memory_keys: Tensor
@@ -81,8 +81,8 @@ class LayerCache:
     def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Add the newest position, (N, H, 1, d_k) each; returns all keys and values so far."""
         if self.keys is not None and self.values is not None:
-            keys = torch.cat([self.keys, keys], dim=2)  # (N, H, t, K)
-            values = torch.cat([self.values, values], dim=2)  # (N, H, t, K)
+            keys = torch.cat([self.keys, keys], dim=2)  # (N, H, t, d_k)
+            values = torch.cat([self.values, values], dim=2)  # (N, H, t, d_k)
         self.keys, self.values = keys, values
         return keys, values
 
@@ -121,7 +121,7 @@ class DecoderLayer(nn.Module):
 
     def attend_to_memory(self, x: Tensor, cache: LayerCache, memory_mask: Mask) -> Tensor:
         """Cross-attention: the N/B hypotheses of a sentence are N/B queries to its one memory."""
-        keys, values = cache.memory_keys, cache.memory_values  # (B, H, S, K) each
+        keys, values = cache.memory_keys, cache.memory_values  # (B, H, S, d_k) each
         queries = x.view(len(keys), -1, x.size(-1))  # (B, N/B, D)
         return self.cross_attention.attend(queries, keys, values, memory_mask).view_as(x)
 
@@ -141,18 +141,18 @@ class DecoderState:
     def reorder(self, rows: Tensor) -> None:
         """Keep the hypotheses `rows` (N',), in that order; a row may be named twice.
 
-        A beam search calls this whenever its hypotheses change places: a cache that stays in the
-        old order continues one hypothesis with the past of another.
+        A beam search calls this at every step: a cache that stays in the old order continues one
+        hypothesis with the past of another.
         """
         for layer in self.layers:
             if layer.keys is not None and layer.values is not None:
                 # index_select is several times faster than keys[rows].
-                layer.keys = layer.keys.index_select(0, rows)  # (N', H, t, K)
-                layer.values = layer.values.index_select(0, rows)  # (N', H, t, K)
+                layer.keys = layer.keys.index_select(0, rows)  # (N', H, t, d_k)
+                layer.values = layer.values.index_select(0, rows)  # (N', H, t, d_k)
 
     def select_sentences(self, rows: Tensor) -> None:
         """Keep the sentences `rows` (B',), in that order; select their hypotheses separately."""
         self.memory_mask = self.memory_mask[rows]  # (B', 1, 1, S)
         for layer in self.layers:
-            layer.memory_keys = layer.memory_keys.index_select(0, rows)  # (B', H, S, K)
-            layer.memory_values = layer.memory_values.index_select(0, rows)  # (B', H, S, K)
+            layer.memory_keys = layer.memory_keys.index_select(0, rows)  # (B', H, S, d_k)
+            layer.memory_values = layer.memory_values.index_select(0, rows)  # (B', H, S, d_k)

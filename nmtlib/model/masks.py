@@ -14,7 +14,7 @@ def padding_mask(ids: Tensor, pad: int = 0) -> Tensor:
 
 
 def causal_mask(length: int, *, past: int = 0, device: torch.device | str | None = None) -> Tensor:
-    """Each position may look at itself and all before it.  Vaswani et al. 2017, 3.2.3.
+    """Each position may attend to itself and all before it.  Vaswani et al. 2017, 3.2.3.
 
     The `length` queries follow `past` positions that are already there (0 in training; in
     step-by-step decoding the size of the cache).  Returns (1, 1, length, past + length).

@@ -29,7 +29,7 @@ class Transformer(nn.Module):
         for side in ("source_vocab_size", "target_vocab_size"):
             require(getattr(config, side) >= 1, side, "at least 1", getattr(config, side))
         self.config = config
-        self.checkpoint_activations = False  # how to train, so no part of the configuration
+        self.checkpoint_activations = False  # of the training, so not in the configuration
         d_model, pre_norm = config.d_model, config.norm == "pre"
 
         self.source_embedding = TokenEmbedding(config.source_vocab_size, d_model, PAD)
@@ -53,9 +53,8 @@ class Transformer(nn.Module):
     def reset_parameters(self) -> None:
         """Xavier-uniform matrices (Glorot and Bengio 2010), zero biases, zero PAD rows.
 
-        Embeddings are drawn as configured.  The logits start near zero, so the first loss is about
-        ln V: the model guesses evenly.  With a tied table that starts 'normal' they start at size
-        1, which costs half a nat more.
+        Logits start near zero, so the first loss is about ln V; with a tied table and 'normal'
+        embeddings they start at size 1, which costs half a nat more.
         """
         for name, parameter in self.named_parameters():
             if parameter.dim() > 1:
@@ -91,8 +90,7 @@ class Transformer(nn.Module):
     def run(self, layer: nn.Module, *inputs: Tensor | None) -> Tensor:
         """The layer's output; with `checkpoint_activations`, backward computes its inside again.
 
-        That saves memory for a third more computation (Chen et al. 2016); dropout draws the same
-        numbers again.
+        It saves memory for a third more computation (Chen et al. 2016); dropout is the same again.
         """
         if self.checkpoint_activations and self.training:
             return checkpoint(layer, *inputs, use_reentrant=False)

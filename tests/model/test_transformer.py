@@ -276,7 +276,7 @@ def test_ids_outside_the_vocabulary_and_sentences_beyond_the_table_are_refused()
     model = make()
     source, target = batch()
     with pytest.raises(
-        ValueError, match=r"token ids lie in 0\.\.13, but this embedding has 13 rows"
+        ValueError, match=r"token ids are in 0\.\.13, but this embedding has 13 rows"
     ):
         model(source.where(source != 9, 13), target)
     with pytest.raises(ValueError, match="longer than the position table of 20"):
