@@ -1,0 +1,153 @@
+"""Run the seeds that notebooks do not run again: nmtlib/teaching/recorded/seeds.json.
+
+    python benchmarks/course_records.py [NAME ...]     all records, or those named, such as 08.watch
+
+A record is what `by_seed(NAME, function)` asks for in notebook NN.  The cells of that notebook run
+here as they are, up to the last one that asks, and the very function that they show runs with all
+seeds.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import chdir
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from shared import parser, say
+
+# isort: split
+import matplotlib
+import nbformat
+import torch
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+from traitlets.config import Config
+
+from nmtlib.files import write_atomically
+from nmtlib.machine import command_line, describe_machine
+from nmtlib.teaching import records
+
+NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
+NO_HISTORY = Config({"HistoryManager": {"enabled": False}})  # leave the reader's alone
+BySeed = Callable[..., list[Any]]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run what is named, and put it in place of what the file has by these names."""
+    options = parser(__doc__)
+    options.add_argument("names", nargs="*", metavar="NAME")
+    options.add_argument("--output", type=Path, default=records.RECORDED, help="JSON file")
+    given = options.parse_args(arguments)
+    torch.set_num_threads(1)
+    asked = {name: path for path in sorted(NOTEBOOKS.glob("*.ipynb")) for name in names(path)}
+    if unknown := set(given.names) - set(asked):
+        raise ValueError(
+            f"no notebook asks for {', '.join(sorted(unknown))}; try {', '.join(asked)}"
+        )
+    wanted = given.names or [*asked]
+    known = records.read(given.output) if given.output.is_file() else {}
+    found = {name: one for name, one in known.get("records", {}).items() if name in asked}
+    for path in dict.fromkeys(asked[name] for name in wanted):
+        found = {
+            name: one for name, one in found.items() if name not in wanted or asked[name] != path
+        }
+        run(path, partial(add, found, wanted))
+        for name in (name for name in names(path) if name in wanted):
+            say(f"{name}: {found[name]['seconds']:.0f} s")
+    write_atomically(given.output, as_text({name: found[name] for name in asked if name in found}))
+
+
+def add(
+    found: dict[str, Any],
+    wanted: Sequence[str],
+    name: str,
+    function: Callable[..., Any],
+    *arguments: Any,
+    seeds: Sequence[int] = (0, 1, 2),
+    live: int = 1,
+) -> list[Any]:
+    """Stand in for `by_seed`: run all seeds of a wanted record, and keep what they give."""
+    if name not in wanted:
+        return records.by_seed(name, function, *arguments, seeds=seeds, live=live)
+    started = time.process_time()
+    gave = [records.plain(function(*arguments, seed)) for seed in seeds]
+    record = found.setdefault(name, new_record(function, seeds))
+    record["seconds"] = round(record["seconds"] + time.process_time() - started, 1)
+    record["found"][records.key(arguments)] = gave
+    return gave
+
+
+def new_record(function: Callable[..., Any], seeds: Sequence[int]) -> dict[str, Any]:
+    """A record that has found nothing yet."""
+    return {
+        "command": f"python benchmarks/{command_line()}",
+        "machine": describe_machine(),
+        "seconds": 0.0,
+        "seeds": list(seeds),
+        "code": records.code(function),
+        "found": {},
+    }
+
+
+def names(path: Path) -> list[str]:
+    """The records that a notebook asks for, in the order of its cells."""
+    return [*dict.fromkeys(name for cell in code(path) for name in asked_in(cell))]
+
+
+def code(path: Path) -> list[str]:
+    """The code cells of a notebook."""
+    book = nbformat.read(path, as_version=4)
+    return [cell.source for cell in book.cells if cell.cell_type == "code"]
+
+
+def asked_in(cell: str) -> Iterator[str]:
+    """The first arguments of the calls of `by_seed` in a cell."""
+    for node in ast.walk(ast.parse(cell)):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "by_seed":
+            yield ast.literal_eval(node.args[0])
+
+
+def run(path: Path, by_seed: BySeed) -> None:
+    """Run the cells of a notebook up to the last that asks, with another `by_seed`.
+
+    Raises what a cell raises.
+    """
+    matplotlib.use("agg")
+    cells = code(path)
+    last = max(number for number, cell in enumerate(cells) if [*asked_in(cell)])
+    shell, usual = InteractiveShell.instance(config=NO_HISTORY), records.by_seed
+    shell.reset()
+    records.by_seed = by_seed
+    try:
+        for cell in cells[: last + 1]:
+            with chdir(path.parent), capture_output():
+                result = shell.run_cell(cell)
+            result.raise_error()
+    finally:
+        records.by_seed = usual
+
+
+def as_text(found: dict[str, Any]) -> str:
+    """The file; what a seed gave stands on one line."""
+    rows: list[str] = []
+
+    def on_one_line(gave: list[Any]) -> list[str]:
+        rows.extend(json.dumps(row) for row in gave)
+        return [f"row {len(rows) - len(gave) + n}" for n in range(len(gave))]
+
+    shown = {
+        name: record | {"found": {key: on_one_line(gave) for key, gave in record["found"].items()}}
+        for name, record in found.items()
+    }
+    text = json.dumps({"records": shown}, indent=1, ensure_ascii=False) + "\n"
+    return re.sub(r'"row (\d+)"', lambda match: rows[int(match[1])], text)
+
+
+if __name__ == "__main__":
+    main()
