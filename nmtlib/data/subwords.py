@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from nmtlib.data.tokenizers import Tokenizer, WhitespaceTokenizer
 from nmtlib.data.vocab import SPECIALS
@@ -32,6 +33,7 @@ class SubwordMarkTokenizer(Tokenizer):
 
     kind = "subword-marks"
     pieces: Collection[str] = field(repr=False)
+    _longest: ClassVar[int]  # set on each object; not one of its options
     lowercase: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -40,6 +42,7 @@ class SubwordMarkTokenizer(Tokenizer):
                 f"pieces is one string, {self.pieces[:40]!r}; expected a collection of tokens"
             )
         object.__setattr__(self, "pieces", frozenset(self.pieces) - set(SPECIALS))
+        object.__setattr__(self, "_longest", max(map(len, self.pieces), default=0))
 
     def encode(self, text: str) -> list[str]:
         """The words, unknown ones split.  Raises ValueError for a literal <PAD>, <BOS> or <EOS>."""
@@ -62,20 +65,18 @@ class SubwordMarkTokenizer(Tokenizer):
             return [word]
         parts = re.findall(r"\w(?:\S*\w)?|[^\w\s]", word)
         parts = [piece for part in parts for piece in ENGLISH_ENDING.split(part)]
-        return [subword for part in parts for subword in _longest_first(part, self.pieces)]
+        return [subword for part in parts for subword in self._longest_first(part)]
 
-
-def _longest_first(word: str, pieces: Collection[str]) -> list[str]:
-    """The word in known subwords, the longest first from the left, or the word itself."""
-    longest = max(map(len, pieces), default=0)
-    # best[i]: the subwords of word[i:], empty where there is no way to split it.
-    best: list[list[str]] = [[] for _ in word]
-    for start in reversed(range(len(word))):
-        if word[start:] in pieces:
-            best[start] = [word[start:]]
-            continue
-        for end in range(min(start + longest, len(word) - 1), start, -1):
-            if (head := word[start:end] + JOIN_MARK) in pieces and best[end]:
-                best[start] = [head, *best[end]]
-                break
-    return best[0] or [word]
+    def _longest_first(self, word: str) -> list[str]:
+        """The word in known subwords, the longest first from the left, or the word itself."""
+        # best[i]: the subwords of word[i:], empty where there is no way to split it.
+        best: list[list[str]] = [[] for _ in word]
+        for start in reversed(range(len(word))):
+            if word[start:] in self.pieces:
+                best[start] = [word[start:]]
+                continue
+            for end in range(min(start + self._longest, len(word) - 1), start, -1):
+                if (head := word[start:end] + JOIN_MARK) in self.pieces and best[end]:
+                    best[start] = [head, *best[end]]
+                    break
+        return best[0] or [word]

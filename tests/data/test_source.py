@@ -2,6 +2,7 @@
 
 import errno
 import hashlib
+import io
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -201,10 +202,14 @@ def test_runs_at_the_same_time_do_not_disturb_each_other(server, tmp_path):
 def test_a_download_is_silent_except_for_a_bar_on_a_terminal(
     server, tmp_path, capsys, monkeypatch, terminal
 ):
+    logger, logged = pooch.get_logger(), io.StringIO()
+    logger.setLevel("INFO")  # as it is at first
+    monkeypatch.setattr(logger.handlers[0], "stream", logged)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     one_file(server).fetch(tmp_path)
     shown = capsys.readouterr()
-    assert ("307k" in shown.err) is terminal and not shown.out and (terminal or not shown.err)
+    assert ("307k" in shown.err) is terminal and not shown.out and not logged.getvalue()
+    assert terminal or not shown.err
 
 
 def test_the_environment_variable_names_the_cache(monkeypatch, tmp_path):
