@@ -40,7 +40,7 @@ LEARNED = {  # number of a notebook -> what one learns in it, and the modules th
     ),
     "09": (
         "the loop, clipping, overfitting, which weights to keep, resuming, what a seed is worth",
-        "`training.trainer`, `training.measure`",
+        "`training.trainer`, `training.loss`",
     ),
     "10": (
         "greedy, sampling, beam search by hand; the cache; why a young model repeats itself",

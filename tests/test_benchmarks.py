@@ -98,7 +98,7 @@ def fake_bleu(corpus, monkeypatch):
         bleu = fingerprint(translator.model) + (0 if search.get("beam") == 1 else 1000)
         return Scores(20, bleu, "signature", 0.0, 0.0, "")
 
-    for script, reads in (("time_to_bleu", "load_corpus_to_score"), ("ablation", "load_corpus")):
+    for script, reads in (("time_to_bleu", "load_corpus"), ("ablation", "load_corpus")):
         monkeypatch.setattr(f"{script}.{reads}", lambda settings: corpus)
         monkeypatch.setattr(f"{script}.score_validation", score)
     monkeypatch.setattr("nmtlib.experiment.load_corpus", lambda settings: corpus)
@@ -396,7 +396,7 @@ def test_every_seed_is_trained_once_scored_on_the_test_split_and_reported(
     trained, train = [], shared.train
     monkeypatch.setattr("nmtlib.experiment.load_corpus", lambda settings: corpus)
     monkeypatch.setattr("nmtlib.experiment.draw_curves", lambda *_, **__: None)
-    monkeypatch.setattr(seeds, "load_corpus_to_score", lambda settings: corpus)
+    monkeypatch.setattr(seeds, "load_corpus", lambda settings: corpus)
     monkeypatch.setattr(seeds, "evaluate", score_weights)
     monkeypatch.setattr("nmtlib.extras.neighbours.load_corpus", lambda settings: corpus)
     monkeypatch.setattr(

@@ -115,7 +115,7 @@ def test_a_file_from_before_a_setting_is_gone_on_with_and_one_of_other_settings_
     call.output.write_text(json.dumps(found), "utf-8")
     assert [run["seed"] for run in call("--seeds", 2)["runs"]] == [1, 2]
     with pytest.raises(ValueError, match="holds the results of other settings"):
-        call("--seeds", 3, "--set", "optimizer=muon")
+        call("--seeds", 3, "--set", "recipe.optimizer=muon")
     assert call.trained == []
 
 

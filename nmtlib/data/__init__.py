@@ -6,7 +6,7 @@
 - `download`: where downloads are kept, and how a file comes there whole or not at all.
 - `tokenizers`, `subwords`: a sentence to tokens and back; `vocab`: tokens to ids and back.
 - `codec`: both together, learnt from a corpus.
-- `batching`: ids to padded batches of similar lengths; `packed`: the same, by a device.
+- `batching`: ids to padded batches of similar lengths.
 """
 
 from nmtlib.data.batching import (

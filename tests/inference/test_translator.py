@@ -25,12 +25,18 @@ from nmtlib.model.attention import record_attention
 from nmtlib.model.transformer import Transformer
 from nmtlib.run import Run
 from nmtlib.sections import DecodingSettings
-from nmtlib.settings import SMALL, Settings
+from nmtlib.settings import Settings
 from nmtlib.training.checkpoint import load_model, save_checkpoint
 
 SOURCE, TARGET = [f"s{i}" for i in range(9)], [f"t{i}" for i in range(7)]
 MODEL = replace(
-    SMALL, d_model=16, n_heads=2, n_encoder_layers=1, n_decoder_layers=2, d_ff=24, max_length=12
+    Settings().model,
+    d_model=16,
+    n_heads=2,
+    n_encoder_layers=1,
+    n_decoder_layers=2,
+    d_ff=24,
+    max_length=12,
 )
 SETTINGS = Settings(model=MODEL, decoding=DecodingSettings(beam=3, max_tokens=60))
 SENTENCES = [

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmtlib.data.batching import Batch, Example, collate, lengths_of
+from nmtlib.data.batching import Batch, Example, lengths_of
 from nmtlib.data.vocab import PAD
 
 
@@ -33,7 +33,7 @@ class PackedExamples(Sequence[Example]):
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def __getitem__(self, number: int) -> Example:  # type: ignore[override]
+    def __getitem__(self, number: int) -> Example:
         if not 0 <= number < len(self):
             raise IndexError(number)
         found = self.batch([number])
@@ -52,10 +52,3 @@ class PackedExamples(Sequence[Example]):
         flat, starts = self.sides[side]
         places = starts[rows, None] + torch.arange(width, device=self.device)  # (B, width)
         return flat[places].long().masked_fill_(places >= starts[rows + 1, None], PAD)
-
-
-def batch_of(examples: Sequence[Example], numbers: Sequence[int] | np.ndarray) -> Batch:
-    """The examples of some numbers as a batch; `examples.batch` makes it where they have that."""
-    if hasattr(examples, "batch"):
-        return examples.batch(numbers)
-    return collate([examples[i] for i in numbers])
