@@ -42,7 +42,7 @@ from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.teaching.cost import peak_memory, training_flops, training_memory
 from nmtlib.training.hardware import choose_device, to_device
 
-CONFIG = TransformerConfig(37000, 37000, tied="all")
+CONFIG = TransformerConfig.base(37000, 37000, tied="all")
 BLEU = ["--preset", "multi30k-de-en-gpu"]
 TINY = (
     "d_model=32",

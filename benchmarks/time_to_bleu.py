@@ -112,7 +112,7 @@ class Board:
         """Score what an epoch ended with, and the average of the last epochs if asked for."""
         clock, trained = self.looked or (math.nan, 0.0)
         validation = time.monotonic() - clock - (trainer.progress.seconds - trained)
-        last = trainer.epoch_files(trainer.run) if self.average else []
+        last = trainer.epoch_files() if self.average else []
         self.measure(trainer.progress.history[-1], trainer.model, last, validation)
         self.looked = time.monotonic(), trainer.progress.seconds
 

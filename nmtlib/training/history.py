@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import sys
 import time
@@ -11,7 +12,7 @@ from dataclasses import asdict, field, fields
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 from pydantic.dataclasses import dataclass
 from pydantic_core import to_json
 from tqdm import tqdm
@@ -58,7 +59,8 @@ class EpochRecord:
         )
 
 
-@dataclass(config=ConfigDict(extra="forbid"))
+@with_config(ConfigDict(extra="forbid"))
+@dataclasses.dataclass
 class Progress:
     """How far training is; saved with every checkpoint, so that a run resumes from there.
 

@@ -47,7 +47,8 @@ class Trainer:
     `loss` is called with model, batch and settings.  `examples` gives those of each epoch, counted
     from 0, instead of `train`.  `after_epoch` is called with the trainer when an epoch is saved;
     its time does not count.  `optimizer` makes one for the model, with a state for each parameter.
-    `identity` holds a digest of each thing that a resume must find unchanged.
+    `identity` holds a digest of each thing that a resume must find unchanged.  Raises ValueError
+    for no sentences, or one longer than `settings.max_tokens`.
     """
 
     def __init__(
@@ -66,7 +67,6 @@ class Trainer:
         report: Callable[[str], None] = print,
         identity: Mapping[str, str] | None = None,
     ):
-        """Raises ValueError for no sentences, or one that is longer than `settings.max_tokens`."""
         if not train or not validation:
             given = f"{len(train)} for training, {len(validation)} for validation"
             raise ValueError(f"training needs sentences, not {given}")
@@ -75,9 +75,8 @@ class Trainer:
         self.processes = processes or Processes(choose_device(settings.device))
         self.device = self.processes.device
         self.precision = self.processes.broadcast(choose_precision(self.device, settings.precision))
-        main = self.processes.is_main
-        self.report = report if main else lambda line: None
-        self.after_epoch = after_epoch if main else None
+        self.report = report if self.processes.is_main else lambda line: None
+        self.after_epoch = after_epoch if self.processes.is_main else None
         self.model = model.to(self.device)
         self.model.checkpoint_activations = settings.checkpoint_activations
         self.optimizer = optimizer(self.model)
@@ -100,9 +99,8 @@ class Trainer:
         self.deadline = math.inf if minutes is None else time.monotonic() + 60 * minutes
         with stop_on_signal(self.stop_asked):
             while progress.epoch < settings.epochs:
-                if progress.stuck(settings.patience):
-                    epochs = settings.patience
-                    self.report(f"no better validation loss for {epochs} epochs: stopping early")
+                if progress.stuck(patience := settings.patience):
+                    self.report(f"no better validation loss for {patience} epochs: stopping early")
                     break
                 finished = self.run_epoch()
                 if finished and self.after_epoch:
@@ -115,8 +113,8 @@ class Trainer:
                     self.report(f"stopped {place}; --resume goes on from here")
                     break
         self.deadline = math.inf
-        if self.run and self.processes.is_main and progress.history:
-            self.choose_model(self.run)
+        if self.processes.is_main and progress.history:
+            self.choose_model()
         self.processes.wait()
         return progress.history
 
@@ -195,33 +193,35 @@ class Trainer:
         require_finite(self.model, train, validation, when=f"update {progress.updates}")
         rate = self.learning_rate(progress.updates)
         record = progress.end_epoch(train, validation, rate)
-        if self.run and self.processes.is_main:
-            self.save(self.run)
-            self.keep_epoch(self.run)
+        self.save()
+        self.keep_epoch()
         self.report(record.line(self.settings.epochs))  # a reported epoch is a saved one
 
-    def choose_model(self, run: Run) -> None:
+    def choose_model(self) -> None:
         """Write the weights to translate with: the best epoch, or an average of the last ones."""
-        files, measure = self.epoch_files(run), partial(self.totals_of, examples=self.validation)
-        for line in saving.choose_model(run, self.model, files, self.settings.keep, measure):
-            self.report(line)
+        if self.run:
+            files, measure = self.epoch_files(), partial(self.totals_of, examples=self.validation)
+            for line in saving.choose_model(
+                self.run, self.model, files, self.settings.keep, measure
+            ):
+                self.report(line)
 
-    def epoch_files(self, run: Run) -> list[Path]:
+    def epoch_files(self) -> list[Path]:
         """Where the last epochs were saved, oldest first."""
         last = self.progress.history[-self.settings.average :]
-        return [run.epoch_file(record.epoch) for record in last]
+        return [self.run.epoch_file(record.epoch) for record in last] if self.run else []
 
-    # Saving, resuming, stopping
-
-    def save(self, run: Run) -> None:
+    def save(self) -> None:
         """Save all that `resume` needs."""
-        notes = {"identity": self.identity, "precision": str(self.precision).split(".")[-1]}
-        saving.save_state(run, self.model, self.optimizer, self.progress, **notes)
+        if self.run and self.processes.is_main:
+            notes = {"identity": self.identity, "precision": str(self.precision).split(".")[-1]}
+            saving.save_state(self.run, self.model, self.optimizer, self.progress, **notes)
 
-    def keep_epoch(self, run: Run) -> None:
+    def keep_epoch(self) -> None:
         """Write the files of the epoch just ended."""
-        average, notes = self.settings.average, {"identity": self.identity}
-        saving.keep_epoch(run, self.model, self.progress, average, **notes)
+        if self.run and self.processes.is_main:
+            average, identity = self.settings.average, self.identity
+            saving.keep_epoch(self.run, self.model, self.progress, average, identity=identity)
 
     def resume(self) -> None:
         """Continue from the last save.  Raises FileNotFoundError or ValueError if there is none."""
@@ -229,11 +229,9 @@ class Trainer:
             raise ValueError("a trainer without a run saves nothing and cannot be resumed")
         found = saving.load_state(self.run, self.model, self.optimizer, self.identity)
         self.progress, self.precision = found
-        # `finish_epoch` may have been killed between the last save and the other files.
         done = self.progress
-        kept = done.batches or self.run.epoch_file(done.epoch).is_file()
-        if self.processes.is_main and not kept:
-            self.keep_epoch(self.run)
+        if not (done.batches or self.run.epoch_file(done.epoch).is_file()):
+            self.keep_epoch()  # `finish_epoch` was killed between the last save and these files
         self.report(f"resuming after {done.epoch} epochs and {done.updates} updates")
 
     def must_stop(self) -> bool:
@@ -248,6 +246,5 @@ class Trainer:
             found = self.all_reduce(totals)
             require_finite(self.model, found, when=f"update {progress.updates}")
             progress.totals = tuple(map(float, found))  # type: ignore[assignment]
-            if self.run and self.processes.is_main:
-                self.save(self.run)
+            self.save()
         return stop

@@ -116,7 +116,7 @@ def test_a_missing_epoch_is_said_and_not_averaged(tmp_path):
     trainer.fit()
     assert not any("missing" in line for line in said)
     (tmp_path / "epoch-001.safetensors").unlink()
-    trainer.choose_model(trainer.run)
+    trainer.choose_model()
     assert "missing, so not averaged: epoch-001" in said
 
 
@@ -128,7 +128,7 @@ def test_a_model_is_not_chosen_from_weights_of_another_one(tmp_path, name):
     other = Transformer(replace(CONFIG, n_heads=4))
     save_checkpoint(tmp_path / f"{name}.safetensors", other, **notes)
     with pytest.raises(ValueError, match=f"{name}.safetensors holds another model: its n_heads"):
-        trainer.choose_model(trainer.run)
+        trainer.choose_model()
 
 
 def test_an_identity_changes_with_what_is_learned_and_not_with_where():

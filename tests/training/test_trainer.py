@@ -302,7 +302,7 @@ def test_the_caller_sees_every_saved_epoch_and_the_time_that_it_takes_does_not_c
 
     def look(trainer):
         seen.append(trainer.progress.epoch)
-        assert trainer.epoch_files(trainer.run)[-1].stem == f"epoch-{trainer.progress.epoch:03d}"
+        assert trainer.epoch_files()[-1].stem == f"epoch-{trainer.progress.epoch:03d}"
         clock[0] += 3600
 
     monkeypatch.setattr("nmtlib.training.trainer.time.monotonic", tick)
@@ -393,7 +393,7 @@ def test_the_average_of_the_last_epochs_is_kept_where_it_validates_better(tmp_pa
         return Totals(nll=0.5, labels=1.0)
 
     monkeypatch.setattr(Trainer, "totals_of", better)
-    trainer.choose_model(trainer.run)
+    trainer.choose_model()
     kept = load_model(tmp_path / "model.safetensors")
     assert (
         read_checkpoint(tmp_path / "model.safetensors")[2]["weights"]
@@ -500,7 +500,7 @@ def test_only_epochs_of_this_training_are_averaged(tmp_path):
     trainer.run_epoch()
     (tmp_path / "epoch-009.safetensors").write_bytes(b"from elsewhere")
     trainer.fit()
-    assert [p.stem for p in trainer.epoch_files(trainer.run)] == [
+    assert [p.stem for p in trainer.epoch_files()] == [
         "epoch-001",
         "epoch-002",
         "epoch-003",
