@@ -15,6 +15,7 @@ import argparse
 import json
 import statistics
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -57,15 +58,15 @@ SMALL = (
 )
 SWITCHES = {  # name -> what is set
     "baseline": (),
-    "no label smoothing": ("smoothing=0",),
+    "no label smoothing": ("label_smoothing=0",),
     "norm before each layer": ("norm=pre",),
     "norm after each layer": ("norm=post",),
     "embeddings start normal": ("embedding_init=normal",),
     "no table shared": ("tied=none",),
     "target tables shared": ("tied=target",),
     "all tables shared": ("tied=all",),
-    "R-Drop, alpha 1": ("r_drop=1",),
-    "Muon": ("optimizer=muon",),
+    "R-Drop, alpha 1": ("recipe.name=course", "recipe.r_drop=1"),
+    "Muon": ("recipe.name=course", "recipe.optimizer=muon"),
 }
 # beam, exponent of the length penalty
 SEARCHES = [(1, 1.0), *((5, penalty) for penalty in (0.0, 0.6, 1.0, 1.5))]
@@ -203,7 +204,8 @@ def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Train what is missing; raises ValueError where the JSON is of another baseline."""
     options = read_options(arguments)
-    base = load_settings(options.preset).with_assignments([*SMALL, *options.assignments])
+    plain = replace(load_settings(options.preset), recipe={})
+    base = plain.with_assignments([*SMALL, *options.assignments])
     if options.epochs:
         base = base.with_value("training.epochs", options.epochs, where="--epochs")
     corpus = load_corpus(base.corpus)

@@ -22,8 +22,9 @@ from nmtlib.inference.translator import SHIPPED
 from nmtlib.run import Run
 
 PRESET = "multi30k-de-en"
-OTHER_WAY = {"corpus.name": "multi30k-en-de", "epochs": 12, "dropout": 0.2}
-TEACHER = {"synthetic_ratio": 3.0, "epochs": 8, "dropout": 0.2, "warmup": 1000, "average": 3}
+PLAIN = {"recipe.r_drop": 0.0, "dropout": 0.2}
+OTHER_WAY = {"corpus.name": "multi30k-en-de", "epochs": 12, **PLAIN}
+TEACHER = {"recipe.synthetic_ratio": 3.0, "epochs": 8, "warmup": 1000, "average": 3, **PLAIN}
 
 
 def steps(out: Path) -> Iterator[list[str]]:
@@ -32,9 +33,9 @@ def steps(out: Path) -> Iterator[list[str]]:
     translate = ["--text", "multi30k-captions", "--out"]
     yield training(PRESET, out / "en-de", OTHER_WAY)
     yield ["backtranslate", str(out / "en-de"), *translate, str(backward)]
-    yield training(PRESET, out / "teacher", {"corpus.synthetic": [str(backward)], **TEACHER})
+    yield training(PRESET, out / "teacher", {"recipe.synthetic": [str(backward)], **TEACHER})
     yield ["backtranslate", str(out / "teacher"), "--forward", *translate, str(forward)]
-    both = {"corpus.synthetic": [str(backward), str(forward)]}
+    both = {"recipe.synthetic": [str(backward), str(forward)]}
     yield training(f"{PRESET}-small", out / "student", both)
 
 

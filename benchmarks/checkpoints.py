@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from nmtlib.records import training_summary
 from nmtlib.run import Run
 from nmtlib.teaching.course import DIRECTIONS
 from nmtlib.training.checkpoint import read_checkpoint, save_checkpoint
-from nmtlib.training.measure import measure_all
+from nmtlib.training.loss import measure_all
 
 COPIED = ("source.json", "target.json", "history.csv")
 
@@ -48,8 +49,10 @@ def store(run: Path, folder: Path) -> dict[str, Any]:
     folder.mkdir(parents=True, exist_ok=True)
     for name in COPIED:
         shutil.copyfile(run / name, folder / name)
-    no_files: dict = {"corpus": {"synthetic": []}, "training": {"start": "", "teachers": []}}
-    settings = trained.settings.changed(no_files, str(run))
+    recipe = {
+        k: v for k, v in trained.settings.recipe.items() if k not in ("synthetic", "teachers")
+    }
+    settings = replace(trained.settings, recipe=recipe).with_value("training.init_from", "")
     write_atomically(folder / "settings.json", settings.to_json())
     _, _, origin = read_checkpoint(Run(run).weights_file())
     save_checkpoint(Run(folder).model_file, trained.model.half(), **origin)

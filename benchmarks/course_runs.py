@@ -29,7 +29,7 @@ from nmtlib.machine import command_line, describe_machine
 from nmtlib.teaching import load_toy
 from nmtlib.teaching.learning import RECORDED, Recipe, encoded, learn, small_model, to_json
 from nmtlib.training import inverse_sqrt_rate, label_smoothed_loss
-from nmtlib.training.optimizer import ADAM
+from nmtlib.training.trainer import ADAM
 
 SEEDS = (1, 2, 3)
 HELD_DOWN = {  # what the 200 pairs are learned by heart with
@@ -70,7 +70,7 @@ def end(model: torch.nn.Module, examples: Sequence[Example], rate: Any, seed: in
         order = order or torch.randperm(len(examples), generator=random).tolist()
         batch, order = collate([examples[i] for i in order[:32]]), order[32:]
         loss = label_smoothed_loss(
-            model(batch.source, batch.decoder_input), batch.labels, smoothing=0.0
+            model(batch.source, batch.decoder_input), batch.labels, label_smoothing=0.0
         )
         loss.backward()
         adam.param_groups[0]["lr"] = rate(n)

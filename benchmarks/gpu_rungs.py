@@ -6,7 +6,6 @@ read back.  Each rung takes one of these away; what the cost model says stands b
 
 from __future__ import annotations
 
-import tempfile
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,6 +21,9 @@ import torch
 from nmtlib.data.batching import Batch, Example, make_example, pad
 from nmtlib.data.vocab import EOS, UNK
 from nmtlib.extras.fixed_shapes import FixedShapes
+from nmtlib.extras.losses import losses_in_blocks
+from nmtlib.extras.packed import PackedExamples
+from nmtlib.extras.recipe import CourseRecipe, RecipeLoss
 from nmtlib.inference.kernels import convert
 from nmtlib.inference.search import beam_search
 from nmtlib.model.transformer import Transformer, TransformerConfig
@@ -29,7 +31,7 @@ from nmtlib.sections import TrainingSettings
 from nmtlib.teaching.cost import training_flops
 from nmtlib.teaching.hardware_lab import ledger
 from nmtlib.training.distributed import Processes
-from nmtlib.training.measure import Sums
+from nmtlib.training.loss import Totals
 from nmtlib.training.trainer import Trainer
 
 LAYERS = {"n_encoder_layers": 3, "n_decoder_layers": 3}
@@ -37,8 +39,8 @@ SMALL = TransformerConfig(
     6000, 6000, **LAYERS, d_model=256, n_heads=4, d_ff=1024, max_length=256, norm="pre", tied="all"
 )
 PAIRS = 4  # for each token of a batch: about 64 updates of the first rung, 8 of the last
-# Where the loss asks how many rows to take at once, and how many a CPU takes.
-ROWS, BLOCK = "nmtlib.training.loss.rows_at_once", 256
+# The loss of the core, and the one that takes its rows in blocks of 256, as a CPU likes it.
+LOSSES, ROWS, BLOCK = "nmtlib.extras.recipe.losses", "nmtlib.extras.losses.rows_at_once", 256
 
 
 @dataclass(frozen=True)
@@ -99,32 +101,32 @@ def train_rung(
 ) -> dict[str, Any]:
     """Tokens/s of the updates of a rung, as predicted and as measured."""
     examples = captions(config, tokens * PAIRS)
-    size = {"max_tokens": tokens * rung.size, "precision": rung.precision, "compile": rung.compile}
-    settings, processes = TrainingSettings(**size), Processes(device)
+    settings = TrainingSettings(max_tokens=tokens * rung.size, precision=rung.precision)
     torch.manual_seed(0)
-    model = Transformer(config).train()
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        trainer = Trainer(model, examples, examples, settings, folder, processes=processes)
+    model, loss = Transformer(config).train(), RecipeLoss(CourseRecipe(compile=rung.compile))
+    fed = PackedExamples(examples, device) if rung.packed else examples
+    hooks: dict[str, Any] = {"processes": Processes(device), "loss": loss}
+    with ExitStack() as stack:
+        trainer = Trainer(model, fed, examples, settings, **hooks)
         if rung.blocks:
+            stack.enter_context(mock.patch(LOSSES, losses_in_blocks))
             stack.enter_context(mock.patch(ROWS, lambda *_: BLOCK))
-        if not rung.packed:
-            trainer.feed.examples = examples
-        feed = trainer.feed
-        plan = feed.plan(seed=1)
+        loader = trainer.loader
+        plan = loader.plan(seed=1)
 
-        def updates() -> Sums:
-            sums = Sums()
-            for numbers in plan:
-                sums += trainer.update(feed.shares([numbers]), feed.labels([numbers]))
-            return sums.floats()
+        def updates() -> Totals:
+            totals = Totals()
+            for rows in plan:
+                totals += trainer.update(loader.load([rows]), loader.labels([rows]))
+            return totals.floats()
 
         updates()  # allocates and compiles
         took = seconds(updates, device)
-        batch = feed.shares(plan[:1])[0]
-        started = started_by(trainer, batch, rung)
+        batch = loader.load(plan[:1])[0]
+        started = started_by(trainer, loss, batch, rung)
     flops = training_flops(config, len(batch.source), batch.source.size(1), batch.labels.size(1))
     forecast = max(started * known.start, flops / known.rates[rung.precision])
-    labels = feed.labels(plan)
+    labels = loader.labels(plan)
     return {
         "target_tokens_per_second": round(labels / took, 1),
         "predicted_tokens_per_second": round(labels / len(plan) / forecast, 1),
@@ -132,15 +134,15 @@ def train_rung(
     }
 
 
-def started_by(trainer: Trainer, batch: Batch, rung: Rung) -> int:
+def started_by(trainer: Trainer, loss: RecipeLoss, batch: Batch, rung: Rung) -> int:
     """Operations that an update starts.
 
     A recorded model counts for two starts, forward and backward.  So does a compiled one, though a
     compiler makes more kernels than that: how many is not predicted.
     """
-    compiled, trainer.compiled = trainer.compiled, trainer.model
+    compiled, loss.compiled = loss.compiled, trainer.model
     whole = ledger(lambda: trainer.update([batch], 1)).started
-    trainer.compiled = compiled
+    loss.compiled = compiled
     if rung.compile == "no":
         return whole
 

@@ -22,7 +22,7 @@ import torch
 
 from nmtlib.data.codec import Codec
 from nmtlib.data.corpus import Pair
-from nmtlib.examples import load_corpus_to_score
+from nmtlib.examples import load_corpus
 from nmtlib.extras.neighbours import Datastore, NeighbourModel
 from nmtlib.inference.evaluate import Evaluation, evaluate
 from nmtlib.inference.metrics import chrf
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def examined(name: str) -> dict[str, Any]:
     """One model with and without neighbours."""
     plain = Translator.load(name)
-    corpus = load_corpus_to_score(plain.settings.corpus)
+    corpus = load_corpus(plain.settings.corpus)
     store = datastore(plain, corpus.train)
     say(f"{name}: {len(store.keys):,} entries")
     model = NeighbourModel(plain.model, store, neighbours=NEIGHBOURS)

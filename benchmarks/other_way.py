@@ -34,8 +34,8 @@ def stages(out: Path, seed: int) -> dict[str, tuple[Settings, Path]]:
     base = load_settings(PRESET).with_value("corpus.name", "multi30k-en-de")
     base = base.with_value("training.seed", seed)
     captions, pairs = out / "en-de" / str(seed), out / "en-de-tuned" / str(seed)
-    mixed = base.with_assignments([f'corpus.synthetic=["{text_of(out).as_posix()}"]'])
-    last = base.with_value("training.start", str(captions))
+    mixed = base.with_assignments([f'recipe.synthetic=["{text_of(out).as_posix()}"]'])
+    last = base.with_value("training.init_from", str(captions))
     for key, value in LAST.items():
         last = last.with_value(key, value)
     return {"captions": (mixed, captions), "then pairs alone": (last, pairs)}

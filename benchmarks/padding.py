@@ -12,8 +12,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterable, Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from dataclasses import asdict
 from typing import Any
 
 from shared import timing_parser, write_result  # before torch, as it imports nmtlib first
@@ -23,9 +22,9 @@ from timing import Step, make_step, seconds
 import torch
 
 from nmtlib.data.batching import Example, collate, padding_waste, token_batches
+from nmtlib.data.codec import build_codecs
 from nmtlib.data.vocab import PAD
 from nmtlib.examples import encode_pairs, load_corpus
-from nmtlib.experiment import start_run
 from nmtlib.machine import describe_machine
 from nmtlib.model.transformer import Transformer
 from nmtlib.presets import load_settings
@@ -64,8 +63,7 @@ def compare(preset: str, count: int) -> dict[str, Any]:
     """Padding and speed of each order on the training split of a preset."""
     settings = load_settings(preset)
     corpus = load_corpus(settings.corpus)
-    with TemporaryDirectory() as folder:
-        source, target = start_run(Path(folder) / "run", settings, corpus).codecs()
+    source, target = build_codecs(corpus, **asdict(settings.tokenizer))
     examples, _ = encode_pairs(corpus.train, source, target, settings.training.max_length)
     torch.manual_seed(SEED)
     model = Transformer(settings.with_vocabularies(len(source.vocab), len(target.vocab)).model)

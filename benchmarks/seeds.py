@@ -28,7 +28,7 @@ from shared import (  # before torch, as it imports nmtlib first
 )
 
 # isort: split
-from nmtlib.examples import load_corpus_to_score
+from nmtlib.examples import load_corpus
 from nmtlib.extras.ensemble import load_ensemble
 from nmtlib.extras.moses import moses_scorer
 from nmtlib.extras.neighbours import with_neighbours
@@ -69,7 +69,7 @@ def scored(
 ) -> dict[str, Any]:
     """The scores of one run, or of several together, on a split of their corpus."""
     translator = with_neighbours(load_ensemble(folders), neighbours)
-    corpus = load_corpus_to_score(translator.settings.corpus)
+    corpus = load_corpus(translator.settings.corpus)
     scorers = [moses_scorer(corpus.target_language)] if moses else []
     evaluation, _ = evaluate(translator, corpus, split, scorers=scorers)
     scores = evaluation.scores

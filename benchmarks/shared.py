@@ -112,7 +112,7 @@ def train_or_go_on(
     clock = Clock()
     if "after_epoch" in options:
         options["after_epoch"] = clock.not_counting(options["after_epoch"])
-    train(folder, None if there else settings, minutes=left, report=say, **options)
+    train(folder, None if there else settings, resume=there, minutes=left, report=say, **options)
     if left is None or clock.minutes() < left:
         require_finished(run)
     elif os.environ.get("RANK", "0") == "0":  # of the processes that torchrun started, one writes

@@ -12,7 +12,7 @@ without it, the last station is left out.  A second call goes on where the first
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ from nmtlib.teaching.case_studies import STATIONS
 from nmtlib.training.checkpoint import average_checkpoints, load_weights
 from nmtlib.training.hardware import choose_device
 from nmtlib.training.history import read_history
-from nmtlib.training.measure import measure_all
+from nmtlib.training.loss import measure_all
 
 PRESET, EPOCHS, QUOTED, DRAWS = "multi30k-de-en", 4, 40, 1_000
 SMALL = {"model.d_model": 144, "model.d_ff": 576, "training.epochs": EPOCHS}
@@ -77,7 +77,11 @@ def stations(captions: Path | None) -> list[Station]:
     ]
     if captions:
         # Half as many epochs of twice as many pairs.
-        half = {"corpus.synthetic": [str(captions)], "training.epochs": EPOCHS // 2}
+        half = {
+            "recipe.synthetic": [str(captions)],
+            "recipe.name": "course",
+            "training.epochs": EPOCHS // 2,
+        }
         found.append(Station("captions", "translated captions", half, 2, 5, 2.0))
     return found
 
@@ -133,7 +137,7 @@ def trained(
         if station.changes:
             folders = [out / f"{station.key}-{seed}" for seed in seeds]
             for seed, folder in zip(seeds, folders, strict=True):
-                settings = load_settings(PRESET)
+                settings = replace(load_settings(PRESET), recipe={})
                 nested: dict[str, dict[str, Any]] = {}
                 for key, value in {**changes, "training.seed": seed}.items():
                     section, _, name = key.partition(".")
@@ -149,7 +153,7 @@ def described(station: Station, folder: Path) -> dict[str, Any]:
         "key": station.key,
         "idea": station.idea,
         "settings": [
-            f"{key}={Path(value[0]).name if key == 'corpus.synthetic' else value}"
+            f"{key}={Path(value[0]).name if key == 'recipe.synthetic' else value}"
             for key, value in station.changes.items()
         ],
         "beam": station.beam,

@@ -40,7 +40,7 @@ LEARNED = {  # number of a notebook -> what one learns in it, and the modules th
     ),
     "09": (
         "the loop, clipping, overfitting, which weights to keep, resuming, what a seed is worth",
-        "`training.trainer`, `training.measure`",
+        "`training.trainer`, `training.loss`",
     ),
     "10": (
         "greedy, sampling, beam search by hand; the cache; why a young model repeats itself",
@@ -99,10 +99,10 @@ PATH = {  # the way of a sentence through the core -> the modules to read there,
     ],
     "a loss moves the weights, update by update": [
         "training/loss",
-        "training/measure",
         "training/schedule",
         "training/trainer",
-        "training/state",
+        "training/loader",
+        "training/saving",
         "training/checkpoint",
     ],
     "a search makes words of logits, and a score judges them": [
@@ -116,7 +116,7 @@ PATH = {  # the way of a sentence through the core -> the modules to read there,
         "settings",
         "run",
         "experiment",
-        "earlier_runs",
+        "recipe",
     ],
 }
 

@@ -3,7 +3,7 @@
     python benchmarks/taught.py [--output FILE]
 
 How sure of the training and validation pairs the model that ships is, as it translates and with
-dropout, as training.teachers asks it; the first places of the training pairs at which dropout makes
+dropout, as recipe.teachers asks it; the first places of the training pairs at which dropout makes
 it think again; and how the seeds of its recipe, and those that three of them taught, have scored.
 """
 
@@ -24,13 +24,13 @@ from torch import Tensor
 
 from nmtlib.data.batching import Example, collate, lengths_of, token_batches
 from nmtlib.data.corpus import Pair
-from nmtlib.examples import load_corpus_to_score
+from nmtlib.examples import load_corpus
 from nmtlib.inference.translator import Translator
 from nmtlib.machine import command_line, describe_machine
 from nmtlib.model.transformer import Transformer
 from nmtlib.presets import load_settings
 from nmtlib.teaching.taught import RECORDED
-from nmtlib.training.measure import Sums, measure
+from nmtlib.training.loss import Totals, compute_loss
 
 LABELS, TAUGHT = "cmn-en-zh-small", "cmn-en-zh-taught"  # presets
 PASSES, SHOWN, FIRST = 30, 4, 3  # with dropout; places; tokens at each
@@ -46,16 +46,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not all(scores.values()):
         raise ValueError(f"score the seeds of {LABELS} and {TAUGHT} first: seeds.py --neighbours 4")
     settings = load_settings(TAUGHT)
-    name = settings.training.teachers[0]
+    name = settings.recipe["teachers"][0]
     teacher = Translator.load(name)
-    corpus = load_corpus_to_score(teacher.settings.corpus)
+    corpus = load_corpus(teacher.settings.corpus)
     examples = {
         split: [teacher.example(pair.source, pair.target) for pair in pairs]
         for split, pairs in (("training", corpus.train), ("validation", corpus.validation))
     }
     found = {
         "teacher": name,
-        "teacher_weight": settings.training.teacher_weight,
+        "teacher_weight": settings.recipe["teacher_weight"],
         "perplexity": {
             split: {
                 "plain": perplexity(teacher.model, some, dropout=False),
@@ -101,12 +101,12 @@ def together(preset: str) -> dict[str, float]:
 def perplexity(model: Transformer, examples: Sequence[Example], *, dropout: bool) -> float:
     """That of all labels, in one pass."""
     torch.manual_seed(0)
-    sums = Sums()
+    totals = Totals()
     model.train(dropout)
     for numbers in token_batches(examples, int(max(4096, lengths_of(examples).max()))):
-        sums += measure(model, collate([examples[i] for i in numbers]))[1]
+        totals += compute_loss(model, collate([examples[i] for i in numbers]))[1]
     model.eval()
-    return sums.floats().perplexity
+    return totals.floats().perplexity
 
 
 @torch.no_grad()

@@ -33,7 +33,7 @@ from shared import (  # before torch, as it imports nmtlib first
 import torch
 
 from nmtlib.data.corpus import Corpus
-from nmtlib.examples import load_corpus_to_score
+from nmtlib.examples import load_corpus
 from nmtlib.inference.evaluate import Scores, bleu_tokenizer, score
 from nmtlib.inference.translator import Translator
 from nmtlib.machine import command_line, describe_machine
@@ -74,7 +74,7 @@ class Board:
 
     def __init__(self, folder: Path, output: Path, settings: Settings, options: argparse.Namespace):
         self.run, self.paths = Run(folder), (folder / "time-to-bleu.json", output)
-        self.settings, self.corpus = settings, load_corpus_to_score(settings.corpus)
+        self.settings, self.corpus = settings, load_corpus(settings.corpus)
         self.device = choose_device(settings.training.device)
         self.preset, self.average, self.beam = options.preset, options.average, options.beam
         self.marks = options.marks

@@ -12,7 +12,7 @@ import torch
 
 from nmtlib.data.batching import Batch
 from nmtlib.model.transformer import Transformer
-from nmtlib.training.measure import measure
+from nmtlib.training.loss import autocast, compute_loss
 
 Step = Callable[[Batch], None]
 
@@ -26,7 +26,8 @@ def make_step(
     model.train()
 
     def step(batch: Batch) -> None:
-        loss, _ = measure(called, batch, precision=precision, smoothing=0.1)
+        with autocast(batch.source.device, precision):
+            loss, _ = compute_loss(called, batch, 0.1)
         (loss / batch.labels.numel()).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()

@@ -35,7 +35,7 @@ from nmtlib.data.vocab import PAD
 from nmtlib.machine import describe_machine
 from nmtlib.model.embeddings import Positions, TokenEmbedding
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.training.measure import measure
+from nmtlib.training.loss import autocast, compute_loss
 
 CONFIG = TransformerConfig(
     6000,
@@ -141,7 +141,8 @@ def ours(precision: torch.dtype) -> Step:
     optimizer = torch.optim.Adam(model.parameters(), 1e-3, betas=(0.9, 0.98), eps=1e-9, fused=True)
 
     def step(batch: Batch) -> None:
-        loss, _ = measure(model, batch, precision=precision, smoothing=0.1)
+        with autocast(torch.device("cpu"), precision):
+            loss, _ = compute_loss(model, batch, 0.1)
         (loss / batch.labels.ne(PAD).sum()).backward()
         optimizer.step()
         optimizer.zero_grad()

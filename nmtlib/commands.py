@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from nmtlib import experiment
 from nmtlib.data import corpora
-from nmtlib.examples import load_corpus, load_corpus_to_score
+from nmtlib.examples import load_corpus
 from nmtlib.files import decoded, require_ours, write_atomically
 from nmtlib.inference import evaluate as scoring
 from nmtlib.inference.translator import SHIPPED, Translator, find_run
@@ -43,7 +43,8 @@ def train(options: Namespace) -> None:
     if options.evaluate:  # raises now, not after hours of training, if there is nothing to score
         load_corpus((settings or Run(folder).settings()).corpus).split("test")
     report = partial(print, flush=True)
-    experiment.train(folder, settings, minutes=options.minutes, report=report)
+    how: dict[str, Any] = {"minutes": options.minutes, "report": report}
+    experiment.train(folder, settings, resume=options.resume, **how)
     if os.environ.get("RANK", "0") == "0":  # of the processes that torchrun started, the first
         report(f"the run is in {folder}")
         if options.evaluate:
@@ -68,7 +69,7 @@ def choose_folder(options: Namespace) -> Path:
 def evaluate_and_show(folder: Path) -> None:
     """Score the test split, and the challenge split if there is one; show five translations."""
     translator = Translator.load(folder)
-    corpus = load_corpus_to_score(translator.settings.corpus)
+    corpus = load_corpus(translator.settings.corpus)
     hypotheses = evaluate_run(translator, Run(folder))
     if corpus.challenge:
         evaluate_run(translator, Run(folder), "challenge")
@@ -101,7 +102,7 @@ def evaluate_run(
     as it is; one that cannot be written to is an error only without `output`.
     """
     training = training_summary(run.folder)  # read first: what is wrong with it shows at once
-    corpus = load_corpus_to_score(translator.settings.corpus)
+    corpus = load_corpus(translator.settings.corpus)
     evaluation, hypotheses = scoring.evaluate(translator, corpus, split, **how)
     print("\n".join(evaluation.lines()), flush=True)
     scores = {**evaluation.to_dict(), "training": training}

@@ -1,44 +1,23 @@
-"""What a training reads: its corpus, the pairs as ids, and which of them each epoch takes."""
+"""What a run reads: its corpus, and the pairs as ids."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from itertools import chain
+from typing import Any
 
 from nmtlib.data.batching import Example, fits, make_example
 from nmtlib.data.codec import Codec
 from nmtlib.data.corpora import load
 from nmtlib.data.corpus import Corpus, Pair, read_pairs
-from nmtlib.extras.mixing import in_both_directions, mixed_by_epoch, with_synthetic
-from nmtlib.sections import FILES, CorpusSettings, TrainingSettings
+from nmtlib.sections import FILES, CorpusSettings
 from nmtlib.settings import Settings
-
-ByEpoch = Callable[[int], Sequence[Example]]
 
 
 def load_corpus(settings: CorpusSettings) -> Corpus:
-    """The corpus that the settings name, or the one that their files hold, with what they add.
+    """The corpus that the settings name, or the one that their files hold.
 
-    Raises ValueError where the settings give neither a name nor training and validation files, or
-    both.
+    Raises ValueError where they give neither a name nor training and validation files, or both.
     """
-    corpus = _parallel_corpus(settings)
-    if settings.synthetic:
-        more = chain.from_iterable(read_pairs([file]) for file in settings.synthetic)
-        corpus = with_synthetic(corpus, more)
-    return in_both_directions(corpus) if settings.both_directions else corpus
-
-
-def load_corpus_to_score(settings: CorpusSettings) -> Corpus:
-    """The corpus that a run is judged on: pairs of its own direction, and none that a model made.
-
-    Raises as `load_corpus` does, but the files of synthetic pairs may be gone.
-    """
-    return load_corpus(replace(settings, synthetic=[], both_directions=False))
-
-
-def _parallel_corpus(settings: CorpusSettings) -> Corpus:
     settings.require_one_origin()
     if settings.name:
         return load(settings.name)
@@ -48,7 +27,7 @@ def _parallel_corpus(settings: CorpusSettings) -> Corpus:
             "[corpus] needs a name, or source_language, target_language, train and validation "
             "(each one TSV file, or a source and a target file)"
         )
-    splits: dict = {}
+    splits: dict[str, Any] = {}
     for split in FILES:
         files = getattr(settings, split)
         if len(files) > 2:
@@ -77,8 +56,8 @@ def read_examples(
     source: Codec,
     target: Codec,
     report: Callable[[str], None],
-) -> tuple[Sequence[Example], list[Example], ByEpoch | None]:
-    """Training and validation examples, and what chooses the former for each epoch."""
+) -> tuple[list[Example], list[Example]]:
+    """Training and validation examples; reports how many there are and were left out."""
     readable = settings.model.max_length
     longest = min(settings.training.max_length, readable)
     training, left_out = encode_pairs(corpus.train, source, target, longest)
@@ -94,26 +73,4 @@ def read_examples(
             f"left out: {left_out} training pairs longer than {longest} tokens, {unread} pairs "
             f"for validation longer than {readable}"
         )
-    if not settings.corpus.synthetic:
-        return training, validation, None
-    synthetic, too_long = encode_pairs(corpus.synthetic, source, target, longest)
-    mixed = _mixed(training, synthetic, settings.training)
-    report(
-        f"{len(synthetic):,} synthetic pairs, of which an epoch takes "
-        f"{settings.training.synthetic_ratio:g} for each real one; left out as too long: {too_long}"
-    )
-    return [*training, *synthetic], validation, mixed  # all of them say which training this is
-
-
-def _mixed(
-    training: Sequence[Example], synthetic: Sequence[Example], settings: TrainingSettings
-) -> ByEpoch:
-    """What an epoch takes of both.  Raises ValueError where it would take no synthetic example."""
-    ratio = settings.synthetic_ratio
-    if not round(ratio * len(training)) or not synthetic:
-        raise ValueError(
-            f"corpus.synthetic: an epoch would take none of {len(synthetic):,} synthetic pairs "
-            f"(synthetic_ratio {ratio:g} of {len(training):,} real ones); give others, raise the "
-            "ratio, or leave them out"
-        )
-    return mixed_by_epoch(training, synthetic, ratio, seed=settings.seed)
+    return training, validation

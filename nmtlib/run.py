@@ -15,12 +15,11 @@ from nmtlib.files import write_atomically
 from nmtlib.presets import load_settings
 from nmtlib.settings import Settings
 
-# What `write_atomically` leaves of the files of a start where it is killed.
-PART = re.compile(r"(source|target|settings)\.json\.[0-9a-f]{8}\.part")
+PARTS = "*.????????.part"  # what `write_atomically` leaves where it is killed
 
 
 def newest_run(stem: Path) -> Path:
-    """Of the runs in `stem`, `stem`-2, `stem`-3, …, the folder of the one that was last saved.
+    """Of the runs in `stem`, `stem`-2, `stem`-3, …, the folder of the one that was saved last.
 
     Raises FileNotFoundError where there is none.
     """
@@ -33,7 +32,7 @@ def newest_run(stem: Path) -> Path:
 
 
 class Run:
-    """The folder of one training.
+    """The folder of one training run.
 
     `settings.json`, `source.json` and `target.json` (the codecs) are there from the beginning,
     `log.txt` and `last.safetensors` (all that a resume needs) soon after; each epoch adds
@@ -56,7 +55,7 @@ class Run:
 
     @classmethod
     def create(cls, folder: str | Path, settings: Settings, source: Codec, target: Codec) -> Run:
-        """Make a run folder.  Raises FileExistsError where there is something already.
+        """Write what a run begins with.  Raises FileExistsError where there is something already.
 
         The settings are written last: a folder without them is a start that was interrupted before
         anything was trained, and may be started again.
@@ -86,21 +85,16 @@ class Run:
             except (ValueError, OSError):  # somebody's own file of that name
                 return False
             return True
-        return path == self.lock_file or (bool(PART.fullmatch(path.name)) and path.is_file())
-
-    def undo_start(self) -> None:
-        """Remove what `create` and the first lines of the log have written."""
-        files = [self.codec_file("source"), self.codec_file("target"), self.settings_file]
-        for path in (*files, self.log_file):
-            path.unlink(missing_ok=True)
+        ours = ("source.json", "target.json", "settings.json")
+        part = path.is_file() and any(path.match(PARTS.replace("*", name)) for name in ours)
+        return part or path == self.lock_file
 
     @contextmanager
-    def claimed(self) -> Iterator[None]:
-        """Nobody else trains in this folder while the block runs.
+    def lock(self) -> Iterator[None]:
+        """No other process trains in this folder while the block runs.
 
-        Raises FileExistsError where somebody does.  The claim ends with the process, however that
-        ends.  What a killed training left half written is removed, and so is a folder in which
-        nothing came to be.
+        Raises FileExistsError where one does.  The lock ends with the process, however that ends.
+        What a killed run left half written is removed, and so is a folder that stays empty.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(self.lock_file)
@@ -108,23 +102,23 @@ class Run:
             lock.acquire(timeout=0)
         except Timeout:
             raise FileExistsError(
-                f"another training is running in {self.folder}; wait until it has ended, or choose "
-                f"another --out"
+                f"another training is running in {self.folder}; wait until it has ended, or "
+                f"choose another --out"
             ) from None
         try:
             for name in ("*.safetensors", "*.json", "*.csv", "*.png", "*.txt"):
-                for part in self.folder.glob(f"{name}.????????.part"):
+                for part in self.folder.glob(PARTS.replace("*", name)):
                     part.unlink(missing_ok=True)
             yield
         finally:
             with suppress(OSError):  # Windows removes no open file
                 self.lock_file.unlink()
             lock.release()
-            with suppress(OSError):  # a folder of which nothing came must not block the next try
+            with suppress(OSError):  # where nothing was written: it would block the next try
                 self.folder.rmdir()
 
     def codec_file(self, side: str) -> Path:
-        """Where the codec of one side, 'source' or 'target', lies."""
+        """The file of the codec of one side, 'source' or 'target'."""
         return self.folder / f"{side}.json"
 
     def epoch_file(self, epoch: int) -> Path:
@@ -134,7 +128,7 @@ class Run:
     def weights_file(self) -> Path:
         """The weights to translate with: those chosen at the end, until then the best epoch's.
 
-        Raises FileNotFoundError before the first epoch has ended, ValueError where no run is.
+        Raises FileNotFoundError before the first epoch has ended.
         """
         for path in (self.model_file, self.best_file):
             if path.is_file():
@@ -176,14 +170,14 @@ class Run:
         return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
     def saved_at(self) -> float:
-        """When the training was last saved, or begun where it was not: seconds since 1970."""
+        """When the run was last saved, or started where it was not: seconds since 1970."""
         saved = self.last_file if self.last_file.is_file() else self.settings_file
         return saved.stat().st_mtime
 
     def can_resume(self) -> bool:
-        """Whether there is a state to go on from.
+        """Whether there is a state to resume from.
 
-        Without one a training starts anew, which is right only where nothing was trained: raises
+        Without one training starts anew, which is right only where nothing was trained: raises
         ValueError where there are weights or a history that it would overwrite.
         """
         if self.last_file.is_file():
@@ -197,6 +191,14 @@ class Run:
             )
         return False
 
+    def require_untrained(self) -> None:
+        """Raise FileExistsError or ValueError where a run has left something in the folder."""
+        if self.can_resume():
+            raise FileExistsError(
+                f"{self.folder} holds a training already, and nothing is overwritten: resume it, "
+                f"or choose another folder"
+            )
+
     def reporting(self, report: Callable[[str], None]) -> Callable[[str], None]:
         """A function that reports a line and appends it to the log of the run."""
 
@@ -208,7 +210,7 @@ class Run:
         return both
 
     def command(self) -> str | None:
-        """The command that started the training; None where the run keeps no log."""
+        """The command that started the run; None where it keeps no log."""
         if not self.log_file.is_file():
             return None
         return self.log_file.read_text("utf-8").partition("\n")[0].removeprefix("$ ")

@@ -1,35 +1,46 @@
-"""Settings of one experiment: corpus, tokenizer, model, training, decoding; from a TOML preset."""
+"""All settings of one experiment, by section; from a TOML preset, a JSON file or Python."""
 
 from __future__ import annotations
 
+import difflib
 import json
+import reprlib
+import tomllib
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, field, fields, replace
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
-from nmtlib import keys
+from pydantic import TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+from pydantic_core import from_json
+
 from nmtlib.errors import did_you_mean
-from nmtlib.model.transformer import TransformerConfig
-from nmtlib.sections import CorpusSettings, DecodingSettings, TokenizerSettings, TrainingSettings
+from nmtlib.model.config import TransformerConfig
+from nmtlib.sections import (
+    FILES,
+    FROZEN,
+    CorpusSettings,
+    DecodingSettings,
+    TokenizerSettings,
+    TrainingSettings,
+)
 
-# What a preset starts from: a model that two CPU cores can train.
-LAYERS: dict = {"n_encoder_layers": 3, "n_decoder_layers": 3}
-SMALL = TransformerConfig(**LAYERS, d_model=256, n_heads=4, d_ff=1024, max_length=256, norm="pre")
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=FROZEN)
 class Settings:
     """All settings of one experiment, by section.
 
-    The vocabulary sizes of `model` are 0 until the vocabularies are made.
+    The vocabulary sizes of `model` are 0 until the vocabularies are made.  `recipe` names what
+    `nmtlib.experiment` asks for a loss or examples of its own; its other keys are that recipe's.
     """
 
     corpus: CorpusSettings = CorpusSettings()
     tokenizer: TokenizerSettings = TokenizerSettings()
-    model: TransformerConfig = SMALL
+    model: TransformerConfig = TransformerConfig()
     training: TrainingSettings = TrainingSettings()
     decoding: DecodingSettings = DecodingSettings()
+    recipe: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def from_dict(cls, sections: Any, *, where: str = "settings") -> Settings:
@@ -40,41 +51,38 @@ class Settings:
     def load(cls, path: Path) -> Settings:
         """The settings in a file that `to_json` made.  Raises ValueError for a damaged one."""
         try:
-            sections = json.loads(path.read_text("utf-8"))
-        except (ValueError, RecursionError) as error:  # no JSON, no UTF-8, or nested without end
+            sections = from_json(path.read_bytes())
+        except ValueError as error:
             raise ValueError(f"{path} is damaged: {error}") from None
         return cls.from_dict(sections, where=str(path))
 
-    def changed(self, sections: Any, where: str) -> Settings:
-        """A copy with other values, all of a section at once, since they may need each other.
+    def changed(self, sections: Any, where: str = "settings") -> Settings:
+        """A copy with other values, all of them checked at once, since they may need each other.
 
         Raises ValueError naming an unknown key, a value of the wrong type or one out of range.
         """
         if not isinstance(sections, dict):
             raise ValueError(f"{where}: expected sections, not {type(sections).__name__}")
-        new = {}
+        merged = asdict(self)
         for section, values in sections.items():
             if not isinstance(values, dict):
                 raise ValueError(f"{where}: {section!r} must be a section of key = value lines")
-            if section not in SECTIONS:
-                hint = did_you_mean(section, SECTIONS)
+            if section not in merged:
+                hint = did_you_mean(section, merged)
                 raise ValueError(
-                    f"{where}: unknown section {section!r}{hint}; there are {', '.join(SECTIONS)}"
+                    f"{where}: unknown section {section!r}{hint}; there are {', '.join(merged)}"
                 )
-            kinds = get_type_hints(type(getattr(self, section)))
-            typed = {}
-            for name, value in values.items():
-                keys.find(f"{section}.{name}", SECTIONS, where)
-                typed[name] = keys.typed(value, kinds[name], f"{where}: {section}.{name}")
-            try:
-                new[section] = replace(getattr(self, section), **typed)
-            except ValueError as error:
-                raise ValueError(f"{where}: {section}.{error}") from None
-        return replace(self, **new)
+            for name in values:
+                find(f"{section}.{name}", where)
+            merged[section] |= values
+        try:  # as JSON: in Python, strict would ask for the classes of the sections
+            return TypeAdapter(Settings).validate_json(json.dumps(merged, default=str), strict=True)
+        except ValidationError as error:
+            raise ValueError(f"{where}: {explain(error)}") from None
 
-    def with_value(self, key: str, value: Any, *, where: str = "--set") -> Settings:
+    def with_value(self, key: str, value: Any, *, where: str = "settings") -> Settings:
         """A copy with one value changed; `key` is 'section.name', or a name of one section only."""
-        section, name = keys.find(key, SECTIONS, where)
+        section, name = find(key, where)
         return self.changed({section: {name: value}}, where)
 
     def with_assignments(self, assignments: Iterable[str]) -> Settings:
@@ -87,11 +95,33 @@ class Settings:
             key, equals, text = assignment.partition("=")
             if not equals:
                 raise ValueError(f"--set expects key=value, not {assignment!r}")
-            section, name = keys.find(key.strip(), SECTIONS, "--set")
-            sections.setdefault(section, {})[name] = keys.parse(text.strip())
-        settings = self.changed(sections, "--set")
-        training = settings.training.located(Path())
-        return replace(settings, training=training, corpus=settings.corpus.located(Path()))
+            section, name = find(key.strip(), "--set")
+            sections.setdefault(section, {})[name] = parse(text.strip())
+        return self.changed(sections, "--set").located(Path())
+
+    def located(self, folder: Path) -> Settings:
+        """A copy whose relative paths start from `folder`, absolute: they hold wherever it is read.
+
+        A run or an option of a recipe may also be a name: it is a path where `folder` holds it.
+        """
+
+        def place(value: Any) -> Any:
+            if isinstance(value, list):
+                return [place(item) for item in value]
+            there = isinstance(value, str) and value and folder / value
+            is_path = there and (there.is_file() or (there / "settings.json").is_file())
+            return str(there.resolve()) if there and is_path else value
+
+        files: dict[str, Any] = {
+            split: [str((folder / path).resolve()) for path in getattr(self.corpus, split)]
+            for split in FILES
+        }
+        return replace(
+            self,
+            corpus=replace(self.corpus, **files),
+            training=replace(self.training, init_from=place(self.training.init_from)),
+            recipe={key: place(value) for key, value in self.recipe.items()},
+        )
 
     def with_vocabularies(self, source: int, target: int) -> Settings:
         """A copy whose model has vocabularies of these sizes.
@@ -118,4 +148,66 @@ class Settings:
         return json.dumps(asdict(self), indent=2, ensure_ascii=False)
 
 
-SECTIONS = get_type_hints(Settings)  # the class of each section
+SECTIONS: dict[str, Any] = {
+    "corpus": CorpusSettings,
+    "tokenizer": TokenizerSettings,
+    "model": TransformerConfig,
+    "training": TrainingSettings,
+    "decoding": DecodingSettings,
+}
+
+
+def explain(error: ValidationError) -> str:
+    """The first thing that pydantic found wrong, in one line: the key, what it expects, the value.
+
+    >>> try: TrainingSettings(epochs=0)
+    ... except ValidationError as error: print(explain(error))
+    epochs should be greater than or equal to 1, not 0
+    """
+    first = error.errors(include_url=False)[0]
+    key = ".".join(map(str, first["loc"]))
+    if first["type"] == "json_invalid":
+        return f"invalid JSON: {first['ctx']['error']}"
+    if first["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
+        return f"there is no key {key!r}"
+    if first["type"] in ("missing", "missing_argument"):
+        return f"{key!r} is missing"
+    if first["type"] == "value_error":  # what a class itself raises begins with the key
+        return f"{key}.{first['ctx']['error']}".lstrip(".")
+    syntax = """; write ["one", "two"]""" if first["type"] == "list_type" else ""
+    expected = first["msg"].removeprefix("Input ")
+    return f"{key} {expected}, not {reprlib.repr(first['input'])}{syntax}"
+
+
+def find(key: str, where: str) -> tuple[str, str]:
+    """Section and name of a key that is given with or without its section.
+
+    Raises ValueError, with the closest key, for one that no section has.
+    """
+    section, _, name = key.partition(".")
+    if section == "recipe" and name:  # its keys are its own
+        return section, name
+    known = [f"{section}.{f.name}" for section, kind in SECTIONS.items() for f in fields(kind)]
+    same_name = [k for k in known if k.endswith("." + key.rpartition(".")[2])]
+    found = [k for k in same_name if k == key or "." not in key]
+    if len(found) == 1:
+        section, _, name = found[0].partition(".")
+        return section, name
+    if found:
+        choice = " or ".join(found)
+        raise ValueError(f"{where}: {key!r} is a key of several sections; write {choice}")
+    # The name may be right and the section wrong; or the name is a little off, with any section.
+    bare = {k.rpartition(".")[2]: k for k in known}
+    near = difflib.get_close_matches(key.rpartition(".")[2], bare, n=1)
+    hint = same_name[:1] or difflib.get_close_matches(key, known, n=1) or [bare[n] for n in near]
+    advice = f"did you mean {hint[0]}?" if hint else f"the keys are {', '.join(known)}"
+    raise ValueError(f"{where}: unknown key {reprlib.repr(key)}; {advice}")
+
+
+def parse(text: str) -> Any:
+    """A TOML value; a bare word, and whatever else is not one value, is taken as a string."""
+    try:
+        found = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):  # no TOML, thousands of digits, nested without end
+        return text
+    return found["value"] if len(found) == 1 else text

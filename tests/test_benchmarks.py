@@ -98,7 +98,7 @@ def fake_bleu(corpus, monkeypatch):
         bleu = fingerprint(translator.model) + (0 if search.get("beam") == 1 else 1000)
         return Scores(20, bleu, "signature", 0.0, 0.0, "")
 
-    for script, reads in (("time_to_bleu", "load_corpus_to_score"), ("ablation", "load_corpus")):
+    for script, reads in (("time_to_bleu", "load_corpus"), ("ablation", "load_corpus")):
         monkeypatch.setattr(f"{script}.{reads}", lambda settings: corpus)
         monkeypatch.setattr(f"{script}.score_validation", score)
     monkeypatch.setattr("nmtlib.experiment.load_corpus", lambda settings: corpus)
@@ -266,17 +266,14 @@ def test_the_board_has_one_row_for_all_seeds_and_no_time_where_one_never_got_the
 
 
 def test_only_switches_that_change_something_and_fit_the_baseline_are_variants():
-    multi30k = ablation.variants(load_settings("multi30k-de-en"))
+    multi30k = ablation.variants(replace(load_settings("multi30k-de-en"), recipe={}))
     as_the_preset = {"norm before each layer", "all tables shared", "embeddings start normal"}
     assert list(multi30k) == [name for name in ablation.SWITCHES if name not in as_the_preset]
     toy = ablation.variants(load_settings("toy-de-en"))
     assert not {"all tables shared", "no table shared"} & set(toy)
     for settings in (multi30k, toy):
         assert len(set(map(repr, settings.values()))) == len(settings)
-    assert (
-        multi30k["R-Drop, alpha 1"].training.r_drop == 1
-        and multi30k["baseline"].training.r_drop == 0
-    )
+    assert multi30k["R-Drop, alpha 1"].recipe["r_drop"] == 1 and multi30k["baseline"].recipe == {}
 
 
 def entry(name, seed, greedy, beam5, minutes=1.0):
@@ -396,7 +393,7 @@ def test_every_seed_is_trained_once_scored_on_the_test_split_and_reported(
     trained, train = [], shared.train
     monkeypatch.setattr("nmtlib.experiment.load_corpus", lambda settings: corpus)
     monkeypatch.setattr("nmtlib.experiment.draw_curves", lambda *_, **__: None)
-    monkeypatch.setattr(seeds, "load_corpus_to_score", lambda settings: corpus)
+    monkeypatch.setattr(seeds, "load_corpus", lambda settings: corpus)
     monkeypatch.setattr(seeds, "evaluate", score_weights)
     monkeypatch.setattr("nmtlib.extras.neighbours.load_corpus", lambda settings: corpus)
     monkeypatch.setattr(

@@ -75,8 +75,8 @@ def test_each_step_from_captions_to_a_model_is_a_command(tmp_path):
     made = [step.out for step in steps if step.command == "backtranslate"]
     assert [step.folder for step in steps[1::2]] == [str(step.out) for step in steps[0:4:2]]
     assert settings[0].corpus.languages == ("en", "de") != settings[1].corpus.languages
-    assert [len(s.corpus.synthetic) for s in settings] == [0, 1, 2]
-    assert settings[2].corpus.synthetic == [str(path) for path in made]
+    assert [len(s.recipe.get("synthetic", [])) for s in settings] == [0, 1, 2]
+    assert settings[2].recipe["synthetic"] == [str(path) for path in made]
     (tmp_path / "en-de").mkdir()
     (tmp_path / "en-de" / "last.safetensors").touch()
     assert next(captions.steps(tmp_path))[:2] == ["train", "--resume"]
@@ -101,10 +101,13 @@ def test_no_step_follows_a_training_that_was_stopped(tmp_path, monkeypatch):
 
 def test_the_other_way_ends_with_the_pairs_alone(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    other_way.text_of(Path("runs")).parent.mkdir(parents=True)
+    other_way.text_of(Path("runs")).write_text("eins\tone\n", "utf-8")
     (mixed, first), (last, second) = other_way.stages(Path("runs"), 2).values()
     assert mixed.corpus.languages == last.corpus.languages == ("en", "de")
-    assert mixed.corpus.synthetic == [str(tmp_path / other_way.text_of(Path("runs")))]
-    assert (last.corpus.synthetic, last.training.start) == ([], str(first)) and first != second
+    assert mixed.recipe["synthetic"] == [str(tmp_path / other_way.text_of(Path("runs")))]
+    assert "synthetic" not in last.recipe
+    assert last.training.init_from == str(first) and first != second
     assert mixed.training.seed == last.training.seed == 2 and mixed.tokenizer == last.tokenizer
     assert mixed.model.d_model == last.model.d_model
 

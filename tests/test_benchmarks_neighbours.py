@@ -23,7 +23,7 @@ def spoiled(monkeypatch):
     with torch.no_grad():
         for parameter in translator.model.parameters():
             parameter += 0.1 * torch.randn_like(parameter)
-    monkeypatch.setattr(neighbours, "load_corpus_to_score", lambda settings: corpus)
+    monkeypatch.setattr(neighbours, "load_corpus", lambda settings: corpus)
     monkeypatch.setattr(neighbours.Translator, "load", lambda name: translator)
     monkeypatch.setattr(neighbours, "MODELS", {"toy-de-en": "toy-de-en"})
     return translator, corpus

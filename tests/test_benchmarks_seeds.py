@@ -111,11 +111,11 @@ def test_all_together_need_the_models_of_all(call):
 
 def test_a_file_from_before_a_setting_is_gone_on_with_and_one_of_other_settings_refused(call):
     found = call("--seeds", 1)
-    del found["settings"]["training"]["optimizer"], found["settings"]["training"]["teachers"]
+    del found["settings"]["training"]["patience"], found["settings"]["recipe"]
     call.output.write_text(json.dumps(found), "utf-8")
     assert [run["seed"] for run in call("--seeds", 2)["runs"]] == [1, 2]
     with pytest.raises(ValueError, match="holds the results of other settings"):
-        call("--seeds", 3, "--set", "optimizer=muon")
+        call("--seeds", 3, "--set", "recipe.optimizer=muon")
     assert call.trained == []
 
 
@@ -123,8 +123,9 @@ def test_a_file_from_before_a_setting_is_gone_on_with_and_one_of_other_settings_
 def test_the_stored_seeds_are_of_the_presets_as_they_are(path):
     found = json.loads(path.read_text("utf-8"))
     corpus = found["settings"]["corpus"]["name"]
-    teachers = found["settings"]["training"].get("teachers", [])  # as given, wherever they lie
+    teachers = found["settings"]["recipe"].get("teachers")  # as given, wherever they lie
     changes = [f"corpus.name={corpus}", "seed=0"]
     settings = load_settings(found["preset"]).with_assignments(changes)
-    settings = settings.with_value("teachers", teachers)
+    if teachers:
+        settings = settings.with_value("recipe.teachers", teachers)
     assert alike(found["settings"], json.loads(settings.to_json()))

@@ -36,7 +36,7 @@ def corpus(monkeypatch):
     )
     monkeypatch.setattr("nmtlib.experiment.load_corpus", lambda settings: small)
     monkeypatch.setattr("nmtlib.experiment.draw_curves", lambda *_, **__: None)
-    monkeypatch.setattr(seeds, "load_corpus_to_score", lambda settings: small)
+    monkeypatch.setattr(seeds, "load_corpus", lambda settings: small)
     return small
 
 

@@ -22,7 +22,7 @@ def teacher():
 def test_what_is_recorded_is_measured_on_both_splits_and_repeats(tmp_path, monkeypatch):
     pairs = chinese.test_pairs()
     corpus = Corpus("cmn-en-zh", "en", "zh", pairs[:40], pairs[40:50])
-    monkeypatch.setattr(taught, "load_corpus_to_score", lambda settings: corpus)
+    monkeypatch.setattr(taught, "load_corpus", lambda settings: corpus)
     monkeypatch.setattr(taught, "seeds", lambda preset: [{"preset": preset}])
     first, second = tmp_path / "first.json", tmp_path / "second.json"
     for output in (first, second):

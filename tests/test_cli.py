@@ -439,7 +439,7 @@ def test_minutes_are_a_length_of_time(refused, preset, tmp_path, minutes):
 def test_a_diverged_training_says_so_and_gives_advice_that_can_be_followed(
     refused, preset, tmp_path, save_updates
 ):
-    values = ["learning_rate=1e38", "clip=1e38", "warmup=1", f"save_updates={save_updates}"]
+    values = ["learning_rate=1e38", "grad_clip=1e38", "warmup=1", f"save_updates={save_updates}"]
     line = refused(
         "train", preset, "--out", tmp_path / "run", *(f"--set={value}" for value in values)
     )
@@ -763,7 +763,7 @@ def test_data_check_of_what_is_not_there_says_how_to_get_it(call, tmp_path, monk
         (["train", "own.toml", "--set", "epochs"], "key=value"),
         (["train", "own.toml", "--set", "epoch=3"], "training.epochs"),
         (["train", "own.toml", "--set", "max_tokens=3"], "decoding.max_tokens"),
-        (["train", "own.toml", "--set", "epochs=0"], "at least 1"),
+        (["train", "own.toml", "--set", "epochs=0"], "greater than or equal to 1"),
         (["train", "own.toml", "--set", "epochs=x"], "int"),
         (["train", "own.toml", "--set", "name=toy-de-em"], "also gives files"),
         (["train", "own.toml", "--set", "train=[]"], "train"),

@@ -15,7 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from nmtlib.data.batching import Batch
 from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.model.transformer import Transformer
-from nmtlib.training.measure import measure
+from nmtlib.training.loss import compute_loss
 
 SCRIPTS = Path(__file__).parents[1] / "benchmarks"
 MEASURED = json.loads((SCRIPTS / "results" / "operations.json").read_text("utf-8"))
@@ -59,7 +59,7 @@ def test_the_operations_of_an_update_are_those_that_torch_counts():
         torch.randint(4, 70, (3, length)) for length in (plan.source_length, plan.target_length + 1)
     ]
     with FlopCounterMode(display=False) as counter:
-        measure(Transformer(plan.config), Batch(*ids))[0].backward()
+        compute_loss(Transformer(plan.config), Batch(*ids))[0].backward()
     assert plan.flops == pytest.approx(counter.get_total_flops(), rel=0.05)
 
 

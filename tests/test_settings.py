@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from nmtlib.data import corpora
 from nmtlib.model.transformer import TransformerConfig
 from nmtlib.presets import load_settings, presets
-from nmtlib.sections import SCHEDULES, CorpusSettings
-from nmtlib.settings import Settings
+from nmtlib.sections import CorpusSettings, TrainingSettings
+from nmtlib.settings import SECTIONS, Settings
 
 DEFAULT = Settings()
 
@@ -52,7 +52,7 @@ PATHS = st.text(max_size=8).filter(lambda path: path.strip() and "\0" not in pat
             "tokenizer.joint": st.booleans(),
             "training.epochs": st.integers(1, 10**12),
             "training.learning_rate": st.floats(1e-12, 1e3),
-            "training.schedule": st.sampled_from(SCHEDULES),
+            "training.schedule": st.sampled_from(["noam", "inverse-sqrt", "cosine", "constant"]),
             "decoding.length_penalty": st.floats(-2, 2),
         }
     )
@@ -68,15 +68,14 @@ def test_every_field_can_be_set_and_only_that_one_changes():
     other = {int: 7, float: 0.25, bool: True, str: "something", list: ["a", "b"]}
     known = {"kind": "spacy", "target_kind": "bpe", "schedule": "noam", "precision": "bf16"}
     known |= {"norm": "post", "positions": "learned", "tied": "all", "embedding_init": "normal"}
-    known |= {"d_model": 64, "n_heads": 8, "compile": "default", "keep": "average"}
-    known |= {"optimizer": "muon"}
-    for section in fields(Settings):
-        for field in fields(getattr(DEFAULT, section.name)):
-            old = getattr(getattr(DEFAULT, section.name), field.name)
+    known |= {"d_model": 64, "n_heads": 8, "keep": "average"}
+    for section in SECTIONS:
+        for field in fields(getattr(DEFAULT, section)):
+            old = getattr(getattr(DEFAULT, section), field.name)
             value = known.get(field.name, other[type(old)])
-            changed = DEFAULT.with_value(f"{section.name}.{field.name}", value)
-            part = replace(getattr(DEFAULT, section.name), **{field.name: value})
-            assert changed == replace(DEFAULT, **{section.name: part}) != DEFAULT
+            changed = DEFAULT.with_value(f"{section}.{field.name}", value)
+            part = replace(getattr(DEFAULT, section), **{field.name: value})
+            assert changed == replace(DEFAULT, **{section: part}) != DEFAULT
 
 
 @pytest.mark.parametrize(
@@ -153,9 +152,9 @@ def test_an_unknown_key_is_refused_with_the_nearest_one(key, hint):
 def test_an_unknown_key_like_no_other_is_answered_with_all_keys():
     with pytest.raises(ValueError, match="unknown key 'qqqqq'") as caught:
         DEFAULT.with_assignments(["qqqqq=1"])
-    for section in fields(Settings):
-        for field in fields(getattr(DEFAULT, section.name)):
-            assert f"{section.name}.{field.name}" in str(caught.value)
+    for section in SECTIONS:
+        for field in fields(getattr(DEFAULT, section)):
+            assert f"{section}.{field.name}" in str(caught.value)
 
 
 @pytest.mark.parametrize("assignment", ["epochs", "", "epochs 3", "--epochs"])
@@ -167,39 +166,37 @@ def test_an_assignment_without_an_equals_sign_is_refused(assignment):
 @pytest.mark.parametrize(
     ("assignment", "expected", "given"),
     [
-        ("epochs=2.5", "int", "2.5"),
-        ("epochs=true", "int", "True"),  # bool is an int to Python, but not to a reader
-        ("epochs=many", "int", "'many'"),
-        ('epochs="3"', "int", "'3'"),
-        ("joint=1", "bool", "1"),
-        ("joint=True", "bool", "'True'"),  # TOML writes true
-        ("kind=1", "str", "1"),
-        ("corpus.train=a.tsv", "list", "'a.tsv'"),
-        ("model.dropout=high", "float", "'high'"),
-        ("model.dropout=true", "float", "True"),
+        ("epochs=2.5", "integer", "2.5"),
+        ("epochs=true", "integer", "True"),  # bool is an int to Python, but not to a reader
+        ("epochs=many", "integer", "'many'"),
+        ('epochs="3"', "integer", "'3'"),
+        ("joint=1", "boolean", "1"),
+        ("joint=True", "boolean", "'True'"),  # TOML writes true
+        ("kind=1", "whitespace", "1"),
+        ("corpus.train=a.tsv", "array", "'a.tsv'"),
+        ("model.dropout=high", "number", "'high'"),
+        ("model.dropout=true", "number", "True"),
     ],
 )
-def test_a_value_of_the_wrong_type_is_refused_with_both_types(assignment, expected, given):
+def test_a_value_of_the_wrong_type_is_refused_with_the_right_one(assignment, expected, given):
     with pytest.raises(ValueError) as caught:
         DEFAULT.with_assignments([assignment])
     message = str(caught.value)
-    assert (
-        f"a {expected}" in message and given in message and assignment.partition("=")[0] in message
-    )
+    assert expected in message and given in message and assignment.partition("=")[0] in message
 
 
 OUT_OF_RANGE = [
     *[(f"training.{n}", v) for n in ("epochs", "accumulate", "warmup", "average") for v in (0, -1)],
     *[(f"training.{n}", v) for n in ("max_tokens", "max_length") for v in (0, -1)],
     *[(f"training.{n}", -1) for n in ("patience", "save_updates")],
-    *[(f"training.{n}", v) for n in ("learning_rate", "clip") for v in (0.0, -1.0, float("nan"))],
-    *[("training.smoothing", v) for v in (-0.1, 1.0, float("nan"))],
-    *[("training.r_drop", v) for v in (-0.1, float("inf"), float("nan"))],
-    *[("training.teacher_weight", v) for v in (0.0, -0.1, 1.1, float("nan"))],
-    *[("training.teachers", v) for v in ([""], [" "], [3])],
+    *[
+        (f"training.{n}", v)
+        for n in ("learning_rate", "grad_clip")
+        for v in (0.0, -1.0, float("nan"))
+    ],
+    *[("training.label_smoothing", v) for v in (-0.1, 1.0, float("nan"))],
     ("training.schedule", "linear"),
     ("training.precision", "fp16"),
-    ("training.compile", "yes"),
     ("decoding.beam", 0),
     ("decoding.beam", -1),
     ("decoding.max_tokens", 0),
@@ -219,7 +216,7 @@ def test_a_value_out_of_range_is_refused_before_anything_runs(key, value):
     assert message.startswith("my.toml: ") and key in message and repr(value) in message
 
 
-@pytest.mark.parametrize("key", ["patience", "save_updates", "smoothing", "r_drop"])
+@pytest.mark.parametrize("key", ["patience", "save_updates", "label_smoothing"])
 def test_zero_turns_a_feature_off(key):
     assert getattr(DEFAULT.with_assignments([f"{key}=0"]).training, key) == 0
 
@@ -296,8 +293,8 @@ def write(path, text):
         ("[model]\nd_model = 3\nd_model = 4\n", "not valid TOML"),
         ("epochs = 3\n", "must be a section"),
         ("[model]\nlayers = 3\n", "unknown key"),
-        ("[training]\nepochs = '3'\n", "epochs is an? int"),
-        ("[training]\nepochs = 0\n", "at least 1"),
+        ("[training]\nepochs = '3'\n", "epochs should be a valid integer"),
+        ("[training]\nepochs = 0\n", "greater than or equal to 1"),
         (b"[corpus]\nname = '\xff'\n", "(?i)utf-8"),
         ("[corpus]\ntrain = [1]\n", "train"),
     ],
@@ -382,8 +379,32 @@ def test_vocabularies_that_do_not_fit_the_model_are_refused(assignments, sizes, 
         DEFAULT.with_assignments(assignments).with_vocabularies(*sizes)
 
 
-def test_cuda_graphs_and_accumulation_exclude_each_other():
-    settings = DEFAULT.with_assignments(["compile=default", "accumulate=2"])
-    with pytest.raises(ValueError, match="accumulate must be 1 with compile = 'reduce-overhead'"):
-        settings.with_assignments(["compile=reduce-overhead"])
-    assert DEFAULT.with_assignments(["compile=reduce-overhead"]).training.accumulate == 1
+def test_there_is_one_set_of_defaults():
+    assert Settings().model == TransformerConfig() != TransformerConfig.base()
+
+
+@pytest.mark.parametrize("key", ["training.epoch", "training.max_lenght", "nonsense"])
+def test_an_error_from_python_names_the_key_and_no_option_of_the_command_line(key):
+    with pytest.raises(ValueError, match=key) as caught:
+        DEFAULT.with_value(key, 3)
+    assert "--set" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "key"),
+    [({"epochs": 0}, "epochs"), ({"epochs": "3"}, "epochs"), ({"epoch": 3}, "epoch")],
+)
+def test_a_section_that_is_made_in_python_is_checked_too(values, key):
+    with pytest.raises(ValueError, match=key):
+        TrainingSettings(**values)
+
+
+def test_a_section_cannot_be_changed_in_place():
+    with pytest.raises(AttributeError):
+        DEFAULT.training.epochs = 3
+
+
+def test_the_options_of_a_recipe_are_its_own():
+    settings = DEFAULT.with_assignments(["recipe.name=course", "recipe.r_drop=3.0"])
+    assert settings.recipe == {"name": "course", "r_drop": 3.0}
+    assert Settings.from_dict(json.loads(settings.to_json())) == settings

@@ -99,29 +99,26 @@ class Parts:
 
     def train(self, model: nn.Module, updates: Updates, clip: float) -> None:
         """Make the updates, each of one or several micro-batches."""
-        with TemporaryDirectory() as folder:
-            pairs = [pair for update in updates for micro_batch in update for pair in micro_batch]
-            run = self.trainer(model, folder, pairs, pairs, clip=clip)
-            model.train()
-            for update in updates:
-                run.update([collate(micro_batch) for micro_batch in update])
+        pairs = [pair for update in updates for micro_batch in update for pair in micro_batch]
+        run = self.trainer(model, None, pairs, pairs, grad_clip=clip)
+        model.train()
+        for update in updates:
+            run.update([collate(micro_batch) for micro_batch in update])
 
     def epoch(self, model: nn.Module, batches: list[Batch], training: bool) -> float:
         """The mean loss over some batches, nats a token; with `training`, after each an update."""
         rows = [zip(*(x.tolist() for x in batch), strict=True) for batch in batches]
         given = [batching.Example(*map(without_pad, pair)) for batch in rows for pair in batch]
-        with TemporaryDirectory() as folder:
-            settings = replace(TRAINING, max_tokens=64)
-            run = trainer.Trainer(model, given, given, settings, folder, report=lambda line: None)
-            if not training:
-                return run.validate().nll_per_token
-            model.train()
-            sums = [run.update([batching.Batch(*batch)]) for batch in batches]
-        return sum(each.loss_per_token for each in sums) / len(sums)
+        run = trainer.Trainer(model, given, given, replace(TRAINING, max_tokens=64))
+        if not training:
+            return run.validate().nll_per_token
+        model.train()
+        totals = [run.update([batching.Batch(*batch)]) for batch in batches]
+        return sum(each.loss_per_token for each in totals) / len(totals)
 
     def validate(self, model: nn.Module, pairs: list[IdPair]) -> float:
-        with TemporaryDirectory() as folder:  # the limit makes several batches
-            return self.trainer(model, folder, pairs, pairs, max_tokens=32).validate().perplexity
+        # The limit makes several batches.
+        return self.trainer(model, None, pairs, pairs, max_tokens=32).validate().perplexity
 
     def fit(
         self, model: nn.Module, train: list[IdPair], validation: list[IdPair], epochs: int
@@ -135,7 +132,7 @@ class Parts:
         return kept, [record.validation_perplexity for record in history]
 
     def trainer(
-        self, model: nn.Module, folder: str, *pairs: list[IdPair], **settings: float
+        self, model: nn.Module, folder: str | None, *pairs: list[IdPair], **settings: float
     ) -> trainer.Trainer:
         """A `Trainer` that prints nothing; `pairs` are those to train and to validate with."""
         data, changed = map(examples, pairs), replace(TRAINING, **settings)

@@ -74,13 +74,6 @@ def lengths_of(examples: Sequence[Example]) -> np.ndarray:
     return np.array(lengths, dtype=np.int32).reshape(-1, 2)
 
 
-def batch_of(examples: Sequence[Example], numbers: Sequence[int] | np.ndarray) -> Batch:
-    """The examples of some numbers as a batch; `examples.batch` makes it where they have that."""
-    if hasattr(examples, "batch"):
-        return examples.batch(numbers)
-    return collate([examples[i] for i in numbers])
-
-
 def token_batches(
     examples: Sequence[Example], max_tokens: int, *, seed: int | None = None
 ) -> list[list[int]]:

@@ -156,5 +156,6 @@ def command_backtranslate(options: Namespace) -> None:
     if lost := len(sentences) - written:
         print(f"{lost:,} without a pair: too long to be read, or their translation is empty")
     way = "the same way" if search.forward else "the other way"
-    setting = shlex.quote(f"corpus.synthetic={json.dumps([str(options.out)])}")
-    print(f"{written:,} pairs are in {options.out}; train on them {way} with: --set {setting}")
+    setting = shlex.quote(f"recipe.synthetic={json.dumps([str(options.out)])}")
+    advice = f"--set recipe.name=course --set {setting}"
+    print(f"{written:,} pairs are in {options.out}; train on them {way} with: {advice}")

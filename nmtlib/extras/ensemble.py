@@ -92,7 +92,7 @@ def load_ensemble(runs: Sequence[str | Path], *, precision: str = "fp32") -> Tra
                 f"and [tokenizer]"
             )
         ways = [one.settings.corpus for one in (first, other)]
-        either_way = all(way.both_directions for way in ways)
+        either_way = all(one.settings.recipe.get("both_directions") for one in (first, other))
         if not either_way and ways[0].languages != ways[1].languages:
             raise ValueError(
                 f"{run} translates {'-'.join(ways[1].languages)}, and {runs[0]} "

@@ -11,14 +11,13 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nmtlib.data.batching import Example, batch_of, token_batches
+from nmtlib.data.batching import Example, collate, token_batches
 from nmtlib.errors import require
 from nmtlib.examples import encode_pairs, load_corpus
 from nmtlib.extras.ensemble import Ensemble
@@ -53,7 +52,7 @@ class Datastore(NamedTuple):
         body, device = without_output(model), next(model.parameters()).device
         keys, values, origins = [], [], []
         for numbers in token_batches(examples, max_tokens=4096):
-            batch = batch_of(examples, numbers).to(device)
+            batch = collate([examples[number] for number in numbers]).to(device)
             rows, places = (batch.labels != PAD).nonzero(as_tuple=True)  # of n labels
             keys.append(body(batch.source, batch.decoder_input)[rows, places].float())  # (n, D)
             values.append(batch.labels[rows, places])
@@ -184,7 +183,7 @@ def with_neighbours(
     weight = WEIGHT if weight is None else weight
     _require_sense(neighbours, weight)  # before the corpus is read
     settings = translator.settings.corpus
-    pairs = load_corpus(replace(settings, synthetic=[])).train
+    pairs = load_corpus(settings).train
     longest = translator.model.config.max_length
     examples, _ = encode_pairs(pairs, translator.source, translator.target, longest)
     looked_up = {"neighbours": neighbours, "weight": weight}

@@ -14,10 +14,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+
 from nmtlib.errors import require
 from nmtlib.files import decoded_lines, write_atomically
 from nmtlib.homework.places import require_place
-from nmtlib.keys import build
+from nmtlib.settings import explain
 
 if TYPE_CHECKING:
     from nmtlib.run import Run
@@ -44,6 +46,7 @@ CHALLENGES = {
 }
 
 
+@with_config(ConfigDict(extra="forbid"))
 @dataclass(frozen=True)
 class Entry:
     """A scored run: a line of a leaderboard.  `model` is the SHA-256 of its weights.
@@ -99,7 +102,8 @@ def _within_the_rules(run: Run) -> tuple[Challenge, float]:
     """The challenge that a run has taken up, and its minutes; ValueError where it broke a rule."""
     from nmtlib.records import training_summary
 
-    corpus, training = run.settings().corpus, run.settings().training
+    settings = run.settings()
+    corpus, training = settings.corpus, settings.training
     challenge = CHALLENGES.get(corpus.name)
     if challenge is None or corpus.train:
         raise ValueError(
@@ -108,9 +112,9 @@ def _within_the_rules(run: Run) -> tuple[Challenge, float]:
         )
     # Each brings what was learnt in minutes that the history does not count.
     helped = {
-        "training.start": training.start,
-        "training.teachers": training.teachers,
-        "corpus.synthetic": corpus.synthetic,
+        "training.init_from": training.init_from,
+        "recipe.teachers": settings.recipe.get("teachers"),
+        "recipe.synthetic": settings.recipe.get("synthetic"),
     }
     if used := {name: value for name, value in helped.items() if value}:
         given = " and ".join(f"{name} = {json.dumps(value)}" for name, value in used.items())
@@ -169,9 +173,9 @@ def read_lines(paths: Iterable[Path]) -> list[Entry]:
             if not line.strip():
                 continue
             try:
-                entries.append(build(Entry, json.loads(line)))
-            except (ValueError, OverflowError, RecursionError) as error:
-                raise ValueError(f"{path}, line {number}, is no entry: {error}") from None
+                entries.append(TypeAdapter(Entry).validate_json(line, strict=True))
+            except ValidationError as error:
+                raise ValueError(f"{path}, line {number}, is no entry: {explain(error)}") from None
     return entries
 
 

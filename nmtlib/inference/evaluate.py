@@ -13,7 +13,7 @@ from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.data.tokenizers import WhitespaceTokenizer
 from nmtlib.inference.metrics import BleuTokenize, bleu_nltk, bleu_sacre, chrf
 from nmtlib.machine import command_line, describe_machine
-from nmtlib.training.measure import Sums, measure_all
+from nmtlib.training.loss import Totals, measure_all
 
 if TYPE_CHECKING:
     from nmtlib.inference.translator import Translator
@@ -150,7 +150,7 @@ def require_languages(translator: Translator, corpus: Corpus) -> None:
         )
 
 
-def measure_readable(translator: Translator, pairs: Sequence[Pair]) -> tuple[Sums, list[str]]:
+def measure_readable(translator: Translator, pairs: Sequence[Pair]) -> tuple[Totals, list[str]]:
     """The sums over the pairs that the model can read, and the sources, '' if they are too long."""
     longest = translator.model.config.max_length
     examples = [translator.example(pair.source, pair.target) for pair in pairs]

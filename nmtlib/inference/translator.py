@@ -14,7 +14,7 @@ from nmtlib.data.codec import Codec
 from nmtlib.data.corpus import Corpus
 from nmtlib.data.tokenizers import SPACE_MARK
 from nmtlib.errors import did_you_mean
-from nmtlib.examples import load_corpus_to_score
+from nmtlib.examples import load_corpus
 from nmtlib.inference.attention_map import AttentionMap, attention_map
 from nmtlib.inference.evaluate import Evaluation, evaluate
 from nmtlib.inference.kernels import convert
@@ -121,7 +121,7 @@ class Translator:
 
     def evaluate(self, split: str = "test", corpus: Corpus | None = None, **how: Any) -> Evaluation:
         """Score a split of the run's corpus, or of another, as the function `evaluate` does."""
-        return evaluate(self, corpus or load_corpus_to_score(self.settings.corpus), split, **how)[0]
+        return evaluate(self, corpus or load_corpus(self.settings.corpus), split, **how)[0]
 
     def attention(self, sentence: str, translation: str | None = None) -> AttentionMap:
         """Which source tokens each token of the translation attends to; `.plot()` draws it."""

@@ -4,48 +4,49 @@ from __future__ import annotations
 
 import json
 import tomllib
-from dataclasses import replace
 from importlib import resources
+from importlib.metadata import entry_points
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from nmtlib.errors import did_you_mean
 from nmtlib.settings import Settings
 
 
+def _files() -> dict[str, Traversable]:
+    """The file of each preset: ours, and those of packages in the group `nmtlib.presets`."""
+    packages = [__name__, *(entry.value for entry in entry_points(group="nmtlib.presets"))]
+    files = [file for package in packages for file in resources.files(package).iterdir()]
+    return {f.name.removesuffix(".toml"): f for f in files if f.name.endswith(".toml")}
+
+
 def presets() -> list[str]:
-    """Names of the presets that come with nmtlib."""
-    files = resources.files(__name__).iterdir()
-    return sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml"))
+    """Names of the presets."""
+    return sorted(_files())
 
 
 def load_settings(preset: str | Path) -> Settings:
-    """Settings of a preset by name, or of one's own TOML file by path.
+    """Settings of a preset by name, or of your own TOML file by path.
 
     Paths in a TOML file are relative to that file.
     Raises ValueError for an unknown name, FileNotFoundError for a missing file.
     """
-    preset = str(preset)
-    if preset.endswith(".toml"):
-        path = Path(preset)
-        if not path.is_file():
-            raise FileNotFoundError(f"no such preset file: {path}")
-        text = path.read_bytes()
-    elif preset in presets():
-        path, text = None, (resources.files(__name__) / f"{preset}.toml").read_bytes()
-    else:
+    preset, known = str(preset), _files()
+    path = Path(preset) if preset.endswith(".toml") else None
+    if path and not path.is_file():
+        raise FileNotFoundError(f"no such preset file: {path}")
+    if not path and preset not in known:
         raise ValueError(
-            f"unknown preset {preset!r}{did_you_mean(preset, presets())}; the presets are "
-            f"{', '.join(presets())}, or give the path of a .toml file"
+            f"unknown preset {preset!r}{did_you_mean(preset, known)}; the presets are "
+            f"{', '.join(sorted(known))}, or give the path of a .toml file"
         )
+    text = path.read_bytes() if path else known[preset].read_bytes()
     try:
         settings = Settings.from_dict(tomllib.loads(text.decode("utf-8-sig")), where=preset)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"{preset} is not valid TOML in UTF-8: {error}") from None
     settings.corpus.require_one_origin()
-    if path is None:  # a preset names corpora and runs, and knows no folder
-        return settings
-    corpus = settings.corpus.located(path.parent)
-    return replace(settings, corpus=corpus, training=settings.training.located(path.parent))
+    return settings.located(path.parent) if path else settings  # a preset knows no folder
 
 
 def overview() -> list[tuple[str, ...]]:

@@ -21,7 +21,7 @@ from nmtlib.sections import TrainingSettings
 from nmtlib.specials import PAD
 from nmtlib.teaching.learning import Loop, Recipe, small_model
 from nmtlib.teaching.style import COLOURS
-from nmtlib.training.measure import measure_all
+from nmtlib.training.loss import measure_all
 from nmtlib.training.trainer import Trainer
 
 # What one sees -> the bugs of the catalogue to think of first.
@@ -131,7 +131,7 @@ def learn_in_parts(
     Each batch comes in so many parts, whose gradients are accumulated.
     """
     settings = TrainingSettings(
-        learning_rate=4e-3, warmup=30, smoothing=0.0, schedule="inverse-sqrt", device="cpu"
+        learning_rate=4e-3, warmup=30, label_smoothing=0.0, schedule="inverse-sqrt", device="cpu"
     )
     model, losses, rates = small_model(translator, seed=seed, dropout=0.0), [], []
     with TemporaryDirectory() as folder:

@@ -15,7 +15,6 @@ from torch.profiler import ProfilerActivity, profile
 
 from nmtlib.errors import require, require_one_of
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.training.loss import rows_at_once
 
 FLOAT32 = 4  # bytes
 STATISTICS = 2 * FLOAT32  # mean and deviation, which a LayerNorm keeps for each position
@@ -56,8 +55,8 @@ class TrainingMemory:
     """Bytes that a training step needs, by purpose.
 
     `weight_copies` are the matrices in bfloat16, `activations` what forward keeps for backward,
-    `recomputed` the largest layer that checkpointing makes again, `logits` the scores, their
-    gradient and what the loss works with.
+    `recomputed` the largest layer that checkpointing makes again, `logits` the log-probabilities
+    and the gradients that the loss makes of them.
     """
 
     weights: int
@@ -180,14 +179,8 @@ class _Kept:
         return kept + self.linear_input(target, maps=1)
 
     def logits(self) -> int:
-        """The scores, their gradient, and the blocks of probabilities that the loss works with."""
-        positions = self.B * self.T
-        tables = 2 if self.half else 1  # bfloat16 scores become float32 first
-        most = rows_at_once("cuda" if self.gpu else "cpu", self.config.target_vocab_size)
-        block = min(positions, most)
-        later = min(positions - block, most)  # made while the block before is still there
-        rows = max(tables * block, block + tables * later)
-        return self.config.target_vocab_size * (2 * positions * self.number + rows * FLOAT32)
+        """Log-probabilities and two gradients that autograd adds, of the loss, all in float32."""
+        return 3 * FLOAT32 * self.B * self.T * self.config.target_vocab_size
 
     def linear_input(self, positions: int, maps: int) -> int:
         """What linear maps of one input (positions, D) keep: shared, but autocast copies it."""

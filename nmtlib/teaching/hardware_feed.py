@@ -10,11 +10,11 @@ from unittest import mock
 
 import torch
 
+from nmtlib.extras.losses import losses_in_blocks
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.teaching.cost import training_flops, training_memory
 from nmtlib.teaching.hardware_lab import ledger
 from nmtlib.teaching.hardware_steps import random_batch
-from nmtlib.training.loss import losses
 
 LENGTH = 16  # tokens of a caption
 
@@ -22,7 +22,7 @@ LENGTH = 16  # tokens of a caption
 @contextmanager
 def loss_in_blocks(rows: int) -> Iterator[None]:
     """In this block the loss takes so many positions at a time."""
-    with mock.patch("nmtlib.training.loss.rows_at_once", lambda *_: rows):
+    with mock.patch("nmtlib.extras.losses.rows_at_once", lambda *_: rows):
         yield
 
 
@@ -31,7 +31,7 @@ def loss_starts(positions: int, rows: int) -> int:
     logits = torch.zeros(positions, 8, requires_grad=True)
     labels = torch.full((positions,), 5)
     with loss_in_blocks(rows):
-        return ledger(lambda: losses(logits, labels, 0.1)[0].backward()).started
+        return ledger(lambda: losses_in_blocks(logits, labels, 0.1)[0].backward()).started
 
 
 class Starts(NamedTuple):
@@ -57,7 +57,7 @@ def starts_of_update(config: TransformerConfig, tokens: int, rows: int) -> Start
             return model(batch.source, batch.decoder_input)
 
     def update() -> None:
-        losses(forward(), batch.labels, 0.1)[0].backward()
+        losses_in_blocks(forward(), batch.labels, 0.1)[0].backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad()

@@ -23,10 +23,9 @@ from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.inference.metrics import bleu_sacre
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.training.loss import label_smoothed_loss
-from nmtlib.training.measure import measure_all
-from nmtlib.training.optimizer import ADAM
+from nmtlib.training.loss import label_smoothed_loss, measure_all
 from nmtlib.training.schedule import inverse_sqrt_rate
+from nmtlib.training.trainer import ADAM
 
 RECORDED = Path(__file__).parent / "recorded" / "training.json"
 SIZES: dict[str, Any] = {"d_model": 64, "n_heads": 4, "n_encoder_layers": 1, "d_ff": 256}

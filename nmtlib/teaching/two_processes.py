@@ -11,7 +11,6 @@ nobody sums the gradients, which is the bug to watch.
 from __future__ import annotations
 
 import json
-from tempfile import TemporaryDirectory
 
 import torch
 
@@ -36,17 +35,14 @@ def losses_of_updates(processes: Processes, apart: bool = False) -> dict[str, li
     translator, corpus = load_toy("de-en"), toy.load_toy("toy-de-en", train=PAIRS, challenge=0)
     examples = [translator.example(pair.source, pair.target) for pair in corpus.train]
     torch.manual_seed(0)  # the same weights in every process
-    with TemporaryDirectory() as folder:
-        trainer = Trainer(
-            Transformer(MODEL), examples, examples, SETTINGS, folder, processes=processes
-        )
-        if apart:
-            trainer.processes = _Deaf(processes.device)
-        feed, curve = trainer.feed, []
-        for numbers in feed.plan(seed=1):
-            # The labels are those of all processes.
-            sums = trainer.update(feed.shares([numbers]), feed.labels([numbers]))
-            curve.append(processes.total(sums).loss_per_token)
+    trainer = Trainer(Transformer(MODEL), examples, examples, SETTINGS, processes=processes)
+    if apart:
+        trainer.processes = _Deaf(processes.device)
+    loader, curve = trainer.loader, []
+    for rows in loader.plan(seed=1):
+        # The labels are those of all processes.
+        totals = trainer.update(loader.load([rows]), loader.labels([rows]))
+        curve.append(trainer.all_reduce(totals).loss_per_token)
     return {"losses": curve, "drift": drift(trainer.model, processes)}
 
 
@@ -60,11 +56,11 @@ class _Deaf(Processes):
 def drift(model: torch.nn.Module, processes: Processes) -> float:
     """The largest distance of any weight from its mean over the processes."""
     weights = torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
-    mean = processes.sum(weights.clone()) / processes.count
+    mean = processes.all_reduce(weights.clone()) / processes.count
     largest = (weights - mean).abs().max()
     every = torch.zeros(processes.count)
     every[processes.rank] = largest
-    return float(processes.sum(every).max())
+    return float(processes.all_reduce(every).max())
 
 
 def main() -> None:

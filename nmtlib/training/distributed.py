@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import time
-from collections.abc import Callable, Iterable
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -16,114 +15,92 @@ from torch import distributed as dist
 
 from nmtlib.errors import require
 from nmtlib.training.hardware import environment_number
-from nmtlib.training.measure import Sums
-from nmtlib.training.signals import ignore_sigterm
 
 Value = TypeVar("Value")
 
 
 class LostProcess(ConnectionError):
-    """A process has ended or does not answer; those that train with it cannot go on."""
+    """A process has ended or does not answer; the others cannot continue."""
 
 
 class Processes:
-    """The processes that train together: `rank` is this one's number, `count` how many there are.
+    """The processes that train together: `rank` is the number of this one, `count` of all.
 
     Started with `torchrun --nproc-per-node=N -m nmtlib train ...` they find each other; otherwise
-    there is one, and every method is a no-op.  Methods that wait for the others raise LostProcess
-    where one of them has ended or takes longer than NMTLIB_TIMEOUT seconds (an environment
-    variable, 600 if not set).  On GPUs only that time tells that a process has ended; but torchrun
-    sees it at once and ends the others within half a minute.
+    there is one, and every method is a no-op.  Collective operations raise LostProcess if another
+    process has ended or takes longer than NMTLIB_TIMEOUT seconds (environment, default 600).
     """
 
     def __init__(self, device: torch.device):
         self.rank = environment_number("RANK", 0)
         self.count = environment_number("WORLD_SIZE", 1)
         require(0 <= self.rank < self.count, "RANK", f"below WORLD_SIZE ({self.count})", self.rank)
-        self.device = device
-        self.lost = False
-        self.places = [("", 0)] * self.count  # machine and process id of each
-        if self.count > 1:
-            if not dist.is_initialized():
-                # What processes say beside gradients stays on the CPU: no GPU waits for it.
-                backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
-                seconds = environment_number("NMTLIB_TIMEOUT", 600, float)
-                require(0 < seconds < 1e9, "NMTLIB_TIMEOUT", "a number of seconds", seconds)
-                wait = timedelta(seconds=seconds)
-                self.together(dist.init_process_group, backend, timeout=wait)
-            self.together(dist.all_gather_object, self.places, (socket.gethostname(), os.getpid()))
+        self.device, self.lost = device, False
+        if self.count > 1 and not dist.is_initialized():
+            # What is exchanged besides gradients stays on the CPU: no GPU waits for it.
+            backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+            seconds = environment_number("NMTLIB_TIMEOUT", 600, float)
+            require(0 < seconds < 1e9, "NMTLIB_TIMEOUT", "a number of seconds", seconds)
+            self.collective(dist.init_process_group, backend, timeout=timedelta(seconds=seconds))
 
     @property
     def is_main(self) -> bool:
         """Whether this process writes files and reports."""
         return self.rank == 0
 
-    def share(self, items: Any) -> Any:
+    def shard(self, items: Any) -> Any:
         """Every `count`-th item: the part of this process."""
         return items[self.rank :: self.count]
 
-    def any(self, asked: bool) -> bool:
-        """Whether any process says so; all of them learn it at the same time."""
-        return asked if self.count == 1 else bool(self.sum(torch.tensor([float(asked)])))
+    def any(self, flag: bool) -> bool:
+        """Whether the flag is set in any process; all of them get the same answer."""
+        return flag if self.count == 1 else bool(self.all_reduce(torch.tensor([float(flag)])))
 
-    def sum(self, values: Tensor) -> Tensor:
+    def all_reduce(self, values: Tensor) -> Tensor:
         """The sum of a tensor over all processes, in place."""
         if self.count > 1:
-            self.together(dist.all_reduce, values)
+            self.collective(dist.all_reduce, values)
         return values
 
-    def total(self, sums: Sums) -> Sums:
-        """The sums of all processes, as floats."""
-        mine = torch.tensor(sums.floats(), dtype=torch.float64)
-        return Sums(*self.sum(mine).tolist())
-
     def sum_gradients(self, parameters: Iterable[torch.nn.Parameter]) -> None:
-        """Give every process the sum of all gradients, as one message."""
+        """Give every process the sum of all gradients, in one message."""
         if self.count == 1:
             return
         parameters = list(parameters)
-        # Zeros stand where this process had no sentence in the batch.
+        # Zeros where this process had no sentence in the batch.
         own = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
-        flat = self.sum(torch.cat([gradient.flatten() for gradient in own]))
+        flat = self.all_reduce(torch.cat([gradient.flatten() for gradient in own]))
         sums = flat.split([p.numel() for p in parameters])
         for p, gradient, total in zip(parameters, own, sums, strict=True):
             p.grad = gradient.copy_(total.view_as(p))
 
-    def agree(self, value: Value) -> Value:
-        """What the first process says, for all."""
+    def broadcast(self, value: Value) -> Value:
+        """Rank 0's value, in every process."""
         shared = [value]
         if self.count > 1:
-            self.together(dist.broadcast_object_list, shared)
+            self.collective(dist.broadcast_object_list, shared)
         return shared[0]
 
     def wait(self) -> None:
         """Block until every process is here."""
         if self.count > 1:
-            self.together(dist.barrier)
+            self.collective(dist.barrier)
 
-    def together(self, operation: Callable[..., Any], *arguments: Any, **options: Any) -> None:
-        """Do what all processes do at once.  Raises LostProcess, naming it, where one is gone."""
+    def collective(self, operation: Callable[..., Any], *arguments: Any, **options: Any) -> None:
+        """Run an operation that all processes run at once.  Raises LostProcess if one is gone."""
         try:
             operation(*arguments, **options)
         except torch.OutOfMemoryError:
             raise
         except RuntimeError as error:  # the backends raise nothing narrower
-            ignore_sigterm()  # torchrun now ends this process, too; it shall say why first
+            # torchrun ends this process, too, as soon as it sees that the other one has ended.
+            if threading.current_thread() is threading.main_thread():
+                signal.signal(signal.SIGTERM, signal.SIG_IGN)
             self.lost = True
-            reason = f"another process has ended or does not answer ({str(error).splitlines()[0]})"
-            if gone := ", ".join(map(str, self.gone())):
-                reason = f"process {gone} has ended (killed, out of memory, or by an error)"
-            raise LostProcess(f"{reason}; process {self.rank} cannot train without it") from error
-
-    def gone(self, seconds: float = 1.0) -> list[int]:
-        """The ranks that have ended on this machine; waits at most some seconds for the first."""
-        deadline, here = time.monotonic() + seconds, socket.gethostname()
-        while True:
-            places = enumerate(self.places)
-            ended = [rank for rank, (host, pid) in places if host == here and not is_running(pid)]
-            if ended or time.monotonic() > deadline:
-                return ended
-            time.sleep(0.01)  # a process closes its connections a moment before it has ended
+            raise LostProcess(
+                f"another process has ended or does not answer ({str(error).splitlines()[0]}); "
+                f"process {self.rank} cannot train without it"
+            ) from error
 
     def close(self) -> None:
         """Leave the group; from one that has lost a process there is no orderly way out."""
@@ -131,10 +108,23 @@ class Processes:
             dist.destroy_process_group()
 
 
-def is_running(pid: int) -> bool:
-    """Whether a process of this machine has not ended; True where the system (no Linux) is mute."""
+@contextmanager
+def stop_on_signal(asked: threading.Event) -> Iterator[None]:
+    """In this block the first Ctrl-C (or SIGTERM) sets the flag, the second interrupts at once."""
+
+    def handle(number: int, frame: object) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may set handlers
+        return
+    old = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return not Path("/proc/self/stat").exists()
-    return state not in "ZX"  # ended, but torchrun has not yet asked how
+        yield
+    finally:
+        asked.clear()
+        for number, handler in old.items():
+            if signal.getsignal(number) is handle:  # and not something that the block has set since
+                signal.signal(number, handler)

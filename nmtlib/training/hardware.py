@@ -1,4 +1,4 @@
-"""What the machine at hand does best: device, number format, and the way of a batch to it."""
+"""What the machine at hand does best: device, precision, and the copy of a batch to it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 import torch
 
 from nmtlib.data.batching import Batch
-from nmtlib.model.transformer import Transformer
 
 
 def environment_number(name: str, default: float, kind: type = int) -> Any:
@@ -25,8 +24,8 @@ def environment_number(name: str, default: float, kind: type = int) -> Any:
 def choose_device(name: str = "auto") -> torch.device:
     """The named device, cpu or cuda; 'auto' is the GPU where there is one.
 
-    Of the processes that torchrun starts on one machine each gets its own GPU.  Raises ValueError
-    for a device of another kind (not all have the float64 that sums are kept in) or an absent one.
+    Under torchrun each process of a machine gets its own GPU.  Raises ValueError for a device that
+    is absent or of another kind (not all have float64, in which totals are kept).
     """
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
@@ -45,9 +44,9 @@ def choose_device(name: str = "auto") -> torch.device:
 
 
 def choose_precision(device: torch.device, name: str = "auto") -> torch.dtype:
-    """The type of the large matrix products; weights, sums and the optimizer stay in float32.
+    """The type of large matrix multiplications; weights, sums and the optimizer stay in float32.
 
-    'auto' is bfloat16 where the hardware is quicker in it: recent GPUs, and CPUs that show it.
+    'auto' is bfloat16 where the hardware is faster in it: recent GPUs, and CPUs that show it.
     """
     if name != "auto":
         return {"fp32": torch.float32, "bf16": torch.bfloat16}[name]
@@ -60,14 +59,13 @@ def choose_precision(device: torch.device, name: str = "auto") -> torch.dtype:
 
 @cache
 def quicker_in_bfloat16() -> bool:
-    """Whether the CPU multiplies two matrices sooner in bfloat16 than in float32: it is tried.
+    """Whether the CPU multiplies two matrices faster in bfloat16 than in float32, by measurement.
 
-    Its instructions do not say it: an Intel Xeon whose AMX is hidden, as in some virtual machines,
-    has some for bfloat16 and takes twice as long with them.  Ten milliseconds, or a tenth of a
-    second where bfloat16 is emulated; the least of several times, as other programs only add to it.
+    Its list of instructions does not tell: an Intel Xeon whose AMX is hidden, as in some virtual
+    machines, has some for bfloat16 and takes twice as long with them.
     """
     times: dict[torch.dtype, list[float]] = {torch.float32: [], torch.bfloat16: []}
-    for _ in range(6):  # the first time the product is compiled
+    for _ in range(6):  # the least of these counts: other programs only add to it
         for dtype, seconds in times.items():
             matrix = torch.ones(256, 256, dtype=dtype)
             start = time.perf_counter()
@@ -82,12 +80,3 @@ def to_device(batch: Batch, device: torch.device) -> Batch:
     if device.type == "cuda" and not batch.source.is_cuda:
         batch = Batch(batch.source.pin_memory(), batch.target.pin_memory())
     return batch.to(device)
-
-
-def compiled(model: Transformer, mode: str) -> Transformer:
-    """The model as the training calls it: itself for 'no', otherwise as torch.compile makes it.
-
-    'reduce-overhead' also records CUDA graphs.  One compilation serves all shapes, as a training of
-    minutes cannot wait for one for each; the weights are those of the model.
-    """
-    return model if mode == "no" else torch.compile(model, mode=mode, dynamic=True)  # type: ignore

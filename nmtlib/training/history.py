@@ -1,50 +1,52 @@
-"""Where a training stands, and what each epoch measured: a CSV file and the curves."""
+"""The progress of a run, and what each epoch measured: a CSV file and the curves."""
 
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
-import math
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
+from pydantic.dataclasses import dataclass
+from pydantic_core import to_json
 from tqdm import tqdm
 
-from nmtlib.errors import require
 from nmtlib.files import write_atomically
-from nmtlib.keys import build, typed
-from nmtlib.training.measure import Sums
+from nmtlib.settings import explain
+from nmtlib.training.loss import Totals
+
+Number = Annotated[int, Field(ge=0)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class EpochRecord:
-    """One epoch.  Losses in nats per token; NLL and perplexity never are smoothed, `train_loss` is,
-    and has the share of teachers and R-Drop in it.
+    """One epoch.  Losses in nats per token; NLL and perplexity are never smoothed, `train_loss` is,
+    and a recipe may have added to it.
 
     The training figures are those of the changing model, with dropout, so early ones look worse
-    than validation.  `updates` and `seconds` count from the start of the training,
-    `tokens_per_second` the target tokens of this epoch.
+    than validation.  `updates` and `seconds` count from the start of training, `tokens_per_second`
+    the target tokens of this epoch.
     """
 
-    epoch: int
-    updates: int
-    seconds: float
-    learning_rate: float
-    train_loss: float
-    train_nll: float
-    train_perplexity: float
-    train_accuracy: float
-    validation_nll: float
-    validation_perplexity: float
-    validation_accuracy: float
-    tokens_per_second: float
-
-    def __post_init__(self) -> None:
-        require_amounts(vars(self))
+    epoch: Number
+    updates: Number
+    seconds: Amount
+    learning_rate: Amount
+    train_loss: Amount
+    train_nll: Amount
+    train_perplexity: Amount
+    train_accuracy: Amount
+    validation_nll: Amount
+    validation_perplexity: Amount
+    validation_accuracy: Amount
+    tokens_per_second: Amount
 
     def line(self, epochs: int) -> str:
         """One line for people."""
@@ -57,35 +59,34 @@ class EpochRecord:
         )
 
 
-@dataclass
+@with_config(ConfigDict(extra="forbid"))
+@dataclasses.dataclass
 class Progress:
-    """Where a training stands; saved with every checkpoint, so that it can be resumed from there.
+    """How far training is; saved with every checkpoint, so that a run resumes from there.
 
-    `epoch` counts the finished epochs and `batches` those done of the next; `sums` are the running
-    sums of that epoch and `epoch_seconds` its time; `seconds` is the time of the whole training.
+    `epoch` counts the finished epochs and `batches` those done of the next; `totals` are the
+    running totals of that epoch and `epoch_seconds` its time; `seconds` is the time of the whole
+    run.
     """
 
-    epoch: int = 0
-    batches: int = 0
-    updates: int = 0
-    seconds: float = 0.0
-    epoch_seconds: float = 0.0
-    sums: Sums = Sums()
+    epoch: Number = 0
+    batches: Number = 0
+    updates: Number = 0
+    seconds: Amount = 0.0
+    epoch_seconds: Amount = 0.0
+    totals: tuple[Amount, Amount, Amount, Amount] = (0.0, 0.0, 0.0, 0.0)
     history: list[EpochRecord] = field(default_factory=list)
 
     @classmethod
-    def from_dict(cls, values: Any) -> Progress:
+    def from_notes(cls, values: Any) -> Progress:
         """What `asdict` made a dictionary of.  Raises ValueError for anything else."""
         try:
-            named = dict(zip(Sums._fields, values["sums"], strict=True))
-            sums = Sums(**{name: typed(named[name], float, f"sums.{name}") for name in named})
-            history = [build(EpochRecord, row) for row in values["history"]]
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"sums and history are not there ({error!r})") from None
-        progress = build(cls, values, sums=sums, history=history)
-        require_amounts({**vars(progress), **sums._asdict()})
-        epochs, expected = [record.epoch for record in history], progress.epoch
-        require(epochs == [*range(1, expected + 1)], "history", f"of {expected} epochs", epochs)
+            progress = TypeAdapter(cls).validate_json(to_json(values), strict=True)
+        except ValidationError as error:
+            raise ValueError(explain(error)) from None
+        epochs = [record.epoch for record in progress.history]
+        if epochs != [*range(1, progress.epoch + 1)]:
+            raise ValueError(f"history must be of {progress.epoch} epochs, not of {epochs}")
         return progress
 
     @property
@@ -94,11 +95,11 @@ class Progress:
         return min(self.history, key=lambda r: r.validation_nll, default=None)
 
     def stuck(self, patience: int) -> bool:
-        """Whether validation has not improved for `patience` epochs; 0 is patience without end."""
+        """Whether validation has not improved for `patience` epochs; 0 means unlimited patience."""
         return bool(patience and self.best and self.epoch - self.best.epoch >= patience)
 
     def bar(self, epochs: int, batches: int, *, shown: bool) -> tqdm:
-        """A bar for the batches of this epoch; on a terminal only."""
+        """A progress bar for the batches of this epoch; on a terminal only."""
         title = f"epoch {self.epoch + 1}/{epochs}"
         look = {"desc": title, "unit": "batch", "leave": False}
         hidden = not (shown and sys.stderr.isatty())
@@ -111,8 +112,8 @@ class Progress:
         self.epoch_seconds += now - since
         return now
 
-    def end_epoch(self, train: Sums, validation: Sums, learning_rate: float) -> EpochRecord:
-        """Record the epoch that has ended, and stand at the beginning of the next."""
+    def end_epoch(self, train: Totals, validation: Totals, learning_rate: float) -> EpochRecord:
+        """Record the epoch that has ended; the next one begins."""
         record = EpochRecord(
             epoch=self.epoch + 1,
             updates=self.updates,
@@ -128,15 +129,9 @@ class Progress:
             tokens_per_second=float(train.labels) / self.epoch_seconds,
         )
         self.history.append(record)
-        self.epoch, self.batches, self.epoch_seconds, self.sums = record.epoch, 0, 0.0, Sums()
+        self.epoch, self.batches, self.epoch_seconds = record.epoch, 0, 0.0
+        self.totals = (0.0, 0.0, 0.0, 0.0)
         return record
-
-
-def require_amounts(values: dict[str, Any]) -> None:
-    """Raise ValueError naming the first of some numbers that is negative or not finite."""
-    for name, value in values.items():
-        if isinstance(value, int | float):
-            require(0 <= value < math.inf, name, "a finite number, at least 0", value)
 
 
 def write_history(path: str | Path, history: Sequence[EpochRecord]) -> None:
@@ -151,14 +146,14 @@ def write_history(path: str | Path, history: Sequence[EpochRecord]) -> None:
 
 
 def read_history(path: str | Path) -> list[EpochRecord]:
-    """Read what `write_history` wrote."""
-    kinds: dict[str, Any] = {f.name: int if f.type == "int" else float for f in fields(EpochRecord)}
+    """Read what `write_history` wrote.  Raises ValueError for anything else."""
     try:
         with open(path, newline="", encoding="utf-8") as file:
-            rows = [{k: kinds[k](v) for k, v in row.items()} for row in csv.DictReader(file)]
-        records = [EpochRecord(**row) for row in rows]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is no history of a training ({error!r})") from None
+            records = TypeAdapter(list[EpochRecord]).validate_python([*csv.DictReader(file)])
+    except ValidationError as error:
+        raise ValueError(f"{path} is not the history of a run: {explain(error)}") from None
+    except (ValueError, csv.Error) as error:
+        raise ValueError(f"{path} is not the history of a run: {error}") from None
     if not records:
         raise ValueError(f"{path} holds no epoch")
     return records

@@ -1,44 +1,115 @@
-"""The training loss, and the two figures read beside it: negative log-likelihood and accuracy."""
+"""The training loss, and what is reported with it: negative log-likelihood and accuracy."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from nmtlib.data.batching import Batch, Example, collate, lengths_of, token_batches
 from nmtlib.errors import require, require_one_of
+from nmtlib.model.transformer import Transformer
+from nmtlib.sections import TrainingSettings
 from nmtlib.specials import PAD
 
-ROWS_AT_ONCE = 256  # positions whose probabilities a CPU holds at a time: they stay in its cache
-NUMBERS_AT_ONCE = 2**27  # probabilities that a GPU holds at a time: it waits for starts
+
+class Totals(NamedTuple):
+    """Sums over labels: loss (smoothed) and NLL in nats, correct predictions, labels.
+
+    Sums and not means: those of several batches, micro-batches or processes can be added, whatever
+    their sizes, and only then divided.  Each is a float or a float64 tensor without dimensions.
+
+    >>> total = Totals(loss=5.0, nll=4.0, correct=1.0, labels=2.0) + Totals(1.0, 0.0, 2.0, 2.0)
+    >>> total.nll_per_token, total.accuracy
+    (1.0, 0.75)
+    """
+
+    loss: Tensor | float = 0.0
+    nll: Tensor | float = 0.0
+    correct: Tensor | float = 0.0
+    labels: Tensor | float = 0.0
+
+    def __add__(self, other: Totals) -> Totals:  # type: ignore[override]
+        return Totals(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
+    def floats(self) -> Totals:
+        """The same as floats; on a GPU this is one synchronisation."""
+        tensors = [torch.as_tensor(figure, dtype=torch.float64) for figure in self]
+        return Totals(*torch.stack(tensors).tolist())
+
+    @property
+    def loss_per_token(self) -> float:
+        """The mean of the smoothed loss, in nats."""
+        return float(self.loss / self.labels)
+
+    @property
+    def nll_per_token(self) -> float:
+        """The mean negative log-likelihood, in nats."""
+        return float(self.nll / self.labels)
+
+    @property
+    def perplexity(self) -> float:
+        """exp of the mean negative log-likelihood; infinite where that is too large."""
+        return perplexity(float(self.nll), float(self.labels))
+
+    @property
+    def accuracy(self) -> float:
+        """The share of labels that the model ranks first."""
+        return float(self.correct / self.labels)
 
 
-def rows_at_once(device: str, vocab_size: int) -> int:
-    """How many positions the loss works through at a time on a device, 'cpu' or another."""
-    return ROWS_AT_ONCE if device == "cpu" else max(ROWS_AT_ONCE, NUMBERS_AT_ONCE // vocab_size)
+# What a `Trainer` minimises: the loss of a batch as a sum, to be differentiated, and its totals.
+Loss = Callable[[Transformer, Batch, TrainingSettings], tuple[Tensor, Totals]]
 
 
-def _blocks(logits: Tensor) -> list[slice]:
-    """The rows of logits (N, V) in turns."""
-    size = rows_at_once(logits.device.type, logits.size(-1))
-    return [slice(first, first + size) for first in range(0, len(logits), size)]
+def perplexity(nll_sum: float, tokens: float) -> float:
+    """exp of the mean *unsmoothed* negative log-likelihood (nats) of `tokens` tokens."""
+    return float(torch.tensor(nll_sum / tokens, dtype=torch.float64).exp())
+
+
+def losses(
+    logits: Tensor, labels: Tensor, label_smoothing: float = 0.0
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Smoothed loss, negative log-likelihood (nats) and the number of correct predictions.
+
+    logits (..., V), labels (...) -> three sums over the non-PAD labels.  The target gives
+    1 - label_smoothing to the label and spreads the rest evenly over the V - 1 words, never over
+    PAD.  Szegedy et al. 2016, 7; Vaswani et al. 2017, 5.4.
+    """
+    if logits.shape[:-1] != labels.shape:
+        raise ValueError(
+            f"logits {tuple(logits.shape)} and labels {tuple(labels.shape)} do not match: "
+            f"expected (..., V) and (...)"
+        )
+    exact = torch.promote_types(logits.dtype, torch.float32)
+    logp = logits.log_softmax(dim=-1, dtype=exact)  # (..., V)
+    nll = -logp.gather(-1, labels[..., None])[..., 0]  # (...)
+    loss = nll
+    if label_smoothing:
+        even = -logp[..., PAD + 1 :].sum(dim=-1) / (logits.size(-1) - 1)  # (...)
+        loss = (1 - label_smoothing) * nll + label_smoothing * even
+    correct = logits.argmax(dim=-1) == labels
+    # PAD is set to 0, not indexed away: a GPU would have to wait for the number that is left.
+    pad = labels == PAD
+    loss, nll, correct = (each.masked_fill(pad, 0).sum() for each in (loss, nll, correct))
+    return loss, nll.detach(), correct
 
 
 def label_smoothed_loss(
-    logits: Tensor, labels: Tensor, smoothing: float = 0.1, *, reduction: str = "mean"
+    logits: Tensor, labels: Tensor, label_smoothing: float = 0.1, *, reduction: str = "mean"
 ) -> Tensor:
-    """Cross-entropy against a target that keeps a little probability for the other words.
+    """The first of `losses` as a scalar in nats, a 'mean' over the non-PAD labels or their 'sum'.
 
-    Szegedy et al. 2016, 7; Vaswani et al. 2017, 5.4.  logits (..., V), labels (...) -> a scalar in
-    nats.  The target gives 1 - smoothing to the label and spreads `smoothing` evenly over the V - 1
-    classes that are words, never over PAD.  Positions whose label is PAD do not count; `reduction`
-    is 'mean' (over the other positions) or 'sum'.  Raises ValueError for a smoothing outside
-    [0, 1), shapes that do not match, or a mean over nothing.
+    Raises ValueError for label_smoothing outside [0, 1), shapes that do not match, or a mean over
+    nothing.
     """
-    require(0 <= smoothing < 1, "smoothing", "a probability in [0, 1)", smoothing)
+    share = label_smoothing
+    require(0 <= share < 1, "label_smoothing", "a probability in [0, 1)", share)
     require_one_of("reduction", ("mean", "sum"), reduction)
-    loss, *_ = losses(logits, labels, smoothing)
+    loss, *_ = losses(logits, labels, label_smoothing)
     if reduction == "sum":
         return loss
     count = (labels != PAD).sum()
@@ -47,148 +118,56 @@ def label_smoothed_loss(
     return loss / count
 
 
-def losses(logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Smoothed loss and negative log-likelihood (nats) and the number of correct guesses.
+def compute_loss(
+    model: Transformer, batch: Batch, label_smoothing: float = 0.0
+) -> tuple[Tensor, Totals]:
+    """The summed loss of a batch, to be differentiated, and its totals, to be read."""
+    logits = model(batch.source, batch.decoder_input)  # (B, T, V)
+    loss, nll, correct = losses(logits, batch.labels, label_smoothing)
+    labels = (batch.labels != PAD).sum()
+    return loss, Totals(*(each.detach().double() for each in (loss, nll, correct, labels)))
 
-    All three are sums over the non-PAD labels.  Only the first can be differentiated.
-    """
-    if logits.shape[:-1] != labels.shape:
-        raise ValueError(
-            f"logits {tuple(logits.shape)} and labels {tuple(labels.shape)} do not match: "
-            f"expected (..., V) and (...)"
+
+def smoothed_loss(
+    model: Transformer, batch: Batch, settings: TrainingSettings
+) -> tuple[Tensor, Totals]:
+    """The loss that a `Trainer` minimises unless it is given another one."""
+    return compute_loss(model, batch, settings.label_smoothing)
+
+
+@torch.no_grad()
+def measure_all(
+    model: Transformer,
+    examples: Sequence[Example],
+    *,
+    precision: torch.dtype = torch.float32,
+    max_tokens: int = 4096,
+) -> Totals:
+    """The totals (floats) over all examples, in evaluation mode."""
+    device, was_training = next(model.parameters()).device, model.training
+    longest = int(lengths_of(examples).max(initial=0))
+    totals = Totals()
+    model.eval()
+    for rows in token_batches(examples, max(max_tokens, longest)):
+        batch = collate([examples[row] for row in rows]).to(device)
+        with autocast(device, precision):
+            totals += compute_loss(model, batch)[1]
+    model.train(was_training)
+    return totals.floats()
+
+
+def autocast(device: torch.device, precision: torch.dtype) -> torch.autocast:
+    """A context in which large matrix multiplications have this precision."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=precision == torch.bfloat16)
+
+
+def require_finite(model: Transformer, *found: Totals, when: str) -> None:
+    """Raise FloatingPointError where a sum, a perplexity or a weight is not a finite number."""
+    figures = [figure for totals in found for figure in (*totals, totals.perplexity)]
+    # A step can spoil the weights before a loss shows it, and what is saved must be sound.
+    sound = torch.stack([p.isfinite().all() for p in model.parameters()]).all()
+    if not (sound and all(map(math.isfinite, figures))):
+        raise FloatingPointError(
+            f"the loss became {found[-1].loss_per_token:.4g} by {when}; train again with a lower "
+            f"learning_rate or a longer warmup.  What was saved before is sound"
         )
-    return _SmoothedCrossEntropy.apply(logits.flatten(0, -2), labels.flatten(), smoothing)
-
-
-class _SmoothedCrossEntropy(torch.autograd.Function):
-    """Cross-entropy of the prediction p against the smoothed target q, whose gradient is p - q.
-
-    Autograd would find the same, but through several tables of the size of the logits, which are
-    the largest tensors of a training step.  Here loss and gradient are made together, some rows at
-    a time.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, ...]:
-        dtype = torch.promote_types(logits.dtype, torch.float32)
-        real = labels != PAD  # (N,)
-        even = smoothing / (logits.size(-1) - 1)  # what q gives to each class but PAD
-        gradient = torch.empty_like(logits) if ctx.needs_input_grad[0] else None
-        loss, nll = torch.zeros(2, dtype=dtype, device=logits.device).unbind()
-        correct = torch.zeros((), dtype=torch.long, device=logits.device)
-        for rows in _blocks(logits):
-            logp = logits[rows].log_softmax(dim=-1, dtype=dtype)  # (rows, V)
-            label, pad = labels[rows, None], ~real[rows]  # (rows, 1) and (rows,)
-            # PAD is set to 0, not indexed away: a GPU would wait to count what is left.
-            nll = nll - logp.gather(-1, label)[:, 0].masked_fill(pad, 0).sum()
-            correct = correct + (logp.argmax(dim=-1) == labels[rows]).masked_fill(pad, 0).sum()
-            if smoothing:
-                loss = loss + even * (logp[:, PAD] - logp.sum(dim=-1)).masked_fill(pad, 0).sum()
-            if gradient is not None:
-                difference = logp.exp_().sub_(even)  # p - q, but for PAD and the label
-                difference[:, PAD] += even
-                difference.scatter_add_(-1, label, difference.new_full(label.shape, smoothing - 1))
-                gradient[rows] = difference.mul_(real[rows, None])
-        ctx.save_for_backward(gradient)
-        ctx.mark_non_differentiable(nll, correct)
-        return loss + (1 - smoothing) * nll, nll, correct
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, gradient: Tensor, *_: Tensor) -> tuple[Tensor, None, None]:
-        (difference,) = ctx.saved_tensors
-        return difference * gradient.to(difference.dtype), None, None
-
-
-def disagreement(first: Tensor, second: Tensor, labels: Tensor) -> Tensor:
-    """How far apart two predictions are: the mean of their KL divergences in both directions.
-
-    Liang et al. 2021 (R-Drop), eq. 2.  Logits (..., V) twice, labels (...) -> the sum over non-PAD
-    labels, in nats.  Raises ValueError for shapes that do not match.
-    """
-    _require_alike(first, second, labels)
-    real = (labels != PAD).flatten()
-    return _SymmetricDivergence.apply(first.flatten(0, -2), second.flatten(0, -2), real)
-
-
-class _SymmetricDivergence(torch.autograd.Function):
-    """½ KL(p‖q) + ½ KL(q‖p), made together with its gradients, some rows at a time.
-
-    The gradient for the logits of p is ½ [p (ln p - ln q - KL(p‖q)) + p - q].
-    """
-
-    @staticmethod
-    def forward(ctx: Any, first: Tensor, second: Tensor, real: Tensor) -> Tensor:
-        dtype = torch.promote_types(first.dtype, torch.float32)
-        total = torch.zeros((), dtype=dtype, device=first.device)
-        learns = any(ctx.needs_input_grad)
-        gradients = [torch.empty_like(first), torch.empty_like(second)] if learns else []
-        for rows in _blocks(first):
-            logp = first[rows].log_softmax(dim=-1, dtype=dtype)  # (rows, V)
-            logq = second[rows].log_softmax(dim=-1, dtype=dtype)
-            p, q, ratio = logp.exp(), logq.exp(), logp - logq
-            kl_pq = (p * ratio).sum(-1, keepdim=True)  # (rows, 1)
-            kl_qp = -(q * ratio).sum(-1, keepdim=True)
-            half = real[rows, None] / 2  # 0 at PAD
-            total += (half * (kl_pq + kl_qp)).sum()
-            if gradients:
-                gradients[0][rows] = half * (p * (ratio - kl_pq) + p - q)
-                gradients[1][rows] = half * (q * (-ratio - kl_qp) + q - p)
-        ctx.save_for_backward(*gradients)
-        return total
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
-        first, second = (found * gradient.to(found.dtype) for found in ctx.saved_tensors)
-        return first, second, None
-
-
-def distance_to_teacher(logits: Tensor, teacher: Tensor, labels: Tensor) -> Tensor:
-    """The cross-entropy of a prediction against what a teacher says in place of each label.
-
-    Kim and Rush 2016, 3.1 (word-level knowledge distillation).  Logits (..., V) twice, labels (...)
-    -> the sum over non-PAD labels, in nats; no gradient reaches the teacher.  Raises ValueError for
-    shapes that do not match.
-    """
-    _require_alike(logits, teacher, labels)
-    real = (labels != PAD).flatten()
-    return _CrossEntropyToTeacher.apply(logits.flatten(0, -2), teacher.flatten(0, -2), real)
-
-
-class _CrossEntropyToTeacher(torch.autograd.Function):
-    """-Σ q ln p of prediction p and teacher q, with its gradient p - q, some rows at a time."""
-
-    @staticmethod
-    def forward(ctx: Any, logits: Tensor, teacher: Tensor, real: Tensor) -> Tensor:
-        dtype = torch.promote_types(logits.dtype, torch.float32)
-        total = torch.zeros((), dtype=dtype, device=logits.device)
-        gradient = torch.empty_like(logits) if ctx.needs_input_grad[0] else None
-        for rows in _blocks(logits):
-            logp = logits[rows].log_softmax(dim=-1, dtype=dtype)  # (rows, V)
-            q = teacher[rows].softmax(dim=-1, dtype=dtype) * real[rows, None]  # 0 at PAD
-            total -= (q * logp).sum()
-            if gradient is not None:
-                gradient[rows] = logp.exp_().mul_(real[rows, None]).sub_(q)
-        ctx.save_for_backward(gradient)
-        return total
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        (difference,) = ctx.saved_tensors
-        return difference * gradient.to(difference.dtype), None, None
-
-
-def _require_alike(first: Tensor, second: Tensor, labels: Tensor) -> None:
-    """Raise ValueError where two predictions are not of the same labels."""
-    if first.shape != second.shape or first.shape[:-1] != labels.shape:
-        raise ValueError(
-            f"logits {tuple(first.shape)} and {tuple(second.shape)} and labels "
-            f"{tuple(labels.shape)} do not match: expected (..., V) twice and (...)"
-        )
-
-
-def perplexity(nll_sum: float, tokens: float) -> float:
-    """exp of the mean *unsmoothed* negative log-likelihood (nats) of `tokens` tokens."""
-    return float(torch.tensor(nll_sum / tokens, dtype=torch.float64).exp())

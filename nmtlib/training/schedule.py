@@ -10,7 +10,7 @@ from nmtlib.sections import TrainingSettings
 
 
 def make_schedule(settings: TrainingSettings, d_model: int, updates: int) -> Callable[[int], float]:
-    """The learning rate as a function of the update, in a training of so many updates."""
+    """The learning rate as a function of the update, in a run of so many updates."""
     peak, warmup = settings.learning_rate, settings.warmup
     return {
         "noam": lambda step: noam_rate(step, d_model, warmup, peak),

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -16,27 +17,38 @@ from nmtlib.model.transformer import Transformer
 from nmtlib.run import Run
 from nmtlib.sections import TrainingSettings
 from nmtlib.specials import PAD
-from nmtlib.training import checkpoint, state
-from nmtlib.training.distributed import Processes
-from nmtlib.training.feed import SEEDS, Feed
-from nmtlib.training.hardware import choose_device, choose_precision, compiled, to_device
+from nmtlib.training import saving
+from nmtlib.training.distributed import Processes, stop_on_signal
+from nmtlib.training.hardware import choose_device, choose_precision
 from nmtlib.training.history import EpochRecord, Progress
-from nmtlib.training.loss import perplexity
-from nmtlib.training.measure import Sums, measure, measure_all, require_finite
-from nmtlib.training.optimizer import Optimizer
+from nmtlib.training.loader import BatchLoader
+from nmtlib.training.loss import (
+    Loss,
+    Totals,
+    autocast,
+    measure_all,
+    require_finite,
+    smoothed_loss,
+)
 from nmtlib.training.schedule import make_schedule
-from nmtlib.training.signals import stop_on_signal
-from nmtlib.training.writer import Writer
+
+ADAM: dict[str, Any] = {"betas": (0.9, 0.98), "eps": 1e-9}  # Vaswani et al. 2017, 5.3
+SEEDS = 2**64  # torch takes seeds below this
+
+
+def adam(model: Transformer) -> torch.optim.Optimizer:
+    """The optimizer that a `Trainer` takes unless it is given another one."""
+    return torch.optim.Adam(model.parameters(), lr=0.0, fused=True, **ADAM)
 
 
 class Trainer:
-    """Train a model on examples and keep everything about it in a run folder (see `Run`).
+    """Train a model on examples; with a `run`, save all that is needed to use and to resume it.
 
-    The training is in `run_epoch`, `update`, `validate`, `finish_epoch` and `choose_model`; what
-    follows them saves, resumes, stops and reports.  `by_epoch` gives the examples of each epoch,
-    counted from 0, where they are not simply `train`.  `after_epoch` is called with the trainer
-    when an epoch is saved, and its time does not count as training.  `identity` has a digest of
-    each thing that a resume must find as it was.  `teachers` answer in turn, in training mode.
+    `loss` is called with model, batch and settings.  `examples` gives those of each epoch, counted
+    from 0, instead of `train`.  `after_epoch` is called with the trainer when an epoch is saved;
+    its time does not count.  `optimizer` makes one for the model, with a state for each parameter.
+    `identity` holds a digest of each thing that a resume must find unchanged.  Raises ValueError
+    for no sentences, or one longer than `settings.max_tokens`.
     """
 
     def __init__(
@@ -45,50 +57,42 @@ class Trainer:
         train: Sequence[Example],
         validation: Sequence[Example],
         settings: TrainingSettings,
-        run: Run | str | Path,
+        run: Run | str | Path | None = None,
         *,
+        loss: Loss = smoothed_loss,
+        examples: Callable[[int], Sequence[Example]] | None = None,
+        after_epoch: Callable[[Trainer], None] | None = None,
+        optimizer: Callable[[Transformer], Any] = adam,
         processes: Processes | None = None,
         report: Callable[[str], None] = print,
-        by_epoch: Callable[[int], Sequence[Example]] | None = None,
-        after_epoch: Callable[[Trainer], None] | None = None,
         identity: Mapping[str, str] | None = None,
-        teachers: Sequence[Transformer] = (),
     ):
-        """Raises ValueError for no sentences, or one that is longer than `settings.max_tokens`."""
         if not train or not validation:
             given = f"{len(train)} for training, {len(validation)} for validation"
             raise ValueError(f"training needs sentences, not {given}")
-        self.settings, self.run = settings, run if isinstance(run, Run) else Run(run)
+        self.settings, self.validation, self.loss = settings, validation, loss
+        self.run = Run(run) if isinstance(run, str | Path) else run
         self.processes = processes or Processes(choose_device(settings.device))
         self.device = self.processes.device
-        self.precision = self.processes.agree(choose_precision(self.device, settings.precision))
+        self.precision = self.processes.broadcast(choose_precision(self.device, settings.precision))
         self.report = report if self.processes.is_main else lambda line: None
         self.after_epoch = after_epoch if self.processes.is_main else None
         self.model = model.to(self.device)
         self.model.checkpoint_activations = settings.checkpoint_activations
-        self.compiled = compiled(self.model, settings.compile)
-        self.teachers: list = [teacher.to(self.device).train() for teacher in teachers] or [None]
-        self.optimizer = Optimizer(settings.optimizer, model)
-        self.by_epoch, self.validation = by_epoch, validation
-        self.feed = self.feed_of(by_epoch(0) if by_epoch else train)
+        self.optimizer = optimizer(self.model)
+        self.examples = examples or (lambda epoch: train)
+        self.loader = BatchLoader(self.examples(0), settings.max_tokens, self.processes)
         # Later epochs may hold a few batches more or less; the schedule counts those of the first.
-        self.batches_per_epoch = len(self.feed.plan())
+        self.batches_per_epoch = len(self.loader.plan())
         updates = settings.epochs * math.ceil(self.batches_per_epoch / settings.accumulate)
-        self.rate = make_schedule(settings, model.config.d_model, updates)
+        self.learning_rate = make_schedule(settings, model.config.d_model, updates)
         self.progress, self.identity = Progress(), dict(identity or {})
-        self.owns_folder = False  # until the first epoch: there may be another training in it
         self.deadline, self.stop_asked = math.inf, threading.Event()
-        # A CPU that writes cannot train meanwhile; a GPU need not wait for a disk.
-        self.writer = Writer(background=self.device.type == "cuda")
-
-    def feed_of(self, examples: Sequence[Example]) -> Feed:
-        """The batches that are made of some examples."""
-        return Feed(examples, self.settings, self.processes, self.model.config.max_length)
 
     def fit(self, minutes: float | None = None) -> list[EpochRecord]:
         """Train to the last epoch, early stopping, a time limit or Ctrl-C; returns the history.
 
-        Raises FileExistsError or ValueError for a folder with another training in it, and
+        Raises FileExistsError or ValueError for a folder with another run in it, and
         FloatingPointError where this one diverges.
         """
         settings, progress = self.settings, self.progress
@@ -101,7 +105,6 @@ class Trainer:
                 finished = self.run_epoch()
                 if finished and self.after_epoch:
                     started = time.monotonic()
-                    self.writer.wait()
                     self.after_epoch(self)
                     self.deadline += time.monotonic() - started
                 if not finished or (self.must_stop() and progress.epoch < settings.epochs):
@@ -110,7 +113,6 @@ class Trainer:
                     self.report(f"stopped {place}; --resume goes on from here")
                     break
         self.deadline = math.inf
-        self.writer.wait()
         if self.processes.is_main and progress.history:
             self.choose_model()
         self.processes.wait()
@@ -119,132 +121,130 @@ class Trainer:
     def run_epoch(self) -> bool:
         """Train the rest of an epoch; False where it was asked to stop before the end."""
         settings, progress, clock = self.settings, self.progress, time.monotonic()
-        if not self.owns_folder:
-            state.require_untrained(self.run)
-            self.owns_folder = True
-        if self.by_epoch:
-            self.feed = self.feed_of(self.by_epoch(progress.epoch))
+        if self.run and not progress.updates:
+            self.run.require_untrained()
+        if (examples := self.examples(progress.epoch)) is not self.loader.examples:
+            self.loader = BatchLoader(examples, settings.max_tokens, self.processes)
         # Batches depend on seed and epoch alone, so a resumed epoch finds the same ones and skips
         # those done.
-        plan = self.feed.plan((settings.seed * 100_003 + progress.epoch) % SEEDS)
-        # Each process sums up its own share; what was saved is the share of the first.
-        sums = progress.sums if self.processes.is_main else Sums()
+        plan = self.loader.plan((settings.seed * 100_003 + progress.epoch) % SEEDS)
+        # Each process adds up its own share; what was saved is the share of rank 0.
+        totals = Totals(*progress.totals) if self.processes.is_main else Totals()
         self.model.train()
         with progress.bar(settings.epochs, len(plan), shown=self.processes.is_main) as bar:
             for first in range(progress.batches, len(plan), settings.accumulate):
-                numbers = plan[first : first + settings.accumulate]
-                sums += self.update(self.feed.shares(numbers), self.feed.labels(numbers))
-                progress.batches += len(numbers)
-                bar.update(len(numbers))
+                batches = plan[first : first + settings.accumulate]
+                totals += self.update(self.loader.load(batches), self.loader.labels(batches))
+                progress.batches += len(batches)
+                bar.update(len(batches))
                 clock = progress.count_time(since=clock)
-                if progress.batches < len(plan) and self.stops_here(sums):
+                if progress.batches < len(plan) and self.stops_here(totals):
                     return False
-            sums = sums.floats()  # a GPU has now done all that was asked of it
+            totals = totals.floats()  # a GPU has now done all that was asked of it
             progress.count_time(since=clock)
-        self.finish_epoch(sums)
+        self.finish_epoch(totals)
         return True
 
-    def update(self, batches: list[Batch], labels: int | None = None) -> Sums:
-        """One step of the optimizer on one or several batches; returns this process's sums.
+    def update(self, batches: Sequence[Batch], labels: int | None = None) -> Totals:
+        """One step of the optimizer on one or several batches; returns this process's totals.
 
         Losses are summed and divided by the number of labels of *all* batches and processes: the
-        update does not depend on how the same sentences are spread over them.  One process alone
-        need not be told `labels`.
+        update does not depend on how the same sentences are spread over them.  A single process
+        need not pass `labels`.
         """
         settings, progress = self.settings, self.progress
         progress.updates += 1
         labels = labels or sum(int((batch.labels != PAD).sum()) for batch in batches)
-        self.optimizer.set_rate(self.rate(progress.updates))
-        # Dropout depends on seed, update and process alone, so a resumed training drops the same.
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.learning_rate(progress.updates)
+        # Dropout depends on seed, update and process alone, so a resumed run drops the same.
         seed = (settings.seed * 1_000_003 + progress.updates) * 1009 + self.processes.rank
         torch.manual_seed(seed % SEEDS)
-        sums = Sums()
-        options: dict = {"smoothing": settings.smoothing, "r_drop": settings.r_drop}
-        options["teacher"] = self.teachers[progress.updates % len(self.teachers)]
-        options["teacher_weight"] = settings.teacher_weight
+        totals = Totals()
         for batch in batches:
-            batch = to_device(batch, self.device)
-            loss, figures = measure(self.compiled, batch, precision=self.precision, **options)
+            with autocast(self.device, self.precision):
+                loss, found = self.loss(self.model, batch, settings)
             (loss / labels).backward()
-            sums += figures
+            totals += found
         self.processes.sum_gradients(self.model.parameters())
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip)
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), settings.grad_clip)
         self.optimizer.step()
         self.optimizer.zero_grad()
-        return sums
+        return totals
 
-    def validate(self) -> Sums:
-        """The sums over the validation split, of which each process measures its share."""
-        share = self.processes.share(self.validation)
-        return self.processes.total(self.sums_of(self.model, share))
+    def validate(self) -> Totals:
+        """The totals over the validation split, of which each process measures its share."""
+        return self.all_reduce(self.totals_of(self.model, self.processes.shard(self.validation)))
 
-    def sums_of(self, model: Transformer, examples: Sequence[Example]) -> Sums:
-        """The sums of a model over examples, in the precision and batch size of the training."""
+    def totals_of(self, model: Transformer, examples: Sequence[Example]) -> Totals:
+        """The totals of a model over examples, in the precision and batch size of the run."""
         budget = self.settings.max_tokens
         return measure_all(model, examples, precision=self.precision, max_tokens=budget)
 
-    def finish_epoch(self, sums: Sums) -> None:
-        """Validate, record and save; `sums` are those of this process and of the whole epoch."""
+    def all_reduce(self, totals: Totals) -> Totals:
+        """The totals of all processes, as floats."""
+        mine = torch.tensor(totals.floats(), dtype=torch.float64)
+        return Totals(*self.processes.all_reduce(mine).tolist())
+
+    def finish_epoch(self, totals: Totals) -> None:
+        """Validate, record and save; `totals` are those of this process and of the whole epoch."""
         progress = self.progress
-        train, validation = self.processes.total(sums), self.validate()
+        train, validation = self.all_reduce(totals), self.validate()
         require_finite(self.model, train, validation, when=f"update {progress.updates}")
-        record = progress.end_epoch(train, validation, self.rate(progress.updates))
-        if self.processes.is_main:
-            state.save_training(self)
-            state.keep_epoch(self)
-        # Only then: a reported epoch is a saved one.
-        self.writer.do(partial(self.report, record.line(self.settings.epochs)))
+        rate = self.learning_rate(progress.updates)
+        record = progress.end_epoch(train, validation, rate)
+        self.save()
+        self.keep_epoch()
+        self.report(record.line(self.settings.epochs))  # a reported epoch is a saved one
 
     def choose_model(self) -> None:
-        """Write the best epoch, or the average of the last where that is better or asked for."""
-        best, config = self.run.best_file, self.model.config
-        chosen, notes = checkpoint.load_model(best), checkpoint.read_origin(best)
-        checkpoint.require_config(best, chosen.config, config)
-        epochs = [file for file in self.epoch_files() if file.is_file()]
-        if lost := [file.stem for file in self.epoch_files() if file not in epochs]:
-            self.report(f"missing, so not averaged: {', '.join(lost)}")
-        always = self.settings.keep == "average"
-        if len(epochs) > 1 or (epochs and always):
-            averaged = Transformer(config).to(self.device)
-            checkpoint.load_weights(averaged, checkpoint.average_checkpoints(epochs, config))
-            nll = self.sums_of(averaged, self.validation).nll_per_token
-            if nll < notes["validation_nll"] or always:
-                several = f"average of the last {len(epochs)} epochs"
-                weights = several if len(epochs) > 1 else f"epoch {self.progress.epoch}"
-                chosen, notes = averaged, {**notes, "weights": weights, "validation_nll": nll}
-        checkpoint.save_checkpoint(self.run.model_file, chosen, **notes)
-        found = perplexity(notes["validation_nll"], 1)
-        self.report(f"kept: {notes['weights']}, validation perplexity {found:.2f}")
+        """Write the weights to translate with: the best epoch, or an average of the last ones."""
+        if self.run:
+            files, measure = self.epoch_files(), partial(self.totals_of, examples=self.validation)
+            for line in saving.choose_model(
+                self.run, self.model, files, self.settings.keep, measure
+            ):
+                self.report(line)
 
     def epoch_files(self) -> list[Path]:
-        """Where the last epochs of this training were written, oldest first."""
+        """Where the last epochs were saved, oldest first."""
         last = self.progress.history[-self.settings.average :]
-        return [self.run.epoch_file(record.epoch) for record in last]
+        return [self.run.epoch_file(record.epoch) for record in last] if self.run else []
+
+    def save(self) -> None:
+        """Save all that `resume` needs."""
+        if self.run and self.processes.is_main:
+            notes = {"identity": self.identity, "precision": str(self.precision).split(".")[-1]}
+            saving.save_state(self.run, self.model, self.optimizer, self.progress, **notes)
+
+    def keep_epoch(self) -> None:
+        """Write the files of the epoch just ended."""
+        if self.run and self.processes.is_main:
+            average, identity = self.settings.average, self.identity
+            saving.keep_epoch(self.run, self.model, self.progress, average, identity=identity)
 
     def resume(self) -> None:
-        """Go on from the last save.  Raises FileNotFoundError or ValueError where there is none."""
-        state.resume_training(self)
-        # `finish_epoch` may have been killed between the last save and the other files.
-        kept = self.progress.batches or self.run.epoch_file(self.progress.epoch).is_file()
-        if self.processes.is_main and not kept:
-            state.keep_epoch(self)
-        self.owns_folder = True
+        """Continue from the last save.  Raises FileNotFoundError or ValueError if there is none."""
+        if not self.run:
+            raise ValueError("a trainer without a run saves nothing and cannot be resumed")
+        found = saving.load_state(self.run, self.model, self.optimizer, self.identity)
+        self.progress, self.precision = found
         done = self.progress
+        if not (done.batches or self.run.epoch_file(done.epoch).is_file()):
+            self.keep_epoch()  # `finish_epoch` was killed between the last save and these files
         self.report(f"resuming after {done.epoch} epochs and {done.updates} updates")
 
-    # Stopping
-
     def must_stop(self) -> bool:
-        """Whether any process was asked to stop or is out of time; all of them learn it at once."""
+        """Whether any process was asked to stop or is out of time; all get the same answer."""
         late = self.processes.is_main and time.monotonic() > self.deadline
         return self.processes.any(late or self.stop_asked.is_set())
 
-    def stops_here(self, sums: Sums) -> bool:
+    def stops_here(self, totals: Totals) -> bool:
         """Between two updates: save where it is time to, and tell whether to stop."""
-        stop, every = self.must_stop(), self.settings.save_updates
-        if stop or (every and self.progress.updates % every == 0):
-            self.progress.sums = self.processes.total(sums)
-            require_finite(self.model, self.progress.sums, when=f"update {self.progress.updates}")
-            if self.processes.is_main:
-                state.save_training(self)
+        stop, every, progress = self.must_stop(), self.settings.save_updates, self.progress
+        if stop or (every and progress.updates % every == 0):
+            found = self.all_reduce(totals)
+            require_finite(self.model, found, when=f"update {progress.updates}")
+            progress.totals = tuple(map(float, found))  # type: ignore[assignment]
+            self.save()
         return stop

@@ -125,7 +125,7 @@ def test_the_command_says_what_is_lost_and_what_it_cannot_use(tmp_path, capsys, 
     assert main([*command, "the pairs.tsv"]) == 0
     said = capsys.readouterr().out
     assert "1 without a pair" in said
-    assert shlex.split(said.rpartition("--set ")[2]) == ['corpus.synthetic=["the pairs.tsv"]']
+    assert shlex.split(said.rpartition("--set ")[2]) == ['recipe.synthetic=["the pairs.tsv"]']
     write("empty.txt", [])
     for given, expected in {
         ("text.txt", "pairs.tsv.gz"): "plain text file",
@@ -185,8 +185,9 @@ def test_from_sentences_to_a_training_by_the_command_line(tmp_path, capsys, monk
         file.write(f"anything\t{corpus.test[0].source}\n")
     write("own.toml", ['[corpus]\nsource_language="en"\ntarget_language="de"\ntrain=["train.tsv"]'])
     write("more.tsv", [f"{pair.target}\t{pair.source}" for pair in corpus.train[80:90]])
-    files = 'synthetic=["pairs.tsv","more.tsv"]'
-    more = ['validation=["validation.tsv"]', files, "synthetic_ratio=0.5"]
+    files = 'recipe.synthetic=["pairs.tsv","more.tsv"]'
+    recipe = ["recipe.name=course", files, "recipe.synthetic_ratio=0.5"]
+    more = ['validation=["validation.tsv"]', *recipe]
     small = ["size=300", "d_model=16", "n_heads=2", "d_ff=16", "epochs=2"]
     sets = [part for value in (*more, *small) for part in ("--set", value)]
     assert main(["train", "own.toml", "--out", "run", *sets]) == 0
@@ -200,7 +201,7 @@ def test_from_sentences_to_a_training_by_the_command_line(tmp_path, capsys, monk
     write("more.tsv", ["die Katze\tthe cat"])
     write("pairs.tsv", ["der Hund\tthe dog"])
     assert main(["train", "--resume", "--out", "run"]) == 1
-    assert "corpus changed since it was written" in capsys.readouterr().err
+    assert "synthetic pairs changed since it was written" in capsys.readouterr().err
 
 
 def write(name, lines):

@@ -140,7 +140,7 @@ def test_models_of_opposite_directions_are_refused(other_run):
         load_ensemble(["toy-de-en", other_run])
     for run in (other_run, two := other_run.with_name("two")):
         shutil.copytree(other_run, two, dirs_exist_ok=True)
-        settings["corpus"]["both_directions"] = True
+        settings["recipe"] = {"name": "course", "both_directions": True}
         (run / "settings.json").write_text(json.dumps(settings), "utf-8")
     assert load_ensemble([other_run, two])
 

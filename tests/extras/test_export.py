@@ -22,7 +22,7 @@ from nmtlib.extras.export import FORMATS, export
 from nmtlib.inference.translator import SHIPPED, Translator
 from nmtlib.model.transformer import Transformer
 from nmtlib.sections import DecodingSettings, TokenizerSettings
-from nmtlib.settings import SMALL, Settings
+from nmtlib.settings import Settings
 from nmtlib.training.checkpoint import load_weights, save_checkpoint
 
 WORDS = [f"w{i}" for i in range(30)]
@@ -87,7 +87,7 @@ def make_run(folder, *, sharpen=None, **design):
     joint = TokenizerSettings(joint=design.get("tied") == "all")
     settings = Settings(
         tokenizer=joint,
-        model=replace(SMALL, **MODEL, **design),
+        model=replace(Settings().model, **MODEL, **design),
         decoding=DecodingSettings(beam=5, length_penalty=0.0),
     )
     target = WORDS if design.get("tied") == "all" else WORDS[:23]

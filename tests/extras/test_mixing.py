@@ -9,10 +9,10 @@ import pytest
 from nmtlib.data.batching import make_example
 from nmtlib.data.codec import build_codecs
 from nmtlib.data.corpus import Corpus, Pair
-from nmtlib.examples import load_corpus, load_corpus_to_score, read_examples
-from nmtlib.experiment import start_run
+from nmtlib.examples import encode_pairs
+from nmtlib.experiment import train
 from nmtlib.extras.mixing import in_both_directions, mixed_by_epoch, with_synthetic
-from nmtlib.sections import CorpusSettings
+from nmtlib.extras.recipe import CourseRecipe
 from nmtlib.settings import Settings
 from nmtlib.specials import SPECIALS
 
@@ -73,17 +73,6 @@ def test_a_held_out_pair_without_a_word_leaves_no_other_out():
     assert with_synthetic(corpus, given).synthetic == given[:2]
 
 
-def test_a_run_is_scored_on_its_own_direction_and_on_no_synthetic_pair(tmp_path):
-    for name in ("train", "validation", "test"):
-        (tmp_path / f"{name}.tsv").write_text("ein Hund\ta dog\n", "utf-8")
-    given = {name: [str(tmp_path / f"{name}.tsv")] for name in ("train", "validation", "test")}
-    given |= {"source_language": "de", "target_language": "en", "synthetic": ["gone.tsv"]}
-    settings = CorpusSettings(both_directions=True, **given)
-    assert load_corpus_to_score(settings).validation == [Pair("ein Hund", "a dog")]
-    doubled = load_corpus(replace(settings, synthetic=[]))
-    assert doubled.validation == [Pair("ein Hund", "a dog"), Pair("a dog", "ein Hund")]
-
-
 def test_both_directions_double_what_is_trained_and_validated_on_alone():
     one, two = Pair("ein Hund", "a dog"), Pair("eine Katze", "a cat")
     corpus = Corpus("own-de-en", "de", "en", train=[one], validation=[two], test=[two])
@@ -93,33 +82,25 @@ def test_both_directions_double_what_is_trained_and_validated_on_alone():
 
 
 CORPUS = Corpus("own", "de", "en", train=[Pair("a b", "b a")] * 9, validation=[Pair("b", "a")])
-WORDS = {"tokenizer": {"kind": "whitespace"}, "corpus": {"synthetic": ["pairs.tsv"]}}
 
 
 @pytest.mark.parametrize(
     ("pairs", "ratio"), [([Pair("b", "c")], 1.0), ([Pair("c", "d")], 0.05)], ids=["leak", "ratio"]
 )
 def test_synthetic_pairs_of_which_none_would_be_read_are_refused(pairs, ratio):
-    settings = Settings.from_dict({**WORDS, "training": {"synthetic_ratio": ratio}})
-    corpus, said = with_synthetic(CORPUS, pairs), []
-    codecs = build_codecs(CORPUS, "whitespace")
+    recipe = CourseRecipe(synthetic=["pairs.tsv"], synthetic_ratio=ratio)
+    corpus, codecs = with_synthetic(CORPUS, pairs), build_codecs(CORPUS, "whitespace")
+    training, _ = encode_pairs(corpus.train, *codecs)
     with pytest.raises(ValueError, match="would take none of"):
-        read_examples(settings, corpus, *codecs, said.append)
-    assert corpus.notes[-1] in said, "how many are left out is said"
-
-
-def test_a_ratio_that_no_memory_holds_is_refused():
-    with pytest.raises(ValueError, match="synthetic_ratio must be greater than 0, at most 1000"):
-        Settings.from_dict({"training": {"synthetic_ratio": 1e308}})
+        recipe.mix(corpus, Settings(), codecs, training, print)
 
 
 def test_published_vocabularies_cannot_be_read_both_ways(tmp_path):
     published = replace(CORPUS, vocabularies=([*SPECIALS, "a"], [*SPECIALS, "b"]))
-    settings = Settings.from_dict(
-        {"tokenizer": {"kind": "given"}, "corpus": {"both_directions": True}}
-    )
+    recipe = {"name": "course", "both_directions": True}
+    settings = Settings.from_dict({"tokenizer": {"kind": "given"}, "recipe": recipe})
     with pytest.raises(ValueError, match="both_directions: the vocabularies"):
-        start_run(tmp_path / "run", settings, published)
+        train(tmp_path / "run", settings, corpus=published)
     assert not (tmp_path / "run").exists()
 
 

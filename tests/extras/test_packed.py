@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmtlib.data.batching import batch_of, collate, lengths_of, make_example
+from nmtlib.data.batching import collate, lengths_of, make_example
 from nmtlib.extras.packed import PackedExamples
 from nmtlib.teaching.hardware_lab import ledger
 
@@ -22,14 +22,9 @@ def test_its_batches_are_those_of_collate(pairs, data):
     assert list(packed) == examples and np.array_equal(packed.lengths, lengths_of(examples))
     numbers = data.draw(st.lists(st.integers(0, len(pairs) - 1), min_size=1, max_size=8))
     plain = collate([examples[i] for i in numbers])
-    for made in (packed.batch(numbers), packed.batch(np.array(numbers)), batch_of(packed, numbers)):
+    for made in (packed.batch(numbers), packed.batch(np.array(numbers))):
         for mine, theirs in ((made.source, plain.source), (made.target, plain.target)):
             assert torch.equal(mine, theirs) and mine.dtype == theirs.dtype
-
-
-def test_examples_that_are_not_packed_are_padded_by_python():
-    examples = [make_example([4, 5], [6]), make_example([7], [8, 9])]
-    assert torch.equal(batch_of(examples, [1, 0]).source, collate(examples[::-1]).source)
 
 
 def test_no_example_lies_beyond_the_last():

@@ -69,9 +69,9 @@ def test_other_corpora_and_what_is_no_run_are_refused(run, tmp_path):
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("training.start", "toy-de-en"),
-        ("training.teachers", ["toy-de-en"]),
-        ("corpus.synthetic", ["made.tsv"]),
+        ("training.init_from", "toy-de-en"),
+        ("recipe.teachers", ["toy-de-en"]),
+        ("recipe.synthetic", ["made.tsv"]),
     ],
 )
 def test_help_from_outside_the_budget_is_refused(key, value, run, tmp_path, capsys):
@@ -122,11 +122,11 @@ def line_of(**changes):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"bleu": "9"}, "bleu is a float, but '9' is a str"),
-        ({"name": 9}, "name is a str"),
+        ({"bleu": "9"}, "bleu should be a valid number, not '9'"),
+        ({"name": 9}, "name should be a valid string"),
         ({"minutes": float("nan")}, "minutes must be finite"),
-        ({"points": 10**400}, "too large"),
-        ({"parameters": 10**400}, "too large"),
+        ({"points": 10**400}, "points"),
+        ({"parameters": -1}, "parameters must be finite"),
         ({"age": 9}, "'age'"),
     ],
 )

@@ -19,7 +19,7 @@ from nmtlib.inference.metrics import bleu_nltk
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
 from nmtlib.sections import DecodingSettings, TokenizerSettings
-from nmtlib.settings import SMALL, Settings
+from nmtlib.settings import Settings
 
 TRAIN = [
     Pair("Der Hund läuft in den Park .", "The dog runs into the park ."),
@@ -43,7 +43,12 @@ class Stub(Translator):
         settings = Settings(
             tokenizer=TokenizerSettings(kind="whitespace", lowercase=lowercase),
             model=replace(
-                SMALL, d_model=8, n_heads=2, n_encoder_layers=1, n_decoder_layers=1, d_ff=16
+                Settings().model,
+                d_model=8,
+                n_heads=2,
+                n_encoder_layers=1,
+                n_decoder_layers=1,
+                d_ff=16,
             ),
             decoding=DecodingSettings(beam=3, length_penalty=0.5),
         )

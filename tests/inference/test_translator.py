@@ -30,12 +30,18 @@ from nmtlib.model.attention import record_attention
 from nmtlib.model.transformer import Transformer
 from nmtlib.run import Run
 from nmtlib.sections import DecodingSettings
-from nmtlib.settings import SMALL, Settings
+from nmtlib.settings import Settings
 from nmtlib.training.checkpoint import load_model, save_checkpoint
 
 SOURCE, TARGET = [f"s{i}" for i in range(9)], [f"t{i}" for i in range(7)]
 MODEL = replace(
-    SMALL, d_model=16, n_heads=2, n_encoder_layers=1, n_decoder_layers=2, d_ff=24, max_length=12
+    Settings().model,
+    d_model=16,
+    n_heads=2,
+    n_encoder_layers=1,
+    n_decoder_layers=2,
+    d_ff=24,
+    max_length=12,
 )
 SETTINGS = Settings(model=MODEL, decoding=DecodingSettings(beam=3, max_tokens=60))
 SENTENCES = [
@@ -449,7 +455,7 @@ def test_a_translator_scores_its_own_corpus_or_another(monkeypatch):
         evaluate(translator, few, "test", beam=1)[0],
         **{name: ANY for name in ("seconds", "sentences_per_second")},
     )
-    monkeypatch.setattr(module, "load_corpus_to_score", lambda settings: few)
+    monkeypatch.setattr(module, "load_corpus", lambda settings: few)
     assert translator.evaluate().corpus == "few"
     with pytest.raises(ValueError, match="no challenge split"):
         translator.evaluate("challenge")

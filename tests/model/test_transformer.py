@@ -100,7 +100,7 @@ def test_logits_equal_torch_transformer_in_float64_with_padding(norm):
 
 
 def test_paper_size_model_has_the_known_number_of_parameters():
-    table = Transformer(TransformerConfig(3922, 3775)).parameter_table()
+    table = Transformer(TransformerConfig.base(3922, 3775)).parameter_table()
     assert sum(table.values()) == 50_015_935
 
 

@@ -7,7 +7,7 @@ from dataclasses import fields
 from case import Case
 from workplace import PRESET
 
-from nmtlib.settings import SECTIONS
+from nmtlib.settings import SECTIONS, Settings
 
 TRAIN = ("train", "own.toml", "--out", "new")
 
@@ -46,7 +46,7 @@ OUT_OF_RANGE = {
         NOT_POSITIVE,
     ),
     **dict.fromkeys(
-        ("model.dropout", "model.attention_dropout", "training.smoothing"),
+        ("model.dropout", "model.attention_dropout", "training.label_smoothing"),
         NO_PROBABILITY,
     ),
     **dict.fromkeys(
@@ -56,10 +56,7 @@ OUT_OF_RANGE = {
     **dict.fromkeys(("model.embedding_init", "training.schedule", "training.precision"), WORDS),
     "training.device": ("nonsense", "cuda:99", "meta", '""', "cpu:x"),
     "training.learning_rate": ("0", "-1e-3", "nan", "inf", "-inf"),
-    "training.clip": ("0", "-1.0", "nan", "inf"),
-    "training.r_drop": ("-0.5", "nan", "inf"),
-    "training.teacher_weight": ("0", "-0.5", "1.5", "nan"),
-    "training.teachers": ('[""]', '[" "]', "[5]", '["nowhere"]', '["own.toml"]', '["toy-en-zh"]'),
+    "training.grad_clip": ("0", "-1.0", "nan", "inf"),
     "training.patience": ("-1",),
     "training.save_updates": ("-1",),
     "model.source_vocab_size": ("-1", "5", "1000000000"),
@@ -130,9 +127,14 @@ def assigned(given: str, *assignments: str, says: str = "", **rest) -> Case:
 
 
 def keys() -> dict[str, str]:
-    """The type of each key."""
-    found = {f"{s}.{f.name}": f.type for s, kind in SECTIONS.items() for f in fields(kind)}
-    return {key: kind if isinstance(kind, str) else kind.__name__ for key, kind in found.items()}
+    """The type of each key, which is that of its default."""
+    default = Settings()
+    found = {s: getattr(default, s) for s in SECTIONS}
+    return {
+        f"{s}.{f.name}": type(getattr(part, f.name)).__name__
+        for s, part in found.items()
+        for f in fields(part)
+    }
 
 
 def product() -> list[Case]:

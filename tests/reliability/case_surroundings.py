@@ -169,7 +169,7 @@ def claimed(folder: str) -> Callable[[Case], Outcome]:
     """Run the command while another training holds the folder."""
 
     def play(case: Case) -> Outcome:
-        with Run(folder).claimed():
+        with Run(folder).lock():
             return call(case)
 
     return play

@@ -191,5 +191,5 @@ def test_a_station_keeps_what_those_before_it_changed(tmp_path, monkeypatch):
     rate = recorder.BATCHES["training.learning_rate"]
     assert pieces.tokenizer.kind == "bpe" and pieces.training.learning_rate == rate
     assert last.model.embedding_init == "normal" and last.training.seed == 2
-    pairs = last.training.epochs * (1 + last.training.synthetic_ratio)
+    pairs = last.training.epochs * (1 + last.recipe.get("synthetic_ratio", 1))
     assert pairs == words.training.epochs, "each station reads as many pairs"

@@ -9,7 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from nmtlib.data.batching import Batch
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.teaching.cost import flop_terms, peak_memory, training_flops, training_memory
-from nmtlib.training.measure import measure
+from nmtlib.training.loss import autocast, compute_loss
 
 CPU = torch.device("cpu")
 CONFIG = TransformerConfig(
@@ -44,7 +44,7 @@ def make_batch(config, sentences, source_length, target_length):
 
 
 def kept_bytes(config, sizes, precision, checkpointing=False):
-    """What autograd really keeps of one forward, but for weights, tables and logits' gradient."""
+    """What autograd really keeps of one forward, except weights, tables and log-probabilities."""
     model = Transformer(config)
     model.checkpoint_activations = checkpointing
     batch = make_batch(config, *sizes)
@@ -60,8 +60,9 @@ def kept_bytes(config, sizes, precision, checkpointing=False):
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
         # The graph stays alive, so that no storage is used again.
-        _graph = measure(model, batch, precision=precision, smoothing=0.1)
-    return sum(kept.values()) - batch.labels.numel() * config.target_vocab_size * precision.itemsize
+        with autocast(CPU, precision):
+            _graph = compute_loss(model, batch, 0.1)
+    return sum(kept.values()) - batch.labels.numel() * config.target_vocab_size * 4
 
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
@@ -69,7 +70,7 @@ def kept_bytes(config, sizes, precision, checkpointing=False):
 def test_the_operations_are_those_that_torch_counts(config, sizes):
     model = Transformer(config)
     with FlopCounterMode(display=False) as counter:
-        measure(model, make_batch(config, *sizes))[0].backward()
+        compute_loss(model, make_batch(config, *sizes))[0].backward()
     assert training_flops(config, *sizes) == pytest.approx(counter.get_total_flops(), rel=0.02)
 
 
@@ -102,7 +103,7 @@ def test_weights_gradients_and_moments_are_those_of_the_optimizer():
     for config in CONFIGS.values():
         model = Transformer(config)
         optimizer = torch.optim.Adam(model.parameters())
-        measure(model, make_batch(config, 2, 5, 6))[0].backward()
+        compute_loss(model, make_batch(config, 2, 5, 6))[0].backward()
         optimizer.step()
         memory = training_memory(config, 2, 5, 6, precision=torch.float32)
         assert memory.weights == sum(p.nbytes for p in model.parameters())
@@ -118,7 +119,7 @@ def test_weights_gradients_and_moments_are_those_of_the_optimizer():
     ("vocabulary", "layers", "sizes"),
     [
         (2000, 1, (12, 20, 40)),  # the logits are largest
-        (2000, 1, (5, 20, 20)),  # one block of the loss
+        (2000, 1, (5, 20, 20)),
         (20, 2, (4, 60, 60)),  # the layers are largest
         (2000, 2, (1, 2, 2)),  # the gradients are largest
     ],
@@ -132,7 +133,9 @@ def test_the_peak_is_that_of_a_training_step(vocabulary, layers, sizes, checkpoi
     optimizer = torch.optim.Adam(model.parameters(), fused=True)
 
     def step():
-        measure(model, batch, precision=precision, smoothing=0.1)[0].backward()
+        with autocast(CPU, precision):
+            loss, _ = compute_loss(model, batch, 0.1)
+        loss.backward()
         optimizer.step()
         optimizer.zero_grad()
 

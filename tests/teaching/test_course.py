@@ -11,7 +11,7 @@ from nmtlib.data import corpora
 from nmtlib.presets import load_settings
 from nmtlib.teaching import course
 from nmtlib.training.checkpoint import read_checkpoint
-from nmtlib.training.measure import measure_all
+from nmtlib.training.loss import measure_all
 
 
 @pytest.fixture(scope="module", params=course.DIRECTIONS)

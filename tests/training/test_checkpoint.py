@@ -7,6 +7,8 @@ import resource
 import subprocess
 import sys
 from dataclasses import asdict, replace
+from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 import torch
@@ -56,16 +58,6 @@ def test_the_same_model_and_notes_give_the_same_bytes(tmp_path):
     assert len(found) == 1
 
 
-def test_a_file_with_a_key_each_for_configuration_and_notes_is_read_too(tmp_path):
-    model, path = make(), tmp_path / "m.safetensors"
-    weights = {f"model.{name}": p.detach() for name, p in model.named_parameters()}
-    header = {"config": json.dumps(asdict(CONFIG)), "notes": json.dumps({"epoch": 3})}
-    save_file(weights, path, metadata=header)
-    config, tensors, notes = read_checkpoint(path)
-    assert config == CONFIG and notes == {"epoch": 3}
-    assert all(torch.equal(tensors[name], weights[name]) for name in weights)
-
-
 def test_the_average_is_the_mean_of_the_weights(tmp_path):
     models = [make(seed) for seed in range(3)]
     paths = [tmp_path / f"{i}.safetensors" for i in range(3)]
@@ -92,7 +84,7 @@ def test_damaged_and_foreign_files_are_refused(tmp_path):
     with pytest.raises(ValueError, match="damaged or not a checkpoint"):
         load_model(path)
     save_file({"weight": torch.zeros(2)}, path)
-    with pytest.raises(ValueError, match="was not written by nmtlib"):
+    with pytest.raises(ValueError, match="is not a checkpoint of nmtlib: 'config' is missing"):
         load_model(path)
 
 
@@ -156,12 +148,13 @@ def test_weights_that_are_no_numbers_are_refused(tmp_path, value):
         load_model(path)
 
 
-@pytest.mark.parametrize(
-    "value", [{"d_model": "8"}, {"n_heads": 2.0}, {"tied": None}, {"loud": 1}, {"d_ff": 10**12}]
-)
-def test_a_configuration_of_other_types_is_refused(tmp_path, value):
-    put({"config": {**asdict(CONFIG), **value}, "notes": {}}, {}, path := tmp_path / "m")
-    with pytest.raises(ValueError, match="another version of nmtlib, or another program"):
+@pytest.mark.parametrize("value", [{"loud": 1}, {"d_ff": 10**12}, {"tied": None}])
+def test_a_configuration_that_no_model_can_have_is_refused(tmp_path, value):
+    path, model = tmp_path / "m.safetensors", make()
+    model.config = SimpleNamespace(**asdict(CONFIG) | value)
+    with mock.patch("nmtlib.training.checkpoint.asdict", vars):
+        save_checkpoint(path, model)
+    with pytest.raises(ValueError, match="another version of nmtlib"):
         read_checkpoint(path)
 
 
@@ -188,10 +181,6 @@ def test_checkpoints_of_several_models_have_no_average(tmp_path):
         average_checkpoints(paths)
     with pytest.raises(ValueError, match="1.safetensors holds another model: its d_ff"):
         average_checkpoints(paths[:1], replace(CONFIG, d_ff=99))
-    for tensors in ({}, {W: torch.zeros(3)}, {W: torch.zeros(8, dtype=torch.int32)}):
-        put({"config": asdict(CONFIG), "notes": {}}, tensors, paths[1])
-        with pytest.raises(ValueError, match="2.safetensors does not fit"):
-            average_checkpoints(paths)
 
 
 def test_a_failed_write_keeps_the_old_file_and_leaves_no_part(tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ Two real processes under torchrun are the subject of test_processes.py.
 """
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from torch import distributed as dist
 from nmtlib.data.batching import lengths_of, make_example
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.sections import TrainingSettings
-from nmtlib.training.distributed import LostProcess, Processes, is_running
+from nmtlib.training.distributed import LostProcess, Processes
 from nmtlib.training.trainer import Trainer
 
 CPU = torch.device("cpu")
@@ -25,26 +26,16 @@ CPU = torch.device("cpu")
 
 @pytest.fixture
 def second_of_three(monkeypatch):
-    """Process 1 of three, whose messages are recorded and not sent; process 2 has ended already."""
-    ended = subprocess.Popen(
-        [sys.executable, "-c", ""]
-    )  # not waited for: the system still knows its number
-    host, sent = socket.gethostname(), []
-    places = [(host, os.getpid()), (host, os.getpid()), (host, ended.pid)]
+    """Process 1 of three, whose messages are recorded and not sent."""
+    sent = []
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "3")
     monkeypatch.setattr(
         dist, "init_process_group", lambda backend, timeout: sent.append((backend, timeout))
     )
-    monkeypatch.setattr(
-        dist, "all_gather_object", lambda found, own: found.__setitem__(slice(None), places)
-    )
-    # Who ignores SIGTERM here would ignore it for the rest of the tests.
-    monkeypatch.setattr(
-        "nmtlib.training.distributed.ignore_sigterm", lambda: sent.append("SIGTERM is ignored")
-    )
-    yield Processes(CPU), sent
-    ended.wait()
+    # A process that ignores SIGTERM here would ignore it for the rest of the tests.
+    monkeypatch.setattr("nmtlib.training.distributed.signal.signal", lambda *a: sent.append(a))
+    return Processes(CPU), sent
 
 
 def test_one_process_alone_talks_to_nobody(monkeypatch):
@@ -60,7 +51,10 @@ def test_one_process_alone_talks_to_nobody(monkeypatch):
     parameter = torch.nn.Parameter(torch.ones(2))
     processes.sum_gradients([parameter])
     assert parameter.grad is None and processes.is_main
-    assert processes.sum(torch.ones(2)).tolist() == [1, 1] and processes.agree("runs/x") == "runs/x"
+    assert (
+        processes.all_reduce(torch.ones(2)).tolist() == [1, 1]
+        and processes.broadcast("runs/x") == "runs/x"
+    )
     processes.wait()
     processes.close()
 
@@ -96,7 +90,7 @@ class Noted(list):
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
-def test_each_process_reads_its_own_rows_and_together_they_read_the_batch(count, tmp_path):
+def test_each_process_reads_its_own_rows_and_together_they_read_the_batch(count):
     train = Noted(make_example([4] * n, [5 + n] * n) for n in range(1, 11))
     model = Transformer(
         TransformerConfig(
@@ -107,12 +101,10 @@ def test_each_process_reads_its_own_rows_and_together_they_read_the_batch(count,
     for rank in range(count):
         processes = Processes(CPU)
         processes.rank, processes.count = rank, count
-        processes.agree = lambda value: value  # the others are not there to be asked
-        trainer = Trainer(
-            model, train, train, TrainingSettings(max_tokens=50), tmp_path, processes=processes
-        )
+        processes.broadcast = lambda value: value  # the others are not there to be asked
+        trainer = Trainer(model, train, train, TrainingSettings(max_tokens=50), processes=processes)
         train.read = []
-        shares = trainer.feed.shares(batches)
+        shares = trainer.loader.load(batches)
         assert sorted(train.read) == sorted(i for batch in batches for i in batch[rank::count])
         assert all(len(share.source) for share in shares), "there is no batch without a row"
         read += train.read
@@ -143,7 +135,7 @@ def test_a_variable_that_cannot_be_is_named(second_of_three, monkeypatch, name, 
         Processes(CPU)
 
 
-def test_the_process_that_ended_is_named(second_of_three, monkeypatch):
+def test_a_lost_process_is_one_clear_error(second_of_three, monkeypatch):
     processes, sent = second_of_three
 
     def reset(*arguments):
@@ -155,29 +147,19 @@ def test_the_process_that_ended_is_named(second_of_three, monkeypatch):
     processes.close()
     assert left == ["left"], "in peace, a process leaves the group"
     for name, method in (
-        ("all_reduce", lambda: processes.sum(torch.ones(1))),
+        ("all_reduce", lambda: processes.all_reduce(torch.ones(1))),
         ("barrier", processes.wait),
-        ("broadcast_object_list", lambda: processes.agree("x")),
+        ("broadcast_object_list", lambda: processes.broadcast("x")),
     ):
         monkeypatch.setattr(dist, name, reset)
         with pytest.raises(
-            LostProcess, match="^process 2 has ended.*process 1 cannot train without it$"
+            LostProcess,
+            match=r"^another process has ended or does not answer \(Connection .*process 1 cannot",
         ):
             method()
-    assert "SIGTERM is ignored" in sent, "or torchrun would end it before it can speak"
+    assert (signal.SIGTERM, signal.SIG_IGN) in sent, "or torchrun would end it before it can speak"
     processes.close()
     assert left == ["left"], "a group that has lost a process is not waited for"
-
-
-def test_where_nobody_here_has_ended_the_reason_is_quoted(second_of_three, monkeypatch):
-    processes, _ = second_of_three
-    processes.places[2] = "another machine", processes.places[2][1]
-    monkeypatch.setattr(processes, "gone", lambda: Processes.gone(processes, seconds=0.05))
-    monkeypatch.setattr(
-        dist, "barrier", lambda: (_ for _ in ()).throw(RuntimeError("Timed out\nand more"))
-    )
-    with pytest.raises(LostProcess, match=r"another process .* \(Timed out\); process 1"):
-        processes.wait()
 
 
 def test_too_little_memory_is_no_lost_process(second_of_three, monkeypatch):
@@ -187,19 +169,6 @@ def test_too_little_memory_is_no_lost_process(second_of_three, monkeypatch):
     )
     with pytest.raises(torch.OutOfMemoryError, match="full"):
         processes.wait()
-
-
-@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="the system does not tell")
-def test_a_process_runs_until_it_has_ended_and_not_until_someone_asks():
-    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    assert is_running(child.pid) and is_running(os.getpid())
-    child.kill()
-    os.waitid(
-        os.P_PID, child.pid, os.WEXITED | os.WNOWAIT
-    )  # it has ended, but the system keeps its number
-    assert not is_running(child.pid)
-    child.wait()
-    assert not is_running(child.pid)
 
 
 MUTE = """

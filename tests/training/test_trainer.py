@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 from dataclasses import replace
 
@@ -23,14 +22,10 @@ from nmtlib.training.checkpoint import (
     load_model,
     load_weights,
     read_checkpoint,
-    save_checkpoint,
 )
-from nmtlib.training.feed import SEEDS
 from nmtlib.training.history import read_history
-from nmtlib.training.loss import label_smoothed_loss
-from nmtlib.training.measure import Sums
-from nmtlib.training.trainer import Trainer
-from nmtlib.training.writer import Writer
+from nmtlib.training.loss import Totals, label_smoothed_loss
+from nmtlib.training.trainer import SEEDS, Trainer
 
 CONFIG = TransformerConfig(
     20,
@@ -115,7 +110,7 @@ def test_what_is_kept_is_what_validates_best(tmp_path):
     trainer = make_trainer(tmp_path)
     trainer.fit()
     kept = tmp_path / "model.safetensors"
-    found = trainer.sums_of(load_model(kept), trainer.validation).nll_per_token
+    found = trainer.totals_of(load_model(kept), trainer.validation).nll_per_token
     assert found == pytest.approx(read_checkpoint(kept)[2]["validation_nll"], abs=1e-6)
 
 
@@ -236,7 +231,7 @@ def one_update(tmp_path, batches, **changes):
     """Weights after one update without dropout on batches of the given sentence numbers."""
     trainer = make_trainer(
         tmp_path,
-        replace(SETTINGS, clip=1e9, **changes),
+        replace(SETTINGS, grad_clip=1e9, **changes),
         replace(CONFIG, dropout=0.0),
         train=(data := copying(12)),
     )
@@ -264,7 +259,7 @@ def test_before_clipping_a_gradient_is_that_of_the_mean_loss(tmp_path, monkeypat
     model, seen = trainer.model.double(), []
     whole = collate(data)
     table = model(whole.source, whole.decoder_input)
-    label_smoothed_loss(table, whole.labels, SETTINGS.smoothing).backward()
+    label_smoothed_loss(table, whole.labels, SETTINGS.label_smoothing).backward()
     expected = [p.grad.clone() for p in model.parameters()]
     model.zero_grad()
 
@@ -276,64 +271,14 @@ def test_before_clipping_a_gradient_is_that_of_the_mean_loss(tmp_path, monkeypat
     assert all(torch.allclose(a, b, atol=1e-12) for a, b in zip(seen, expected, strict=True))
 
 
-def test_the_weight_of_the_teachers_reaches_an_update(tmp_path):
-    found = []
-    for weight in (0.2, 0.9, 0.9):
-        torch.manual_seed(3)
-        settings = replace(SETTINGS, teacher_weight=weight)
-        trainer = make_trainer(tmp_path, settings, teachers=[Transformer(CONFIG)])
-        trainer.update([collate(copying(3))])
-        found.append(weights(trainer))
-    assert same(*found[1:]) and not same(*found[:2])
-
-
-@pytest.mark.parametrize("other", [{"r_drop": 2.0}, {"optimizer": "muon"}])
-def test_what_changes_an_update_reaches_it_and_resumes_bit_for_bit(tmp_path, monkeypatch, other):
-    without = replace(SETTINGS, epochs=2, accumulate=2)
-    settings = replace(without, **other)
-    whole, without = (
-        make_trainer(tmp_path / name, s) for name, s in (("whole", settings), ("without", without))
-    )
-    whole.fit(), without.fit()
-    assert not same(weights(whole), weights(without))
-    monkeypatch.setattr(Trainer, "must_stop", lambda self: self.progress.updates >= 4)
-    make_trainer(tmp_path / "stopped", settings).fit()
-    monkeypatch.undo()
-    resumed = make_trainer(tmp_path / "stopped", settings)
-    resumed.resume()
-    assert 0 < resumed.progress.updates < whole.progress.updates
-    resumed.fit()
-    assert same(weights(whole), weights(resumed))
-
-
-def test_teachers_are_asked_in_turn_one_each_update_with_dropout(tmp_path):
-    teachers, asked = [Transformer(CONFIG).eval() for _ in range(3)], []
-    for number, teacher in enumerate(teachers):
-        before = [parameter.clone() for parameter in teacher.parameters()]
-        teacher.register_forward_hook(
-            lambda module, given, logits, number=number: asked.append((number, module.training))
-        )
-    trainer = make_trainer(tmp_path, teachers=teachers)
-    for _ in range(4):
-        trainer.update([collate(rows) for rows in (copying(3), copying(2))])
-    assert asked == [(number, True) for number in (1, 1, 2, 2, 0, 0, 1, 1)]
-    assert all(map(torch.equal, before, teachers[-1].parameters()))
-
-
-def test_accumulation_does_not_change_an_update_with_r_drop(tmp_path):
-    whole = one_update(tmp_path, [range(12)], r_drop=3.0)
-    parts = one_update(tmp_path, [range(1), range(1, 12)], r_drop=3.0)
-    assert all(torch.allclose(whole[name], parts[name], atol=1e-9) for name in whole)
-
-
 def test_each_epoch_can_have_its_own_examples_and_the_schedule_counts_those_of_the_first(tmp_path):
     epochs = [copying(60), copying(90, seed=5), copying(30, seed=6)]
-    trainer = make_trainer(tmp_path, by_epoch=lambda epoch: epochs[epoch])
+    trainer = make_trainer(tmp_path, examples=lambda epoch: epochs[epoch])
     plain = make_trainer(tmp_path / "plain")
     assert trainer.batches_per_epoch == plain.batches_per_epoch
     seen = []
     trainer.after_epoch = lambda trainer: seen.append(
-        (trainer.feed.examples, trainer.progress.updates)
+        (trainer.loader.examples, trainer.progress.updates)
     )
     trainer.fit()
     assert [list(examples) for examples, _ in seen] == epochs
@@ -342,7 +287,9 @@ def test_each_epoch_can_have_its_own_examples_and_the_schedule_counts_those_of_t
         updates[0] == plain.batches_per_epoch
         and updates[1] - updates[0] > updates[0] > updates[2] - updates[1]
     )
-    assert all(math.isfinite(trainer.rate(update)) for update in range(1, updates[-1] + 100))
+    assert all(
+        math.isfinite(trainer.learning_rate(update)) for update in range(1, updates[-1] + 100)
+    )
 
 
 def test_the_caller_sees_every_saved_epoch_and_the_time_that_it_takes_does_not_count(
@@ -373,7 +320,7 @@ def test_accumulated_epochs_make_fewer_updates(tmp_path):
 
 def test_patience_stops_early_and_keeps_the_best(tmp_path, monkeypatch):
     nlls = iter([3.0, 2.0, 2.5, 2.6, 1.0, 1.0])
-    monkeypatch.setattr(Trainer, "validate", lambda self: Sums(9.0, next(nlls), 0.5, 1.0))
+    monkeypatch.setattr(Trainer, "validate", lambda self: Totals(9.0, next(nlls), 0.5, 1.0))
     trainer = make_trainer(tmp_path, replace(SETTINGS, epochs=6, patience=2))
     assert len(trainer.fit()) == 4
     assert read_checkpoint(tmp_path / "best.safetensors")[2]["weights"] == "epoch 2"
@@ -444,9 +391,9 @@ def test_the_average_of_the_last_epochs_is_kept_where_it_validates_better(tmp_pa
 
     def better(self, model, examples):
         measured.append(weights_of(model))
-        return Sums(nll=0.5, labels=1.0)
+        return Totals(nll=0.5, labels=1.0)
 
-    monkeypatch.setattr(Trainer, "sums_of", better)
+    monkeypatch.setattr(Trainer, "totals_of", better)
     trainer.choose_model()
     kept = load_model(tmp_path / "model.safetensors")
     assert (
@@ -496,7 +443,7 @@ def test_an_average_that_is_asked_for_is_kept_though_it_validates_worse(
     files = [tmp_path / f"epoch-00{n}.safetensors" for n in (1, 2, 3)]
     worse = Transformer(trainer.model.config)
     load_weights(worse, average_checkpoints(files))
-    assert trainer.sums_of(worse, trainer.validation).nll_per_token > history[-1].validation_nll
+    assert trainer.totals_of(worse, trainer.validation).nll_per_token > history[-1].validation_nll
     assert kept in told[-1]
 
 
@@ -554,7 +501,11 @@ def test_only_epochs_of_this_training_are_averaged(tmp_path):
     trainer.run_epoch()
     (tmp_path / "epoch-009.safetensors").write_bytes(b"from elsewhere")
     trainer.fit()
-    assert [p.stem for p in trainer.epoch_files()] == ["epoch-001", "epoch-002", "epoch-003"]
+    assert [p.stem for p in trainer.epoch_files()] == [
+        "epoch-001",
+        "epoch-002",
+        "epoch-003",
+    ]
 
 
 @pytest.mark.parametrize("schedule", ["inverse-sqrt", "cosine", "constant"])
@@ -588,7 +539,7 @@ def test_checkpointed_activations_change_no_weight(tmp_path):
 def test_every_batch_travels_through_to_device(tmp_path, monkeypatch):
     sent = []
     monkeypatch.setattr(
-        "nmtlib.training.trainer.to_device", lambda batch, device: sent.append(device) or batch
+        "nmtlib.training.loader.to_device", lambda batch, device: sent.append(device) or batch
     )
     trainer = make_trainer(tmp_path, replace(SETTINGS, epochs=1))
     trainer.fit()
@@ -604,30 +555,3 @@ def test_one_process_asks_itself_whether_to_stop_and_not_its_device(tmp_path):
     trainer.stop_asked.set()
     trainer.deadline = math.inf
     assert trainer.must_stop()
-
-
-def test_the_weights_of_the_moment_are_written_though_training_goes_on(tmp_path):
-    trainer, writer, gate = make_trainer(tmp_path), Writer(background=True), threading.Event()
-    before = weights_of(trainer.model)
-    writer.do(gate.wait)
-    save_checkpoint(tmp_path / "a.safetensors", trainer.model, writer=writer)
-    with torch.no_grad():
-        trainer.model.output.bias.add_(1)
-    gate.set()
-    writer.wait()
-    assert same(weights_of(load_model(tmp_path / "a.safetensors")), before)
-
-
-def test_a_training_that_writes_in_the_background_leaves_the_same_files(tmp_path):
-    for name in ("at once", "behind"):
-        trainer = make_trainer(tmp_path / name, replace(SETTINGS, save_updates=2))
-        trainer.writer = Writer(background=name == "behind")
-        said = []
-        trainer.report = said.append
-        trainer.fit()
-        assert [line.split()[0] for line in said] == ["epoch"] * 3 + ["kept:"]
-    files = [sorted((tmp_path / name).iterdir()) for name in ("at once", "behind")]
-    for one, other in zip(*files, strict=True):
-        assert one.name == other.name
-        if one.stem.startswith("epoch") or one.stem == "best":  # `last` and history hold seconds
-            assert one.read_bytes() == other.read_bytes()

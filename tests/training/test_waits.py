@@ -12,12 +12,14 @@ import torch
 from torch import nn
 
 from nmtlib.data.batching import make_example
+from nmtlib.extras.packed import PackedExamples
+from nmtlib.extras.recipe import CourseRecipe, RecipeLoss
 from nmtlib.model.embeddings import TokenEmbedding
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.sections import TrainingSettings
 from nmtlib.teaching.hardware_lab import ledger
 from nmtlib.training.distributed import Processes
-from nmtlib.training.measure import Sums, require_finite
+from nmtlib.training.loss import Totals, require_finite
 from nmtlib.training.trainer import Trainer
 
 SIZES = {"d_model": 16, "n_heads": 2, "n_encoder_layers": 2, "n_decoder_layers": 2, "d_ff": 32}
@@ -25,20 +27,23 @@ MODEL = TransformerConfig(20, 20, **SIZES, dropout=0.1, norm="pre", tied="all")
 EXAMPLES = [make_example([4 + n % 16] * (1 + n % 7), [5] * (1 + n % 5)) for n in range(60)]
 
 
-def make_trainer(folder, device="cpu", **changes):
-    settings = TrainingSettings(max_tokens=64, precision="bf16", **changes)
-    processes = Processes(torch.device(device))
-    return Trainer(Transformer(MODEL), EXAMPLES, EXAMPLES, settings, folder, processes=processes)
+def make_trainer(device="cpu", accumulate=1, **options):
+    settings = TrainingSettings(max_tokens=64, precision="bf16", accumulate=accumulate)
+    hooks = {"processes": Processes(torch.device(device))}
+    packed = PackedExamples(EXAMPLES, device)
+    if options:
+        hooks["loss"] = RecipeLoss(CourseRecipe(**options))
+    return Trainer(Transformer(MODEL), packed, EXAMPLES, settings, **hooks)
 
 
 def updates(trainer, count=3):
-    """Some updates as `run_epoch` makes them; the sums stay where they are."""
-    feed, sums = trainer.feed, Sums()
+    """Some updates as `run_epoch` makes them; the totals stay where they are."""
+    loader, totals = trainer.loader, Totals()
     trainer.model.train()
-    for numbers in feed.plan(seed=1)[:count]:
-        sums += trainer.update(feed.shares([numbers]), feed.labels([numbers]))
+    for rows in loader.plan(seed=1)[:count]:
+        totals += trainer.update(loader.load([rows]), loader.labels([rows]))
         assert not trainer.must_stop()
-    return sums
+    return totals
 
 
 @pytest.fixture
@@ -50,36 +55,36 @@ def unchecked(monkeypatch):
 
 
 @pytest.mark.parametrize("changes", [{}, {"r_drop": 1.0, "accumulate": 2}, {"compile": "default"}])
-def test_an_update_reads_no_number_back(tmp_path, unchecked, changes, monkeypatch):
-    monkeypatch.setattr("nmtlib.training.trainer.compiled", lambda model, mode: model)
-    trainer = make_trainer(tmp_path, **changes)
+def test_an_update_reads_no_number_back(unchecked, changes, monkeypatch):
+    monkeypatch.setattr(torch, "compile", lambda model, **_: model)
+    trainer = make_trainer(**changes)
     updates(trainer)  # the first makes Adam's moments
     book = ledger(lambda: updates(trainer))
     assert book.waits == 0 and book.started > 100
 
 
-def test_what_reads_a_number_back_is_seen(tmp_path, unchecked, monkeypatch):
-    trainer = make_trainer(tmp_path)
+def test_what_reads_a_number_back_is_seen(unchecked, monkeypatch):
+    trainer = make_trainer()
     clip = nn.utils.clip_grad_norm_
     monkeypatch.setattr(nn.utils, "clip_grad_norm_", lambda *a: print(clip(*a).item()))
     assert ledger(lambda: updates(trainer)).waits == 3
 
 
-def test_an_update_works_where_no_number_can_be_read(tmp_path, monkeypatch):
-    """The way of a GPU through model, loss and sums; fused Adam alone has no "meta"."""
+def test_an_update_works_where_no_number_can_be_read(monkeypatch):
+    """The way of a GPU through model, loss and totals; fused Adam alone has no "meta"."""
     plain = partial(torch.optim.SGD, lr=0.1)
     monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())  # nor has autocast
     monkeypatch.setattr(torch.optim, "Adam", lambda parameters, **_: plain(parameters))
-    trainer = make_trainer(tmp_path, "meta")
-    sums = updates(trainer)
+    trainer = make_trainer("meta")
+    totals = updates(trainer)
     assert next(trainer.model.parameters()).device == trainer.device
-    assert all(figure.device.type == "meta" for figure in sums)
+    assert all(figure.device.type == "meta" for figure in totals)
     with pytest.raises(RuntimeError, match="meta tensors"):
-        float(sums.loss)
+        float(totals.loss)
 
 
-def test_an_epoch_reads_its_sums_at_once_and_looks_at_all_weights_at_once(tmp_path):
-    trainer = make_trainer(tmp_path)
-    sums = updates(trainer)
-    assert ledger(sums.floats).waits <= 1  # `tolist` reads all four without an operation
-    assert ledger(lambda: require_finite(trainer.model, sums.floats(), when="now")).waits <= 3
+def test_an_epoch_reads_its_totals_at_once_and_looks_at_all_weights_at_once():
+    trainer = make_trainer()
+    totals = updates(trainer)
+    assert ledger(totals.floats).waits <= 1  # `tolist` reads all four without an operation
+    assert ledger(lambda: require_finite(trainer.model, totals.floats(), when="now")).waits <= 3

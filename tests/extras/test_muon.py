@@ -1,4 +1,4 @@
-"""Adam for all parameters, or Muon for the matrices of the layers: who moves what, and how far."""
+"""Muon for the matrices of the layers, Adam for the rest: what moves, and how far."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 import torch
 
+from nmtlib.extras.muon import Muon
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.training.optimizer import ADAM, Optimizer
+from nmtlib.training.trainer import ADAM, adam
 
 LAYERS = {"n_encoder_layers": 1, "n_decoder_layers": 1}
 CONFIG = TransformerConfig(20, 20, d_model=16, n_heads=2, d_ff=32, **LAYERS)
@@ -38,15 +39,22 @@ def steps_of(optimizer, model, count=1):
     return {name: p.detach() - before[name] for name, p in model.named_parameters()}
 
 
+def names_of(optimizer, model, kind):
+    """The parameters that one of torch's optimizers moves."""
+    parts = getattr(optimizer, "parts", [optimizer])
+    groups = [group for part in parts if type(part) is kind for group in part.param_groups]
+    own = {id(p) for group in groups for p in group["params"]}
+    return {name for name, p in model.named_parameters() if id(p) in own}
+
+
 @pytest.mark.parametrize("tied", ["none", "target", "all"])
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
 def test_muon_takes_the_matrices_of_the_layers_and_adam_the_rest(tied, positions):
     model = small_model(tied, positions)
-    optimizer = Optimizer("muon", model)
-    methods = {name: optimizer.methods[p] for name, p in model.named_parameters()}
-    inside = {name for name in methods if name.startswith(("encoder.", "decoder."))}
+    optimizer = Muon(model)
+    inside = {n for n, _ in model.named_parameters() if n.startswith(("encoder.", "decoder."))}
     matrices = {name for name in inside if "norm" not in name and name.endswith("weight")}
-    assert {name for name, method in methods.items() if method == "muon"} == matrices
+    assert names_of(optimizer, model, torch.optim.Muon) == matrices
     assert len(matrices) == 4 + 2 + 2 * 4 + 2
     moved = [p for group in optimizer.param_groups for p in group["params"]]
     assert sorted(map(id, moved)) == sorted(map(id, model.parameters()))  # each of them once
@@ -56,19 +64,19 @@ def test_adam_is_torchs_adam_and_moves_what_muon_leaves_to_it_alike():
     plain = small_model()
     peer = torch.optim.Adam(plain.parameters(), RATE, **ADAM)
     expected = steps_of(peer, plain, count=3)
-    for name in ("adam", "muon"):
-        optimizer = Optimizer(name, model := small_model())
+    for make in (adam, Muon):
+        optimizer = make(model := small_model())
         found = steps_of(optimizer, model, count=3)
-        theirs = {n for n, p in model.named_parameters() if optimizer.methods[p] == "adam"}
-        assert (theirs == set(expected)) == (name == "adam")
+        theirs = names_of(optimizer, model, torch.optim.Adam)
+        assert (theirs == set(expected)) == (make is adam) and theirs
         for part in theirs:
-            assert torch.allclose(found[part], expected[part], atol=1e-6), (name, part)
+            assert torch.allclose(found[part], expected[part], atol=1e-6), part
 
 
 @pytest.mark.parametrize("name", ["encoder.0.feed_forward.fc1", "decoder.0.cross_attention.key"])
 def test_muon_goes_equally_far_in_every_direction_of_a_matrix(name):
     model = small_model()
-    optimizer, name = Optimizer("muon", model), f"{name}.weight"
+    optimizer, name = Muon(model), f"{name}.weight"
     step = steps_of(optimizer, model)[name]
     # The first step is along the gradient: U V', where the gradient is U S V'.
     left, sizes, right = torch.linalg.svd(model.get_parameter(name).grad, full_matrices=False)
@@ -80,19 +88,16 @@ def test_muon_goes_equally_far_in_every_direction_of_a_matrix(name):
 
 
 def test_muon_steps_are_about_as_large_as_those_of_adam():
-    adam, muon = (
-        steps_of(Optimizer(name, model := small_model()), model, count=20)
-        for name in ("adam", "muon")
-    )
+    plain, muon = (steps_of(make(model := small_model()), model, count=20) for make in (adam, Muon))
     for name in (
         "encoder.0.feed_forward.fc2.weight",
         "decoder.0.cross_attention.value.weight",
     ):
-        assert 0.3 < muon[name].square().mean() / adam[name].square().mean() < 3
+        assert 0.3 < muon[name].square().mean() / plain[name].square().mean() < 3
 
 
 def test_without_a_gradient_muon_moves_nothing():
-    optimizer, before = Optimizer("muon", model := small_model()), small_model().state_dict()
+    optimizer, before = Muon(model := small_model()), small_model().state_dict()
     for parameter in model.parameters():
         parameter.grad = torch.zeros_like(parameter)
     for group in optimizer.param_groups:
@@ -102,6 +107,6 @@ def test_without_a_gradient_muon_moves_nothing():
 
 
 def test_gradients_are_forgotten_by_both():
-    optimizer = Optimizer("muon", model := with_gradients(small_model()))
+    optimizer = Muon(model := with_gradients(small_model()))
     optimizer.zero_grad()
     assert all(parameter.grad is None for parameter in model.parameters())

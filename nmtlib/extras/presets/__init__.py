@@ -1,0 +1,1 @@
+"""Presets that need more than the core."""
