@@ -42,6 +42,7 @@ CONFIG = TransformerConfig(
     n_decoder_layers=3,
     d_ff=1024,
     dropout=0.3,
+    norm="post",
     tied="all",
 )
 

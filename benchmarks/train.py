@@ -47,6 +47,7 @@ CONFIG = TransformerConfig(
     d_ff=1024,
     dropout=0.1,
     attention_dropout=0.1,
+    norm="post",
 )
 Step = Callable[[Batch], None]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import torch
 
@@ -14,8 +15,8 @@ from nmtlib.specials import PAD
 from nmtlib.teaching.course import load_toy
 from nmtlib.training.loss import losses
 
-SIZES = {"d_model": 64, "n_heads": 4, "d_ff": 256, "max_length": 64}
-SIZES |= {"n_encoder_layers": 1, "n_decoder_layers": 1}  # dropout as usual
+SIZES: dict[str, Any] = {"d_model": 64, "n_heads": 4, "d_ff": 256, "max_length": 64}
+SIZES |= {"n_encoder_layers": 1, "n_decoder_layers": 1, "norm": "post"}  # dropout as usual
 RATE, WARMUP, TOKENS, SMOOTHING = 7e-3, 60, 512, 0.1
 ADAM = {"betas": (0.9, 0.98), "eps": 1e-9}  # Vaswani et al. 2017, 5.3
 
