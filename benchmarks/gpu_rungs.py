@@ -21,7 +21,7 @@ import torch
 
 from nmtlib.data.batching import Batch, Example, make_example, pad
 from nmtlib.data.vocab import EOS, UNK
-from nmtlib.extras.fixed_shapes import FixedShapes
+from nmtlib.extras.fixed_decoding import FixedShapes
 from nmtlib.inference.kernels import convert
 from nmtlib.inference.search import beam_search
 from nmtlib.model.transformer import Transformer, TransformerConfig
