@@ -20,7 +20,7 @@ import torch
 
 from nmtlib.data.batching import Batch, Example, make_example, pad
 from nmtlib.data.vocab import EOS, UNK
-from nmtlib.extras.fixed_shapes import FixedShapes
+from nmtlib.extras.fixed_decoding import FixedShapes
 from nmtlib.extras.losses import losses_in_blocks
 from nmtlib.extras.packed import PackedExamples
 from nmtlib.extras.recipe import CourseRecipe, RecipeLoss

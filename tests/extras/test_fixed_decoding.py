@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from nmtlib.data.vocab import EOS, PAD
-from nmtlib.extras.fixed_shapes import LOOK_EVERY, FixedShapes
+from nmtlib.extras.fixed_decoding import LOOK_EVERY, FixedShapes
 from nmtlib.inference.search import beam_search, greedy_search
 from nmtlib.model.embeddings import TokenEmbedding
 from nmtlib.model.transformer import Transformer, TransformerConfig
