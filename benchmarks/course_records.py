@@ -51,16 +51,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
             f"no notebook asks for {', '.join(sorted(unknown))}; try {', '.join(asked)}"
         )
     wanted = given.names or [*asked]
-    known = records.read(given.output) if given.output.is_file() else {}
-    found = {name: one for name, one in known.get("records", {}).items() if name in asked}
+    old = records.read(given.output)["records"] if given.output.is_file() else {}
+    found: dict[str, Any] = {}
     for path in dict.fromkeys(asked[name] for name in wanted):
-        found = {
-            name: one for name, one in found.items() if name not in wanted or asked[name] != path
-        }
         run(path, partial(add, found, wanted))
-        for name in (name for name in names(path) if name in wanted):
-            say(f"{name}: {found[name]['seconds']:.0f} s")
-    write_atomically(given.output, as_text({name: found[name] for name in asked if name in found}))
+        for name in names(path):
+            if name in found:
+                say(f"{name}: {found[name]['seconds']:.0f} s")
+    old |= found
+    write_atomically(given.output, as_text({name: old[name] for name in asked if name in old}))
 
 
 def add(
