@@ -72,6 +72,9 @@ PAGES = {  # the blocks of each page, and what makes them
 
 
 RECORDS = ROOT / "nmtlib" / "presets" / "records.json"
+# The results that notebook 12 shows: an installed package has no folder of benchmarks.
+SHOWN = ("operations", "scaling", "padding", "step", "gpu")
+COPIES = ROOT / "nmtlib" / "teaching" / "recorded" / "benchmarks"
 
 
 def draw_attention(path: Path) -> None:
@@ -172,12 +175,17 @@ def main() -> int:
         check_the_student()
     texts = {ROOT / page: (ROOT / page).read_text("utf-8") for page in PAGES}
     made = {ROOT / page: fill(page, texts[ROOT / page]) for page in PAGES}
-    texts[RECORDS], made[RECORDS] = RECORDS.read_text("utf-8"), tables_scores.records()
-    stale = [str(page.relative_to(ROOT)) for page in made if made[page] != texts[page]]
+    made[RECORDS] = tables_scores.records()
+    for name in SHOWN:
+        if (result := RESULTS / f"{name}.json").is_file():
+            made[COPIES / result.name] = result.read_text("utf-8")
+    texts |= {path: path.read_text("utf-8") for path in made if path.is_file()}
+    stale = [str(page.relative_to(ROOT)) for page in made if made[page] != texts.get(page)]
     if options.check and stale:
         print(f"not up to date: {', '.join(stale)}; run: make readme", file=sys.stderr)
         return 1
     if not options.check:
+        COPIES.mkdir(exist_ok=True)
         for page, text in made.items():
             page.write_text(text, "utf-8")
         draw()

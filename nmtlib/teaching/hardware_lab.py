@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -27,6 +28,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from nmtlib.teaching.show import PACKAGE, Shown
 
+RECORDED = Path(__file__).parent / "recorded" / "benchmarks"
 Work = Callable[[], object]
 PRODUCTS = ("mm", "addmm", "bmm", "baddbmm")
 
@@ -163,12 +165,12 @@ def compare(works: Mapping[str, Work], rounds: int = 3) -> dict[str, float]:
 
 
 def recorded(name: str) -> dict[str, Any] | None:
-    """What `benchmarks/results/NAME.json` of this repository holds; None where it is not there.
+    """What `benchmarks/results/NAME.json` holds, of which `make readme` keeps a copy here, or None.
 
     >>> recorded("a benchmark that nobody has run") is None
     True
     """
-    path = PACKAGE.parent / "benchmarks" / "results" / f"{name}.json"
+    path = RECORDED / f"{name}.json"
     return json.loads(path.read_text("utf-8")) if path.is_file() else None
 
 

@@ -116,7 +116,7 @@ def test_works_that_are_compared_take_turns():
 
 def test_what_was_recorded_is_read_and_what_was_not_is_none(tmp_path, monkeypatch):
     assert lab.recorded("operations")["operations_an_update"] > 0
-    monkeypatch.setattr(lab, "PACKAGE", tmp_path / "nmtlib")  # installed without the benchmarks
+    monkeypatch.setattr(lab, "RECORDED", tmp_path)
     assert lab.recorded("operations") is None
 
 
