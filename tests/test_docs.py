@@ -395,6 +395,6 @@ def test_a_promise_without_its_test_is_noticed():
     assert unheld("tests/none.py", "test_a") == "no file tests/none.py"
     assert unheld("tests/test_docs.py", "test_a") == "no test test_a in tests/test_docs.py"
     night = unheld(
-        "tests/training/test_compile.py", "test_with_torchs_compiler_the_losses_are_the_same"
+        "tests/extras/test_compile.py", "test_with_torchs_compiler_the_losses_are_the_same"
     )
     assert night.endswith("waits for the night")
