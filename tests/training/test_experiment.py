@@ -1,0 +1,100 @@
+"""`train` from Python: a corpus in memory, a resume, and a trainer without a folder."""
+
+import pytest
+import torch
+
+from nmtlib.data.batching import make_example
+from nmtlib.data.corpora import load as load_corpus
+from nmtlib.data.corpus import Corpus
+from nmtlib.experiment import train
+from nmtlib.inference.translator import Translator
+from nmtlib.model.transformer import Transformer, TransformerConfig
+from nmtlib.sections import TrainingSettings
+from nmtlib.settings import Settings
+from nmtlib.training.loss import compute_loss
+from nmtlib.training.trainer import Trainer
+
+SIZES = {"d_model": 16, "n_heads": 2, "d_ff": 16, "n_encoder_layers": 1, "n_decoder_layers": 1}
+SETTINGS = Settings.from_dict(
+    {
+        "model": SIZES,
+        "tokenizer": {"kind": "whitespace"},
+        "training": {"epochs": 2, "max_tokens": 256, "warmup": 2, "precision": "fp32"},
+    }
+)
+EXAMPLES = [make_example([4 + i % 9, 5], [4 + i % 9, 5]) for i in range(30)]
+
+
+def quiet(line):
+    pass
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    pairs = load_corpus("toy-de-en").train[:50]
+    return Corpus.from_pairs(pairs[:40], pairs[40:], languages=("de", "en"))
+
+
+def test_pairs_in_memory_are_trained_on_and_their_languages_are_kept(corpus, tmp_path):
+    history = train(tmp_path / "run", SETTINGS, corpus=corpus, report=quiet)
+    assert len(history) == 2
+    translator = Translator.load(tmp_path / "run")
+    assert translator.settings.corpus.languages == ("de", "en")
+    assert len(translator.translate([corpus.train[0].source])) == 1
+
+
+def test_a_resume_of_pairs_in_memory_needs_them_again_and_the_same_ones(corpus, tmp_path):
+    whole = train(tmp_path / "whole", SETTINGS, corpus=corpus, report=quiet)
+    train(tmp_path / "run", SETTINGS, corpus=corpus, minutes=1e-9, report=quiet)
+    with pytest.raises(ValueError, match=r"\[corpus\] needs a name"):
+        train(tmp_path / "run", resume=True, report=quiet)
+    other = Corpus.from_pairs(corpus.train[1:], corpus.validation, languages=("de", "en"))
+    with pytest.raises(ValueError, match="corpus changed since it was written"):
+        train(tmp_path / "run", resume=True, corpus=other, report=quiet)
+    history = train(tmp_path / "run", resume=True, corpus=corpus, report=quiet)
+    assert [r.validation_nll for r in history] == [r.validation_nll for r in whole]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({}, "not neither"), ({"settings": SETTINGS, "resume": True}, "not settings and resume=True")],
+)
+def test_a_run_is_either_new_or_resumed(options, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        train(tmp_path / "run", **options)
+    assert not (tmp_path / "run").exists()
+
+
+def make_trainer(**hooks):
+    torch.manual_seed(0)
+    settings = TrainingSettings(epochs=2, max_tokens=64, precision="fp32", device="cpu")
+    model = Transformer(TransformerConfig(20, 20, **SIZES))
+    return Trainer(model, EXAMPLES, EXAMPLES[:9], settings, report=quiet, **hooks)
+
+
+def test_a_trainer_without_a_run_writes_nothing_and_learns_the_same(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    trainer = make_trainer()
+    history = trainer.fit()
+    assert len(history) == 2 and not any(tmp_path.iterdir())
+    with pytest.raises(ValueError, match="without a run .* cannot be resumed"):
+        trainer.resume()
+    saved = make_trainer(run=tmp_path / "run").fit()
+    assert [r.validation_nll for r in saved] == [r.validation_nll for r in history]
+    assert (tmp_path / "run" / "model.safetensors").is_file()
+
+
+def test_the_loss_and_the_examples_of_an_epoch_come_from_outside():
+    asked, batches = [], []
+
+    def loss(model, batch, settings):
+        batches.append(len(batch.source))
+        return compute_loss(model, batch, 0.3)
+
+    def examples(epoch):
+        asked.append(epoch)
+        return EXAMPLES[: 10 * (epoch + 1)]
+
+    history = make_trainer(loss=loss, examples=examples).fit()
+    assert asked == [0, 0, 1] and sum(batches) == 10 + 20
+    assert history[0].train_loss > history[0].train_nll, "smoothed as the loss says"
