@@ -345,9 +345,15 @@ def real(request):
     assert tree(os.environ["NMTLIB_DATA"]) == before, "loading wrote into the cache"
 
 
-@pytest.mark.parametrize(
-    "real", [source.name for source in corpora.SOURCES if source.files], indirect=True
-)
+# A folder need not hold every corpus: IWSLT's archive of 160,000 pairs is in few of them.
+WANTED = [
+    source.name
+    for source in corpora.SOURCES
+    if source.files and (source.complete() or not os.environ.get("NMTLIB_DATA"))
+]
+
+
+@pytest.mark.parametrize("real", WANTED, indirect=True)
 def test_every_real_corpus_has_the_sizes_that_the_registry_says(real):
     assert (len(real.train), len(real.validation), len(real.test)) == find(real.name).pairs
 
