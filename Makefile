@@ -49,23 +49,23 @@ site: $(VENV)/site  ## build the website from the stored outputs into build/site
 	$(BIN)/python docs/site/build.py
 
 notebooks: $(VENV)/installed  ## run all notebooks and store their outputs (a second run changes nothing)
-	$(BIN)/python notebooks/execute.py
+	$(BIN)/python tools/execute.py
 
 slides: $(VENV)/site  ## a deck of slides of each notebook, into build/slides (arrow keys; no network)
-	$(BIN)/python notebooks/pages.py slides
+	$(BIN)/python tools/pages.py slides
 
 print: $(VENV)/site  ## a PDF of each notebook, into build/print (needs Chromium)
-	$(BIN)/python notebooks/pages.py print
+	$(BIN)/python tools/pages.py print
 
 homework: $(VENV)/installed  ## make all files of the homework from its masters, and grade the graders
-	$(BIN)/python -m nmtlib.homework.pages notebooks/homework
+	$(BIN)/python -m nmtcourse.homework.pages notebooks/homework
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/homework.py
 
 checkpoints: $(VENV)/installed  ## train the two toy models that ship with the course again (about three minutes)
 	$(BIN)/python benchmarks/checkpoints.py
 
 figures: $(VENV)/installed  ## draw the diagrams in figures/ again
-	$(BIN)/python -m nmtlib.teaching.gallery
+	$(BIN)/python -m nmtcourse.teaching.gallery
 
 mutation: $(VENV)/installed  ## plant every silent bug of the catalogue and see that the checks find it
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/mutation.py

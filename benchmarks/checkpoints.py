@@ -22,6 +22,7 @@ from typing import Any
 
 from shared import require_finished
 
+from nmtcourse.teaching.course import DIRECTIONS
 from nmtlib.data.corpora import load
 from nmtlib.data.corpus import Corpus
 from nmtlib.files import write_atomically
@@ -29,7 +30,6 @@ from nmtlib.inference.evaluate import evaluate
 from nmtlib.inference.translator import SHIPPED, Translator
 from nmtlib.records import training_summary
 from nmtlib.run import Run
-from nmtlib.teaching.course import DIRECTIONS
 from nmtlib.training.checkpoint import read_checkpoint, save_checkpoint
 from nmtlib.training.loss import measure_all
 

@@ -1,4 +1,4 @@
-"""English-Chinese, ours beside the publisher's: nmtlib/teaching/recorded/english_chinese.json.
+"""English-Chinese, ours beside the publisher's: nmtcourse/teaching/recorded/english_chinese.json.
 
     python benchmarks/chinese.py [--seeds 1 2 3] [--systems record original] [--minutes N]
                                  [--out RUNS]
@@ -17,6 +17,7 @@ from typing import Any
 from shared import parser, say, train_or_go_on, write_result
 
 # isort: split
+from nmtcourse.teaching.chinese import RECORDED
 from nmtlib.data.corpora import load
 from nmtlib.data.corpus import Corpus
 from nmtlib.inference.evaluate import Scores, evaluate
@@ -25,7 +26,6 @@ from nmtlib.inference.translator import Translator
 from nmtlib.machine import command_line, describe_machine
 from nmtlib.presets import load_settings
 from nmtlib.run import Run
-from nmtlib.teaching.chinese import RECORDED
 from nmtlib.training.hardware import choose_device
 from nmtlib.training.history import read_history
 

@@ -1,4 +1,4 @@
-"""Count what notebook 14 says about cmn-eng-simple: nmtlib/teaching/recorded/cmn_facts.json.
+"""Count what notebook 14 says about cmn-eng-simple: nmtcourse/teaching/recorded/cmn_facts.json.
 
     python benchmarks/cmn_facts.py          half a minute; it reads the corpus cmn-en-zh
 
@@ -14,13 +14,13 @@ from typing import Any
 
 from shared import parser, write_result
 
+from nmtcourse.teaching.chinese import FACTS, without_marks
+from nmtcourse.teaching.slips import count_slips, measures
 from nmtlib.data import corpora
 from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.data.subwords import JOIN_MARK
 from nmtlib.inference import bleu_nltk
 from nmtlib.machine import command_line
-from nmtlib.teaching.chinese import FACTS, without_marks
-from nmtlib.teaching.slips import count_slips, measures
 
 PAST = re.compile(r"\b(did|was|were)\b")  # forms that are nearly always past
 PARTICLES = "了过着"

@@ -1,4 +1,4 @@
-"""Count what notebook 13 says about Multi30k: nmtlib/teaching/recorded/corpus_facts.json.
+"""Count what notebook 13 says about Multi30k: nmtcourse/teaching/recorded/corpus_facts.json.
 
     python benchmarks/corpus_facts.py           a minute; fetches Multi30k and its captions
 
@@ -17,15 +17,15 @@ from typing import Any
 from shared import RESULTS, parser, write_result
 
 # isort: split
+from nmtcourse.recipes.monolingual import CAPTIONS
+from nmtcourse.teaching.case_studies import FACTS
 from nmtlib.data.codec import Codec, build_codecs
 from nmtlib.data.corpora import load
 from nmtlib.data.corpus import Corpus
 from nmtlib.data.tokenizers import SpacyTokenizer
 from nmtlib.data.vocab import Vocab
-from nmtlib.extras.monolingual import CAPTIONS
 from nmtlib.machine import command_line, describe_machine
 from nmtlib.specials import UNK
-from nmtlib.teaching.case_studies import FACTS
 
 SIDES = {"de": "source", "en": "target"}
 FIRST = 16  # entries of a vocabulary that are listed

@@ -1,4 +1,4 @@
-"""Run the seeds that notebooks do not run again: nmtlib/teaching/recorded/seeds.json.
+"""Run the seeds that notebooks do not run again: nmtcourse/teaching/recorded/seeds.json.
 
     python benchmarks/course_records.py [NAME ...]     all records, or those named, such as 08.watch
 
@@ -29,9 +29,9 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 from traitlets.config import Config
 
+from nmtcourse.teaching import records
 from nmtlib.files import write_atomically
 from nmtlib.machine import command_line, describe_machine
-from nmtlib.teaching import records
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 NO_HISTORY = Config({"HistoryManager": {"enabled": False}})  # leave the reader's alone

@@ -1,4 +1,4 @@
-"""Train what notebooks 08 and 09 show as recorded: nmtlib/teaching/recorded/training.json.
+"""Train what notebooks 08 and 09 show as recorded: nmtcourse/teaching/recorded/training.json.
 
     python benchmarks/course_runs.py        about ten minutes of one core, in single precision
 
@@ -22,12 +22,12 @@ from shared import parser, say
 # isort: split
 import torch
 
+from nmtcourse.teaching import load_toy
+from nmtcourse.teaching.learning import RECORDED, Recipe, encoded, learn, small_model, to_json
 from nmtlib import load_corpus
 from nmtlib.data.batching import Example, collate
 from nmtlib.files import write_atomically
 from nmtlib.machine import command_line, describe_machine
-from nmtlib.teaching import load_toy
-from nmtlib.teaching.learning import RECORDED, Recipe, encoded, learn, small_model, to_json
 from nmtlib.training import inverse_sqrt_rate, label_smoothed_loss
 from nmtlib.training.trainer import ADAM
 

@@ -3,9 +3,10 @@
     python benchmarks/decode.py [--run runs/multi30k-de-en] [--sentences 1000] [--threads 2]
                                 [--repeats 3]
 
-The run is exported by `nmtlib.extras.export`.  Each batch is translated by all candidates before
-the next one comes, so that a change of the machine's speed meets all of them; what counts are the
-ratios.  Tokenization is not timed. With the length penalty 0 all of them search by one rule and
+The run is exported by `nmtcourse.recipes.export`.  Each batch is translated by all candidates
+before the next one comes, so that a change of the machine's speed meets all of them; what counts
+are the ratios.
+Tokenization is not timed. With the length penalty 0 all of them search by one rule and
 must say the same.
 """
 
@@ -26,11 +27,11 @@ from shared import timing_parser, write_result  # before torch, as it imports nm
 # isort: split
 import torch
 
+from nmtcourse.recipes.export import export
 from nmtlib.data.batching import pad
 from nmtlib.data.corpus import Corpus
 from nmtlib.data.vocab import EOS, PAD, SPECIALS
 from nmtlib.examples import load_corpus
-from nmtlib.extras.export import export
 from nmtlib.inference.evaluate import bleu_tokenizer, score
 from nmtlib.inference.kernels import convert
 from nmtlib.inference.search import NEVER_GENERATED, beam_search, length_limits

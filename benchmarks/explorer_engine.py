@@ -20,8 +20,8 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULT = RESULTS / "explorer-engine.json"
 TESTS = "tests/explorer/test_engine.py"
 SOURCES = (
-    "nmtlib/explorer/**/*.py",
-    "nmtlib/explorer/web/**/*.js",
+    "nmtcourse/explorer/**/*.py",
+    "nmtcourse/explorer/web/**/*.js",
     "nmtlib/model/*.py",
     "nmtlib/inference/*.py",
     "tests/explorer/conftest.py",

@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from peer_marian import marian
 from peer_recipe import recipe
 from peer_time_major import time_major
+from peer_torch import torch_transformer
 from peer_x import x_transformer
 
-from nmtlib.checks import Adapter, ours, run_checks
-from nmtlib.checks.foreign import torch_transformer
-from nmtlib.checks.marian import marian
-from nmtlib.checks.report import NO_PART
+from nmtcheck import Adapter, ours, run_checks
+from nmtcheck.report import NO_PART
 from nmtlib.machine import describe_machine
 
 RESULTS = Path(__file__).parent / "results" / "false-alarms.json"

@@ -5,9 +5,9 @@
 
 First the steps of the base model of Vaswani et al. 2017 with one vocabulary of 37,000, beside those
 of nn.Transformer; candidates run one after the other, each alone in memory.  The predicted memory
-is `nmtlib.teaching.cost.training_memory`, where it applies.  Then, of the small model of Multi30k,
-the rungs of `gpu_rungs`, with tokens/s as the cost model predicts them.  With --bleu the preset
-multi30k-de-en-gpu is trained at last, and scored every epoch as `time_to_bleu.py` does.
+is `nmtcourse.teaching.cost.training_memory`, where it applies.  Then, of the small model of
+Multi30k, the rungs of `gpu_rungs`, with tokens/s as the cost model predicts them.  With --bleu the
+preset multi30k-de-en-gpu is trained at last, and scored every epoch as `time_to_bleu.py` does.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from train import TorchTransformer
 
+from nmtcourse.teaching.cost import peak_memory, training_flops, training_memory
 from nmtlib.data.batching import Batch
 from nmtlib.data.vocab import PAD, UNK
 from nmtlib.machine import describe_machine
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.teaching.cost import peak_memory, training_flops, training_memory
 from nmtlib.training.hardware import choose_device, to_device
 
 CONFIG = TransformerConfig.base(37000, 37000, tied="all")

@@ -18,18 +18,18 @@ from timing import seconds
 import numpy as np
 import torch
 
+from nmtcourse.recipes.fixed_decoding import FixedShapes
+from nmtcourse.recipes.losses import losses_in_blocks
+from nmtcourse.recipes.packed import PackedExamples
+from nmtcourse.recipes.recipe import CourseRecipe, RecipeLoss
+from nmtcourse.teaching.cost import training_flops
+from nmtcourse.teaching.hardware_lab import ledger
 from nmtlib.data.batching import Batch, Example, make_example, pad
 from nmtlib.data.vocab import EOS, UNK
-from nmtlib.extras.fixed_decoding import FixedShapes
-from nmtlib.extras.losses import losses_in_blocks
-from nmtlib.extras.packed import PackedExamples
-from nmtlib.extras.recipe import CourseRecipe, RecipeLoss
 from nmtlib.inference.kernels import convert
 from nmtlib.inference.search import beam_search
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.sections import TrainingSettings
-from nmtlib.teaching.cost import training_flops
-from nmtlib.teaching.hardware_lab import ledger
 from nmtlib.training.distributed import Processes
 from nmtlib.training.loss import Totals
 from nmtlib.training.trainer import Trainer
@@ -40,7 +40,11 @@ SMALL = TransformerConfig(
 )
 PAIRS = 4  # for each token of a batch: about 64 updates of the first rung, 8 of the last
 # The loss of the core, and the one that takes its rows in blocks of 256, as a CPU likes it.
-LOSSES, ROWS, BLOCK = "nmtlib.extras.recipe.losses", "nmtlib.extras.losses.rows_at_once", 256
+LOSSES, ROWS, BLOCK = (
+    "nmtcourse.recipes.recipe.losses",
+    "nmtcourse.recipes.losses.rows_at_once",
+    256,
+)
 
 
 @dataclass(frozen=True)

@@ -19,15 +19,15 @@ from typing import Any
 from digests import digest_of
 from shared import RESULTS, parser, write_result
 
+from nmtcourse.homework.grading import Verdict, assignments, judge
+from nmtcourse.homework.task import Assignment, Task
 from nmtlib.files import write_atomically
-from nmtlib.homework.grading import Verdict, assignments, judge
-from nmtlib.homework.task import Assignment, Task
 
 PAGE = Path(__file__).with_name("HOMEWORK.md")
 RESULT = RESULTS / "homework.json"
 ROOT = Path(__file__).resolve().parents[1]
 ANSWERS = ROOT / "tests" / "homework"
-SOURCES = ("nmtlib/homework/**/*.py", "tests/homework/answers/*.py", "benchmarks/homework.py")
+SOURCES = ("nmtcourse/homework/**/*.py", "tests/homework/answers/*.py", "benchmarks/homework.py")
 SEEDS = (0, 7)
 
 

@@ -12,9 +12,9 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
+from nmtcourse.teaching.style import CJK_FONT
 from nmtlib.data import corpora
 from nmtlib.data.corpus import SPLITS
-from nmtlib.teaching.style import CJK_FONT
 
 FAMILY = "nmtlib CJK"  # the original name belongs to the original font
 MOST_BYTES = 1_000_000

@@ -30,8 +30,8 @@ import torch
 from digests import digest_of
 from mutation_page import table
 
-from nmtlib.checks import Adapter, Sizes, ours, run_checks
-from nmtlib.checks.bugs import BUGS, Bug, get
+from nmtcheck import Adapter, Sizes, ours, run_checks
+from nmtcheck.bugs import BUGS, Bug, get
 from nmtlib.data import batching
 from nmtlib.inference import search
 from nmtlib.machine import describe_machine
@@ -41,7 +41,8 @@ from nmtlib.training.trainer import Trainer
 
 FOLDER = Path(__file__).resolve().parent
 RESULT = FOLDER / "results" / "mutation.json"
-ROOMS = ("model", "data", "training", "inference", "toy", "checks")  # of nmtlib, that count here
+CORE = ("nmtlib/model", "nmtlib/data", "nmtlib/training", "nmtlib/inference")
+ROOMS = (*CORE, "nmtcourse/toy", "nmtcheck")  # whose sources count here
 WORDS, TEST = 6, 128
 TIME_LIMIT = 10.0  # seconds for one check
 CONFIG = TransformerConfig(
@@ -71,7 +72,7 @@ SETTINGS = TrainingSettings(
 
 def source_digest(root: Path = FOLDER.parent) -> str:
     """SHA-256 over the names and contents of all sources that the result depends on."""
-    rooms = [f"nmtlib/{room}/**/*.{end}" for room in ROOMS for end in ("py", "toml")]
+    rooms = [f"{room}/**/*.{end}" for room in ROOMS for end in ("py", "toml")]
     return digest_of(root, "nmtlib/*.py", "benchmarks/mutation.py", *rooms)
 
 

@@ -16,7 +16,7 @@ def table(result: dict[str, Any]) -> str:
         "`results/mutation.json`.",
         "",
         f"**{result['caught']} of {result['planted']}** planted bugs are caught by a check that "
-        "their entry in `nmtlib/checks/bugs` names; alarms on the clean code: "
+        "their entry in `nmtcheck/bugs` names; alarms on the clean code: "
         f"{len(clean['failed'])}.",
         "",
         f"{result['in_model']} of them live in the model: what they change runs where a model is "

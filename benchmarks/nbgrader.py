@@ -23,10 +23,10 @@ from typing import Any
 
 from shared import RESULTS, parser, write_result
 
-from nmtlib.homework.grading import SEED, assignments
-from nmtlib.homework.marking import mark
-from nmtlib.homework.pages import notebook
-from nmtlib.homework.task import Assignment
+from nmtcourse.homework.grading import SEED, assignments
+from nmtcourse.homework.marking import mark
+from nmtcourse.homework.pages import notebook
+from nmtcourse.homework.task import Assignment
 from nmtlib.machine import command_line
 
 COURSE = Path(__file__).resolve().parents[1] / "notebooks" / "homework" / "nbgrader"

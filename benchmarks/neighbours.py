@@ -1,4 +1,4 @@
-"""What looking words up brings the models that ship: nmtlib/teaching/recorded/neighbours.json.
+"""What looking words up brings the models that ship: nmtcourse/teaching/recorded/neighbours.json.
 
     python benchmarks/neighbours.py [MODEL …] [--output FILE]
 
@@ -20,16 +20,16 @@ from shared import RESULTS, parser, say, write_result
 # isort: split
 import torch
 
+from nmtcourse.recipes.neighbours import Datastore, NeighbourModel
+from nmtcourse.teaching.neighbours import RECORDED
 from nmtlib.data.codec import Codec
 from nmtlib.data.corpus import Pair
 from nmtlib.examples import load_corpus
-from nmtlib.extras.neighbours import Datastore, NeighbourModel
 from nmtlib.inference.evaluate import Evaluation, evaluate
 from nmtlib.inference.metrics import chrf
 from nmtlib.inference.translator import Translator
 from nmtlib.machine import command_line, describe_machine
 from nmtlib.specials import BOS, EOS
-from nmtlib.teaching.neighbours import RECORDED
 
 MODELS = {"cmn-en-zh": "cmn-en-zh-small", "multi30k-de-en": "multi30k-de-en-small"}  # by preset
 NEIGHBOURS, SHOWN, PARTS = 4, 4, 5

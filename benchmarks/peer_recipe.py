@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 
-from nmtlib.checks.adapter import Adapter, Hypothesis, IdBatch, IdPair, Sizes, Updates
+from nmtcheck.adapter import Adapter, Hypothesis, IdBatch, IdPair, Sizes, Updates
 
 UNK, PAD, BOS, EOS = range(4)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from nmtlib.checks.adapter import Adapter, Sizes
+from nmtcheck.adapter import Adapter, Sizes
 
 PAD = 0
 

@@ -100,7 +100,7 @@ def memory(plan: Plan) -> list[str]:
         "## Memory of one GPU",
         prose(f"""
         Its share of a batch is {plan.sentences // plan.assumed.gpus} pairs, in bfloat16
-        (`nmtlib.teaching.cost.training_memory`):"""),
+        (`nmtcourse.teaching.cost.training_memory`):"""),
         table(("what", "bytes"), rows),
         prose(f"""
         The peak is {human(max(plan.memory.peak, plan.state))}.

@@ -13,9 +13,9 @@ import torch
 from train import CONFIG as SMALL
 from train import batches as small_batches
 
+from nmtcourse.teaching.cost import TrainingMemory, flop_terms, training_flops, training_memory
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.presets import load_settings
-from nmtlib.teaching.cost import TrainingMemory, flop_terms, training_flops, training_memory
 
 VASWANI = "Vaswani et al. 2017"
 LUONG = "Luong et al. 2015, 4.1"

@@ -36,6 +36,7 @@ PAGES = {  # the blocks of each page, and what makes them
     "README.md": {
         "headlines": tables.headlines,
         "notebooks": tables_course.notebooks,
+        "tree": tables_course.tree,
         "results": tables_scores.results,
     },
     "docs/results.md": {"all-results": tables_scores.all_results},
@@ -74,16 +75,16 @@ PAGES = {  # the blocks of each page, and what makes them
 RECORDS = ROOT / "nmtlib" / "presets" / "records.json"
 # The results that notebook 12 shows: an installed package has no folder of benchmarks.
 SHOWN = ("operations", "scaling", "padding", "step", "gpu")
-COPIES = ROOT / "nmtlib" / "teaching" / "recorded" / "benchmarks"
+COPIES = ROOT / "nmtcourse" / "teaching" / "recorded" / "benchmarks"
 
 
 def draw_attention(path: Path) -> None:
     """Draw what one head of the shipped model looks at for each word that it says."""
     import matplotlib
 
-    from nmtlib.teaching import matrices, style
-    from nmtlib.teaching.course import load_toy, running_pair
-    from nmtlib.teaching.explorer import attention_maps
+    from nmtcourse.teaching import matrices, style
+    from nmtcourse.teaching.course import load_toy, running_pair
+    from nmtcourse.teaching.explorer import attention_maps
 
     with matplotlib.rc_context():
         style.setup()

@@ -2,7 +2,7 @@
 
     python benchmarks/scaling.py [--rounds 9] [--threads 2] [--output FILE] [--quick]
 
-Memory is predicted by `nmtlib.teaching.cost.training_memory`, without any constant that was
+Memory is predicted by `nmtcourse.teaching.cost.training_memory`, without any constant that was
 measured.  For the time, four constants are fitted to every second point, the seconds of an
 operation of a matrix product (`training_flops`), of an attention weight, of a parameter (Adam) and
 of the start of a step; the points between them, which are held out, tell how good the prediction
@@ -24,10 +24,10 @@ from timing import make_step, seconds
 # isort: split
 import torch
 
+from nmtcourse.teaching.cost import TrainingMemory, peak_memory, training_flops, training_memory
 from nmtlib.data.batching import Batch
 from nmtlib.machine import describe_machine
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.teaching.cost import TrainingMemory, peak_memory, training_flops, training_memory
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

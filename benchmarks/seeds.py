@@ -28,10 +28,10 @@ from shared import (  # before torch, as it imports nmtlib first
 )
 
 # isort: split
+from nmtcourse.recipes.ensemble import load_ensemble
+from nmtcourse.recipes.moses import moses_scorer
+from nmtcourse.recipes.neighbours import with_neighbours
 from nmtlib.examples import load_corpus
-from nmtlib.extras.ensemble import load_ensemble
-from nmtlib.extras.moses import moses_scorer
-from nmtlib.extras.neighbours import with_neighbours
 from nmtlib.inference.evaluate import evaluate
 from nmtlib.machine import command_line, describe_machine
 from nmtlib.presets import load_settings

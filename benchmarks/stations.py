@@ -1,4 +1,4 @@
-"""Where German-English goes from, station by station: nmtlib/teaching/recorded/german_english.json.
+"""Where German-English goes from: nmtcourse/teaching/recorded/german_english.json.
 
     python benchmarks/stations.py [--seeds 1 2 3] [--captions FILE.tsv] [--out RUNS]
 
@@ -22,6 +22,7 @@ from shared import parser, say, train_or_go_on, write_result
 import numpy as np
 from sacrebleu.metrics import BLEU
 
+from nmtcourse.teaching.case_studies import STATIONS
 from nmtlib.data.corpora import load
 from nmtlib.data.corpus import Corpus
 from nmtlib.inference.evaluate import score
@@ -29,7 +30,6 @@ from nmtlib.inference.translator import Translator
 from nmtlib.machine import command_line, describe_machine
 from nmtlib.presets import load_settings
 from nmtlib.run import Run
-from nmtlib.teaching.case_studies import STATIONS
 from nmtlib.training.checkpoint import average_checkpoints, load_weights
 from nmtlib.training.hardware import choose_device
 from nmtlib.training.history import read_history

@@ -24,9 +24,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from train import batches
 
+from nmtcourse.recipes.losses import losses_in_blocks
 from nmtlib.data.batching import Batch
 from nmtlib.data.vocab import PAD
-from nmtlib.extras.losses import losses_in_blocks
 from nmtlib.machine import describe_machine
 from nmtlib.model import attention, dropout
 from nmtlib.model.attention import MultiHeadAttention

@@ -13,6 +13,7 @@ import nmtlib
 
 ROOT = Path(__file__).parents[1]
 PACKAGE, NOTEBOOKS = ROOT / "nmtlib", ROOT / "notebooks"
+TIMINGS = ROOT / "tools" / "timings.json"
 LEARNED = {  # number of a notebook -> what one learns in it, and the modules that it shows
     "00": (
         "translate at once; the map of the course; is everything installed?",
@@ -56,29 +57,29 @@ LEARNED = {  # number of a notebook -> what one learns in it, and the modules th
     ),
     "13": (
         "what each idea is worth on real captions, back-translation, error analysis, four curves",
-        "`extras.backtranslation`, `extras.monolingual`, `data.iwslt`",
+        "`recipes.backtranslation`, `extras.monolingual`, `data.iwslt`",
     ),
     "14": (
         "layers, Chinese counted, the `@@` trap, how people score, errors, a memory, a teacher",
-        "`data.subwords`, `inference.metrics`, `extras.neighbours`",
+        "`data.subwords`, `inference.metrics`, `recipes.neighbours`",
     ),
     "15": (
         "six things to try first, eight patients, checks on your own model, a patient of your own",
-        "`checks`, `homework`",
+        "`nmtcheck`, `homework`",
     ),
 }
 ROOMS = {  # in the order in which data flows
-    "model": "the Transformer; knows nothing of data",
-    "data": "corpora, tokens, batches; knows nothing of the model",
-    "training": "from batches to weights",
-    "inference": "from weights to translations and their scores",
-    "": "what ties the rooms together",
-    "toy": "the grammar that writes the bundled corpora",
-    "checks": "what judges an implementation",
-    "homework": "tasks, graders that name the mistake, tools for a class",
-    "teaching": "what the notebooks show",
-    "explorer": "a run as one HTML file that translates in a browser",
-    "extras": "what only some need, such as export",
+    "nmtlib/model": "the Transformer; knows nothing of data",
+    "nmtlib/data": "corpora, tokens, batches; knows nothing of the model",
+    "nmtlib/training": "from batches to weights",
+    "nmtlib/inference": "from weights to translations and their scores",
+    "nmtlib": "what ties the rooms together",
+    "nmtcourse/toy": "the grammar that writes the bundled corpora",
+    "nmtcheck": "what judges an implementation",
+    "nmtcourse/homework": "tasks, graders that name the mistake, tools for a class",
+    "nmtcourse/teaching": "what the notebooks show",
+    "nmtcourse/explorer": "a run as one HTML file that translates in a browser",
+    "nmtcourse/recipes": "what only a record, a notebook or an export needs",
 }
 
 PATH = {  # the way of a sentence through the core -> the modules to read there, in order
@@ -123,7 +124,7 @@ PATH = {  # the way of a sentence through the core -> the modules to read there,
 
 def notebooks() -> str:
     """What each notebook teaches, about which modules, and how long it takes to read and to run."""
-    seconds = json.loads((NOTEBOOKS / "timings.json").read_text("utf-8"))
+    seconds = json.loads(TIMINGS.read_text("utf-8"))
     rows = []
     for path in sorted(NOTEBOOKS.glob("[0-9]*.ipynb")):
         opening = "".join(json.loads(path.read_text("utf-8"))["cells"][0]["source"])
@@ -144,14 +145,32 @@ def modules() -> str:
     blocks = []
     for room, holds in ROOMS.items():
         rows = []
-        for path in sorted((PACKAGE / room).glob("*.py")):
+        for path in sorted((ROOT / room).glob("*.py")):
             docstring = ast.get_docstring(ast.parse(path.read_text("utf-8")))
             if not path.name.startswith("__") and docstring:
                 link = f"[`{path.stem}`](../{path.relative_to(ROOT).as_posix()})"
                 rows.append([link, first_sentence(docstring).replace("|", "\\|")])
-        title = f"`nmtlib/{room}`" if room else "`nmtlib`"
-        blocks.append(f"### {title}: {holds}\n\n" + table("module | what it holds", rows))
+        blocks.append(f"### `{room}`: {holds}\n\n" + table("module | what it holds", rows))
     return "\n\n".join(blocks)
+
+
+def tree() -> str:
+    """The core as a tree: each folder and file with its lines and the first sentence about it."""
+
+    def counted(paths: list[Path]) -> str:
+        return f"{sum(len(path.read_text('utf-8').splitlines()) for path in paths):>6,}"
+
+    rows = [f"{'nmtlib/':<24}{counted([*PACKAGE.rglob('*.py')])}"]
+    rooms = [PACKAGE / name for name in ("model", "data", "training", "inference")]
+    for room in [PACKAGE, *rooms]:
+        indent = "  " if room == PACKAGE else "    "
+        files = [path for path in sorted(room.glob("*.py")) if not path.name.startswith("__")]
+        if room != PACKAGE:
+            rows.append(f"{f'  {room.name}/':<24}{counted([*room.rglob('*.py')])}")
+        for path in files:
+            about = first_sentence(ast.get_docstring(ast.parse(path.read_text("utf-8"))))
+            rows.append(f"{indent + path.name:<24}{counted([path])}  {about}")
+    return "```text\n" + "\n".join(rows) + "\n```"
 
 
 def lines_of(module: str) -> int:

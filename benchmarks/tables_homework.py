@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tables import read, table
 
-from nmtlib.homework.capstone import CHALLENGES
-from nmtlib.homework.grading import assignments
+from nmtcourse.homework.capstone import CHALLENGES
+from nmtcourse.homework.grading import assignments
 
 COURSE = [f"{number:02}" for number in range(1, 13)]
 TWELVE, SIX = [[n] for n in COURSE], [COURSE[i : i + 2] for i in range(0, 12, 2)]

@@ -11,8 +11,8 @@ from typing import Any
 import tables
 from tables import read, table
 
+from nmtcourse.teaching import neighbours
 from nmtlib.presets import load_settings, presets
-from nmtlib.teaching import neighbours
 
 RUNS = {  # the row's name -> the preset, whose results are PRESET-SPLIT-beamN.json
     "German-English, bundled grammar": "toy-de-en",

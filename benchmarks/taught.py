@@ -1,4 +1,4 @@
-"""What a teacher says, and what it is worth: nmtlib/teaching/recorded/taught.json, for notebook 14.
+"""What a teacher is worth: nmtcourse/teaching/recorded/taught.json, for notebook 14.
 
     python benchmarks/taught.py [--output FILE]
 
@@ -22,6 +22,7 @@ from shared import RESULTS, parser, write_result
 import torch
 from torch import Tensor
 
+from nmtcourse.teaching.taught import RECORDED
 from nmtlib.data.batching import Example, collate, lengths_of, token_batches
 from nmtlib.data.corpus import Pair
 from nmtlib.examples import load_corpus
@@ -29,7 +30,6 @@ from nmtlib.inference.translator import Translator
 from nmtlib.machine import command_line, describe_machine
 from nmtlib.model.transformer import Transformer
 from nmtlib.presets import load_settings
-from nmtlib.teaching.taught import RECORDED
 from nmtlib.training.loss import Totals, compute_loss
 
 LABELS, TAUGHT = "cmn-en-zh-small", "cmn-en-zh-taught"  # presets

@@ -1,6 +1,6 @@
 """Is a bad teacher worse than none?  Back-translation in miniature, for notebook 13.
 
-    python benchmarks/teachers.py           a minute; nmtlib/teaching/recorded/teachers.json
+    python benchmarks/teachers.py           a minute; nmtcourse/teaching/recorded/teachers.json
 
 English to German with 400 pairs of the bundled corpus and 1,600 German sentences more.  They are
 translated back by a model that learned from the same 400 pairs, or by the shipped one, which
@@ -18,13 +18,13 @@ from shared import parser, say, write_result
 # isort: split
 import torch
 
+from nmtcourse.teaching import learning, load_toy
+from nmtcourse.teaching.case_studies import TEACHERS
+from nmtcourse.teaching.learning import Loop, Recipe, encoded, small_model
+from nmtcourse.toy import load_toy as toy_corpus
 from nmtlib.data.corpus import Pair
 from nmtlib.inference.translator import Translator
 from nmtlib.machine import command_line, describe_machine
-from nmtlib.teaching import learning, load_toy
-from nmtlib.teaching.case_studies import TEACHERS
-from nmtlib.teaching.learning import Loop, Recipe, encoded, small_model
-from nmtlib.toy import load_toy as toy_corpus
 
 PAIRS, ALONE, UPDATES, SEEDS = 400, 1_600, 150, (1, 2, 3)
 

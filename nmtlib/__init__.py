@@ -32,7 +32,7 @@ PUBLIC = {
     "load": "nmtlib.inference.translator",
     "load_corpus": "nmtlib.data.corpora:load",
     "load_settings": "nmtlib.presets",
-    "run_checks": "nmtlib.checks",
+    "run_checks": "nmtcheck",
     "train": "nmtlib.experiment",
 }
 __all__ = [*PUBLIC]

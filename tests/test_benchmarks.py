@@ -13,9 +13,9 @@ import tables
 import tables_speed
 import time_to_bleu
 
+from nmtcourse.recipes.ensemble import Ensemble
 from nmtlib.data.codec import build_codecs
 from nmtlib.data.corpora import load
-from nmtlib.extras.ensemble import Ensemble
 from nmtlib.inference.evaluate import Scores, evaluate
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
@@ -395,7 +395,7 @@ def test_every_seed_is_trained_once_scored_on_the_test_split_and_reported(
     monkeypatch.setattr("nmtlib.experiment.draw_curves", lambda *_, **__: None)
     monkeypatch.setattr(seeds, "load_corpus", lambda settings: corpus)
     monkeypatch.setattr(seeds, "evaluate", score_weights)
-    monkeypatch.setattr("nmtlib.extras.neighbours.load_corpus", lambda settings: corpus)
+    monkeypatch.setattr("nmtcourse.recipes.neighbours.load_corpus", lambda settings: corpus)
     monkeypatch.setattr(
         shared,
         "train",

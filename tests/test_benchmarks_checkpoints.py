@@ -11,10 +11,10 @@ import other_way
 import pytest
 import torch
 
+from nmtcourse.teaching.course import CHECKPOINTS, DIRECTIONS
 from nmtlib.cli import build_parser
 from nmtlib.data.corpora import load
 from nmtlib.presets import load_settings
-from nmtlib.teaching.course import CHECKPOINTS, DIRECTIONS
 from nmtlib.training.checkpoint import read_checkpoint
 
 

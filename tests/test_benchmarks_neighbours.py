@@ -7,10 +7,10 @@ import neighbours
 import pytest
 import torch
 
+from nmtcourse.teaching.neighbours import parting_lines, recorded
 from nmtlib.data.corpora import load
 from nmtlib.inference.metrics import chrf
 from nmtlib.inference.translator import Translator
-from nmtlib.teaching.neighbours import parting_lines, recorded
 
 
 @pytest.fixture

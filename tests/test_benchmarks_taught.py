@@ -7,11 +7,11 @@ import taught
 import torch
 from torch.nn import functional as F
 
+from nmtcourse.teaching import chinese
+from nmtcourse.teaching.taught import place_lines, recorded
 from nmtlib.data.batching import collate
 from nmtlib.data.corpus import Corpus
 from nmtlib.inference.translator import Translator
-from nmtlib.teaching import chinese
-from nmtlib.teaching.taught import place_lines, recorded
 
 
 @pytest.fixture(scope="module")

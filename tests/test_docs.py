@@ -193,7 +193,7 @@ def test_what_a_page_says_can_be_done(page):
 
 def test_the_readme_fits_on_three_screens_and_shows_the_essentials():
     text = README.read_text("utf-8")
-    assert len(text.splitlines()) <= 180
+    assert len(text.splitlines()) <= 225
     assert {"train", "test"} <= set(make_targets(text))
     assert nmtlib_commands(text), "the README shows how to train without make"
     linked = {link.partition("#")[0] for link in links(text)}
@@ -395,6 +395,6 @@ def test_a_promise_without_its_test_is_noticed():
     assert unheld("tests/none.py", "test_a") == "no file tests/none.py"
     assert unheld("tests/test_docs.py", "test_a") == "no test test_a in tests/test_docs.py"
     night = unheld(
-        "tests/extras/test_compile.py", "test_with_torchs_compiler_the_losses_are_the_same"
+        "tests/recipes/test_compile.py", "test_with_torchs_compiler_the_losses_are_the_same"
     )
     assert night.endswith("waits for the night")

@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 EXAMPLES = [
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-    for path in sorted(ROOT.glob("nmtlib/**/*.py"))
+    for path in sorted(ROOT.glob("nmt*/**/*.py"))
     if ">>> " in path.read_text("utf-8")
 ]
 

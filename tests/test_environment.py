@@ -108,10 +108,10 @@ def test_colab_keeps_its_own_torch():
 
 def test_the_package_says_that_it_is_typed_and_ships_its_data():
     data = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
-    patterns = data["package-data"]["nmtlib"]
-    assert "py.typed" in patterns
-    missing = [pattern for pattern in patterns if not list((ROOT / "nmtlib").glob(pattern))]
-    assert missing == []
+    shipped = data["package-data"]
+    assert all("py.typed" in shipped[package] for package in ("nmtlib", "nmtcheck", "nmtcourse"))
+    pairs = [(package, pattern) for package in shipped for pattern in shipped[package]]
+    assert [pair for pair in pairs if not list(ROOT.joinpath(pair[0]).glob(pair[1]))] == []
 
 
 def test_a_known_vulnerability_named_beside_a_bound_is_named_in_full():

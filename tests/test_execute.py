@@ -1,4 +1,4 @@
-"""notebooks/execute.py stores the same bytes twice, and nothing that no reader should see."""
+"""tools/execute.py stores the same bytes twice, and nothing that no reader should see."""
 
 import json
 import re
@@ -14,7 +14,7 @@ VARYING = """import os
 print({"ein", "hund", "ball", "haus"}, os.environ["OMP_NUM_THREADS"])
 for part in range(3):
     print(part, end=" ", flush=True)"""
-WIDGETS = """from nmtlib.teaching import predict
+WIDGETS = """from nmtcourse.teaching import predict
 predict("06.leak")
 import ipywidgets
 ipywidgets.IntSlider()"""

@@ -259,7 +259,7 @@ def test_every_figure_is_shown_somewhere(project):
 
 SETUP = """import warnings
 import matplotlib.pyplot as plt
-from nmtlib.teaching import style
+from nmtcourse.teaching import style
 style.setup()"""
 NUMBER = "loss = 1.234\nprint(f'loss {loss:.3f}')"
 CURVE = "figure, axes = plt.subplots()\n_ = axes.plot([1, 2, 4, 8])\nplt.show()"
@@ -334,7 +334,7 @@ def test_durations_are_not_compared_and_results_are():
 
 def test_the_sanitize_file_is_found_from_any_folder(tmp_path, monkeypatch):
     namespace = {}
-    exec((ROOT / "notebooks" / "conftest.py").read_text(), namespace)
+    exec((ROOT / "conftest.py").read_text(), namespace)
     option = SimpleNamespace(nbval_sanitize_with="tests/nbval_sanitize.cfg")
     monkeypatch.chdir(tmp_path)
     namespace["pytest_configure"](SimpleNamespace(option=option, rootpath=ROOT))

@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 FORK = "https://github.com/someone/their-fork"
 ATTENTION = "notebooks/04_scaled_dot_product_attention.html"
-LOOKED_AT = ["index.html", ATTENTION, "docs/results.html", "api/model.html"]
+LOOKED_AT = ["index.html", ATTENTION, "docs/results.html", "api/nmtlib.model.html"]
 LOOKED_AT += ["docs/map.html", "search.html?q=attention", "notebooks/homework/07_model.html"]
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]

@@ -13,7 +13,7 @@ import pytest
 from nmtlib import load
 
 ROOT = Path(__file__).resolve().parents[1]
-BUILT_FROM = ("nmtlib", "pyproject.toml", "README.md", "LICENSE")
+BUILT_FROM = ("nmtlib", "nmtcheck", "nmtcourse", "pyproject.toml", "README.md", "LICENSE")
 NOTEBOOKS = sorted(path.name for path in ROOT.glob("notebooks/*.ipynb"))
 OWN = """
 [corpus]

@@ -1,4 +1,4 @@
-"""Pages about the public names of nmtlib, from its source: signature, docstring, and the code.
+"""Pages about the public names of the packages, from their source: signature, docstring, code.
 
 One page for each room, one section for each module.  Docstrings are prose with `code`, which is
 Markdown as it stands.  Nothing is imported.
@@ -13,10 +13,11 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
-# In the order in which data flows; "nmtlib" stands for the modules that tie the rooms together.
-CORE = ["nmtlib", "model", "data", "training", "inference", "toy"]  # with the source, folded
-PACKAGE = Path(__file__).resolve().parents[2] / "nmtlib"
-ROOMS = [*CORE, *sorted({path.parent.name for path in PACKAGE.glob("*/__init__.py")} - {*CORE})]
+ROOT = Path(__file__).resolve().parents[2]
+# The core in the order in which data flows, with its source, folded; then the other packages.
+CORE = [f"nmtlib{room}" for room in ("", ".model", ".data", ".training", ".inference")]
+COURSE = [f"nmtcourse.{path.parent.name}" for path in sorted(ROOT.glob("nmtcourse/*/__init__.py"))]
+ROOMS = [*CORE, "nmtcheck", *COURSE]
 SPOILERS = {"masters"}  # the solutions of the homework
 Definition = ast.FunctionDef | ast.ClassDef
 
@@ -24,14 +25,11 @@ Definition = ast.FunctionDef | ast.ClassDef
 def place(path: str) -> str | None:
     """The page and section of a module of the package, for a link; None for any other path."""
     parts = Path(path).parts
-    if parts[:1] != ("nmtlib",) or not (path.endswith(".py") or len(parts) == 2):
-        return None
-    if SPOILERS & set(parts):
-        return None
-    room = parts[1] if len(parts) > 2 or not path.endswith(".py") else "nmtlib"
-    if room not in ROOMS:
-        return None
     name = ".".join(parts).removesuffix(".py").removesuffix(".__init__")
+    rooms = [room for room in ROOMS if f"{name}.".startswith(f"{room}.")]
+    if not rooms or SPOILERS & set(parts) or not (path.endswith(".py") or name in ROOMS):
+        return None
+    room = max(rooms, key=len)
     return f"{room}.md#{name.replace('.', '-').replace('_', '-')}"
 
 
@@ -39,14 +37,13 @@ def pages() -> dict[str, str]:
     """File name -> Markdown of each room of the package, and of the page that lists them."""
     made, listed = {}, []
     for room in ROOMS:
-        folder = PACKAGE if room == "nmtlib" else PACKAGE / room
+        folder = ROOT.joinpath(*room.split("."))
         files = sorted(folder.glob("*.py") if room == "nmtlib" else folder.rglob("*.py"))
-        files = [path for path in files if not SPOILERS & set(path.relative_to(PACKAGE).parts)]
-        title = "nmtlib" if room == "nmtlib" else f"nmtlib.{room}"
+        files = [path for path in files if not SPOILERS & set(path.relative_to(ROOT).parts)]
         sections = [module(path, room in CORE) for path in sorted(files, key=_first)]
         made[f"{room}.md"] = "#" + "\n\n".join(chain.from_iterable(sections))[2:]
         about = ast.get_docstring(ast.parse((folder / "__init__.py").read_text("utf-8"))) or ""
-        listed.append(f"- [`{title}`]({room}.md): {prose(about.splitlines()[0])}")
+        listed.append(f"- [`{room}`]({room}.md): {prose(about.splitlines()[0])}")
     tree = "\n".join(["```{toctree}", ":hidden:", "", *ROOMS, "```"])
     intro = (
         "# API\n\nWhat can be imported, room by room, from the docstrings. "
@@ -64,7 +61,7 @@ def module(path: Path, source: bool) -> Iterator[str]:
     """The blocks of a module's section; none for a module that only gathers names."""
     text = path.read_text("utf-8")
     tree = ast.parse(text)
-    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    parts = path.relative_to(ROOT).with_suffix("").parts
     yield f"## {'.'.join(parts).removesuffix('.__init__')}"
     yield prose(ast.get_docstring(tree) or "")
     constants = [lines(node, text) for node in tree.body if _is_constant(node)]

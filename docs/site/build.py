@@ -33,7 +33,7 @@ def repository() -> str:
 
 def explore(html: Path) -> None:
     """Write the explorer of each bundled model, with links to the notebooks and to the other."""
-    from nmtlib.explorer.page import explore as write  # only now: it imports torch
+    from nmtcourse.explorer.page import explore as write  # only now: it imports torch
 
     (html / "explorer").mkdir(exist_ok=True)
     for name in EXPLORED:
@@ -44,7 +44,7 @@ def explore(html: Path) -> None:
 
 def lecture(html: Path) -> None:
     """Write the slides of each notebook, and take along the PDFs that `make print` made."""
-    slides = [sys.executable, "notebooks/pages.py", "slides", "--out", str(html / "slides")]
+    slides = [sys.executable, "tools/pages.py", "slides", "--out", str(html / "slides")]
     subprocess.run(slides, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     for pdf in PRINTED.glob("*.pdf"):
         (html / "print").mkdir(exist_ok=True)

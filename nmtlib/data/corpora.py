@@ -15,7 +15,7 @@ from nmtlib.data.vocab import Vocab
 from nmtlib.errors import did_you_mean
 from nmtlib.files import text_lines
 
-BUNDLED = Path(__file__).parent / "bundled"  # the toy corpora, written by `nmtlib.toy.bundle`
+BUNDLED = Path(__file__).parent / "bundled"  # the toy corpora, written by `nmtcourse.toy.bundle`
 GITHUB = "https://raw.githubusercontent.com"
 MULTI30K_HOME = f"{GITHUB}/multi30k/dataset/a3d2e0d26b56f3846f66a952536ffed4e401d05a/data"
 CMN_HOME = f"{GITHUB}/XiZhong17203/Translation-Transformer/3d1245747ed381d1b42d75ef08e869778f84a9f8"

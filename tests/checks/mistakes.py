@@ -4,11 +4,12 @@ import copy
 import math
 from dataclasses import replace
 
+import peer_torch as foreign
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from nmtlib.checks import foreign, metrics, ours
+from nmtcheck import metrics, ours
 
 OURS = ours()
 TORCH = foreign.torch_transformer()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mutation
 from sampling import sampled
 
-from nmtlib.checks import CHECKS
+from nmtcheck import CHECKS
 
 
 def some_subjects(key: str) -> list[str]:

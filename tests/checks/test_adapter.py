@@ -5,7 +5,7 @@ from dataclasses import fields
 import pytest
 import torch
 
-from nmtlib.checks import CHECKS, Adapter, Sizes, ours
+from nmtcheck import CHECKS, Adapter, Sizes, ours
 from nmtlib.inference import search
 from nmtlib.model import attention, masks
 

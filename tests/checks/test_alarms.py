@@ -11,8 +11,8 @@ from some_checks import share_of, some_subjects
 from torch import nn
 from torch.nn import functional as F
 
-from nmtlib.checks import Adapter, Sizes, foreign, ours, run_checks
-from nmtlib.checks.helpers import batch, listed, source_frame
+from nmtcheck import Adapter, Sizes, foreign, ours, run_checks
+from nmtcheck.helpers import batch, listed, source_frame
 
 ROOT = Path(__file__).parents[2]
 OURS, TORCH = ours(), foreign.torch_transformer()

@@ -9,8 +9,8 @@ import time
 import pytest
 import torch
 
-from nmtlib.checks import Adapter, run_checks
-from nmtlib.checks.apart import Process, Thread, shortened
+from nmtcheck import Adapter, run_checks
+from nmtcheck.apart import Process, Thread, shortened
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a copied process")
 

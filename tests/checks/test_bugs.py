@@ -15,8 +15,8 @@ import pytest
 import torch
 from sampling import sampled
 
-from nmtlib.checks import ours, run_checks
-from nmtlib.checks.bugs import BUGS, Bug, edited, get, plant, planting
+from nmtcheck import ours, run_checks
+from nmtcheck.bugs import BUGS, Bug, edited, get, plant, planting
 from nmtlib.data import batching
 from nmtlib.inference import search
 from nmtlib.model import attention, embeddings, layers, masks, transformer
@@ -37,7 +37,7 @@ def everything() -> dict[tuple[str, str], object]:
     """Every object that a module or class of nmtlib holds, by its place."""
     places = {}
     for name, module in sorted(sys.modules.items()):
-        if name.partition(".")[0] == "nmtlib":
+        if name.partition(".")[0] in planting.PLANTED_IN:
             for key, value in vars(module).items():
                 places[name, key] = value
                 if isinstance(value, type) and value.__module__ == name:
@@ -254,7 +254,7 @@ def test_an_unknown_key_names_the_closest():
     assert get("pad-in-loss").number == 32
     with pytest.raises(ValueError, match="did you mean attention-no-scale"):
         get("atention-no-scale")
-    with pytest.raises(ValueError, match="keys stand in nmtlib.checks.bugs.BUGS"):
+    with pytest.raises(ValueError, match="keys stand in nmtcheck.bugs.BUGS"):
         plant("§§§")
 
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from nmtlib.checks import Adapter, called, ours, run_checks
-from nmtlib.checks.standins import Batch, Field, Vocabulary
+from nmtcheck import Adapter, called, ours, run_checks
+from nmtcheck.standins import Batch, Field, Vocabulary
 
 OURS = ours()
 

@@ -18,10 +18,10 @@ from some_checks import some_subjects
 from torch import nn
 from torch.nn import functional as F
 
-from nmtlib.checks import CHECKS, Adapter, Result, Sizes, check, foreign, metrics, ours, run_checks
-from nmtlib.checks.metrics import HYPOTHESES, REFERENCES
-from nmtlib.checks.registry import CAUSES
-from nmtlib.checks.relations import RELATIONS, reproduction
+from nmtcheck import CHECKS, Adapter, Result, Sizes, check, foreign, metrics, ours, run_checks
+from nmtcheck.metrics import HYPOTHESES, REFERENCES
+from nmtcheck.registry import CAUSES
+from nmtcheck.relations import RELATIONS, reproduction
 from nmtlib.model.attention import MultiHeadAttention
 
 OURS = ours()

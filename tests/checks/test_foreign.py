@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 import torch
+from peer_marian import marian
+from peer_torch import torch_transformer
 from some_checks import share_of, some_subjects
 from torch import nn
 
-from nmtlib.checks import Adapter, run_checks
-from nmtlib.checks.foreign import torch_transformer
-from nmtlib.checks.marian import marian
+from nmtcheck import Adapter, run_checks
 
 DESIGNS = {
     "post-norm": {},

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from torch import nn
 
-from nmtlib.checks import Adapter, ours, run_checks
-from nmtlib.checks.ids import find_ids, with_ids
+from nmtcheck import Adapter, ours, run_checks
+from nmtcheck.ids import find_ids, with_ids
 
 OURS = ours()
 

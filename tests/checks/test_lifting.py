@@ -6,7 +6,7 @@ import json
 import pytest
 import torch
 
-from nmtlib.checks import lift
+from nmtcheck import lift
 
 SCRIPT = """
 import math

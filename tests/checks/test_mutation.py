@@ -14,9 +14,9 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def tree(tmp_path):
     """A small tree with a source in every place that counts, and two that do not."""
-    counts = ["nmtlib/run.py", "nmtlib/checks/causes.toml", "benchmarks/mutation.py"]
-    counts += [f"nmtlib/{room}/deep/a.py" for room in mutation.ROOMS]
-    for name in [*counts, "nmtlib/teaching/a.py", "nmtlib/extras/a.py", "nmtlib/data/a.txt"]:
+    counts = ["nmtlib/run.py", "nmtcheck/causes.toml", "benchmarks/mutation.py"]
+    counts += [f"{room}/deep/a.py" for room in mutation.ROOMS]
+    for name in [*counts, "nmtcourse/teaching/a.py", "nmtcourse/recipes/a.py", "nmtlib/data/a.txt"]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(f"in {name}", "utf-8")
     return tmp_path, counts
@@ -25,9 +25,9 @@ def tree(tmp_path):
 def test_the_digest_follows_every_source_that_counts_and_no_other(tree):
     root, counts = tree
     before = mutation.source_digest(root)
-    (root / "nmtlib" / "teaching" / "a.py").write_text("other", "utf-8")
+    (root / "nmtcourse" / "teaching" / "a.py").write_text("other", "utf-8")
     (root / "nmtlib" / "data" / "a.txt").write_text("other", "utf-8")
-    shutil.rmtree(root / "nmtlib" / "extras")
+    shutil.rmtree(root / "nmtcourse" / "recipes")
     assert mutation.source_digest(root) == before
     digests = {before}
     for name in counts:

@@ -5,9 +5,9 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
-from nmtlib.checks import CHECKS, Report, Result, ours, run_checks
-from nmtlib.checks.relations import RELATIONS, related
-from nmtlib.checks.report import NO_PART
+from nmtcheck import CHECKS, Report, Result, ours, run_checks
+from nmtcheck.relations import RELATIONS, related
+from nmtcheck.report import NO_PART
 
 GOOD = Result(CHECKS["attention.scale"], "passed", "scores are divided by 2.828", seconds=0.01)
 BAD = Result(

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from nmtlib.checks import CHECKS, apart, ours, run_checks, runner
+from nmtcheck import CHECKS, apart, ours, run_checks, runner
 
 OURS = ours()
 

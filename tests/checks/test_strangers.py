@@ -12,8 +12,8 @@ import mutation
 import pytest
 from sampling import sampled
 
-from nmtlib.checks import Adapter, called, lift, load_adapter, run_checks
-from nmtlib.checks.standins import Vocabulary
+from nmtcheck import Adapter, called, lift, load_adapter, run_checks
+from nmtcheck.standins import Vocabulary
 from nmtlib.cli import main
 
 ROOT = Path(__file__).parents[2]

@@ -5,12 +5,12 @@ import textwrap
 import pytest
 import torch
 
-from nmtlib.checks import Sizes, load_adapter, run_checks
+from nmtcheck import Sizes, load_adapter, run_checks
 
 GOOD = """
     import torch
     from torch import nn
-    from nmtlib.checks import Adapter, ours
+    from nmtcheck import Adapter, ours
     from nmtlib.model.transformer import Transformer, TransformerConfig
 
     LAYERS = {"n_encoder_layers": 1, "n_decoder_layers": 1}
@@ -107,7 +107,7 @@ def test_a_missing_file_and_one_that_cannot_be_imported(tmp_path):
 
 
 def test_a_file_finds_its_neighbours_and_is_read_anew_each_time(tmp_path):
-    (tmp_path / "neighbour_of_mine.py").write_text("from nmtlib.checks import ours")
+    (tmp_path / "neighbour_of_mine.py").write_text("from nmtcheck import ours")
     file = tmp_path / "mine.py"
     for label in ("first", "second"):
         file.write_text(

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import torch
 
+from nmtcourse.explorer.page import explore
 from nmtlib.data.batching import collate
-from nmtlib.explorer.page import explore
 from nmtlib.inference.translator import Translator
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")

@@ -18,6 +18,7 @@ from sampling import everything, sampled
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
+from nmtcourse.toy import load_toy
 from nmtlib.inference.search import beam_search, greedy_search
 from nmtlib.inference.translator import Translator, find_run
 from nmtlib.model import transformer as transformer_module
@@ -26,7 +27,6 @@ from nmtlib.model.masks import Mask
 from nmtlib.model.transformer import Transformer
 from nmtlib.run import Run
 from nmtlib.specials import BOS, EOS, PAD, UNK
-from nmtlib.toy import load_toy
 from nmtlib.training.checkpoint import load_model, save_checkpoint
 
 MODELS = ("toy-de-en", "toy-en-zh")
@@ -101,7 +101,7 @@ def test_logits_and_maps_are_those_of_pytorch(shipped):
 
 
 def test_rows_and_columns_of_the_maps_are_named_as_in_the_notebooks(shipped):
-    from nmtlib.teaching.explorer import attention_maps
+    from nmtcourse.teaching.explorer import attention_maps
 
     pair = shipped.test[3]
     expected = attention_maps(shipped.translator, pair.source)

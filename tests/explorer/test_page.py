@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from nmtcourse.explorer import page as page_module
+from nmtcourse.explorer.packing import pack, pack_codec
+from nmtcourse.explorer.page import MARK, WEB, bundle, explore
 from nmtlib import cli
 from nmtlib.data.codec import Codec
 from nmtlib.data.tokenizers import SpacyTokenizer, WhitespaceTokenizer
 from nmtlib.data.vocab import SPECIALS, Vocab
-from nmtlib.explorer import page as page_module
-from nmtlib.explorer.packing import pack, pack_codec
-from nmtlib.explorer.page import MARK, WEB, bundle, explore
 from nmtlib.inference.translator import SHIPPED, Translator
 from nmtlib.run import Run
 

@@ -2,7 +2,7 @@
 
 import re
 
-from nmtlib.explorer.page import WEB
+from nmtcourse.explorer.page import WEB
 
 
 def test_both_languages_have_the_same_texts() -> None:

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from nmtlib.cli import main
-from nmtlib.homework import capstone as scoring
-from nmtlib.homework.capstone import (
+from nmtcourse.homework import capstone as scoring
+from nmtcourse.homework.capstone import (
     CHALLENGES,
     POSSIBLE,
     Entry,
@@ -17,6 +16,7 @@ from nmtlib.homework.capstone import (
     leaderboard,
     read_lines,
 )
+from nmtlib.cli import main
 from nmtlib.inference.translator import SHIPPED
 from nmtlib.settings import Settings
 

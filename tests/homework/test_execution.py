@@ -7,9 +7,9 @@ import pytest
 import torch
 from sampling import sampled
 
-from nmtlib.homework import execution, marking, pages
-from nmtlib.homework.grading import assignments, find_task
-from nmtlib.homework.guards import undisturbed
+from nmtcourse.homework import execution, marking, pages
+from nmtcourse.homework.grading import assignments, find_task
+from nmtcourse.homework.guards import undisturbed
 
 FOUR = assignments()["04"]
 

@@ -11,7 +11,7 @@ import homework
 import pytest
 from sampling import everything, sampled
 
-from nmtlib.homework.grading import assignments, find_task, judge, outcome
+from nmtcourse.homework.grading import assignments, find_task, judge, outcome
 
 TASKS = [task for assignment in assignments().values() for task in assignment.tasks.values()]
 CHOICES = [task for task in TASKS if task.uses]

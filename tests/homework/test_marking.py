@@ -8,10 +8,10 @@ import homework
 import pytest
 from sampling import sampled
 
+from nmtcourse.homework import execution, marking, pages, progress, student, submissions
+from nmtcourse.homework.grading import SEED, assignments, find_task, grade, judge
+from nmtcourse.homework.task import Finding
 from nmtlib.cli import main
-from nmtlib.homework import execution, marking, pages, progress, student, submissions
-from nmtlib.homework.grading import SEED, assignments, find_task, grade, judge
-from nmtlib.homework.task import Finding
 
 FOUR = assignments()["04"]
 NAME = f"{FOUR.stem}.ipynb"

@@ -8,9 +8,9 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from nmtlib.homework import pages
-from nmtlib.homework.grading import assignments
-from nmtlib.homework.task import SOLUTION
+from nmtcourse.homework import pages
+from nmtcourse.homework.grading import assignments
+from nmtcourse.homework.task import SOLUTION
 
 HOMEWORK = Path(__file__).resolve().parents[2] / "notebooks" / "homework"
 ALL = pytest.mark.parametrize("assignment", assignments().values(), ids=lambda a: a.stem)

@@ -7,9 +7,9 @@ import homework
 import pytest
 from sampling import sampled
 
+from nmtcourse.homework.examining import POINTS, examine
+from nmtcourse.homework.patients import BUGS, can_be_flat, patient, planted, write
 from nmtlib.cli import main
-from nmtlib.homework.examining import POINTS, examine
-from nmtlib.homework.patients import BUGS, can_be_flat, patient, planted, write
 
 FULL = sum(POINTS.values())
 

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
+from nmtcourse.homework import marking
+from nmtcourse.homework.grading import assignments, find_task, hint
 from nmtlib.cli import main
-from nmtlib.homework import marking
-from nmtlib.homework.grading import assignments, find_task, hint
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ import os
 
 import pytest
 
+from nmtcourse.homework import pages, submissions
+from nmtcourse.homework.grading import assignments
+from nmtcourse.homework.marking import Mark, Marked
 from nmtlib.cli import main
-from nmtlib.homework import pages, submissions
-from nmtlib.homework.grading import assignments
-from nmtlib.homework.marking import Mark, Marked
 
 FOUR = assignments()["04"]
 NAME, PAGE = f"{FOUR.stem}.ipynb", pages.notebook(FOUR)

@@ -100,9 +100,8 @@ full = partial(limited, resource_name="RLIMIT_FSIZE", limit=3_000)
 
 def killed_before(case: Case) -> Outcome:
     """Kill an export halfway, see what it leaves, and export again."""
-    dying = (
-        "import os, nmtlib.extras.export as e; e.readme = lambda *given: os.kill(os.getpid(), 9)"
-    )
+    dying = "import os, nmtcourse.recipes.export as e"
+    dying += "; e.readme = lambda *given: os.kill(os.getpid(), 9)"
     code = f"{dying}\nfrom nmtlib import cli; cli.main({list(case.arguments)})"
     before = set(os.listdir())
     ended = subprocess.run(

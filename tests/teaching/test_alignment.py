@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from nltk.translate import Alignment
 from nltk.translate import alignment_error_rate as by_nltk
 
+from nmtcourse.teaching import alignment, load_toy, running_pair
 from nmtlib.data import Pair
-from nmtlib.teaching import alignment, load_toy, running_pair
 
 positions = st.sets(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=8)
 

@@ -5,8 +5,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from nmtlib.teaching import diagrams, plots
-from nmtlib.teaching.alternative import LONGEST, alt_text
+from nmtcourse.teaching import diagrams, plots
+from nmtcourse.teaching.alternative import LONGEST, alt_text
 
 matplotlib.use("Agg")
 GERMAN, ENGLISH = ["die", "Frau", "schläft"], ["the", "woman", "sleeps"]

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
+from nmtcourse.teaching.beginners import early_models
+from nmtcourse.teaching.course import load_toy
 from nmtlib.data import PAD, collate
 from nmtlib.data.corpora import load
 from nmtlib.inference.search import greedy_search
-from nmtlib.teaching.beginners import early_models
-from nmtlib.teaching.course import load_toy
 from nmtlib.training.loss import losses
 
 

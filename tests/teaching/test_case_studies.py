@@ -10,12 +10,18 @@ import pytest
 import stations as recorder
 from sacrebleu.metrics import BLEU
 
+from nmtcourse.teaching import case_studies
+from nmtcourse.teaching.case_studies import (
+    Station,
+    draw_report,
+    draw_waterfall,
+    read_stations,
+    table,
+)
+from nmtcourse.teaching.style import COLOURS
 from nmtlib.data.corpora import IWSLT14
 from nmtlib.data.corpus import Pair
 from nmtlib.data.iwslt import TEST_SETS
-from nmtlib.teaching import case_studies
-from nmtlib.teaching.case_studies import Station, draw_report, draw_waterfall, read_stations, table
-from nmtlib.teaching.style import COLOURS
 from nmtlib.training.history import EpochRecord
 
 

@@ -11,10 +11,10 @@ import cmn_facts
 import pytest
 import torch
 
+from nmtcourse.teaching import chinese, load_toy, slips
 from nmtlib import Transformer, TransformerConfig
 from nmtlib.data import corpora
 from nmtlib.data.corpora import CMN
-from nmtlib.teaching import chinese, load_toy, slips
 from nmtlib.training.history import EpochRecord
 
 ROOT = Path(__file__).parents[2]

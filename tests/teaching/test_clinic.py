@@ -6,10 +6,10 @@ from itertools import pairwise
 import pytest
 import torch
 
-from nmtlib.checks import CHECKS, bugs
+from nmtcheck import CHECKS, bugs
+from nmtcourse.teaching import clinic, learning, load_toy, plots
+from nmtcourse.teaching.learning import small_model
 from nmtlib.data import PAD, collate, corpora
-from nmtlib.teaching import clinic, learning, load_toy, plots
-from nmtlib.teaching.learning import small_model
 from nmtlib.training import measure_all
 
 TRANSLATOR = load_toy("de-en")

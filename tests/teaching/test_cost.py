@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from nmtcourse.teaching.cost import flop_terms, peak_memory, training_flops, training_memory
 from nmtlib.data.batching import Batch
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.teaching.cost import flop_terms, peak_memory, training_flops, training_memory
 from nmtlib.training.loss import autocast, compute_loss
 
 CPU = torch.device("cpu")

@@ -6,10 +6,10 @@ import tomllib
 import pytest
 import torch
 
+from nmtcourse.teaching import course
 from nmtlib import experiment
 from nmtlib.data import corpora
 from nmtlib.presets import load_settings
-from nmtlib.teaching import course
 from nmtlib.training.checkpoint import read_checkpoint
 from nmtlib.training.loss import measure_all
 
@@ -114,9 +114,10 @@ def test_an_unknown_direction_is_refused(call):
 
 
 def test_the_models_are_part_of_the_package():
-    package = course.CHECKPOINTS.parent
-    project = tomllib.loads((package.parent / "pyproject.toml").read_text())
-    patterns = project["tool"]["setuptools"]["package-data"]["nmtlib"]
-    shipped = {file for pattern in patterns for file in package.glob(pattern)}
-    words = set(package.glob("toy/*.txt"))
-    assert words | {f for f in course.CHECKPOINTS.rglob("*") if f.is_file()} <= shipped
+    root = course.CHECKPOINTS.parents[1]
+    project = tomllib.loads((root / "pyproject.toml").read_text())
+    data = project["tool"]["setuptools"]["package-data"]
+    globs = [(root / package, pattern) for package in data for pattern in data[package]]
+    shipped = {file for package, pattern in globs for file in package.glob(pattern)}
+    words = set(root.glob("nmtcourse/toy/*.txt"))
+    assert words and words | {f for f in course.CHECKPOINTS.rglob("*") if f.is_file()} <= shipped

@@ -9,8 +9,8 @@ import pytest
 import torch
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
-from nmtlib.teaching import plots
-from nmtlib.teaching.describe import describe, summary
+from nmtcourse.teaching import plots
+from nmtcourse.teaching.describe import describe, summary
 
 matplotlib.use("Agg")
 WORDS = ["die", "kleinen", "Hunde", "sehen", "den", "Mann", ".", "<EOS>"]

@@ -15,14 +15,14 @@ from matplotlib.path import Path
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
+from nmtcourse.teaching import diagrams
+from nmtcourse.teaching.alignment import cross_attention
+from nmtcourse.teaching.course import load_toy, running_pair
+from nmtcourse.teaching.diagrams import heads, maps, tables
+from nmtcourse.teaching.diagrams.canvas import Canvas
 from nmtlib.model.attention import scaled_dot_product_attention
 from nmtlib.model.masks import causal_mask
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.teaching import diagrams
-from nmtlib.teaching.alignment import cross_attention
-from nmtlib.teaching.course import load_toy, running_pair
-from nmtlib.teaching.diagrams import heads, maps, tables
-from nmtlib.teaching.diagrams.canvas import Canvas
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MAKERS = {name: getattr(diagrams, name) for name in diagrams.__all__}

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from nmtlib.teaching import environment, style
-from nmtlib.teaching.environment import (
-    PACKAGE,
+from nmtcourse.teaching import environment, style
+from nmtcourse.teaching.environment import (
     REQUIREMENTS,
     SHIPPED,
     check_environment,
@@ -73,8 +72,8 @@ def test_files_that_nmtlib_ships_are_looked_for(tmp_path):
 
 
 def test_the_shipped_files_are_those_that_the_course_loads():
-    models = (PACKAGE / "trained").glob("*/model.safetensors")
-    assert {PACKAGE / file for file in SHIPPED} == {*models, style.CJK_FONT}
+    models = (ROOT / "nmtlib" / "trained").glob("*/model.safetensors")
+    assert {ROOT / file for file in SHIPPED} == {*models, style.CJK_FONT}
 
 
 def test_an_old_python_is_named():
@@ -111,7 +110,7 @@ def test_a_wrong_file_is_refused(tmp_path):
 def test_it_runs_where_nothing_but_the_standard_library_can_be_imported():
     # -S leaves site-packages out, and with them torch and the installed nmtlib.
     done = subprocess.run(
-        [sys.executable, "-S", "-m", "nmtlib.teaching.environment"],
+        [sys.executable, "-S", "-m", "nmtcourse.teaching.environment"],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -9,17 +9,17 @@ from xml.etree import ElementTree
 import pytest
 import torch
 
-from nmtlib.data.batching import collate
-from nmtlib.model.attention import MultiHeadAttention, record_attention
-from nmtlib.teaching import explorer
-from nmtlib.teaching.course import ENGLISH, GERMAN, load_toy, running_pair
-from nmtlib.teaching.explorer import (
+from nmtcourse.teaching import explorer
+from nmtcourse.teaching.course import ENGLISH, GERMAN, load_toy, running_pair
+from nmtcourse.teaching.explorer import (
     KINDS,
     attention_maps,
     attention_table,
     explore_attention,
     slider,
 )
+from nmtlib.data.batching import collate
+from nmtlib.model.attention import MultiHeadAttention, record_attention
 
 
 @pytest.fixture(scope="module")

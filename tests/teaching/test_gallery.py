@@ -8,7 +8,7 @@ import matplotlib
 import pytest
 from PIL import Image, PngImagePlugin
 
-from nmtlib.teaching import diagrams, gallery
+from nmtcourse.teaching import diagrams, gallery
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = ("masks", "multi-head")

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from nmtlib.model.transformer import TransformerConfig
-from nmtlib.teaching.hardware_feed import (
+from nmtcourse.teaching.hardware_feed import (
     Device,
     loss_starts,
     seconds_of_update,
     starts_of_update,
 )
+from nmtlib.model.transformer import TransformerConfig
 
 SIZES = {"n_encoder_layers": 1, "n_decoder_layers": 1, "d_model": 64, "n_heads": 4, "d_ff": 128}
 CONFIG = TransformerConfig(500, 500, **SIZES, norm="pre")

@@ -6,14 +6,14 @@ import pytest
 import torch
 from torch.profiler import record_function
 
-from nmtlib.teaching import hardware_lab as lab
-from nmtlib.teaching.cost import peak_memory
-from nmtlib.teaching.show import Shown
-from nmtlib.teaching.two_processes import losses_of_updates
+from nmtcourse.teaching import hardware_lab as lab
+from nmtcourse.teaching.cost import peak_memory
+from nmtcourse.teaching.show import Shown
+from nmtcourse.teaching.two_processes import losses_of_updates
 from nmtlib.training.distributed import Processes
 
 CPU = torch.device("cpu")
-MODULE = "nmtlib.teaching.two_processes"
+MODULE = "nmtcourse.teaching.two_processes"
 
 
 def two_blocks(early: int, late: int):

@@ -4,9 +4,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from nmtlib.teaching import hardware_pictures as pictures
-from nmtlib.teaching.describe import describe
-from nmtlib.teaching.hardware_lab import Timeline
+from nmtcourse.teaching import hardware_pictures as pictures
+from nmtcourse.teaching.describe import describe
+from nmtcourse.teaching.hardware_lab import Timeline
 
 MIB = 2**20
 

@@ -3,11 +3,11 @@
 import pytest
 import torch
 
+from nmtcourse.teaching import hardware_steps as steps
+from nmtcourse.teaching.cost import training_flops, training_memory
+from nmtcourse.teaching.hardware_lab import ledger
 from nmtlib.data.batching import Batch, padding_waste
 from nmtlib.specials import PAD
-from nmtlib.teaching import hardware_steps as steps
-from nmtlib.teaching.cost import training_flops, training_memory
-from nmtlib.teaching.hardware_lab import ledger
 from nmtlib.training.loss import losses
 
 

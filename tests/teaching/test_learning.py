@@ -12,10 +12,10 @@ import matplotlib.pyplot as plt
 import pytest
 import torch
 
+from nmtcourse.teaching import learning, load_toy
+from nmtcourse.teaching.learning import Loop, Point, Recipe, Training
+from nmtcourse.teaching.training_pictures import curves_of, draw_history, draw_seeds
 from nmtlib import load_corpus
-from nmtlib.teaching import learning, load_toy
-from nmtlib.teaching.learning import Loop, Point, Recipe, Training
-from nmtlib.teaching.training_pictures import curves_of, draw_history, draw_seeds
 from nmtlib.training.history import EpochRecord
 
 ROOT = Path(__file__).parents[2]
@@ -227,8 +227,8 @@ def test_a_curve_is_one_figure_of_each_training():
 
 def test_the_recording_is_part_of_the_package_and_small():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    patterns = project["tool"]["setuptools"]["package-data"]["nmtlib"]
-    assert learning.RECORDED in {f for p in patterns for f in (ROOT / "nmtlib").glob(p)}
+    patterns = project["tool"]["setuptools"]["package-data"]["nmtcourse"]
+    assert learning.RECORDED in {f for p in patterns for f in (ROOT / "nmtcourse").glob(p)}
     assert learning.RECORDED.stat().st_size < 50_000
 
 

@@ -2,13 +2,13 @@
 
 import torch
 
+from nmtcourse.teaching.course import load_toy, running_pair, untrained_toy
+from nmtcourse.teaching.explorer import KINDS, attention_maps
+from nmtcourse.teaching.looking import gold_table, habits, hide_each, typical_products
 from nmtlib.data import corpora
 from nmtlib.data.batching import collate
 from nmtlib.data.corpus import Pair
 from nmtlib.model.attention import MultiHeadAttention
-from nmtlib.teaching.course import load_toy, running_pair, untrained_toy
-from nmtlib.teaching.explorer import KINDS, attention_maps
-from nmtlib.teaching.looking import gold_table, habits, hide_each, typical_products
 
 
 def test_the_gold_table_has_a_one_for_each_link_and_none_for_the_end():

@@ -5,10 +5,10 @@ from random import Random
 
 import pytest
 
+from nmtcourse.teaching import planted
+from nmtcourse.teaching.course import ENGLISH, MEANING
+from nmtcourse.toy.lexicon import NOUNS
 from nmtlib.data import Pair, corpora
-from nmtlib.teaching import planted
-from nmtlib.teaching.course import ENGLISH, MEANING
-from nmtlib.toy.lexicon import NOUNS
 
 CORPUS = corpora.load("toy-de-en")
 PAIRS = [*CORPUS.test[:200], *CORPUS.challenge[:50]]

@@ -10,8 +10,8 @@ import pytest
 import torch
 from matplotlib.colors import to_rgb
 
-from nmtlib.teaching import plots
-from nmtlib.teaching.style import COLOURS, WIDTH
+from nmtcourse.teaching import plots
+from nmtcourse.teaching.style import COLOURS, WIDTH
 
 matplotlib.use("Agg")
 GERMAN = "Die kleinen Hunde sehen den alten Freundschaftsbecher <EOS>".split()

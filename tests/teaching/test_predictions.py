@@ -7,8 +7,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from nmtlib.teaching import predictions
-from nmtlib.teaching.predictions import Question, predict, questions
+from nmtcourse.teaching import predictions
+from nmtcourse.teaching.predictions import Question, predict, questions
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 ENTROPY = Question("99.entropy", "And the entropy?", ["grows", "stays"], 1, "nothing changed.")

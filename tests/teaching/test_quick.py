@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from nmtcourse.teaching.quick import quick_toy
 from nmtlib.data import corpora
-from nmtlib.teaching.quick import quick_toy
 from nmtlib.training import measure_all
 
 

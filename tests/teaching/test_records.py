@@ -10,12 +10,12 @@ import nbformat
 import pytest
 import torch
 
-from nmtlib.teaching import records
-from nmtlib.teaching.records import by_seed, code, plain
+from nmtcourse.teaching import records
+from nmtcourse.teaching.records import by_seed, code, plain
 
 BOOKS = [path for path in course_records.NOTEBOOKS.glob("*.ipynb") if course_records.names(path)]
 BOOKS = sorted(BOOKS)
-SOURCE = "from nmtlib.teaching.records import by_seed\n\n\ndef half(x):\n    return x / 2"
+SOURCE = "from nmtcourse.teaching.records import by_seed\n\n\ndef half(x):\n    return x / 2"
 ASKS = """def curve(n, seed):
     return {"y": [half(seed)] * n}
 

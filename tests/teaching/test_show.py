@@ -5,10 +5,10 @@ import inspect
 
 import pytest
 
+from nmtcourse.teaching.show import source_of, without_docstrings
 from nmtlib.inference.search import beam_search
 from nmtlib.model import attention, transformer
 from nmtlib.model.attention import MultiHeadAttention, record_attention
-from nmtlib.teaching.show import source_of, without_docstrings
 
 OBJECTS = [
     MultiHeadAttention,

@@ -3,10 +3,10 @@
 import pytest
 import torch
 
+from nmtcourse.teaching import load_toy, places, small
 from nmtlib import load_corpus
 from nmtlib.data import PAD, collate
 from nmtlib.model import sinusoidal_table
-from nmtlib.teaching import load_toy, places, small
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,10 @@ import pytest
 from fontTools.ttLib import TTFont
 from matplotlib import font_manager
 
+from nmtcourse.teaching import style
 from nmtlib.data import corpora
-from nmtlib.teaching import style
 
-SETUP = """from nmtlib.teaching import plots
+SETUP = """from nmtcourse.teaching import plots
 plots.setup()
 plots.setup()
 import matplotlib.pyplot as plt"""

@@ -3,10 +3,10 @@
 import pytest
 import torch
 
+from nmtcourse.teaching import load_toy, tables
+from nmtcourse.teaching.learning import encoded, small_model
 from nmtlib import load_corpus
 from nmtlib.specials import SPECIALS
-from nmtlib.teaching import load_toy, tables
-from nmtlib.teaching.learning import encoded, small_model
 
 WORDS = ["two", "three", "dog", "dogs", "cat"]
 

@@ -5,8 +5,8 @@ import math
 import pytest
 from matplotlib.colors import to_hex
 
-from nmtlib.teaching import trees
-from nmtlib.teaching.describe import describe
+from nmtcourse.teaching import trees
+from nmtcourse.teaching.describe import describe
 
 FIRST = {"two": 0.5, "both": 0.4, "books": 0.1}
 SECOND = {

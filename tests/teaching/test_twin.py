@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
+from nmtcourse.teaching.twin import tensor_pairs, torch_twin, twin_logits
 from nmtlib.data import PAD, collate, make_example
 from nmtlib.model import Transformer, TransformerConfig
-from nmtlib.teaching.twin import tensor_pairs, torch_twin, twin_logits
 
 SIZES = {"d_model": 8, "n_heads": 2, "d_ff": 12, "dropout": 0.0}
 

@@ -14,9 +14,7 @@ from pathlib import Path
 import pytest
 import sampling
 
-from nmtlib.data import corpora
-from nmtlib.data.corpus import SPLITS
-from nmtlib.toy import (
+from nmtcourse.toy import (
     HELD_OUT,
     LIMITS,
     RENDERERS,
@@ -30,12 +28,14 @@ from nmtlib.toy import (
     mandarin,
     translate,
 )
-from nmtlib.toy.closed_class import NAMES, NUMBERS, PLACES, PRONOUNS, TIMES
-from nmtlib.toy.lexicon import ADJECTIVES, NOUNS, VERBS
-from nmtlib.toy.meaning import Comparison, Event, Location, Phrase, Sentence, State
-from nmtlib.toy.sampler import SHARES, Sampler
-from nmtlib.toy.splits import is_held_out
-from nmtlib.toy.world import FRAMES, REASONS, TRAITS, WHEREABOUTS, expand
+from nmtcourse.toy.closed_class import NAMES, NUMBERS, PLACES, PRONOUNS, TIMES
+from nmtcourse.toy.lexicon import ADJECTIVES, NOUNS, VERBS
+from nmtcourse.toy.meaning import Comparison, Event, Location, Phrase, Sentence, State
+from nmtcourse.toy.sampler import SHARES, Sampler
+from nmtcourse.toy.splits import is_held_out
+from nmtcourse.toy.world import FRAMES, REASONS, TRAITS, WHEREABOUTS, expand
+from nmtlib.data import corpora
+from nmtlib.data.corpus import SPLITS
 
 REVIEWED = Path(__file__).with_name("toy_reviewed.tsv")
 
@@ -722,7 +722,7 @@ def text(corpus, side: str) -> dict[str, list[str]]:
 
 
 def test_the_bundled_corpus_is_what_the_grammar_draws(corpus):
-    assert corpora.load(corpus.name) == corpus, "run: python -m nmtlib.toy.bundle"
+    assert corpora.load(corpus.name) == corpus, "run: python -m nmtcourse.toy.bundle"
 
 
 def test_the_bundled_files_are_what_their_script_writes(tmp_path):
@@ -806,7 +806,7 @@ def test_another_seed_gives_other_sentences():
 def test_the_same_seed_gives_the_same_corpus_in_every_process(corpus):
     sizes = {"train": 300, "validation": 50, "test": 50, "challenge": 50}
     written = [ascii(load_toy(corpus.name, **sizes))]
-    code = f"from nmtlib.toy import load_toy; print(ascii(load_toy({corpus.name!r}, **{sizes})))"
+    code = f"from nmtcourse.toy import load_toy; print(ascii(load_toy({corpus.name!r}, **{sizes})))"
     for hash_seed in sampling.sampled(("1", "2"), corpus.name):
         environment = os.environ | {"PYTHONHASHSEED": hash_seed}
         run = subprocess.run(

@@ -11,13 +11,13 @@ import pytest
 import torch
 from torch import nn
 
+from nmtcourse.recipes.packed import PackedExamples
+from nmtcourse.recipes.recipe import CourseRecipe, RecipeLoss
+from nmtcourse.teaching.hardware_lab import ledger
 from nmtlib.data.batching import make_example
-from nmtlib.extras.packed import PackedExamples
-from nmtlib.extras.recipe import CourseRecipe, RecipeLoss
 from nmtlib.model.embeddings import TokenEmbedding
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.sections import TrainingSettings
-from nmtlib.teaching.hardware_lab import ledger
 from nmtlib.training.distributed import Processes
 from nmtlib.training.loss import Totals, require_finite
 from nmtlib.training.trainer import Trainer

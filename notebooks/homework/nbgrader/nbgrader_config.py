@@ -8,6 +8,6 @@ os.environ.setdefault("NMTLIB_HOMEWORK_SEED", "1")
 
 c = get_config()  # noqa: F821 (nbgrader defines it)
 c.CourseDirectory.course_id = "nmtlib"
-c.Execute.timeout = 60  # seconds a cell, as nmtlib.homework.marking has
+c.Execute.timeout = 60  # seconds a cell, as nmtcourse.homework.marking has
 c.Execute.startup_timeout = 300  # of a kernel, on a busy machine
 c.OverwriteCells.add_missing_cells = True  # a check that was deleted is put back

@@ -3,7 +3,7 @@
 import answers_01_text as answers
 import pytest
 
-from nmtlib.homework import find_task, judge
+from nmtcourse.homework import find_task, judge
 
 TASKS = [
     ("01.1", ["Vocabulary"]),

@@ -3,7 +3,7 @@
 import answers_02_embeddings as answers
 import pytest
 
-from nmtlib.homework import find_task, judge
+from nmtcourse.homework import find_task, judge
 
 TASKS = [
     ("02.1", ["lookup"]),

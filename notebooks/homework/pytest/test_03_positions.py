@@ -3,7 +3,7 @@
 import answers_03_positions as answers
 import pytest
 
-from nmtlib.homework import find_task, judge
+from nmtcourse.homework import find_task, judge
 
 TASKS = [
     ("03.1", ["position_table"]),

@@ -3,7 +3,7 @@
 import answers_04_attention as answers
 import pytest
 
-from nmtlib.homework import find_task, judge
+from nmtcourse.homework import find_task, judge
 
 TASKS = [
     ("04.1", ["stable_softmax"]),

@@ -3,7 +3,7 @@
 import answers_05_multi_head as answers
 import pytest
 
-from nmtlib.homework import find_task, judge
+from nmtcourse.homework import find_task, judge
 
 TASKS = [
     ("05.1", ["split_heads"]),

@@ -3,7 +3,7 @@
 import answers_06_masks as answers
 import pytest
 
-from nmtlib.homework import find_task, judge
+from nmtcourse.homework import find_task, judge
 
 TASKS = [
     ("06.1", ["three_masks"]),

@@ -3,7 +3,7 @@
 import answers_07_model as answers
 import pytest
 
-from nmtlib.homework import find_task, judge
+from nmtcourse.homework import find_task, judge
 
 TASKS = [
     ("07.1", ["Residual"]),

@@ -3,7 +3,7 @@
 import answers_08_loss as answers
 import pytest
 
-from nmtlib.homework import find_task, judge
+from nmtcourse.homework import find_task, judge
 
 TASKS = [
     ("08.1", ["rate"]),

@@ -3,7 +3,7 @@
 import answers_09_training as answers
 import pytest
 
-from nmtlib.homework import find_task, judge
+from nmtcourse.homework import find_task, judge
 
 TASKS = [
     ("09.1", ["EarlyStopping"]),

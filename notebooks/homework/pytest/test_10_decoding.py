@@ -3,7 +3,7 @@
 import answers_10_decoding as answers
 import pytest
 
-from nmtlib.homework import find_task, judge
+from nmtcourse.homework import find_task, judge
 
 TASKS = [
     ("10.1", ["greedy"]),

@@ -3,7 +3,7 @@
 import answers_11_evaluation as answers
 import pytest
 
-from nmtlib.homework import find_task, judge
+from nmtcourse.homework import find_task, judge
 
 TASKS = [
     ("11.1", ["alignment_error_rate"]),

@@ -3,7 +3,7 @@
 import answers_12_memory as answers
 import pytest
 
-from nmtlib.homework import find_task, judge
+from nmtcourse.homework import find_task, judge
 
 TASKS = [
     ("12.1", ["training_bytes"]),

@@ -10,7 +10,7 @@ import torch
 from nltk.translate.bleu_score import corpus_bleu
 from nltk.util import ngrams
 
-from nmtlib.teaching.alignment import alignment_error_rate as the_packages
+from nmtcourse.teaching.alignment import alignment_error_rate as the_packages
 
 
 def with_the_package(found, gold):

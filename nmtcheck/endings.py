@@ -1,0 +1,106 @@
+"""Checks of how a search ends: at its length limit, and at EOS."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+
+import torch
+from torch import Tensor, nn
+
+from nmtcheck.adapter import Adapter
+from nmtcheck.beam import UNTOLD, best
+from nmtcheck.helpers import logits
+from nmtcheck.registry import Finding, check
+from nmtcheck.searching import (
+    DEPTH,
+    MARGIN,
+    Words,
+    consensus,
+    learn,
+    sources,
+    tables,
+    word_ids,
+)
+from nmtcheck.spying import watch_calls
+
+
+@functools.lru_cache(maxsize=16)
+def rambler(adapter: Adapter, seed: int) -> tuple[nn.Module, Tensor]:
+    """A model that says the same words to every source and goes on for long, and its sources."""
+    a, b, c = word_ids(adapter)
+    source = sources(adapter, seed, 4)
+    model = learn(adapter, seed, source, [[a, c, b, c, a]] * 4, [1.0] * 4, 60)
+    return model, source[:1]
+
+
+def first_words(adapter: Adapter, model: nn.Module, source: Tensor) -> Words:
+    """The most probable words of a model that does not end; fewer where a choice is close."""
+    target = torch.tensor([[adapter.bos]])
+    for _ in range(DEPTH):
+        top = logits(adapter, model, source, target)[:, -1].log_softmax(-1).topk(2, dim=-1)
+        word = int(top.indices[0, 0])
+        if float(top.values[0].diff()) > -MARGIN or word not in word_ids(adapter):
+            break
+        target = torch.cat([target, top.indices[:, :1]], dim=1)
+    return tuple(target[0, 1:].tolist())
+
+
+@check("decoding.length_limit", "make_model", "greedy")
+def length_limit(adapter: Adapter, seed: int) -> str:
+    """A translation that is cut at the length limit keeps every word that was said."""
+    model, source = rambler(adapter, seed)
+    path, shown = first_words(adapter, model, source), []
+    if len(path) < DEPTH:
+        raise NotImplementedError(UNTOLD)
+    for most in (2, 3, 4):
+        with watch_calls() as calls:
+            (found,) = adapter.greedy(model, source, most)
+        said = [int(i) for i in found]
+        size = logits(adapter, model, source, torch.tensor([[adapter.bos]])).size(-1)
+        choices = sum(call.made.size(-1) == size for call in calls)
+        if tuple(said[:DEPTH]) != path[: len(said)]:
+            expected = f"the most probable words are {list(path[:most])}"
+            raise Finding(f"cut at {most} words, the search says {said}; {expected}")
+        if len(said) == most - 1 and choices == most:
+            lost = f"the search chose {most} words and returned {len(said)}"
+            raise Finding(f"of a translation of at most {most} words that does not end {lost}")
+        shown.append(len(said))
+    return f"cut at 2, 3 and 4 words, translations have {', '.join(map(str, shown))} of them"
+
+
+@functools.lru_cache(maxsize=16)
+def ending(adapter: Adapter, seed: int) -> nn.Module:
+    """A model that mostly says one word and EOS, or four other words, and has no idea after EOS.
+
+    So whoever reads on after EOS finds every tail improbable, and prefers what ends late.
+    """
+    source, (a, b, c) = sources(adapter, seed, 6), word_ids(adapter)
+    tails = list(itertools.product((a, b, c), repeat=3))
+    rambling = [[a, b, b, a, c], [a, c, a, c, b], [b, a, c, b, a]]
+    rambling += [[b, b, a, a, c], [c, a, b, c, c], [c, c, c, b, a]]
+    targets = [[a, adapter.eos, *tail] for tail in tails] + [[b, c, c, b]] * 6 + rambling
+    shares = [0.55 / len(tails)] * len(tails) + [0.35 / 6] * 6 + [0.1 / 6] * 6
+    return learn(adapter, seed, source.repeat(7, 1)[: len(shares)], targets, shares, 70)
+
+
+@check("beam.ends_at_eos", "make_model", "beam", "resizable")
+def ends_at_eos(adapter: Adapter, seed: int) -> str:
+    """What a search would read after EOS has no part in the score of a hypothesis."""
+    asked, wrong = 0, []
+    for number in range(3):
+        model = ending(adapter, seed + 1000 * number)
+        for source, table in tables(adapter, model, sources(adapter, seed, 3)):
+            expected = consensus(table, adapter, 4, 0.0)
+            if expected is None or len(expected) != 1:
+                continue
+            asked, found = asked + 1, best(adapter, model, source, 4, 0.0, 4)
+            if found != expected:
+                wrong.append(f"says {list(found)}, though {list(expected)} is more probable")
+        if asked >= 3:
+            break
+    if asked < 2:
+        raise NotImplementedError(UNTOLD)
+    if len(wrong) > asked / 2:
+        raise Finding(f"{len(wrong)} of {asked} times the search {wrong[0]} and ends earlier")
+    return f"{asked} times a short hypothesis wins, whatever follows its EOS"

@@ -1,0 +1,137 @@
+"""Checks of a loop and of a translation as they are, by the broad parts `epoch` and `translate`."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from nmtcheck.adapter import Adapter
+from nmtcheck.broad import batch_of, batches_of
+from nmtcheck.helpers import build, nll, pairs
+from nmtcheck.optimisation import recorded
+from nmtcheck.registry import Finding, check
+from nmtcheck.standins import Batch, Vocabulary
+
+MEANT = "the mean loss over the words and EOS"
+MISTAKES = {
+    "its own input": "The labels are not shifted: the model learns to copy the word it reads.",
+    "the word after next": "The target is shifted twice: the model learns to skip a word.",
+    "words and PAD": "PAD counts as a word: the loss ignores no id, or another one than PAD.",
+    "words without EOS": "EOS is never learned, so that no translation ends.",
+    "the source": "The loss compares with the source.",
+}
+
+
+def losses(adapter: Adapter, table: Tensor, whole: Tensor, batch: Batch) -> dict[str, Tensor]:
+    """What an epoch may take for its loss, by name: right and wrong ones.
+
+    `table` holds the logits of the decoder input, `whole` those of whole targets.
+    """
+    labels, pad = batch.labels, adapter.pad
+
+    def loss(table: Tensor, labels: Tensor, ignore: int = pad) -> Tensor:
+        return F.cross_entropy(table.flatten(0, 1), labels.flatten(), ignore_index=ignore)
+
+    end = labels == adapter.eos
+    width = min(batch.source.size(1), whole.size(1))
+    return {
+        MEANT: loss(table, labels),
+        "its own input": loss(whole, batch.target),
+        "the word after next": loss(table[:, :-1], labels[:, 1:]),
+        "words and PAD": loss(table, labels, -100),
+        "words without EOS": loss(table, labels.masked_fill(end, pad)),
+        "the source": loss(whole[:, :width], batch.source[:, :width]),
+    }
+
+
+def direction(loss: Tensor, own: list[nn.Parameter]) -> Tensor:
+    """The gradient of a loss as one vector."""
+    found = torch.autograd.grad(loss, own, retain_graph=True, allow_unused=True)
+    pairs = zip(found, own)  # noqa: B905
+    return torch.cat([(p * 0 if g is None else g).flatten() for g, p in pairs])
+
+
+@check("training.gradient", "make_model", "epoch")
+def gradient(adapter: Adapter, seed: int) -> str:
+    """An update follows the gradient of the mean loss over the words and EOS of the targets."""
+    model, batch = build(adapter, seed), batch_of(adapter, pairs(adapter, seed, [(5, 6), (4, 2)]))
+    own = [p for p in model.train().parameters() if p.requires_grad]
+    table = adapter.logits(model, batch.source, batch.decoder_input)
+    whole = adapter.logits(model, batch.source, batch.target)
+    wanted = losses(adapter, table, whole, batch)
+    directions = {name: direction(loss, own) for name, loss in wanted.items()}
+    with recorded(model) as steps:
+        adapter.epoch(model, [batch], True)
+    if not steps:
+        raise Finding("an epoch of one batch made no step of an optimizer on the model given")
+    made = steps[0].gradient
+    agree = {n: float(F.cosine_similarity(made, d, dim=0)) for n, d in directions.items()}
+    best = max(agree, key=lambda name: agree[name])
+    if best == MEANT or agree[MEANT] > 0.99:
+        return f"the first update follows {MEANT} (cosine {agree[MEANT]:.3f})"
+    if agree[best] < 0.9:
+        raise NotImplementedError("the gradient is that of no loss that is known here")
+    message = f"the update follows the loss over {best} (cosine {agree[best]:.3f})"
+    raise Finding(f"{message}, not {MEANT} ({agree[MEANT]:.3f})", MISTAKES[best])
+
+
+@check("training.changes_weights", "make_model", "epoch")
+def changes_weights(adapter: Adapter, seed: int) -> str:
+    """An epoch of training changes the weights of the model that it is given."""
+    model, examples = build(adapter, seed), pairs(adapter, seed, [(4, 4)] * 6)
+    before = [p.detach().clone() for p in model.parameters() if p.requires_grad]
+    adapter.epoch(model, batches_of(adapter, examples), True)
+    after = [p for p in model.parameters() if p.requires_grad]
+    moved = sum(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
+    if not moved:
+        raise Finding(f"after three batches all {len(after)} parameters are as before")
+    return f"three batches change {moved} of {len(after)} parameters"
+
+
+@check("validation.mean", "make_model", "epoch")
+def mean(adapter: Adapter, seed: int) -> str:
+    """The loss of an epoch is a mean over all its tokens."""
+    examples = pairs(adapter, seed, [(6, 9), (5, 8), (2, 1), (1, 1), (1, 2), (3, 1)])
+    model, batches = build(adapter, seed), batches_of(adapter, examples)
+    found = float(adapter.epoch(model, batches, False))
+    model.eval()
+    with torch.no_grad():
+        tables = [adapter.logits(model, batch.source, batch.decoder_input) for batch in batches]
+    means, padded, sums = ([] for _ in range(3))
+    for table, batch in zip(tables, batches, strict=True):
+        flat = table.flatten(0, 1), batch.labels.flatten()
+        means.append(float(F.cross_entropy(*flat, ignore_index=adapter.pad)))
+        padded.append(float(F.cross_entropy(*flat)))
+        sums.append(float(F.cross_entropy(*flat, ignore_index=adapter.pad, reduction="sum")))
+    right, count = nll(adapter, model, examples), len(batches)
+    known = {
+        sum(means) / count: "The mean of the batches' means weighs short batches more: sum first.",
+        sum(means): "The losses of the batches are added up and never divided.",
+        sum(padded) / count: "PAD counts as a word: without ignore_index the loss looks better.",
+        sum(sums): "The sum over all tokens is never divided by their number.",
+        sum(sums) / count: "The sum over tokens is divided by the number of batches.",
+        sum(sums) / len(examples): "The sum over tokens is divided by the number of sentences.",
+    }
+    if abs(found / right - 1) < 1e-3:
+        return f"{found:.3f} nats, the mean over the tokens of {count} batches"
+    for value, cause in known.items():
+        if abs(found / value - 1) < 1e-3:
+            raise Finding(f"the loss is said to be {found:.3f}; over all tokens {right:.3f}", cause)
+    raise NotImplementedError(f"{found:.3f} is no mean of {right:.3f} nats: is it smoothed?")
+
+
+@check("decoding.eval_mode", "make_model", "translate")
+def eval_mode(adapter: Adapter, seed: int) -> str:
+    """A translation is made without dropout."""
+    model = build(adapter, seed, dropout=0.5)
+    words = Vocabulary(100, pad=adapter.pad, bos=adapter.bos, eos=adapter.eos)
+    sentences = [words.lookup_tokens(ids) for ids, _ in pairs(adapter, seed, [(4, 1)] * 6)]
+
+    def said() -> list[str]:
+        return [str(adapter.translate(model.train(), list(words), 8)) for words in sentences]
+
+    first, second = said(), said()
+    if differ := sum(a != b for a, b in zip(first, second, strict=True)):
+        raise Finding(f"{differ} of {len(first)} sentences get another translation the second time")
+    return f"{len(first)} sentences get the same translation twice, from a model in train mode"

@@ -1,0 +1,239 @@
+"""What several checks share: tiny models, padded batches, and comparisons that say what differs."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import re
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from nmtcheck.adapter import Adapter, IdBatch, IdPair, Sizes
+from nmtcheck.registry import Finding
+
+# For float32 results that are equal but for rounding, relative to 1 + the largest value.
+TOLERANCE = 1e-4
+
+
+def tensor(value: object, what: str, shape: tuple[int | str, ...] | None = None) -> Tensor:
+    """The value, where it is a tensor of that shape holding numbers only; otherwise a Finding.
+
+    A letter in the shape names a size that may be any.
+    """
+    if not isinstance(value, Tensor):
+        kind = type(value).__name__
+        raise Finding(f"{what} is {kind}, expected a tensor", "A part returns something else.")
+    if shape is not None and not _fits(value.shape, shape):
+        expected = f"({', '.join(map(str, shape))})"
+        cause = "Axes are exchanged, or a position is lost or added on the way."
+        raise Finding(f"{what} has the shape {tuple(value.shape)}, expected {expected}", cause)
+    if not value.isfinite().all():
+        cause = "softmax over nothing but -inf, or a number too large for its type."
+        raise Finding(f"{what} holds NaN or infinity", cause)
+    return value
+
+
+def _fits(shape: Sequence[int], expected: Sequence[int | str]) -> bool:
+    """Whether a shape is the expected one, in which a letter stands for any size."""
+    if len(shape) != len(expected):
+        return False
+    return all(isinstance(b, str) or a == b for a, b in zip(shape, expected, strict=True))
+
+
+def distance(actual: Tensor, expected: Tensor, what: str = "the result") -> float:
+    """The largest difference, relative to 1 + the largest value expected."""
+    actual = tensor(actual, what, tuple(expected.shape)).detach().double()
+    expected = tensor(expected, f"{what} to compare with").detach().double()
+    if not actual.numel():
+        return 0.0
+    return float((actual - expected).abs().max() / (1 + expected.abs().max()))
+
+
+def close(
+    actual: Tensor, expected: Tensor, message: str, cause: str = "", tolerance: float = TOLERANCE
+) -> float:
+    """The distance; a Finding with `message` where it is too large."""
+    found = distance(actual, expected)
+    if found > tolerance:
+        raise Finding(f"{message}: they differ by {found:.2g}", cause)
+    return found
+
+
+def unequal(found: Sequence, expected: Sequence) -> list[int]:
+    """The places at which two sequences of one length differ."""
+    return [n for n, (a, b) in enumerate(zip(found, expected, strict=True)) if a != b]
+
+
+def build(adapter: Adapter, seed: int = 0, *, noise: float = 1.0, **sizes: float) -> nn.Module:
+    """A new model in eval mode whose weights are far from those of a careful initialisation.
+
+    Biases that start at 0 and norms that start at 1 hide mistakes.
+    """
+    torch.manual_seed(seed)
+    model = adapter.make_model(Sizes(**sizes))
+    if not isinstance(model, nn.Module):
+        raise Finding(f"make_model returned {type(model).__name__}, expected a torch.nn.Module")
+    with torch.no_grad():
+        for parameter in model.parameters():
+            size = float(parameter.std()) if parameter.dim() > 1 and parameter.numel() > 1 else 0.0
+            parameter.add_(noise * (size or 0.2) * torch.randn_like(parameter))
+    return model.eval()
+
+
+def silence(model: nn.Module) -> nn.Module:
+    """The model, its dropout modules switched off: some drop whatever they are asked for."""
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+        elif isinstance(module, nn.MultiheadAttention):
+            module.dropout = 0.0
+    return model
+
+
+@functools.lru_cache(maxsize=16)
+def heeds_dropout(adapter: Adapter, seed: int) -> bool:
+    """Whether the dropout that is asked for changes a pass in train mode."""
+    passes = []
+    for dropout in (0.0, 0.5):
+        model, source, target = prepare(adapter, seed, dropout=dropout)
+        torch.manual_seed(seed)
+        passes.append(logits(adapter, model.train(), source, target))
+    return distance(*passes) > TOLERANCE
+
+
+def listed(names: Sequence[str]) -> str:
+    """All names in one line, those that differ only in their numbers put together."""
+    groups: dict[str, str] = {}
+    for name in names:
+        starred = re.sub(r"\b\d+\b", "*", name)
+        groups[starred] = starred if starred in groups else name
+    return ", ".join(map(repr, groups.values()))
+
+
+def prepare(adapter: Adapter, seed: int, **sizes: float) -> tuple[nn.Module, Tensor, Tensor]:
+    """A model as `build` makes it, and the source and decoder input of a `padded_batch`."""
+    return build(adapter, seed, **sizes), *padded_batch(adapter, seed)[:2]
+
+
+def logits(
+    adapter: Adapter, model: nn.Module, source: Tensor, target: Tensor, *, grad: bool = False
+) -> Tensor:
+    """The model's logits (B, T, V), found to be of that shape and finite."""
+    with torch.set_grad_enabled(grad):
+        found = adapter.logits(model, source, target)
+    return tensor(found, "the table of logits", (*target.shape, "V"))
+
+
+def random_rows(
+    first: int, end: int, lengths: Sequence[int], generator: torch.Generator
+) -> list[list[int]]:
+    """Rows of these lengths, of random ids from `first` on, below `end`."""
+    return [torch.randint(first, end, (n,), generator=generator).tolist() for n in lengths]
+
+
+def pairs(
+    adapter: Adapter, seed: int, lengths: list[tuple[int, int]], vocab: int = 0
+) -> list[IdPair]:
+    """Random word ids for sources and targets of these lengths."""
+    generator, end = torch.Generator().manual_seed(seed), vocab or Sizes().target_vocab_size
+    return [tuple(random_rows(adapter.first_word, end, pair, generator)) for pair in lengths]
+
+
+def three_pairs(adapter: Adapter, seed: int) -> list[IdPair]:
+    """Three pairs of different lengths, the longest first."""
+    return pairs(adapter, seed, [(5, 4), (3, 3), (1, 1)])
+
+
+def another_word(adapter: Adapter, word: Tensor) -> Tensor:
+    """The id of some other word, one of the first five."""
+    return adapter.first_word + (word - adapter.first_word + 1) % 5
+
+
+def pad(rows: list[list[int]], value: int) -> Tensor:
+    """Rows of any lengths as one tensor, filled up at the right."""
+    width = max(map(len, rows))
+    return torch.tensor([[*row, *[value] * (width - len(row))] for row in rows])
+
+
+@functools.lru_cache(maxsize=16)
+def source_frame(adapter: Adapter) -> tuple[list[int], list[int]]:
+    """The ids before and after the words of a source: as `make_batch` has them, where it tells."""
+    words = [adapter.first_word + n for n in range(3)]
+    if adapter.make_batch is not None:
+        with contextlib.suppress(Exception):  # its mistakes are found by the checks of the data
+            row = adapter.make_batch([(words, words)])[0][0].tolist()
+            row = [i for i in row if i != adapter.pad]
+            first = row.index(words[0])
+            if row[first : first + 3] == words:
+                return row[:first], row[first + 3 :]
+    return [adapter.bos] if adapter.source_bos else [], [adapter.eos]
+
+
+def source_rows(adapter: Adapter, sources: Sequence[Sequence[int]]) -> Tensor:
+    """Word ids as padded sources (B, S), with the special ids that frame them."""
+    before, after = source_frame(adapter)
+    return pad([[*before, *words, *after] for words in sources], adapter.pad)
+
+
+def target_rows(adapter: Adapter, targets: Sequence[Sequence[int]]) -> Tensor:
+    """Word ids as whole padded targets (B, T + 1), BOS to EOS."""
+    return pad([[adapter.bos, *words, adapter.eos] for words in targets], adapter.pad)
+
+
+def batch(adapter: Adapter, examples: list[IdPair]) -> IdBatch:
+    """Source (B, S), decoder input (B, T) and labels (B, T): padded here, not by the adapter."""
+    source = source_rows(adapter, [s for s, _ in examples])
+    target = pad([[adapter.bos, *t] for _, t in examples], adapter.pad)
+    labels = pad([[*t, adapter.eos] for _, t in examples], adapter.pad)
+    return source, target, labels
+
+
+def padded_batch(adapter: Adapter, seed: int) -> IdBatch:
+    """The batch of `three_pairs`; its first row has no padding."""
+    return batch(adapter, three_pairs(adapter, seed))
+
+
+def cross_entropy(adapter: Adapter, table: Tensor, labels: Tensor) -> Tensor:
+    """The mean over the labels (B, T) that are not PAD, for logits (B, T, V); in nats."""
+    return F.cross_entropy(table.flatten(0, 1), labels.flatten(), ignore_index=adapter.pad)
+
+
+def padded_gradients(adapter: Adapter, model: nn.Module, seed: int) -> None:
+    """Forward and backward pass of a padded batch; a Finding where a number is not finite."""
+    source, target, labels = padded_batch(adapter, seed)
+    table = logits(adapter, model, source, target, grad=True)
+    cross_entropy(adapter, table, labels).backward()
+    for name, parameter in model.named_parameters():
+        if parameter.grad is not None:
+            tensor(parameter.grad, f"the gradient of {name}")
+
+
+def of_the_part(
+    adapter: Adapter, found: Finding, reached: Callable[[nn.Module], object], seed: int
+) -> Exception:
+    """What to raise for a fault of a part: a mere note where the model never comes to it.
+
+    A model comes to it where `reached` is true of it, or raises.
+    """
+    if adapter.strict or not adapter.has("make_model"):
+        return found
+    try:
+        if reached(build(adapter, seed)):
+            return found
+    except Exception:  # such as the Finding that its gradients are NaN
+        return found
+    note = "that is true of this part, but the model never comes to it"
+    return NotImplementedError(f"{found.measured}; {note}")
+
+
+def nll(adapter: Adapter, model: nn.Module, examples: list[IdPair]) -> float:
+    """Mean negative log-likelihood per label, in nats, in eval mode; the mode is restored."""
+    source, target, labels = batch(adapter, examples)
+    training = model.training
+    model.eval()
+    table = logits(adapter, model, source, target)
+    model.train(training)
+    return float(cross_entropy(adapter, table.double(), labels))

@@ -1,0 +1,94 @@
+"""Which ids an implementation takes for PAD, BOS and EOS, where its adapter does not say."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import NamedTuple
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from nmtcheck.adapter import FIND_OUT, Adapter
+from nmtcheck.helpers import TOLERANCE, build, distance, logits
+
+# PAD -> the BOS and EOS that usually go with it: here, in torchtext, in the Annotated Transformer,
+# and in SentencePiece.
+USUAL = {0: (1, 2), 1: (2, 3), 2: (0, 1), 3: (1, 2)}
+TRIED = 4  # the ids from 0 on that are tried as PAD
+
+
+class Ids(NamedTuple):
+    """The special ids."""
+
+    pad: int
+    bos: int
+    eos: int
+
+
+def said(adapter: Adapter) -> bool:
+    """Whether the adapter says all three ids."""
+    return FIND_OUT not in (adapter.pad, adapter.bos, adapter.eos)
+
+
+def with_ids(adapter: Adapter, pad: int = 0) -> Ids:
+    """The ids of the adapter, PAD as given where it says none, and the usual BOS and EOS."""
+    pad = pad if adapter.pad == FIND_OUT else adapter.pad
+    bos, eos = USUAL.get(pad, USUAL[0])
+    if adapter.bos != FIND_OUT:
+        bos = adapter.bos
+    free = [i for i in (eos, 2, 3, 1, 0) if i not in (pad, bos)]
+    return Ids(pad, bos, free[0] if adapter.eos == FIND_OUT else adapter.eos)
+
+
+def find_ids(adapter: Adapter, seed: int = 0) -> tuple[Ids, str]:
+    """The ids of an adapter, and a line about how those that it does not say were found out.
+
+    They are those of its batches.  Without batches, PAD is what, set behind a source, changes no
+    logit; or else what the embeddings name as `padding_idx`; or else 0.
+    """
+    if said(adapter):
+        return with_ids(adapter), ""
+    if adapter.make_batch is not None:
+        with contextlib.suppress(Exception):
+            return ids_of_batches(adapter)
+    if adapter.make_model is None or adapter.pad != FIND_OUT:
+        return with_ids(adapter), ""
+    hidden, named = hidden_ids(adapter, seed), padding_ids(adapter, seed)
+    if len(hidden) == 1:
+        found, how = (
+            with_ids(adapter, hidden[0]),
+            "seems to be {}: the model does not see it",
+        )
+    elif len(named) == 1:
+        found, how = with_ids(adapter, named[0]), "seems to be {}, as the embeddings say"
+    else:
+        found, how = with_ids(adapter), "is taken to be {}, as every id is seen"
+    usual = f"Your PAD {how.format(found.pad)}; BOS {found.bos} and EOS {found.eos} go with it"
+    return found, f"{usual} (if that is wrong, say pad, bos and eos)"
+
+
+def ids_of_batches(adapter: Adapter) -> tuple[Ids, str]:
+    """The ids that the adapter's own batches hold, and a line that says so."""
+    words = adapter.first_word
+    source, target, labels = adapter.make_batch([([words] * 3, [words] * 3), ([words], [words])])
+    found = Ids(int(source[1, -1]), int(target[0, 0]), int(labels[0, 3]))
+    return found, f"PAD {found.pad}, BOS {found.bos} and EOS {found.eos} are those of your batches"
+
+
+def hidden_ids(adapter: Adapter, seed: int) -> list[int]:
+    """The ids that, set behind a source, change no logit; none where the source does not count."""
+    model, first = build(adapter, seed), adapter.first_word
+    source, target = torch.tensor([[first, first + 2, first + 1]]), torch.tensor([[first] * 2])
+    plain, moved = logits(adapter, model, source, target), dict[int, bool]()
+    for tried in sorted({*range(TRIED), *padding_ids(adapter, seed)}):
+        with contextlib.suppress(Exception):
+            longer = logits(adapter, model, F.pad(source, (0, 2), value=tried), target)
+            moved[tried] = distance(longer, plain) > TOLERANCE
+    return [tried for tried, counts in moved.items() if not counts] if any(moved.values()) else []
+
+
+def padding_ids(adapter: Adapter, seed: int) -> list[int]:
+    """The ids that the embeddings of a model call padding."""
+    tables = (m for m in build(adapter, seed).modules() if isinstance(m, nn.Embedding))
+    return sorted({m.padding_idx for m in tables if m.padding_idx is not None})

@@ -1,0 +1,182 @@
+"""Checks of masks: alone, and by what a change of hidden tokens does to a whole model."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from nmtcheck.adapter import Adapter
+from nmtcheck.helpers import (
+    TOLERANCE,
+    another_word,
+    close,
+    distance,
+    logits,
+    padded_batch,
+    padded_gradients,
+    prepare,
+    tensor,
+)
+from nmtcheck.registry import Finding, check
+
+INVERTED = "The mask is inverted: True must mean *may attend* at the border of the adapter."
+
+
+def bool_mask(mask: object, what: str, shape: tuple[int, ...]) -> Tensor:
+    """The mask broadcast to `shape`, where it is a bool tensor that can be."""
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
+        kind = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
+        cause = "Convert it in the adapter: True = may attend."
+        raise Finding(f"{what} is {kind}, expected a bool tensor", cause)
+    try:
+        return mask.broadcast_to(shape)
+    except RuntimeError:
+        given = tuple(mask.shape)
+        raise Finding(
+            f"{what} has the shape {given}, which does not broadcast to {shape}"
+        ) from None
+
+
+def same_mask(found: Tensor, expected: Tensor, what: str, causes: dict[str, Tensor]) -> None:
+    """A Finding where two bool masks differ, with the cause whose mask it equals."""
+    if not torch.equal(found, expected):
+        cause = next((text for text, mask in causes.items() if torch.equal(found, mask)), "")
+        wrong = int((found != expected).sum())
+        raise Finding(f"{what}: {wrong} of {found.numel()} places are wrong", cause)
+
+
+@check("masks.padding", "padding_mask")
+def padding(adapter: Adapter, seed: int) -> str:
+    """The padding mask hides PAD keys from every query, and nothing else."""
+    source, _, _ = padded_batch(adapter, seed)
+    rows, length = source.shape
+    found = bool_mask(adapter.padding_mask(source), "the padding mask", (rows, 1, length, length))
+    keys = (source != adapter.pad)[:, None, None].expand(rows, 1, length, length)
+    queries_too = "Padded queries are masked too, so that their rows hold nothing."
+    causes = {INVERTED: ~keys, queries_too: keys & keys.transpose(2, 3)}
+    same_mask(found, keys, "padding mask", causes)
+    hidden = int((source == adapter.pad).sum())
+    return f"hides {hidden} PAD of {source.numel()} places, from every query"
+
+
+@check("masks.causal", "causal_mask")
+def causal(adapter: Adapter, seed: int) -> str:
+    """The causal mask shows a position itself and what is before it."""
+    for length in (1, 2, 6):
+        mask, shape = adapter.causal_mask(length), (1, 1, length, length)
+        found = bool_mask(mask, "the causal mask", shape)[0, 0]
+        every = torch.ones(length, length, dtype=torch.bool)
+        causes = {
+            "Each position sees the next token too: the diagonal is off by one.": every.tril(1),
+            "No position sees itself: the diagonal is off by one.": every.tril(-1),
+            INVERTED: ~every.tril(),
+            "The triangle is upside down: positions see the future, not the past.": every.triu(),
+        }
+        same_mask(found, every.tril(), f"causal mask of {length} tokens", causes)
+    return "a triangle with its diagonal, for 1, 2 and 6 tokens"
+
+
+def future(adapter: Adapter, seed: int, training: bool) -> str:
+    """Change the third of five target tokens, and compare the logits before it."""
+    model, source, target = prepare(adapter, seed)
+    model.train(training)
+    changed = target.clone()
+    changed[0, 2] = another_word(adapter, changed[0, 2])
+
+    def run(ids: Tensor) -> Tensor:
+        torch.manual_seed(seed)  # so that dropout, where it cannot be switched off, drops the same
+        return logits(adapter, model, source, ids)[0]
+
+    before, after = run(target), run(changed)
+    leak = distance(after[:2], before[:2])
+    if leak > TOLERANCE:
+        first = distance(after[0], before[0]) > TOLERANCE
+        raise Finding(
+            f"token 2 was changed, and the logits of position {1 - first} move by {leak:.2g}",
+            "" if first else "Each position sees the next token: the diagonal is off by one.",
+        )
+    if distance(after[2:], before[2:]) < TOLERANCE:
+        message = "a changed token changes nothing after it either"
+        raise Finding(message, "The decoder does not read its input.")
+    return f"a changed token moves nothing before it (within {leak:.0e})"
+
+
+@check("masks.future_in_training", "make_model")
+def future_in_training(adapter: Adapter, seed: int) -> str:
+    """In train mode a future token changes nothing before it."""
+    return future(adapter, seed, training=True)
+
+
+@check("masks.future_in_evaluation", "make_model")
+def future_in_evaluation(adapter: Adapter, seed: int) -> str:
+    """In eval mode a future token changes nothing before it."""
+    try:
+        return future(adapter, seed, training=False)
+    except Finding as found:
+        try:
+            future(adapter, seed, training=True)
+        except Finding:
+            found.cause = found.cause or "The same as in train mode: see masks.future_in_training."
+        raise
+
+
+@check("masks.more_padding", "make_model")
+def more_padding(adapter: Adapter, seed: int) -> str:
+    """More padding changes no logit of a real token."""
+    model, source, target = prepare(adapter, seed)
+    real, width = target != adapter.pad, target.size(1)
+    plain = logits(adapter, model, source, target)[real]
+    longer = F.pad(source, (0, 3), value=adapter.pad), F.pad(target, (0, 2), value=adapter.pad)
+    off = close(
+        logits(adapter, model, longer[0], target)[real],
+        plain,
+        "three more PAD in the source move logits",
+        "The source's padding mask is missing in the encoder or in cross-attention.",
+    )
+    wider = logits(adapter, model, source, longer[1])[:, :width][real]
+    off = max(off, close(wider, plain, "two more PAD in the target move logits"))
+    return f"more padding on either side moves logits by at most {off:.0e}"
+
+
+@check("masks.encoder_padding", "make_model", "encode")
+@torch.no_grad()
+def encoder_padding(adapter: Adapter, seed: int) -> str:
+    """The encoder gives a word the same vector with and without padding; later words move it."""
+    model, source, _ = prepare(adapter, seed)
+    length = int((source[1] != adapter.pad).sum())
+    padded = tensor(adapter.encode(model, source), "the memory")[1:2, :length]
+    alone = tensor(adapter.encode(model, source[1:2, :length]), "the memory")
+    other = source[1:2, :length].clone()
+    other[0, -1] = adapter.first_word + (other[0, -1] == adapter.first_word)
+    if torch.equal(tensor(adapter.encode(model, other), "the memory")[:, :-1], alone[:, :-1]):
+        message = "another last token of the source moves no vector before it"
+        raise Finding(message, "The encoder has a causal mask: it must see the whole source.")
+    off = close(padded, alone, "the memory of a padded sentence and of the same one alone")
+    return f"memory of a sentence, padded and alone, agrees within {off:.0e}"
+
+
+@check("masks.cross_padding", "make_model", "encode", "decode")
+@torch.no_grad()
+def cross_padding(adapter: Adapter, seed: int) -> str:
+    """What the memory holds at PAD changes nothing, what it holds at the end moves the logits."""
+    model, source, target = prepare(adapter, seed)
+    memory = tensor(adapter.encode(model, source), "the memory")
+    spoiled = torch.where((source == adapter.pad)[..., None], torch.randn_like(memory), memory)
+    before, after = (adapter.decode(model, target, m, source) for m in (memory, spoiled))
+    memory[0, -1] = torch.randn_like(memory[0, -1])  # of the longest source, which has no padding
+    if torch.equal(adapter.decode(model, target, memory, source)[0], before[0]):
+        message = "what the memory holds at the end of the source moves no logit"
+        raise Finding(message, "Cross-attention has a causal mask: it must see the whole memory.")
+    real = target != adapter.pad
+    off = close(after[real], before[real], "logits read the memory at PAD")
+    return f"random memory at PAD moves logits by at most {off:.0e}"
+
+
+@check("masks.padded_queries", "make_model")
+def padded_queries(adapter: Adapter, seed: int) -> str:
+    """Logits and gradients are finite where the target is padded."""
+    model, _, target = prepare(adapter, seed)
+    for training in (False, True):
+        padded_gradients(adapter, model.train(training), seed)
+    return f"finite at {int((target == adapter.pad).sum())} padded positions, in both modes"

@@ -1,0 +1,157 @@
+"""Checks of BLEU: what is counted is words, and Chinese has no spaces between them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+from nmtcheck.adapter import Adapter
+from nmtcheck.registry import Finding, check
+
+# Some n-grams of each size match, so no implementation needs its smoothing; all tokenizers agree
+# on the words.
+HYPOTHESES = [
+    "the small dog runs over the green field",
+    "a man reads the old book in the garden",
+    "two children play with a red ball",
+]
+REFERENCES = [
+    "the small dog runs across the green field",
+    "a man reads an old book in the garden today",
+    "two children play with the red ball",
+]
+
+
+def corpus_bleu(hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> float:
+    """BLEU in [0, 1] of token sequences, one reference each, unsmoothed.  Papineni et al. 2002.
+
+    A string is a sequence of letters: that is how letters come to be scored.
+    """
+    matches, totals = [0] * 4, [0] * 4
+    for pair in zip(hypotheses, references, strict=True):
+        for n in range(4):
+            said, wanted = (
+                Counter(zip(*(side[i:] for i in range(n + 1)), strict=False)) for side in pair
+            )
+            matches[n] += (said & wanted).total()
+            totals[n] += said.total()
+    if not all(matches):
+        return 0.0
+    lengths = [sum(map(len, side)) for side in (hypotheses, references)]
+    precision = math.exp(sum(math.log(m / t) for m, t in zip(matches, totals, strict=True)) / 4)
+    return min(1.0, math.exp(1 - lengths[1] / lengths[0])) * precision
+
+
+def compare(found: float) -> str:
+    """Compare a score of `HYPOTHESES` with BLEU over words, on either scale."""
+    words = corpus_bleu([h.split() for h in HYPOTHESES], [r.split() for r in REFERENCES])
+    letters = corpus_bleu(HYPOTHESES, REFERENCES)
+    for scale in (1, 100):
+        if abs(found / scale - words) < 1e-3:
+            return f"{found:.4g}; BLEU over words is {words:.4f}"
+        if abs(found / scale - letters) < 1e-3:
+            raise Finding(
+                f"BLEU is {found:.4g}, which is that of the letters; over words it is {words:.4f}",
+                "Strings are given in place of lists of tokens: a string is a list of its letters.",
+            )
+    raise Finding(f"BLEU is {found:.4g}, expected {words:.4f} (or 100 times that)")
+
+
+@check("metrics.bleu", "bleu")
+def bleu(adapter: Adapter, seed: int) -> str:
+    """BLEU of plain text counts words, as sacreBLEU does."""
+    return compare(float(adapter.bleu(list(HYPOTHESES), list(REFERENCES), "en")))
+
+
+@check("metrics.word_bleu", "word_bleu")
+def word_bleu(adapter: Adapter, seed: int) -> str:
+    """BLEU of tokenized text counts the tokens, as NLTK does with lists of them."""
+    return compare(float(adapter.word_bleu(list(HYPOTHESES), list(REFERENCES))))
+
+
+@check("metrics.bleu_chinese", "bleu")
+def bleu_chinese(adapter: Adapter, seed: int) -> str:
+    """Chinese is cut into characters or words before BLEU counts them."""
+    same = "他昨天在城里的图书馆看了一本很有意思的书"
+    found = float(adapter.bleu([same[:-1] + "报"], [same], "zh"))
+    perfect = float(adapter.bleu([same], [same], "zh"))
+    if perfect <= 0:
+        raise Finding(f"a translation equal to its reference has the BLEU {perfect:.3g}")
+    wrong = f"one wrong character among {len(same)} brings BLEU from {perfect:.4g} to"
+    if found < 0.3 * perfect:
+        raise Finding(f"{wrong} {found:.2g}")
+    return f"{wrong} {found:.4g}"
+
+
+def number_words(count: int) -> list[str]:
+    """So many words of letters: every tokenizer leaves them alone."""
+    return ["".join(chr(97 + int(digit)) for digit in f"{number:03}") for number in range(count)]
+
+
+def rehearse(adapter: Adapter, right: int, wrong: int) -> tuple[list[str], list[list[int]]]:
+    """References of eight words, and ids that a model says: right, then with two words wrong."""
+    words, references, said = number_words(40), [], []
+    for number in range(right + wrong):
+        row = [(7 * number + 3 * place * place) % 40 for place in range(8)]
+        references.append(" ".join(words[i] for i in row))
+        heard = row if number < right else [*row[:6], *(39 - i for i in row[6:])]
+        said.append([adapter.first_word + i for i in heard])
+    return references, said
+
+
+def vocabulary(adapter: Adapter) -> list[str]:
+    """A vocabulary in the order of its ids: the special tokens, and forty words."""
+    names = {adapter.pad: "<PAD>", adapter.bos: "<BOS>", adapter.eos: "<EOS>"}
+    free = [i for i in range(adapter.first_word) if i not in names]
+    names |= {i: "<UNK>" for i in free[-1:]}
+    specials = [names.get(number, f"<{number}>") for number in range(adapter.first_word)]
+    return [*specials, *number_words(40)]
+
+
+@check("metrics.whole_score", "score")
+def whole_score(adapter: Adapter, seed: int) -> str:
+    """The BLEU that is reported is that of the words of all sentences."""
+    references, said = rehearse(adapter, 1, 39)
+    tokens = vocabulary(adapter)
+    texts = [" ".join(tokens[i] for i in ids) for ids in said]
+    found = float(adapter.score(tokens, said, references))
+    words = [h.split() for h in texts], [r.split() for r in references]
+    expected = corpus_bleu(*words)
+
+    def near(value: float, tolerance: float) -> bool:
+        return min(abs(found - value), abs(found / 100 - value)) < tolerance
+
+    if near(expected, 0.005):
+        return f"{found:.4g} for {len(texts)} sentences; BLEU over words is {expected:.4f}"
+    letters = ([["".join(w) for w in side] for side in words], (texts, references))
+    causes = {corpus_bleu(*sides): "It is that of the letters." for sides in letters}
+    for count in range(1, len(texts)):
+        begin = corpus_bleu(*(side[:count] for side in words))
+        causes.setdefault(begin, f"It is that of the first {count} sentences alone.")
+    cause = next((text for value, text in causes.items() if near(value, 1e-4)), "")
+    wrong = "all but the first with two words wrong in eight"
+    given = f"BLEU is {found:.4g} for {len(texts)} sentences, {wrong}"
+    raise Finding(f"{given}; expected {expected:.4f} or 100 times that", cause)
+
+
+@check("metrics.unknown_words", "score")
+def unknown_words(adapter: Adapter, seed: int) -> str:
+    """UNK in a translation matches no word of a reference."""
+    tokens = vocabulary(adapter)
+    if "<UNK>" not in tokens:
+        raise NotImplementedError("no special id is left for UNK")
+    references, said = rehearse(adapter, 20, 0)
+    perfect = float(adapter.score(tokens, said, references))
+    if perfect <= 0:
+        raise NotImplementedError(
+            "translations that are right have the BLEU 0: see the other checks"
+        )
+    unknown = [ref.split() for ref in references]
+    for row, (reference, ids) in enumerate(zip(unknown, said, strict=True)):
+        reference[row % 8], ids[row % 8] = f"zebra{'z' * row}", tokens.index("<UNK>")
+    found = float(adapter.score(tokens, said, [" ".join(words) for words in unknown]))
+    lost = f"with UNK in the place of one word in eight BLEU is {found:.4g}"
+    if found > 0.98 * perfect:
+        raise Finding(f"{lost}, as if every word were right ({perfect:.4g})")
+    return f"{lost}; for the right words it is {perfect:.4g}"

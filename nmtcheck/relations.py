@@ -1,0 +1,83 @@
+"""Which failure follows from which, and the lines that show a finding again."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from nmtcheck.result import Result
+
+RELATIONS = tomllib.loads(Path(__file__).with_name("relations.toml").read_text("utf-8"))
+FIRST = "model.shape"  # nothing else can hold where this does not
+
+
+def related(results: Sequence[Result]) -> tuple[Result, ...]:
+    """The results, each failure that is explained by another one naming it in `follows`.
+
+    What several checks were told in the same words is one finding, and so is one exception; other
+    relations stand in relations.toml.
+    """
+    bad = {result.check.id: result for result in results if result.bad}
+    said: dict[str, str] = {}  # what was measured -> the first check that met it
+    for name in sorted(bad, key=lambda name: name != FIRST):
+        said.setdefault(_words(bad[name]), name)
+
+    def source(name: str) -> str:
+        """The failure that a failure follows from directly, '' for none."""
+        if bad[name].follows in bad:
+            return bad[name].follows
+        if (first := said[_words(bad[name])]) != name:
+            return first
+        known = RELATIONS.get(name, {}).get("follows", ())
+        return next((other for other in known if other in bad), "")
+
+    def root(name: str) -> str:
+        """The failure at the beginning of the chain; of a circle, the one that ran first."""
+        chain = [name]
+        while (before := source(chain[-1])) and before not in chain:
+            chain.append(before)
+        return min(chain[chain.index(before) :], key=list(bad).index) if before else chain[-1]
+
+    roots = {name: root(name) for name in bad}
+    return tuple(
+        replace(r, follows=roots[r.check.id] if roots.get(r.check.id) != r.check.id else "")
+        if r.bad
+        else r
+        for r in results
+    )
+
+
+def _words(result: Result) -> str:
+    """What was measured, without the part in which an exception was met."""
+    return re.sub(r"^(\w+) \(\w+\):", r"\1:", result.measured)
+
+
+def reproduction(result: Result, where: str, seed: int) -> list[str]:
+    """Three lines of Python that show the finding again; `where` is code for the adapter."""
+    given, loading = where or "adapter", ", load_adapter" if where else ""
+    if lines := RELATIONS.get(result.check.id, {}).get("show"):
+        first = f"run, source, target = example({given}, seed={seed})"
+        imported = f"from nmtcheck import example{loading}; "
+        return [imported + first, *lines.strip().splitlines()]
+    return [
+        f"from nmtcheck import run_checks{loading}",
+        f"report = run_checks({given}, only={result.check.id!r}, seed={seed})",
+        "print(report)",
+    ]
+
+
+def fundamental(findings: Sequence[Result], results: Sequence[Result]) -> list[Result]:
+    """The findings in the order in which they should be mended: most fundamental first."""
+    order: list[Any] = [r.check.id for r in results]
+    followers = [r.follows for r in results]
+
+    def rank(result: Result) -> tuple:
+        name = result.check.id
+        everywhere = result.verdict != "failed" and followers.count(name) >= 3
+        return name != FIRST, not everywhere, order.index(name)
+
+    return sorted(findings, key=rank)

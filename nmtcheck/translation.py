@@ -1,0 +1,161 @@
+"""Checks of what translates: it must read and compute what was trained, and see no reference."""
+
+from __future__ import annotations
+
+import itertools
+
+import torch
+from torch import Tensor, nn
+
+from nmtcheck.adapter import Adapter, IdPair
+from nmtcheck.helpers import TOLERANCE, batch, build, distance, logits, pairs
+from nmtcheck.optimisation import NO_CLIP
+from nmtcheck.registry import Finding, check
+from nmtcheck.searching import sources, torn, word_ids
+from nmtcheck.spying import Call, watch_calls
+from nmtcheck.standins import Vocabulary
+
+
+def translate(adapter: Adapter, model: nn.Module, pair: IdPair) -> list[Call]:
+    """The calls of embeddings and linear maps while a source is translated."""
+    with torch.no_grad(), watch_calls() as calls:
+        if adapter.translate is not None:
+            words = Vocabulary(100, pad=adapter.pad, bos=adapter.bos, eos=adapter.eos)
+            adapter.translate(model, words.lookup_tokens(pair[0]), 6)
+        elif adapter.hypotheses is not None:
+            adapter.hypotheses(model, batch(adapter, [pair])[0], [pair[1]])
+        else:
+            adapter.greedy(model, batch(adapter, [pair])[0], 6)
+    return calls
+
+
+def reading(calls: list[Call], words: list[int]) -> tuple[int, list[int]]:
+    """The last call in which an embedding reads a sentence, and the row of ids that it reads.
+
+    An evaluation may have read the sentence before, beside its reference; the search comes last.
+    """
+    for number in reversed(range(len(calls))):
+        for row in calls[number].rows():
+            common = [word for word in words if word in row]
+            if len(common) > len(words) / 2 and common == [i for i in row if i in words]:
+                return number, row
+    raise NotImplementedError("no embedding was seen to read the source")
+
+
+def ids_read(adapter: Adapter, calls: list[Call], words: list[int]) -> list[int]:
+    """The ids that the encoder reads of a sentence, without padding."""
+    return [i for i in reading(calls, words)[1] if i != adapter.pad]
+
+
+def trained_ids(adapter: Adapter, seed: int, pair: IdPair) -> list[int]:
+    """The ids that the encoder reads of a sentence in training; none where that is not known."""
+    if adapter.make_batch is not None:
+        row = adapter.make_batch([pair] * 2)[0][0].tolist()
+        return [i for i in row if i != adapter.pad]
+    if not (adapter.train or adapter.fit):
+        return []  # the batches of an epoch are made by the checks
+    model, training = build(adapter, seed), [pair] * 4
+    with watch_calls() as calls:
+        if adapter.train is not None:
+            adapter.train(model, [[training]], NO_CLIP)
+        else:
+            adapter.fit(model, training, training, 1)
+    return ids_read(adapter, calls, pair[0])
+
+
+def one_pair(adapter: Adapter, seed: int) -> IdPair:
+    """A source of seven different words, and a target."""
+    generator, first = torch.Generator().manual_seed(seed), adapter.first_word
+    source = torch.randperm(8, generator=generator)[:7] + first
+    return source.tolist(), pairs(adapter, seed, [(3, 3)])[0][1]
+
+
+@check("decoding.source_ids", "make_model", "translate|hypotheses|greedy")
+def source_ids(adapter: Adapter, seed: int) -> str:
+    """At translation the encoder reads the ids that it read in training."""
+    pair = one_pair(adapter, seed)
+    calls = translate(adapter, build(adapter, seed), pair)
+    read, trained = ids_read(adapter, calls, pair[0]), trained_ids(adapter, seed, pair)
+    names = {adapter.bos: "BOS", adapter.eos: "EOS"}
+    shown, wanted = (", ".join(str(names.get(i, i)) for i in ids) for ids in (read, trained))
+    if trained and read != trained:
+        raise Finding(f"a sentence is read as {shown} at translation, as {wanted} in training")
+    words = [i for i in read if i in pair[0]]
+    twice = any(a == b for a, b in itertools.pairwise(read))
+    if words != pair[0] or twice:
+        sentence = ", ".join(map(str, pair[0]))
+        raise Finding(
+            f"the sentence {sentence} is read as {shown}: words are lost, or an id comes twice"
+        )
+    if not trained:
+        raise NotImplementedError(f"a sentence is read as {shown}; what training reads is not seen")
+    return f"{len(read)} ids of a sentence, the same as in training"
+
+
+def first_table(calls: list[Call], size: int) -> Tensor | None:
+    """What the first linear map onto the vocabulary made at the first position: (V,)."""
+    for call in calls:
+        if call.made.size(-1) == size and call.made.dim() > 1 and call.read.is_floating_point():
+            return call.made.reshape(-1, size)[0]
+    return None
+
+
+def start_table(
+    adapter: Adapter, model: nn.Module, source: list[int], start: int, size: int
+) -> Tensor | None:
+    """The same where the trained model reads one id, such as BOS; None where it cannot."""
+    try:
+        with torch.no_grad(), watch_calls() as calls:
+            adapter.logits(model, torch.tensor([source]), torch.tensor([[start]]))
+    except Exception:  # a model may refuse a target of nothing but PAD
+        return None
+    return first_table(calls, size)
+
+
+@check("decoding.search_model", "make_model", "translate|hypotheses|greedy")
+def search_model(adapter: Adapter, seed: int) -> str:
+    """The model that translates has the probabilities of the model that was trained."""
+    pair, model = one_pair(adapter, seed), build(adapter, seed)
+    calls = translate(adapter, model, pair)
+    number, source = reading(calls, pair[0])
+    size = logits(adapter, model, torch.tensor([source]), torch.tensor([[adapter.bos]])).size(-1)
+    said = first_table(calls[number:], size)
+    expected = start_table(adapter, model, source, adapter.bos, size)
+    if said is None or expected is None:
+        raise NotImplementedError("no linear map onto the vocabulary was seen")
+    off = distance(said.log_softmax(-1), expected.log_softmax(-1))
+    # Which symbol comes first is another question: see decoding.start_symbol.
+    for start in range(adapter.first_word):
+        other = start_table(adapter, model, source, start, size)
+        if other is not None and other.isfinite().all():
+            off = min(off, distance(said.log_softmax(-1), other.log_softmax(-1)))
+    if off > 30 * TOLERANCE:
+        said, expected = said.softmax(-1), expected.softmax(-1)
+        word = int((said - expected).abs().argmax())
+        shares = f"{said[word]:.2f} in the search, {expected[word]:.2f} in training"
+        raise Finding(f"the first word is {word} with the probability {shares}")
+    return f"the probabilities of the first word agree within {off:.0e}"
+
+
+@check("decoding.every_sentence", "make_model", "hypotheses", "resizable")
+def every_sentence(adapter: Adapter, seed: int) -> str:
+    """Every sentence of a test set is translated and compared."""
+    model, count = torn(adapter, seed, 0.2), 40
+    word = word_ids(adapter)[0]
+    found = list(adapter.hypotheses(model, sources(adapter, seed, count), [[word]] * count))
+    if len(found) != count:
+        raise Finding(f"of {count} sentences {len(found)} are compared with their references")
+    return f"{count} sentences, {count} translations"
+
+
+@check("decoding.free_running", "make_model", "hypotheses", "resizable")
+def free_running(adapter: Adapter, seed: int) -> str:
+    """The words of the reference are never read while a translation is made."""
+    model, source = torn(adapter, seed, 0.2), sources(adapter, seed, count=8)
+    a, b, c = word_ids(adapter)
+    references = [a, a, a, a], [b, c, b, c], [c, b, a, c]
+    found = [list(adapter.hypotheses(model, source, [ids] * len(source))) for ids in references]
+    if differing := sum(len({str(said) for said in each}) > 1 for each in zip(*found, strict=True)):
+        beside = "beside references of one length and other words"
+        raise Finding(f"{differing} of {len(source)} sources get other translations {beside}")
+    return f"{len(source)} sources get the same translations beside other references"

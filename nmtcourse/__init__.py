@@ -1,0 +1,1 @@
+"""What only the course needs: teaching, homework, explorer, the toy grammar, and recipes."""

@@ -1,0 +1,28 @@
+"""The command `nmtlib explore`."""
+
+from __future__ import annotations
+
+from argparse import Namespace, _SubParsersAction
+from pathlib import Path
+
+from nmtlib.cli import ABOUT_RUN, add_command
+
+
+def add_explore(commands: _SubParsersAction) -> None:
+    """Add the command and its options."""
+    about = "write the model as an HTML file to play with"
+    option = add_command(commands, "explore", f"{__name__}:command_explore", about).add_argument
+    option("folder", metavar="RUN", help=ABOUT_RUN)
+    page = "the file (default: explorer.html); an older explorer page is replaced"
+    option("--out", type=Path, metavar="FILE", default=Path("explorer.html"), help=page)
+    largest = "how large the file may be (default: 2.5)"
+    option("--megabytes", type=float, metavar="N", default=2.5, help=largest)
+
+
+def command_explore(options: Namespace) -> None:
+    """Write the page and say where it is."""
+    from nmtcourse.explorer.page import explore
+
+    page = explore(options.folder, options.out, megabytes=options.megabytes)
+    size = page.stat().st_size / 1e6
+    print(f"the explorer is in {page} ({size:.1f} MB); open it in a browser")

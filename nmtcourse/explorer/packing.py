@@ -1,0 +1,134 @@
+"""A run as the data of an explorer page: weights as text, tokenizers, examples with gold links."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import torch
+
+from nmtcourse.toy import TOY_CORPORA, load_toy
+from nmtlib.data.codec import Codec
+from nmtlib.data.corpus import Pair
+from nmtlib.data.tokenizers import BPETokenizer, SpacyTokenizer
+from nmtlib.data.vocab import SPECIALS, UNK
+from nmtlib.inference.translator import Translator
+from nmtlib.model.transformer import Transformer
+from nmtlib.run import Run
+
+EXAMPLES = 200  # sentences of a bundled corpus that ride along
+HARMLESS = str.maketrans("<&", ",.")  # digits of base85 that mean something in HTML, and free ones
+
+
+def pack(run: Run, name: str) -> dict[str, Any]:
+    """All that the page needs to know of a run, in values that JSON holds.
+
+    Raises ValueError for a tokenizer that a browser cannot imitate, or weights beyond float16, and
+    as `Translator.load` does.
+    """
+    translator = Translator.load(run.folder, device="cpu")
+    decoding, pairs = translator.settings.decoding, examples(translator, run)
+    sides = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    return {
+        "name": name,
+        "languages": list(translator.settings.corpus.languages),
+        "config": asdict(translator.model.config),
+        "decoding": {"beam": decoding.beam, "lengthPenalty": decoding.length_penalty},
+        "source": pack_codec(translator.source, sides[0]),
+        "target": pack_codec(translator.target, sides[1]),
+        "examples": [[p.source, p.target, pharaoh(p)] for p in pairs],
+        "links": [],
+        "weights": pack_weights(translator.model),
+    }
+
+
+def pack_weights(model: Transformer) -> dict[str, Any]:
+    """The parameters in half precision: all high bytes, then all low bytes, each compressed.
+
+    The high bytes, sign and exponent, are far from random; alone they compress best.  Raises
+    ValueError for a weight that float16 cannot hold.
+    """
+    tensors = {name: tensor.detach() for name, tensor in model.named_parameters()}  # tied once
+    exact = torch.cat([tensor.flatten() for tensor in tensors.values()])
+    half = exact.half()
+    if not half.isfinite().all():
+        raise ValueError(
+            f"weights up to {exact.abs().max():g}, but a page holds float16, up to 65504; "
+            f"train with a lower learning rate"
+        )
+    planes = half.view(torch.uint8).numpy().reshape(-1, 2)  # the low byte first, as on any machine
+    return {
+        "tensors": [[name, list(tensor.shape)] for name, tensor in tensors.items()],
+        "rounded": not bool((half == exact).all()),
+        "high": as_text(planes[:, 1].tobytes()),
+        "low": as_text(planes[:, 0].tobytes()),
+    }
+
+
+def as_text(data: bytes) -> dict[str, Any]:
+    """Bytes, compressed, in digits that HTML and JSON leave alone; five stand for four bytes."""
+    small = gzip.compress(data, 9, mtime=0)
+    text = base64.b85encode(small, pad=True).decode("ascii")
+    return {"bytes": len(small), "text": text.translate(HARMLESS)}
+
+
+def pack_codec(codec: Codec, sentences: Sequence[str]) -> dict[str, Any]:
+    """Tokenizer and vocabulary; of spaCy, which is no part of a browser, only `sentences` as cut.
+
+    Raises ValueError for a BPE that nmtlib did not train.
+    """
+    tokenizer = codec.tokenizer
+    options = tokenizer.to_dict()
+    if isinstance(tokenizer, BPETokenizer):
+        options = pack_bpe(tokenizer)
+    if isinstance(tokenizer, SpacyTokenizer):
+        options["sentences"] = {text: tokenizer.encode(text) for text in sentences}
+    return {"tokenizer": options, "tokens": codec.vocab.tokens}
+
+
+def pack_bpe(tokenizer: BPETokenizer) -> dict[str, Any]:
+    """The merges, in order; the rest is what `BPETokenizer.train` always makes, and is checked."""
+    data = json.loads(tokenizer.model)
+    normalizers = [step["type"] for step in data["normalizer"]["normalizers"]]
+    cutters = [step["type"] for step in data["pre_tokenizer"]["pretokenizers"]]
+    own = normalizers in (["NFC"], ["NFC", "Lowercase"]) and cutters == ["Metaspace", "Split"]
+    options = ("dropout", "continuing_subword_prefix", "end_of_word_suffix")
+    plain = not any(data["model"].get(option) for option in (*options, "fuse_unk"))
+    if not (own and plain and data["model"]["unk_token"] == SPECIALS[UNK]):
+        raise ValueError(
+            "this byte-pair tokenizer was not trained by nmtlib, and a page cannot imitate it; "
+            "train one with tokenizer.kind = 'bpe'"
+        )
+    merges = [" ".join(pair) for pair in tokenizer.merges()]
+    return {"kind": "bpe", "lowercase": "Lowercase" in normalizers, "merges": merges}
+
+
+def examples(translator: Translator, run: Run) -> list[Pair]:
+    """Sentences to choose from: of a bundled corpus test pairs, with gold links; else samples."""
+    name = translator.settings.corpus.name
+    for toy, (source, target) in TOY_CORPORA.items():
+        if name in (toy, f"toy-{target}-{source}"):
+            test = load_toy(toy, train=0, challenge=0).test
+            chosen = random.Random(0).sample(test, EXAMPLES)
+            return chosen if name == toy else [pair.reversed() for pair in chosen]
+    return samples(run)
+
+
+def samples(run: Run) -> list[Pair]:
+    """The validation sentences that a finished training leaves beside its weights."""
+    if not run.samples_file.is_file():
+        return []
+    text = run.samples_file.read_text("utf-8")
+    found = re.findall(r"^source {5}(.*)\nmodel {6}(.*)\nreference {2}(.*)$", text, re.MULTILINE)
+    return [Pair(s, said if ref == "(the same)" else ref) for s, said, ref in found]
+
+
+def pharaoh(pair: Pair) -> str:
+    """Links as "0-0 1-2": source position, target position, both from 0."""
+    return " ".join(f"{source}-{target}" for source, target in pair.alignment)

@@ -1,0 +1,162 @@
+"""One HTML file of an explorer: the program in `web/`, its style, and the data of a run."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from nmtcourse.explorer.packing import pack
+from nmtlib.errors import require
+from nmtlib.files import write_atomically
+from nmtlib.inference.translator import find_run
+from nmtlib.run import Run
+from nmtlib.training.checkpoint import read_checkpoint
+
+WEB = Path(__file__).with_name("web")
+MARK = "<!-- written by nmtlib explore -->"  # what says that a file may be written again
+MEGABYTES = 2.5
+BYTES_A_WEIGHT = 2.14  # two, of which one can be compressed, five digits for each four
+REST = 200_000  # bytes of the program and the examples
+
+STYLE = '<link rel="stylesheet" href="style.css">'
+SCRIPT = '<script type="module" src="app.js"></script>'
+PAYLOAD = '<script type="application/json" id="payload"></script>'
+
+IMPORT = re.compile(r'^import\s*\{([^}]*)\}\s*from\s*"(\.{1,2}/[\w./-]+)";\n', re.MULTILINE)
+# No `let`, which could change after it was handed over.
+EXPORT = re.compile(r"^export ((?:async )?(?:function\*?|class|const) (\w+))", re.MULTILINE)
+COMMENT = re.compile(r"^[ \t]*(?://[^\n]*|/\*.*?\*/[ \t]*)\n", re.MULTILINE | re.DOTALL)
+
+
+def explore(
+    run: str | Path,
+    out: str | Path,
+    *,
+    megabytes: float = MEGABYTES,
+    links: Mapping[str, str] | None = None,
+    notebooks: str = "",
+) -> Path:
+    """Write the explorer of a run, or of a shipped model by its name, into one HTML file.
+
+    The file needs no other and asks no server.  `links` are the names and addresses of pages with
+    other models, `notebooks` is the address of a notebook, "{stem}" for its name.  An older page of
+    ours is replaced; raises FileExistsError for another file, ValueError where the page would be
+    larger than `megabytes` or its tokenizer cannot be imitated, and as `Translator.load` does.
+    """
+    require(megabytes > 0, "megabytes", "greater than 0", megabytes)
+    folder, out = find_run(run), Path(out)
+    require_ours(out)
+    folder.settings()  # is it a run at all?
+    require_small(folder, megabytes)
+    data = pack(folder, folder.folder.resolve().name)
+    data["links"] = [{"name": name, "href": href} for name, href in (links or {}).items()]
+    data["notebooks"] = notebooks
+    page = build(data)
+    size = len(page.encode("utf-8"))
+    if size > megabytes * 1e6:
+        raise too_large(folder, size, megabytes)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(out, page)
+    return out
+
+
+def require_ours(out: Path) -> None:
+    """Raise FileExistsError where something lies at `out` that is no explorer page."""
+    if not out.exists():
+        return
+    if not out.is_file() or MARK.encode() not in out.read_bytes()[:1000]:
+        raise FileExistsError(
+            f"{out} is there already and is no explorer page; nothing is overwritten: choose "
+            f"another --out"
+        )
+
+
+def require_small(run: Run, megabytes: float) -> None:
+    """Raise ValueError where the weights alone would not fit, before they are packed."""
+    _, tensors, _ = read_checkpoint(run.weights_file())
+    weights = sum(t.numel() for name, t in tensors.items() if name.startswith("model."))
+    if weights * 2 > megabytes * 1e6:
+        codecs = sum(run.codec_file(side).stat().st_size for side in ("source", "target"))
+        raise too_large(run, weights * BYTES_A_WEIGHT + codecs + REST, megabytes)
+
+
+def too_large(run: Run, size: float, megabytes: float) -> ValueError:
+    """What to do about a page of `size` bytes."""
+    needed = math.ceil(size * 1.03 / 1e5) / 10
+    return ValueError(
+        f"{run.folder}: its page would take about {size / 1e6:.2f} MB, more than {megabytes:g} MB; "
+        f"train a smaller model, or allow it with --megabytes {needed:g}: it then opens and "
+        f"translates more slowly"
+    )
+
+
+def build(data: Mapping[str, object]) -> str:
+    """The page as text.  Raises ValueError where `web/` is not as this bundler expects it."""
+    page = (WEB / "index.html").read_text("utf-8")
+    css = lean((WEB / "style.css").read_text("utf-8"))
+    # "<" as an escape: no sentence can end the element that it stands in.
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    parts = {
+        STYLE: f"<style>\n{css}</style>",
+        SCRIPT: f'<script type="module">\n{bundle(WEB / "app.js")}</script>',
+        PAYLOAD: PAYLOAD.replace("></", f">{text}</"),
+    }
+    for tag, part in parts.items():
+        require(page.count(tag) == 1, "index.html", f"with one {tag}", page.count(tag))
+        page = page.replace(tag, part)
+    start, end = page.split("\n", 1)
+    return f"{start}\n{MARK}\n{end}"
+
+
+def lean(code: str) -> str:
+    """Code without indentation and without comments that have lines of their own."""
+    return re.sub(r"^[ \t]+", "", COMMENT.sub("", code), flags=re.MULTILINE)
+
+
+def bundle(entry: Path) -> str:
+    """The modules that `entry` needs and itself, in one script.
+
+    Each becomes a function of its own, so that modules may use the same names.  Raises ValueError
+    for a circle of imports or a form of import or export that is not used here.
+    """
+    order: list[Path] = []
+    visit(entry.resolve(), order, ())
+    return "".join(as_function(path) for path in order)
+
+
+def visit(path: Path, order: list[Path], path_here: tuple[Path, ...]) -> None:
+    """Put a module into `order`, after those that it imports."""
+    if path in path_here:
+        circle = " → ".join(module.name for module in (*path_here, path))
+        raise ValueError(f"modules import each other in a circle: {circle}")
+    if path in order:
+        return
+    for _, target in IMPORT.findall(path.read_text("utf-8")):
+        visit((path.parent / target).resolve(), order, (*path_here, path))
+    order.append(path)
+
+
+def as_function(path: Path) -> str:
+    """A module as `const module_x = (() => { … return { exports }; })();`."""
+
+    def received(match: re.Match[str]) -> str:
+        names, target = match.groups()
+        names = re.sub(r"\s+as\s+", ": ", " ".join(names.split()))
+        return f"const {{ {names} }} = {variable((path.parent / target).resolve())};\n"
+
+    code = path.read_text("utf-8")
+    exported = ", ".join(name for _, name in EXPORT.findall(code))
+    code = lean(EXPORT.sub(r"\1", IMPORT.sub(received, code)))
+    odd = re.search(r"^(?:import|export)\b.*|</script|<!--", code, re.MULTILINE)
+    require(odd is None, path.name, "in the forms that this bundler knows", odd and odd.group())
+    start = f"// {path.relative_to(WEB.resolve()).as_posix()}\n"
+    return f"{start}const {variable(path)} = (() => {{\n{code}return {{ {exported} }};\n}})();\n\n"
+
+
+def variable(path: Path) -> str:
+    """The name of a module in the bundle: `views/beam.js` is `module_views_beam`."""
+    stem = path.relative_to(WEB.resolve()).with_suffix("").as_posix()
+    return "module_" + re.sub(r"\W", "_", stem)

@@ -1,0 +1,293 @@
+/** The encoder-decoder Transformer of nmtlib, with switches that take parts of it away. */
+
+import { ATTENTIONS, cacheBytes, multiplications, shapes } from "./sizes.js";
+import { EOS, PAD } from "./specials.js";
+import { add, attend, layerNorm, linear, relu, sinusoidalTable } from "./tensor.js";
+import { readingOf } from "./text.js";
+import { unpackWeights } from "./unpack.js";
+
+/**
+ * What can be switched off; what is not given is on.
+ * @typedef {object} Switches
+ * @property {Object<string, boolean>} [heads] `{"cross.1.3": false}`: kind, layer, head from 0
+ * @property {boolean} [causal] false: each target position reads all that is given, later words too
+ * @property {boolean} [padding] false: PADs, appended up to `padTo`, are attended like words
+ * @property {boolean} [positions] false: no position vectors are added
+ * @property {boolean} [scale] false: scores are not divided by sqrt(K)
+ * @property {number} [padTo] to how many tokens the source is padded, 0 = not at all
+ */
+
+/**
+ * A model from what `nmtcourse.explorer.packing` wrote.
+ * @param {object} payload
+ * @returns {Promise<Model>}
+ */
+export async function loadModel(payload) {
+  return new Model(payload, await unpackWeights(payload.weights));
+}
+
+export class Model {
+  constructor(payload, tensors) {
+    this.config = payload.config;
+    this.name = payload.name;
+    this.languages = payload.languages;
+    this.decoding = payload.decoding; // {beam, lengthPenalty}: the run's own
+    this.rounded = payload.weights.rounded; // whether float32 weights were rounded to float16
+    this.links = payload.links; // [{name, href}] of pages with other models
+    this.source = readingOf(payload.source);
+    this.target = readingOf(payload.target);
+    this.examples = payload.examples.map(exampleOf);
+    this.tensors = tensors;
+    this.tables = this.#positionTables();
+  }
+
+  /** Ids of a source sentence with EOS, as `encode` takes them.  Throws where it is too long. */
+  read(text) {
+    const { ids } = this.source.encode(text);
+    const most = this.config.max_length - 1;
+    if (ids.length > most) {
+      const message = `${ids.length} tokens, but this model reads at most ${most}; split it`;
+      throw Object.assign(new RangeError(message), { given: ids.length, most });
+    }
+    return [...ids, EOS];
+  }
+
+  /**
+   * Source ids, EOS included, to the memory, with the switches that made it.
+   * @param {number[]} sourceIds
+   * @param {Switches} [switches]
+   * @returns {{rows: Float32Array[], ids: number[]}} rows (S, D); ids with the PADs of `padTo`
+   */
+  encode(sourceIds, switches = {}, listen = undefined) {
+    const ids = padded(sourceIds, switches.padTo);
+    const mayAttend = keysOf(ids, switches);
+    let x = this.#embed("source", ids, 0, switches);
+    for (let n = 0; n < this.config.n_encoder_layers; n++) {
+      const attention = (y) => {
+        const [keys, values] = this.#project(`encoder.${n}.self_attention`, y);
+        return this.#attend("encoder-self", n, y, keys, values, mayAttend, switches, listen);
+      };
+      x = this.#residual(`encoder.${n}`, 0, x, attention);
+      x = this.#residual(`encoder.${n}`, 1, x, (y) => this.#feedForward(`encoder.${n}`, y));
+    }
+    return { rows: this.#lastNorm("encoder_norm", x), ids };
+  }
+
+  /**
+   * Teacher forcing: all positions at once.
+   * @param {{rows: Float32Array[], ids: number[]}} memory what `encode` gave
+   * @param {number[]} targetIds BOS first
+   * @param {Switches} [switches]
+   * @returns {{logits: Float32Array[]}} (T, V): for the token after each
+   */
+  decode(memory, targetIds, switches = {}, listen = undefined) {
+    const mayAttend = switches.causal === false ? () => true : (t, s) => s <= t;
+    const mayRead = keysOf(memory.ids, switches);
+    let x = this.#embed("target", targetIds, 0, switches);
+    for (let n = 0; n < this.config.n_decoder_layers; n++) {
+      const self = (y) => {
+        const [keys, values] = this.#project(`decoder.${n}.self_attention`, y);
+        return this.#attend("decoder-self", n, y, keys, values, mayAttend, switches, listen);
+      };
+      const cross = (y) => {
+        const [keys, values] = this.#project(`decoder.${n}.cross_attention`, memory.rows);
+        return this.#attend("cross", n, y, keys, values, mayRead, switches, listen);
+      };
+      x = this.#residual(`decoder.${n}`, 0, x, self);
+      x = this.#residual(`decoder.${n}`, 1, x, cross);
+      x = this.#residual(`decoder.${n}`, 2, x, (y) => this.#feedForward(`decoder.${n}`, y));
+    }
+    return { logits: this.#logits(x) };
+  }
+
+  /**
+   * Decoding before the first token.  A state is never changed: `step` makes a new one, so that the
+   * hypotheses of a beam can share what they have in common.
+   */
+  start(memory, switches = {}) {
+    const layers = Array.from({ length: this.config.n_decoder_layers }, (_, n) => {
+      const [keys, values] = this.#project(`decoder.${n}.cross_attention`, memory.rows);
+      return { memoryKeys: keys, memoryValues: values, keys: [], values: [] };
+    });
+    return { memory, switches, layers, ids: [] };
+  }
+
+  /**
+   * One token more: logits for the token after it, and the new state.
+   *
+   * Without the causal mask the positions before change with each token, so nothing that was
+   * computed for them can be kept: all is computed again.
+   * @returns {{logits: Float32Array, state: object}}
+   */
+  step(state, token) {
+    const { memory, switches } = state;
+    const ids = [...state.ids, token];
+    if (switches.causal === false) {
+      const { logits } = this.decode(memory, ids, switches);
+      return { logits: logits.at(-1), state: { ...state, ids } };
+    }
+    let x = this.#embed("target", [token], state.ids.length, switches);
+    const mayRead = keysOf(memory.ids, switches);
+    const layers = state.layers.map((layer, n) => {
+      let next;
+      const self = (y) => {
+        const [key, value] = this.#project(`decoder.${n}.self_attention`, y);
+        next = { ...layer, keys: [...layer.keys, ...key], values: [...layer.values, ...value] };
+        return this.#attend("decoder-self", n, y, next.keys, next.values, () => true, switches);
+      };
+      const cross = (y) =>
+        this.#attend("cross", n, y, layer.memoryKeys, layer.memoryValues, mayRead, switches);
+      x = this.#residual(`decoder.${n}`, 0, x, self);
+      x = this.#residual(`decoder.${n}`, 1, x, cross);
+      x = this.#residual(`decoder.${n}`, 2, x, (y) => this.#feedForward(`decoder.${n}`, y));
+      return next;
+    });
+    return { logits: this.#logits(x)[0], state: { ...state, layers, ids } };
+  }
+
+  /**
+   * Everything to draw of a sentence and a translation, which begins with BOS and has no EOS.
+   *
+   * `maps[kind][layer][head]` is a Float32Array (T * S).  As in nmtlib's `AttentionMaps` a row of
+   * the decoder is named after the word that is said there, a column after the word that is read.
+   */
+  trace(sourceIds, targetIds, switches = {}) {
+    const maps = { "encoder-self": [], "decoder-self": [], cross: [] };
+    const listen = (kind, layer, weights) => (maps[kind][layer] = weights);
+    const memory = this.encode(sourceIds, switches, listen);
+    const { logits } = this.decode(memory, targetIds, switches, listen);
+    const source = memory.ids.map((id) => this.source.tokens[id]);
+    const read = targetIds.map((id) => this.target.tokens[id]);
+    const said = [...read.slice(1), this.target.tokens[EOS]];
+    return {
+      maps,
+      rows: { "encoder-self": source, "decoder-self": said, cross: said },
+      columns: { "encoder-self": source, "decoder-self": read, cross: source },
+      shapes: this.shapes(source.length, read.length),
+      logits,
+      memory,
+    };
+  }
+
+  /** The position table of one side, n rows of D numbers in one Float32Array. */
+  positions(n, side = "source") {
+    const rows = this.tables[side].slice(0, n);
+    const flat = new Float32Array(rows.length * this.config.d_model);
+    rows.forEach((row, place) => flat.set(row, place * row.length));
+    return flat;
+  }
+
+  /** The name, shape and meaning of each tensor on its way through; see `shapes` in sizes.js. */
+  shapes(S, T) {
+    return shapes(this.config, S, T);
+  }
+
+  /** Of a decoder that reads `target` tokens one after the other; see sizes.js. */
+  multiplications(sizes) {
+    return multiplications(this.config, sizes);
+  }
+
+  /** Of the keys and values that a cache holds; see sizes.js. */
+  cacheBytes(sizes) {
+    return cacheBytes(this.config, sizes);
+  }
+
+  /** The values of a parameter by nmtlib's name; a tied table is stored once. */
+  #tensor(name) {
+    const { tied } = this.config;
+    if (name === "output.weight" && tied !== "none") return this.#tensor("target_embedding.weight");
+    if (name === "target_embedding.weight" && tied === "all") name = "source_embedding.weight";
+    return this.tensors.get(name).values;
+  }
+
+  #linear(name, rows) {
+    return linear(rows, this.#tensor(`${name}.weight`), this.#tensor(`${name}.bias`));
+  }
+
+  #norm(name, rows) {
+    return layerNorm(rows, this.#tensor(`${name}.weight`), this.#tensor(`${name}.bias`));
+  }
+
+  #positionTables() {
+    const { d_model: D, max_length: length, positions } = this.config;
+    if (positions === "sinusoidal") {
+      const table = sinusoidalTable(length, D);
+      return { source: table, target: table };
+    }
+    const table = (side) => {
+      const values = this.#tensor(`${side}_positions.table`);
+      return Array.from({ length }, (_, n) => values.subarray(n * D, (n + 1) * D));
+    };
+    return { source: table("source"), target: table("target") };
+  }
+
+  /** Embeddings times sqrt(D), with their positions, of which the first is number `start`. */
+  #embed(side, ids, start, switches) {
+    const D = this.config.d_model;
+    const table = this.#tensor(`${side}_embedding.weight`);
+    const scale = Math.sqrt(D);
+    return ids.map((id, n) => {
+      const row = table.slice(id * D, (id + 1) * D).map((value) => value * scale);
+      if (switches.positions === false) return row;
+      const position = this.tables[side][start + n];
+      return row.map((value, i) => value + position[i]);
+    });
+  }
+
+  /** x + sublayer(norm(x)) in a pre-norm model, norm(x + sublayer(x)) in a post-norm model. */
+  #residual(layer, number, x, sublayer) {
+    const name = `${layer}.residuals.${number}.norm`;
+    if (this.config.norm === "pre") return add(x, sublayer(this.#norm(name, x)));
+    return this.#norm(name, add(x, sublayer(x)));
+  }
+
+  #feedForward(layer, x) {
+    const hidden = relu(this.#linear(`${layer}.feed_forward.fc1`, x));
+    return this.#linear(`${layer}.feed_forward.fc2`, hidden);
+  }
+
+  /** Keys and values, (S, D) each. */
+  #project(attention, rows) {
+    return [this.#linear(`${attention}.key`, rows), this.#linear(`${attention}.value`, rows)];
+  }
+
+  #attend(kind, layer, x, keys, values, mayAttend, switches, listen) {
+    const { n_heads: H, d_model: D } = this.config;
+    const name = ATTENTIONS[kind](layer);
+    const K = D / H;
+    const scale = switches.scale === false ? 1 : 1 / Math.sqrt(K);
+    const queries = this.#linear(`${name}.query`, x);
+    const { found, weights } = attend(queries, keys, values, H, scale, mayAttend);
+    listen?.(kind, layer, weights);
+    for (let h = 0; h < H; h++) {
+      if (switches.heads?.[`${kind}.${layer}.${h}`] !== false) continue;
+      for (const row of found) row.fill(0, h * K, (h + 1) * K);
+    }
+    return this.#linear(`${name}.output`, found);
+  }
+
+  /** Pre-norm leaves the residual stream un-normalised, so one more norm closes each stack. */
+  #lastNorm(name, rows) {
+    return this.config.norm === "pre" ? this.#norm(name, rows) : rows;
+  }
+
+  #logits(rows) {
+    return this.#linear("output", this.#lastNorm("decoder_norm", rows));
+  }
+}
+
+/** `[source, target, "0-0 1-2"]` of a payload. */
+function exampleOf([source, target, links]) {
+  const alignment = links ? links.split(" ").map((link) => link.split("-").map(Number)) : [];
+  return { source, target, alignment };
+}
+
+/** The ids with PADs behind them, up to `length`. */
+function padded(ids, length = 0) {
+  return [...ids, ...Array(Math.max(length - ids.length, 0)).fill(PAD)];
+}
+
+/** Which keys a query may attend to: all but PADs; with the padding mask off PADs too. */
+function keysOf(ids, switches) {
+  return switches.padding === false ? () => true : (t, s) => ids[s] !== PAD;
+}

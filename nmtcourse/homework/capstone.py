@@ -1,0 +1,203 @@
+"""The capstone: train a translator within a few minutes; measured BLEU against published marks.
+
+A leaderboard is a file of JSON lines, one for each scored run, so that files of a class are merged
+by being read together.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+
+from nmtcourse.homework.places import require_place
+from nmtlib.errors import require
+from nmtlib.files import decoded_lines, write_atomically
+from nmtlib.settings import explain
+
+if TYPE_CHECKING:
+    from nmtlib.run import Run
+
+SLACK = 1.01  # the update in which the time runs out is carried to its end
+POSSIBLE = 20.0
+
+
+@dataclass(frozen=True)
+class Challenge:
+    """A corpus: minutes of training, and from which BLEU of its test split on how many points."""
+
+    minutes: float
+    marks: dict[float, float]
+
+    def points(self, bleu: float) -> float:
+        """The points of the highest mark that is reached."""
+        return max([points for mark, points in self.marks.items() if bleu >= mark], default=0.0)
+
+
+CHALLENGES = {
+    "multi30k-de-en": Challenge(10, {15: 5, 25: 10, 32: 14, 36: 17, 38: POSSIBLE}),
+    "toy-de-en": Challenge(1, {20: 5, 60: 10, 90: 14, 97: 17, 99: POSSIBLE}),
+}
+
+
+@with_config(ConfigDict(extra="forbid"))
+@dataclass(frozen=True)
+class Entry:
+    """A scored run: a line of a leaderboard.  `model` is the SHA-256 of its weights.
+
+    Raises ValueError for a number that is negative or not finite.
+    """
+
+    name: str
+    corpus: str
+    bleu: float
+    points: float
+    minutes: float
+    parameters: int
+    signature: str
+    model: str
+
+    def __post_init__(self) -> None:
+        for name in ("bleu", "points", "minutes", "parameters"):
+            value = getattr(self, name)
+            require(math.isfinite(value) and value >= 0, name, "finite and at least 0", value)
+
+
+def capstone(folder: str | Path, name: str) -> Entry:
+    """Score a run that `nmtlib train` has made on the test split of its corpus.
+
+    Raises FileNotFoundError where the folder is no run, ValueError for a corpus without marks, and
+    for a training beyond the budget, or one that others' training has helped.
+    """
+    from nmtlib.data.corpora import load
+    from nmtlib.inference.evaluate import evaluate
+    from nmtlib.inference.translator import Translator
+    from nmtlib.run import Run
+
+    require(bool(name.strip()), "--name", "the name of whoever has trained it", name)
+    run = Run(folder)
+    challenge, minutes = _within_the_rules(run)
+    corpus = run.settings().corpus
+    evaluation, _ = evaluate(Translator.load(run.folder), load(corpus.name), "test")
+    scores = evaluation.scores
+    return Entry(
+        name=name.strip(),
+        corpus=corpus.name,
+        bleu=round(scores.bleu, 2),
+        points=challenge.points(scores.bleu),
+        minutes=minutes,
+        parameters=evaluation.parameters,
+        signature=scores.signature,
+        model=hashlib.sha256(run.weights_file().read_bytes()).hexdigest(),
+    )
+
+
+def _within_the_rules(run: Run) -> tuple[Challenge, float]:
+    """The challenge that a run has taken up, and its minutes; ValueError where it broke a rule."""
+    from nmtlib.records import training_summary
+
+    settings = run.settings()
+    corpus, training = settings.corpus, settings.training
+    challenge = CHALLENGES.get(corpus.name)
+    if challenge is None or corpus.train:
+        raise ValueError(
+            f"{run.folder} was trained on {corpus.name or 'files of its own'}; the capstone has "
+            f"marks for {' and '.join(CHALLENGES)}"
+        )
+    # Each brings what was learnt in minutes that the history does not count.
+    helped = {
+        "training.init_from": training.init_from,
+        "recipe.teachers": settings.recipe.get("teachers"),
+        "recipe.synthetic": settings.recipe.get("synthetic"),
+    }
+    if used := {name: value for name, value in helped.items() if value}:
+        given = " and ".join(f"{name} = {json.dumps(value)}" for name, value in used.items())
+        raise ValueError(
+            f"{run.folder} was trained with {given}, and the capstone is to learn from "
+            f"{corpus.name} alone, from new weights, within its budget: train anew without "
+            f"{' and '.join(used)}"
+        )
+    minutes = training_summary(run.folder)["minutes"]
+    if minutes > challenge.minutes * SLACK:
+        raise ValueError(
+            f"{run.folder} was trained for {minutes:g} minutes, and the budget is "
+            f"{challenge.minutes:g}: train anew with --minutes {challenge.minutes:g}"
+        )
+    return challenge, minutes
+
+
+def board_lines(path: Path) -> list[str]:
+    """The lines of a leaderboard, none where it is not there yet.
+
+    Raises ValueError that names file and line where one is not UTF-8.
+    """
+    if not path.exists():
+        return []
+    with open(path, "rb") as file:
+        return list(decoded_lines(file, str(path)))
+
+
+def require_board(path: Path) -> None:
+    """Raise ValueError where no line can be added to a leaderboard: before a run is scored."""
+    require_place(path, "--board")
+    board_lines(path)
+
+
+def add_line(path: Path, entry: Entry) -> None:
+    """Write an entry behind those of a leaderboard; the same one is not written twice.
+
+    Raises ValueError where one that is there cannot be read.
+    """
+    there, line = board_lines(path), json.dumps(asdict(entry), ensure_ascii=False)
+    if line not in there:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, "".join(f"{each}\n" for each in [*there, line]))
+
+
+def read_lines(paths: Iterable[Path]) -> list[Entry]:
+    """All entries of some leaderboards.
+
+    Raises FileNotFoundError or ValueError, which names the line that is no entry.
+    """
+    entries = []
+    for path in paths:
+        if not path.is_file():
+            raise FileNotFoundError(f"there is no leaderboard {path}")
+        for number, line in enumerate(board_lines(path), start=1):
+            if not line.strip():
+                continue
+            try:
+                entries.append(TypeAdapter(Entry).validate_json(line, strict=True))
+            except ValidationError as error:
+                raise ValueError(f"{path}, line {number}, is no entry: {explain(error)}") from None
+    return entries
+
+
+def leaderboard(entries: Sequence[Entry]) -> str:
+    """A table with the best run of each name and corpus, and a line for weights that two share."""
+    best: dict[tuple[str, str], Entry] = {}
+    owners: dict[str, set[str]] = {}
+    for entry in sorted(entries, key=_rank):
+        best.setdefault((entry.corpus, entry.name), entry)
+        owners.setdefault(entry.model, set()).add(entry.name)
+    lines = [
+        f"{'corpus':<16} {'name':<20} {'BLEU':>6} {'points':>6} {'minutes':>7} {'M weights':>9}"
+    ]
+    lines += [
+        f"{e.corpus:<16} {e.name:<20} {e.bleu:>6.2f} {e.points:>6g} {e.minutes:>7.2f} "
+        f"{e.parameters / 1e6:>9.1f}"
+        for e in best.values()
+    ]
+    shared = [sorted(names) for names in owners.values() if len(names) > 1]
+    return "\n".join([*lines, *(f"the same weights: {', '.join(names)}" for names in shared)])
+
+
+def _rank(entry: Entry) -> tuple[Any, ...]:
+    """The better first; of two alike, the one trained for a shorter time."""
+    return entry.corpus, -entry.bleu, entry.minutes, entry.name

@@ -1,0 +1,158 @@
+"""The command `nmtlib homework`: its options, and what they do."""
+
+from __future__ import annotations
+
+from argparse import Namespace, _SubParsersAction
+from collections.abc import Callable
+from pathlib import Path
+
+from nmtlib.cli import add_command
+
+
+def add_homework(commands: _SubParsersAction) -> None:
+    """Add the command and its actions."""
+    about = "do homework, check it, or grade that of a class"
+    command = add_command(commands, "homework", f"{__name__}:command_homework", about)
+    actions = command.add_subparsers(dest="action", required=True, metavar="ACTION")
+
+    def add(name: str, help: str) -> Callable:
+        return actions.add_parser(name, help=help, description=help).add_argument
+
+    option = add("start", "write the notebook of an assignment; never over one that is there")
+    option("assignment", help="its number, such as 04, or its name")
+    option("--out", type=Path, default=Path("homework"), metavar="DIR", help="(default: homework)")
+    option = add("check", "run your notebook and give points; 1 where some are missing")
+    option("notebook", type=Path)
+    option = add("hint", "print a hint for a task")
+    option("task", help="such as 04.2")
+    option("number", type=int, nargs="?", default=1, help="1 or 2")
+    counts = "of your homework, which counts the hint (default: this one, or homework)"
+    option("--folder", type=Path, metavar="DIR", help=counts)
+    option = add("status", "what is done in a folder, and what to do next")
+    option("folder", type=Path, nargs="?", default=Path("homework"))
+    option = add("patient", "write your personal patient: a Transformer with silent bugs")
+    option("student", help="your name or number; it chooses the bugs")
+    option("--out", type=Path, default=Path("homework"), metavar="DIR", help="(default: homework)")
+    option = add("examine", "judge a patient that you have treated; 1 where points are missing")
+    option("file", type=Path)
+    option = add("capstone", "score a run of nmtlib train and add it to a leaderboard")
+    option("folder", type=Path, metavar="run", help="its folder")
+    option("--name", required=True, help="who has trained it")
+    option("--board", type=Path, default=Path("leaderboard.jsonl"), metavar="FILE")
+    option = add("leaderboard", "the best run of each name in one or several leaderboards")
+    option("files", type=Path, nargs="+", metavar="FILE")
+    option = add("grade", "grade a folder that has a folder of each student")
+    option("submissions", type=Path)
+    beside = "beside it come a page and a picture; none of the three may be there yet"
+    option("--csv", type=Path, default=Path("points.csv"), help=f"(default: points.csv); {beside}")
+    option("--seed", type=int, default=1, help="of sizes and numbers (default: 1; students see 0)")
+
+
+def command_homework(options: Namespace) -> int:
+    """Carry out an action; 1 where a check found points missing."""
+    return ACTIONS[options.action](options) or 0
+
+
+def do_start(options: Namespace) -> None:
+    """Write the notebook of an assignment."""
+    from nmtcourse.homework.student import start
+
+    place = start(options.assignment, options.out)
+    print(f"your homework lies in {place}; open it with: jupyter lab {place}")
+
+
+def do_check(options: Namespace) -> int:
+    """Run and judge a notebook; 1 where points are missing."""
+    from nmtcourse.homework.marking import mark
+    from nmtcourse.homework.student import keep, shown
+
+    marked = mark(options.notebook)
+    print(shown(marked), flush=True)  # first: points need no file
+    keep(marked)
+    return 0 if marked.points == marked.assignment.points else 1
+
+
+def do_hint(options: Namespace) -> None:
+    """Print a hint, and say where it is not counted."""
+    from nmtcourse.homework.grading import hint
+    from nmtcourse.homework.progress import place_of
+
+    hint(options.task, options.number, options.folder)
+    if place_of(options.task, options.folder) is None:
+        print(
+            "(Not counted: this homework lies neither here nor in the folder homework; name its "
+            "folder with --folder.)"
+        )
+
+
+def do_status(options: Namespace) -> None:
+    """Print what is done in a folder."""
+    from nmtcourse.homework.student import status
+
+    print(status(options.folder))
+
+
+def do_patient(options: Namespace) -> None:
+    """Write a personal patient."""
+    from nmtcourse.homework.patients import write
+
+    print(f"your patient lies in {write(options.student, options.out)}; its first lines say more")
+
+
+def do_examine(options: Namespace) -> int:
+    """Judge a treated patient; 1 where points are missing."""
+    from nmtcourse.homework.examining import POINTS, examine
+
+    found = examine(options.file)
+    print(found)
+    return 0 if found.points == sum(POINTS.values()) else 1
+
+
+def do_capstone(options: Namespace) -> None:
+    """Score a run and add it to a leaderboard."""
+    from nmtcourse.homework.capstone import POSSIBLE, add_line, capstone, require_board
+
+    require_board(options.board)
+    entry = capstone(options.folder, options.name)
+    add_line(options.board, entry)
+    print(
+        f"{entry.corpus}: BLEU {entry.bleu:.2f} ({entry.signature}) after {entry.minutes:g} "
+        f"minutes: {entry.points:g} of {POSSIBLE:g} points; added to {options.board}"
+    )
+
+
+def do_leaderboard(options: Namespace) -> None:
+    """Print the best run of each name."""
+    from nmtcourse.homework.capstone import leaderboard, read_lines
+
+    print(leaderboard(read_lines(options.files)))
+
+
+def do_grade(options: Namespace) -> None:
+    """Grade a class and write its reports."""
+    from nmtcourse.homework.submissions import (
+        grade_all,
+        misconceptions,
+        report_places,
+        write_reports,
+    )
+
+    report_places(options.csv)  # before a class is graded for nothing
+    graded = grade_all(options.submissions, options.seed)
+    written = write_reports(graded, options.csv)
+    for count, task, cause in misconceptions(graded)[:5]:
+        print(f"{count:>3} x {task}: {cause}")
+    print("written: " + ", ".join(map(str, written)))
+
+
+ACTIONS: dict[str, Callable[[Namespace], int | None]] = {
+    "start": do_start,
+    "check": do_check,
+    "hint": do_hint,
+    "status": do_status,
+    "patient": do_patient,
+    "examine": do_examine,
+    "capstone": do_capstone,
+    "leaderboard": do_leaderboard,
+    "grade": do_grade,
+}

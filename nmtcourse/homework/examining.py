@@ -1,0 +1,128 @@
+"""Judge a patient that was treated: are its bugs named, is it well, is all the rest as it was?"""
+
+from __future__ import annotations
+
+import ast
+import types
+from dataclasses import dataclass
+from pathlib import Path
+
+from nmtcourse.homework.guards import undisturbed
+from nmtcourse.homework.patients import Patient, agree, module_of, patient
+from nmtcourse.homework.task import Finding
+
+POINTS = {"diagnosis": 6.0, "repair": 10.0, "nothing else": 4.0}
+
+
+@dataclass(frozen=True)
+class Examination:
+    """What became of a patient: points, and a line for each thing that was looked at."""
+
+    student: str
+    points: float
+    lines: tuple[str, ...]
+
+    def __str__(self) -> str:
+        opening = f"the patient of {self.student}"
+        return "\n".join(
+            [opening, *self.lines, f"in all {self.points:g} of {sum(POINTS.values()):g}"]
+        )
+
+
+def examine(path: Path) -> Examination:
+    """Judge a patient that was treated.  The file is run: it is not sandboxed.
+
+    Raises FileNotFoundError for a missing file, ValueError for one that is no patient or not
+    Python.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}; make one with: nmtlib homework patient")
+    text = path.read_text("utf-8")
+    try:
+        with undisturbed():
+            module = module_of(text)
+        student, diagnosis = str(module.STUDENT), [str(name) for name in module.DIAGNOSIS]
+    except (Exception, SystemExit) as error:
+        raise ValueError(f"{path} cannot be run: {type(error).__name__}: {error}") from None
+    case = patient(student)
+    lost: list[tuple[str, str]] = [
+        ("diagnosis", _diagnosed(case, diagnosis)),
+        ("repair", _borrowed(case, text) or _repaired(case, module)),
+        ("nothing else", _changed_elsewhere(case, text)),
+    ]
+    if lost[1][1]:  # an untouched file has changed nothing, which is no merit
+        lost[2] = ("nothing else", lost[2][1] or "counts once the repair is right")
+    lines = [f"{name}: {why or 'right'}" for name, why in lost]
+    points = sum(POINTS[name] for name, why in lost if not why)
+    return Examination(student, points, tuple(lines))
+
+
+def _diagnosed(case: Patient, diagnosis: list[str]) -> str:
+    right = {bug.key for bug in case.bugs}
+    if len(found := right & set(diagnosis)) < len(right) or len(diagnosis) != len(right):
+        return f"{len(found)} of {len(right)} bugs are named, by {len(diagnosis)} names"
+    return ""
+
+
+def _borrowed(case: Patient, text: str) -> str:
+    """What the file imports of nmtlib beyond what the patient does, such as a healthy model."""
+
+    def imported(source: str) -> set[str]:
+        nodes = [*ast.walk(ast.parse(source))]
+        plain = {n.name for node in nodes if isinstance(node, ast.Import) for n in node.names}
+        parts = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+        return {name for name in plain | parts if name.partition(".")[0].startswith("nmt")}
+
+    odd = sorted(imported(text) - imported(case.source()))
+    return f"the file imports {', '.join(odd)}: the model must be its own" if odd else ""
+
+
+def _repaired(case: Patient, module: types.ModuleType) -> str:
+    """Where the model still differs from a healthy one, or ''."""
+    well = module_of(case.source(healthy=True))
+    sizes = [case.config, patient(case.student + "'s other sizes").config]
+    try:
+        with undisturbed():
+            for config in sizes:
+                agree(module, well, config)
+    except Finding as finding:
+        return f"{finding.measured}; a healthy model has {finding.expected}"
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error)[:200]}"
+    return ""
+
+
+def _changed_elsewhere(case: Patient, text: str) -> str:
+    """Which statements differ from the patient's, beside the functions that were ill, or ''."""
+    ill = {edit.where.partition(":")[2] for bug in case.bugs for edit in bug.edits}
+    before, after = statements(case.source()), statements(text)
+    odd = sorted(
+        name
+        for name in before.keys() | after.keys()
+        if name not in ill and before.get(name) != after.get(name)
+    )
+    return f"changed as well: {', '.join(odd[:5])}" if odd else ""
+
+
+def statements(text: str) -> dict[str, list[str]]:
+    """The code of a module by its place, without comments and layout, the diagnosis left out.
+
+    A place is the dotted name of a function or method, or what another statement of the module or
+    of a class begins with.
+    """
+    found: dict[str, list[str]] = {}
+
+    def visit(body: list[ast.stmt], prefix: str) -> None:
+        for node in body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                name = prefix + node.name
+            else:
+                name = prefix + ast.unparse(node).splitlines()[0][:60]
+            if isinstance(node, ast.ClassDef):
+                visit(node.body, f"{name}.")
+                node.body = []
+            if not name.startswith("DIAGNOSIS ="):
+                found.setdefault(name, []).append(ast.dump(node))
+
+    visit(ast.parse(text).body, "")
+    return found

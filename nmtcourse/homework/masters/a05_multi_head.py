@@ -1,0 +1,400 @@
+"""Homework 05: splitting into heads, multi-head attention, weights taken over from torch."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from nmtcourse.homework.compare import holds, same, shaped
+from nmtcourse.homework.draw import Draw
+from nmtcourse.homework.task import Assignment
+from nmtlib.model import MultiHeadAttention
+
+homework = Assignment(
+    "05",
+    "multi_head",
+    "Multi-head attention",
+    opening="""
+        First you repair a split into heads that is wrong without any error. Then you write
+        multi-head attention, and at last you take over the weights of torch's own module, which
+        proves that two implementations are the same.
+        """,
+    imports=(
+        "import torch\nfrom torch import Tensor, nn\nfrom torch.nn import functional as F\n\n"
+        "from nmtlib.model import MultiHeadAttention"
+    ),
+)
+
+
+@homework.task(
+    "easy",
+    "Repair a split",
+    """
+    `wrong_split` cuts vectors (B, S, D) into H heads and returns the right shape (B, H, S, K), with
+    K = D / H. But row s of a head is not made of word s. Write `split_heads` such that head h has
+    the numbers hK to hK + K - 1 of each word. A number of heads that does not divide D is a
+    `ValueError`.
+    """,
+    hints=(
+        "Number the parts of three words, as notebook 05 does, and print what wrong_split makes.",
+        "Cut only the last dimension, and move the heads to the front in a second step.",
+    ),
+    read="notebook 05, the section on the missing transpose",
+    given='''
+    def wrong_split(x: Tensor, n_heads: int) -> Tensor:
+        """Not what it claims to be."""
+        return x.reshape(x.size(0), n_heads, x.size(1), -1)
+    ''',
+    example="""
+    print(wrong_split(torch.arange(12).reshape(1, 3, 4), 2)[0, 0])
+    """,
+    mistakes={
+        "The words are cut into pieces: the transpose is missing.": [
+            (
+                "x.reshape(batch, length, n_heads, -1).transpose(1, 2)",
+                "x.reshape(batch, n_heads, length, -1)",
+            )
+        ],
+        "Each head takes every H-th number of a word instead of neighbouring ones.": [
+            (
+                "x.reshape(batch, length, n_heads, -1).transpose(1, 2)",
+                "x.reshape(batch, length, -1, n_heads).permute(0, 3, 1, 2)",
+            )
+        ],
+        "The heads stay behind the words: (B, S, H, K).": [(".transpose(1, 2)", "")],
+        "Two other axes were exchanged: (B, S, K, H).": [(".transpose(1, 2)", ".transpose(2, 3)")],
+        "A number of heads that does not divide D raises no ValueError.": [
+            ("if d_model % n_heads:", "if False:")
+        ],
+        "The remainder is taken the wrong way round, so that what divides evenly is refused.": [
+            ("d_model % n_heads", "n_heads % d_model")
+        ],
+        "The order of the heads is reversed.": [(".transpose(1, 2)", ".transpose(1, 2).flip(1)")],
+    },
+)
+def split_heads(x: Tensor, n_heads: int) -> Tensor:
+    """Cut vectors (B, S, D) into heads (B, H, S, K) of neighbouring numbers."""
+    ### BEGIN SOLUTION
+    batch, length, d_model = x.shape
+    if d_model % n_heads:
+        raise ValueError(f"{n_heads} heads cannot share {d_model} numbers evenly")
+    return x.reshape(batch, length, n_heads, -1).transpose(1, 2)
+    ### END SOLUTION
+
+
+@homework.check(split_heads, "The result has the heads second: (B, H, S, K).", worth=0)
+def has_the_shape(answer, draw: Draw):
+    """The shape is (B, H, S, K), with sizes that all differ."""
+    batch, length, heads, size = draw.sizes(4)
+    shaped(
+        answer(draw.normal(batch, length, heads * size), heads), (batch, heads, length, size), "it"
+    )
+
+
+@homework.check(split_heads, "Follow one word through your steps, with numbered parts.", worth=2)
+def each_row_is_a_word(answer, draw: Draw):
+    """Row s of head h has the numbers hK to hK + K - 1 of word s."""
+    batch, length, heads, size = draw.sizes(4)
+    numbers = torch.randperm(batch * length * heads * size, generator=draw.generator)
+    x = numbers.reshape(batch, length, -1).to(draw.dtype)
+    found = answer(x, heads)
+    for h in range(heads):
+        same(found[:, h], x[..., h * size : (h + 1) * size], f"head {h}")
+
+
+@homework.check(split_heads, "Ask whether D can be shared evenly before you cut.")
+def refuses_what_does_not_divide(answer, draw: Draw):
+    """A number of heads that does not divide D raises ValueError."""
+    x = draw.normal(2, 4, 3 * draw.sizes(1)[0] + 1)
+    try:
+        answer(x, 3)
+    except ValueError:
+        return
+    except Exception as error:
+        holds(False, f"{type(error).__name__} for {x.size(-1)} numbers and 3 heads", "ValueError")
+    holds(False, f"no error for {x.size(-1)} numbers and 3 heads", "ValueError")
+
+
+@homework.task(
+    "medium",
+    "Multi-head attention",
+    """
+    Write multi-head attention (Vaswani et al. 2017, section 3.2.2) of queries (B, T, D) to a memory
+    (B, S, D). `weights` has four matrices (D, D) named `"query"`, `"key"`, `"value"`, `"output"`;
+    a vector is multiplied from the left, `x @ weights["query"]`, and there are no biases. Head h
+    owns columns hK to hK + K - 1. The mask broadcasts to (B, H, T, S), True = may attend. You may
+    use `F.scaled_dot_product_attention(query, key, value, mask)`, and no loop over heads.
+    """,
+    hints=(
+        "Project three times, split, attend, undo the split, project once more.",
+        "The way back exchanges the axes of heads and words first, and joins (H, K) to D then.",
+    ),
+    read="notebook 05, the section on all heads at once",
+    mistakes={
+        "The heads are joined without exchanging the axes back.": [
+            ("heads.transpose(1, 2).reshape(query.shape)", "heads.reshape(query.shape)")
+        ],
+        "The split cuts words into pieces: its transpose is missing.": [
+            (
+                "x.reshape(len(x), x.size(1), n_heads, -1).transpose(1, 2)",
+                "x.reshape(len(x), n_heads, x.size(1), -1)",
+            )
+        ],
+        "The last projection is missing.": [(' @ weights["output"]', "")],
+        "Keys are made from the query's side instead of from the memory.": [
+            (
+                'split(memory @ weights["key"])',
+                'split(query[:, torch.arange(memory.size(1)) % query.size(1)] @ weights["key"])',
+            )
+        ],
+        "Keys and values are exchanged.": [
+            ('split(memory @ weights["key"])', 'split(memory @ weights["val""ue"])'),
+            ('split(memory @ weights["value"])', 'split(memory @ weights["key"])'),
+        ],
+        "The mask is not used.": [("v, mask)", "v)")],
+        "The mask is read the other way round: True means may attend.": [
+            ("v, mask)", "v, None if mask is None else ~mask)")
+        ],
+        "The scores are divided by the root of D, not of K.": [
+            ("attention(q, k", "attention(q / n_heads**0.5, k")
+        ],
+        "The matrices are transposed, as nn.Linear stores them.": [
+            ('query @ weights["query"]', 'query @ weights["query"].T')
+        ],
+    },
+)
+def multi_head_attention(
+    query: Tensor,
+    memory: Tensor,
+    weights: dict[str, Tensor],
+    n_heads: int,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """Attend from query (B, T, D) to memory (B, S, D) with several heads -> (B, T, D)."""
+
+    ### BEGIN SOLUTION
+    def split(x: Tensor) -> Tensor:
+        return x.reshape(len(x), x.size(1), n_heads, -1).transpose(1, 2)
+
+    q = split(query @ weights["query"])
+    k, v = split(memory @ weights["key"]), split(memory @ weights["value"])
+    attention = F.scaled_dot_product_attention
+    heads = attention(q, k, v, mask)
+    return heads.transpose(1, 2).reshape(query.shape) @ weights["output"]
+    ### END SOLUTION
+
+
+def problem(draw: Draw) -> tuple[Tensor, Tensor, dict[str, Tensor], int]:
+    """Query, memory, weights, and a number of heads, of sizes that all differ."""
+    batch, t, s, size = draw.sizes(4)
+    n_heads = (3, 2, 5)[draw.number]
+    d_model = n_heads * size
+    names = ("query", "key", "value", "output")
+    weights = {name: draw.normal(d_model, d_model) for name in names}
+    return draw.normal(batch, t, d_model), draw.normal(batch, s, d_model), weights, n_heads
+
+
+def expected_of(query: Tensor, memory: Tensor, weights: dict, n_heads: int, mask=None) -> Tensor:
+    """What the package's module says with the same weights."""
+    module = MultiHeadAttention(query.size(-1), n_heads).to(query.dtype)
+    with torch.no_grad():
+        for name, weight in weights.items():
+            getattr(module, name).weight.copy_(weight.T)
+            getattr(module, name).bias.zero_()
+        return module(query, memory, memory, mask)
+
+
+@homework.check(
+    multi_head_attention, "Compare with the steps of the section, shape by shape.", worth=0
+)
+def keeps_the_shape(answer, draw: Draw):
+    """The result has the shape of the query."""
+    given = problem(draw)
+    shaped(answer(*given), given[0].shape, "the result")
+
+
+@homework.check(multi_head_attention, "With one head there is nothing to split: look at the rest.")
+def one_head(answer, draw: Draw):
+    """With one head the result is that of attention between four projections."""
+    query, memory, weights, _ = problem(draw)
+    expected = expected_of(query, memory, weights, 1)
+    same(answer(query, memory, weights, 1), expected, "a result of one head")
+
+
+@homework.check(multi_head_attention, "Split, scale and join: one of them goes wrong.", worth=2)
+def several_heads(answer, draw: Draw):
+    """With several heads the result is that of the package's module, also where a sentence attends
+    to itself."""
+    query, memory, weights, n_heads = problem(draw)
+    for keys, whom in ((memory, "to a memory"), (query, "to itself")):
+        what = f"a result of {n_heads} heads {whom}"
+        expected = expected_of(query, keys, weights, n_heads)
+        same(answer(query, keys, weights, n_heads), expected, what)
+
+
+@homework.check(multi_head_attention, "Where does your mask go, and what does True mean?")
+def obeys_the_mask(answer, draw: Draw):
+    """Masks (T, S), (B, 1, 1, S) and one for each head hide what they hide."""
+    query, memory, weights, n_heads = problem(draw)
+    batch, t, s = len(query), query.size(1), memory.size(1)
+    for shape in [(t, s), (batch, 1, 1, s), (batch, n_heads, t, s)]:
+        mask = draw.mask(*shape)
+        expected = expected_of(query, memory, weights, n_heads, mask)
+        found = answer(query, memory, weights, n_heads, mask)
+        same(found, expected, f"a result under a mask {shape}")
+
+
+@homework.task(
+    "hard",
+    "Take over torch's weights",
+    """
+    `nn.MultiheadAttention` stores the three matrices of query, key and value in one, in this order,
+    as `in_proj_weight` (3D, D) with `in_proj_bias` (3D), and the last as `out_proj`. Write a
+    function that returns a new `MultiHeadAttention` of nmtlib with the same sizes, weights and type
+    of numbers, so that both compute the same. A module made with `bias=False` has no biases: ours
+    are then zero. The copy is independent: changing one does not change the other.
+    """,
+    hints=(
+        "Print `{name: p.shape for name, p in module.named_parameters()}` for both modules.",
+        "`chunk` cuts a tensor into parts; `copy_` within `torch.no_grad()` fills a parameter.",
+    ),
+    read="notebook 05, the section on torch's module",
+    mistakes={
+        "The three parts are taken in another order than query, key, value.": [
+            ("[ours.query, ours.key, ours.value]", "[ours.key, ours.query, ours.value]")
+        ],
+        "The matrices were transposed, but both sides are nn.Linear's: (out, in).": [
+            ("linear.weight.copy_(weight)", "linear.weight.copy_(weight.T)")
+        ],
+        "The biases of query, key and value are not taken over.": [
+            ("linear.bias.copy_(bias)", "linear.bias.zero_()")
+        ],
+        "The output projection is not taken over.": [
+            ("ours.output.weight.copy_(module.out_proj.weight)", "pass")
+        ],
+        "The bias of the output projection is not taken over.": [
+            ("ours.output.bias.copy_(module.out_proj.bias)", "pass")
+        ],
+        "The number of heads is not that of the module.": [
+            ("module.num_heads", "1"),
+        ],
+        "The weights are shared, not copied: training one changes the other.": [
+            (
+                "ours.output.weight.copy_(module.out_proj.weight)",
+                "ours.output.weight = module.out_proj.weight",
+            )
+        ],
+        "A module without biases leaves the random ones of nn.Linear.": [
+            ("bias = torch.zeros(3 * d_model)", "bias = torch.ones(3 * d_model)"),
+        ],
+    },
+)
+def take_over(module: nn.MultiheadAttention) -> MultiHeadAttention:
+    """The same attention as a module of nmtlib, with copied weights."""
+    ### BEGIN SOLUTION
+    d_model = module.embed_dim
+    ours = MultiHeadAttention(d_model, module.num_heads).to(module.in_proj_weight.dtype)
+    bias = torch.zeros(3 * d_model)
+    if module.in_proj_bias is not None:
+        bias = module.in_proj_bias
+    linears = [ours.query, ours.key, ours.value]
+    weights, biases = module.in_proj_weight.chunk(3), bias.chunk(3)
+    with torch.no_grad():
+        for linear, weight, bias in zip(linears, weights, biases, strict=True):
+            linear.weight.copy_(weight)
+            linear.bias.copy_(bias)
+        ours.output.weight.copy_(module.out_proj.weight)
+        ours.output.bias.zero_()
+        if module.out_proj.bias is not None:
+            ours.output.bias.copy_(module.out_proj.bias)
+    return ours
+    ### END SOLUTION
+
+
+def module_of(draw: Draw, bias: bool = True) -> nn.MultiheadAttention:
+    """A module of torch with numbers everywhere, also in the biases that begin at zero."""
+    heads, size = draw.sizes(2)
+    module = nn.MultiheadAttention(heads * size, heads, bias=bias, batch_first=True).to(draw.dtype)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.copy_(draw.normal(*parameter.shape, scale=0.5))
+    return module
+
+
+def compare_results(ours: nn.Module, module: nn.MultiheadAttention, draw: Draw, what: str) -> None:
+    """Raise Finding where two modules disagree on queries and a memory."""
+    t, s = draw.sizes(2)
+    query, memory = draw.normal(2, t, module.embed_dim), draw.normal(2, s, module.embed_dim)
+    with torch.no_grad():
+        same(ours(query, memory, memory), module(query, memory, memory)[0], what)
+
+
+@homework.check(take_over, "Return a MultiHeadAttention of nmtlib.", worth=0)
+def returns_our_module(answer, draw: Draw):
+    """The result is a MultiHeadAttention with as many heads and numbers."""
+    module = module_of(draw)
+    ours = answer(module)
+    holds(isinstance(ours, MultiHeadAttention), f"a {type(ours).__name__}", "a MultiHeadAttention")
+    same(ours.n_heads, module.num_heads, "the number of heads")
+
+
+@homework.check(take_over, "Take over one projection after the other and compare.", worth=2)
+def computes_the_same(answer, draw: Draw):
+    """Both modules compute the same, for queries and a memory of other lengths."""
+    module = module_of(draw)
+    ours = answer(module)
+    names = ("query", "key", "value")
+    for name, weight in zip(names, module.in_proj_weight.detach().chunk(3), strict=True):
+        same(getattr(ours, name).weight.detach(), weight, f"the matrix of the {name}")
+    compare_results(ours, module, draw, "a result")
+
+
+@homework.check(take_over, "`in_proj_bias` is None there; what does ours have at first?")
+def takes_over_a_module_without_biases(answer, draw: Draw):
+    """A module without biases is taken over as well."""
+    module = module_of(draw, bias=False)
+    compare_results(answer(module), module, draw, "a result without biases")
+
+
+@homework.check(take_over, "Copy the numbers; do not hand over the parameter itself.")
+def is_independent(answer, draw: Draw):
+    """Changing torch's module afterwards does not change ours, nor the other way round."""
+    module = module_of(draw)
+    ours = answer(module)
+    frozen = sum(not p.requires_grad for p in ours.parameters())
+    holds(not frozen, f"{frozen} weights cannot be trained", "none", "They lost `requires_grad`.")
+    before = [p.detach().clone() for p in ours.parameters()]
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.add_(1)
+    unchanged = all(torch.equal(a, b) for a, b in zip(before, ours.parameters(), strict=True))
+    holds(unchanged, "our weights moved with torch's", "weights of their own")
+
+
+@homework.question(
+    "Which head is which?",
+    options=[
+        "The result stays the same, up to rounding.",
+        "The result changes, for each head has learned something else.",
+        "The result stays the same only if both heads have the same keys.",
+    ],
+    hints=(
+        "Try it: exchange the columns with `torch.cat`, and compare the results.",
+        "The product with the output matrix is a sum with one term for each head.",
+    ),
+    read="notebook 05, the section on the matrix behind the heads",
+    uses=(multi_head_attention,),
+)
+def what_if_two_heads_change_places(multi_head_attention) -> str:
+    """
+    Two heads change places: their columns in the matrices of query, key and value, **and** their
+    rows in the output matrix. What becomes of the result of **your** function?
+    """
+    draw = Draw(0, 1)
+    query, d_model = draw.normal(2, 5, 8), 8
+    weights = {name: draw.normal(d_model, d_model) for name in ("query", "key", "value", "output")}
+    order = torch.tensor([4, 5, 6, 7, 0, 1, 2, 3])
+    exchanged = {name: weight[:, order] for name, weight in weights.items()}
+    exchanged["output"] = weights["output"][order]
+    one = multi_head_attention(query, query, weights, 2)
+    other = multi_head_attention(query, query, exchanged, 2)
+    return "A" if torch.allclose(one, other) else "B"

@@ -1,0 +1,479 @@
+"""Homework 06: three masks, a test for leaks, a softmax that never says NaN."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from nmtcourse.homework.compare import holds, same, shaped
+from nmtcourse.homework.draw import Draw
+from nmtcourse.homework.task import Assignment, Finding
+from nmtlib.model import Transformer, TransformerConfig
+
+homework = Assignment(
+    "06",
+    "masks",
+    "Masks",
+    opening="""
+        Masks are where silent bugs live. You write the three masks of a translator, a test that
+        tells whether somebody's decoder sees the future, and a softmax that survives rows in which
+        nothing may be attended to. As everywhere in the course, True means *may attend*.
+        """,
+    imports="import math\n\nimport torch\nfrom torch import Tensor, nn",
+)
+
+
+@homework.task(
+    "easy",
+    "Three masks in one function",
+    """
+    Sources (B, S) and targets (B, T) are ids with `pad` at the left or at the right. Write a
+    function that returns three masks of truth values: for the encoder's self-attention
+    (B, 1, 1, S), for the decoder's self-attention (B, 1, T, T), and for cross-attention
+    (B, 1, 1, S). A padded *key* may never be attended to; in the decoder, nor may a later position.
+    Rows of padded queries need no care.
+    """,
+    hints=(
+        "Which masks depend on the keys alone, and which of the two sentences are the keys?",
+        "`ids != pad` broadcasts as keys if it stands in the last axis: [:, None, None, :].",
+    ),
+    read="notebook 06, sections 2 and 3",
+    mistakes={
+        "True stands for PAD: it should be what may be attended to.": [
+            ("(source != pad)", "(source == pad)"),
+            ("(target != pad)", "(target == pad)"),
+        ],
+        "The decoder's mask lets each position see the next one.": [(".tril()", ".tril(1)")],
+        "No position may attend to itself.": [(".tril()", ".tril(-1)")],
+        "The decoder's mask looks forward instead of back.": [(".tril()", ".triu()")],
+        "The decoder's mask leaves padded keys open, at the left where each word can see them.": [
+            ("(target != pad)[:, None, None, :] & past", "past.expand(len(target), 1, -1, -1)")
+        ],
+        "The decoder's mask knows nothing of the future.": [
+            (
+                "(target != pad)[:, None, None, :] & past",
+                "(target != pad)[:, None, None, :] | torch.zeros_like(past)",
+            )
+        ],
+        "PAD is taken to be 0, whatever `pad` says.": [("!= pad", "!= 0")],
+        "Cross-attention is masked by the target: its keys are those of the source.": [
+            ("keys, decoder, keys", "keys, decoder, (target != pad)[:, None, None, :]")
+        ],
+    },
+)
+def three_masks(source: Tensor, target: Tensor, pad: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+    """The masks of the encoder, of the decoder's self-attention and of cross-attention."""
+    ### BEGIN SOLUTION
+    keys = (source != pad)[:, None, None, :]
+    past = torch.ones(target.size(1), target.size(1), dtype=torch.bool).tril()
+    decoder = (target != pad)[:, None, None, :] & past
+    return keys, decoder, keys
+    ### END SOLUTION
+
+
+def padded(draw: Draw, batch: int, length: int, pad: int, left: bool | None) -> Tensor:
+    """Ids with `pad` at the left, at the right, or (None) at either, of different lengths."""
+    ids = draw.ids(0, 20, batch, length)
+    ids[ids == pad] = 20
+    for row in range(batch):
+        empty = draw.random.randint(0, length - 1)
+        if left or left is None and row % 2:
+            ids[row, :empty] = pad
+        else:
+            ids[row, length - empty :] = pad
+    return ids
+
+
+@homework.check(three_masks, "Return three tensors of truth values, of these shapes.", worth=0)
+def have_their_shapes(answer, draw: Draw):
+    """The masks are truth values (B, 1, 1, S), (B, 1, T, T) and (B, 1, 1, S)."""
+    batch, s, t = draw.sizes(3)
+    found = answer(draw.ids(4, 20, batch, s), draw.ids(4, 20, batch, t))
+    same(len(found), 3, "the number of masks")
+    shapes = [(batch, 1, 1, s), (batch, 1, t, t), (batch, 1, 1, s)]
+    for name, mask, shape in zip(
+        ("encoder", "decoder", "cross-attention"), found, shapes, strict=True
+    ):
+        shaped(mask, shape, f"the {name} mask")
+        same(mask.dtype, torch.bool, f"the type of the {name} mask")
+
+
+@homework.check(
+    three_masks, "Say for each of three words which words it may see.", worth=1, draws=1
+)
+def let_each_position_see_its_past(answer, draw: Draw):
+    """Without PAD, each position of the decoder sees itself and what came before."""
+    ids = draw.ids(4, 20, 2, 3)
+    seen = [row.nonzero().flatten().tolist() for row in answer(ids, ids)[1][0, 0]]
+    same(seen, [[0], [0, 1], [0, 1, 2]], "what positions 0 to 2 see")
+
+
+@homework.check(
+    three_masks,
+    "Draw the masks of a sentence with two PAD on paper: which axis are the keys? What is `pad`?",
+    worth=1,
+)
+def hide_padded_keys(answer, draw: Draw):
+    """Padded keys are hidden, and nothing else, with PAD at the right or left and any id, also
+    where source and target are equally wide."""
+    batch, s, t = draw.sizes(3)
+    sides = {False: "the right", True: "the left", None: "either side"}
+    for left, pad, wide in [(False, 0, s), (True, 0, s), (False, 3, s), (True, 1, s), (None, 2, t)]:
+        source, target = padded(draw, batch, wide, pad, left), padded(draw, batch, t, pad, left)
+        encoder, decoder, cross = answer(source, target, pad)
+        side = f"with PAD {pad} at {sides[left]}"
+        same(encoder[:, 0, 0], source != pad, f"the encoder's mask {side}")
+        same(cross[:, 0, 0], source != pad, f"the cross mask {side}")
+        for row in range(t):
+            expected = (target != pad) & (torch.arange(t) <= row)
+            words = target[:, row] != pad  # rows of padded queries need no care
+            what = f"row {row} of the decoder's mask {side}"
+            same(decoder[:, 0, row][words], expected[words], what)
+
+
+@homework.task(
+    "medium",
+    "Does this decoder see the future?",
+    """
+    Write a test for models of other people. `logits(source, target)` takes ids (B, S) and the
+    decoder's input (B, T) and returns logits (B, T, V). Where the token at position j changes, the
+    logits *before* position j must not move. Return the sorted list of all distances d > 0 at which
+    a change at some j moves the logits at j - d; an empty list means that nothing leaks. Ids run
+    from 4 to `vocabulary - 1`. Find leaks that show in one sentence of the batch only, and do not
+    take rounding (less than 1e-4) for a leak.
+    """,
+    hints=(
+        "Change one target token, for every position j, and compare all logits before it.",
+        "Compare for each row of the batch; the largest difference over words decides.",
+    ),
+    read="notebook 06, section 4",
+    mistakes={
+        "Only the last token is changed, so leaks of middle positions stay hidden.": [
+            ("for j in range(1, length):", "for j in range(length - 1, length):")
+        ],
+        "Position j itself counts as a leak, but it may change.": [
+            ("before = moved[:j]", "before = moved[: j + 1]")
+        ],
+        "Only the position right before the change is looked at.": [
+            ("before = moved[:j]", "before = moved[:j] & (torch.arange(j) == j - 1)")
+        ],
+        "Rounding is taken for a leak: compare with a tolerance.": [("> 1e-4", "> 0")],
+        "A faint leak is missed: by one sentence alone, a mean, or a wide tolerance.": [
+            (".amax(dim=(0, 2))", "[0].amax(dim=-1)")
+        ],
+        "The mean over all words is compared, which hides what moves a few of them.": [
+            (".abs().amax(dim=(0, 2))", ".mean(dim=(0, 2)).abs()")
+        ],
+        "The positions that move are returned, not their distances from the change.": [
+            ("j - int(i)", "int(i) + 1")
+        ],
+        "The distances are negative: a distance is j minus the place that moved.": [
+            ("j - int(i)", "int(i) - j")
+        ],
+        "Each distance belongs into the list once, at however many places it shows.": [
+            ("target.size(1), set()", "target.size(1), []"),
+            (
+                "found |= {j - int(i) for i in before.nonzero()}",
+                "found += [j - i for i in before.nonzero().flatten().tolist()]",
+            ),
+        ],
+        "The new token may equal the old one: then nothing has changed.": [
+            (
+                "4 + (changed[:, j] - 4 + 1) % (vocabulary - 4)",
+                "torch.full_like(changed[:, j], 4)",
+            )
+        ],
+    },
+)
+def leaks(logits, source: Tensor, target: Tensor, vocabulary: int) -> list[int]:
+    """The distances at which logits depend on later target tokens, sorted."""
+    ### BEGIN SOLUTION
+    length, found = target.size(1), set()
+    with torch.no_grad():
+        original = logits(source, target)
+        for j in range(1, length):
+            changed = target.clone()
+            changed[:, j] = 4 + (changed[:, j] - 4 + 1) % (vocabulary - 4)
+            moved = (logits(source, changed) - original).abs().amax(dim=(0, 2)) > 1e-4
+            before = moved[:j]
+            found |= {j - int(i) for i in before.nonzero()}
+    return sorted(found)
+    ### END SOLUTION
+
+
+def words_only(ids: Tensor, vocabulary: int) -> None:
+    """Raise Finding for ids that are no words."""
+    strange = ids[(ids < 4) | (ids >= vocabulary)]
+    if len(strange):
+        measured = f"the model was given the id {int(strange[0])} of a vocabulary of {vocabulary}"
+        cause = "A token is changed into another *word*, also at the end of the vocabulary."
+        raise Finding(measured, f"ids from 4 to {vocabulary - 1}", cause)
+
+
+class Decoder(nn.Module):
+    """A toy: position i sums what it sees, itself, the past, and `ahead` at some distances.
+
+    Only sentences with one of the `sources` leak, in a batch or alone, and only at changes from
+    position `first` on.
+    """
+
+    def __init__(
+        self,
+        draw: Draw,
+        ahead: list[int],
+        sources: Tensor,
+        first: int = 0,
+        size: float = 1.0,
+        vocabulary: int = 20,
+    ):
+        super().__init__()
+        self.table = draw.normal(vocabulary, 12)
+        self.table[:, 0] = torch.arange(vocabulary)  # no two words alike in what leaks
+        self.ahead, self.sources, self.first, self.size = ahead, sources, first, size
+
+    def forward(self, source: Tensor, target: Tensor) -> Tensor:
+        words_only(target, len(self.table))
+        words = self.table[target]
+        result = words.cumsum(1) + self.table[source].sum(1, keepdim=True)
+        length = target.size(1)
+        for distance in self.ahead:
+            later = words[:, distance:].clone()
+            later[:, : max(self.first - distance, 0)] = 0
+            later[..., 2:] = 0  # a few of the words move
+            later[..., 1] = -later[..., 0]  # up and down: the mean does not
+            leaky = (source[:, None] == self.sources).all(-1).any(-1)
+            result[:, : length - distance] += self.size * later * leaky[:, None, None]
+        noise = 1e-6 * torch.rand(
+            result.shape, dtype=result.dtype
+        )  # a result is never quite the same
+        return result + noise
+
+
+@homework.check(leaks, "Neither rounding, less than 1e-4, is a leak, nor a look back.")
+def finds_no_leak_where_there_is_none(answer, draw: Draw):
+    """A decoder that looks back only has no leak, although its numbers are never quite the same."""
+    batch, s, t = draw.sizes(3, 3)
+    decoder = Decoder(draw, [], draw.ids(4, 20, 0, s))
+    found = answer(decoder, draw.ids(4, 20, batch, s), draw.ids(4, 20, batch, t), 20)
+    same(list(found), [], "what you return for a sound decoder")
+
+
+@homework.check(
+    leaks,
+    "Does every token really change, one position at a time, and is every sentence compared?",
+    worth=2,
+)
+def finds_every_leak(answer, draw: Draw):
+    """Leaks are found at their distances: near, far, faint, in one sentence, late or early, even
+    where the vocabulary has two words only, 4 and 5."""
+    s, t = 5, 8
+    source = draw.ids(4, 6, 3, s)
+    source[:, 0], source[:, 1] = torch.tensor([4, 4, 5]), torch.tensor([4, 5, 4])  # all differ
+    cases = [([1], [0, 1, 2], 0, 1), ([2], [1], 0, 2e-4), ([3, 1], [2], 0, 1), ([7], [0], 0, 1)]
+    for ahead, rows, first, size in [*cases, ([1], [0, 1, 2], 4, 1)]:
+        for target in (draw.ids(4, 6, 3, t), torch.full((3, t), 4), torch.full((3, t), 5)):
+            decoder = Decoder(draw, ahead, source[rows], first, size, 6)
+            found = answer(decoder, source, target, 6)
+            where = f"in sentence {rows}" if len(rows) == 1 else "in all sentences"
+            same(
+                list(found),
+                sorted(ahead),
+                f"what you return for leaks at {ahead} {where} from {first} on",
+            )
+
+
+@homework.check(leaks, "A leak in the middle of a sentence needs a change in the middle.")
+def finds_leaks_in_the_middle(answer, draw: Draw):
+    """A leak that shows only where an early token changes is found, too."""
+
+    for late, early in [(3, 1), (1, 0), (4, 1), (2, 1), (5, 3)]:
+
+        def logits(source: Tensor, target: Tensor, late=late, early=early) -> Tensor:
+            words_only(target, 20)
+            words = torch.nn.functional.one_hot(target, 20).to(draw.dtype)
+            result = words.cumsum(1)
+            result[:, early] += words[:, late]
+            return result
+
+        found = answer(logits, draw.ids(4, 20, 2, 3), draw.ids(4, 20, 2, 7), 20)
+        same(
+            list(found),
+            [late - early],
+            f"what you return for a leak of word {late} into position {early}",
+        )
+
+
+@homework.check(leaks, "Compare positions, not their sums.", draws=1)
+def works_on_a_transformer(answer, draw: Draw):
+    """A Transformer of the course has no leak; without its causal mask it leaks everywhere."""
+    config = TransformerConfig(
+        20, 20, d_model=8, n_heads=2, n_encoder_layers=1, n_decoder_layers=1, d_ff=16, dropout=0.0
+    )
+    model = Transformer(config).eval()
+    source, target = draw.ids(4, 20, 2, 4), draw.ids(4, 20, 2, 5)
+    same(list(answer(model, source, target, 20)), [], "what you return for a Transformer")
+
+    def blind(source: Tensor, target: Tensor) -> Tensor:
+        return model(source, target) + model(source, target.flip(1)).sum(1, keepdim=True)
+
+    same(list(answer(blind, source, target, 20)), [1, 2, 3, 4], "what you return without a mask")
+
+
+@homework.task(
+    "hard",
+    "A softmax without NaN, forward and backward",
+    """
+    `masked_softmax(scores, mask)` gives weights over the last dimension, with exactly 0 where the
+    mask is False. A row without any True gives zeros. Neither the weights **nor the gradients** of
+    the scores may be NaN, also where scores are as large as 1e30, or 60,000 in float16, which holds
+    no more. The weights have the type of the scores. The mask broadcasts.
+    """,
+    hints=(
+        "Which number can stand for a forbidden score, is it added or written over it, and what "
+        "becomes of a row that has nothing else? Look at the weights and at the gradients.",
+        "Replace forbidden scores by a finite number *before* the softmax, and forbidden weights "
+        "by 0 after it.",
+    ),
+    read="notebook 06, section 5",
+    minutes=30,
+    mistakes={
+        "Forbidden scores become -inf: a row of nothing else gives NaN.": [
+            ("fill(~mask, lowest)", "fill(~mask, -math.inf)"),
+            ("return weights.masked_fill(~mask, 0.0)", "return weights"),
+        ],
+        "Minus infinity is added: the NaN of an empty row are replaced, their gradients remain.": [
+            (
+                "scores.masked_fill(~mask, lowest)",
+                "(scores + torch.zeros_like(scores).masked_fill(~mask, -math.inf))",
+            ),
+            ("weights.masked_fill(~mask, 0.0)", "weights.nan_to_num(0.0)"),
+        ],
+        "An empty row becomes an average over what is forbidden.": [
+            ("return weights.masked_fill(~mask, 0.0)", "return weights")
+        ],
+        "A number is added, which does not hide a score of 1e30: it must be written over.": [
+            ("scores.masked_fill(~mask, lowest)", "(scores - 1e4 * (~mask).to(scores.dtype))")
+        ],
+        "-10,000 is not below all scores, which go down to -60,000 in float16.": [
+            ("fill(~mask, lowest)", "fill(~mask, -1e4)")
+        ],
+        "The number that is filled in does not fit into float16.": [
+            ("fill(~mask, lowest)", "fill(~mask, -1e12)")
+        ],
+        "-1e9 is not the smallest number: beside scores of -1e30 it wins.": [
+            ("fill(~mask, lowest)", "fill(~mask, max(-1e9, lowest))")
+        ],
+        "The mask is read the other way round: True means may attend.": [
+            ("mask = mask.expand_as(scores)", "mask = ~mask.expand_as(scores)")
+        ],
+        "The scores are multiplied by the mask: forbidden ones become 0, a score like any other.": [
+            ("scores.masked_fill(~mask, lowest)", "(scores * mask)")
+        ],
+        "Small weights are set to 0, too: only forbidden ones should be.": [
+            ("masked_fill(~mask, 0.0)", "masked_fill(~mask | (weights < 1e-6), 0.0)")
+        ],
+    },
+)
+def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
+    """Weights (..., S) with 0 where the mask is False; zeros for a row of nothing but False."""
+    ### BEGIN SOLUTION
+    mask = mask.expand_as(scores)
+    lowest = torch.finfo(scores.dtype).min
+    weights = scores.masked_fill(~mask, lowest).softmax(dim=-1)
+    return weights.masked_fill(~mask, 0.0)
+    ### END SOLUTION
+
+
+@homework.check(masked_softmax, "Forbidden weights are 0; the others add up to 1.", worth=2)
+def is_a_softmax_of_what_is_allowed(answer, draw: Draw):
+    """Rows with something allowed have the softmax of the allowed scores, and 0 elsewhere."""
+    batch, t, s = draw.sizes(3)
+    scores = draw.normal(batch, t, s)
+    for shape in [(batch, t, s), (t, s), (batch, 1, s)]:
+        mask = draw.mask(*shape)
+        expected = scores.masked_fill(~mask, -math.inf).softmax(-1)
+        same(answer(scores, mask), expected, f"a weight under a mask {shape}")
+
+
+@homework.check(masked_softmax, "A weight of 1e-20 is not 0: only forbidden ones are.")
+def keeps_small_weights(answer, draw: Draw):
+    """Weights as small as 1e-20 are kept: their logarithms are those of torch's log_softmax."""
+    scores = torch.linspace(-45, 0, draw.sizes(1, 5)[0], dtype=draw.dtype)
+    mask = torch.arange(len(scores)) != 1
+    found, expected = answer(scores, mask), scores.masked_fill(~mask, -math.inf)
+    same(found[mask].log(), expected.log_softmax(-1)[mask], "the logarithm of a weight")
+
+
+@homework.check(masked_softmax, "What is the softmax of a row without anything?")
+def an_empty_row_is_zero(answer, draw: Draw):
+    """A row without any True gives zeros, beside rows that are as before."""
+    t, s = draw.sizes(2)
+    scores, mask = draw.normal(t + 1, s), draw.mask(t + 1, s)
+    mask[1] = False
+    expected = scores.masked_fill(~mask, -math.inf).softmax(-1).nan_to_num(0.0)
+    same(answer(scores, mask), expected, "a weight where row 1 is empty")
+
+
+@homework.check(masked_softmax, "The forward pass is right: where does 0 times infinity come from?")
+def gradients_are_numbers(answer, draw: Draw):
+    """The gradients of the scores are finite where a row is empty, and those of the formula."""
+    t, s = draw.sizes(2)
+    scores = draw.normal(t, s).requires_grad_()
+    mask, towards = draw.mask(t, s), draw.normal(t, s)
+    mask[0] = False
+    (answer(scores, mask) * towards).sum().backward()
+    holds(scores.grad is not None, "no gradient", "one", "The result was cut off from the scores.")
+    bad = int((~scores.grad.isfinite()).sum())
+    holds(bad == 0, f"{bad} gradients are not finite", "finite ones")
+    again = scores.detach().clone().requires_grad_()
+    kept = again[1:].masked_fill(~mask[1:], -math.inf).softmax(-1)
+    (kept * towards[1:]).sum().backward()
+    same(scores.grad, again.grad, "a gradient")
+
+
+@homework.check(
+    masked_softmax,
+    "Is what stands for a forbidden score below all others in each type, and is the largest score "
+    "that of the allowed ones?",
+)
+def extreme_scores(answer, draw: Draw):
+    """Scores near 1e30 and -1e30 give finite weights that add up to 1; in float16 as well."""
+    (s,) = draw.sizes(1, 3)
+    mask = torch.ones(s, dtype=torch.bool)
+    mask[-1] = False
+    for dtype, large in ((torch.float16, 6e4), (torch.float32, 1e30), (torch.float64, 1e30)):
+        steps = (torch.arange(s).double() * large / s).to(dtype)
+        most = float(answer(steps, mask)[s - 2])
+        holds(most > 0.99, f"the weight of the largest of unlike scores is {most:.3g}", "1")
+        for sign in (-1, 1):
+            scores = (draw.normal(s) + sign * large).to(dtype)
+            weights = answer(scores, mask)
+            what = f"weights of scores near {sign * large:g} in {dtype}"
+            cause = "A tensor made without `dtype=` is float32, whatever the input is."
+            measured = f"{what} have the type {weights.dtype}"
+            holds(weights.dtype == dtype, measured, f"{dtype}", cause)
+            holds(weights.isfinite().all(), f"{what} are not finite", "finite weights")
+            total, last = float(weights.float().sum()), float(weights[-1])
+            holds(last == 0, f"{what}: a forbidden one is {last:.3g}", "0")
+            holds(abs(total - 1) < 0.01, f"{what} add up to {total:.3g}", "1")
+
+
+@homework.question(
+    "How much of the work is for nothing?",
+    options=["About a half.", "About two thirds.", "About three quarters."],
+    hints=(
+        "Count the True of your decoder's mask.",
+        "Without padding, row i of the decoder's mask has i + 1 True.",
+    ),
+    read="notebook 06, section 3",
+    uses=(three_masks,),
+)
+def what_share_of_scores_is_hidden(three_masks) -> str:
+    """
+    In training, all scores of the decoder's self-attention are computed, and the mask hides a part
+    of them. Which share does **your** mask hide in a batch of sentences of 50 tokens, without
+    padding?
+    """
+    ids = Draw(0, 0).ids(4, 20, 3, 50)
+    hidden = 1 - float(three_masks(ids, ids)[1].float().mean())
+    return "A" if hidden < 0.58 else "B" if hidden < 0.71 else "C"

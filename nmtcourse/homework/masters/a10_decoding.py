@@ -1,0 +1,537 @@
+"""Homework 10: greedy search, beam search, attention that remembers its keys and values."""
+
+import inspect
+import itertools
+import math
+import random
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from nmtcourse.homework.compare import holds, same, shaped
+from nmtcourse.homework.draw import Draw
+from nmtcourse.homework.task import Assignment
+
+BOS, EOS = 1, 2
+
+homework = Assignment(
+    "10",
+    "decoding",
+    "Decoding",
+    opening="""
+        A model gives probabilities; a search makes a translation of them. You write greedy search
+        and beam search for one sentence, and the cache that makes both quick. In the first two
+        tasks `log_probs(said)` is the model: it takes the ids said so far as a list that begins
+        with BOS = 1, and returns the log-probabilities (V,) of the next one. EOS is 2; PAD, BOS and
+        UNK never come. As with a real model, each call costs time.
+        """,
+    imports=(
+        "import math\nfrom collections.abc import Callable\n\nimport torch\n"
+        "from torch import Tensor\nfrom torch.nn import functional as F"
+    ),
+)
+
+
+@homework.task(
+    "easy",
+    "Greedy search",
+    """
+    Take the most probable word, again and again, until it is EOS, or until there are `longest`
+    words. Return the list of words, without BOS and EOS. Do not call the model when its answer can
+    no longer matter.
+    """,
+    hints=(
+        "Write the loop without an end first, then the two reasons to stop.",
+        "How many words are there when the loop begins, and when may it stop without asking?",
+    ),
+    read="notebook 10, section 1",
+    given="BOS, EOS = 1, 2",
+    mistakes={
+        "BOS is returned among the words.": [("return said[1:]", "return said")],
+        "EOS is returned among the words.": [
+            (
+                "if word == EOS:\n            break\n        said.append(word)",
+                "said.append(word)\n        if word == EOS:\n            break",
+            )
+        ],
+        "EOS does not end the search.": [("if word == EOS:", "if word == -1:")],
+        "There is one word too few at the limit: BOS is no word.": [
+            ("len(said) - 1 < longest", "len(said) < longest")
+        ],
+        "There is one word too many at the limit.": [
+            ("len(said) - 1 < longest", "len(said) - 2 < longest")
+        ],
+        "The model is asked for the least probable word.": [("argmax", "argmin")],
+        "The model sees the last word only, not all that was said.": [
+            ("log_probs(said)", "log_probs(said[-1:])")
+        ],
+        "The search does not begin with BOS.": [
+            ("said = [BOS]", "said = [EOS]"),
+        ],
+    },
+)
+def greedy(log_probs: Callable[[list[int]], Tensor], longest: int) -> list[int]:
+    """The most probable next word until EOS, at most `longest` words."""
+    ### BEGIN SOLUTION
+    said = [BOS]
+    while len(said) - 1 < longest:
+        word = int(log_probs(said).argmax())
+        if word == EOS:
+            break
+        said.append(word)
+    return said[1:]
+    ### END SOLUTION
+
+
+class Model:
+    """Log-probabilities that depend on all that was said; counts its calls and their words."""
+
+    def __init__(self, seed: int, words: int = 3, end: float = 0.0):
+        self.seed, self.words, self.end = seed, words, end
+        self.calls, self.read, self.changed = 0, 0, False
+
+    def __call__(self, said: list[int]) -> Tensor:
+        said = [int(word) for word in said]
+        self.calls, self.read = self.calls + 1, self.read + len(said)
+        chance = random.Random(f"{self.seed} {said}")
+        scores = torch.tensor([chance.gauss(0, 1.5) for _ in range(4 + self.words)])
+        scores[EOS] += self.end
+        scores[[0, 1, 3]] = -math.inf
+        return scores.double().log_softmax(-1)
+
+
+def path(*words: int) -> Callable[[list[int]], Tensor]:
+    """A model that says these words, one after the other, and EOS at the end."""
+
+    def log_probs(said: list[int]) -> Tensor:
+        scores = torch.full((9,), -5.0)
+        on_it = list(said) == [BOS, *words[: len(said) - 1]]
+        scores[[*words, EOS][len(said) - 1] if on_it and len(said) <= len(words) + 1 else 8] = 5.0
+        scores[[0, 1, 3]] = -math.inf
+        return scores.log_softmax(-1)
+
+    return log_probs
+
+
+@homework.check(greedy, "Follow your loop for a model that says two words and EOS.", worth=2)
+def says_what_the_model_says(answer, draw: Draw):
+    """The words are those that the model says until EOS, also none at all."""
+    for words in ([5, 4, 6, 4, 7], [4, 4, 5, 5], [4], []):
+        same(list(answer(path(*words), 20)), words, f"what is said for the words {words}")
+    unsure = torch.tensor([0.0, 0.0, 0.4, 0.0, 0.3, 0.3]).log()
+    same(list(answer(lambda said: unsure, 20)), [], "what is said where EOS has 0.4, others 0.3")
+
+
+@homework.check(greedy, "Count the words, not the ids: BOS is none.")
+def stops_at_the_limit(answer, draw: Draw):
+    """No more than `longest` words are said, and all of them are returned."""
+    words = [4, 5, 6, 7, 4, 5]
+    for longest in (1, 3, 6):
+        same(
+            list(answer(path(*words), longest)),
+            words[:longest],
+            f"what is said where `longest` is {longest}",
+        )
+
+
+@homework.check(greedy, "Is the model asked twice for a word, or once more at the limit?")
+def asks_no_more_than_it_needs(answer, draw: Draw):
+    """The model is asked once for each word, and once for EOS unless the limit came first."""
+    for end in (1.0, 0.5, 1.5, 0.0, -9.0):
+        model = Model(draw.random.randint(0, 999), end=end)
+        said = [BOS]
+        while len(said) < 8 and (word := int(Model(model.seed, end=end)(said).argmax())) != EOS:
+            said.append(word)
+        same(list(answer(model, 7)), said[1:], "what is said")
+        calls = min(len(said), 7)
+        holds(model.calls <= calls, f"{model.calls} calls for {len(said) - 1} words", f"{calls}")
+
+
+def toy(said: list[int]) -> Tensor:
+    """A model that ends early with some probability, and late with more."""
+    tree = {(): {EOS: 0.22, 4: 0.68, 5: 0.1}, (4,): {EOS: 0.45, 5: 0.55}}
+    tree[4, 5] = {EOS: 0.95, 4: 0.05}
+    chances = tree.get(tuple(int(word) for word in said[1:]), {EOS: 1.0})
+    return torch.tensor([chances.get(word, 0.0) for word in range(6)]).log()
+
+
+@homework.task(
+    "medium",
+    "Beam search",
+    """
+    Write beam search for one sentence. Begin with BOS alone. In each step every open beginning is
+    continued by every word, and of **all** these candidates together the `width` with the highest
+    log-probability stay. Those among them that end with EOS are finished; the others go on. Stop
+    when nothing goes on, or when a finished hypothesis is at least as probable as the best that
+    goes on. When `longest` words are said, only EOS may follow. Return the words of the most
+    probable finished hypothesis, without BOS and EOS, and its log-probability, that of EOS
+    included. There is no length penalty. These rules differ from those of
+    notebook 10, where ended hypotheses take no place and the search stops later. The vocabulary may
+    be smaller than the beam. `toy` is a model to try your search on.
+    """,
+    hints=(
+        "Keep pairs (ids, log-probability). Write the candidates of one step as one flat list.",
+        "Two things are easily lost: the last step, in which only EOS follows, and the stop, which "
+        "compares the best finished hypothesis with the best open one.",
+    ),
+    read="notebook 10, sections 3 and 4",
+    minutes=45,
+    given=inspect.getsource(toy),
+    example="""
+    print(toy([BOS]).exp(), toy([BOS, 4]).exp())  # the best translation of a beam of 2 is [4, 5]
+    """,
+    mistakes={
+        "Each beginning keeps its own best word: the beginnings do not compete.": [
+            (
+                "candidates += [([*said, w], total + logp[w]) for w in words]",
+                "w = max(words, key=logp.__getitem__); "
+                "candidates += [([*said, w], total + logp[w])]",
+            )
+        ],
+        "Only the log-probability of the last word counts, not that of the whole.": [
+            ("total + logp[w]", "0.0 * total + logp[w]")
+        ],
+        "The log-probability of EOS is left out.": [
+            (
+                "finished += [c for c in best if c[0][-1] == EOS]",
+                "finished += [(c[0], c[1] - logp[EOS]) for c in best if c[0][-1] == EOS]",
+            )
+        ],
+        "The search stops as soon as one hypothesis has ended, though a better one may come.": [
+            ("if not open_ones or most >= open_ones[0][1]:", "if finished:")
+        ],
+        "The search stops when as many have ended as the beam is wide: that is another rule.": [
+            (
+                "if not open_ones or most >= open_ones[0][1]:",
+                "if not open_ones or len(finished) >= width:",
+            )
+        ],
+        "Sentences of `longest` words are lost: in a last step EOS follows them.": [
+            ("[EOS] if len(said) > longest", "[] if len(said) > longest"),
+            ("max(finished, key", "max(finished or [([BOS, EOS], -math.inf)], key"),
+        ],
+        "The score is divided by the length.": [
+            ("max(finished, key=lambda c: c[1])", "max(finished, key=lambda c: c[1] / len(c[0]))")
+        ],
+        "The beam has one place too few.": [("[:width]", "[: max(width - 1, 1)]")],
+        "The limit counts BOS as a word: EOS is forced one word too early.": [
+            ("len(said) > longest", "len(said) >= longest")
+        ],
+        "The limit is forgotten: sentences become longer than it.": [
+            ("[EOS] if len(said) > longest else range(len(logp))", "range(len(logp))")
+        ],
+        "The EOS that has to follow at the limit counts as certain: its log-probability is lost.": [
+            ("total + logp[w])", "total + (len(said) <= longest) * logp[w])")
+        ],
+        "EOS is returned among the words.": [("return ids[1:-1], total", "return ids[1:], total")],
+    },
+)
+def beam_search(
+    log_probs: Callable[[list[int]], Tensor], width: int, longest: int
+) -> tuple[list[int], float]:
+    """The most probable translation that a beam of this width finds, and its log-probability."""
+    ### BEGIN SOLUTION
+    open_ones, finished = [([BOS], 0.0)], []
+    while True:
+        candidates = []
+        for said, total in open_ones:
+            logp = log_probs(said).tolist()
+            words = [EOS] if len(said) > longest else range(len(logp))
+            candidates += [([*said, w], total + logp[w]) for w in words]
+        best = sorted(candidates, key=lambda c: -c[1])[:width]
+        finished += [c for c in best if c[0][-1] == EOS]
+        open_ones = [c for c in best if c[0][-1] != EOS]
+        most = max([c[1] for c in finished], default=-math.inf)
+        if not open_ones or most >= open_ones[0][1]:
+            ids, total = max(finished, key=lambda c: c[1])
+            return ids[1:-1], total
+    ### END SOLUTION
+
+
+def searched(model: Model, width: int, longest: int) -> tuple[list[int], float]:
+    """What the text describes, step by step to the very end."""
+    going_on, ended = [([BOS], 0.0)], []
+    for length in range(longest + 1):
+        grown = []
+        for said, total in going_on:
+            logp = model(said)
+            words = [EOS] if length == longest else range(len(logp))
+            grown += [([*said, w], total + float(logp[w])) for w in words]
+        grown = sorted(grown, key=lambda c: c[1], reverse=True)[:width]
+        ended += [c for c in grown if c[0][-1] == EOS]
+        going_on = [c for c in grown if c[0][-1] != EOS]
+    ids, total = max(ended, key=lambda c: c[1])
+    return ids[1:-1], total
+
+
+def compare(answer, model: Model, width: int, longest: int, expected: tuple, what: str) -> None:
+    """Raise Finding where an answer finds other words or another number."""
+    found = answer(model, width, longest)
+    holds(isinstance(found, tuple | list) and len(found) == 2, "no pair", "words and a number")
+    words, total = found
+    what = f"{what}, `longest` {longest}"
+    same([int(word) for word in words], expected[0], f"{what}, the words")
+    same(float(total), expected[1], f"{what}, the log-probability")
+
+
+@homework.check(beam_search, "With one place, nothing is left of the beam but greedy search.")
+def a_beam_of_one_is_greedy(answer, draw: Draw):
+    """A beam of one says what greedy search says, with its log-probability."""
+    for _ in range(4):
+        model = Model(draw.random.randint(0, 999), end=1.0)
+        said, total = [BOS], 0.0
+        while said[-1] != EOS:
+            logp = model(said)
+            word = EOS if len(said) > 6 else int(logp.argmax())
+            said, total = [*said, word], total + float(logp[word])
+        compare(answer, model, 1, 6, (said[1:-1], total), "a beam of 1")
+
+
+@homework.check(beam_search, "Compare the log-probabilities of whole hypotheses.", worth=2)
+def a_beam_without_end_finds_the_best(answer, draw: Draw):
+    """A beam as wide as there are hypotheses finds the most probable of all."""
+    for _ in range(3):
+        model = Model(draw.random.randint(0, 999), words=2, end=-0.5)
+        every = []
+        for length in range(4):
+            for words in itertools.product((4, 5), repeat=length):
+                ids = [BOS, *words, EOS]
+                total = sum(float(model(ids[:i])[ids[i]]) for i in range(1, len(ids)))
+                every.append((list(words), total))
+        compare(answer, model, 50, 3, max(every, key=lambda c: c[1]), "a beam of 50")
+
+
+@homework.check(
+    beam_search, "Write the candidates of each step down and compare with the text.", worth=2
+)
+def keeps_what_it_should(answer, draw: Draw):
+    """Beams of 2, 3 and 4 find what the text describes, where searches end early and late."""
+    best = [4, 5], math.log(0.68 * 0.55 * 0.95)  # two have ended when it is still on its way
+    compare(answer, toy, 2, 7, best, "a beam of 2")
+    for width, longest, end in itertools.product((2, 3, 4), (2, 7), (-1.0, 0.5, 1.0) * 2):
+        model = Model(draw.random.randint(0, 9999), words=4, end=end)
+        expected = searched(model, width, longest)
+        compare(answer, model, width, longest, expected, f"a beam of {width}")
+
+
+@homework.check(beam_search, "When can nothing better come any more?")
+def stops_when_nothing_better_can_come(answer, draw: Draw):
+    """The search ends when a finished hypothesis is at least as probable as all that go on."""
+    model = Model(draw.random.randint(0, 999), words=4, end=6.0)
+    answer(model, 3, 40)
+    holds(model.calls < 60, f"{model.calls} calls of a model that ends at once", "a few")
+
+
+@homework.task(
+    "hard",
+    "Attention that remembers",
+    """
+    In decoding, words come one at a time, and keys and values of earlier words do not change. Write
+    a class that is made of three functions, which project vectors (B, T, D) to queries, keys and
+    values (B, T, K). `step(x)` takes the next word of each sentence, (B, D), and returns (B, K):
+    its attention to all words so far, itself included: give x the axis of words before you project.
+    Each word is projected **once**. A beam search calls `reorder(parents)` between two steps: row n
+    goes on where row `parents[n]` was; there may be more, fewer or repeated parents.
+    """,
+    hints=(
+        "What must be kept from step to step, and what is needed only once?",
+        "Append the new key and value first, then attend; `reorder` picks rows of what is kept.",
+    ),
+    read="notebook 10, sections 7 and 8",
+    minutes=45,
+    mistakes={
+        "Nothing is reordered: rows go on with the words of another beam.": [
+            ("self.keys, self.values = self.keys[parents], self.values[parents]", "pass")
+        ],
+        "A row is overwritten before another one has read it: make new tensors.": [
+            (
+                "self.keys, self.values = self.keys[parents], self.values[parents]",
+                "rows = list(enumerate(parents.tolist()))\n"
+                "        for kept in (self.keys, self.values):\n"
+                "            for n, parent in rows:\n"
+                "                kept[n] = kept[parent].clone()",
+            )
+        ],
+        "The values keep their old order.": [
+            (
+                "self.keys, self.values = self.keys[parents], self.values[parents]",
+                "self.keys = self.keys[parents]; self.values = self.values[: len(parents)]",
+            )
+        ],
+        "The keys keep their old order.": [
+            (
+                "self.keys, self.values = self.keys[parents], self.values[parents]",
+                "self.values = self.values[parents]; self.keys = self.keys[: len(parents)]",
+            )
+        ],
+        "Only the newest word is remembered: the cache is overwritten.": [
+            ("torch.cat([self.keys, key], dim=1)", "key"),
+            ("torch.cat([self.values, value], dim=1)", "value"),
+        ],
+        "The word does not attend to itself.": [
+            (
+                "scores.softmax(-1)",
+                "torch.cat([scores[..., :-1], scores[..., -1:] - 1e9], -1).softmax(-1)",
+            )
+        ],
+        "Only the first word is seen: words join along the batch, or `is_causal` has one query.": [
+            (
+                "torch.cat([self.keys, key], dim=1)",
+                "torch.cat([self.keys, key], dim=0)[: len(key)]",
+            ),
+            (
+                "torch.cat([self.values, value], dim=1)",
+                "torch.cat([self.values, value], dim=0)[: len(value)]",
+            ),
+        ],
+        "All words are projected again in each step.": [
+            (
+                "query, key, value = self.query(x), self.key(x), self.value(x)",
+                "query, key, value = self.query(x), self.key(x), self.value(x); self.key(x)",
+            ),
+        ],
+        "The scores are not divided by the root of K.": [(" / math.sqrt(query.size(-1))", "")],
+        "The scores are divided by the root of D, not of K.": [
+            ("math.sqrt(query.size(-1))", "math.sqrt(x.size(-1))")
+        ],
+        "The projected key is kept in place of the value.": [
+            ("torch.cat([self.values, value], dim=1)", "torch.cat([self.values, key], dim=1)"),
+        ],
+    },
+)
+class StepAttention:
+    """Causal self-attention, word by word, with keys and values remembered."""
+
+    def __init__(self, query: Callable, key: Callable, value: Callable):
+        self.query, self.key, self.value = query, key, value
+        ### BEGIN SOLUTION
+        self.keys = self.values = None
+        ### END SOLUTION
+
+    def step(self, x: Tensor) -> Tensor:
+        """The next word (B, D) -> its attention to all words so far, (B, K)."""
+        ### BEGIN SOLUTION
+        x = x[:, None]
+        query, key, value = self.query(x), self.key(x), self.value(x)
+        if self.keys is not None:
+            key, value = torch.cat([self.keys, key], dim=1), torch.cat([self.values, value], dim=1)
+        self.keys, self.values = key, value
+        scores = query @ key.transpose(1, 2) / math.sqrt(query.size(-1))
+        return (scores.softmax(-1) @ value)[:, 0]
+        ### END SOLUTION
+
+    def reorder(self, parents: Tensor) -> None:
+        """Row n goes on where row `parents[n]` was."""
+        ### BEGIN SOLUTION
+        self.keys, self.values = self.keys[parents], self.values[parents]
+        ### END SOLUTION
+
+
+class Projection:
+    """A matrix that counts the vectors it is applied to."""
+
+    def __init__(self, matrix: Tensor):
+        self.matrix, self.count = matrix, 0
+
+    def __call__(self, x: Tensor) -> Tensor:
+        self.count += x.numel() // x.size(-1)
+        return x @ self.matrix
+
+
+def remembering(answer, draw: Draw) -> tuple:
+    """An answer with three projections, and sentences for it."""
+    b, t, d, k = draw.sizes(4, 3)
+    maps = [Projection(draw.normal(d, k)) for _ in range(3)]
+    return answer(*maps), draw.normal(b, t, d), maps
+
+
+def in_full(x: Tensor, maps: list[Projection]) -> Tensor:
+    """Causal attention of whole sentences."""
+    q, k, v = (x @ each.matrix for each in maps)
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+@homework.check(StepAttention, "Return one vector for each sentence.", worth=0)
+def returns_a_vector_for_each(answer, draw: Draw):
+    """A step returns (B, K)."""
+    attention, x, maps = remembering(answer, draw)
+    shaped(attention.step(x[:, 0]), (len(x), maps[0].matrix.size(1)), "the result of a step")
+
+
+@homework.check(
+    StepAttention, "Alone, a word has all weight. Do the rows of the batch see each other?", worth=0
+)
+def the_first_word_is_its_value(answer, draw: Draw):
+    """The first step returns the values of the first words, which attend to themselves alone."""
+    attention, x, maps = remembering(answer, draw)
+    same(attention.step(x[:, 0]), x[:, 0] @ maps[2].matrix, "the result of the first step")
+
+
+@homework.check(
+    StepAttention, "Compare the second step with causal attention over two words.", worth=2
+)
+def steps_are_causal_attention(answer, draw: Draw):
+    """Step by step it computes what causal attention computes of whole sentences."""
+    attention, x, maps = remembering(answer, draw)
+    expected = in_full(x, maps)
+    other = answer(*maps)  # with words of its own
+    for number in range(x.size(1)):
+        same(attention.step(x[:, number]), expected[:, number], f"the result of step {number + 1}")
+        other.step(-x[:, number])
+
+
+@homework.check(StepAttention, "What is projected in step 5 that was not in step 4?")
+def projects_each_word_once(answer, draw: Draw):
+    """Each word is projected once to a query, a key and a value."""
+    attention, x, maps = remembering(answer, draw)
+    for number in range(x.size(1)):
+        attention.step(x[:, number])
+    words = len(x) * x.size(1)
+    for name, each in zip(("query", "key", "value"), maps, strict=True):
+        holds(each.count == words, f"{each.count} vectors went through the {name}", f"{words}")
+
+
+@homework.check(
+    StepAttention, "Which rows of keys and values belong to row n after the change?", worth=2
+)
+def follows_its_parents(answer, draw: Draw):
+    """After `reorder` each row goes on with the words of its parent, whatever their number."""
+    for parents in ([2, 0, 0], [1, 1, 2, 0, 2], [2], [0, 2, 1], [1, 2, 0]):
+        attention, x, maps = remembering(answer, draw)
+        for number in range(2):
+            attention.step(x[:3, number])
+        attention.reorder(torch.tensor(parents))
+        words = x[:3, :2][torch.tensor(parents)]
+        for _ in range(2):
+            words = torch.cat([words, draw.normal(len(parents), 1, x.size(2))], dim=1)
+            expected = in_full(words, maps)[:, -1]
+            same(attention.step(words[:, -1]), expected, f"a result after the parents {parents}")
+
+
+@homework.question(
+    "What the cache saves",
+    options=["21 positions.", "231 positions.", "441 positions."],
+    hints=(
+        "Give your search a `log_probs` that notes `len(said)` of each call.",
+        "Add up 1 + 2 + 3 + …",
+    ),
+    read="notebook 10, section 7",
+    uses=(greedy,),
+)
+def how_many_positions_without_a_cache(greedy) -> str:
+    """
+    A translation has 20 words, and then EOS. Without a cache, each call of the model computes all
+    positions that it is given anew. How many are that in all, with **your** greedy search?
+    """
+    read = []
+    words = [4 + number % 4 for number in range(20)]
+    model = path(*words)
+
+    def counted(said: list[int]) -> Tensor:
+        read.append(len(said))
+        return model(said)
+
+    greedy(counted, 30)
+    return {21: "A", 231: "B"}.get(sum(read), "C")

@@ -1,0 +1,431 @@
+"""Homework 12: what training holds in memory, a ring all-reduce, batches that fit a memory."""
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from nmtcourse.homework.compare import holds, same
+from nmtcourse.homework.draw import Draw
+from nmtcourse.homework.task import Assignment
+
+homework = Assignment(
+    "12",
+    "memory",
+    "Memory, and more than one device",
+    opening="""
+        No GPU is needed here, only counting: what a training holds in memory, how devices add up
+        their gradients, and how to make batches that are as large as the memory allows.
+        """,
+    imports=(
+        "import math\nfrom collections.abc import Callable\n\n"
+        "import torch\nfrom torch import Tensor, nn"
+    ),
+)
+
+
+@homework.task(
+    "easy",
+    "What a training holds",
+    """
+    Return the bytes that a model holds during training with Adam, activations left out: its
+    parameters, their gradients, and Adam's two moments, each as large as its parameter and of its
+    type. A tensor that is used in two places counts once. A parameter that is not trained
+    (`requires_grad` is False) needs memory, but no gradient and no moments. Buffers count as well.
+    """,
+    hints=(
+        "How many tensors of the size of a weight are there after one update?",
+        "`model.parameters()` has a shared tensor once; `element_size()` is the bytes of a number.",
+    ),
+    read="notebook 12, the section on where the memory goes",
+    mistakes={
+        "Shared tensors are counted once for each place: the state_dict lists them twice.": [
+            ("model.parameters()", "[t for n, t in model.named_parameters(remove_duplicate=False)]")
+        ],
+        "Gradients are forgotten.": [
+            ("(4 if p.requires_grad else 1)", "(3 if p.requires_grad else 1)")
+        ],
+        "Only one of Adam's two moments is counted, or no gradient and one moment less.": [
+            ("(4 if p.requires_grad else 1)", "(2 if p.requires_grad else 1)")
+        ],
+        "Parameters that are not trained are given gradients and moments.": [
+            ("(4 if p.requires_grad else 1)", "4")
+        ],
+        "Parameters that are not trained are left out.": [
+            ("(4 if p.requires_grad else 1)", "(4 if p.requires_grad else 0)")
+        ],
+        "Numbers are counted, not bytes.": [
+            ("p.numel() * p.element_size()", "p.numel()"),
+            ("b.numel() * b.element_size()", "b.numel()"),
+        ],
+        "Every number is taken to have 4 bytes, whatever its type.": [
+            ("p.element_size()", "4"),
+            ("b.element_size()", "4"),
+        ],
+        "Buffers are left out.": [("    held += sum(", "    0 * sum(")],
+    },
+)
+def training_bytes(model: nn.Module) -> int:
+    """Bytes of parameters, gradients, Adam's moments and buffers."""
+    ### BEGIN SOLUTION
+    held = 0
+    for p in model.parameters():
+        held += p.numel() * p.element_size() * (4 if p.requires_grad else 1)
+    held += sum(b.numel() * b.element_size() for b in model.buffers())
+    return held
+    ### END SOLUTION
+
+
+def measured(model: nn.Module) -> int:
+    """What there is after an update, each tensor once."""
+    optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad])
+    sum(p.float().sum() for p in model.parameters()).backward()
+    optimizer.step()
+    held = [*model.parameters(), *model.buffers()]
+    held += [p.grad for p in model.parameters() if p.grad is not None]
+    for state in optimizer.state.values():
+        held += [state["exp_avg"], state["exp_avg_sq"]]
+    return sum(t.nbytes for t in {id(t): t for t in held}.values())
+
+
+@homework.check(training_bytes, "List all tensors that are there after one update.", worth=2)
+def is_what_adam_holds(answer, draw: Draw):
+    """The bytes are those that are there after an update with Adam."""
+    a, b, c = draw.sizes(3)
+    model = nn.Sequential(nn.Linear(a, b), nn.Linear(b, c)).to(draw.dtype)
+    same(int(answer(model)), measured(model), "the bytes of two linear layers")
+
+
+@homework.check(
+    training_bytes, "Which tensors are the same, which are not trained, which no weights?"
+)
+def knows_special_tensors(answer, draw: Draw):
+    """Shared tensors, frozen ones and buffers are counted as they are held."""
+    (a,) = draw.sizes(1)
+    tied = nn.Sequential(nn.Linear(a, a, bias=False), nn.Linear(a, a, bias=False))
+    tied[1].weight = tied[0].weight
+    same(int(answer(tied)), measured(tied), "the bytes of a model with a shared weight")
+    frozen = nn.Sequential(nn.Linear(a, a), nn.Linear(a, 2)).to(draw.dtype)
+    frozen[0].requires_grad_(False)
+    same(int(answer(frozen)), measured(frozen), "the bytes of a model with a frozen layer")
+    norm = nn.BatchNorm1d(a)
+    same(int(answer(norm)), measured(norm), "the bytes of a layer with buffers")
+
+
+@homework.task(
+    "medium",
+    "A ring all-reduce",
+    """
+    R devices each hold a vector (N,), and each shall end with the sum of all. They stand in a ring:
+    `exchange(messages)` sends `messages[r]` from device r to device r + 1, the last to the first,
+    and returns what each has received. Return the list of the R sums. Each device may send at most
+    $2 (R - 1) \\lceil N / R \\rceil$ numbers, in $2 (R - 1)$ exchanges of messages of equal length:
+    cut the vectors into R pieces, add up in the first half, and hand the finished sums round in the
+    second. N need not be a multiple of R. The vectors given stay as they are.
+    """,
+    hints=(
+        "Draw three devices with three pieces each. After R - 1 additions, who has which sum?",
+        "In step i, device r sends piece (r - i) mod R and adds what it gets to piece r - i - 1.",
+    ),
+    read="notebook 12, the section on several devices",
+    mistakes={
+        "Pieces are added up, but the finished sums are not handed round.": [
+            ("pieces[r][(r - step) % devices] = got[r]", "got[r]")
+        ],
+        "Sums that are finished are added again instead of replacing the old piece.": [
+            (
+                "pieces[r][(r - step) % devices] = got[r]",
+                "pieces[r][(r - step) % devices] += got[r]",
+            )
+        ],
+        "There is one step too few: the last device's part is missing.": [
+            ("steps = range(devices - 1)", "steps = range(devices - 2)")
+        ],
+        "The mean is returned, not the sum.": [
+            ("torch.cat(own)[:size]", "torch.cat(own)[:size] / devices")
+        ],
+        "Whole vectors are sent: R times as much as needed.": [
+            (
+                "pieces = [list(v.chunk(devices)) for v in padded]",
+                "pieces = [[v / devices] * devices for v in padded]",
+            ),
+            ("torch.cat(own)[:size]", "own[0][:size]"),
+        ],
+        "The same piece is sent in every step.": [
+            ("sent = [own[(r - step) % devices]", "sent = [own[r % devices]")
+        ],
+        "What a device gets is added to the wrong piece.": [
+            ("at = (r - step - 1) % devices", "at = (r - step) % devices")
+        ],
+        "The numbers that do not fill a piece are lost.": [
+            ("width = math.ceil(size / devices)", "width = size // devices"),
+            ("pad(v, width * devices - size)", "v[: width * devices]"),
+        ],
+    },
+)
+def ring_all_reduce(
+    vectors: list[Tensor], exchange: Callable[[list[Tensor]], list[Tensor]]
+) -> list[Tensor]:
+    """The sum of all vectors on each device; data moves by `exchange` alone."""
+
+    ### BEGIN SOLUTION
+    def pad(v: Tensor, missing: int) -> Tensor:
+        return torch.cat([v, v.new_zeros(missing)])
+
+    devices, size = len(vectors), len(vectors[0])
+    width = math.ceil(size / devices)
+    padded = [pad(v, width * devices - size) for v in vectors]
+    pieces = [list(v.chunk(devices)) for v in padded]
+    steps = range(devices - 1)
+    for step in steps:
+        sent = [own[(r - step) % devices] for r, own in enumerate(pieces)]
+        got = exchange(sent)
+        for r in range(devices):
+            at = (r - step - 1) % devices
+            pieces[r][at] = pieces[r][at] + got[r]
+    for step in steps:
+        sent = [own[(r + 1 - step) % devices] for r, own in enumerate(pieces)]
+        got = exchange(sent)
+        for r in range(devices):
+            pieces[r][(r - step) % devices] = got[r]
+    return [torch.cat(own)[:size] for own in pieces]
+    ### END SOLUTION
+
+
+class Ring:
+    """Moves messages one device on, unless it is broken, and counts what is sent."""
+
+    def __init__(self, broken: bool = False) -> None:
+        self.broken, self.calls, self.numbers = broken, 0, 0
+
+    def __call__(self, messages: list[Tensor]) -> list[Tensor]:
+        sizes = {int(m.numel()) for m in messages}
+        holds(len(sizes) == 1, f"messages of {sorted(sizes)} numbers in one exchange", "equal ones")
+        self.calls += 1
+        self.numbers += sizes.pop()
+        return [messages[r - 1] * (not self.broken) for r in range(len(messages))]
+
+
+def reduced(answer, draw: Draw, devices: int, size: int) -> tuple[Ring, list[Tensor], list]:
+    """What an answer makes of random vectors: the ring, the vectors, the results."""
+    vectors, ring = [draw.normal(size) for _ in range(devices)], Ring()
+    kept = [v.clone() for v in vectors]
+    found = list(answer(vectors, ring))
+    same(len(found), devices, "the number of results")
+    unchanged = all(torch.equal(a, b) for a, b in zip(kept, vectors, strict=True))
+    holds(unchanged, "a vector that was given has changed", "vectors as they were")
+    return ring, kept, found
+
+
+@homework.check(ring_all_reduce, "Follow one number round the ring of three devices.", worth=2)
+def gives_everyone_the_sum(answer, draw: Draw):
+    """Every device has the sum of all vectors, where N is a multiple of R."""
+    devices, times = draw.sizes(2, 2, 6)
+    _, kept, found = reduced(answer, draw, devices, devices * times)
+    for number, result in enumerate(found):
+        same(result, sum(kept), f"the result of device {number} of {devices}")
+
+
+@homework.check(ring_all_reduce, "What becomes of the numbers behind the last whole piece?")
+def takes_any_size(answer, draw: Draw):
+    """N may be smaller than R, or no multiple of it, and R may be 1."""
+    for devices, size in ((3, 7), (5, 3), (4, 9), (1, 4)):
+        _, kept, found = reduced(answer, draw, devices, size)
+        for number, result in enumerate(found):
+            same(result, sum(kept), f"the result of device {number} of {devices} for N = {size}")
+
+
+@homework.check(ring_all_reduce, "How long is a message, and how many are there?")
+def sends_no_more_than_it_must(answer, draw: Draw):
+    """No device sends more than 2 (R - 1) pieces, in as many exchanges, and knows nothing else."""
+    for devices, size in ((4, 12), (5, 11)):
+        ring, _, _ = reduced(answer, draw, devices, size)
+        most = 2 * (devices - 1) * math.ceil(size / devices)
+        holds(ring.numbers <= most, f"{ring.numbers} numbers sent by {devices} devices", f"{most}")
+        holds(ring.calls == 2 * (devices - 1), f"{ring.calls} exchanges", f"{2 * (devices - 1)}")
+        given = [draw.normal(size) for _ in range(devices)]
+        found = torch.stack(list(answer(given, Ring(broken=True))))
+        alike = (found == found[0]).all() or torch.allclose(found[0], sum(given))
+        holds(not alike, "all agree in a ring that is broken", "sums of what a device was sent")
+
+
+@homework.task(
+    "hard",
+    "Batches that fit a memory",
+    """
+    `lengths` (N, 2) has the source and target length of each sentence. A batch of n sentences is
+    padded to its longest source s and its longest target t, and needs `cost(n, s, t)` bytes, which
+    grows with each of the three. Return batches, lists of sentence numbers, such that each sentence
+    is in exactly one, and none costs more than `capacity`. There should be few batches: at most
+    40 % more than good sorting gives, and far fewer than in the given order. A sentence that does
+    not fit alone is a `ValueError` that names its number.
+    """,
+    hints=(
+        "What should the sentences of a batch have in common?",
+        "Sort, and fill a batch until the next sentence would cost too much.",
+    ),
+    read="notebook 12, the section on the six cures",
+    mistakes={
+        "The sentences are taken in the given order: short ones are padded to long ones.": [
+            (
+                "sorted(range(len(lengths)), key=lambda i: (max(lengths[i]), *lengths[i]))",
+                "range(len(lengths))",
+            )
+        ],
+        "The last batch is lost.": [
+            ("    return [*batches, batch] if batch else batches", "    return batches")
+        ],
+        "The sentence that does not fit any more is lost.": [
+            ("batch, longest = [i], own", "batch, longest = [], (0, 0)")
+        ],
+        "The batch is closed only after it has become too large.": [
+            (
+                "if batch and cost(len(batch) + 1, *grown) > capacity:",
+                "if batch and cost(len(batch), *longest) > capacity:",
+            )
+        ],
+        "The cost is that of the newest sentence, not of the longest source and target.": [
+            ("grown = max(longest[0], own[0]), max(longest[1], own[1])", "grown = own")
+        ],
+        "Only the source is looked at; long targets break the budget.": [
+            (
+                "grown = max(longest[0], own[0]), max(longest[1], own[1])",
+                "grown = max(longest[0], own[0]), 1",
+            )
+        ],
+        "Each sentence is a batch of its own.": [
+            ("if batch and cost(len(batch) + 1, *grown) > capacity:", "if batch:")
+        ],
+        "A sentence that does not fit alone is put into a batch all the same.": [
+            ("if cost(1, *own) > capacity:", "if False:")
+        ],
+        "A sentence that does not fit alone is left out in silence.": [
+            ('raise ValueError(f"sentence {i} needs {cost(1, *own)} bytes alone")', "continue")
+        ],
+    },
+)
+def fitting_batches(
+    lengths: Tensor, cost: Callable[[int, int, int], float], capacity: float
+) -> list[list[int]]:
+    """Few batches that cost at most `capacity` each and hold every sentence once."""
+    ### BEGIN SOLUTION
+    lengths = lengths.tolist()
+    order = sorted(range(len(lengths)), key=lambda i: (max(lengths[i]), *lengths[i]))
+    batches, batch, longest = [], [], (0, 0)
+    for i in order:
+        own = tuple(lengths[i])
+        if cost(1, *own) > capacity:
+            raise ValueError(f"sentence {i} needs {cost(1, *own)} bytes alone")
+        grown = max(longest[0], own[0]), max(longest[1], own[1])
+        if batch and cost(len(batch) + 1, *grown) > capacity:
+            batches.append(batch)
+            batch, longest = [i], own
+        else:
+            batch, longest = [*batch, i], grown
+    return [*batches, batch] if batch else batches
+    ### END SOLUTION
+
+
+def quadratic(n: int, s: int, t: int) -> float:
+    """Like a Transformer: a part for each token, and a part for each pair of tokens."""
+    return n * (40 * s + 90 * t + 2 * s * s + 3 * t * t + s * t)
+
+
+def corpus(draw: Draw, size: int = 300) -> Tensor:
+    """Lengths as those of a corpus: many short sentences, a few long ones."""
+    source = (3 + 9 * draw.normal(size).abs() + 25 * (draw.normal(size) > 1.8)).long()
+    target = (source.float() * (1 + 0.25 * draw.normal(size))).long().clamp(min=2)
+    return torch.stack([source, target], 1)
+
+
+def planned(answer, lengths: Tensor, cost: Callable, capacity: float) -> list[list[int]]:
+    """The batches of an answer, empty ones left out; the lengths stay."""
+    kept = lengths.clone()
+    found = [[int(i) for i in batch] for batch in answer(lengths, cost, capacity)]
+    holds(torch.equal(kept, lengths), "the lengths were changed", "lengths as they were")
+    return [batch for batch in found if batch]
+
+
+@homework.check(
+    fitting_batches, "Follow the sentences at the borders between two batches.", worth=1
+)
+def holds_every_sentence_once(answer, draw: Draw):
+    """Every sentence is in exactly one batch, the first and the last as well."""
+    lengths = corpus(draw)
+    flat = sorted(i for batch in planned(answer, lengths, quadratic, 60_000) for i in batch)
+    lost = sorted(set(range(len(lengths))) - set(flat))
+    holds(not lost, f"{len(lost)} sentences of {len(lengths)} are in no batch", "each in one")
+    holds(len(flat) == len(lengths), f"{len(flat)} places for {len(lengths)} sentences", "as many")
+
+
+@homework.check(
+    fitting_batches, "What does a batch cost with its longest source and longest target?", worth=2
+)
+def keeps_to_the_memory(answer, draw: Draw):
+    """No batch costs more than the capacity, for two kinds of cost."""
+    lengths = corpus(draw)
+    for cost, capacity in ((quadratic, 60_000), (lambda n, s, t: n * s * t**2, 200_000)):
+        lengths = lengths[[cost(1, *pair) <= capacity for pair in lengths.tolist()]]
+        for batch in planned(answer, lengths, cost, capacity):
+            s, t = lengths[batch].amax(0).tolist()
+            spent = cost(len(batch), s, t)
+            holds(
+                spent <= capacity,
+                f"a batch of {len(batch)} costs {spent:,.0f}",
+                f"at most {capacity:,}",
+            )
+
+
+@homework.check(fitting_batches, "Which sentences share a batch, and how full is it?")
+def makes_few_batches(answer, draw: Draw):
+    """There are at most 40 % more batches than sorting and filling gives."""
+    lengths = corpus(draw, 600)
+    good = len(fitting_batches(lengths, quadratic, 60_000))
+    found = len(planned(answer, lengths, quadratic, 60_000))
+    holds(found <= 1.4 * good, f"{found} batches", f"at most {int(1.4 * good)}")
+
+
+@homework.check(fitting_batches, "Is as much as there is too much?", draws=1)
+def fills_the_memory(answer, draw: Draw):
+    """A sentence that needs all there is fits."""
+    lengths, most = torch.tensor([[4, 5], [30, 20], [6, 5]]), quadratic(1, 30, 20)
+    try:
+        batches = planned(answer, lengths, quadratic, most)
+    except ValueError as error:
+        holds(False, f"ValueError ({error}) at a cost equal to the capacity", "no error")
+    same(sorted(i for batch in batches for i in batch), [0, 1, 2], "the sentences in the batches")
+
+
+@homework.check(
+    fitting_batches, "What is to be done with a sentence that needs more than there is?"
+)
+def names_what_does_not_fit(answer, draw: Draw):
+    """A sentence that does not fit alone raises ValueError with its number."""
+    lengths = corpus(draw, 30)
+    lengths[17] = torch.tensor([500, 400])
+    try:
+        found = answer(lengths, quadratic, 60_000)
+    except ValueError as error:
+        holds("17" in str(error), f"the message {str(error)!r}", "one with the number 17")
+        return
+    except Exception as error:
+        holds(False, f"{type(error).__name__} for a sentence that does not fit", "ValueError")
+    place = "a batch holds it" if any(17 in list(batch) for batch in found) else "it is left out"
+    holds(False, f"no error for a sentence that does not fit: {place}", "ValueError")
+
+
+@homework.question(
+    "Bytes for each parameter",
+    options=["4 bytes.", "8 bytes.", "16 bytes."],
+    hints=("Divide the bytes of a model by its parameters.", "Weight, gradient, and Adam's two."),
+    read="notebook 12, the section on where the memory goes",
+    uses=(training_bytes,),
+)
+def how_many_bytes_a_parameter(training_bytes) -> str:
+    """
+    How many bytes does a parameter in float32 need during training with Adam, by **your** count?
+    """
+    model = nn.Linear(100, 100)
+    each = training_bytes(model) / sum(p.numel() for p in model.parameters())
+    return {4: "A", 8: "B", 16: "C"}.get(round(each), "?")

@@ -1,0 +1,177 @@
+"""What is made from a master: notebooks for students, solutions, nbgrader sources, pytest files.
+
+    python -m nmtcourse.homework.pages notebooks/homework
+
+The same master gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from nmtcourse.homework.grading import assignments
+from nmtcourse.homework.task import Assignment, Task
+from nmtlib.files import write_atomically
+
+SOLUTIONS = "solutions-spoilers"
+# A notebook may define a `grade` of its own; these lines, which students do not see, undo that.
+OUR_GRADE = """\
+### BEGIN HIDDEN TESTS
+from nmtcourse.homework import grade
+### END HIDDEN TESTS
+"""
+KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+
+
+def notebook(assignment: Assignment, kind: str = "student") -> str:
+    """The notebook of an assignment as text: 'student', 'solution', or 'source' for nbgrader."""
+    cells = [
+        text_cell("opening", opening(assignment)),
+        code_cell("imports", f"{assignment.imports}\n\nfrom nmtcourse.homework import grade, hint"),
+    ]
+    for task in assignment.tasks.values():
+        cells += task_cells(task, kind)
+    cells.append(text_cell("closing", closing(assignment)))
+    book = {"cells": cells, "metadata": {"kernelspec": KERNEL}, "nbformat": 4, "nbformat_minor": 5}
+    return json.dumps(book, indent=1, ensure_ascii=False) + "\n"
+
+
+def opening(assignment: Assignment) -> str:
+    """Title, what is asked, how to check it, minutes and points."""
+    minutes = sum(task.minutes for task in assignment.tasks.values())
+    return (
+        f"# Homework {assignment.number} · {assignment.title}\n\n{assignment.opening}\n\n"
+        f"**Time:** about {minutes} minutes. **Points:** {assignment.points:g}. **Needs:** the "
+        f"course up to notebook {assignment.number}.\n\n"
+        "Write where the cell says so, then run the check below it, as often as you like. It says "
+        "what was measured, what was expected, and what it is likely due to, and never the answer. "
+        "Hints cost no points. "
+        "Your points are those of the same checks with other numbers and sizes."
+    )
+
+
+def closing(assignment: Assignment) -> str:
+    """What to do at the end."""
+    file = f"{assignment.stem}.ipynb"
+    return (
+        "## When you have finished\n\nRestart the kernel, run all cells, save, and ask for your "
+        f"points in a terminal: `nmtlib homework check {file}`. It runs the notebook from top to "
+        "bottom in a process of its own, as your instructor's does."
+    )
+
+
+def task_cells(task: Task, kind: str) -> list[dict[str, Any]]:
+    """The cells of a task: text, what is given, the answer, perhaps an example, the check."""
+    name = task.id.replace(".", "-")
+    level = "a choice" if task.level == "question" else task.level
+    about = f"*{level}, about {task.minutes} minutes, {task.points:g} points. Read: {task.read}.*"
+    more = f'Stuck? `hint("{task.id}")`.'
+    cells = [
+        text_cell(f"text-{name}", f"## {task.id} {task.title}\n\n{about}\n\n{task.text}\n\n{more}")
+    ]
+    if task.given:
+        cells.append(code_cell(f"given-{name}", textwrap.dedent(task.given).strip()))
+    sources = {
+        "student": task.student_source,
+        "solution": task.solution_source,
+        "source": task.student_source if task.uses else task.source,
+    }
+    # nbgrader would put its stub, which stops the page, in place of a choice: that cell is not its.
+    answer = {} if task.uses else graded(f"answer-{name}", solution=True)
+    cells.append(code_cell(f"answer-{name}", sources[kind], answer))
+    if task.example:
+        cells.append(code_cell(f"example-{name}", textwrap.dedent(task.example).strip()))
+    check = graded(f"check-{name}", grade=True, locked=True, points=task.points)
+    hidden = OUR_GRADE if kind == "source" else ""
+    cells.append(code_cell(f"check-{name}", hidden + task.check_line, check))
+    return cells
+
+
+def graded(id: str, **about: Any) -> dict[str, Any]:
+    """nbgrader's metadata of a cell, in version 3 of its form."""
+    usual = {"grade": False, "grade_id": id, "locked": False, "schema_version": 3}
+    return {"nbgrader": {**usual, "solution": False, "task": False, **about}}
+
+
+def text_cell(id: str, text: str) -> dict[str, Any]:
+    """A Markdown cell."""
+    return {"cell_type": "markdown", "id": id, "metadata": {}, "source": text.splitlines(True)}
+
+
+def code_cell(id: str, code: str, metadata: dict[str, Any] | None = None) -> dict[str, Any]:
+    """A code cell that has not been run."""
+    return {
+        "cell_type": "code",
+        "execution_count": None,
+        "id": id,
+        "metadata": metadata or {},
+        "outputs": [],
+        "source": code.splitlines(True),
+    }
+
+
+def answers_file(assignment: Assignment) -> str:
+    """A Python module with the stubs, for those who work in an editor."""
+    parts = [
+        f'"""Your answers to homework {assignment.number}; '
+        f'check them with: pytest test_{assignment.stem}.py"""',
+        assignment.imports,
+    ]
+    for task in assignment.tasks.values():
+        parts += [
+            textwrap.dedent(part).strip() for part in (task.given, task.student_source) if part
+        ]
+    return "\n\n\n".join(parts) + "\n"
+
+
+def test_file(assignment: Assignment) -> str:
+    """Tests of the answers in that module, a task each."""
+    rows = "".join(
+        f'    ("{task.id}", {json.dumps([task.name, *task.uses])}),\n'
+        for task in assignment.tasks.values()
+    )
+    return f'''"""Homework {assignment.number} for those who work in an editor: one test a task."""
+
+import answers_{assignment.stem} as answers
+import pytest
+
+from nmtcourse.homework import find_task, judge
+
+TASKS = [
+{rows}]
+
+
+@pytest.mark.parametrize(("task", "names"), TASKS)
+def test_task(task, names):
+    verdict = judge(find_task(task), *(getattr(answers, name, None) for name in names))
+    assert verdict.full, f"\\n{{verdict}}"
+'''
+
+
+def files(assignment: Assignment) -> dict[str, str]:
+    """Everything that is made from a master: paths inside the homework folder, and texts."""
+    stem = assignment.stem
+    return {
+        f"{stem}.ipynb": notebook(assignment, "student"),
+        f"{SOLUTIONS}/{stem}.ipynb": notebook(assignment, "solution"),
+        f"nbgrader/source/{assignment.slug}/{stem}.ipynb": notebook(assignment, "source"),
+        f"pytest/answers_{stem}.py": answers_file(assignment),
+        f"pytest/test_{stem}.py": test_file(assignment),
+    }
+
+
+def main() -> None:
+    """Write all files into the folder that is given."""
+    folder = Path(sys.argv[1])
+    for assignment in assignments().values():
+        for path, text in files(assignment).items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(folder / path, text)
+
+
+if __name__ == "__main__":
+    main()

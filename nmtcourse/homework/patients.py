@@ -1,0 +1,217 @@
+"""Personal patients: a Transformer in one file, with bugs that the name of a student chooses.
+
+`patient(student)` is the same for a name each time; `nmtcourse.homework.examining` judges what
+became of it.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import inspect
+import itertools
+import json
+import random
+import sys
+import textwrap
+import types
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from nmtcheck.bugs import BUGS, Bug
+from nmtcheck.bugs.planting import Edit
+from nmtcourse.homework.compare import same
+from nmtcourse.homework.task import Finding
+from nmtlib.model import attention, dropout, embeddings, layers, masks, transformer
+from nmtlib.model.config import TransformerConfig
+from nmtlib.specials import BOS, EOS, PAD
+
+PARTS = (masks, dropout, embeddings, attention, layers, transformer)  # in the order of their needs
+FILE = "patient.py"
+
+
+def can_be_flat(bug: Bug) -> bool:
+    """Whether a bug lies in the model alone, so that one file can have it."""
+    names = {part.__name__.removeprefix("nmtlib.") for part in PARTS}
+    return bool(bug.edits) and all(e.where.partition(":")[0] in names for e in bug.edits)
+
+
+@dataclass(frozen=True)
+class Patient:
+    """A student's own case: the bugs that are planted, and the sizes of the model."""
+
+    student: str
+    bugs: tuple[Bug, ...]
+    config: TransformerConfig
+
+    def source(self, healthy: bool = False) -> str:
+        """The file that the student gets: the whole model, ill or healthy."""
+        edits = [] if healthy else [edit for bug in self.bugs for edit in bug.edits]
+        keys = sorted(bug.key for bug in BUGS if can_be_flat(bug))
+        listed = textwrap.fill(", ".join(keys), 96, break_on_hyphens=False)
+        imports = {"from nmtlib.model.config import TransformerConfig"}
+        parts = []
+        for part in PARTS:
+            text = planted(inspect.getsource(part), part.__name__.removeprefix("nmtlib."), edits)
+            parts.append(without_opening(text, imports))
+        config = ", ".join(f"{k}={v!r}" for k, v in vars(self.config).items())
+        count = "one silent bug" if len(self.bugs) == 1 else f"{len(self.bugs)} silent bugs"
+        name = json.dumps(self.student, ensure_ascii=False)[1:-1]  # quotes and backslashes escaped
+        opening = f'''"""The patient of {name}: a Transformer with {count}.
+
+Find out what is wrong, write its name into DIAGNOSIS, and repair it; change nothing else.  Then:
+
+    nmtlib homework examine {FILE}
+
+Names to choose from:
+{listed}
+"""'''
+        opening += "\n\nfrom __future__ import annotations\n\n"
+        opening += "\n".join(sorted(imports))
+        diagnosis = '"?"' + ', "?"' * (len(self.bugs) - 1)
+        opening += f"\n\nSTUDENT = {self.student!r}\nDIAGNOSIS = [{diagnosis}]\n"
+        return "\n\n\n".join([opening + f"CONFIG = TransformerConfig({config})", *parts]) + "\n"
+
+
+def without_opening(text: str, imports: set[str]) -> str:
+    """The code of a module behind its docstring and imports; these go to `imports`."""
+    own = {part.__name__ for part in PARTS} | {"__future__"}
+    rest = ast.parse(text).body[1:]
+    while isinstance(node := rest[0], ast.Import | ast.ImportFrom):
+        rest.pop(0)
+        if isinstance(node, ast.Import):
+            imports.add(ast.unparse(node))
+        elif node.module not in own:
+            imports |= {f"from {node.module} import {ast.unparse(name)}" for name in node.names}
+    first = min([rest[0].lineno, *(d.lineno for d in getattr(rest[0], "decorator_list", []))])
+    return "\n".join(text.splitlines()[first - 1 :]).strip()
+
+
+@cache
+def patient(student: str) -> Patient:
+    """The patient of a student: one or two bugs and a size of its own, by a hash of the name.
+
+    Raises ValueError for an empty name.
+    """
+    if not student.strip():
+        raise ValueError("a patient needs the name or number of a student")
+    chosen = random.Random(hashlib.sha256(student.strip().encode()).digest())
+    size, heads = chosen.choice([(12, 2), (12, 3), (16, 2), (16, 4), (18, 3), (20, 2), (24, 4)])
+    config = TransformerConfig(
+        source_vocab_size=chosen.randint(11, 19),
+        target_vocab_size=chosen.randint(20, 29),
+        d_model=size,
+        n_heads=heads,
+        n_encoder_layers=chosen.randint(1, 3),
+        n_decoder_layers=chosen.randint(1, 3),
+        d_ff=chosen.randint(20, 40),
+        norm=chosen.choice(["pre", "post"]),
+        dropout=0.1,
+    )
+    candidates = [bug for bug in BUGS if can_be_flat(bug)]
+    chosen.shuffle(candidates)
+    wanted = chosen.choice([1, 2])
+    for bugs in itertools.combinations(candidates, wanted):
+        apart = len({edit.where for bug in bugs for edit in bug.edits}) == sum(
+            len(bug.edits) for bug in bugs
+        )
+        if apart and all(shows(bug, config) for bug in bugs):
+            return Patient(student.strip(), bugs, config)
+    raise ValueError("no bug of the catalogue shows in this model")  # not met: see the tests
+
+
+@cache
+def shows(bug: Bug, config: TransformerConfig) -> bool:
+    """Whether a bug changes what a model of these sizes computes."""
+    case = Patient("", (bug,), config)
+    try:
+        agree(module_of(case.source()), module_of(case.source(healthy=True)), config)
+    except Finding:
+        return True
+    except Exception:  # it does not run at all: nothing silent about it
+        return False
+    return False
+
+
+def planted(text: str, module: str, edits: list[Edit]) -> str:
+    """The source of a module with those edits that belong to it."""
+    for edit in edits:
+        where, _, path = edit.where.partition(":")
+        if where == module:
+            first, last = place_of(text, path)
+            lines = text.splitlines()
+            own = lines[first:last]
+            depth = len(own[0]) - len(own[0].lstrip())
+            changed = edit.apply(textwrap.dedent("\n".join(own)) + "\n").rstrip("\n")
+            lines[first:last] = textwrap.indent(changed, " " * depth).splitlines()
+            text = "\n".join(lines) + "\n"
+    return text
+
+
+def place_of(text: str, path: str) -> tuple[int, int]:
+    """First and last line, as a slice, of the function of that dotted name."""
+    body: list[Any] = ast.parse(text).body
+    *classes, name = path.split(".")
+    for part in classes:
+        body = next(n for n in body if isinstance(n, ast.ClassDef) and n.name == part).body
+    node = next(n for n in body if isinstance(n, ast.FunctionDef) and n.name == name)
+    first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+    return first - 1, node.end_lineno or first
+
+
+def module_of(source: str) -> types.ModuleType:
+    """A module of that source."""
+    module = types.ModuleType("patient")
+    sys.modules["patient"] = module  # dataclasses look their module up
+    exec(compile(source, "<patient>", "exec"), module.__dict__)
+    return module
+
+
+def agree(one: Any, other: Any, config: TransformerConfig) -> None:
+    """Raise Finding where two modules' models do not compute the same from the same weights."""
+    for seed, dropout_rate in itertools.product(range(2), (0.0, 0.5)):
+        tried = replace(config, dropout=dropout_rate)
+        models = []
+        for module in (one, other):
+            torch.manual_seed(seed)
+            models.append(module.Transformer(tried))
+        weights = [dict(model.named_parameters()) for model in models]
+        if weights[0].keys() != weights[1].keys():
+            odd = sorted(weights[0].keys() ^ weights[1].keys())
+            raise Finding(f"parameters differ: {odd[:3]}", "those of a healthy model")
+        for name, value in weights[1].items():
+            same(weights[0][name].detach(), value.detach(), f"the first value of {name}")
+        results = [computed(model, tried, seed) for model in models]
+        for name, value in results[1].items():
+            same(results[0][name], value, name)
+
+
+def computed(model: Any, config: TransformerConfig, seed: int) -> dict[str, torch.Tensor]:
+    """Logits and gradients of a model on padded sentences, in evaluation and in training."""
+    generator = torch.Generator().manual_seed(seed)
+    source = torch.randint(EOS + 2, config.source_vocab_size, (3, 7), generator=generator)
+    target = torch.randint(EOS + 2, config.target_vocab_size, (3, 6), generator=generator)
+    source[0, 4:], target[1, 3:], target[:, 0] = PAD, PAD, BOS
+    found = {"a logit in evaluation": model.eval()(source, target)}
+    torch.manual_seed(seed)
+    logits = model.train()(source, target)
+    found["a logit in training"] = logits
+    logits.square().mean().backward()
+    grads = [p.grad for p in model.parameters() if p.grad is not None]
+    found["a gradient"] = torch.cat([grad.flatten() for grad in grads])
+    return {name: value.detach() for name, value in found.items()}
+
+
+def write(student: str, folder: Path) -> Path:
+    """Write a student's patient into a folder; FileExistsError where one lies there."""
+    place = folder / FILE
+    if place.exists():
+        raise FileExistsError(f"{place} is there already; to begin anew, move it away first")
+    text = patient(student).source()
+    folder.mkdir(parents=True, exist_ok=True)
+    place.write_text(text, "utf-8")
+    return place

@@ -1,0 +1,114 @@
+"""The student's side: start an assignment, check it, see what is done."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict
+from pathlib import Path
+
+from nmtcourse.homework import pages, progress
+from nmtcourse.homework.grading import assignments
+from nmtcourse.homework.marking import Marked
+from nmtcourse.homework.task import Assignment
+from nmtlib.errors import did_you_mean
+
+TUTOR = Path(__file__).with_name("AGENTS.md")
+
+
+def start(number: str, folder: Path) -> Path:
+    """Write the student's notebook of an assignment into a folder and return where it lies.
+
+    Raises ValueError for an unknown assignment and FileExistsError where there is one already.
+    """
+    assignment = find_assignment(number)
+    place = folder / f"{assignment.stem}.ipynb"
+    if place.exists():
+        raise FileExistsError(
+            f"{place} is there already, and your work in it; to begin anew, move it away first"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    place.write_text(pages.notebook(assignment), "utf-8")
+    for file, text in ((TUTOR.name, TUTOR.read_text("utf-8")), (progress.FILE, "")):
+        if not (folder / file).exists():
+            if text:
+                (folder / file).write_text(text, "utf-8")
+            else:
+                progress.write(folder, progress.read(folder))
+    return place
+
+
+def find_assignment(number: str) -> Assignment:
+    """The assignment of that number ('04', '4') or name ('attention')."""
+    known = assignments()
+    by_name = {assignment.slug: assignment for assignment in known.values()}
+    found = known.get(number.zfill(2)) or by_name.get(number)
+    if found is None:
+        hint = did_you_mean(number, by_name)
+        raise ValueError(
+            f"there is no assignment {number!r}{hint}; there are {', '.join(sorted(known))}"
+        )
+    return found
+
+
+def keep(marked: Marked) -> None:
+    """Keep the points of a notebook beside it, for `status`.
+
+    Raises ValueError where the file of progress is damaged, OSError where it cannot be written.
+    """
+    path, folder = marked.path, marked.path.parent
+    known = progress.read(folder)
+    known["checked"][path.name] = {
+        "sha256": digest(path),
+        "marks": [{k: v for k, v in asdict(m).items() if k != "text"} for m in marked.marks],
+    }
+    progress.write(folder, known)
+
+
+def shown(marked: Marked) -> str:
+    """The verdicts on all tasks, what is to be said of the file, and a table of points."""
+    parts = [mark.text or f"{mark.task} {mark.title}: {mark.measured}" for mark in marked.marks]
+    parts += [f"Note: {notice}." for notice in marked.notices]
+    possible = marked.assignment.points
+    table = [f"{m.task}  {m.points:>4g} of {m.possible:<3g}  {m.title}" for m in marked.marks]
+    total = f"in all {marked.points:g} of {possible:g}, in {marked.seconds:.0f} s"
+    return "\n\n".join([*parts, "\n".join([*table, total])])
+
+
+def status(folder: Path) -> str:
+    """A table of the notebooks in a folder: points, hints used, choices tried, next step."""
+    known, rows, next_step = progress.read(folder), [], ""
+    for path in sorted(folder.glob("*.ipynb")):
+        assignment = assignments().get(path.name.partition("_")[0])
+        if assignment is None:
+            continue
+        checked = known["checked"].get(path.name)
+        hints, choices = (
+            sum(len(kept) for id, kept in known[kind].items() if id in assignment.tasks)
+            for kind in ("hints", "choices")
+        )
+        points, state = "-", "not checked yet"
+        if checked:
+            points = f"{round(sum(mark['points'] for mark in checked['marks']), 1):g}"
+            changed = checked["sha256"] != digest(path)
+            state = "changed since it was checked" if changed else "checked"
+        used = f"hints {hints}  choices {choices}"
+        rows.append(f"{path.name:<34} {points:>4} of {assignment.points:g}  {used}  {state}")
+        next_step = next_step or _next_step(path, checked, state)
+    if not rows:
+        return f"no assignment in {folder}; begin with: nmtlib homework start 01 --out {folder}"
+    return "\n".join([*rows, f"next: {next_step or 'nothing is left to do here'}"])
+
+
+def _next_step(path: Path, checked: dict | None, state: str) -> str:
+    """The first thing that is left to do in a notebook, or ''."""
+    if state != "checked" or not checked:
+        return f"nmtlib homework check {path}"
+    for found in checked["marks"]:
+        if found["points"] < found["possible"]:
+            return f"{found['task']} {found['title']}, in {path.name}"
+    return ""
+
+
+def digest(path: Path) -> str:
+    """The SHA-256 of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()

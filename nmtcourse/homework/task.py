@@ -1,0 +1,250 @@
+"""What an assignment is: tasks, each with a solution, known mistakes, and properties to check.
+
+A master (`nmtcourse.homework.masters`) is a module with one `Assignment`, filled by its decorators:
+`task` takes the solution, `check` a property of answers to it, `question` a choice.  Everything
+that students and instructors see is made from it.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import sys
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from string import ascii_uppercase
+from typing import Any
+
+from nmtcourse.homework.draw import Draw
+from nmtlib.errors import require
+
+LEVELS = {"easy": (4, 15), "medium": (6, 30), "hard": (8, 60)}  # points and minutes
+SOLUTION = re.compile(r"(?m)^( *)### BEGIN SOLUTION\n(?:.*\n)*?\1### END SOLUTION\n?")
+MARKS = re.compile(r"(?m)^ *### (?:BEGIN|END) SOLUTION\n?")
+STUB = "# YOUR CODE HERE\nraise NotImplementedError()"
+BLANK = "?"  # a choice that is not made yet; unlike the stub, it lets "Run All" go on
+
+Measure = Callable[[Any, Draw], None]
+Edit = tuple[str, str]  # a piece of the solution, and what stands there instead
+
+
+class Finding(AssertionError):
+    """A property does not hold: what was measured, what was expected, perhaps a closer cause.
+
+    `usual` is a cause that holds unless a closer one is found.
+    """
+
+    usual = ""
+
+    def __init__(self, measured: str, expected: str, cause: str = ""):
+        super().__init__(f"{measured}; expected {expected}")
+        self.measured, self.expected, self.cause = measured, expected, cause
+
+
+@dataclass(frozen=True)
+class Property:
+    """What an answer must fulfil: `measure(answer, draw)` raises `Finding` where it does not.
+
+    `worth` is its weight among the points of the task; `draws` is how many sizes it is tried with.
+    """
+
+    statement: str
+    cause: str
+    worth: float
+    draws: int
+    measure: Measure
+
+
+@dataclass(eq=False)
+class Task:
+    """One thing to write: text and hints, the solution, its mistakes, and its properties.
+
+    `mistakes` maps what a student got wrong to the edits that turn the solution into it.  A task
+    that is not `pure` may change what its function is given.  `forbidden` functions of torch may
+    not be called, nor those of `sealed` modules.  `uses` names answers that a choice needs.
+    """
+
+    id: str
+    name: str
+    title: str
+    text: str
+    level: str
+    hints: tuple[str, str]
+    read: str
+    source: str
+    points: float
+    minutes: int
+    given: str = ""
+    example: str = ""
+    mistakes: dict[str, Sequence[Edit]] = field(default_factory=dict)
+    pure: bool = True
+    forbidden: tuple[str, ...] = ()
+    sealed: tuple[str, ...] = ()
+    seconds: float = 20.0
+    uses: tuple[str, ...] = ()
+    properties: list[Property] = field(default_factory=list)
+    namespace: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def check_line(self) -> str:
+        """The one line of the check cell."""
+        return f'grade("{self.id}", {", ".join([self.name, *self.uses])})'
+
+    @property
+    def student_source(self) -> str:
+        """The source with a stub in the place of the solution."""
+
+        def stub(found: re.Match) -> str:
+            return "" if self.uses else textwrap.indent(STUB, found[1]) + "\n"
+
+        return SOLUTION.sub(stub, self.source + "\n").rstrip()
+
+    @property
+    def solution_source(self) -> str:
+        """The source as one would write it."""
+        return MARKS.sub("", self.source + "\n").rstrip()
+
+    @cached_property
+    def solution(self) -> Any:
+        """The solution as a function, class or value."""
+        return self.build(self.source)
+
+    @cached_property
+    def wrong(self) -> dict[str, Any]:
+        """The solution with each of the mistakes, by its description."""
+        return {about: self.build(self.edited(edits)) for about, edits in self.mistakes.items()}
+
+    def edited(self, edits: Sequence[Edit]) -> str:
+        """The source with some pieces replaced.  Raises ValueError for a piece it does not have."""
+        source = self.source
+        for old, new in edits:
+            require(old in source, f"an edit of task {self.id}", f"in its source: {old!r}", new)
+            source = source.replace(old, new)
+        return source
+
+    def build(self, source: str) -> Any:
+        """What a source defines under the name of the task."""
+        namespace = dict(self.namespace)
+        exec(compile(source, f"<task {self.id}>", "exec"), namespace)
+        return namespace[self.name]
+
+
+class Assignment:
+    """The homework of one notebook: an opening, imports that all tasks share, and the tasks."""
+
+    def __init__(self, number: str, slug: str, title: str, opening: str, imports: str):
+        self.number, self.slug, self.title = number, slug, title
+        self.opening, self.imports = textwrap.dedent(opening).strip(), imports.strip()
+        self.tasks: dict[str, Task] = {}  # by id
+
+    @property
+    def stem(self) -> str:
+        """The name of its files without suffix."""
+        return f"{self.number}_{self.slug}"
+
+    @property
+    def points(self) -> float:
+        """What can be had in all."""
+        return sum(task.points for task in self.tasks.values())
+
+    def task(self, level: str, title: str, text: str, hints: tuple[str, str], **about: Any) -> Any:
+        """Add a task whose solution is the decorated function or class.
+
+        The part of it that the student writes stands between `### BEGIN SOLUTION` and
+        `### END SOLUTION`.  `about` has the other fields of `Task`, at least `read`.
+        """
+        points, minutes = LEVELS[level]
+        about = {"points": points, "minutes": minutes, **about}
+
+        def register(solution: Any) -> Any:
+            source, name = undecorated(solution), solution.__name__
+            require(bool(SOLUTION.search(source + "\n")), name, "a marked solution", source[:60])
+            self._add(
+                Task(
+                    self._next(),
+                    name,
+                    title,
+                    _text(text),
+                    level,
+                    hints,
+                    source=source,
+                    namespace=vars(sys.modules[solution.__module__]),
+                    **about,
+                )
+            )
+            return solution
+
+        return register
+
+    def check(self, solution: Any, cause: str, *, worth: float = 1.0, draws: int = 3) -> Any:
+        """Add the decorated function, whose docstring states it, as a property of a task."""
+        task = next(t for t in self.tasks.values() if t.name == solution.__name__)
+
+        def register(measure: Measure) -> Measure:
+            require(bool(measure.__doc__), measure.__name__, "documented: what must hold", None)
+            statement = " ".join((measure.__doc__ or "").split())
+            task.properties.append(Property(statement, cause, worth, draws, measure))
+            return measure
+
+        return register
+
+    def question(
+        self, title: str, options: Sequence[str], hints: tuple[str, str], *, read: str, uses: Any
+    ) -> Any:
+        """Add a choice.  The decorated function gets the student's answers to the tasks `uses`, in
+        this order, and returns the letter that is right for them; its docstring asks.
+        """
+        letters = ascii_uppercase[: len(options)]
+        listed = "\n".join(f"- **{a}** {b}" for a, b in zip(letters, options, strict=True))
+
+        def register(right: Callable[..., str]) -> Callable[..., str]:
+            def measure(given: tuple, draw: Draw) -> None:
+                choice, *answers = given
+                if not isinstance(choice, str) or choice.strip().upper() not in [*letters]:
+                    raise Finding(f"your choice is {choice!r}", f"a letter from A to {letters[-1]}")
+                if choice.strip().upper() != right(*answers):
+                    raise Finding(f"you chose {choice!r}", "what your own function computes")
+
+            name, text = f"choice_{self.number}", f"{_text(right.__doc__ or '')}\n\n{listed}"
+            answer = right(*uses)
+            marked = f'### BEGIN SOLUTION\n{name} = "{answer}"\n### END SOLUTION'
+            source = f'{name} = "{BLANK}"  # write a letter in place of the question mark\n{marked}'
+            task = Task(
+                self._next(),
+                name,
+                title,
+                text,
+                "question",
+                hints,
+                read,
+                source,
+                points=2,
+                minutes=5,
+                uses=tuple(u.__name__ for u in uses),
+            )
+            cause = "The numbers of your own function say something else: print them."
+            task.properties.append(Property("the choice is right", cause, 1.0, 1, measure))
+            self._add(task)
+            return right
+
+        return register
+
+    def _next(self) -> str:
+        return f"{self.number}.{len(self.tasks) + 1}"
+
+    def _add(self, task: Task) -> None:
+        self.tasks[task.id] = task
+
+
+def undecorated(thing: Any) -> str:
+    """The source of a function or class, without decorators and at the margin."""
+    source = textwrap.dedent(inspect.getsource(thing))
+    node = ast.parse(source).body[0]
+    return "\n".join(source.splitlines()[node.lineno - 1 :])
+
+
+def _text(text: str) -> str:
+    return textwrap.dedent(text).strip()

@@ -1,0 +1,161 @@
+"""What the extras add to the command line: commands, and options of evaluate and translate."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+from argparse import Namespace, _SubParsersAction
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nmtlib.cli import ABOUT_RUN, add_command, deferred
+
+if TYPE_CHECKING:
+    from nmtlib.inference.translator import Translator
+
+
+def add_export(commands: _SubParsersAction) -> None:
+    """Add the command `export`."""
+    about = "write the model for another program"
+    option = add_command(commands, "export", f"{__name__}:command_export", about).add_argument
+    option("folder", metavar="RUN", help=ABOUT_RUN)
+    formats = "safetensors, marian or pegasus (Hugging Face), ctranslate2, onnx"
+    option("--to", required=True, metavar="FORMAT", help=formats)
+    place = "a new folder (default: RUN/FORMAT, or NAME-FORMAT)"
+    option("--out", type=Path, metavar="DIR", help=place)
+    option("--quantization", metavar="TYPE", help="for ctranslate2: int8, float16, …")
+
+
+def add_backtranslate(commands: _SubParsersAction) -> None:
+    """Add the command `backtranslate`."""
+    about = "translate sentences that have no translation, to train the other direction on them"
+    place = f"{__name__}:command_backtranslate"
+    option = add_command(commands, "backtranslate", place, about).add_argument
+    option("folder", metavar="RUN", help=ABOUT_RUN)
+    option("--text", required=True, help="multi30k-captions, or a file with a sentence a line")
+    pairs = "the pairs; resumed if there"
+    option("--out", required=True, type=Path, metavar="FILE.tsv", help=pairs)
+    option("--beam", type=int, default=1, help="beam size (default: 1, greedy)")
+    sampled = "sample each word instead, at this temperature (default: 0, do not)"
+    option("--temperature", type=float, default=0.0, metavar="T", help=sampled)
+    option("--seed", type=int, default=1, help="of the sampling (default: 1)")
+    option("--tag", default="", metavar="WORD", help="put this word before each source")
+    forwards = "make targets, to train a model of the same direction on what this one generates"
+    option("--forward", action="store_true", help=forwards)
+    exactness = "how a CPU multiplies; bf16 is quicker where it does so natively (default: fp32)"
+    option("--precision", choices=["fp32", "bf16"], default="fp32", help=exactness)
+    add_others(option)
+
+
+def extend(commands: _SubParsersAction) -> None:
+    """Give `evaluate` and `translate` the options of ensembles, neighbours and Moses."""
+    for name in ("evaluate", "translate"):
+        command = commands.choices[name]
+        command.set_defaults(run=deferred(f"{__name__}:{name}"))
+        option = command.add_argument
+        about = "look each next word up among the K most similar positions of the training pairs"
+        option("--neighbours", type=int, metavar="K", help=about)
+        share = "how much these count next to the model, in [0, 1) (default: 0.3)"
+        option("--neighbour-weight", type=float, metavar="W", help=share)
+    option = commands.choices["evaluate"].add_argument
+    option("--moses", action="store_true", help="also BLEU on Moses' tokens, as papers report it")
+    add_others(option)
+
+
+def add_others(option: Callable[..., Any]) -> None:
+    """`--with RUN …`, and given again it adds to these."""
+    about = "further runs of the same vocabularies: all translate together (an ensemble)"
+    several: dict = {"nargs": "+", "action": "extend", "default": []}
+    option("--with", metavar="RUN", dest="others", help=about, **several)
+
+
+def evaluate(options: Namespace) -> None:
+    """Score a run, or several together, or with neighbours; with --moses also as papers do."""
+    from nmtcourse.recipes.ensemble import load_ensemble
+    from nmtcourse.recipes.moses import moses_scorer
+    from nmtcourse.recipes.neighbours import WEIGHT, with_neighbours
+    from nmtlib import commands
+    from nmtlib.inference.translator import find_run
+
+    neighbours, weight = options.neighbours, options.neighbour_weight
+    language = find_run(options.folder).settings().corpus.languages[1] if options.moses else ""
+    scorers = [moses_scorer(language)] if options.moses else []
+    label = f"-with-{name_of(options.others)}" if options.others else ""
+    if neighbours:
+        label += f"-neighbours{neighbours}"
+        label += "" if weight in (None, WEIGHT) else f"-weight{weight:.15g}"
+
+    def load(folder: Path) -> Translator:
+        return with_neighbours(load_ensemble([folder, *options.others]), neighbours, weight)
+
+    commands.evaluate(options, load, label=label, scorers=scorers)
+
+
+def name_of(runs: Sequence[str | Path]) -> str:
+    """A short name of some runs; runs of the same names in other folders have another."""
+    from nmtlib.inference.translator import find_run
+
+    places = sorted(str(find_run(run).folder.resolve()) for run in runs)
+    digest = hashlib.sha256("\n".join(places).encode()).hexdigest()
+    return f"{'-'.join(Path(run).name for run in runs)[:60]}-{digest[:8]}"
+
+
+def translate(options: Namespace) -> int:
+    """Translate as the core does, if asked to with neighbours."""
+    from nmtcourse.recipes.neighbours import with_neighbours
+    from nmtlib import commands
+    from nmtlib.inference.translator import Translator
+
+    def load(run: str) -> Translator:
+        return with_neighbours(Translator.load(run), options.neighbours, options.neighbour_weight)
+
+    return commands.translate(options, load)
+
+
+def command_export(options: Namespace) -> None:
+    """Write a model in another format."""
+    from nmtcourse.recipes.export import export
+
+    folder = export(options.folder, options.to, options.out, quantization=options.quantization)
+    print(f"the model is in {folder}; how to load it: {folder / 'README.md'}")
+
+
+def command_backtranslate(options: Namespace) -> None:
+    """Write synthetic pairs of the sentences of a text."""
+    from nmtcourse.recipes import monolingual
+    from nmtcourse.recipes.backtranslation import Search, backtranslate
+    from nmtcourse.recipes.ensemble import load_ensemble
+    from nmtlib.files import text_lines
+
+    how = ("beam", "temperature", "seed", "tag", "forward")
+    search = Search(**{name: getattr(options, name) for name in how})
+    if not options.out.name or options.out.suffix == ".gz":
+        raise ValueError(
+            f"--out is the name of a plain text file, such as pairs.tsv, not {str(options.out)!r}"
+        )
+    translator = load_ensemble([options.folder, *options.others], precision=options.precision)
+    language = translator.settings.corpus.languages[0]
+    if Path(options.text).is_file():
+        sentences = [line.strip() for line in text_lines(options.text) if line.strip()]
+        where = str(options.text)
+    else:
+        if options.text not in [text.name for text in monolingual.TEXTS]:
+            raise FileNotFoundError(
+                f"--text: there is no file {options.text}, and no text of that name either; "
+                f"there is {', '.join(text.name for text in monolingual.TEXTS)}"
+            )
+        sentences, left_out = monolingual.sentences(options.text, language)
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
+        where = f"{options.text}, {language}; left out: {reasons or 'none'}"
+    print(f"{len(sentences):,} sentences of {where}", flush=True)
+    report = partial(print, flush=True)
+    written = backtranslate(translator, sentences, options.out, search, report=report)
+    if lost := len(sentences) - written:
+        print(f"{lost:,} without a pair: too long to be read, or their translation is empty")
+    way = "the same way" if search.forward else "the other way"
+    setting = shlex.quote(f"recipe.synthetic={json.dumps([str(options.out)])}")
+    advice = f"--set recipe.name=course --set {setting}"
+    print(f"{written:,} pairs are in {options.out}; train on them {way} with: {advice}")

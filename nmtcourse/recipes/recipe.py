@@ -1,0 +1,221 @@
+"""The recipe of the course's records: R-Drop, teachers, Muon, synthetic pairs, compiled models."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field, fields
+from hashlib import sha256
+from itertools import chain
+from typing import Annotated, Any, Literal
+
+import torch
+from pydantic import Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+from torch import Tensor
+
+from nmtcourse.recipes.few_shapes import few_shapes
+from nmtcourse.recipes.losses import disagreement, distance_to_teacher
+from nmtcourse.recipes.mixing import in_both_directions, mixed_by_epoch, with_synthetic
+from nmtcourse.recipes.muon import Muon
+from nmtcourse.recipes.packed import PackedExamples
+from nmtcourse.recipes.teachers import load_teachers
+from nmtlib.data.batching import Batch, Example
+from nmtlib.data.codec import Codec
+from nmtlib.data.corpus import Corpus, read_pairs
+from nmtlib.errors import did_you_mean
+from nmtlib.examples import encode_pairs
+from nmtlib.inference.translator import find_run
+from nmtlib.model.transformer import Transformer
+from nmtlib.recipe import Recipe
+from nmtlib.sections import FROZEN, TrainingSettings
+from nmtlib.settings import Settings, explain
+from nmtlib.specials import PAD
+from nmtlib.training.hardware import choose_device
+from nmtlib.training.loss import Totals, losses
+
+Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(gt=0, le=1)]
+Ratio = Annotated[float, Field(gt=0, le=1000)]
+Path = Annotated[str, Field(pattern=r"^[^\x00]*[^\s\x00][^\x00]*$")]
+
+
+@dataclass(frozen=True, config=FROZEN)
+class CourseRecipe(Recipe):
+    """Additions to a run, each of them off unless it is set.
+
+    `r_drop`: weight of agreement between two passes of each batch with different dropout (Liang et
+    al. 2021).  `teachers` are runs of the same vocabularies: for each batch one of them is asked,
+    with dropout, as without it a teacher is far more confident about what it was trained on; the
+    share `teacher_weight` of the loss compares with its prediction, the rest with the labels (Kim
+    and Rush 2016, 3.1).  `optimizer` is 'adam', or 'muon' for the matrices of the layers (fewer
+    updates, each more expensive).  `synthetic` TSV files hold more pairs to train on, such as
+    `nmtlib backtranslate` writes, `synthetic_ratio` for one real pair in each epoch, which takes
+    others than the one before.  `both_directions` trains each real pair also the other way round.
+    `compile` is 'default' or, for a GPU, 'reduce-overhead' (with CUDA graphs): batches then have
+    few shapes, and are made on the device.
+    """
+
+    r_drop: Weight = 0.0
+    teachers: list[Path] = field(default_factory=list)
+    teacher_weight: Share = 0.5
+    optimizer: Literal["adam", "muon"] = "adam"
+    synthetic: list[Path] = field(default_factory=list)
+    synthetic_ratio: Ratio = 1.0
+    both_directions: bool = False
+    compile: Literal["no", "default", "reduce-overhead"] = "no"
+
+    def corpus(self, corpus: Corpus, settings: Settings) -> Corpus:
+        """The corpus with synthetic pairs, and with each pair turned round, where asked for."""
+        if self.synthetic:
+            more = chain.from_iterable(read_pairs([file]) for file in self.synthetic)
+            corpus = with_synthetic(corpus, more)
+        if not self.both_directions:
+            return corpus
+        if "given" in (settings.tokenizer.kind, settings.tokenizer.target_kind):
+            raise ValueError(
+                "recipe.both_directions: the vocabularies that a corpus is published with are of "
+                "one language each; set tokenizer.kind=bpe, and no target_kind"
+            )
+        start = settings.training.init_from
+        if start and not (settings.tokenizer.joint or reads_both(find_run(start).settings())):
+            raise ValueError(
+                f"training.init_from: {start} has a vocabulary of each language, and reads one "
+                "only; recipe.both_directions needs a run with tokenizer.joint=true"
+            )
+        return in_both_directions(corpus)
+
+    def hooks(
+        self,
+        corpus: Corpus,
+        settings: Settings,
+        codecs: tuple[Codec, Codec],
+        training: Sequence[Example],
+        report: Callable[[str], None],
+    ) -> dict[str, Any]:
+        """The arguments of the `Trainer` for what is set."""
+        single = settings.training.accumulate == 1 or self.compile != "reduce-overhead"
+        if not single:  # the next batch of an update is recorded over the gradients of the last
+            raise ValueError("recipe.compile = 'reduce-overhead' needs training.accumulate = 1")
+        found: dict[str, Any] = {"identity": {}}
+        teachers: list[Transformer] = []
+        if self.teachers:
+            teachers, digest = load_teachers(self.teachers, settings, codecs, self.both_directions)
+            found["identity"]["teachers"] = digest
+        if self.r_drop or teachers or self.compile != "no":
+            found["loss"] = RecipeLoss(self, teachers)
+        if self.optimizer == "muon":
+            found["optimizer"] = Muon
+        if corpus.synthetic:
+            found["examples"], digest = self.mix(corpus, settings, codecs, training, report)
+            found["identity"]["synthetic pairs"] = digest
+        if self.compile != "no":
+            device, chosen = choose_device(settings.training.device), found.get("examples")
+            packed = PackedExamples(training, device)
+            found["examples"] = lambda epoch: (
+                PackedExamples(chosen(epoch), device) if chosen else packed
+            )
+        return found
+
+    def mix(
+        self,
+        corpus: Corpus,
+        settings: Settings,
+        codecs: tuple[Codec, Codec],
+        training: Sequence[Example],
+        report: Callable[[str], None],
+    ) -> tuple[Callable[[int], Sequence[Example]], str]:
+        """What an epoch takes of real and synthetic examples, and the SHA-256 of the latter."""
+        longest = min(settings.training.max_length, settings.model.max_length)
+        synthetic, too_long = encode_pairs(corpus.synthetic, *codecs, longest)
+        ratio = self.synthetic_ratio
+        if not round(ratio * len(training)) or not synthetic:
+            raise ValueError(
+                f"recipe.synthetic: an epoch would take none of {len(synthetic):,} synthetic pairs "
+                f"(synthetic_ratio {ratio:g} of {len(training):,} real ones); give others, raise "
+                "the ratio, or leave them out"
+            )
+        report(
+            f"{len(synthetic):,} synthetic pairs, of which an epoch takes {ratio:g} for each real "
+            f"one; left out as too long: {too_long}"
+        )
+        mixed = mixed_by_epoch(training, synthetic, ratio, seed=settings.training.seed)
+        return mixed, digest_of(synthetic)
+
+
+def course(options: Mapping[str, Any]) -> CourseRecipe:
+    """The recipe with these options.  Raises ValueError naming one that is unknown or wrong."""
+    known = [option.name for option in fields(CourseRecipe)]
+    for name in options:
+        if name not in known:
+            hint = did_you_mean(name, known)
+            raise ValueError(f"recipe.{name} is unknown{hint}; there are {', '.join(known)}")
+    try:
+        return TypeAdapter(CourseRecipe).validate_json(json.dumps(options), strict=True)
+    except ValidationError as error:
+        raise ValueError(f"recipe.{explain(error)}") from None
+
+
+def reads_both(settings: Settings) -> bool:
+    """Whether a run was trained to translate both ways."""
+    return bool(settings.recipe.get("both_directions"))
+
+
+def digest_of(examples: Iterable[Example]) -> str:
+    """SHA-256 of the ids of some examples."""
+    ids = sha256()
+    for example in examples:
+        ids.update(array("q", [len(example.source), *example.source, *example.target]))
+    return ids.hexdigest()
+
+
+class RecipeLoss:
+    """The loss of a `Trainer`: smoothed cross-entropy, with R-Drop and teachers where they are set.
+
+    With R-Drop the batch passes twice, and what drives the two predictions apart is punished.  The
+    loss is half of that in the paper (eq. 4), so that alpha changes nothing else: the mean of both
+    cross-entropies + alpha / 2 of the `disagreement`.  The totals are means of both, too.
+    """
+
+    def __init__(self, recipe: CourseRecipe, teachers: Sequence[Transformer] = ()):
+        self.recipe, self.teachers = recipe, list(teachers)
+        self.compiled: Any = None
+
+    def __call__(
+        self, model: Transformer, batch: Batch, settings: TrainingSettings
+    ) -> tuple[Tensor, Totals]:
+        """The summed loss of a batch, to be differentiated, and its totals, to be read."""
+        alpha, share = self.recipe.r_drop, self.recipe.teacher_weight
+        run: Any = model
+        if self.recipe.compile != "no":
+            batch = few_shapes(batch, settings.max_tokens, model.config.max_length)
+            if self.compiled is None:
+                # One compilation serves all shapes: a run of minutes cannot wait for one for each.
+                self.compiled = torch.compile(model, mode=self.recipe.compile, dynamic=True)
+            run = self.compiled
+        if alpha:
+            batch = Batch(torch.cat([batch.source] * 2), torch.cat([batch.target] * 2))
+        logits = run(batch.source, batch.decoder_input)  # (B, T, V)
+        loss, nll, correct = losses(logits, batch.labels, settings.label_smoothing)
+        labels = (batch.labels != PAD).sum()
+        if self.teachers:
+            said = self.ask(batch)
+            taught = distance_to_teacher(logits, said, batch.labels)
+            loss = (1 - share) * loss + share * taught
+        if alpha:
+            first, second = logits.chunk(2)
+            loss = loss / 2 + alpha / 2 * disagreement(first, second, batch.labels.chunk(2)[0])
+            nll, correct, labels = nll / 2, correct / 2, labels / 2
+        return loss, Totals(*(each.detach().double() for each in (loss, nll, correct, labels)))
+
+    @torch.no_grad()
+    def ask(self, batch: Batch) -> Tensor:
+        """The logits (B, T, V) of one of the teachers, with dropout.
+
+        The trainer seeds torch's generator at each update, so a resumed run asks the same one.
+        """
+        several = len(self.teachers) > 1
+        number = int(torch.randint(len(self.teachers), ())) if several else 0
+        teacher = self.teachers[number].to(batch.source.device).train()
+        return teacher(batch.source, batch.decoder_input)

@@ -1,0 +1,159 @@
+"""What a figure shows, in words, for readers who hear it: the `alt` of its picture.
+
+Made from what is drawn, so it cannot go stale; rounded as in `describe`, so that it repeats.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis, XAxis
+from matplotlib.collections import PathCollection
+from matplotlib.container import BarContainer
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+
+from nmtcourse.teaching.describe import COLOUR_BAR, rounded, tick_words, with_insets
+
+LONGEST = 600  # characters after which further panels are only named
+MOST = 14  # words, lines or bars that are named before the rest is counted
+CLEAR = 0.2  # of the colour scale: how far the largest cell of a row leads the next
+LIST = re.compile(r" \([^()]*, [^()]*\)")  # the words of rows and columns
+MARKUP = str.maketrans("", "", "$\\{}")
+
+
+def alt_text(figure: Figure) -> str:
+    """Some sentences about a figure: its label, its title, then the kind and content of each panel.
+
+    A curve is told by its first and last value, a heat map by its words and its clear maxima.
+    """
+    parts = [part for part in (figure, *figure.subfigs) if part.get_suptitle()]
+    told = [*filter(None, [str(figure.get_label())]), *(part.get_suptitle() for part in parts)]
+    for ax in with_insets(figure.axes):
+        if ax.get_label() != COLOUR_BAR and (ax.has_data() or ax.texts):
+            kind, more = _panel(ax)
+            said = " ".join(told)
+            for words in filter(said.__contains__, LIST.findall(more)):
+                more = more.replace(words, "")
+            fits = not told or len(said) + len(more) < LONGEST
+            told.append(f"{kind}: {more}" if more and fits else kind)
+    return " ".join(f"{_plain(text)}." for text in told)
+
+
+def _plain(text: str) -> str:
+    """On one line, without the marks of a formula."""
+    return " ".join(text.translate(MARKUP).split()).rstrip(".:;")
+
+
+def _panel(ax: Axes) -> tuple[str, str]:
+    """What some axes are, and what they show."""
+    title = " ".join(filter(None, (ax.get_title(place) for place in ("left", "center", "right"))))
+    bars = [part for part in ax.containers if isinstance(part, BarContainer)]
+    points = any(isinstance(part, PathCollection) for part in ax.collections)
+    named = bool(ax.get_xlabel() or ax.get_ylabel())
+    ticks = [word for axis in (ax.xaxis, ax.yaxis) for word in tick_words(axis)]
+    if ax.images:
+        kind, more = "Heat map", [_heat_map(ax, ax.images[0])]
+    elif bars and (named or ticks):
+        kind = "Bar chart" if ticks else "Histogram"
+        more = [_axes(ax), *(_bars(part, ticks) for part in bars[:MOST])]
+    elif named and any(len(line.get_xdata()) > 1 for line in ax.lines):
+        kind, more = "Line plot", [_axes(ax), *_lines(ax)]
+    elif named:
+        kind, more = "Scatter plot" if points else "Plot", [_axes(ax), _listed(_words(ax))]
+    else:
+        kind, more = "Points" if points else "Drawing with the words", [_listed(_words(ax))]
+    return f"{kind} “{title}”" if title else kind, "; ".join(filter(None, more))
+
+
+def _words(ax: Axes) -> list[str]:
+    """What is written inside the axes; numbers, signs, shapes and code are left out."""
+    read = (text for text in ax.texts if "mono" not in "".join(text.get_fontfamily()).lower())
+    texts = dict.fromkeys(text.get_text().strip() for text in read)
+    return [text for text in texts if re.match(r"[^\W\d]|[“<]", text)]
+
+
+def _listed(words: Sequence[str]) -> str:
+    rest = len(words) - MOST
+    return ", ".join(words[:MOST]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _axes(ax: Axes) -> str:
+    """The names of the axes with the numbers that they reach from and to."""
+    up, across = (_axis(axis) for axis in (ax.yaxis, ax.xaxis))
+    return " against ".join(filter(None, (up, across)))
+
+
+def _axis(axis: Axis) -> str:
+    name = axis.get_label_text()
+    if not name or tick_words(axis):
+        return name
+    low, high = (float(end) for end in axis.get_data_interval())
+    if low % 1 == 0 == high % 1 and isinstance(axis, XAxis):
+        return f"{name} from {low:g} to {high:g}"
+    return f"{name} from {_number(low, axis, high)} to {_number(high, axis, low)}" + (
+        " (logarithmic)" if axis.get_scale() == "log" else ""
+    )
+
+
+def _number(value: float, axis: Axis, *others: float) -> str:
+    """A number as fine as its axis shows it: on a logarithmic one, small ones count too."""
+    beside = [] if axis.get_scale() == "log" else others
+    return rounded([value], np.abs([value, *beside]))[0]
+
+
+def _lines(ax: Axes) -> Iterator[str]:
+    """Each named line by its first and last number; the others are counted."""
+    named = [line for line in ax.lines if not str(line.get_label()).startswith("_")]
+    for line in named[:MOST]:
+        values = np.asarray(line.get_ydata(orig=False), dtype=float)
+        values = values[np.isfinite(values)]
+        if len(values):
+            axis, ends = ax.yaxis, (float(values[0]), float(values[-1]))
+            first, last = (_number(end, axis, float(np.abs(values).max())) for end in ends)
+            yield f"{line.get_label()}: {first}" + (f" to {last}" if last != first else "")
+    if rest := len(ax.lines) - len(named[:MOST]):
+        yield f"{rest} {'more ' * bool(named)}line{'s' * (rest > 1)}"
+
+
+def _bars(bars: BarContainer, words: Sequence[str]) -> str:
+    """The value of each bar, where they are few; else the largest."""
+    heights = np.nan_to_num(np.asarray(bars.datavalues, dtype=float))
+    values, label = rounded(heights, heights), str(bars.get_label())
+    told = f"{len(heights)} bars up to {rounded([heights.max()], heights)[0]}"
+    if len(words) == len(values) <= MOST:
+        told = ", ".join(f"{word}: {value}" for word, value in zip(words, values, strict=True))
+    return told if label.startswith("_") or not label else f"{label} – {told}"
+
+
+def _heat_map(ax: Axes, image: AxesImage) -> str:
+    """Rows and columns with their words, the range of the numbers, and what stands out."""
+    matrix: np.ndarray = np.ma.filled(np.ma.asarray(image.get_array(), dtype=float), np.nan)
+    if matrix.ndim != 2 or not np.isfinite(matrix).any():
+        return ""
+    parts, names = [], [tick_words(ax.yaxis), tick_words(ax.xaxis)]
+    for side, label, words, size in zip(
+        ("rows", "columns"), (ax.get_ylabel(), ax.get_xlabel()), names, matrix.shape, strict=True
+    ):
+        listed = f" ({_listed(words)})" if len(words) == size else ""
+        parts.append(", ".join(filter(None, [f"{size} {side}", label])) + listed)
+    known = matrix[np.isfinite(matrix)]
+    parts.append("numbers from {} to {}".format(*rounded([known.min(), known.max()], known)))
+    if len(ax.figure.axes) <= 3:
+        parts += _leaders(matrix, *names)
+    return "; ".join(parts)
+
+
+def _leaders(matrix: np.ndarray, rows: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """The cells that are clearly the largest of their row, in one line where there are any."""
+    if (len(rows), len(columns)) != matrix.shape or matrix.shape[1] < 2 or len(rows) > MOST:
+        return []
+    known = np.where(np.isfinite(matrix), matrix, np.nanmin(matrix))
+    ranked = np.sort(known, axis=1)
+    clear = (ranked[:, -1] - ranked[:, -2] > CLEAR * np.ptp(known)).tolist()
+    best = known.argmax(axis=1).tolist()
+    pairs = [f"{rows[i]}: {columns[best[i]]}" for i in range(len(rows)) if clear[i]]
+    return ["clearly largest in its row: " + ", ".join(pairs)] if pairs else []

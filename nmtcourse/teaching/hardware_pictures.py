@@ -1,0 +1,192 @@
+"""Pictures of notebook 12: memory over a step, number formats, fingerprints, ladder, roofline."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from nmtcourse.teaching.hardware_lab import Timeline
+from nmtcourse.teaching.style import COLOURS, SEQUENTIAL, WIDTH
+
+MIB = 2**20
+SHADES = ("#EAF2F8", "#FDF2E9", "#E9F7EF", "#F5EEF8", "#F4F4F4")
+FIELDS = {"sign": "#4D4D4D", "exponent (how large)": "#E69F00", "mantissa (how exact)": "#56B4E9"}
+
+
+def memory_of_a_step(found: Timeline, lasting: Mapping[str, int], *, title: str = "") -> Figure:
+    """Memory through a step: what is there all the time as bands, what comes and goes above."""
+    figure, ax = plt.subplots(figsize=(WIDTH, 3.4))
+    x, base = np.arange(len(found.levels) + 1), 0.0
+    for number, (name, size) in enumerate(lasting.items()):
+        top = base + size / MIB
+        ax.fill_between(x, base, top, label=name, color=COLOURS[number], alpha=0.85, lw=0)
+        base = top
+    levels = base + np.array([0, *found.levels]) / MIB
+    colour = COLOURS[len(lasting)]
+    ax.fill_between(x, base, levels, label="comes and goes", color=colour, alpha=0.85, lw=0)
+    starts = sorted((start, name) for name, start in found.marks.items())
+    ends = [start for start, _ in starts[1:]] + [len(x)]
+    high = levels.max() * 1.16
+    for number, ((start, name), end) in enumerate(zip(starts, ends, strict=True)):
+        ax.axvspan(start, end, color=SHADES[number % len(SHADES)], zorder=0)
+        ax.text((start + end) / 2, high * 0.985, name, ha="center", va="top", fontsize=8)
+    ax.set(xlim=(0, len(x) - 1), ylim=(0, high), title=title)
+    ax.set(xlabel="changes of memory, one after the other", ylabel="memory (MiB)")
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), reverse=True)
+    return figure
+
+
+def number_formats(formats: Mapping[str, tuple[int, int]]) -> Figure:
+    """{name: (bits of the exponent, bits of the mantissa)} as rows of cells, one for each bit."""
+    figure, ax = plt.subplots(figsize=(WIDTH, 0.6 + 0.5 * len(formats)))
+    colours = list(FIELDS.values())
+    for row, (name, (exponent, mantissa)) in enumerate(formats.items()):
+        kinds = [0] + [1] * exponent + [2] * mantissa
+        for place, kind in enumerate(kinds):
+            ax.bar(place, 0.7, 0.92, bottom=-row - 0.35, color=colours[kind])
+        ax.text(-1, -row, name, ha="right", va="center")
+        said = f"{exponent} + {mantissa} bits"
+        ax.text(len(kinds) + 0.2, -row, said, ha="left", va="center", fontsize=8)
+    for place, (name, colour) in enumerate(FIELDS.items()):
+        ax.text(1 + 10 * place, 0.75, name, color=colour, ha="left", fontsize=8)
+    ax.set(xlim=(-5, 38), ylim=(-len(formats) + 0.4, 1.1))
+    ax.axis("off")
+    return figure
+
+
+def fingerprints(
+    table: Mapping[str, Sequence[float]], healthy: Mapping[str, Sequence[float]], columns: list[str]
+) -> Figure:
+    """Rows of numbers; the darker a cell, the more times it differs from that of the healthy."""
+    rows = list(table)
+    values = np.array([table[name] for name in rows], dtype=float)
+    normal = np.array([healthy[name] for name in rows], dtype=float)
+    times = np.abs(np.log10((values + 1e-9 + (normal == 0)) / (normal + 1e-9 + (normal == 0))))
+    figure, ax = plt.subplots(figsize=(WIDTH, 0.8 + 0.42 * len(rows)))
+    ax.imshow(times, cmap=SEQUENTIAL, vmin=0, vmax=1.5, aspect="auto")
+    for row, column in np.ndindex(*values.shape):
+        dark = times[row, column] > 0.8
+        ax.text(
+            column,
+            row,
+            _short(values[row, column]),
+            ha="center",
+            va="center",
+            fontsize=8,
+            color="white" if dark else "black",
+        )
+    ax.set_xticks(range(len(columns)), columns)
+    ax.set_yticks(range(len(rows)), rows)
+    ax.xaxis.tick_top()
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    return figure
+
+
+def ladder(steps: Mapping[str, tuple[float, float]], *, title: str = "") -> Axes:
+    """{rung: (predicted, measured)}: how many times as fast as the first rung, on a log scale."""
+    _, ax = plt.subplots(figsize=(WIDTH, 0.9 + 0.42 * len(steps)))
+    places = np.arange(len(steps))
+    for number, kind in enumerate(("predicted", "measured")):
+        lengths = [pair[number] for pair in steps.values()]
+        shift = (number - 0.5) * 0.36
+        drawn = ax.barh(places + shift, lengths, 0.33, label=kind, color=COLOURS[number])
+        ax.bar_label(drawn, [f"×{length:.1f}" for length in lengths], fontsize=7, padding=2)
+    ax.set_yticks(places, list(steps))
+    ax.invert_yaxis()
+    ax.axvline(1, color="#4D4D4D", lw=0.8)
+    ax.margins(x=0.12)
+    ax.set(xlabel="times as fast as the first rung (tokens in a second)", title=title)
+    ax.legend(loc="upper right")
+    return ax
+
+
+def roofline(
+    peak: float, bandwidth: float, points: Mapping[str, tuple[float, float]], *, title: str = ""
+) -> Axes:
+    """The roof of a machine, and what runs under it: {name: (operations a byte, operations/s)}."""
+    _, ax = plt.subplots(figsize=(WIDTH, 4.2))
+    ridge = peak / bandwidth
+    x = np.logspace(math.log10(0.05), math.log10(max(400, ridge * 8)), 200)
+    roof = np.minimum(peak, x * bandwidth)
+    ax.plot(x, roof, color="#4D4D4D", lw=2.2)
+    ax.fill_between(x, roof, peak * 4, color="#F4F4F4", lw=0)
+    ax.axvline(ridge, color="#4D4D4D", lw=0.8, ls=":")
+    ax.text(ridge * 1.1, peak * 1.25, "limit: arithmetic →", fontsize=8)
+    ax.text(ridge / 1.1, peak * 1.25, "← limit: memory", fontsize=8, ha="right")
+    for number, (name, (intensity, rate)) in enumerate(points.items()):
+        marker = "osD^vPX*"[number % 8]
+        ax.plot(intensity, rate, marker, color=COLOURS[number % len(COLOURS)], ms=7, label=name)
+    ax.set(xscale="log", yscale="log", title=title, xlim=(x[0], x[-1]))
+    ax.set(ylim=(bandwidth * x[0] / 3, peak * 2.5))
+    ax.set(xlabel="operations for each byte moved", ylabel="operations in a second")
+    ax.grid(True)
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return ax
+
+
+def against_formula(
+    panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]], y_label: str
+) -> Figure:
+    """{x label: {"formula", "measured", "floor": (x, y)}}: curve, points and a grey area below."""
+    figure, axes = plt.subplots(1, len(panels), figsize=(WIDTH, 2.9), sharey=True)
+    for ax, (label, found) in zip(axes, panels.items(), strict=True):
+        ax.plot(*found["formula"], label="formula")
+        ax.plot(*found["measured"], "o", label="measured")
+        x, y = found["floor"]
+        ax.fill_between(x, 0, y, color="#D5D5D5", lw=0, label="weights and moments")
+        ax.set(xlabel=label, ylim=(0, None), xlim=(0, None))
+    axes[0].set_ylabel(y_label)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+    return figure
+
+
+def seeds(curves: Mapping[str, Sequence[Sequence[float]]], every: int, *, title: str = "") -> Axes:
+    """{way: a curve for each seed}: thin lines, and a thick one for their mean.
+
+    Each point is the mean of `every` updates.
+    """
+    _, ax = plt.subplots(figsize=(6.0, 3.2))
+    for number, (way, found) in enumerate(curves.items()):
+        smooth = np.array(found).reshape(len(found), -1, every).mean(axis=-1)
+        x = every * np.arange(1, smooth.shape[1] + 1)
+        look = {"color": COLOURS[number], "ls": ("-", "--", ":")[number % 3]}
+        for curve in smooth:
+            ax.plot(x, curve, lw=0.7, alpha=0.7, **look)
+        ax.plot(x, smooth.mean(axis=0), label=way, lw=2.4, **look)
+    ax.set(xlabel="update", ylabel="training loss (nats)", title=title)
+    ax.grid(True)
+    ax.legend()
+    return ax
+
+
+def ring(history: Sequence, *, title: str = "") -> Figure:
+    """States of a ring, (devices, chunks) each: how many devices a chunk contains by now."""
+    figure, axes = plt.subplots(1, len(history), figsize=(WIDTH, 2.0), sharey=True)
+    n = len(history[0])
+    for step, (ax, state) in enumerate(zip(axes, history, strict=True)):
+        ax.imshow(state, cmap=SEQUENTIAL, vmin=0, vmax=1.2 * n)
+        for row, column in np.ndindex(n, n):
+            value = int(state[row, column])
+            colour = "white" if value > 0.7 * n else "black"
+            ax.text(column, row, value, ha="center", va="center", fontsize=8, color=colour)
+        kind = "start" if not step else "sum" if step < n else "copy"
+        ax.set(title=f"{step}: {kind}", xticks=range(n), yticks=range(n))
+    axes[0].set_ylabel("device")
+    axes[len(history) // 2].set_xlabel("chunk of the gradients")
+    figure.suptitle(title)
+    return figure
+
+
+def _short(value: float) -> str:
+    """A count, a large number, or a share, in few letters."""
+    if value >= 1e6:
+        return f"{value / 1e6:.2f} M"
+    if value == int(value):
+        return f"{int(value):,}"
+    return f"{value:.2f}"

@@ -1,0 +1,153 @@
+"""The model and the batches that notebook 12 measures, and what the formulas say about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from nmtcourse.teaching.cost import TrainingMemory, flop_terms, training_flops, training_memory
+from nmtlib.data.batching import Batch
+from nmtlib.model.transformer import Transformer, TransformerConfig
+from nmtlib.specials import PAD
+
+LAYERS = {"n_encoder_layers": 2, "n_decoder_layers": 2}
+CONFIG = TransformerConfig(4000, 4000, **LAYERS, d_model=128, n_heads=4, d_ff=512, norm="pre")
+
+
+def new_model(
+    config: TransformerConfig = CONFIG, *, checkpointing: bool = False
+) -> tuple[Transformer, torch.optim.Adam]:
+    """A model, always with the same weights, and Adam, whose moments are there already."""
+    torch.manual_seed(0)
+    model = Transformer(config).train()
+    model.checkpoint_activations = checkpointing
+    optimizer = torch.optim.Adam(model.parameters(), 1e-4, fused=True)
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    optimizer.step()  # by nothing, but now it has moments
+    optimizer.zero_grad()
+    return model, optimizer
+
+
+def random_batch(sentences: int, length: int, config: TransformerConfig = CONFIG) -> Batch:
+    """Ids without PAD: so many sentences, `length` positions on either side."""
+    size = min(config.source_vocab_size, config.target_vocab_size)
+    generator = torch.Generator().manual_seed(0)
+    ids = torch.randint(4, size, (2, sentences, length + 1), generator=generator)
+    return Batch(ids[0, :, 1:], ids[1])
+
+
+def pad_to(batch: Batch, width: int) -> Batch:
+    """The same batch, filled up with PAD to `width` positions on either side."""
+
+    def wide(ids: Tensor) -> Tensor:
+        return F.pad(ids, (0, width - ids.size(1)), value=PAD)  # (B, width)
+
+    return Batch(wide(batch.source), wide(batch.target))
+
+
+def shape_of(batch: Batch) -> tuple[int, int, int]:
+    """Sentences, and positions of source and decoder input."""
+    return len(batch.source), batch.source.size(1), batch.labels.size(1)
+
+
+def positions(batch: Batch) -> int:
+    """How many positions the model computes for a batch, PAD included."""
+    return batch.source.numel() + batch.decoder_input.numel()
+
+
+def memory_by_formula(
+    batch: Batch,
+    precision: torch.dtype = torch.float32,
+    checkpointing: bool = False,
+    config: TransformerConfig = CONFIG,
+) -> TrainingMemory:
+    """`training_memory` of an update on a batch."""
+    options = {"precision": precision, "checkpointing": checkpointing}
+    return training_memory(config, *shape_of(batch), **options)
+
+
+def epoch_flops(
+    batches: Sequence[Batch], checkpointing: bool = False, config: TransformerConfig = CONFIG
+) -> float:
+    """Operations of an epoch; layers that are recomputed pass forward, a third, once more."""
+    total = 0.0
+    for batch in batches:
+        terms = flop_terms(config, *shape_of(batch))
+        flops = sum(terms.values())
+        total += flops + checkpointing * (flops - terms["vocabulary"]) / 3
+    return total
+
+
+def two_constants(
+    counts: Mapping[int, tuple[int, int]], seconds: Mapping[int, float]
+) -> tuple[float, float]:
+    """Seconds of a start and of an operation, from the smallest and the largest of some steps.
+
+    `counts` are the operations started and the FLOP of each.  Neither is below zero.
+    """
+    ends = min(counts), max(counts)
+    rows = torch.tensor([counts[end] for end in ends], dtype=torch.float64)
+    taken = torch.tensor([seconds[end] for end in ends], dtype=torch.float64)
+    start, flop = torch.linalg.solve(rows, taken).tolist()
+    return max(start, 0.0), max(flop, 0.0)
+
+
+def calculated_seconds(
+    config: TransformerConfig, tokens: int, started: int, rate: float, launch: float
+) -> float:
+    """An update on `tokens` target tokens in sentences of 32, on a device that works behind Python.
+
+    It lasts as long as the arithmetic at `rate` FLOP/s, or as the starts at `launch` seconds each.
+    """
+    flops = training_flops(config, max(1, tokens // 32), 32, 32)
+    return max(started * launch, flops / rate)
+
+
+class Run(NamedTuple):
+    """An operation for the roofline: FLOP, bytes that it reads and writes, and how to run it."""
+
+    flops: int
+    bytes: int
+    work: Callable[[], object]
+
+    @property
+    def intensity(self) -> float:
+        """Operations for each byte."""
+        return self.flops / self.bytes
+
+
+def roofline_runs(values: int = 8_000_000) -> dict[str, Run]:
+    """Operations of a training step and one of translating, on arrays too large for a cache.
+
+    LayerNorm is taken for 8 operations a number, Adam for 12 a parameter; Adam reads weight,
+    gradient and two moments and writes all but the gradient.
+    """
+    n, D, M = values, 512, 1024
+    width = n // (4 * D)
+    x, y, out = torch.rand(n), torch.rand(n), torch.empty(n)
+    rows, ones = torch.rand(n // D, D), torch.ones(D)
+    few, one, weights = torch.rand(M, D), torch.rand(1, D), torch.rand(D, width)
+    parameter = nn.Parameter(torch.rand(n))
+    parameter.grad = torch.rand(n)
+    adam = torch.optim.Adam([parameter], fused=True)
+    product, single = 4 * (M * D + D * width + M * width), 4 * (D + D * width + width)
+    return {
+        f"linear map, {M:,} positions": Run(2 * M * D * width, product, lambda: few @ weights),
+        "linear map, 1 position": Run(2 * D * width, single, lambda: one @ weights),
+        "LayerNorm": Run(
+            8 * rows.numel(), 8 * rows.numel(), lambda: F.layer_norm(rows, (D,), ones)
+        ),
+        "residual (an addition)": Run(n, 12 * n, lambda: torch.add(x, y, out=out)),
+        "Adam": Run(12 * n, 28 * n, adam.step),
+    }
+
+
+def knee(tokens: Sequence[int], seconds: Sequence[float]) -> int | None:
+    """The first number of tokens at which a step takes longer than at the smallest, if any."""
+    longer = (n for n, s in zip(tokens, seconds, strict=True) if s > seconds[0])
+    return next(longer, None)

@@ -1,0 +1,93 @@
+"""What trained attention looks at, over many sentences, and what is lost where a word is hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nmtcourse.teaching.explorer import KINDS, attention_maps
+from nmtlib.data.batching import collate
+from nmtlib.data.corpus import Pair
+from nmtlib.inference.translator import Translator
+from nmtlib.model.masks import padding_mask
+
+
+def gold_table(pair: Pair) -> Tensor:
+    """The gold alignment of a pair as 0 and 1, (T, S); the last row and column belong to EOS.
+
+    >>> gold_table(Pair("das Buch", "the book", alignment=((0, 0), (1, 1)))).int()
+    tensor([[1, 0, 0],
+            [0, 1, 0],
+            [0, 0, 0]], dtype=torch.int32)
+    """
+    table = torch.zeros(len(pair.target.split()) + 1, len(pair.source.split()) + 1)
+    for source, target in pair.alignment:
+        table[target, source] = 1.0
+    return table
+
+
+@torch.no_grad()
+def typical_products(translator: Translator, pairs: Sequence[Pair]) -> list[float]:
+    """Standard deviation of query @ key in each encoder layer, before the division by sqrt(K)."""
+    model: Any = translator.model  # layers of a ModuleList, to mypy, have the type of any attribute
+    examples = [translator.example(p.source, p.target) for p in pairs]
+    source = collate(examples).source  # (B, S)
+    mask = padding_mask(source)  # (B, 1, 1, S)
+    x, found = model.source_positions(model.source_embedding(source)), []  # (B, S, D)
+    for layer in model.encoder:
+        attention, normed = layer.self_attention, layer.residuals[0].norm(x)
+        query = attention.split(attention.query(normed))  # (B, H, S, K)
+        key = attention.split(attention.key(normed))  # (B, H, S, K)
+        products = query @ key.transpose(-2, -1)  # (B, H, S, S)
+        found.append(products.masked_select(mask & mask.transpose(-2, -1)).std().item())
+        x = layer(x, mask)
+    return found
+
+
+def habits(translator: Translator, pairs: Sequence[Pair]) -> dict[str, Tensor]:
+    """Where each head looks on average: for each of `KINDS` a table (layers * heads, 4).
+
+    Column 0 is the number of words looked at, exp(entropy).  The others are mean weights: on the
+    word itself, the one before and the one after; for "cross" on the gold words and on EOS, and
+    there are three columns.  Each sentence counts the same.
+    """
+    every: dict[str, list[Tensor]] = {kind: [] for kind in KINDS}
+    for pair in pairs:
+        for kind, layers in attention_maps(translator, pair.source, pair.target).maps.items():
+            weights = torch.cat(layers)  # (layers * heads, T, S)
+            measures = [torch.special.entr(weights).sum(dim=-1).exp().mean(dim=-1)]
+            if kind == "cross":
+                gold = gold_table(pair)  # (T, S)
+                on_gold = (weights * gold).sum(dim=-1)[:, gold.any(dim=-1)]
+                measures += [on_gold.mean(dim=-1), weights[..., -1].mean(dim=-1)]
+            else:
+                places = (weights.diagonal(offset, -2, -1) for offset in (0, -1, 1))
+                measures += [place.mean(dim=-1) for place in places]
+            every[kind].append(torch.stack(measures, dim=-1))
+    return {kind: torch.stack(found).mean(dim=0) for kind, found in every.items()}
+
+
+@torch.no_grad()
+def hide_each(
+    translator: Translator, pair: Pair, *, everywhere: bool = False
+) -> tuple[Tensor, Tensor]:
+    """How far each right target word's probability falls when one source word is hidden: (T, S).
+
+    Hidden is the word's column in all cross-attention; `everywhere` hides it from the encoder too.
+    The second result holds the ids of the words that the model would then rather say, (T, S).
+    """
+    model, batch = translator.model, collate([translator.example(pair.source, pair.target)])
+    size = batch.source.size(1)  # S
+    hide_one = ~torch.eye(size, dtype=torch.bool)  # (S, S): row s hides word s
+    masks = torch.cat([torch.ones_like(hide_one[:1]), hide_one])  # (1 + S, S): first none
+    masks = masks[:, None, None, :]  # (1 + S, 1, 1, S): the same for all heads and queries
+    source = batch.source.expand(size + 1, -1)  # (1 + S, S)
+    memory = model.encode(source, masks if everywhere else None)  # (1 + S, S, D)
+    said = batch.decoder_input.expand(size + 1, -1)  # (1 + S, T)
+    logits = model.decode(said, memory, masks)  # (1 + S, T, V)
+    right = batch.labels.expand(size + 1, -1)[..., None]  # (1 + S, T, 1): the right words
+    belief = logits.softmax(dim=-1).gather(-1, right).squeeze(-1)  # (1 + S, T)
+    return (belief[0] - belief[1:]).T, logits[1:].argmax(dim=-1).T

@@ -1,0 +1,246 @@
+"""The pictures of the course: curves, bars, points, and (from `matrices`) heat maps and masks.
+
+Numbers may be lists, arrays or tensors.  A function that is given `ax` draws there and returns it;
+else it makes a figure of fitting size.  A notebook starts with `plots.setup()`.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from nmtcourse.teaching.layout import ArrayLike, as_array, overlap, plain, short, slant_if_long
+from nmtcourse.teaching.matrices import heat_map, heat_maps, mask
+from nmtcourse.teaching.style import COLOURS, DIVERGING, WIDTH, letters, setup
+
+__all__ = ["setup", "heat_map", "heat_maps", "mask"]
+__all__ += ["curves", "bars", "histogram", "scatter", "position_table"]
+
+LINES = ("-", "--", ":", "-.")  # tell curves apart when the colours are used up
+BESIDE = [  # where a word may stand: points to the right, points up, alignment
+    (4, 3, "left"),
+    (-4, 3, "right"),
+    (4, -9, "left"),
+    (-4, -9, "right"),
+    (0, 6, "center"),
+    (0, -12, "center"),
+]
+
+
+def curves(
+    lines: Mapping[str, object],
+    *,
+    x_label: str,
+    y_label: str,
+    title: str = "",
+    log_x: bool = False,
+    log_y: bool = False,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw labelled curves: each a tuple (x, y), or y alone, drawn against 1, 2, 3, ...
+
+    Raises ValueError where x and y of a curve have different lengths.
+    """
+    ax = ax if ax is not None else _new_axes(6.0, 3.4)
+    for number, (label, line) in enumerate(lines.items()):
+        x, y = map(_vector, line) if isinstance(line, tuple) else (None, _vector(line))
+        x = np.arange(1, len(y) + 1) if x is None else x
+        if len(x) != len(y):
+            raise ValueError(
+                f"curve {label!r} has {len(x)} numbers in x and {len(y)} in y; give as many of each"
+            )
+        look = {"marker": "o", "markersize": 3.5} if len(y) <= 12 else {}
+        stroke = LINES[number // len(COLOURS) % len(LINES)]
+        ax.plot(x, y, stroke, label=label, color=_colour(number), **look)
+    ax.set(xlabel=x_label, ylabel=y_label, title=title)
+    ax.set_xscale("log" if log_x else "linear")
+    ax.set_yscale("log" if log_y else "linear")
+    if not log_x and all(np.all(line.get_xdata() % 1 == 0) for line in ax.lines):
+        ax.xaxis.get_major_locator().set_params(integer=True)  # there is no epoch 2.5
+    ax.grid(True)
+    _legend(ax, lines)
+    return ax
+
+
+def bars(
+    values: Mapping[str, object],
+    *,
+    y_label: str,
+    title: str = "",
+    ax: Axes | None = None,
+    value_format: str = "{:.3g}",
+) -> Axes:
+    """Draw {label: value} as bars, or {group: {label: value}} as groups of bars.
+
+    Each value stands on its bar, written in `value_format`, where there is room for it.  Raises
+    ValueError where numbers and groups are mixed.
+    """
+    if len({isinstance(value, Mapping) for value in values.values()}) != 1:
+        raise ValueError(f"expected numbers for all labels, or groups for all; got {dict(values)}")
+    series = _series(values)
+    wrapped = [textwrap.wrap(str(name), 16, break_long_words=False) for name in values]
+    names = ["\n".join(map(short, lines)) for lines in wrapped]
+    if ax is None:
+        longest = max(letters(line) for name in names for line in name.split("\n"))
+        wide = max(0.75, 0.42 * len(series), min(1.1, longest))
+        ax = _new_axes(min(WIDTH, max(3.0, 1.0 + len(names) * wide)), 3.0)
+    _fix_layout(ax)
+    width = 0.8 / len(series)
+    for number, (label, heights) in enumerate(series.items()):
+        places = np.arange(len(names)) + (number - (len(series) - 1) / 2) * width
+        drawn = ax.bar(places, heights, width * 0.94, label=label, color=_colour(number))
+        texts = [value_format.format(height) if np.isfinite(height) else "" for height in heights]
+        if max(letters(text, 7) for text in texts) < _inches(ax) * width / len(names) * 1.1:
+            ax.bar_label(drawn, texts, fontsize=7, padding=2)
+    ax.set_xticks(range(len(names)), names)
+    slant_if_long(ax, _inches(ax) / len(names))
+    ax.tick_params(axis="x", length=0)
+    ax.margins(y=0.15)
+    ax.set(ylabel=y_label, title=title)
+    _legend(ax, series)
+    return ax
+
+
+def histogram(
+    values: ArrayLike | Mapping[str, ArrayLike],
+    *,
+    x_label: str,
+    y_label: str = "count",
+    title: str = "",
+    bins: int | Sequence[float] = 30,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw how often values occur: of one array, or of {label: array} over the same bins."""
+    named = values if isinstance(values, Mapping) else {"": values}
+    arrays = {label: _vector(array) for label, array in named.items()}
+    edges = np.histogram_bin_edges(np.concatenate(list(arrays.values())), bins)
+    ax = ax if ax is not None else _new_axes(5.0, 3.0)
+    alpha = 1.0 if len(arrays) == 1 else 0.55
+    for number, (label, array) in enumerate(arrays.items()):
+        ax.hist(array, edges, label=label, color=_colour(number), alpha=alpha)
+    ax.set(xlabel=x_label, ylabel=y_label, title=title)
+    _legend(ax, arrays)
+    return ax
+
+
+def scatter(
+    points: ArrayLike,
+    labels: Sequence[str],
+    *,
+    title: str = "",
+    x_label: str = "",
+    y_label: str = "",
+    groups: Sequence[str] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw points (N, 2), each with its word beside it; `groups` are their classes, as colours.
+
+    Raises ValueError where the numbers of points, labels and groups differ.
+    """
+    points, groups = as_array(points), [""] * len(labels) if groups is None else list(groups)
+    if points.shape != (len(labels), 2) or len(groups) != len(labels):
+        given = f"{points.shape}, {len(labels)} labels and {len(groups)} groups"
+        raise ValueError(f"expected points (N, 2), N labels and N groups, not {given}")
+    ax = ax if ax is not None else _new_axes(6.0, 4.6)
+    classes = list(dict.fromkeys(groups))
+    for number, name in enumerate(classes):
+        members = [place for place, group in enumerate(groups) if group == name]
+        ax.scatter(
+            points[members, 0], points[members, 1], s=18, label=plain(name), color=_colour(number)
+        )
+    ax.margins(0.1)
+    ax.set(title=title, xlabel=x_label, ylabel=y_label)
+    _legend(ax, classes)
+    _write_beside(ax, points, labels)
+    return ax
+
+
+def position_table(
+    table: ArrayLike, *, title: str = "", dimensions: Sequence[int] | None = None
+) -> Figure:
+    """Draw a table of positions (S, D) as colours, and four dimensions (or those given) as curves.
+
+    Raises ValueError for another shape.
+    """
+    table = as_array(table)
+    if table.ndim != 2:
+        raise ValueError(f"a table of positions has shape (S, D), this one has {table.shape}")
+    if dimensions is None:
+        places = np.linspace(0, 0.6 * table.shape[1], 4)
+        dimensions = sorted({int(place) // 2 * 2 for place in places})
+    figure, (left, right) = plt.subplots(1, 2, figsize=(WIDTH, 3.1))
+    most = np.abs(table).max()
+    look = {"cmap": DIVERGING, "aspect": "auto", "interpolation": "nearest"}
+    image = left.imshow(table, vmin=-most, vmax=most, **look)
+    left.set(xlabel="dimension", ylabel="position")
+    figure.colorbar(image, ax=left, fraction=0.05, pad=0.03).outline.set_visible(False)
+    places = np.arange(len(table))
+    lines = {f"dimension {dimension}": (places, table[:, dimension]) for dimension in dimensions}
+    curves(lines, x_label="position", y_label="value", ax=right)
+    if len(lines) > 1:
+        right.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    figure.suptitle(title)
+    return figure
+
+
+def _new_axes(width: float, height: float) -> Axes:
+    return plt.subplots(figsize=(width, height))[1]
+
+
+def _vector(values: ArrayLike) -> np.ndarray:
+    array = as_array(values)
+    if array.ndim != 1:
+        raise ValueError(f"expected one row of numbers, got shape {array.shape}; try `.flatten()`")
+    return array
+
+
+def _colour(number: int) -> str:
+    return COLOURS[number % len(COLOURS)]
+
+
+def _fix_layout(ax: Axes) -> None:
+    """Draw nothing, but find out where all will be: from then on places and widths hold."""
+    ax.figure.canvas.figure.draw_without_rendering()
+
+
+def _inches(ax: Axes) -> float:
+    """The width of the axes."""
+    return ax.get_window_extent().width / ax.figure.dpi
+
+
+def _series(values: Mapping[str, object]) -> dict[str, list[float]]:
+    """For each label its value in every group, or NaN; the label of bare numbers is ''."""
+    groups = [value if isinstance(value, Mapping) else {"": value} for value in values.values()]
+    labels = dict.fromkeys(label for group in groups for label in group)
+    return {label: [float(group.get(label, np.nan)) for group in groups] for label in labels}
+
+
+def _legend(ax: Axes, labels: Sequence | Mapping) -> None:
+    """A legend where there is something to tell apart; a long one stands beside the axes."""
+    if sum(map(bool, labels)) > 1:
+        beside = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
+        ax.legend(**beside if len(labels) > 5 else {"loc": "best"})
+
+
+def _write_beside(ax: Axes, points: np.ndarray, labels: Sequence[str]) -> None:
+    """Write each word at the side of its point where it covers least of what is there already."""
+    _fix_layout(ax)
+    taken = [(x - 3, y - 3, x + 3, y + 3) for x, y in ax.transData.transform(points)]
+
+    def covers(text: Text) -> float:
+        return sum(overlap(text.get_window_extent().extents, other) for other in taken)
+
+    look = {"textcoords": "offset points", "fontsize": 8}
+    for point, label in zip(points, labels, strict=True):
+        word = plain(label)
+        tried = [ax.annotate(word, point, (x, y), ha=align, **look) for x, y, align in BESIDE]
+        best = min(tried, key=covers)
+        taken.append(tuple(best.get_window_extent().extents))
+        for text in (other for other in tried if other is not best):
+            text.remove()

@@ -1,0 +1,71 @@
+"""Pictures of trainings: one figure over several seeds, and all four figures of one history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from nmtcourse.teaching.learning import Training
+from nmtcourse.teaching.plots import curves
+from nmtcourse.teaching.style import COLOURS
+from nmtlib.training.history import EpochRecord
+
+Curve = tuple[Sequence[float], Sequence[float]]  # x and y
+FIGURES = {"nll": "NLL (nats a token)", "perplexity": "perplexity", "accuracy": "accuracy"}
+
+
+def over(x: Sequence[float], runs: Iterable[Sequence[float]]) -> list[Curve]:
+    """Runs measured at the same places x, each as a curve (x, y) for `draw_seeds`."""
+    return [(x, run) for run in runs]
+
+
+def curves_of(trainings: Sequence[Training], figure: str, x: str = "epochs") -> list[Curve]:
+    """One figure of several trainings, each as a curve (x, y) for `draw_seeds`."""
+    points = [training.points for training in trainings]
+    return [([getattr(p, x) for p in row], [getattr(p, figure) for p in row]) for row in points]
+
+
+def draw_seeds(groups: Mapping[str, Sequence[Curve]], ax: Axes | None = None, **look: Any) -> Axes:
+    """Draw for each label the curves (x, y) of its seeds as thin lines, their mean as a thick one.
+
+    `look` is what `Axes.set` takes, such as xlabel.  Raises ValueError where the seeds of a label
+    were not measured at the same places.
+    """
+    ax = ax if ax is not None else plt.subplots(figsize=(6.4, 3.2))[1]
+    for colour, (label, runs) in zip(COLOURS, groups.items(), strict=False):
+        x = list(runs[0][0])
+        if any(list(places) != x for places, _ in runs):
+            raise ValueError(f"the curves of {label!r} have no common places on the x axis")
+        for _, y in runs:
+            ax.plot(x, y, color=colour, linewidth=0.7, alpha=0.5)
+        marks = {"marker": "o", "markersize": 3.5} if len(x) <= 8 else {}
+        ax.plot(x, np.mean([y for _, y in runs], axis=0), color=colour, label=label, **marks)
+    ax.set(**look)
+    ax.grid(True)
+    if len(groups) > 1:
+        ax.legend()
+    return ax
+
+
+def draw_history(history: Sequence[EpochRecord], bleus: Sequence[float]) -> Figure:
+    """The four figures of a training, epoch by epoch: NLL, perplexity, accuracy, BLEU.
+
+    `history` holds the first three for both splits; `bleus` is measured on validation.
+    """
+    figure, axes = plt.subplots(2, 2, figsize=(7.2, 5.4), sharex=True)
+    for ax, (name, label) in zip(axes.flat, FIGURES.items(), strict=False):
+        lines = {
+            split: [getattr(record, f"{split}_{name}") for record in history]
+            for split in ("train", "validation")
+        }
+        curves(lines, x_label="", y_label=label, log_y=name == "perplexity", ax=ax)
+    curves({"": bleus}, x_label="", y_label="BLEU (validation)", ax=axes[1, 1])
+    axes[1, 1].lines[0].set_color(COLOURS[1])
+    for ax in axes[1]:
+        ax.set_xlabel("epoch")
+    return figure

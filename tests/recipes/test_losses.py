@@ -1,0 +1,160 @@
+"""The losses of the recipes equal their formulas, and PAD has no part in them."""
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from nmtcourse.recipes.losses import (
+    ROWS_AT_ONCE,
+    disagreement,
+    distance_to_teacher,
+    losses_in_blocks,
+    rows_at_once,
+)
+from nmtcourse.teaching.hardware_lab import ledger
+from nmtlib.data.vocab import PAD
+from nmtlib.training.loss import losses
+
+
+def batch(seed=0, rows=4, length=5, vocab=11):
+    generator = torch.Generator().manual_seed(seed)
+    logits = torch.randn(
+        rows, length, vocab, generator=generator, dtype=torch.float64, requires_grad=True
+    )
+    labels = torch.randint(1, vocab, (rows, length), generator=generator)
+    labels[1, 3:] = PAD
+    labels[3, 1:] = PAD
+    return logits, labels
+
+
+def straightforward_disagreement(first, second, labels):
+    """Half of both KL divergences, by torch and its autograd."""
+    logp, logq = (logits[labels != PAD].log_softmax(-1) for logits in (first, second))
+    return (
+        sum(
+            F.kl_div(a, b, reduction="sum", log_target=True)
+            for a, b in ((logp, logq), (logq, logp))
+        )
+        / 2
+    )
+
+
+@pytest.mark.parametrize("rows_at_once", [3, 256])
+def test_disagreement_equals_the_formula_in_value_and_gradients(rows_at_once, monkeypatch):
+    monkeypatch.setattr("nmtcourse.recipes.losses.ROWS_AT_ONCE", rows_at_once)
+    (first, labels), (second, _) = batch(0), batch(1)
+    ours, theirs = (
+        disagreement(first, second, labels),
+        straightforward_disagreement(first, second, labels),
+    )
+    assert ours > 0 and torch.allclose(ours, theirs, atol=1e-12)
+    for found, expected in zip(
+        torch.autograd.grad(3 * ours, (first, second)),
+        torch.autograd.grad(3 * theirs, (first, second)),
+        strict=True,
+    ):
+        assert torch.allclose(found, expected, atol=1e-12)
+
+
+def test_disagreement_is_zero_where_both_predict_the_same_and_the_same_in_both_directions():
+    (first, labels), (second, _) = batch(0), batch(1)
+    shifted = first + torch.arange(4.0)[:, None, None]  # the same probabilities
+    assert disagreement(first, shifted, labels).abs() < 1e-12
+    assert torch.allclose(
+        disagreement(first, second, labels), disagreement(second, first, labels), atol=1e-12
+    )
+
+
+def test_disagreement_does_not_look_at_pad_positions():
+    (first, labels), (second, _) = batch(0), batch(1)
+    found = disagreement(first, second, labels)
+    (gradient,) = torch.autograd.grad(found, first)
+    assert (gradient[labels == PAD] == 0).all() and (gradient[labels != PAD] != 0).any()
+    changed = second.detach().clone()
+    changed[labels == PAD] = 1e3
+    assert disagreement(first, changed, labels) == found
+
+
+def test_disagreement_refuses_shapes_that_do_not_match():
+    logits, labels = batch()
+    for arguments in ((logits, logits[:, :-1], labels), (logits, logits, labels[:, :-1])):
+        with pytest.raises(ValueError, match="do not match"):
+            disagreement(*arguments)
+
+
+def test_the_distance_to_a_teacher_equals_the_formula_in_value_and_gradient():
+    (student, labels), (teacher, _) = batch(0), batch(1)
+    ours, real = distance_to_teacher(student, teacher, labels), labels != PAD
+    q, logp = teacher[real].softmax(-1), student[real].log_softmax(-1)
+    assert torch.allclose(ours, -(q * logp).sum(), atol=1e-12)
+    gradient, nothing = torch.autograd.grad(ours, (student, teacher), allow_unused=True)
+    difference = (student.softmax(-1) - teacher.softmax(-1)) * real[..., None]
+    assert torch.allclose(gradient, difference, atol=1e-12) and nothing is None
+
+
+def test_a_teacher_that_is_sure_of_the_labels_is_a_label():
+    logits, labels = batch()
+    sure = torch.full_like(logits, -1e9).scatter(-1, labels[..., None], 0.0)
+    nll = losses(logits, labels, 0.0)[1]
+    assert torch.allclose(distance_to_teacher(logits, sure, labels), nll, atol=1e-12)
+
+
+def test_what_a_teacher_says_at_pad_does_not_count():
+    (student, labels), (teacher, _) = batch(0), batch(1)
+    other = teacher.detach().clone()
+    other[labels == PAD] = torch.randn(other.size(-1), dtype=other.dtype)
+    found = distance_to_teacher(student, teacher, labels)
+    assert torch.equal(distance_to_teacher(student, other, labels), found)
+
+
+def test_the_distance_to_a_teacher_is_counted_in_float32_at_least():
+    (student, labels), (teacher, _) = batch(0), batch(1)
+    rough = distance_to_teacher(student.bfloat16(), teacher.bfloat16(), labels)
+    assert rough.dtype == torch.float32
+    fine = distance_to_teacher(student.bfloat16().double(), teacher.bfloat16().double(), labels)
+    assert torch.allclose(rough.double(), fine, rtol=1e-5)
+
+
+def test_a_teacher_of_other_shapes_is_refused():
+    logits, labels = batch()
+    for arguments in ((logits, logits[..., :-1], labels), (logits, logits, labels[:, :-1])):
+        with pytest.raises(ValueError, match="do not match"):
+            distance_to_teacher(*arguments)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_gpu_takes_all_rows_at_once_and_starts_a_fraction_of_the_operations(dtype, monkeypatch):
+    """The GPU's way, made on a CPU by its number of rows: another count, the same results."""
+    logits, labels = (x.flatten(0, 1) for x in batch(rows=64, length=32))
+    found, started = {}, {}
+
+    def run(device):
+        asked = logits.detach().to(dtype).requires_grad_()
+        loss, nll, correct = losses_in_blocks(asked, labels, 0.1)
+        found[device] = [loss, nll, correct, *torch.autograd.grad(loss, asked)]
+
+    for device in ("cpu", "cuda"):
+        rows = rows_at_once(device, logits.size(-1))
+        monkeypatch.setattr("nmtcourse.recipes.losses.rows_at_once", lambda *_, rows=rows: rows)
+        started[device] = ledger(lambda device=device: run(device)).started
+    blocks = len(logits) / ROWS_AT_ONCE
+    assert started["cpu"] > 0.8 * blocks * (started["cuda"] - 5) and started["cuda"] < 40
+    assert torch.equal(found["cpu"][-1], found["cuda"][-1]), "each row has its own gradient"
+    for one, other in zip(found["cpu"][:-1], found["cuda"][:-1], strict=True):
+        assert torch.allclose(one, other, rtol=1e-5)
+
+
+def test_a_gpu_holds_half_a_gibibyte_of_probabilities_at_most():
+    assert rows_at_once("cuda", 6000) > 16_384 > 4 * rows_at_once("cuda", 37_000)
+    assert 2**28 < 4 * 37_000 * rows_at_once("cuda", 37_000) <= 2**29
+    assert rows_at_once("cuda", 10_000_000) == rows_at_once("cpu", 6000) == ROWS_AT_ONCE
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_loss_in_blocks_is_that_of_the_core_in_value_and_gradient(smoothing):
+    logits, labels = batch(rows=90)
+    ours, theirs = losses_in_blocks(logits, labels, smoothing), losses(logits, labels, smoothing)
+    for one, other in zip(ours, theirs, strict=True):
+        assert torch.allclose(one.double(), other.double(), atol=1e-10)
+    gradients = [torch.autograd.grad(found[0], logits)[0] for found in (ours, theirs)]
+    assert torch.allclose(*gradients, atol=1e-12)

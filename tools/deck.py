@@ -1,0 +1,117 @@
+"""Which cells of a notebook are slides, and how much of them.
+
+A deck holds the cells with slideshow metadata: `slide` and `subslide` begin one, `fragment`
+and `-` go on with it, `notes` are kept but not shown.  Cells without it, or with `skip`, stay
+out.  Of a long text the first sentences are shown, of a cell that draws the pictures alone.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import zip_longest
+from typing import NamedTuple
+
+ROOM, FEWEST, MOST = 36.5, 10, 24  # rem of a slide, as `height` counts them; slides of a deck
+WORDS, ITEMS = 60, 5  # a slide takes this much of a long text, at least a sentence
+HEADING = re.compile(r"(?m)^(#{1,4}) +(.+)$")
+SENTENCE = re.compile(r"(?<=[.!?:])\s+(?=[A-Z*\"`$“(])")
+KINDS = {"slide": "", "subslide": "", "fragment": "fragment", "-": "", "notes": "notes"}
+
+
+class Section(NamedTuple):
+    """A heading with its marks, and the text below it."""
+
+    heading: str
+    text: str
+
+
+def sections(source: str) -> list[Section]:
+    """The parts of Markdown text; what stands before any heading has none."""
+    plain = re.sub(r"(?ms)^```.*?^```", lambda code: " " * len(code[0]), source)
+    starts = [match.start() for match in HEADING.finditer(plain)]
+    parts = [source[a:b] for a, b in zip([0, *starts], [*starts, len(source)], strict=True)]
+    cut = (part.partition("\n") if part.startswith("#") else ("", "", part) for part in parts)
+    return [Section(heading, text.strip()) for heading, _, text in cut if heading or text.strip()]
+
+
+def main_section(source: str) -> Section:
+    """What a slide takes of a Markdown cell: the summary, else from the first heading on."""
+    parts = sections(source)
+    summary = [part for part in parts if part.heading.endswith(" Summary")]
+    return [*summary, *(part for part in parts if part.heading), *parts, Section("", "")][0]
+
+
+def lead(text: str) -> str:
+    """The first sentences of a text, or of each item of a list, and its first formula."""
+    blocks = [block for block in re.split(r"\n\s*\n", text) if block.strip()]
+    if not blocks:
+        return ""
+    if re.match(r"[-*] |\d+\. ", blocks[0]):
+        items = re.split(r"(?m)^(?=[-*] |\d+\. )", blocks[0])[1:]
+        return "".join(f"{sentences(item, 1)}\n" for item in items[:ITEMS])
+    short = blocks[0] if blocks[0].startswith((">", "$$", "|")) else sentences(blocks[0], WORDS)
+    formula = re.search(r"(?s)\$\$.*?\$\$", text)
+    return short + (f"\n\n{formula[0]}" if formula and formula[0] not in short else "")
+
+
+def sentences(text: str, words: int) -> str:
+    """Whole sentences from the start of a text: as many as fit, at least one."""
+    first, *others = SENTENCE.split(text.strip())
+    for other in others:
+        if len(f"{first} {other}".split()) > words:
+            break
+        first = f"{first} {other}"
+    return first
+
+
+def deck(book: dict) -> list[dict]:
+    """The cells of a notebook's slides, shortened; `metadata.slide` says where each stands."""
+    heading, cells = "", list[dict]()
+    for cell in book["cells"]:
+        section = main_section(cell["source"]) if cell["cell_type"] == "markdown" else None
+        heading = section.heading if section and section.heading else heading
+        kind = cell["metadata"].get("slideshow", {}).get("slide_type", "skip")
+        if kind in KINDS:
+            begins = kind in ("slide", "subslide")
+            title = heading if not cells else re.sub("^#+", "##", heading)
+            place = {"begins": begins, "ends": False, "kind": KINDS[kind], "title": title}
+            source, outputs = _shown(cell) if section is None else (lead(section.text), None)
+            changed = {"source": source} | ({} if outputs is None else {"outputs": outputs})
+            cells.append({**cell, **changed, "metadata": {**cell["metadata"], "slide": place}})
+        if cell["cell_type"] == "markdown" and (rest := sections(cell["source"])):
+            heading = rest[-1].heading or heading
+    number = 0
+    for cell, after in zip_longest(cells, cells[1:]):
+        place = cell["metadata"]["slide"]
+        number += place["begins"]
+        place |= {"number": number, "ends": not after or after["metadata"]["slide"]["begins"]}
+    return cells
+
+
+def height(cells: list[dict]) -> float:
+    """About how high the content of a slide is, in the 36 rem that slides.css gives to it."""
+    rem = 6.0  # the margins and the title
+    for cell in cells:
+        datas = [output.get("data", {}) for output in cell.get("outputs", [])]
+        prose = [data.get("text/markdown", "").partition("<details>")[0] for data in datas]
+        small = [output.get("text", "") for output in cell.get("outputs", [])]
+        if cell["cell_type"] == "markdown":
+            prose.append(cell["source"])
+        elif not cell["metadata"].get("jupyter"):
+            small.append(cell["source"])
+        rem += 16.0 * any("image/png" in data for data in datas)
+        rem += sum(4.0 * text.count("$$") / 2 + 1.9 * _lines(text, 75) for text in prose)
+        rem += sum(0.5 + 1.3 * _lines(text, 100) for text in small if text)
+    return rem
+
+
+def _lines(text: str, width: int) -> int:
+    """The lines of a text that is wrapped at a width; empty ones count in code alone."""
+    return sum(max(1, -(-len(line) // width)) for line in text.strip().splitlines())
+
+
+def _shown(cell: dict) -> tuple[str, list[dict]]:
+    """Code and outputs of a cell on a slide: of one that draws the pictures alone."""
+    pictures = [output for output in cell["outputs"] if "image/png" in output.get("data", {})]
+    source = re.sub(r"\n{3,}", "\n\n", cell["source"])
+    return ("", pictures) if pictures else (source, cell["outputs"])

@@ -1,0 +1,150 @@
+"""Run notebooks top to bottom and store their outputs; a second run stores the same bytes.
+
+    python tools/execute.py                     run and store all  (make notebooks)
+    python tools/execute.py 04_*.ipynb --check  store nothing; fail where one would change
+    python tools/execute.py --timings           also write how long each took: timings.json
+
+A notebook with an error, with anything on stderr, or with a path of this machine in an output
+is not stored.  The minutes that its opening states are those that `minutes.py` counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import minutes
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from nbformat import NotebookNode
+
+ROOT = Path(__file__).resolve().parents[1]
+NOTEBOOKS = ROOT / "notebooks"
+TIMINGS = Path(__file__).with_name("timings.json")
+# What a kernel inherits: one thread adds in one order, one hash seed orders a set one way.
+ENVIRONMENT = {"OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
+WIDGET = "application/vnd.jupyter.widget-view+json"
+PLACES = "home|root|Users|tmp|usr|var|mnt|opt|private|content"
+ROOTS = rf"/(?:{PLACES})/|{re.escape(str(ROOT))}|[A-Z]:\\"
+ABSOLUTE_PATH = re.compile(rf"(?<![\w.:/])(?:{ROOTS})\S*")
+KEPT = ("tags", "nbgrader", "slideshow")  # of a cell's metadata
+KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+COLOUR_CODES = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def execute(path: Path, timeout: int) -> NotebookNode:
+    """The notebook with the outputs of a fresh run, in a new kernel in the notebook's folder.
+
+    Raises nbclient's CellExecutionError for a cell that fails, CellTimeoutError for one that
+    needs more seconds.
+    """
+    notebook = nbformat.read(path, as_version=4)
+    client = NotebookClient(
+        notebook,
+        kernel_name="python3",
+        timeout=timeout,
+        coalesce_streams=True,  # else a stream is stored in the pieces that it arrives in
+        extra_arguments=["--log-level=ERROR"],
+        resources={"metadata": {"path": str(path.resolve().parent)}},
+    )
+    client.execute()
+    return clean(notebook)
+
+
+def clean(notebook: NotebookNode) -> NotebookNode:
+    """Drop what differs from run to run and between machines; what people read stays."""
+    metadata = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
+    notebook.metadata = nbformat.from_dict(metadata)
+    for number, cell in enumerate(notebook.cells, start=1):
+        cell.setdefault("id", f"cell-{number:02d}")
+        kept = {key: cell.metadata[key] for key in KEPT if key in cell.metadata}
+        if "predict" in kept.get("tags", ()):  # JupyterLab folds the call, which names the answer
+            kept["jupyter"] = {"source_hidden": True}
+        cell.metadata = nbformat.from_dict(kept)
+        for output in cell.get("outputs", ()):
+            # A widget's model dies with the kernel; the text beside it stays.
+            output.get("data", {}).pop(WIDGET, None)
+            if output.output_type == "error":  # it was meant to be; a traceback names files
+                output.traceback = [f"{output.ename}: {COLOUR_CODES.sub('', output.evalue)}"]
+    return notebook
+
+
+def objections(notebook: NotebookNode) -> Iterator[str]:
+    """Why this notebook must not be stored; nothing where it may be."""
+    for number, cell in enumerate(notebook.cells, start=1):
+        for output in cell.get("outputs", ()):
+            text = output_text(output)
+            if output.output_type == "stream" and output.name == "stderr":
+                yield f"cell {number} writes to stderr: {text.strip()[:300]}"
+            if found := ABSOLUTE_PATH.search(text):
+                yield f"cell {number} shows a path of this machine: {found[0]}"
+
+
+def output_text(output: NotebookNode) -> str:
+    """All text of an output, whatever its form."""
+    texts = [output.get("text", ""), output.get("evalue", ""), *output.get("traceback", ())]
+    data = output.get("data", {}).items()
+    texts += [value for kind, value in data if not kind.startswith("image/")]
+    return "\n".join(text if isinstance(text, str) else json.dumps(text) for text in texts)
+
+
+def process(path: Path, *, check: bool, timeout: int) -> tuple[str, bool, float]:
+    """Run one notebook and store it: what happened, whether that is good, seconds it took."""
+    started = time.perf_counter()
+    try:
+        notebook = execute(path, timeout)
+        minutes.state(notebook)
+        reasons = list(objections(notebook))
+    except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
+        reasons = [COLOUR_CODES.sub("", str(error)).strip()]
+    seconds = time.perf_counter() - started
+    if reasons:
+        return "REFUSED: " + "; ".join(reasons), False, seconds
+    text = nbformat.writes(notebook, version=4) + "\n"
+    if text == path.read_text(encoding="utf-8"):
+        return "same", True, seconds
+    if check:
+        return "WOULD CHANGE", False, seconds
+    path.write_text(text, encoding="utf-8", newline="\n")
+    return "stored", True, seconds
+
+
+def write_timings(seconds: dict[str, float]) -> None:
+    """Put whole seconds into timings.json; notebooks that were not run keep theirs."""
+    known = json.loads(TIMINGS.read_text("utf-8")) if TIMINGS.is_file() else {}
+    known |= {name: round(value) for name, value in seconds.items()}
+    text = json.dumps(known, indent=2, sort_keys=True) + "\n"
+    TIMINGS.write_text(text, encoding="utf-8")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the notebooks named; 1 where one was refused, or would change under --check."""
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
+    add = parser.add_argument
+    add("paths", nargs="*", type=Path, metavar="NOTEBOOK")
+    add("--check", action="store_true", help="store nothing, say which would change")
+    add("--timings", action="store_true", help="write the seconds of each to timings.json")
+    add("--timeout", type=int, default=300, metavar="S", help="seconds that a cell may take")
+    options = parser.parse_args(arguments)
+    os.environ.update(ENVIRONMENT)
+    seconds, good = {}, True
+    for path in options.paths or sorted(NOTEBOOKS.glob("*.ipynb")):
+        done = process(path, check=options.check, timeout=options.timeout)
+        told, fine, seconds[path.stem] = done
+        good = good and fine
+        print(f"{path.name}  {seconds[path.stem]:.0f} s  {told}", flush=True)
+    if options.timings:
+        write_timings(seconds)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,212 @@
+"""What every notebook of the course must be: each rule yields what a notebook does wrong.
+
+    python tools/rules.py [04_*.ipynb]       fails where something is wrong
+
+`pytest --nbval` runs the notebooks and compares their outputs; these rules see that there is
+something to compare, and that the parts which the course promises are there.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from itertools import takewhile
+from pathlib import Path
+
+import minutes
+import nbformat
+from cells import cells_with, code, headings, prose, tags
+from execute import ABSOLUTE_PATH, KEPT, NOTEBOOKS, ROOT, WIDGET, output_text
+from shown import (
+    describes_its_pictures,
+    has_a_deck,
+    links_to_what_exists,
+    names_figures_that_exist,
+    unshown_figures,
+)
+
+MAX_LINES, MAX_BYTES = 30, 1_000_000
+LONG = 90  # minutes that one reads without a rest
+OPENING = {  # what the opening says, and the words it says it with
+    "what you will be able to do": r"will be able to",
+    "the time it takes": r"\btime\b",
+    "what it needs": r"\bneeds?\b",
+}
+
+
+def is_a_valid_notebook(book: dict, path: Path) -> Iterator[str]:
+    ids = [cell.get("id") for cell in book["cells"]]
+    if len(set(ids)) < len(ids):
+        yield "two cells have the same id"
+        return  # nbformat would mend that in silence
+    try:
+        nbformat.validate(nbformat.from_dict(book))
+    except nbformat.ValidationError as error:
+        yield f"nbformat: {str(error).splitlines()[0]}"
+
+
+def was_run_top_to_bottom(book: dict, path: Path) -> Iterator[str]:
+    counts = [cell["execution_count"] for cell in code(book)]
+    if counts != list(range(1, len(counts) + 1)):
+        yield f"execution counts {counts}: run it with tools/execute.py"
+
+
+def has_no_error_outputs(book: dict, path: Path) -> Iterator[str]:
+    for cell in code(book):
+        failed = any(output["output_type"] == "error" for output in cell["outputs"])
+        if failed != ("raises-exception" in tags(cell)):
+            yield f"{cell['id']}: an error and the tag raises-exception go together"
+
+
+def writes_nothing_to_stderr(book: dict, path: Path) -> Iterator[str]:
+    for cell in code(book):
+        if any(output.get("name") == "stderr" for output in cell["outputs"]):
+            yield f"{cell['id']}: a warning or other stderr output is stored"
+
+
+def stores_no_state(book: dict, path: Path) -> Iterator[str]:
+    if extra := set(book["metadata"]) - {"kernelspec", "language_info"}:
+        yield f"notebook metadata {sorted(extra)}"
+    for cell in book["cells"]:
+        if extra := set(cell["metadata"]) - {*KEPT, "jupyter"}:
+            yield f"{cell['id']}: cell metadata {sorted(extra)}"
+        if any(WIDGET in output.get("data", {}) for output in cell.get("outputs", ())):
+            yield f"{cell['id']}: a widget is stored; no reader can see it"
+
+
+def names_the_usual_kernel(book: dict, path: Path) -> Iterator[str]:
+    if (name := book["metadata"].get("kernelspec", {}).get("name")) != "python3":
+        yield f"kernelspec {name!r}, not 'python3'"
+
+
+def names_no_machine(book: dict, path: Path) -> Iterator[str]:
+    for cell in book["cells"]:
+        texts = [cell["source"], *(output_text(output) for output in cell.get("outputs", ()))]
+        for text in texts:
+            if found := ABSOLUTE_PATH.search(text):
+                yield f"{cell['id']}: a path of some machine, {found[0]!r}"
+            if found := re.search(r"(?i)\S*index-url\S*|\bPIP_\w+", text):
+                yield f"{cell['id']}: where this machine gets its packages from, {found[0]!r}"
+
+
+def ends_no_cell_with_a_semicolon(book: dict, path: Path) -> Iterator[str]:
+    for cell in code(book):
+        if cell["source"].rstrip().endswith(";"):
+            yield f"{cell['id']}: nbval ignores a closing ';'; assign to _ or call plt.show()"
+
+
+def keeps_cells_short(book: dict, path: Path) -> Iterator[str]:
+    for cell in code(book):
+        if (lines := len(cell["source"].splitlines())) > MAX_LINES:
+            yield f"{cell['id']}: {lines} lines of code, at most {MAX_LINES} can be taken in"
+
+
+def runs_every_cell(book: dict, path: Path) -> Iterator[str]:
+    for cell in code(book):
+        if "nbval-skip" in tags(cell) or "NBVAL_SKIP" in cell["source"]:
+            yield f"{cell['id']}: no test would ever run this cell"
+
+
+def uses_nmtlib(book: dict, path: Path) -> Iterator[str]:
+    if not cells_with(r"(from|import) nmtlib\b", book):
+        yield "nothing of nmtlib is imported"
+
+
+def asserts_its_claims(book: dict, path: Path) -> Iterator[str]:
+    if not cells_with(r"assert\b", book):
+        yield "no cell asserts anything"
+
+
+def shows_pictures(book: dict, path: Path) -> Iterator[str]:
+    shown = (output.get("data", {}) for cell in code(book) for output in cell["outputs"])
+    pictures = [data for data in shown if "image/png" in data]
+    if not pictures:
+        yield "no picture"
+    if any(data.get("text/plain", "").startswith("<Figure size") for data in pictures):
+        yield "a figure does not say what it shows, for nbval to compare: call plots.setup()"
+
+
+def asks_before_it_shows(book: dict, path: Path) -> Iterator[str]:
+    asking = cells_with(r"predict\(", book)
+    if not asking:
+        yield "no predict cell"
+    for cell in asking:
+        if "predict" not in tags(cell):
+            yield f"{cell['id']}: without the tag 'predict' the answer is not folded away"
+
+
+def opens_with_what_it_gives_and_needs(book: dict, path: Path) -> Iterator[str]:
+    opening = prose(list(takewhile(lambda cell: cell["cell_type"] != "code", book["cells"])))
+    if not re.match(r"# \S", opening):
+        yield "the first cell does not start with a title (# ...)"
+    for wanted, pattern in OPENING.items():
+        if not re.search(pattern, opening, re.IGNORECASE):
+            yield f"the opening does not say {wanted} (/{pattern}/)"
+
+
+def states_honest_minutes(book: dict, path: Path) -> Iterator[str]:
+    counted, stated = minutes.minutes(book), minutes.stated(book)
+    if stated is None or abs(stated - counted) > max(5, 0.2 * counted):
+        yield f"{stated} minutes are stated, {counted:.0f} counted: run tools/minutes.py"
+    if counted > LONG and not re.search("(?i)rest here", prose(book["cells"])):
+        yield f"{counted:.0f} minutes and no line 'Rest here'; more than {LONG} are too many"
+
+
+def closes_with_summary_exercises_and_reading(book: dict, path: Path) -> Iterator[str]:
+    text = prose(book["cells"])
+    found = [heading.lower() for heading in headings(text)]
+    parts = ("summary", "exercises", "further reading")
+    places = [max((i for i, h in enumerate(found) if p in h), default=-1) for p in parts]
+    if -1 in places or places != sorted(places):
+        yield "it does not close with Summary, Exercises, Further reading, in this order"
+    exercises = re.split(r"(?im)^#+.*\bexercises\b.*$", text)[-1].lower()
+    grades = ("easy", "medium", "hard")
+    if missing := [grade for grade in grades if not re.search(rf"\b{grade}\b", exercises)]:
+        yield f"no {' and no '.join(missing)} exercise"
+
+
+def is_small(book: dict, path: Path) -> Iterator[str]:
+    if path.stat().st_size >= MAX_BYTES:
+        yield f"{path.stat().st_size:,} bytes, at most {MAX_BYTES:,}: draw less or smaller"
+
+
+RULES = [
+    is_a_valid_notebook,
+    was_run_top_to_bottom,
+    has_no_error_outputs,
+    writes_nothing_to_stderr,
+    stores_no_state,
+    names_the_usual_kernel,
+    names_no_machine,
+    ends_no_cell_with_a_semicolon,
+    keeps_cells_short,
+    runs_every_cell,
+    uses_nmtlib,
+    asserts_its_claims,
+    shows_pictures,
+    asks_before_it_shows,
+    opens_with_what_it_gives_and_needs,
+    states_honest_minutes,
+    closes_with_summary_exercises_and_reading,
+    links_to_what_exists,
+    names_figures_that_exist,
+    describes_its_pictures,
+    has_a_deck,
+    is_small,
+]
+
+
+def findings(path: Path) -> Iterator[str]:
+    """What all rules find in a stored notebook."""
+    book = nbformat.read(path, as_version=4)
+    found = ((rule.__name__, finding) for rule in RULES for finding in rule(book, path))
+    yield from (f"{path.name} {rule}: {finding}" for rule, finding in found)
+
+
+if __name__ == "__main__":
+    paths = map(Path, sys.argv[1:] or sorted(NOTEBOOKS.glob("*.ipynb")))
+    found = [finding for path in paths for finding in findings(path)]
+    found += unshown_figures(ROOT)
+    print("\n".join(found) or "nothing is wrong")
+    sys.exit(1 if found else 0)
