@@ -5,13 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import false_alarms
+import peer_torch as foreign
 import pytest
 import torch
 from some_checks import share_of, some_subjects
 from torch import nn
 from torch.nn import functional as F
 
-from nmtcheck import Adapter, Sizes, foreign, ours, run_checks
+from nmtcheck import Adapter, Sizes, ours, run_checks
 from nmtcheck.helpers import batch, listed, source_frame
 
 ROOT = Path(__file__).parents[2]

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import mistakes
 import mutation
+import peer_torch as foreign
 import pytest
 import torch
 from sampling import sampled
@@ -18,7 +19,7 @@ from some_checks import some_subjects
 from torch import nn
 from torch.nn import functional as F
 
-from nmtcheck import CHECKS, Adapter, Result, Sizes, check, foreign, metrics, ours, run_checks
+from nmtcheck import CHECKS, Adapter, Result, Sizes, check, metrics, ours, run_checks
 from nmtcheck.metrics import HYPOTHESES, REFERENCES
 from nmtcheck.registry import CAUSES
 from nmtcheck.relations import RELATIONS, reproduction

@@ -1,0 +1,140 @@
+"""Rules on what makes a notebook easy to read: its length, its English, and its code."""
+
+from __future__ import annotations
+
+import ast
+import re
+import statistics
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import minutes
+from cells import code, prose, tags
+
+MOST_WORDS, MOST_IMPORTS, MOST_ASSERTS, MEDIAN_LINES = 3_900, 6, 12, 4  # of one notebook
+COURSE = {"words": 43_000, "minutes": 1_080, "code lines": 5_800, "asserts": 150}  # of all
+COMPARED = 0.92  # of all cells with outputs
+UNNATURAL = {  # English that sounds translated -> what to write
+    r"\b(?:whoever|somebody|nobody)\b": "'you', 'we', or the thing itself",
+    r"(?:^|[.:;] )(?:Who|One) (?!of|by|way|more|thing|reason|is|step|epoch)": "a subject that acts",
+    r"\b(?:stands?|lies?) in\b": "'is in', 'appears in', 'contains'",
+    r"\bthere (?:stand|lie)s?\b": "'there is'",
+    r"\bbut (?:for|that) (?:the|a|it)\b": "'except'",
+    r"\b(?:is|are) no (?!longer|more|better|worse|larger|smaller|faster|slower)[a-z]+": "'is not'",
+    r"\b(?:a|the|one|two|three|both|each|all) trainings?(?! (?:data|loss|loop|set|run|pair|sen))\b": (
+        "'run'"
+    ),
+    r"\btrainings\b": "'runs'",
+    r"\bwhat goes on\b|\bsaid so far\b": "'prefix', 'partial hypothesis'",
+    r"\bthe way back\b": "'backward pass'",
+    r"\bthe (?:model|decoder|encoder|network) (?:says|said|talks|knows|guesses)\b": (
+        "'predicts', 'generates', 'outputs'"
+    ),
+    r"\bone time the\b|\bhowever no\b": "plain words",
+}
+
+
+def is_short(book: dict, path: Path) -> Iterator[str]:
+    if (words := words_of(book)) > MOST_WORDS:
+        yield f"{words:,} words, at most {MOST_WORDS:,} are read in one go"
+    lengths = [len(cell["source"].splitlines()) for cell in code(book)]
+    if (median := statistics.median(lengths)) > MEDIAN_LINES:
+        yield f"the median cell has {median} lines of code, at most {MEDIAN_LINES}"
+
+
+def asserts_little(book: dict, path: Path) -> Iterator[str]:
+    if (found := asserts_of(book)) > MOST_ASSERTS:
+        yield f"{found} asserts, at most {MOST_ASSERTS}: what is no part of the lesson is a test"
+
+
+def begins_with_few_imports(book: dict, path: Path) -> Iterator[str]:
+    first = next(iter(code(book)), {"source": ""})
+    if len(found := re.findall(r"(?m)^(?:from|import) ", first["source"])) > MOST_IMPORTS:
+        yield f"{first['id']}: {len(found)} imports, at most {MOST_IMPORTS} before the first idea"
+
+
+def is_written_in_natural_english(book: dict, path: Path) -> Iterator[str]:
+    for cell in book["cells"]:
+        if cell["cell_type"] == "markdown":
+            text = re.sub(r"(?s)```.*?```|`[^`]*`|\$[^$]*\$", "", cell["source"])
+            yield from (f"{cell.get('id')}: {finding}" for finding in unnatural(text))
+
+
+def unnatural(text: str) -> Iterator[str]:
+    """What sounds translated in some English text."""
+    for pattern, instead in UNNATURAL.items():
+        for match in re.finditer(pattern, text, re.MULTILINE):
+            yield f"{match[0].strip()!r} sounds translated; write {instead}"
+
+
+def gives_each_symbol_one_meaning(book: dict, path: Path) -> Iterator[str]:
+    for cell in book["cells"]:
+        if cell["cell_type"] == "markdown" and re.search(r"\\sqrt\{?K\b", cell["source"]):
+            yield f"{cell['id']}: K is the matrix of keys; the size of a head is d_k"
+
+
+def has_code_to_imitate(book: dict, path: Path) -> Iterator[str]:
+    for cell in code(book):
+        if "predict" not in tags(cell):
+            yield from (f"{cell['id']}: {finding}" for finding in clever(cell["source"]))
+
+
+def clever(source: str) -> Iterator[str]:
+    """What a student should not imitate in a cell's code."""
+    plain = re.sub(r"(?m)^\s*[%!].*$", "", source)
+    try:
+        tree = ast.parse(plain)
+    except SyntaxError:  # shown on purpose
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and any(k.arg is None for k in node.keywords):
+            yield "options spread with ** hide which they are"
+        if isinstance(node, ast.If | ast.While) and _has(node.test, ast.NamedExpr):
+            yield "a walrus in a condition: assign first"
+        if isinstance(node, ast.For) and any(_has(inner, ast.Lambda) for inner in node.body):
+            yield "a lambda kept in a loop sees the last value only"
+        comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+        if isinstance(node, comprehension) and _has(node, comprehension):
+            yield "a comprehension in a comprehension: write a loop"
+
+
+def _has(tree: ast.AST, kind: type) -> bool:
+    return any(isinstance(node, kind) for node in ast.walk(tree) if node is not tree)
+
+
+def words_of(book: dict) -> int:
+    """The words of the Markdown cells."""
+    return len(prose(book["cells"]).split())
+
+
+def asserts_of(book: dict) -> int:
+    """The asserts in the code of a notebook."""
+    return sum(len(re.findall(r"(?m)^\s*assert\b", cell["source"])) for cell in code(book))
+
+
+def course(books: Iterable[dict]) -> Iterator[str]:
+    """What is wrong with all notebooks together."""
+    books = list(books)
+    cells = [cell for book in books for cell in code(book) if cell["outputs"]]
+    found = {
+        "words": sum(map(words_of, books)),
+        "minutes": sum(minutes.stated(book) or 0 for book in books),
+        "code lines": sum(len(c["source"].splitlines()) for book in books for c in code(book)),
+        "asserts": sum(map(asserts_of, books)),
+    }
+    for name, most in COURSE.items():
+        if found[name] > most:
+            yield f"the course has {found[name]:,} {name}, at most {most:,}"
+    compared = sum("nbval-ignore-output" not in tags(cell) for cell in cells) / len(cells)
+    if compared < COMPARED:
+        yield f"{compared:.0%} of the cells with outputs are compared, at least {COMPARED:.0%}"
+
+
+RULES = [
+    is_short,
+    asserts_little,
+    begins_with_few_imports,
+    is_written_in_natural_english,
+    gives_each_symbol_one_meaning,
+    has_code_to_imitate,
+]
