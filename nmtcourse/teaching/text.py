@@ -1,4 +1,4 @@
-"""Text before it is trained on, for notebook 01: a corpus with defects, and a picture of padding."""
+"""Text before training, for notebook 01: a corpus with defects, and a picture of padding."""
 
 from __future__ import annotations
 
