@@ -21,9 +21,7 @@ UNNATURAL = {  # English that sounds translated -> what to write
     r"\bthere (?:stand|lie)s?\b": "'there is'",
     r"\bbut (?:for|that) (?:the|a|it)\b": "'except'",
     r"\b(?:is|are) no (?!longer|more|better|worse|larger|smaller|faster|slower)[a-z]+": "'is not'",
-    r"\b(?:a|the|one|two|three|both|each|all) trainings?(?! (?:data|loss|loop|set|run|pair|sen))\b": (
-        "'run'"
-    ),
+    r"\b(?:a|one|two|three|both|each) training(?! (?:data|loss|loop|set|run|pair|sen))\b": "'run'",
     r"\btrainings\b": "'runs'",
     r"\bwhat goes on\b|\bsaid so far\b": "'prefix', 'partial hypothesis'",
     r"\bthe way back\b": "'backward pass'",
