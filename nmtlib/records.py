@@ -12,7 +12,7 @@ from nmtlib.data.corpus import Pair
 from nmtlib.files import write_atomically
 from nmtlib.inference.translator import SHIPPED, Translator, named_runs
 from nmtlib.run import Run
-from nmtlib.training.checkpoint import read_checkpoint, read_origin
+from nmtlib.training.checkpoint import read_checkpoint
 from nmtlib.training.history import read_history
 
 
@@ -23,7 +23,7 @@ def training_summary(folder: str | Path) -> dict[str, Any]:
     """
     run = Run(folder)
     history = read_history(run.history_file)
-    notes = read_origin(run.weights_file())
+    notes = read_checkpoint(run.weights_file())[2]
     return {
         "command": run.command(),
         "seed": run.settings().training.seed,
