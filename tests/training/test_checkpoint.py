@@ -83,7 +83,7 @@ def test_damaged_and_foreign_files_are_refused(tmp_path):
     with pytest.raises(ValueError, match="damaged or not a checkpoint"):
         load_model(path)
     save_file({"weight": torch.zeros(2)}, path)
-    with pytest.raises(ValueError, match="is not a checkpoint of nmtlib: 'config' is missing"):
+    with pytest.raises(ValueError, match="is not a checkpoint of nmtlib: config Field required"):
         load_model(path)
 
 
