@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
+import seaborn
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -123,7 +124,8 @@ def histogram(
     ax = ax if ax is not None else _new_axes(5.0, 3.0)
     alpha = 1.0 if len(arrays) == 1 else 0.55
     for number, (label, array) in enumerate(arrays.items()):
-        ax.hist(array, edges, label=label, color=_colour(number), alpha=alpha)
+        look = {"bins": list(edges), "color": _colour(number), "alpha": alpha, "linewidth": 0}
+        seaborn.histplot(array, label=label, legend=False, ax=ax, **look)
     ax.set(xlabel=x_label, ylabel=y_label, title=title)
     _legend(ax, arrays)
     return ax

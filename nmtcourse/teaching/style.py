@@ -7,9 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import matplotlib.pyplot as plt
-from cycler import cycler
+import seaborn
 from matplotlib import font_manager
 from matplotlib._pylab_helpers import Gcf
 from matplotlib.axes import Axes
@@ -41,10 +40,10 @@ STYLE = {
     "legend.fontsize": 8,
     "legend.frameon": False,
     "figure.titlesize": 11,
-    "axes.prop_cycle": cycler(color=COLOURS),
+    "text.color": "black",
+    "axes.labelcolor": "black",
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.grid": False,
     "grid.color": "#E0E0E0",
     "lines.linewidth": 1.6,
     "image.cmap": SEQUENTIAL,
@@ -58,7 +57,7 @@ def setup() -> None:
     In a notebook kernel it also chooses inline figures, shows each figure once and then closes it,
     makes the hidden text form of a figure say what is drawn (see `describe`), so that a test of the
     stored notebook notices a figure that changed, and gives each picture an alternative text (see
-    `alt_text`) in its metadata.  Elsewhere only matplotlib's settings change.
+    `alt_text`) in its metadata.  Elsewhere only the theme of seaborn changes.
     Calling it again does no harm.  Raises FileNotFoundError where the package's font is missing.
     """
     _add_font()
@@ -66,7 +65,7 @@ def setup() -> None:
     if shell is not None:
         shell.run_line_magic("matplotlib", "inline")  # drops formatters, so add ours after it
         _add_formatters(shell.display_formatter)
-    mpl.rcParams.update(STYLE)
+    seaborn.set_theme(style="ticks", palette=COLOURS, rc=STYLE)
 
 
 def letters(word: object, points: float = 8.0) -> float:

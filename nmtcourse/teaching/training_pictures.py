@@ -7,6 +7,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+import seaborn
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -31,7 +32,7 @@ def curves_of(trainings: Sequence[Training], figure: str, x: str = "epochs") -> 
 
 
 def draw_seeds(groups: Mapping[str, Sequence[Curve]], ax: Axes | None = None, **look: Any) -> Axes:
-    """Draw for each label the curves (x, y) of its seeds as thin lines, their mean as a thick one.
+    """Draw for each label the mean of its seeds' curves (x, y) and, as a band, their range.
 
     `look` is what `Axes.set` takes, such as xlabel.  Raises ValueError where the seeds of a label
     were not measured at the same places.
@@ -41,10 +42,12 @@ def draw_seeds(groups: Mapping[str, Sequence[Curve]], ax: Axes | None = None, **
         x = list(runs[0][0])
         if any(list(places) != x for places, _ in runs):
             raise ValueError(f"the curves of {label!r} have no common places on the x axis")
-        for _, y in runs:
-            ax.plot(x, y, color=colour, linewidth=0.7, alpha=0.5)
-        marks = {"marker": "o", "markersize": 3.5} if len(x) <= 8 else {}
-        ax.plot(x, np.mean([y for _, y in runs], axis=0), color=colour, label=label, **marks)
+        y = np.concatenate([y for _, y in runs])
+        look_of_line = {"color": colour, "marker": "o" if len(x) <= 8 else "", "markersize": 4}
+        whole = ("pi", 100)  # the band reaches from the lowest seed to the highest
+        seaborn.lineplot(
+            x=x * len(runs), y=y, errorbar=whole, label=label, legend=False, ax=ax, **look_of_line
+        )
     ax.set(**look)
     ax.grid(True)
     if len(groups) > 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -40,25 +40,20 @@ def cache_folder() -> Path:
 class Source:
     """A corpus by name.  In all methods `root` is the cache, `cache_folder()` unless given.
 
-    `checksums` is what `sha256sum` prints of the files below the address `home`, or '-' for a file
-    whose checksum nobody published: then `verify` raises ValueError for wrong contents.  `reader`
-    makes the splits, and other fields of a `Corpus`, from the folder of the files.
+    `files` are those below the address `home` with their SHA-256, or '-' where none is published:
+    then `verify` raises ValueError for wrong contents.  `reader` makes the splits, and other fields
+    of a `Corpus`, from the folder of the files.
     """
 
     name: str  # ends with both languages: toy-de-en
     licence: str
-    pairs: tuple[int, ...]  # in train, validation and test
+    pairs: Sequence[int]  # in train, validation and test
     reader: Callable[[Path], dict[str, Any]]
     megabytes: float = 0.0
     folder: str = ""
     home: str = ""
-    checksums: str = field(default="", repr=False)
+    files: dict[str, str] = field(default_factory=dict, repr=False)
     verify: Callable[[Path], object] = lambda path: None
-
-    @property
-    def files(self) -> dict[str, str]:
-        """Each file and its checksum."""
-        return {file: sha for sha, file in map(str.split, self.checksums.splitlines())}
 
     def paths(self, root: str | Path | None) -> list[Path]:
         """Where the files belong."""
@@ -90,10 +85,6 @@ class Source:
         _, source, target = self.name.rsplit("-", 2)
         return Corpus(self.name, source, target, **self.reader(folder))
 
-    def load(self, root: str | Path | None = None) -> Corpus:
-        """The corpus, after missing files are fetched."""
-        return self.read(self.fetch(root))
-
     def check(self, root: str | Path | None = None) -> Report:
         """Which files are there and intact, and what they hold; fetches nothing."""
         lines = []
@@ -106,7 +97,7 @@ class Source:
         if not all(line.startswith("ok") for line in lines):
             return Report(False, [*lines, f"fetch it with: nmtlib data fetch {self.name}"])
         try:
-            return Report(True, [*(lines or ["nothing to download"]), *self.findings(root)])
+            return Report(True, [*lines, *self.findings(root)])
         except ValueError as error:
             return Report(False, [*lines, f"wrong     {error}"])
 

@@ -76,7 +76,7 @@ def server(running, monkeypatch):
 
 def one_file(server, body=BODY, **options):
     """A source of one file, whose published checksum is that of `body`."""
-    options = {"checksums": f"{hashlib.sha256(body).hexdigest()}  file.gz"} | options
+    options = {"files": {"file.gz": hashlib.sha256(body).hexdigest()}} | options
     about = {"name": "own-de-en", "licence": "none", "pairs": (1, 1, 1), "folder": "own"}
     return Source(**about, reader=lambda folder: {}, home=server.home, **options)
 
@@ -123,7 +123,7 @@ def test_a_file_without_published_checksum_is_judged_before_it_has_its_name(serv
         if server.body != BODY:
             raise ValueError("not the archive")
 
-    source = one_file(server, checksums="-  file.gz", verify=verify)
+    source = one_file(server, files={"file.gz": "-"}, verify=verify)
     server.reset(b"<html>")
     with pytest.raises(ValueError, match="not the expected file.*not the archive"):
         source.fetch(tmp_path)

@@ -235,13 +235,14 @@ def test_the_recording_is_part_of_the_package_and_small():
 # Pictures
 
 
-def test_every_seed_is_drawn_and_their_mean_is_the_labelled_line():
+def test_the_mean_of_the_seeds_is_a_labelled_line_and_their_range_a_band():
     ax = plt.figure().add_subplot()
     groups = {"a": [([1, 2], [0, 0]), ([1, 2], [2, 4])], "b": [([1], [5])]}
     assert draw_seeds(groups, ax, xlabel="update") is ax and ax.get_xlabel() == "update"
     thick = {line.get_label(): line for line in ax.lines if not line.get_label().startswith("_")}
     assert list(thick["a"].get_ydata()) == [1, 2] and list(thick["b"].get_ydata()) == [5]
-    assert len(ax.lines) == 5
+    band = ax.collections[0].get_paths()[0].vertices
+    assert (band[:, 1].min(), band[:, 1].max()) == (0, 4)
     assert len({line.get_color() for line in ax.lines}) == 2
     plt.close(ax.figure)
 

@@ -20,6 +20,7 @@ from typing import Any
 from xml.sax.saxutils import unescape
 
 from nmtlib.data.corpus import Pair
+from nmtlib.data.source import Source
 from nmtlib.files import decoded_lines
 
 ARCHIVE = "de-en.tgz"
@@ -81,7 +82,7 @@ def read_archive(path: Path) -> dict[str, bytes]:
                 if name in wanted and member.isreg() and not member.issparse():
                     if name in found:
                         raise ValueError(f"refused: {name} is in it twice")
-                    found[name] = archive.extractfile(member).read()  # type: ignore[union-attr]
+                    found[name] = archive.extractfile(member).read()
     except (gzip.BadGzipFile, EOFError, zlib.error, tarfile.TarError, OverflowError) as error:
         raise ValueError(f"not a complete .tgz archive ({error})") from error
     if missing := sorted(wanted - found.keys()):
@@ -168,3 +169,16 @@ def segments(data: bytes, name: str) -> list[tuple[int, str]]:
                 )
             found.append((int(match[1]), _plain(match[2]).replace("’", "'")))
     return found
+
+
+IWSLT14 = Source(
+    name="iwslt14-de-en",
+    licence="CC BY-NC-ND 3.0 (talks of TED)",
+    pairs=(160_239, 7_283, 6_750),
+    megabytes=20.0,
+    folder="iwslt",
+    home="https://dl.fbaipublicfiles.com/fairseq/data/iwslt14",
+    reader=read,
+    files={ARCHIVE: "-"},
+    verify=read_archive,
+)

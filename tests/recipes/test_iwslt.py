@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtlib.data import iwslt
-from nmtlib.data.corpora import IWSLT14
+from nmtcourse.recipes import iwslt
+from nmtcourse.recipes.iwslt import IWSLT14, clean, count_tokens, read_archive, split
 from nmtlib.data.corpus import Pair
-from nmtlib.data.iwslt import clean, count_tokens, read_archive, split
 
 TINY_SETS = {
     "TED.dev2010": 2,
