@@ -27,7 +27,7 @@ UNNATURAL = {  # English that sounds translated -> what to write
     r"\btrainings\b": "'runs'",
     r"\bwhat goes on\b|\bsaid so far\b": "'prefix', 'partial hypothesis'",
     r"\bthe way back\b": "'backward pass'",
-    r"\bthe (?:model|decoder|encoder|network) (?:says|said|talks|knows|guesses)\b": (
+    r"(?i)\bthe (?:model|decoder|encoder|network) (?:says|said|talks|knows|guesses)\b": (
         "'predicts', 'generates', 'outputs'"
     ),
     r"\bone time the\b|\bhowever no\b": "plain words",
