@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 from unicodedata import category
 
-from nmtlib.data.corpora import MULTI30K, MULTI30K_HOME
+from nmtlib.data.corpora import MULTI30K
 from nmtlib.data.corpus import SPLITS, Corpus
 from nmtlib.data.source import Source
 from nmtlib.errors import did_you_mean, require_one_of
@@ -132,7 +132,7 @@ CAPTIONS = MonolingualText(
     reader=lambda folder: {},
     megabytes=5.6,
     folder="multi30k/captions",
-    home=f"{MULTI30K_HOME}/task2/raw",
+    home=MULTI30K.home.replace("task1", "task2"),
     texts={side: [f"train.{n}.{side}.gz" for n in range(1, 6)] for side in ("de", "en")},
     apart_from=MULTI30K,
     checksums="""\

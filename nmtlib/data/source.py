@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -24,48 +24,48 @@ class Report(NamedTuple):
 
 def cache_folder() -> Path:
     """The folder of the corpora: `$NMTLIB_DATA`, otherwise `nmtlib` in the user's cache folder."""
-    if not (chosen := os.environ.get("NMTLIB_DATA", "")):
+    if not (chosen := os.environ.get("NMTLIB_DATA")):
         import pooch  # only here: it takes a quarter of a second
 
-        chosen = str(pooch.os_cache("nmtlib"))
-    if (folder := os.path.expanduser(chosen)).startswith("~"):
+        chosen = pooch.os_cache("nmtlib")
+    try:
+        return Path(chosen).expanduser()
+    except RuntimeError:
         raise ValueError(
-            f"the folder of the corpora would be {chosen}, but there is no such home folder; set "
-            "the environment variable NMTLIB_DATA to a folder for them"
-        )
-    return Path(folder)
+            f"the corpora would be in {chosen}, but there is no such home folder; set the "
+            "environment variable NMTLIB_DATA to a folder for them"
+        ) from None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
     """A corpus by name.  In all methods `root` is the cache, `cache_folder()` unless given.
 
-    `checksums` is what `sha256sum` prints of the files below the address `home`, or '-' for a file
-    whose checksum nobody published: then `verify` raises ValueError for wrong contents.  `reader`
-    makes the splits, and other fields of a `Corpus`, from the folder of the files.
+    `checksums` is what `sha256sum` prints of the files below the address `home`, with '-' for a
+    file whose checksum nobody published.  `reader` makes the splits, and other fields of a
+    `Corpus`, from the folder of the files.
     """
 
     name: str  # ends with both languages: toy-de-en
     licence: str
-    pairs: tuple[int, ...]  # in train, validation and test
+    pairs: Sequence[int]  # in train, validation and test
     reader: Callable[[Path], dict[str, Any]]
     megabytes: float = 0.0
     folder: str = ""
     home: str = ""
     checksums: str = field(default="", repr=False)
-    verify: Callable[[Path], object] = lambda path: None
 
     @property
     def files(self) -> dict[str, str]:
         """Each file and its checksum."""
-        return {file: sha for sha, file in map(str.split, self.checksums.splitlines())}
+        return {file: sha for sha, file in map(str.split, self.checksums.strip().splitlines())}
 
     def paths(self, root: str | Path | None) -> list[Path]:
         """Where the files belong."""
         return [self.place(root) / file for file in self.files]
 
     def place(self, root: str | Path | None) -> Path:
-        """The folder of the files."""
+        """The folder of the files; an absolute one comes with the package."""
         folder = Path(self.folder)
         return folder if folder.is_absolute() else Path(root or cache_folder()) / folder
 
@@ -112,7 +112,7 @@ class Source:
 
     def findings(self, root: str | Path | None) -> list[str]:
         """The sizes of the splits, and what a reader of scores should know."""
-        corpus = self.read(self.place(root))
+        corpus = self.load(root)
         sizes = {split: len(getattr(corpus, split)) for split in SPLITS}
         lines = [f"{split}: {size:,} pairs" for split, size in sizes.items() if size]
         lines += [f"note: {note}" for note in corpus.notes]
@@ -123,28 +123,19 @@ class Source:
     def _wrong(self, path: Path) -> str:
         """What is wrong with the contents of a file, '' if nothing is."""
         expected, given = self.files[path.name], sha256(path.read_bytes()).hexdigest()
-        if expected not in ("-", given):
-            return f"its SHA-256 is {given}, expected {expected}"
-        try:
-            self.verify(path)
-        except ValueError as error:
-            return str(error)
-        return ""
+        return "" if expected in ("-", given) else f"its SHA-256 is {given}, expected {expected}"
 
     def _download(self, path: Path) -> None:
         """Fetch one file, which appears under its name whole and verified, or not at all."""
         import pooch
 
-        def transfer(url: str, part: str, keeper: pooch.Pooch) -> None:
-            pooch.HTTPDownloader(sys.stderr.isatty(), timeout=TIMEOUT)(url, part, keeper)
-            self.verify(Path(part))
-
         pooch.get_logger().setLevel("WARNING")
         url, known = f"{self.home}/{path.name}", self.files[path.name].removeprefix("-") or None
         registry, home = {path.name: known}, f"{self.home}/"
         keeper = pooch.create(path.parent, home, registry=registry, retry_if_failed=RETRIES)
+        downloader = pooch.HTTPDownloader(progressbar=sys.stderr.isatty(), timeout=TIMEOUT)
         try:
-            keeper.fetch(path.name, downloader=transfer)
+            keeper.fetch(path.name, downloader=downloader)
             path.chmod(0o644)  # a part file of pooch is for its owner alone
         except ValueError as error:
             raise ValueError(f"{url} is not the expected file and was not kept: {error}") from error
