@@ -68,10 +68,7 @@ def from_dict(description: dict) -> Tokenizer:
     known, options = {cls.kind: cls for cls in kinds}, dict(description)
     kind = options.pop("kind", None)
     require_one_of("the kind of a tokenizer", known, kind)
-    try:
-        return known[kind](**options)
-    except TypeError as error:
-        raise ValueError(f"no {kind} tokenizer is made of {sorted(options)}: {error}") from None
+    return known[kind](**options)
 
 
 def build_codecs(

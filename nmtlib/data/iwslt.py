@@ -63,15 +63,17 @@ def read(folder: Path) -> dict[str, Any]:
 def read_archive(path: Path) -> dict[str, bytes]:
     """The release's files by name.  Raises ValueError for a damaged archive or another one."""
     wanted = {*TRAINING, *(file for name in TEST_SETS for file in files_of(name))}
-    found = {}
+    found: dict[str, bytes] = {}
     try:
-        data = gzip.decompress(path.read_bytes())  # all of it: its end holds the checksum
+        data = gzip.decompress(path.read_bytes())  # all of it: the checksum is at its end
         with tarfile.open(fileobj=BytesIO(data)) as archive:
             for member in archive:
                 name = PurePosixPath(member.name).name
-                if name in wanted and member.isreg() and (file := archive.extractfile(member)):
-                    found[name] = file.read()
-    except (gzip.BadGzipFile, EOFError, zlib.error, tarfile.TarError) as error:
+                if name in found:  # also where a negative size would make this loop endless
+                    raise ValueError(f"refused: {name} is in it twice")
+                if name in wanted and member.isreg():
+                    found[name] = archive.extractfile(member).read()  # type: ignore[union-attr]
+    except (gzip.BadGzipFile, EOFError, zlib.error, tarfile.TarError, OverflowError) as error:
         raise ValueError(f"not a complete .tgz archive ({error})") from error
     if missing := sorted(wanted - found.keys()):
         raise ValueError(f"not the IWSLT'14 archive: it lacks {', '.join(missing)}")
