@@ -57,7 +57,7 @@ LEARNED = {  # number of a notebook -> what one learns in it, and the modules th
     ),
     "13": (
         "what each idea is worth on real captions, back-translation, error analysis, four curves",
-        "`recipes.backtranslation`, `extras.monolingual`, `data.iwslt`",
+        "`recipes.backtranslation`, `recipes.monolingual`, `recipes.iwslt`",
     ),
     "14": (
         "layers, Chinese counted, the `@@` trap, how people score, errors, a memory, a teacher",

@@ -55,10 +55,9 @@ def choose_folder(options: Namespace) -> Path:
     """The run folder: --out, or the first free one (to resume, the newest run) of the preset."""
     stem = Path("runs") / Path(options.preset or "").stem
     if options.resume:
-        folder = options.out or newest_run(stem)
-        if options.preset:
-            Run(folder).require_corpus_of(options.preset)
-        return folder
+        if options.out and options.preset:
+            raise ValueError("--resume takes a preset, for its newest run, or --out, not both")
+        return options.out or newest_run(stem)
     number, folder = 1, options.out or stem
     while folder.exists() and not options.out:
         number += 1

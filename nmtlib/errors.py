@@ -26,11 +26,3 @@ def require(holds: bool, name: str, expected: str, given: Any) -> None:
 def require_one_of(name: str, known: Collection[str], given: str) -> None:
     """Raise ValueError unless `given` is one of the known values."""
     require(given in known, name, f"one of {', '.join(known)}", given)
-
-
-def require_at_least(minimum: int, settings: Any, *names: str) -> None:
-    """Raise ValueError naming the first of some attributes that is less than `minimum`."""
-    for name in names:
-        require(
-            getattr(settings, name) >= minimum, name, f"at least {minimum}", getattr(settings, name)
-        )

@@ -41,36 +41,30 @@ def encode_pairs(
     pairs: Sequence[Pair], source: Codec, target: Codec, max_length: int | None = None
 ) -> tuple[list[Example], int]:
     """Pairs as ids, and how many were left out as longer than `max_length`, specials included."""
-    sides = (
-        source.encode_all([p.source for p in pairs]),
-        target.encode_all([p.target for p in pairs]),
-    )
-    examples = [make_example(*pair) for pair in zip(*sides, strict=True)]
+    sources = source.encode_all([p.source for p in pairs])
+    targets = target.encode_all([p.target for p in pairs])
+    examples = list(map(make_example, sources, targets))
     kept = [e for e in examples if max_length is None or fits(e, max_length)]
     return kept, len(examples) - len(kept)
 
 
 def read_examples(
-    settings: Settings,
-    corpus: Corpus,
-    source: Codec,
-    target: Codec,
-    report: Callable[[str], None],
+    settings: Settings, corpus: Corpus, codecs: tuple[Codec, Codec], report: Callable[[str], None]
 ) -> tuple[list[Example], list[Example]]:
     """Training and validation examples; reports how many there are and were left out."""
     readable = settings.model.max_length
     longest = min(settings.training.max_length, readable)
-    training, left_out = encode_pairs(corpus.train, source, target, longest)
-    validation, unread = encode_pairs(corpus.validation, source, target, readable)
+    training, left_out = encode_pairs(corpus.train, *codecs, longest)
+    validation, unread = encode_pairs(corpus.validation, *codecs, readable)
+    sizes = " and ".join(f"{len(codec.vocab):,}" for codec in codecs)
     report(
         f"{corpus.name}: {len(training):,} training pairs, {len(validation):,} for validation; "
-        f"vocabularies {len(source.vocab):,} and {len(target.vocab):,}"
+        f"vocabularies {sizes}"
+    )
+    report(
+        f"left out: {left_out} training pairs longer than {longest} tokens, {unread} pairs for "
+        f"validation longer than {readable}"
     )
     for note in corpus.notes:
         report(note)
-    if left_out or unread:
-        report(
-            f"left out: {left_out} training pairs longer than {longest} tokens, {unread} pairs "
-            f"for validation longer than {readable}"
-        )
     return training, validation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from hashlib import sha256
@@ -18,6 +18,7 @@ from nmtlib.data.batching import Example
 from nmtlib.data.codec import Codec, build_codecs, from_dict
 from nmtlib.data.corpus import Corpus
 from nmtlib.data.vocab import SPECIALS, Vocab
+from nmtlib.errors import require
 from nmtlib.examples import load_corpus, read_examples
 from nmtlib.inference.translator import find_run
 from nmtlib.machine import command_line
@@ -41,7 +42,6 @@ from nmtlib.training.trainer import SEEDS, Trainer
 
 Report = Callable[[str], None]
 SIDES = ("source", "target")
-DROPOUTS = ("dropout", "attention_dropout")  # what `init_from` may change
 
 
 def train(
@@ -61,8 +61,7 @@ def train(
     FileExistsError where a folder is not empty or another process trains there, ValueError for
     `minutes` that are no length of time, or settings and data that do not fit together.
     """
-    if minutes is not None and not minutes > 0:
-        raise ValueError(f"minutes is a length of time greater than 0, not {minutes}")
+    require(minutes is None or minutes > 0, "minutes", "a length of time above 0", minutes)
     if resume != (settings is None):
         given = "settings and resume=True" if resume else "neither"
         raise ValueError(f"give settings for a new run or resume=True for an old one, not {given}")
@@ -79,9 +78,8 @@ def train(
             hooks: dict[str, Any] = {"after_epoch": after_epoch, "report": lines.append}
             trainer, pairs = make_trainer(run, settings, corpus, resume, processes, **hooks)
             trainer.report = run.reporting(report) if processes.is_main else lambda line: None
-            for line in lines:
-                trainer.report(line)
-            if resume and run.can_resume():
+            trainer.report("\n".join(lines))
+            if run.last_file.is_file():
                 trainer.resume()
             history = trainer.fit(minutes)
             if processes.is_main and history:
@@ -115,10 +113,10 @@ def make_trainer(
         languages = {f"{s}_language": getattr(corpus, f"{s}_language") for s in SIDES}
         settings = replace(settings, corpus=CorpusSettings(**languages))
     corpus = recipe.corpus(corpus or load_corpus(settings.corpus), settings)
-    start = None if run.last_file.is_file() else find_start(settings)
+    start = None if run.last_file.is_file() else starting_run(settings)
     codecs = run.codecs() if resume else make_codecs(settings, corpus, start, processes)
     settings = settings.with_vocabularies(*(len(codec.vocab) for codec in codecs))
-    training, validation = read_examples(settings, corpus, *codecs, report)
+    training, validation = read_examples(settings, corpus, codecs, report)
     hooks |= recipe.hooks(corpus, settings, codecs, training, report)
     torch.manual_seed(settings.training.seed % SEEDS)
     model = Transformer(settings.model)
@@ -159,21 +157,21 @@ def make_codecs(
     return source, target
 
 
-def find_start(settings: Settings) -> Run | None:
-    """The run that training begins with, if any.  Raises ValueError where its tokens differ."""
+def starting_run(settings: Settings) -> Run | None:
+    """The run that training begins with, if any.  Raises ValueError where it reads other text."""
     if not settings.training.init_from:
         return None
     try:
         run = find_run(settings.training.init_from)
-        theirs, ours = asdict(run.settings().tokenizer), asdict(settings.tokenizer)
+        theirs = run.settings()
     except (FileNotFoundError, ValueError) as error:
         raise type(error)(f"training.init_from: {error}") from None
-    if other := [f"{k} = {json.dumps(v)}" for k, v in theirs.items() if v != ours[k]]:
+    require_languages("training.init_from", run, settings, either_way=settings.tokenizer.joint)
+    if theirs.tokenizer != settings.tokenizer:
         raise ValueError(
             f"training.init_from: the vocabularies of {run.folder} were made with "
-            f"{', '.join(other)}; give this run the same [tokenizer]"
+            f"{json.dumps(asdict(theirs.tokenizer))}; give this run the same [tokenizer]"
         )
-    require_languages("training.init_from", run, settings, either_way=settings.tokenizer.joint)
     return run
 
 
@@ -182,7 +180,7 @@ def load_start(model: Transformer, start: Run) -> None:
     weights = start.weights_file()
     config, tensors, notes = read_checkpoint(weights)
     require_identity(weights, notes, start.codec_digests())
-    dropouts = {name: getattr(model.config, name) for name in DROPOUTS}
+    dropouts = {name: getattr(model.config, name) for name in ("dropout", "attention_dropout")}
     require_config(weights, replace(config, **dropouts), model.config)
     load_weights(model, tensors, where=weights)
 
@@ -198,6 +196,14 @@ def require_languages(where: str, run: Run, settings: Settings, *, either_way: b
         )
 
 
+def digest_of(examples: Iterable[Example]) -> str:
+    """SHA-256 of the ids of some examples."""
+    ids = sha256()
+    for example in examples:
+        ids.update(array("q", [len(example.source), *example.source, *example.target]))
+    return ids.hexdigest()
+
+
 def identity_of(
     settings: Settings,
     codecs: tuple[Codec, Codec],
@@ -210,10 +216,7 @@ def identity_of(
     """
     sections = asdict(settings)
     del sections["training"]["device"], sections["corpus"], sections["decoding"]
-    ids = sha256()
-    for example in chain(training, validation):
-        ids.update(array("q", [len(example.source), *example.source, *example.target]))
     texts = {"settings": json.dumps(sections, sort_keys=True)}
     texts |= {f"{side}.json": codec.to_json() for side, codec in zip(SIDES, codecs, strict=True)}
     digests = {part: sha256(text.encode()).hexdigest() for part, text in texts.items()}
-    return digests | {"corpus": ids.hexdigest()}
+    return digests | {"corpus": digest_of(chain(training, validation))}

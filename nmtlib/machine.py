@@ -42,6 +42,5 @@ def describe_machine(device: torch.device | str = "cpu") -> dict[str, Any]:
 def _processor() -> str:
     """The name of the processor where Linux tells it, otherwise its kind."""
     info = Path("/proc/cpuinfo")
-    lines = info.read_text("utf-8").splitlines() if info.is_file() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
+    named = re.search(r"model name\s*: (.*)", info.read_text("utf-8") if info.is_file() else "")
+    return named[1] if named else platform.machine()

@@ -12,7 +12,7 @@ from nmtlib.data.corpus import Pair
 from nmtlib.files import write_atomically
 from nmtlib.inference.translator import SHIPPED, Translator, named_runs
 from nmtlib.run import Run
-from nmtlib.training.checkpoint import read_checkpoint, read_origin
+from nmtlib.training.checkpoint import read_checkpoint
 from nmtlib.training.history import read_history
 
 
@@ -23,7 +23,7 @@ def training_summary(folder: str | Path) -> dict[str, Any]:
     """
     run = Run(folder)
     history = read_history(run.history_file)
-    notes = read_origin(run.weights_file())
+    notes = read_checkpoint(run.weights_file())[2]
     return {
         "command": run.command(),
         "seed": run.settings().training.seed,
@@ -38,30 +38,18 @@ def training_summary(folder: str | Path) -> dict[str, Any]:
 
 def table_of_models() -> list[tuple[str, ...]]:
     """The models that can be loaded by name, in rows of text, headings first."""
-    heads = (
-        "model",
-        "translates",
-        "corpus",
-        "parameters",
-        "epochs",
-        "validation perplexity",
-        "from",
-    )
-    rows: list[tuple[str, ...]] = [heads]
+    rows: list[tuple[str, ...]] = [
+        ("model", "translates", "corpus", "epochs", "validation perplexity", "from")
+    ]
     for name, run in named_runs().items():
         place = "nmtlib" if ships(run) else str(run.folder)
         try:
             corpus, summary = run.settings().corpus, training_summary(run.folder)
-            parameters = sum(
-                tensor.numel() for tensor in read_checkpoint(run.weights_file())[1].values()
-            )
         except (OSError, ValueError) as error:
-            rows.append((name, "", "", "", "", "", f"{place}, which cannot be loaded: {error}"))
+            rows.append((name, "", "", "", "", f"{place}, which cannot be loaded: {error}"))
             continue
-        perplexity = f"{summary['validation_perplexity']:.2f}"
-        size = f"{parameters / 1e6:.1f} M"
-        row = (name, "-".join(corpus.languages), corpus.name or "own files", size)
-        rows.append((*row, str(summary["epochs"]), perplexity, place))
+        told = str(summary["epochs"]), f"{summary['validation_perplexity']:.2f}", place
+        rows.append((name, "-".join(corpus.languages), corpus.name or "own files", *told))
     return rows
 
 

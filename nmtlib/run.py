@@ -12,7 +12,6 @@ from filelock import FileLock, Timeout
 
 from nmtlib.data.codec import Codec
 from nmtlib.files import write_atomically
-from nmtlib.presets import load_settings
 from nmtlib.settings import Settings
 
 PARTS = "*.????????.part"  # what `write_atomically` leaves where it is killed
@@ -24,11 +23,11 @@ def newest_run(stem: Path) -> Path:
     Raises FileNotFoundError where there is none.
     """
     numbered = re.compile(rf"{re.escape(stem.name)}(-\d+)?")
-    folders = [path for path in stem.parent.glob("*") if numbered.fullmatch(path.name)]
-    runs = [run for run in map(Run, folders) if run.settings_file.is_file()]
+    found = stem.parent.glob("*/settings.json")
+    runs = [path.parent for path in found if numbered.fullmatch(path.parent.name)]
     if not runs:
         raise FileNotFoundError(f"there is no run {stem} to resume; start one without --resume")
-    return max(runs, key=Run.saved_at).folder
+    return max(runs, key=lambda folder: folder.stat().st_mtime)  # files come and go in it
 
 
 class Run:
@@ -55,11 +54,7 @@ class Run:
 
     @classmethod
     def create(cls, folder: str | Path, settings: Settings, source: Codec, target: Codec) -> Run:
-        """Write what a run begins with.  Raises FileExistsError where there is something already.
-
-        The settings are written last: a folder without them is a start that was interrupted before
-        anything was trained, and may be started again.
-        """
+        """Write what a run begins with, the settings last.  Raises as `require_free`."""
         run = cls(folder)
         run.require_free()
         run.folder.mkdir(parents=True, exist_ok=True)
@@ -69,25 +64,17 @@ class Run:
         return run
 
     def require_free(self) -> None:
-        """Raise FileExistsError where the folder holds more than a start that was interrupted."""
-        there = set(self.folder.iterdir()) if self.folder.exists() else set()
-        if not all(map(self._is_of_a_start, there)):
+        """Raise FileExistsError where the folder holds more than a start that was killed."""
+        there = [*self.folder.iterdir()] if self.folder.exists() else []
+        try:
+            for path in there:
+                if path != self.lock_file and not path.match(PARTS):
+                    Codec.load(path)  # codecs are all that is written before the settings
+        except (ValueError, OSError):
             raise FileExistsError(
                 f"{self.folder} is there already and not empty; nothing is overwritten: continue "
                 f"it with --resume, or choose another --out"
-            )
-
-    def _is_of_a_start(self, path: Path) -> bool:
-        """Whether a start that was interrupted before its settings were written left a file."""
-        if path in (self.codec_file("source"), self.codec_file("target")):
-            try:
-                Codec.load(path)
-            except (ValueError, OSError):  # somebody's own file of that name
-                return False
-            return True
-        ours = ("source.json", "target.json", "settings.json")
-        part = path.is_file() and any(path.match(PARTS.replace("*", name)) for name in ours)
-        return part or path == self.lock_file
+            ) from None
 
     @contextmanager
     def lock(self) -> Iterator[None]:
@@ -106,9 +93,8 @@ class Run:
                 f"choose another --out"
             ) from None
         try:
-            for name in ("*.safetensors", "*.json", "*.csv", "*.png", "*.txt"):
-                for part in self.folder.glob(PARTS.replace("*", name)):
-                    part.unlink(missing_ok=True)
+            for part in self.folder.glob(PARTS):
+                part.unlink(missing_ok=True)
             yield
         finally:
             with suppress(OSError):  # Windows removes no open file
@@ -147,19 +133,6 @@ class Run:
             )
         return Settings.load(self.settings_file)
 
-    def require_corpus_of(self, preset: str) -> None:
-        """Raise ValueError where the run does not train on the corpus of a preset.
-
-        The other settings may differ from those of the preset: they were given with --set.
-        """
-        wanted, found = load_settings(preset).corpus, self.settings().corpus
-        if (wanted.name, wanted.train) != (found.name, found.train):
-            raise ValueError(
-                f"{self.folder} is no run of {preset}: it trains on {found.name or found.train}, "
-                f"not on {wanted.name or wanted.train}; to resume it, leave out the preset and "
-                f"give --resume --out {self.folder}"
-            )
-
     def codecs(self) -> tuple[Codec, Codec]:
         """The codecs of source and target.  Raises ValueError where a file is damaged."""
         return Codec.load(self.codec_file("source")), Codec.load(self.codec_file("target"))
@@ -169,34 +142,12 @@ class Run:
         files = [self.codec_file(side) for side in ("source", "target")]
         return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
-    def saved_at(self) -> float:
-        """When the run was last saved, or started where it was not: seconds since 1970."""
-        saved = self.last_file if self.last_file.is_file() else self.settings_file
-        return saved.stat().st_mtime
-
-    def can_resume(self) -> bool:
-        """Whether there is a state to resume from.
-
-        Without one training starts anew, which is right only where nothing was trained: raises
-        ValueError where there are weights or a history that it would overwrite.
-        """
-        if self.last_file.is_file():
-            return True
-        there = [p for p in (self.model_file, self.best_file, self.history_file) if p.exists()]
-        there += self.folder.glob("epoch-*.safetensors")
-        if there:
-            raise ValueError(
-                f"{self.folder} holds {there[0].name} but no {self.last_file.name}, so it "
-                f"cannot be resumed; starting anew would overwrite it: train into another --out"
-            )
-        return False
-
     def require_untrained(self) -> None:
-        """Raise FileExistsError or ValueError where a run has left something in the folder."""
-        if self.can_resume():
+        """Raise FileExistsError where a run has left weights or a history in the folder."""
+        if there := [*self.folder.glob("*.safetensors"), *self.folder.glob(self.history_file.name)]:
             raise FileExistsError(
-                f"{self.folder} holds a training already, and nothing is overwritten: resume it, "
-                f"or choose another folder"
+                f"{self.folder} holds {there[0].name}, and nothing is overwritten: resume this "
+                "run, or choose another folder"
             )
 
     def reporting(self, report: Callable[[str], None]) -> Callable[[str], None]:
@@ -211,6 +162,5 @@ class Run:
 
     def command(self) -> str | None:
         """The command that started the run; None where it keeps no log."""
-        if not self.log_file.is_file():
-            return None
-        return self.log_file.read_text("utf-8").partition("\n")[0].removeprefix("$ ")
+        log = self.log_file.read_text("utf-8") if self.log_file.is_file() else ""
+        return log.partition("\n")[0].removeprefix("$ ") or None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import reprlib
 import tomllib
 from collections.abc import Iterable
 from dataclasses import asdict, field, fields, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -61,17 +61,15 @@ class Settings:
 
         Raises ValueError naming an unknown key, a value of the wrong type or one out of range.
         """
+        merged = asdict(self)
         if not isinstance(sections, dict):
             raise ValueError(f"{where}: expected sections, not {type(sections).__name__}")
-        merged = asdict(self)
         for section, values in sections.items():
             if not isinstance(values, dict):
                 raise ValueError(f"{where}: {section!r} must be a section of key = value lines")
             if section not in merged:
-                hint = did_you_mean(section, merged)
-                raise ValueError(
-                    f"{where}: unknown section {section!r}{hint}; there are {', '.join(merged)}"
-                )
+                hint = f"{did_you_mean(section, merged)}; there are {', '.join(merged)}"
+                raise ValueError(f"{where}: unknown section {section!r}{hint}")
             for name in values:
                 find(f"{section}.{name}", where)
             merged[section] |= values
@@ -112,10 +110,10 @@ class Settings:
             is_path = there and (there.is_file() or (there / "settings.json").is_file())
             return str(there.resolve()) if there and is_path else value
 
-        files: dict[str, Any] = {
-            split: [str((folder / path).resolve()) for path in getattr(self.corpus, split)]
-            for split in FILES
-        }
+        files: dict[str, Any] = {}
+        for split in FILES:
+            paths = (folder / path for path in getattr(self.corpus, split))
+            files[split] = [str(path.resolve()) for path in paths]
         return replace(
             self,
             corpus=replace(self.corpus, **files),
@@ -134,8 +132,7 @@ class Settings:
                 "vocabulary: set tokenizer.joint=true, or model.tied=target"
             )
         for side, size in (("source", source), ("target", target)):
-            given = getattr(self.model, f"{side}_vocab_size")
-            if given not in (0, size):
+            if (given := getattr(self.model, f"{side}_vocab_size")) not in (0, size):
                 raise ValueError(
                     f"model.{side}_vocab_size is {given}, but the data makes a {side} vocabulary "
                     f"of {size}; leave it out: the data decides"
@@ -148,13 +145,7 @@ class Settings:
         return json.dumps(asdict(self), indent=2, ensure_ascii=False)
 
 
-SECTIONS: dict[str, Any] = {
-    "corpus": CorpusSettings,
-    "tokenizer": TokenizerSettings,
-    "model": TransformerConfig,
-    "training": TrainingSettings,
-    "decoding": DecodingSettings,
-}
+SECTIONS: dict[str, Any] = {f.name: type(f.default) for f in fields(Settings) if f.name != "recipe"}
 
 
 def explain(error: ValidationError) -> str:
@@ -166,17 +157,10 @@ def explain(error: ValidationError) -> str:
     """
     first = error.errors(include_url=False)[0]
     key = ".".join(map(str, first["loc"]))
-    if first["type"] == "json_invalid":
-        return f"invalid JSON: {first['ctx']['error']}"
-    if first["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
-        return f"there is no key {key!r}"
-    if first["type"] in ("missing", "missing_argument"):
-        return f"{key!r} is missing"
     if first["type"] == "value_error":  # what a class itself raises begins with the key
         return f"{key}.{first['ctx']['error']}".lstrip(".")
-    syntax = """; write ["one", "two"]""" if first["type"] == "list_type" else ""
-    expected = first["msg"].removeprefix("Input ")
-    return f"{key} {expected}, not {reprlib.repr(first['input'])}{syntax}"
+    given = "" if first["type"].startswith("missing") else f", not {reprlib.repr(first['input'])}"
+    return f"{key} {first['msg'].removeprefix('Input ')}{given}"
 
 
 def find(key: str, where: str) -> tuple[str, str]:
@@ -188,20 +172,18 @@ def find(key: str, where: str) -> tuple[str, str]:
     if section == "recipe" and name:  # its keys are its own
         return section, name
     known = [f"{section}.{f.name}" for section, kind in SECTIONS.items() for f in fields(kind)]
+    bare = {k.partition(".")[2]: k for k in known}
     same_name = [k for k in known if k.endswith("." + key.rpartition(".")[2])]
     found = [k for k in same_name if k == key or "." not in key]
-    if len(found) == 1:
-        section, _, name = found[0].partition(".")
-        return section, name
-    if found:
+    if len(found) > 1:
         choice = " or ".join(found)
         raise ValueError(f"{where}: {key!r} is a key of several sections; write {choice}")
-    # The name may be right and the section wrong; or the name is a little off, with any section.
-    bare = {k.rpartition(".")[2]: k for k in known}
-    near = difflib.get_close_matches(key.rpartition(".")[2], bare, n=1)
-    hint = same_name[:1] or difflib.get_close_matches(key, known, n=1) or [bare[n] for n in near]
-    advice = f"did you mean {hint[0]}?" if hint else f"the keys are {', '.join(known)}"
-    raise ValueError(f"{where}: unknown key {reprlib.repr(key)}; {advice}")
+    if not found:
+        near = same_name or get_close_matches(key, known) or get_close_matches(key, bare)
+        advice = f"did you mean {bare.get(near[0], near[0])}?" if near else f"there are {known}"
+        raise ValueError(f"{where}: unknown key {reprlib.repr(key)}; {advice}")
+    section, _, name = found[0].partition(".")
+    return section, name
 
 
 def parse(text: str) -> Any:

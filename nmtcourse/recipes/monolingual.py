@@ -90,7 +90,7 @@ class MonolingualText(Source):
     texts: dict[str, list[str]]
     apart_from: Source
 
-    def load(self, root: str | Path | None = None) -> Corpus:
+    def read(self, folder: Path) -> Corpus:
         """Raises ValueError: there are no pairs."""
         raise ValueError(
             f"{self.name} has no pairs, only sentences without translations; make pairs of them "
@@ -100,7 +100,8 @@ class MonolingualText(Source):
     def sentences(self, language: str, root: str | Path | None = None) -> Sentences:
         """The new sentences of a language; files of the text and the corpus are fetched first."""
         require_one_of(f"the language of {self.name}", self.texts, language)
-        folder, corpus = self.fetch(root), self.apart_from.load(root)
+        folder, apart = self.fetch(root), self.apart_from
+        corpus = apart.read(apart.fetch(root))
         files = self.texts[language]
         lines = (line.strip() for file in files for line in text_lines(folder / file))
         return kept_apart(lines, corpus, language)
@@ -135,17 +136,18 @@ CAPTIONS = MonolingualText(
     home=MULTI30K.home.replace("task1", "task2"),
     texts={side: [f"train.{n}.{side}.gz" for n in range(1, 6)] for side in ("de", "en")},
     apart_from=MULTI30K,
-    checksums="""\
-0002241b52aba5160c08d644ea0d64a9bf46a2dfffcf619c9e3cdaa55b357004  train.1.de.gz
-a0e057f07a9733199c0d755d77f6d583dc6f40a3180734b1130a216e2fdf3a3b  train.1.en.gz
-ac7c29258b90aec0b64d677c5bfc831fc402e6296d0aa9cc7a3433ddbff85c37  train.2.de.gz
-d79dd70a9eafb2d1fe40151621278c4ae69b3c148c5052a53d7c7a41bf3ba023  train.2.en.gz
-ec5e6508813814aa31311b34e26e24f903dd7701f8d0668313259b7f975d7aa0  train.3.de.gz
-86e16fdcc699bcb6bca0f87c3cf1051f7de5ee3674dd588cedc5200194282749  train.3.en.gz
-bcee8ac6eb47d8a7dc8cff47d9a0fbd80b4363cfda22021bacd297f9604221a4  train.4.de.gz
-3771b84e010ad6197806d2a1188cb07c12149e3e0d178dd5966dee5763733686  train.4.en.gz
-dccb0ca6ff25e0b1f0d385f59fb809184e0db89622d88371725e3ec46d43bfc0  train.5.de.gz
-73988689307fe836994eae59735dc840c15da9775455fa76e6ed22606a042a91  train.5.en.gz""",
+    files={
+        "train.1.de.gz": "0002241b52aba5160c08d644ea0d64a9bf46a2dfffcf619c9e3cdaa55b357004",
+        "train.1.en.gz": "a0e057f07a9733199c0d755d77f6d583dc6f40a3180734b1130a216e2fdf3a3b",
+        "train.2.de.gz": "ac7c29258b90aec0b64d677c5bfc831fc402e6296d0aa9cc7a3433ddbff85c37",
+        "train.2.en.gz": "d79dd70a9eafb2d1fe40151621278c4ae69b3c148c5052a53d7c7a41bf3ba023",
+        "train.3.de.gz": "ec5e6508813814aa31311b34e26e24f903dd7701f8d0668313259b7f975d7aa0",
+        "train.3.en.gz": "86e16fdcc699bcb6bca0f87c3cf1051f7de5ee3674dd588cedc5200194282749",
+        "train.4.de.gz": "bcee8ac6eb47d8a7dc8cff47d9a0fbd80b4363cfda22021bacd297f9604221a4",
+        "train.4.en.gz": "3771b84e010ad6197806d2a1188cb07c12149e3e0d178dd5966dee5763733686",
+        "train.5.de.gz": "dccb0ca6ff25e0b1f0d385f59fb809184e0db89622d88371725e3ec46d43bfc0",
+        "train.5.en.gz": "73988689307fe836994eae59735dc840c15da9775455fa76e6ed22606a042a91",
+    },
 )
 TEXTS = [CAPTIONS]
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, fields
-from hashlib import sha256
 from itertools import chain
 from typing import Annotated, Any, Literal
 
@@ -26,6 +24,7 @@ from nmtlib.data.codec import Codec
 from nmtlib.data.corpus import Corpus, read_pairs
 from nmtlib.errors import did_you_mean
 from nmtlib.examples import encode_pairs
+from nmtlib.experiment import digest_of
 from nmtlib.inference.translator import find_run
 from nmtlib.model.transformer import Transformer
 from nmtlib.recipe import Recipe
@@ -160,14 +159,6 @@ def course(options: Mapping[str, Any]) -> CourseRecipe:
 def reads_both(settings: Settings) -> bool:
     """Whether a run was trained to translate both ways."""
     return bool(settings.recipe.get("both_directions"))
-
-
-def digest_of(examples: Iterable[Example]) -> str:
-    """SHA-256 of the ids of some examples."""
-    ids = sha256()
-    for example in examples:
-        ids.update(array("q", [len(example.source), *example.source, *example.target]))
-    return ids.hexdigest()
 
 
 class RecipeLoss:

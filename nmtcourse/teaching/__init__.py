@@ -10,7 +10,8 @@ from typing import Any
 
 # Where the names that a notebook uses most live; the others are imported from their modules.
 _MODULES = {
-    "course": "CHECKPOINTS CHINESE ENGLISH GERMAN load_toy running_pair untrained_toy",
+    "course": "CHECKPOINTS CHINESE ENGLISH GERMAN exact_matches in_toy_spelling load_toy "
+    "running_pair untrained_toy",
     "explorer": "attention_maps attention_table explore_attention slider",
     "predictions": "predict",
     "show": "show_source",

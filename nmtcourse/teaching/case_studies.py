@@ -20,10 +20,10 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from nmtcourse.recipes.iwslt import ARCHIVE, TEST_SETS, TRAINING, files_of
 from nmtcourse.teaching.style import COLOURS
 from nmtcourse.teaching.training_pictures import draw_seeds, over
 from nmtlib.data.corpus import Pair, read_pairs
-from nmtlib.data.iwslt import ARCHIVE, TEST_SETS, TRAINING, files_of
 from nmtlib.training.history import EpochRecord
 
 RECORDED = Path(__file__).parent / "recorded"

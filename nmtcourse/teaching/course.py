@@ -6,11 +6,14 @@ each, no download.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 
 from nmtcourse.toy import translate
 from nmtcourse.toy.meaning import Event, Phrase, Sentence
 from nmtlib.data.corpus import Pair
+from nmtlib.data.tokenizers import SPACE_MARK, SpacyTokenizer
 from nmtlib.errors import require_one_of
 from nmtlib.inference.translator import SHIPPED, Translator
 from nmtlib.model.transformer import Transformer
@@ -49,6 +52,29 @@ def untrained_toy(direction: str = "de-en") -> Translator:
         torch.manual_seed(trained.settings.training.seed)
         model = Transformer(trained.model.config)
     return Translator(model, trained.source, trained.target, trained.settings)
+
+
+def in_toy_spelling(text: str, translator: Translator) -> str:
+    """A sentence typed as usual, as the toy corpora write it: tokens apart, a stop at the end.
+
+    A word whose form is not in the vocabulary takes the case of one that is.
+
+    >>> in_toy_spelling("Der alte Lehrer schläft", load_toy())
+    'der alte Lehrer schläft .'
+    """
+    rules = SpacyTokenizer("de", mark_spaces=False)
+    words = rules.encode(text.replace(SPACE_MARK, " ")) or ["."]
+    known = translator.source.vocab
+    for place, word in enumerate(words):
+        forms = [form for form in (word, word.lower(), word.capitalize()) if form in known]
+        words[place] = forms[0] if forms else word
+    return " ".join(words if words[-1] in (".", "?", "!") else [*words, "."])
+
+
+def exact_matches(translator: Translator, pairs: Sequence[Pair]) -> int:
+    """How many greedy translations equal their reference."""
+    found = translator.translate([pair.source for pair in pairs], beam=1)
+    return sum(text == pair.target for text, pair in zip(found, pairs, strict=True))
 
 
 def running_pair(direction: str = "de-en") -> Pair:

@@ -29,12 +29,6 @@ def cosines(translator: Translator, side: str, words: Sequence[str]) -> Tensor:
     return some @ some.T
 
 
-def mean_within(translator: Translator, side: str, words: Sequence[str]) -> float:
-    """The mean cosine of the different words of one class."""
-    n = len(words)
-    return (cosines(translator, side, words).sum().item() - n) / (n * (n - 1))
-
-
 def neighbours(
     translator: Translator, side: str, word: str, count: int = 3
 ) -> list[tuple[str, float]]:

@@ -63,7 +63,7 @@ class Codec:
 
 
 def from_dict(description: dict) -> Tokenizer:
-    """The tokenizer that `Tokenizer.to_dict` described.  Raises ValueError where that is none."""
+    """The tokenizer that `Tokenizer.to_dict` described; raises ValueError or TypeError if none."""
     kinds = (WhitespaceTokenizer, SubwordMarkTokenizer, SpacyTokenizer, BPETokenizer)
     known, options = {cls.kind: cls for cls in kinds}, dict(description)
     kind = options.pop("kind", None)

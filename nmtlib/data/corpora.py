@@ -4,38 +4,19 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable
 from functools import cache, partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from nmtlib.data import iwslt
 from nmtlib.data.corpus import SPLITS, Corpus, Pair, read_pairs
 from nmtlib.data.source import Report, Source
 from nmtlib.data.vocab import Vocab
 from nmtlib.errors import did_you_mean
 from nmtlib.files import text_lines
 
-HERE = Path(__file__).parent
-BUNDLED = HERE / "bundled"  # the toy corpora, written by `nmtcourse.toy.bundle`
-
-
-def _read_multi30k(folder: Path) -> dict[str, Any]:
-    stems = {"train": "train", "validation": "val", "test": "test_2016_flickr"}
-    return {
-        split: read_pairs([folder / f"{stem}.{side}.gz" for side in ("de", "en")])
-        for split, stem in stems.items()
-    }
-
-
-def _read_cmn(folder: Path) -> dict[str, Any]:
-    """The splits and the published vocabularies: the tokens in the order of their ids."""
-    files = {"train": "training.txt", "validation": "validation.txt", "test": "testing.txt"}
-    ids = [json.loads((folder / f"word2int_{side}.json").read_bytes()) for side in ("en", "cn")]
-    vocabularies = tuple(Vocab(sorted(side, key=side.get)).tokens for side in ids)
-    splits = {split: read_pairs([folder / file]) for split, file in files.items()}
-    return {**splits, "vocabularies": vocabularies}
+BUNDLED = Path(__file__).parent / "bundled"  # the toy corpora, written by `nmtcourse.toy.bundle`
+PUBLISHED = tomllib.loads(Path(__file__).with_name("published.toml").read_text("utf-8"))
 
 
 @cache  # a quarter of a second for what is asked for again and again
@@ -48,30 +29,44 @@ def _bundled_pairs(path: Path) -> tuple[Pair, ...]:
     return tuple(pairs)
 
 
-def _read_toy(name: str, folder: Path) -> dict[str, Any]:
-    """The splits, with gold alignments, and a challenge split."""
+def _read_bundled(name: str, folder: Path) -> dict[str, Any]:
+    """The splits, with gold alignments and a challenge split."""
     return {split: [*_bundled_pairs(folder / f"{name}.{split}.tsv.gz")] for split in SPLITS}
 
 
-READERS: list[Callable[[Path], dict[str, Any]]] = [
-    partial(_read_toy, "toy-de-en"),
-    partial(_read_toy, "toy-en-zh"),
-    _read_multi30k,
-    _read_cmn,
-    iwslt.read,
+def _read_multi30k(folder: Path) -> dict[str, Any]:
+    files = {"train": "train", "validation": "val", "test": "test_2016_flickr"}
+    ends = ("de.gz", "en.gz")
+    return {s: read_pairs([folder / f"{name}.{end}" for end in ends]) for s, name in files.items()}
+
+
+def _read_cmn(folder: Path) -> dict[str, Any]:
+    """The splits and the published vocabularies: the tokens in the order of their ids."""
+    ids = [json.loads((folder / f"word2int_{side}.json").read_bytes()) for side in ("en", "cn")]
+    vocabularies = tuple(Vocab(sorted(side, key=side.get)).tokens for side in ids)
+    files = {"train": "training", "validation": "validation", "test": "testing"}
+    splits = {split: read_pairs([folder / f"{name}.txt"]) for split, name in files.items()}
+    return {**splits, "vocabularies": vocabularies}
+
+
+TOYS = [
+    Source(
+        name=name,
+        licence="MIT (generated)",
+        pairs=(20_000, 1_000, 1_000),
+        folder=str(BUNDLED),
+        reader=partial(_read_bundled, name),
+    )
+    for name in ("toy-de-en", "toy-en-zh")
 ]
-_TABLE = tomllib.loads((HERE / "corpora.toml").read_text("utf-8"))["corpus"]
-SOURCES = [
-    Source(reader=read, **{"folder": str(BUNDLED), **about})
-    for read, about in zip(READERS, _TABLE, strict=True)
-]
-_, _, MULTI30K, CMN, IWSLT14 = SOURCES
+MULTI30K = Source(name="multi30k-de-en", reader=_read_multi30k, **PUBLISHED["multi30k-de-en"])
+CMN = Source(name="cmn-en-zh", reader=_read_cmn, **PUBLISHED["cmn-en-zh"])
 
 
 @cache
-def _registered() -> list[Source]:
-    """What other packages register under the entry-point group `nmtlib.corpora`."""
-    return [point.load() for point in entry_points(group="nmtlib.corpora")]
+def sources() -> list[Source]:
+    """Ours, and those that packages register under the entry-point group `nmtlib.corpora`."""
+    return [*TOYS, MULTI30K, CMN, *(p.load() for p in entry_points(group="nmtlib.corpora"))]
 
 
 def names() -> list[str]:
@@ -80,13 +75,13 @@ def names() -> list[str]:
     >>> names()[:3]
     ['toy-de-en', 'toy-en-zh', 'multi30k-de-en']
     """
-    return [source.name for source in (*SOURCES, *_registered()) if source.pairs]
+    return [source.name for source in sources() if source.pairs]
 
 
 def table(root: str | Path | None = None) -> list[tuple[str, ...]]:
     """The corpora in rows of text, headings first; 'here' are those with all files in the cache."""
     rows = [tuple("corpus train validation test download here licence".split())]
-    for source in (*SOURCES, *_registered()):
+    for source in sources():
         sizes = [f"{size:,}" for size in source.pairs] or ["no pairs", "", ""]
         here = "yes" if source.complete(root) else "no"
         rows.append((source.name, *sizes, f"{source.megabytes:g} MB", here, source.licence))
@@ -96,7 +91,7 @@ def table(root: str | Path | None = None) -> list[tuple[str, ...]]:
 def find(name: str) -> Source:
     """The source of a corpus, whichever way it is read.  Raises ValueError for an unknown name."""
     known: dict[str, Source] = {}
-    for source in (*SOURCES, *_registered()):
+    for source in sources():
         stem, *languages = source.name.rsplit("-", 2)
         known[source.name] = source
         if source.pairs:
@@ -117,7 +112,7 @@ def load(name: str, *, root: str | Path | None = None) -> Corpus:
     is missing and cannot be fetched.
     """
     source = find(name)
-    corpus = source.load(root)
+    corpus = source.read(source.fetch(root))
     return corpus if name == source.name else corpus.reversed()
 
 

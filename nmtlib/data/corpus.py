@@ -76,7 +76,8 @@ class Corpus:
             splits[split] = [_checked(pair, f"{split}[{i}]") for i, pair in enumerate(pairs)]
             if not splits[split] and split != "test":
                 raise ValueError(f"{split} is empty; expected at least one pair")
-        return cls("own", *languages, **splits)
+        source_language, target_language = languages
+        return cls("own", source_language, target_language, **splits)
 
     def split(self, name: str) -> Sequence[Pair]:
         """The pairs of one split.  Raises ValueError for an unknown or empty split."""

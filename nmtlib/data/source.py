@@ -41,9 +41,8 @@ def cache_folder() -> Path:
 class Source:
     """A corpus by name.  In all methods `root` is the cache, `cache_folder()` unless given.
 
-    `checksums` is what `sha256sum` prints of the files below the address `home`, with '-' for a
-    file whose checksum nobody published.  `reader` makes the splits, and other fields of a
-    `Corpus`, from the folder of the files.
+    `files` are those below the address `home` with their SHA-256, or '-' where none is published.
+    `reader` makes the splits, and other fields of a `Corpus`, from the folder of the files.
     """
 
     name: str  # ends with both languages: toy-de-en
@@ -53,19 +52,14 @@ class Source:
     megabytes: float = 0.0
     folder: str = ""
     home: str = ""
-    checksums: str = field(default="", repr=False)
-
-    @property
-    def files(self) -> dict[str, str]:
-        """Each file and its checksum."""
-        return {file: sha for sha, file in map(str.split, self.checksums.strip().splitlines())}
+    files: dict[str, str] = field(default_factory=dict, repr=False)
 
     def paths(self, root: str | Path | None) -> list[Path]:
         """Where the files belong."""
         return [self.place(root) / file for file in self.files]
 
     def place(self, root: str | Path | None) -> Path:
-        """The folder of the files; an absolute one comes with the package."""
+        """The folder of the files."""
         folder = Path(self.folder)
         return folder if folder.is_absolute() else Path(root or cache_folder()) / folder
 
@@ -90,10 +84,6 @@ class Source:
         _, source, target = self.name.rsplit("-", 2)
         return Corpus(self.name, source, target, **self.reader(folder))
 
-    def load(self, root: str | Path | None = None) -> Corpus:
-        """The corpus, after missing files are fetched."""
-        return self.read(self.fetch(root))
-
     def check(self, root: str | Path | None = None) -> Report:
         """Which files are there and intact, and what they hold; fetches nothing."""
         lines = []
@@ -106,13 +96,13 @@ class Source:
         if not all(line.startswith("ok") for line in lines):
             return Report(False, [*lines, f"fetch it with: nmtlib data fetch {self.name}"])
         try:
-            return Report(True, [*(lines or ["nothing to download"]), *self.findings(root)])
+            return Report(True, [*lines, *self.findings(root)])
         except ValueError as error:
             return Report(False, [*lines, f"wrong     {error}"])
 
     def findings(self, root: str | Path | None) -> list[str]:
         """The sizes of the splits, and what a reader of scores should know."""
-        corpus = self.load(root)
+        corpus = self.read(self.place(root))
         sizes = {split: len(getattr(corpus, split)) for split in SPLITS}
         lines = [f"{split}: {size:,} pairs" for split, size in sizes.items() if size]
         lines += [f"note: {note}" for note in corpus.notes]

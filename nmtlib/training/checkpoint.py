@@ -7,10 +7,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
@@ -32,21 +32,10 @@ class Header(BaseModel):
     sha256: str
 
 
-class Origin(BaseModel):
-    """Whose weights a checkpoint of a run holds, and how well they predict the validation split."""
-
-    model_config = ConfigDict(extra="allow", strict=True)
-    weights: str
-    validation_nll: Annotated[float, Field(ge=0, lt=709)]  # the perplexity is a float, too
-
-
 def save_checkpoint(
     path: str | Path, model: Transformer, tensors: Tensors | None = None, **notes: Any
 ) -> None:
-    """Save a model's weights and configuration, further `tensors`, and `notes` that JSON can hold.
-
-    The same model, tensors and notes give the same bytes.
-    """
+    """Save a model's weights and configuration, more `tensors`, and `notes` that JSON can hold."""
     everything = {f"model.{name}": p.detach() for name, p in model.named_parameters()}  # tied once
     everything = {n: t.cpu().contiguous() for n, t in {**everything, **(tensors or {})}.items()}
     header: dict[str, Any] = {"config": asdict(model.config), "notes": notes}
@@ -70,8 +59,7 @@ def read_checkpoint(
 ) -> tuple[TransformerConfig, dict[str, Tensor], dict[str, Any]]:
     """Configuration, tensors and notes of a checkpoint.
 
-    Raises FileNotFoundError for a missing file, ValueError for one that nmtlib did not write, or
-    that was changed since.
+    Raises FileNotFoundError, or ValueError for a file that nmtlib did not write as it is.
     """
     path = Path(path)
     if not path.is_file():
@@ -99,19 +87,6 @@ def read_checkpoint(
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path} was written by another version of nmtlib: {error}") from None
     return config, tensors, header.notes
-
-
-def read_origin(path: str | Path) -> dict[str, Any]:
-    """The notes of a checkpoint that a run kept, among them those of `Origin`.
-
-    Raises ValueError where these are missing or absurd, and as `read_checkpoint`.
-    """
-    try:
-        return dict(Origin.model_validate(read_checkpoint(path)[2]))
-    except ValidationError as error:
-        raise ValueError(
-            f"{path} does not say whose weights it holds, or how good they are: {explain(error)}"
-        ) from None
 
 
 def require_config(path: str | Path, found: TransformerConfig, expected: TransformerConfig) -> None:

@@ -12,15 +12,19 @@ from dataclasses import asdict, field, fields
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
-from pydantic_core import to_json
 from tqdm import tqdm
 
 from nmtlib.files import write_atomically
 from nmtlib.settings import explain
 from nmtlib.training.loss import Totals
 
+PANELS = {
+    "nll": "negative log-likelihood (nats per token)",
+    "perplexity": "perplexity",
+    "accuracy": "token accuracy",
+}
 Number = Annotated[int, Field(ge=0)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -59,7 +63,6 @@ class EpochRecord:
         )
 
 
-@with_config(ConfigDict(extra="forbid"))
 @dataclasses.dataclass
 class Progress:
     """How far training is; saved with every checkpoint, so that a run resumes from there.
@@ -69,25 +72,19 @@ class Progress:
     run.
     """
 
-    epoch: Number = 0
-    batches: Number = 0
-    updates: Number = 0
-    seconds: Amount = 0.0
-    epoch_seconds: Amount = 0.0
-    totals: tuple[Amount, Amount, Amount, Amount] = (0.0, 0.0, 0.0, 0.0)
+    epoch: int = 0
+    batches: int = 0
+    updates: int = 0
+    seconds: float = 0.0
+    epoch_seconds: float = 0.0
+    totals: Sequence[float] = (0.0, 0.0, 0.0, 0.0)
     history: list[EpochRecord] = field(default_factory=list)
 
     @classmethod
-    def from_notes(cls, values: Any) -> Progress:
-        """What `asdict` made a dictionary of.  Raises ValueError for anything else."""
-        try:
-            progress = TypeAdapter(cls).validate_json(to_json(values), strict=True)
-        except ValidationError as error:
-            raise ValueError(explain(error)) from None
-        epochs = [record.epoch for record in progress.history]
-        if epochs != [*range(1, progress.epoch + 1)]:
-            raise ValueError(f"history must be of {progress.epoch} epochs, not of {epochs}")
-        return progress
+    def from_notes(cls, values: dict[str, Any]) -> Progress:
+        """The progress that `asdict` made a dictionary of."""
+        history = [EpochRecord(**row) for row in values["history"]]
+        return cls(**values | {"totals": tuple(values["totals"]), "history": history})
 
     @property
     def best(self) -> EpochRecord | None:
@@ -161,34 +158,26 @@ def read_history(path: str | Path) -> list[EpochRecord]:
 
 def draw_curves(path: str | Path, history: Sequence[EpochRecord], title: str = "") -> None:
     """Draw loss, perplexity and accuracy of both splits against epochs into a PNG or SVG file."""
+    import seaborn
     from matplotlib.figure import Figure  # not pyplot: no window system, no global state
-    from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
+    from matplotlib.ticker import MaxNLocator
 
     figure = Figure(figsize=(12, 3.9), layout="constrained")
+    figure.suptitle(title)
     epochs = [r.epoch for r in history]
-    best = min(history, key=lambda r: r.validation_nll)
-    panels = {
-        "nll": "negative log-likelihood (nats per token)",
-        "perplexity": "perplexity",
-        "accuracy": "token accuracy",
-    }
-    for axes, (key, label) in zip(figure.subplots(1, 3), panels.items(), strict=True):
-        for split, color, marker in (("train", "#0072B2", "o"), ("validation", "#D55E00", "s")):
+    best = min(history, key=lambda r: r.validation_nll).epoch
+    for axes, (key, label) in zip(figure.subplots(1, 3), PANELS.items(), strict=True):
+        for split in ("train", "validation"):
             values = [getattr(r, f"{split}_{key}") for r in history]
-            axes.plot(epochs, values, color=color, marker=marker, markersize=3, label=split)
-        lowest = f"lowest validation loss (epoch {best.epoch})"
-        axes.axvline(best.epoch, color="0.6", linestyle=":", label=lowest)
+            seaborn.lineplot(x=epochs, y=values, marker="o", label=split, ax=axes)
+        axes.axvline(best, color="0.6", ls=":", label=f"lowest validation loss (epoch {best})")
         axes.set(xlabel="epoch", ylabel=label)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        if key == "perplexity":
-            axes.set_yscale("log")
-            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-            axes.yaxis.set_minor_locator(NullLocator())
-            axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-        axes.grid(alpha=0.3)
-    handles, labels = figure.axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
-    figure.suptitle(title)
+        axes.legend(frameon=False)
+    perplexity = figure.axes[1]
+    perplexity.set_yscale("log", subs=[2, 5])
+    perplexity.yaxis.set_major_formatter("{x:g}")
+    perplexity.yaxis.set_minor_formatter("{x:g}")
     drawn = io.BytesIO()
     figure.savefig(drawn, dpi=100, format=Path(path).suffix[1:] or "png")
     write_atomically(path, drawn.getvalue())

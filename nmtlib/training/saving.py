@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 
-from nmtlib.errors import require_one_of
 from nmtlib.model.transformer import Transformer
 from nmtlib.run import Run
 from nmtlib.training.checkpoint import (
@@ -17,7 +16,6 @@ from nmtlib.training.checkpoint import (
     load_model,
     load_weights,
     read_checkpoint,
-    read_origin,
     require_config,
     require_identity,
     save_checkpoint,
@@ -46,8 +44,7 @@ def load_state(
 ) -> tuple[Progress, torch.dtype]:
     """Restore what `save_state` saved; returns the progress, and the precision of the run.
 
-    Raises FileNotFoundError where nothing was saved, ValueError where the file is damaged, or of a
-    run with another identity.
+    Raises FileNotFoundError where nothing was saved, ValueError for a file of another run.
     """
     path = run.last_file
     config, tensors, notes = read_checkpoint(path)
@@ -55,11 +52,6 @@ def load_state(
         raise ValueError(f"{path} holds a model but not the state of its run: it cannot be resumed")
     require_identity(path, notes, identity)
     require_config(path, config, model.config)
-    require_one_of(f"{path}: precision", PRECISIONS, notes["precision"])
-    try:
-        progress = Progress.from_notes(notes["progress"])
-    except ValueError as error:
-        raise ValueError(f"{path}: the progress of the run is damaged: {error}") from None
     load_weights(model, tensors, where=path)
     parameters = dict(model.named_parameters())
     for key, value in tensors.items():
@@ -67,7 +59,7 @@ def load_state(
             _, kind, name = key.split(".", 2)
             parameter = parameters[name]
             optimizer.state[parameter][kind] = value.to(parameter.device)
-    return progress, PRECISIONS[notes["precision"]]
+    return Progress.from_notes(notes["progress"]), PRECISIONS[notes["precision"]]
 
 
 def keep_epoch(
@@ -97,7 +89,7 @@ def choose_model(
     `model` only says what a model looks like.  Returns what there is to report.
     """
     config, device = model.config, next(model.parameters()).device
-    chosen, notes = load_model(run.best_file), read_origin(run.best_file)
+    chosen, notes = load_model(run.best_file), read_checkpoint(run.best_file)[2]
     require_config(run.best_file, chosen.config, config)
     epochs = [file for file in files if file.is_file()]
     lost = [file.stem for file in files if file not in epochs]
@@ -109,7 +101,7 @@ def choose_model(
         nll = validate(averaged).nll_per_token
         if nll < notes["validation_nll"] or always:
             several = f"average of the last {len(epochs)} epochs"
-            weights = several if len(epochs) > 1 else read_origin(epochs[0])["weights"]
+            weights = several if len(epochs) > 1 else read_checkpoint(epochs[0])[2]["weights"]
             chosen, notes = averaged, {**notes, "weights": weights, "validation_nll": nll}
     save_checkpoint(run.model_file, chosen, **notes)
     found = perplexity(notes["validation_nll"], 1)

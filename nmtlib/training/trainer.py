@@ -245,6 +245,6 @@ class Trainer:
         if stop or (every and progress.updates % every == 0):
             found = self.all_reduce(totals)
             require_finite(self.model, found, when=f"update {progress.updates}")
-            progress.totals = tuple(map(float, found))  # type: ignore[assignment]
+            progress.totals = tuple(map(float, found))
             self.save()
         return stop

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from nmtlib.data.corpora import CMN, MULTI30K, SOURCES
+from nmtlib.data.corpora import CMN, MULTI30K, sources
 from nmtlib.data.corpus import Pair
 from nmtlib.data.vocab import SPECIALS, Vocab
 
@@ -87,7 +87,7 @@ def test_a_vocabulary_without_the_specials_in_front_is_refused(cmn, side):
 
 def test_every_file_has_a_pinned_https_address_and_a_full_checksum():
     sums = []
-    for source in (source for source in SOURCES if source.files):
+    for source in (source for source in sources() if source.files):
         address = urlsplit(source.home)
         assert address.scheme == "https", f"{source.name}: {source.home} is not https"
         if address.hostname == "raw.githubusercontent.com":

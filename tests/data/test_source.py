@@ -76,7 +76,7 @@ def server(running, monkeypatch):
 
 def one_file(server, body=BODY, **options):
     """A source of one file, whose published checksum is that of `body`."""
-    options = {"checksums": f"{hashlib.sha256(body).hexdigest()}  file.gz"} | options
+    options = {"files": {"file.gz": hashlib.sha256(body).hexdigest()}} | options
     about = {"name": "own-de-en", "licence": "none", "pairs": (1, 1, 1), "folder": "own"}
     return Source(**about, reader=lambda folder: {}, home=server.home, **options)
 
@@ -116,7 +116,7 @@ def test_wrong_bytes_are_not_kept_and_both_checksums_are_told(server, tmp_path):
 
 
 def test_a_file_without_published_checksum_is_taken_as_it_is(server, tmp_path):
-    source = one_file(server, checksums="-  file.gz")
+    source = one_file(server, files={"file.gz": "-"})
     assert (source.fetch(tmp_path) / "file.gz").read_bytes() == BODY
     assert source.fetch(tmp_path) == tmp_path / "own" and server.asked == 1
 

@@ -63,7 +63,7 @@ def test_each_language_is_compared_with_its_own_side():
 
 READY = replace(
     MULTI30K,
-    checksums="",
+    files={},
     reader=lambda folder: {
         split: getattr(CORPUS, split) for split in ("train", "validation", "test")
     },
@@ -74,18 +74,18 @@ READY = replace(
 def captions(tmp_path, monkeypatch):
     """Tiny captions in a cache, beside a tiny corpus."""
     text = {"de": "Ein Hund.\nEin Kind spielt.\n", "en": "A child plays.\nTwo cats in the snow\n"}
-    sums = []
+    sums = {}
     folder = tmp_path / "multi30k" / "captions"
     folder.mkdir(parents=True)
     for language, lines in text.items():
         data = gzip.compress(lines.encode(), mtime=0)
         (folder / f"train.1.{language}.gz").write_bytes(data)
-        sums.append(f"{hashlib.sha256(data).hexdigest()}  train.1.{language}.gz")
+        sums[f"train.1.{language}.gz"] = hashlib.sha256(data).hexdigest()
     files = {language: [f"train.1.{language}.gz"] for language in text}
 
     def put(corpus):
-        tiny = replace(CAPTIONS, texts=files, checksums="\n".join(sums), apart_from=corpus)
-        monkeypatch.setattr(corpora, "_registered", lambda: [tiny])
+        tiny = replace(CAPTIONS, texts=files, files=sums, apart_from=corpus)
+        monkeypatch.setattr(corpora, "sources", lambda: [tiny])
         monkeypatch.setattr(monolingual, "TEXTS", [tiny])
         return tmp_path
 
@@ -104,7 +104,7 @@ def test_captions_are_read_by_name(captions):
 
 
 def test_the_package_registers_the_captions():
-    assert CAPTIONS in corpora._registered(), "install the project again: pip install -e ."
+    assert CAPTIONS in corpora.sources(), "install the project again: pip install -e ."
     assert CAPTIONS.name not in corpora.names()
     assert [row[1] for row in corpora.table() if row[0] == CAPTIONS.name] == ["no pairs"]
 

@@ -121,3 +121,19 @@ def test_the_models_are_part_of_the_package():
     shipped = {file for package, pattern in globs for file in package.glob(pattern)}
     words = set(root.glob("nmtcourse/toy/*.txt"))
     assert words and words | {f for f in course.CHECKPOINTS.rglob("*") if f.is_file()} <= shipped
+
+
+@pytest.mark.parametrize(
+    ("typed", "read"),
+    [
+        ("Die Frau hat gestern zwei Bücher gekauft.", course.GERMAN),
+        ("DER HUND SCHLÄFT", "der Hund schläft ."),
+        ("Ist der Hund alt?", "ist der Hund alt ?"),
+        ("Quux ▁ xyz", "Quux xyz ."),
+        ("", "."),
+    ],
+)
+def test_any_sentence_that_a_reader_types_is_welcome(typed, read):
+    translator = course.load_toy("de-en")
+    assert course.in_toy_spelling(typed, translator) == read
+    assert len(translator.translate([read])) == 1

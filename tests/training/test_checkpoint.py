@@ -23,7 +23,6 @@ from nmtlib.training.checkpoint import (
     load_model,
     load_weights,
     read_checkpoint,
-    read_origin,
     save_checkpoint,
 )
 
@@ -84,7 +83,7 @@ def test_damaged_and_foreign_files_are_refused(tmp_path):
     with pytest.raises(ValueError, match="damaged or not a checkpoint"):
         load_model(path)
     save_file({"weight": torch.zeros(2)}, path)
-    with pytest.raises(ValueError, match="is not a checkpoint of nmtlib: 'config' is missing"):
+    with pytest.raises(ValueError, match="is not a checkpoint of nmtlib: config Field required"):
         load_model(path)
 
 
@@ -156,21 +155,6 @@ def test_a_configuration_that_no_model_can_have_is_refused(tmp_path, value):
         save_checkpoint(path, model)
     with pytest.raises(ValueError, match="another version of nmtlib"):
         read_checkpoint(path)
-
-
-@pytest.mark.parametrize(
-    "notes",
-    [{}, {"weights": "epoch 1"}, {"validation_nll": 1.0}]
-    + [{"weights": "epoch 1", "validation_nll": x} for x in (None, "low", math.nan, -1.0, 1e9)]
-    + [{"weights": 7, "validation_nll": 1.0}],
-)
-def test_weights_that_do_not_say_what_they_are_have_no_origin(tmp_path, notes):
-    path, good = tmp_path / "m.safetensors", {"weights": "epoch 1", "validation_nll": 1.0}
-    save_checkpoint(path, make(), **good)
-    assert read_origin(path) == good
-    save_checkpoint(path, make(), **notes)
-    with pytest.raises(ValueError, match="does not say whose weights"):
-        read_origin(path)
 
 
 def test_checkpoints_of_several_models_have_no_average(tmp_path):

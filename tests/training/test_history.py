@@ -65,7 +65,7 @@ def test_curves_show_both_splits_in_three_labelled_panels(tmp_path, monkeypatch)
         assert list(train.get_ydata()) == [getattr(r, f"train_{key}") for r in history()]
         assert list(validation.get_ydata()) == [getattr(r, f"validation_{key}") for r in history()]
         assert list(best.get_xdata()) == [4, 4]
-    labels = {label.get_text() for label in figure.axes[1].get_yticklabels()}
+    labels = {label.get_text() for label in figure.axes[1].get_yticklabels(which="both")}
     assert {"10", "20"} <= labels, "a perplexity is read without powers"
 
 

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtlib.data import iwslt
-from nmtlib.data.corpora import IWSLT14
+from nmtcourse.recipes import iwslt
+from nmtcourse.recipes.iwslt import IWSLT14, clean, count_tokens, read_archive, split
 from nmtlib.data.corpus import Pair
-from nmtlib.data.iwslt import clean, count_tokens, read_archive, split
 
 TINY_SETS = {
     "TED.dev2010": 2,
@@ -342,6 +341,13 @@ def test_wherever_a_member_would_go_nothing_is_written(tmp_path, name):
     path = pack(tmp_path / "in" / "de-en.tgz", release(), (plain(name, b"x"), b"x"))
     before = tree(tmp_path)
     assert read_archive(path) == release() and tree(tmp_path) == before
+
+
+def test_a_member_that_stands_twice_refuses_the_archive(tmp_path):
+    name, data = next(iter(release().items()))
+    path = pack(tmp_path / "de-en.tgz", release(), (plain(f"other/{name}", data), data))
+    with pytest.raises(ValueError, match=f"{name} is in it twice"):
+        read_archive(path)
 
 
 # The released test files

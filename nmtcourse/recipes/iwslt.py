@@ -20,6 +20,7 @@ from typing import Any
 from xml.sax.saxutils import unescape
 
 from nmtlib.data.corpus import Pair
+from nmtlib.data.source import Source
 from nmtlib.files import decoded_lines
 
 ARCHIVE = "de-en.tgz"
@@ -159,3 +160,15 @@ def segments(data: bytes, name: str) -> list[tuple[int, str]]:
                 )
             found.append((int(match[1]), _plain(match[2]).replace("’", "'")))
     return found
+
+
+IWSLT14 = Source(
+    name="iwslt14-de-en",
+    licence="CC BY-NC-ND 3.0 (talks of TED)",
+    pairs=(160_239, 7_283, 6_750),
+    megabytes=20.0,
+    folder="iwslt",
+    home="https://dl.fbaipublicfiles.com/fairseq/data/iwslt14",
+    reader=read,
+    files={ARCHIVE: "-"},
+)
