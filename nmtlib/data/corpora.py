@@ -93,9 +93,7 @@ def find(name: str) -> Source:
     known: dict[str, Source] = {}
     for source in sources():
         stem, *languages = source.name.rsplit("-", 2)
-        known[source.name] = source
-        if source.pairs:
-            known["-".join([stem, *reversed(languages)])] = source
+        known |= {source.name: source, "-".join([stem, *reversed(languages)]): source}
     if name not in known:
         raise ValueError(
             f"unknown corpus {name!r}{did_you_mean(name, known)}; "

@@ -23,26 +23,17 @@ NEVER_GENERATED = [PAD, BOS, UNK]
 STEEPEST = 10.0  # a greater length penalty leaves the range of float32 in a long translation
 
 
-def length_limits(
-    source: Tensor, table_length: int, max_length: int | None = None, min_length: int = 0
-) -> Tensor:
+def length_limits(source: Tensor, table_length: int, max_length: int | None = None) -> Tensor:
     """How many tokens, EOS included, the translation of each source (B, S) may have: (B,).
 
     Twice the source and ten more, never the reference's length, which a real translator does not
-    know.  `max_length` (without EOS) replaces that rule; the position table bounds both.  Raises
-    ValueError if no translation of `min_length` tokens fits.
+    know.  `max_length` (without EOS) replaces that rule; the position table bounds both.
     """
     words = (source != PAD).sum(dim=1)  # (B,)
     if max_length is None:
-        limits = (2 * words + 10).clamp(min=min_length + 1)  # (B,)
-    else:
-        require(max_length >= 1, "max_length", "1 word or more", max_length)
-        limits = torch.full_like(words, max_length + 1)  # (B,)
-    limits = limits.clamp(max=table_length)
-    if min_length:
-        most = int(limits.min()) - 1
-        require(min_length <= most, "min_length", f"at most the longest, {most} words", min_length)
-    return limits
+        return (2 * words + 10).clamp(max=table_length)  # (B,)
+    require(max_length >= 1, "max_length", "1 word or more", max_length)
+    return torch.full_like(words, max_length + 1).clamp(max=table_length)  # (B,)
 
 
 def _in_eval_mode(search: Callable) -> Callable:
@@ -68,9 +59,7 @@ def _score_type(dtype: torch.dtype) -> torch.dtype:
     return torch.promote_types(dtype, torch.float32)
 
 
-def _log_probs(
-    logits: Tensor, length: int, limits: Tensor, shortest: int, min_length: int = 0
-) -> Tensor:
+def _log_probs(logits: Tensor, length: int, limits: Tensor, shortest: int) -> Tensor:
     """Log-probabilities (B, ..., V) of token number `length`; -inf for what is not allowed.
 
     No limit is below `shortest`: before that none is looked at.
@@ -78,8 +67,6 @@ def _log_probs(
     logp = logits.log_softmax(dim=-1, dtype=_score_type(logits.dtype))  # (B, ..., V)
     for token in NEVER_GENERATED:
         logp[..., token] = -math.inf
-    if length <= min_length:
-        logp[..., EOS] = -math.inf
     if length >= shortest:  # at its limit a translation can only end
         others = torch.arange(logp.size(-1), device=logp.device) != EOS  # (V,)
         at_limit = (limits == length).view(-1, *[1] * (logp.dim() - 1))  # (B, ..., 1)
@@ -175,7 +162,6 @@ def beam_search(
     *,
     n_best: int = 1,
     length_penalty: float = 1.0,
-    min_length: int = 0,
     max_length: int | None = None,
 ) -> list[list[Hypothesis]]:
     """Keep the `beam` best prefixes; rank finished ones by log-probability / `length_norm`.
@@ -184,7 +170,7 @@ def beam_search(
     Raises ValueError for a beam, n_best, length or penalty that makes no sense.
     """
     _check_beam(beam, n_best, length_penalty)
-    limits = length_limits(source, model.config.max_length, max_length, min_length)  # (B,)
+    limits = length_limits(source, model.config.max_length, max_length)  # (B,)
     shortest, longest = torch.stack(limits.aminmax()).tolist()
     state = model.start(source)
     beams = Beams.begin(len(source), _score_type(model.output.weight.dtype), source.device)
@@ -193,7 +179,7 @@ def beam_search(
         # Expand: read the newest token of each prefix, and score the prefix with each next token.
         # One of these is EOS, so of 2 * beam candidates at least `beam` stay live.
         logits = model.step(beams.ids[..., -1].flatten(), state).unflatten(0, beams.log_prob.shape)
-        logp = _log_probs(logits, length, limits[beams.rows], shortest, min_length)  # (n, w, V)
+        logp = _log_probs(logits, length, limits[beams.rows], shortest)  # (n, w, V)
         candidates = beams.grow(logp.add_(beams.log_prob[..., None]), 2 * beam)
         # Finish: candidates with EOS are compared with those that finished before.
         finished.add(candidates, length_norm(length, length_penalty))
