@@ -73,7 +73,7 @@ def read_archive(path: Path) -> dict[str, bytes]:
                 if name in found:  # also where a negative size would make this loop endless
                     raise ValueError(f"refused: {name} is in it twice")
                 if name in wanted and member.isreg():
-                    found[name] = archive.extractfile(member).read()  # type: ignore[union-attr]
+                    found[name] = archive.extractfile(member).read()
     except (gzip.BadGzipFile, EOFError, zlib.error, tarfile.TarError, OverflowError) as error:
         raise ValueError(f"not a complete .tgz archive ({error})") from error
     if missing := sorted(wanted - found.keys()):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from nmtlib.data.corpus import SPLITS, Corpus
 
-TIMEOUT, RETRIES = 20.0, 2  # seconds that a server may stay silent, and how often it is asked again
+TIMEOUT, RETRIES = 20.0, 2  # seconds without an answer; further attempts
 
 
 class Report(NamedTuple):

@@ -149,7 +149,7 @@ def evaluate(
 
 
 def require_languages(translator: Translator, corpus: Corpus) -> None:
-    """Raise ValueError unless the model translates the languages of the corpus, if it tells any."""
+    """Raise ValueError unless the corpus has the model's languages, if its settings name any."""
     wanted = translator.settings.corpus.languages
     given = (corpus.source_language, corpus.target_language)
     if any(wanted) and wanted != given:
@@ -178,7 +178,7 @@ def score_with_and_without_leaks(
 
 
 def bleu_tokenizer(translator: Translator, corpus: Corpus) -> BleuTokenize:
-    """sacreBLEU's tokenizer for the target language; "none" where tokens stand apart already."""
+    """sacreBLEU's tokenizer for the target language; "none" for text in tokens."""
     language = corpus.target_language
     if language == "zh":
         return "zh"

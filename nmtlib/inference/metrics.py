@@ -55,7 +55,7 @@ def bleu_sacre(
     """Corpus BLEU of plain text by sacreBLEU, one reference each.  Source: Post 2018.
 
     `tokenize` is "13a" for languages with spaces, "zh" for Chinese, "char" for others without
-    spaces, and "none" for text whose tokens stand apart already.  `lowercase` ignores the case.
+    spaces, and "none" for text that is tokenised already.  `lowercase` ignores the case.
     Raises ValueError for another tokenizer, unequal or empty lists, and what is not plain text.
 
     >>> bleu_sacre(["a dog runs home"], ["a dog runs home"]).signature.split("|version")[0]
@@ -64,7 +64,7 @@ def bleu_sacre(
     from sacrebleu.metrics import BLEU
 
     require_one_of("tokenize", get_args(BleuTokenize), tokenize)
-    # `force` silences the complaint about tokenized text, which "none" asks for.
+    # `force` silences the warning about tokenised text: "none" expects it.
     metric = BLEU(tokenize=tokenize, lowercase=lowercase, force=tokenize == "none")
     return _by_sacre(metric, hypotheses, references)
 

@@ -62,7 +62,7 @@ def _score_type(dtype: torch.dtype) -> torch.dtype:
 def _log_probs(logits: Tensor, length: int, limits: Tensor, shortest: int) -> Tensor:
     """Log-probabilities (B, ..., V) of token number `length`; -inf for what is not allowed.
 
-    No limit is below `shortest`: before that none is looked at.
+    `shortest` is the least limit: before it, no sentence can be at its limit.
     """
     logp = logits.log_softmax(dim=-1, dtype=_score_type(logits.dtype))  # (B, ..., V)
     for token in NEVER_GENERATED:
