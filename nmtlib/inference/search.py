@@ -20,7 +20,7 @@ from nmtlib.model.transformer import Transformer
 from nmtlib.specials import BOS, EOS, PAD, UNK
 
 NEVER_GENERATED = [PAD, BOS, UNK]
-STEEPEST = 10.0  # a greater length penalty leaves the range of float32 in a long translation
+STEEPEST = 10.0  # length penalties beyond it leave the range of float32 in long translations
 
 
 def length_limits(source: Tensor, table_length: int, max_length: int | None = None) -> Tensor:
@@ -169,7 +169,11 @@ def beam_search(
     source (B, S) -> for each sentence its `n_best` hypotheses, best first.  Lengths count no EOS.
     Raises ValueError for a beam, n_best, length or penalty that makes no sense.
     """
-    _check_beam(beam, n_best, length_penalty)
+    if not 1 <= n_best <= beam or not abs(length_penalty) <= STEEPEST:  # not so for NaN
+        raise ValueError(
+            f"beam search needs 1 <= n_best <= beam and a length_penalty from -10 to 10; given "
+            f"n_best {n_best}, beam {beam}, length_penalty {length_penalty}"
+        )
     limits = length_limits(source, model.config.max_length, max_length)  # (B,)
     shortest, longest = torch.stack(limits.aminmax()).tolist()
     state = model.start(source)
@@ -192,13 +196,6 @@ def beam_search(
             break
         beams = _select(keep, beams, state, logits.size(1))
     return finished.hypotheses(n_best)
-
-
-def _check_beam(beam: int, n_best: int, length_penalty: float) -> None:
-    if not 1 <= n_best <= beam:
-        raise ValueError(f"beam search needs 1 <= n_best <= beam, not n_best {n_best}, beam {beam}")
-    bounded = abs(length_penalty) <= STEEPEST  # not so for NaN
-    require(bounded, "length_penalty", f"from {-STEEPEST:g} to {STEEPEST:g}", length_penalty)
 
 
 def _decided(

@@ -266,7 +266,7 @@ def test_a_translation_of_no_words_at_most_is_refused():
 
 @pytest.mark.parametrize("penalty", [math.nan, math.inf, -math.inf, 1e308, -11.0])
 def test_a_length_penalty_beyond_reason_is_refused(penalty):
-    with pytest.raises(ValueError, match="length_penalty must be from -10 to 10"):
+    with pytest.raises(ValueError, match="a length_penalty from -10 to 10; given"):
         beam_search(make(), SOURCE, 2, length_penalty=penalty)
 
 
