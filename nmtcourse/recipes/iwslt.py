@@ -67,7 +67,7 @@ def read_archive(path: Path) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     try:
         data = gzip.decompress(path.read_bytes())  # all of it: the checksum is at its end
-        with tarfile.open(fileobj=BytesIO(data)) as archive:
+        with tarfile.open(fileobj=BytesIO(data), mode="r:") as archive:
             for member in archive:
                 name = PurePosixPath(member.name).name
                 if name in found:  # also where a negative size would make this loop endless
