@@ -29,6 +29,30 @@ def gold_table(pair: Pair) -> Tensor:
     return table
 
 
+def gold_hits(translator: Translator, pairs: Sequence[Pair]) -> dict[str, float]:
+    """How often a target word attends most to a gold word: each decoder layer, and two baselines.
+
+    Layers count by the mean of their heads.  "diagonal" looks as far into the source as the word is
+    into the target; "guess" is a source word at random.  Words without a gold word do not count.
+    """
+    hits: dict[str, float] = {}
+    total = 0
+    for pair in pairs:
+        gold = gold_table(pair)  # (T, S)
+        aligned = gold.any(dim=-1)  # (T,)
+        last_row, last_column = gold.size(0) - 1, gold.size(1) - 1
+        layers = attention_maps(translator, pair.source, pair.target).maps["cross"]
+        found = {f"layer {i}": heads.mean(dim=0).argmax(dim=-1) for i, heads in enumerate(layers)}
+        steps = torch.arange(last_row + 1)
+        found["diagonal"] = (steps * last_column / last_row).round().long()  # (T,)
+        for name, columns in found.items():
+            right = gold.gather(-1, columns[:, None])[aligned]  # (words, 1)
+            hits[name] = hits.get(name, 0.0) + float(right.sum())
+        hits["guess"] = hits.get("guess", 0.0) + float(gold[aligned].mean(dim=-1).sum())
+        total += int(aligned.sum())
+    return {name: count / total for name, count in hits.items()}
+
+
 @torch.no_grad()
 def typical_products(translator: Translator, pairs: Sequence[Pair]) -> list[float]:
     """Standard deviation of query @ key in each encoder layer, before the division by sqrt(K)."""

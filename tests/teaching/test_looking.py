@@ -4,7 +4,7 @@ import torch
 
 from nmtcourse.teaching.course import load_toy, running_pair, untrained_toy
 from nmtcourse.teaching.explorer import KINDS, attention_maps
-from nmtcourse.teaching.looking import gold_table, habits, hide_each, typical_products
+from nmtcourse.teaching.looking import gold_hits, gold_table, habits, hide_each, typical_products
 from nmtlib.data import corpora
 from nmtlib.data.batching import collate
 from nmtlib.data.corpus import Pair
@@ -16,6 +16,15 @@ def test_the_gold_table_has_a_one_for_each_link_and_none_for_the_end():
     table = gold_table(pair)
     assert {(s, t) for t, s in table.nonzero().tolist()} == set(pair.alignment)
     assert not table[-1].any() and not table[:, -1].any()
+
+
+def test_gold_hits_count_words_whose_largest_weight_is_on_a_gold_word():
+    translator, pair = load_toy(), running_pair("de-en")
+    found = gold_hits(translator, [pair])
+    heads = attention_maps(translator, pair.source, pair.target).maps["cross"][1].mean(dim=0)
+    right = sum((s, t) in pair.alignment for t, s in enumerate(heads.argmax(dim=-1).tolist()))
+    assert found["layer 1"] == right / len(pair.target.split())
+    assert found["guess"] < found["diagonal"] < found["layer 1"] <= 1
 
 
 def test_habits_are_means_over_rows_and_over_sentences():
