@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -12,7 +13,9 @@ from nmtcourse.teaching.explorer import KINDS, attention_maps
 from nmtlib.data.batching import collate
 from nmtlib.data.corpus import Pair
 from nmtlib.inference.translator import Translator
+from nmtlib.model.attention import MultiHeadAttention
 from nmtlib.model.masks import padding_mask
+from nmtlib.model.transformer import Transformer
 
 
 def gold_table(pair: Pair) -> Tensor:
@@ -115,3 +118,29 @@ def hide_each(
     right = batch.labels.expand(size + 1, -1)[..., None]  # (1 + S, T, 1): the right words
     belief = logits.softmax(dim=-1).gather(-1, right).squeeze(-1)  # (1 + S, T)
     return (belief[0] - belief[1:]).T, logits[1:].argmax(dim=-1).T
+
+
+def attentions(model: Transformer) -> dict[str, MultiHeadAttention]:
+    """Every attention of a model by its name, such as "cross, layer 0"."""
+    found: dict[str, Any] = {}
+    for layer, part in enumerate(model.encoder):
+        found[f"encoder self, layer {layer}"] = part.self_attention
+    for layer, part in enumerate(model.decoder):
+        found[f"decoder self, layer {layer}"] = part.self_attention
+    for layer, part in enumerate(model.decoder):
+        found[f"cross, layer {layer}"] = part.cross_attention
+    return found
+
+
+@contextmanager
+def switched_off(attention: MultiHeadAttention, heads: Iterable[int]) -> Iterator[None]:
+    """Zero these heads' columns in the output weight while the block lasts: they add nothing."""
+    size = attention.output.in_features // attention.n_heads  # d_k
+    weight = attention.output.weight.detach()  # (D, D), the live weight, without gradient
+    kept = weight.clone()
+    for head in heads:
+        weight[:, head * size : (head + 1) * size] = 0.0
+    try:
+        yield
+    finally:
+        weight.copy_(kept)
