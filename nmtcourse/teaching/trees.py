@@ -101,9 +101,7 @@ def beam_tree(history: Sequence[Sequence[Candidate]], beam: int, best: Sequence[
             if fate == "open":
                 nodes[tuple(words)] = node, log_prob
         open_nodes = nodes
-    legend = (
-        "white: live     grey: given up     green: finished     blue: the result"
-    )
+    legend = "white: live     grey: given up     green: finished     blue: the result"
     canvas.text(3.85, 0.12, legend, size=SMALL, color=FAINT)
     return canvas.cut(height)
 
@@ -187,7 +185,11 @@ def cache_filling(words: Sequence[str]) -> Figure:
             for place in range(n):
                 face: object = made if place == step else old if place < step else "white"
                 _square(canvas, x + place * cell[0], y, cell, face)
-    legend = {"computed in this step": made, "read from the cache": kept, "not generated yet": "white"}
+    legend = {
+        "computed in this step": made,
+        "read from the cache": kept,
+        "not generated yet": "white",
+    }
     for x, (text, face) in zip((0.95, 3.05, 4.95), legend.items(), strict=True):
         _square(canvas, x, 0.12, (0.24, 0.24), face)
         canvas.text(x + 0.34, 0.24, text, size=SMALL, align="left")
