@@ -209,6 +209,29 @@ DEFECTS = {
             ],
         )
     ],
+    "is_short": [
+        swap(-1, "All is", "All is " + 4_000 * "very "),
+        lambda book: [c.update(source="predict(1)\n" * 5) for c in book["cells"][1:4]],
+    ],
+    "asserts_little": [cell(1, source="from nmtlib import model\n" + "assert model\n" * 13)],
+    "begins_with_few_imports": [
+        cell(1, source="from nmtlib import model\n" + "import os\n" * 6 + "assert model")
+    ],
+    "is_written_in_natural_english": [
+        swap(-1, "All is", "Whoever asks"),
+        swap(-1, "All is", "Somebody says that all is"),
+        swap(-1, "All is", "The answer lies in"),
+        swap(-1, "All is", "It is no word of"),
+        swap(-1, "All is", "After two trainings all is"),
+        swap(-1, "All is", "The model says that all is"),
+    ],
+    "gives_each_symbol_one_meaning": [swap(-1, "All is", r"$\sqrt{K}$ is")],
+    "has_code_to_imitate": [
+        cell(3, source="plot(x, **options)"),
+        cell(3, source="if (n := 1):\n    pass"),
+        cell(3, source="for i in x:\n    f.append(lambda: i)"),
+        cell(3, source="x = [[a for a in b] for b in c]"),
+    ],
 }
 
 
@@ -224,7 +247,20 @@ def test_a_rule_finds_its_defects(project, name):
         plant(book)
         text = nbformat.writes(book) if name != "is_a_valid_notebook" else "{}"
         project.write_text(text, encoding="utf-8")
-        assert list(getattr(rules, name)(book, project)), f"defect {number} was not found"
+        rule = next(rule for rule in rules.RULES if rule.__name__ == name)
+        assert list(rule(book, project)), f"defect {number} was not found"
+
+
+def test_the_whole_course_has_its_limits(project):
+    book = nbformat.read(project, as_version=4)
+    book["cells"][1]["outputs"] = book["cells"][3]["outputs"]
+    assert list(rules.plain.course([book])) == []
+    long = copy.deepcopy(book)
+    long["cells"][-1]["source"] += 43_000 * " word"
+    long["cells"][0]["source"] = long["cells"][0]["source"].replace("5 minutes", "1081 minutes")
+    long["cells"][1]["source"] += "\nassert model" * 5_800
+    long["cells"][1]["metadata"]["tags"] = ["nbval-ignore-output"]
+    assert len(list(rules.plain.course([long]))) == 5
 
 
 def test_pages_describe_their_pictures():

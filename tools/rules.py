@@ -16,6 +16,7 @@ from pathlib import Path
 
 import minutes
 import nbformat
+import plain
 from cells import cells_with, code, headings, prose, tags
 from execute import ABSOLUTE_PATH, KEPT, NOTEBOOKS, ROOT, WIDGET, output_text
 from shown import (
@@ -194,13 +195,15 @@ RULES = [
     describes_its_pictures,
     has_a_deck,
     is_small,
+    *plain.RULES,
 ]
 
 
 def findings(path: Path) -> Iterator[str]:
     """What all rules find in a stored notebook."""
     book = nbformat.read(path, as_version=4)
-    found = ((rule.__name__, finding) for rule in RULES for finding in rule(book, path))
+    rules = RULES if path.name[:2] not in plain.UNEDITED else RULES[: -len(plain.RULES)]
+    found = ((rule.__name__, finding) for rule in rules for finding in rule(book, path))
     yield from (f"{path.name} {rule}: {finding}" for rule, finding in found)
 
 
