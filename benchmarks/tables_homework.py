@@ -7,25 +7,15 @@ from tables import read, table
 from nmtcourse.homework.capstone import CHALLENGES
 from nmtcourse.homework.grading import assignments
 
-COURSE = [f"{number:02}" for number in range(1, 13)]
-TWELVE, SIX = [[n] for n in COURSE], [COURSE[i : i + 2] for i in range(0, 12, 2)]
-
 
 def syllabus() -> str:
-    """Two ways through the course: notebooks, homework and its minutes for each week."""
-    parts = []
-    for weeks in (TWELVE, SIX):
-        rows = []
-        for number, notebooks in enumerate(weeks, start=1):
-            given = [assignments()[n] for n in notebooks if n in assignments()]
-            names = [f"{a.number} {a.title}" for a in given]
-            minutes = sum(task.minutes for a in given for task in a.tasks.values())
-            if number == len(weeks):
-                names.append("capstone and personal patient")
-            rows.append([number, ", ".join(notebooks), "; ".join(names) or "-", minutes or "-"])
-        heading = f"**{len(weeks)} weeks**"
-        parts.append(f"{heading}\n\n{table('week | notebooks | homework | minutes', rows)}")
-    return "\n\n".join(parts)
+    """Two ways through the course, in twelve weeks and in six: homework and its minutes."""
+    rows = []
+    for week, assignment in enumerate(assignments().values(), start=1):
+        minutes = sum(task.minutes for task in assignment.tasks.values())
+        rows.append([week, (week + 1) // 2, f"{assignment.number} {assignment.title}", minutes])
+    rows[-1][2] += "; capstone and personal patient"
+    return table("week of 12 | of 6 | notebook and homework | minutes of homework", rows)
 
 
 def tasks() -> str:
