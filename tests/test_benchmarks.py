@@ -267,10 +267,10 @@ def test_the_board_has_one_row_for_all_seeds_and_no_time_where_one_never_got_the
 
 def test_only_switches_that_change_something_and_fit_the_baseline_are_variants():
     multi30k = ablation.variants(replace(load_settings("multi30k-de-en"), recipe={}))
-    as_the_preset = {"norm before each layer", "all tables shared", "embeddings start normal"}
+    as_the_preset = {"pre-norm", "all embeddings tied", "normal embedding init"}
     assert list(multi30k) == [name for name in ablation.SWITCHES if name not in as_the_preset]
     toy = ablation.variants(load_settings("toy-de-en"))
-    assert not {"all tables shared", "no table shared"} & set(toy)
+    assert not {"all embeddings tied", "no weight tying"} & set(toy)
     for settings in (multi30k, toy):
         assert len(set(map(repr, settings.values()))) == len(settings)
     assert multi30k["R-Drop, alpha 1"].recipe["r_drop"] == 1 and multi30k["baseline"].recipe == {}
@@ -321,7 +321,7 @@ def run_ablation(folder, *more):
 
 @pytest.mark.slow
 def test_finished_variants_are_kept_and_not_trained_again(tmp_path, fake_bleu, monkeypatch, capsys):
-    names = ["baseline", "norm after each layer"]
+    names = ["baseline", "post-norm"]
     trained, train = [], shared.train
     monkeypatch.setattr(
         shared,
