@@ -39,7 +39,10 @@ PAGES = {  # the blocks of each page, and what makes them
         "tree": tables_course.tree,
         "results": tables_scores.results,
     },
-    "docs/results.md": {"all-results": tables_scores.all_results},
+    "docs/results.md": {
+        "all-results": tables_scores.all_results,
+        "seeds": tables_scores.several_seeds,
+    },
     "docs/commands.md": {"make-train": tables.train_output},
     "docs/speed.md": {
         "speed": tables_speed.speed,
