@@ -41,7 +41,7 @@ def headlines() -> str:
             "code, are caught by a check that names their cause; the same checks judge *your* "
             "Transformer: [checks](docs/checks.md).",
             f"- The homework grades itself, and its graders are graded: {refused} of {right} right "
-            f"answers are refused, {accepted} of {wrong} wrong ones are let through: "
+            f"answers are refused, {accepted} of {wrong} wrong ones are accepted: "
             "[the graders' own grades](benchmarks/HOMEWORK.md).",
         ]
     )
@@ -114,8 +114,8 @@ def kills() -> str:
     operations, points = sum(result["operations"].values()), result["points"]
     stuck, stale = (len(result[kind]) or "none" for kind in ("stuck", "stale"))
     return (
-        f"`python benchmarks/kills.py` ends a small training before each of its {operations} file "
-        "operations, within those that write a file under its own name, and some resumed trainings "
-        f"once more: {points} kills. **{result['recovered']} of {points}** were taken up to the "
-        f"same result; {stuck} could not be taken up, {stale} ended with another result."
+        f"`python benchmarks/kills.py` kills a small run before each of its {operations} file "
+        "operations and in the middle of writes to a file's final name, and kills some resumed "
+        f"runs again: {points} kills. **{result['recovered']} of {points}** runs resumed to the "
+        f"same result; {stuck} could not be resumed, {stale} ended with a different result."
     )
