@@ -21,7 +21,7 @@ CATEGORIES = {
     "settings after --set": "each setting with values of the wrong type and out of range",
     "settings in a file": "your own preset that is not TOML, or has impossible values",
     "text corpora": "your own training files: encodings, columns, lines, archives",
-    "damaged runs": "each file of a run folder, damaged in each way, for each command that reads it",
+    "damaged runs": "each file of a run folder, damaged in each way, for each command reading it",
     "run folders": "folders that are not a run, or lack a part of one",
     "search": "beams, penalties and splits that do not exist",
     "export": "wrong formats and folders",
