@@ -82,7 +82,7 @@ COPIES = ROOT / "nmtcourse" / "teaching" / "recorded" / "benchmarks"
 
 
 def draw_attention(path: Path) -> None:
-    """Draw what one head of the shipped model looks at for each word that it says."""
+    """Draw what one head of the shipped model attends to for each token that it generates."""
     import matplotlib
 
     from nmtcourse.teaching import matrices, style
@@ -93,13 +93,13 @@ def draw_attention(path: Path) -> None:
         style.setup()
         found = attention_maps(load_toy("de-en"), running_pair("de-en").source)
         last = found.maps["cross"][-1]  # (H, T, S)
-        surest = last.amax(-1).mean(-1).argmax()  # the head with the largest weights on average
+        peaked = last.amax(-1).mean(-1).argmax()  # the head with the largest weights on average
         axes = matrices.heat_map(
-            last[surest].numpy(),
+            last[peaked].numpy(),
             found.rows["cross"],
             found.columns["cross"],
-            column_label="reads",
-            row_label="says",
+            column_label="source token",
+            row_label="generated token",
             limits=(0, 1),
         )
         axes.figure.savefig(path, dpi=150)
@@ -172,7 +172,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--check", action="store_true", help="only say whether the pages are up to date"
+        "--check", action="store_true", help="only report whether the pages are up to date"
     )
     options = parser.parse_args()
     if not options.check:

@@ -34,7 +34,8 @@ def speed() -> str:
 def on_machine(found: dict[str, Any]) -> str:
     """The processor and the threads of a measurement."""
     threads = found["machine"]["threads"]
-    return f"{found['machine']['processor']} with {threads} thread{'s' if threads > 1 else ''}"
+    plural = "s" if threads > 1 else ""
+    return f"one machine ({found['machine']['processor']}, {threads} thread{plural})"
 
 
 def step() -> str:
