@@ -27,7 +27,7 @@ LEARNED = {  # number of a notebook -> what you learn in it, and the modules tha
     "03": ("the formula, wavelengths, rotation, learned against sinusoidal", "`model.embeddings`"),
     "04": ("query, key, value; why 1/√d_k; maps with words on the axes", "`model.attention`"),
     "05": (
-        "heads as one batched product; what each head attends to; heads switched off",
+        "heads as one batched matmul; what each head attends to; heads switched off",
         "`model.attention`",
     ),
     "06": ("padding, causal and cross masks; a leak that looks like success; NaN", "`model.masks`"),
@@ -40,31 +40,31 @@ LEARNED = {  # number of a notebook -> what you learn in it, and the modules tha
         "`training.loss`, `training.schedule`",
     ),
     "09": (
-        "the loop, clipping, overfitting, which weights to keep, resuming, what a seed is worth",
+        "the loop, clipping, overfitting, which weights to keep, resuming, how much a seed matters",
         "`training.trainer`, `training.loss`",
     ),
     "10": (
-        "greedy, sampling, beam search by hand; the cache; why a young model repeats itself",
+        "greedy, sampling, beam search by hand; the cache; why a half-trained model repeats itself",
         "`inference.search`, `inference.beams`",
     ),
     "11": (
-        "BLEU and chrF by hand, errors of known weight, is it luck, attention as alignment",
+        "BLEU and chrF by hand, errors of known severity, significance, attention as alignment",
         "`inference.metrics`, `inference.evaluate`",
     ),
     "12": (
-        "where memory goes, six cures, a profile read, bfloat16, roofline, two processes",
+        "where memory goes, six cures, reading a profile, bfloat16, roofline, two processes",
         "`training.hardware`, `training.distributed`",
     ),
     "13": (
-        "what each idea is worth on real captions, back-translation, error analysis, four curves",
+        "what each idea gains on real captions, back-translation, error analysis, four curves",
         "`recipes.backtranslation`, `recipes.monolingual`, `recipes.iwslt`",
     ),
     "14": (
-        "layers, Chinese counted, the `@@` trap, how people score, errors, a memory, a teacher",
+        "layers, scoring Chinese, the `@@` trap, human scores, errors, kNN, distillation",
         "`data.subwords`, `inference.metrics`, `recipes.neighbours`",
     ),
     "15": (
-        "six things to try first, eight patients, checks on your own model, a patient of your own",
+        "six things to try first, eight patients, checks on your model, a patient of your own",
         "`nmtcheck`, `homework`",
     ),
 }

@@ -1,4 +1,4 @@
-"""What instructors read of the homework, as Markdown blocks; all of it comes from the masters."""
+"""The homework as instructors see it, as Markdown blocks; all of it comes from the masters."""
 
 from __future__ import annotations
 
@@ -42,22 +42,25 @@ def mistakes() -> str:
 
 
 def marks() -> str:
-    """The marks of the capstone."""
-    rows = [
-        [name, f"{challenge.minutes:g}", f"{mark:g}", f"{points:g}"]
-        for name, challenge in CHALLENGES.items()
-        for mark, points in challenge.marks.items()
-    ]
-    return table("corpus | minutes of training | BLEU from | points", rows)
+    """The BLEU that each number of points of the capstone needs."""
+    points = sorted(
+        {each for challenge in CHALLENGES.values() for each in challenge.marks.values()}
+    )
+    rows = []
+    for name, challenge in CHALLENGES.items():
+        bleu = {worth: f"{mark:g}" for mark, worth in challenge.marks.items()}
+        rows.append([name, f"{challenge.minutes:g}", *(bleu.get(each, "–") for each in points)])
+    header = " | ".join(f"BLEU for {each:g} points" for each in points)
+    return table(f"corpus | minutes of training | {header}", rows)
 
 
 def nbgrader() -> str:
-    """What nbgrader and our own command gave to the same submissions."""
+    """The points that nbgrader and our own command give to the same submissions."""
     found = read("nbgrader.json")
     rows = [
         [student, *(" / ".join(f"{points:g}" for points in pair) for pair in row.values())]
         for student, row in found["points"]["students"].items()
     ]
     ids = next(iter(found["points"]["students"].values()))
-    told = f"`{found['command']}`, nbgrader {found['nbgrader']}; points of nbgrader / of ours:"
+    told = f"`{found['command']}`, nbgrader {found['nbgrader']}; points by nbgrader / by nmtlib:"
     return f"{told}\n\n{table(' | '.join(['submission', *ids]), rows)}"
