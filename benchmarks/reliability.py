@@ -33,7 +33,7 @@ CATEGORIES = {
     "environment": "variables left over from another program, caches that are not a folder",
     "caches of corpora": "downloaded files that differ from the published ones",
     "archives": "the one archive without a published checksum, damaged in each way",
-    "folders in use": "two trainings in one folder",
+    "folders in use": "two runs in one folder",
     "processes": "Ctrl-C, SIGTERM, closed pipes, other encodings, full disks, too little memory",
 }
 HEADING = "## The cases\n"
