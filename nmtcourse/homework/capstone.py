@@ -1,4 +1,4 @@
-"""The capstone: train a translator within a few minutes; measured BLEU against published marks.
+"""The capstone: train a translator within a few minutes; BLEU decides the points.
 
 A leaderboard is a file of JSON lines, one for each scored run, so that files of a class are merged
 by being read together.

@@ -1,4 +1,4 @@
-"""What most checks measure: that two results are equal, and that an answer has a form."""
+"""Shared measurements of the checks: two results are equal, an answer has the right form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random sizes and tensors for a check: other ones for each seed, all sizes of a draw different."""
+"""Random sizes and tensors for a check: they change with the seed, and no two sizes are equal."""
 
 from __future__ import annotations
 

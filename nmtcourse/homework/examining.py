@@ -1,4 +1,4 @@
-"""Judge a patient that was treated: are its bugs named, is it well, is all the rest as it was?"""
+"""Judge a repaired patient: are its bugs named and repaired, and is the rest unchanged?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run cells in a process of their own, within limits; go on without one that ends it."""
+"""Run cells in a separate process, within limits, and continue without a cell that ends it."""
 
 from __future__ import annotations
 

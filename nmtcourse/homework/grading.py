@@ -1,4 +1,4 @@
-"""Judge an answer to a task: which properties hold, and where one does not, which mistake it is."""
+"""Judge an answer to a task: which properties hold, and which mistake explains a failure."""
 
 from __future__ import annotations
 

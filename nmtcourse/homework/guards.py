@@ -1,4 +1,4 @@
-"""While an answer runs: a time limit, silence, and what it may not touch or call."""
+"""Guards for a running answer: a time limit, silenced output, forbidden calls."""
 
 from __future__ import annotations
 

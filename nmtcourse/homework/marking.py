@@ -1,4 +1,4 @@
-"""Run a student's notebook in a process of its own and judge what it defines.
+"""Run a student's notebook in a separate process and judge what it defines.
 
 Cells of the student's run as they are; check cells, edited or not, are left out, and the checks of
 the master are run in their place.  Processes have limits in time and memory; beyond that, the code

@@ -1,4 +1,4 @@
-"""Read a notebook that was handed in: its cells, its checks, and the answers that it holds."""
+"""Read a submitted notebook: its cells, checks and answers."""
 
 from __future__ import annotations
 

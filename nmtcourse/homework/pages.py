@@ -1,4 +1,4 @@
-"""What is made from a master: notebooks for students, solutions, nbgrader sources, pytest files.
+"""Build everything from a master: student notebooks, solutions, nbgrader sources, pytest files.
 
     python -m nmtcourse.homework.pages notebooks/homework
 

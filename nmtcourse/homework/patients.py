@@ -1,4 +1,4 @@
-"""Personal patients: a Transformer in one file, with bugs that the name of a student chooses.
+"""Personal patients: a Transformer in one file, with bugs that depend on the student's name.
 
 `patient(student)` is the same for a name each time; `nmtcourse.homework.examining` judges what
 became of it.

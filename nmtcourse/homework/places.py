@@ -1,4 +1,4 @@
-"""Where a command may write: asked before the work, not after."""
+"""Check where a command may write before it starts its work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a student has done, in one small file: points of the last check, hints, choices tried."""
+"""A student's progress in one small file: points of the last check, hints, choices tried."""
 
 from __future__ import annotations
 

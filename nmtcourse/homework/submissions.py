@@ -1,4 +1,4 @@
-"""The instructor's side: grade a folder of submissions, and see what a class has misunderstood."""
+"""The instructor's side: grade a folder of submissions and count the misconceptions."""
 
 from __future__ import annotations
 

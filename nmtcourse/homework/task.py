@@ -1,4 +1,4 @@
-"""What an assignment is: tasks, each with a solution, known mistakes, and properties to check.
+"""An assignment: tasks, each with a solution, known mistakes, and properties to check.
 
 A master (`nmtcourse.homework.masters`) is a module with one `Assignment`, filled by its decorators:
 `task` takes the solution, `check` a property of answers to it, `question` a choice.  Everything
