@@ -224,7 +224,7 @@ def one_head(answer, draw: Draw):
 def several_heads(answer, draw: Draw):
     """With several heads the result is that of the package's module, including self-attention."""
     query, memory, weights, n_heads = problem(draw)
-    for keys, whom in ((memory, "on a memory"), (query, "on the queries themselves")):
+    for keys, whom in ((memory, "on a memory"), (query, "in self-attention")):
         what = f"a result of {n_heads} heads {whom}"
         expected = expected_of(query, keys, weights, n_heads)
         same(answer(query, keys, weights, n_heads), expected, what)
