@@ -36,6 +36,7 @@ from nmtlib.machine import command_line, describe_machine
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 NO_HISTORY = Config({"HistoryManager": {"enabled": False}})  # leave the reader's alone
 BySeed = Callable[..., list[Any]]
+USUAL: BySeed = records.by_seed  # `run` puts another one in its place
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -73,7 +74,7 @@ def add(
 ) -> list[Any]:
     """Stand in for `by_seed`: run all seeds of a wanted record, and keep what they give."""
     if name not in wanted:
-        return records.by_seed(name, function, *arguments, seeds=seeds, live=live)
+        return USUAL(name, function, *arguments, seeds=seeds, live=live)
     started = time.process_time()
     gave = [records.plain(function(*arguments, seed)) for seed in seeds]
     record = found.setdefault(name, new_record(function, seeds))
