@@ -36,6 +36,7 @@ from nmtlib.machine import command_line, describe_machine
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 NO_HISTORY = Config({"HistoryManager": {"enabled": False}})  # leave the reader's alone
 BySeed = Callable[..., list[Any]]
+USUAL: BySeed = records.by_seed  # `run` puts another one in its place
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -45,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--output", type=Path, default=records.RECORDED, help="JSON file")
     given = options.parse_args(arguments)
     torch.set_num_threads(1)
-    asked = {name: path for path in sorted(NOTEBOOKS.glob("*.ipynb")) for name in names(path)}
+    asked = {name: path for path in books() for name in names(path)}
     if unknown := set(given.names) - set(asked):
         raise ValueError(
             f"no notebook asks for {', '.join(sorted(unknown))}; try {', '.join(asked)}"
@@ -73,7 +74,7 @@ def add(
 ) -> list[Any]:
     """Stand in for `by_seed`: run all seeds of a wanted record, and keep what they give."""
     if name not in wanted:
-        return records.by_seed(name, function, *arguments, seeds=seeds, live=live)
+        return USUAL(name, function, *arguments, seeds=seeds, live=live)
     started = time.process_time()
     gave = [records.plain(function(*arguments, seed)) for seed in seeds]
     record = found.setdefault(name, new_record(function, seeds))
@@ -92,6 +93,11 @@ def new_record(function: Callable[..., Any], seeds: Sequence[int]) -> dict[str, 
         "code": records.code(function),
         "found": {},
     }
+
+
+def books() -> list[Path]:
+    """The notebooks of the course, then the deeper ones."""
+    return [*sorted(NOTEBOOKS.glob("*.ipynb")), *sorted(NOTEBOOKS.glob("deeper/*.ipynb"))]
 
 
 def names(path: Path) -> list[str]:

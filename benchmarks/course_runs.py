@@ -37,7 +37,7 @@ HELD_DOWN = {  # what the 200 pairs are learned by heart with
     "dropout": {"smoothing": 0.0},
     "dropout and smoothing": {},
 }
-PEAKS = (0.001, 0.002, 0.004)
+PEAKS = (0.001, 0.002, 0.004, 0.008, 0.016)
 SCHEDULES: dict[str, Callable[[int, float], float]] = {  # the rate of an update, by its peak
     "constant rate": lambda n, peak: peak,
     "Noam, with this peak": lambda n, peak: inverse_sqrt_rate(n, peak, 40),

@@ -25,6 +25,17 @@ def over(x: Sequence[float], runs: Iterable[Sequence[float]]) -> list[Curve]:
     return [(x, run) for run in runs]
 
 
+def measured(runs: Iterable[Mapping[int, Any]], name: str = "", unit: float = 1) -> list[Curve]:
+    """Runs {updates: value}, or {updates: {name: value}}, each as a curve (x, y) for `draw_seeds`.
+
+    `unit` is what one update counts on the x axis, such as the sentences of a batch.
+    """
+    return [
+        ([n * unit for n in run], [value[name] if name else value for value in run.values()])
+        for run in runs
+    ]
+
+
 def curves_of(trainings: Sequence[Training], figure: str, x: str = "epochs") -> list[Curve]:
     """One figure of several trainings, each as a curve (x, y) for `draw_seeds`."""
     points = [training.points for training in trainings]

@@ -18,7 +18,7 @@ ENDED = COLOURS[2]
 GONE = "pruned"
 ROOT = 0.72  # inches: how wide the box is that a search starts from
 GREEDY = COLOURS[1]
-Candidate = tuple[Sequence[str], float]  # words of a beginning, and its log-probability
+Candidate = tuple[Sequence[str], float]  # words of a hypothesis, and its log-probability
 
 
 @labelled
@@ -71,12 +71,12 @@ def _label(canvas: Canvas, x: float, y: float, text: str, color: str) -> None:
 
 @labelled
 def beam_tree(history: Sequence[Sequence[Candidate]], beam: int, best: Sequence[str]) -> Figure:
-    """A beam search, a row a step: what went on (white), ended (green) or was given up (grey).
+    """A beam search, a row a step: live (white), finished (green), or given up (grey).
 
     `history[t]` are the candidates of a step, best first, as (words, log-probability); see
     `fates`.  Of those given up only the first are drawn, where there is room beside the beam.  The
     number on a branch is what its word adds to the log-probability, the one below a word their sum;
-    the way to `best` is blue.  Raises ValueError for a candidate that continues no beginning of the
+    the way to `best` is blue.  Raises ValueError for a candidate that extends no hypothesis of the
     step before.
     """
     last = len(history) - 1
@@ -101,9 +101,7 @@ def beam_tree(history: Sequence[Sequence[Candidate]], beam: int, best: Sequence[
             if fate == "open":
                 nodes[tuple(words)] = node, log_prob
         open_nodes = nodes
-    legend = (
-        "white: goes on     grey: given up     green: has ended     blue: the way to the result"
-    )
+    legend = "white: live     grey: given up     green: finished     blue: the result"
     canvas.text(3.85, 0.12, legend, size=SMALL, color=FAINT)
     return canvas.cut(height)
 
@@ -113,7 +111,7 @@ def fates(
 ) -> list[tuple[str, Candidate]]:
     """What becomes of the candidates of a step, best first: 'ended', 'open' or 'pruned'.
 
-    One whose last word is <EOS> has ended, if it stands among the first `beam`; the first `beam`
+    One whose last word is <EOS> has ended, if it is among the first `beam`; the first `beam`
     others go on, but in the `last` step none does.
     """
     told, going_on = [], 0
@@ -132,7 +130,7 @@ def _parent(
 ) -> tuple[Box, float]:
     start = tuple(words[:-1])
     if start not in nodes:
-        raise ValueError(f"{' '.join(words)!r} continues no beginning of the step before")
+        raise ValueError(f"{' '.join(words)!r} extends no hypothesis of the step before")
     return nodes[start]
 
 
@@ -187,7 +185,11 @@ def cache_filling(words: Sequence[str]) -> Figure:
             for place in range(n):
                 face: object = made if place == step else old if place < step else "white"
                 _square(canvas, x + place * cell[0], y, cell, face)
-    legend = {"computed in this step": made, "read from the cache": kept, "not said yet": "white"}
+    legend = {
+        "computed in this step": made,
+        "read from the cache": kept,
+        "not generated yet": "white",
+    }
     for x, (text, face) in zip((0.95, 3.05, 4.95), legend.items(), strict=True):
         _square(canvas, x, 0.12, (0.24, 0.24), face)
         canvas.text(x + 0.34, 0.24, text, size=SMALL, align="left")
@@ -201,7 +203,7 @@ def _square(canvas: Canvas, x: float, y: float, size: tuple[float, float], face:
 
 @labelled
 def cache_reordering(before: Sequence[str], parents: Sequence[int], after: Sequence[str]) -> Figure:
-    """The beginnings of a beam before and after a step, and which row of the cache each needs.
+    """The hypotheses of a beam before and after a step, and which row of the cache each needs.
 
     `before[row]` are the words whose keys and values lie in a row of the cache; `after[row]`
     continues `before[parents[row]]`.  Blue arrows are rows that move, grey ones rows that stay.
@@ -209,11 +211,11 @@ def cache_reordering(before: Sequence[str], parents: Sequence[int], after: Seque
     """
     rows = max(len(before), len(after))
     if len(parents) != len(after) or not all(0 <= parent < len(before) for parent in parents):
-        wrong = f"{len(after)} beginnings with parents {list(parents)} among {len(before)} rows"
-        raise ValueError(f"each new beginning needs one parent, the row that it continues; {wrong}")
+        wrong = f"{len(after)} hypotheses with parents {list(parents)} among {len(before)} rows"
+        raise ValueError(f"each new hypothesis needs one parent, the row that it extends; {wrong}")
     height = 0.5 * rows + 0.6
     canvas = Canvas(8, height)
-    titles = ((1.85, "rows of the cache"), (6.0, "beginnings after this step"))
+    titles = ((1.85, "rows of the cache"), (6.0, "hypotheses after this step"))
     for x, title in titles:
         canvas.text(x, height - 0.2, title, bold=True)
     old, new = (

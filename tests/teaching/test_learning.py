@@ -14,7 +14,7 @@ import torch
 
 from nmtcourse.teaching import learning, load_toy
 from nmtcourse.teaching.learning import Loop, Point, Recipe, Training
-from nmtcourse.teaching.training_pictures import curves_of, draw_history, draw_seeds
+from nmtcourse.teaching.training_pictures import curves_of, draw_history, draw_seeds, measured
 from nmtlib import load_corpus
 from nmtlib.training.history import EpochRecord
 
@@ -223,6 +223,12 @@ def test_a_training_that_ends_before_it_has_saved_is_told(tmp_path):
 def test_a_curve_is_one_figure_of_each_training():
     trainings = [Training(SHORT, [point(1.0, 10.0), point(2.0, 20.0)])] * 2
     assert curves_of(trainings, "bleu", "updates") == [([1, 1], [10.0, 20.0])] * 2
+
+
+def test_measured_runs_are_curves_against_updates_or_what_an_update_counts():
+    runs = [{4: {"nll": 2.0, "accuracy": 0.5}, 8: {"nll": 1.0, "accuracy": 0.6}}]
+    assert measured(runs, "nll") == [([4, 8], [2.0, 1.0])]
+    assert measured([{4: 2.0, 8: 1.0}], unit=16) == [([64, 128], [2.0, 1.0])]
 
 
 def test_the_recording_is_part_of_the_package_and_small():

@@ -74,7 +74,7 @@ def test_the_branches_are_as_many_as_the_candidates_and_few_are_shown_in_vain():
 
 def test_a_candidate_from_nowhere_is_refused():
     broken = [HISTORY[0], [(["c", "a"], -2.5)]]  # c was pruned
-    with pytest.raises(ValueError, match="'c a' continues no beginning"):
+    with pytest.raises(ValueError, match="'c a' extends no hypothesis"):
         trees.beam_tree(broken, 2, ["c", "a"])
 
 
