@@ -59,12 +59,12 @@ SMALL = (
 SWITCHES = {  # name -> what is set
     "baseline": (),
     "no label smoothing": ("label_smoothing=0",),
-    "norm before each layer": ("norm=pre",),
-    "norm after each layer": ("norm=post",),
-    "embeddings start normal": ("embedding_init=normal",),
-    "no table shared": ("tied=none",),
-    "target tables shared": ("tied=target",),
-    "all tables shared": ("tied=all",),
+    "pre-norm": ("norm=pre",),
+    "post-norm": ("norm=post",),
+    "normal embedding init": ("embedding_init=normal",),
+    "no weight tying": ("tied=none",),
+    "target embeddings tied": ("tied=target",),
+    "all embeddings tied": ("tied=all",),
     "R-Drop, alpha 1": ("recipe.name=course", "recipe.r_drop=1"),
     "Muon": ("recipe.name=course", "recipe.optimizer=muon"),
 }

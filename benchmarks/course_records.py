@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--output", type=Path, default=records.RECORDED, help="JSON file")
     given = options.parse_args(arguments)
     torch.set_num_threads(1)
-    asked = {name: path for path in sorted(NOTEBOOKS.glob("*.ipynb")) for name in names(path)}
+    asked = {name: path for path in books() for name in names(path)}
     if unknown := set(given.names) - set(asked):
         raise ValueError(
             f"no notebook asks for {', '.join(sorted(unknown))}; try {', '.join(asked)}"
@@ -93,6 +93,11 @@ def new_record(function: Callable[..., Any], seeds: Sequence[int]) -> dict[str, 
         "code": records.code(function),
         "found": {},
     }
+
+
+def books() -> list[Path]:
+    """The notebooks of the course, then the deeper ones."""
+    return [*sorted(NOTEBOOKS.glob("*.ipynb")), *sorted(NOTEBOOKS.glob("deeper/*.ipynb"))]
 
 
 def names(path: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""How good the graders of the homework are: right answers refused, wrong answers let through.
+"""How good the graders of the homework are: right answers refused, wrong answers accepted.
 
     python benchmarks/homework.py
 
@@ -106,15 +106,16 @@ def page(rows: list[dict[str, Any]]) -> str:
     lines = [
         "# The graders' own grades",
         "",
-        "Made by `python benchmarks/homework.py`. Right answers are solutions and answers of other",
-        "forms: loops, einsum, torch's modules, numpy, other names. Wrong answers are the mistakes",
-        "that a grader knows, which it must also name, and others that it does not know.",
+        "How often the graders are wrong, written by `python benchmarks/homework.py`. Right",
+        "answers are the solutions and answers in other styles: loops, einsum, torch's modules,",
+        "numpy, other names. Wrong answers are the known mistakes, which the grader must also",
+        "name, and unknown ones.",
         "",
         f"**{total['right_refused']} of {total['right']} right answers are refused, and "
-        f"{total['wrong_accepted']} of {total['wrong']} wrong answers are let through; "
+        f"{total['wrong_accepted']} of {total['wrong']} wrong answers are accepted; "
         f"{total['named']} of {total['known']} known mistakes are named.**",
         "",
-        "| task | | right refused | wrong let through | mistakes named | seconds |",
+        "| task | | right refused | wrong accepted | mistakes named | seconds |",
         "|---|---|---|---|---|---|",
     ]
     for row in rows:

@@ -63,10 +63,10 @@ def task(plan: Plan) -> list[str]:
         "## The task",
         table(("cited", "value", "source"), cited),
         prose(f"""
-        With {plan.assumed.pieces_per_word} pieces a word (assumed) a sentence has
-        {plan.source_length} source and {plan.target_length} target tokens, the corpus
-        {human(plan.tokens, "").strip()} tokens, a batch {plan.sentences} pairs, and all updates
-        are {fact["steps"] * plan.sentences / fact["pairs"]:.1f} epochs. Padding is not counted.
+        With {plan.assumed.pieces_per_word} subwords a word (assumed), a sentence has
+        {plan.source_length} source and {plan.target_length} target tokens, the corpus has
+        {human(plan.tokens, "").strip()} tokens, a batch has {plan.sentences} pairs, and the updates
+        make {fact["steps"] * plan.sentences / fact["pairs"]:.1f} epochs. Padding is not counted.
         The preset `base` with this vocabulary has {plan.parameters:,} parameters
         ({plan.parameters / fact["paper_parameters"]:.0%} of the cited number)."""),
     ]
@@ -84,12 +84,12 @@ def arithmetic(plan: Plan) -> list[str]:
         prose(f"""
         That is {human(plan.flops_per_token, "FLOP")} for a target token with its source,
         {plan.flops_per_token / plan.parameters:.1f} for each parameter, and {total:.2g} FLOP
-        for all updates. The {fact["paper_flops"]:.2g} of the paper are its hours, times its
-        GPUs, times {human(fact["p100"], "FLOP/s")}: an upper bound, of which the products
-        counted here are {total / fact["paper_flops"]:.0%}. An update also starts
-        {plan.measured["operations_an_update"]:,} operations (counted on a CPU); at
+        for all updates. The paper multiplies its hours by its GPUs and by
+        {human(fact["p100"], "FLOP/s")}, which gives the upper bound {fact["paper_flops"]:.2g}; the
+        matmuls counted here are {total / fact["paper_flops"]:.0%} of it. An update also launches
+        {plan.measured["operations_an_update"]:,} operations (counted on a CPU). At
         {plan.assumed.launch * 1e6:g} µs each (assumed) that takes {lasting(plan.launches)},
-        however small the batch."""),
+        however small the batch is."""),
     ]
 
 
@@ -99,15 +99,15 @@ def memory(plan: Plan) -> list[str]:
     return [
         "## Memory of one GPU",
         prose(f"""
-        Its share of a batch is {plan.sentences // plan.assumed.gpus} pairs, in bfloat16
+        Each GPU gets {plan.sentences // plan.assumed.gpus} pairs of a batch, in bfloat16
         (`nmtcourse.teaching.cost.training_memory`):"""),
         table(("what", "bytes"), rows),
         prose(f"""
         The peak is {human(max(plan.memory.peak, plan.state))}.
-        {plan.state / plan.parameters:.0f} bytes for each parameter do not depend on the batch;
-        a checkpoint to resume from has {plan.checkpoint / plan.parameters:.0f}, together
-        {human(plan.checkpoint)}, which take {lasting(plan.checkpoint / plan.assumed.disk)} to
-        write at {human(plan.assumed.disk, "B/s")} (assumed)."""),
+        {plan.state / plan.parameters:.0f} bytes a parameter do not depend on the batch. A
+        checkpoint to resume from has {plan.checkpoint / plan.parameters:.0f} bytes a parameter, or
+        {human(plan.checkpoint)}; writing it at {human(plan.assumed.disk, "B/s")} (assumed) takes
+        {lasting(plan.checkpoint / plan.assumed.disk)}."""),
     ]
 
 
@@ -117,7 +117,7 @@ def corpus(plan: Plan) -> list[str]:
         "## The corpus in memory",
         prose(f"""
         Measured on {found["corpus"]} ({found["pairs"]:,} pairs, `{found["command"]}`): one process
-        encodes {found["pairs_a_second"]:,} pairs/s (CPU time), and at the peak takes
+        encodes {found["pairs_a_second"]:,} pairs/s (CPU time) with a peak memory of
         {found["encoding_bytes_a_token"]:.1f} bytes a token. Each of {plan.assumed.gpus} processes
         encodes the whole corpus before the first update, in {lasting(plan.encoding)}; together
         they take {human(plan.encoded)}."""),
@@ -147,15 +147,15 @@ def hours(plan: Plan) -> list[str]:
     return [
         "## Hours",
         prose(f"""
-        **Calculated, not measured**: {plan.assumed.gpus} GPUs that do their arithmetic at a
-        share of the dense bfloat16 peak of their data sheets ({peaks}). Tokens/s are target
-        tokens of one GPU. For the second figures an update lasts at least as long as it takes
-        to start its operations, and then comes the all-reduce over NVLink. A GPU costs
+        **Calculated, not measured**: {plan.assumed.gpus} GPUs compute at a share of the dense
+        bfloat16 peak of their data sheets ({peaks}). Tokens/s are target tokens of one GPU. The
+        second pair of columns adds overhead: an update takes at least as long as launching its
+        operations, and an all-reduce over NVLink follows. A GPU costs
         {plan.assumed.price:g} dollars an hour (assumed)."""),
         table(head, rows),
         prose(f"""
-        For comparison, the {plan.fact["paper_hours"]} hours of the paper on
-        {plan.fact["paper_gpus"]} P100 are {plan.paper_speed:,.0f} tokens/s each."""),
+        For comparison, the paper's {plan.fact["paper_hours"]} hours on
+        {plan.fact["paper_gpus"]} P100 are {plan.paper_speed:,.0f} tokens/s on each."""),
         *measured(plan),
     ]
 
@@ -167,14 +167,14 @@ def measured(plan: Plan) -> list[str]:
         rate / plan.flops_per_token,
     )
     cpu = f"""
-        **Measured**: `{plan.cpu["command"]}` trains a small model with {speed:,.0f} tokens/s on
+        **Measured**: `{plan.cpu["command"]}` trains a small model at {speed:,.0f} tokens/s on
         {plan.cpu["machine"]["threads"]} CPU threads, {human(rate, "FLOP/s")}. At that rate the
-        base model would get {base:,.0f} tokens/s there, and need
+        base model would train at {base:,.0f} tokens/s and need
         {lasting(plan.hours(base) * plan.assumed.gpus * 3600)}."""
     found = plan.gpu_speeds()
     if not found:
         return [prose(f"{cpu}  On a GPU: not measured (there is no results/gpu.json).")]
-    source = "with the tokens/s that were given"
+    source = "with the given tokens/s"
     if plan.gpu and not plan.assumed.tokens_per_second:
         source = f"measured on one {plan.gpu['machine']['device']} by `{plan.gpu['command']}`"
     rows = [
@@ -191,8 +191,8 @@ def measured(plan: Plan) -> list[str]:
     return [
         prose(cpu),
         prose(f"""
-        On {plan.assumed.gpus} GPUs, {source}, if {plan.assumed.gpus} are {plan.assumed.gpus}
-        times as fast as one and a share of a batch is as fast as a batch of the measurement:"""),
+        On {plan.assumed.gpus} GPUs, {source}, if they are {plan.assumed.gpus} times as fast as one
+        and a GPU's part of a batch is as fast as a batch of the measurement:"""),
         table(head, rows),
     ]
 
@@ -221,7 +221,7 @@ def communication(plan: Plan) -> list[str]:
         prose(f"""
         Every update sums {human(gradients)} of gradients. Around a ring each GPU sends 2 ({n} -
         1) / {n} of them, {human(2 * (n - 1) / n * gradients)}. `Processes.sum_gradients` does
-        it as one message after backward, so nothing hides it. Without it an update lasts
+        it as one message after the backward pass, so nothing hides it. Without it an update takes
         {lasting(update)} ({name}, {SHARES[1]:.0%} of peak, launches included):"""),
         table(("connection", "in each direction", "all-reduce", "of an update"), rows),
     ]
@@ -230,26 +230,26 @@ def communication(plan: Plan) -> list[str]:
 def growing(plan: Plan) -> list[tuple[str, str, float, float, Callable[[float], str]]]:
     """What grows, with what, how large it is in this plan, its limit, and how it is written."""
     capacity = next(iter(GPUS.values()))[1]
-    assumed, ids = plan.assumed, "ids of the corpus in the memory of a machine"
+    assumed, ids = plan.assumed, "corpus ids in the memory of a machine"
     writing = plan.checkpoint / assumed.disk
     return [
         (ids, "pairs", plan.encoded, assumed.memory, human),
         (
-            "planning the batches of an epoch, while the GPUs wait",
+            "planning an epoch's batches while the GPUs are idle",
             "pairs",
             plan.planning,
             60,
             lasting,
         ),
-        ("encoding the corpus, before the first update", "pairs", plan.encoding, 3_600, lasting),
+        ("encoding the corpus before the first update", "pairs", plan.encoding, 3_600, lasting),
         (
-            "weights, gradients and moments, whole on each GPU",
+            "weights, gradients and moments, complete on each GPU",
             "parameters",
             plan.state,
             capacity,
             human,
         ),
-        ("writing a checkpoint, while the others wait", "parameters", writing, 60, lasting),
+        ("writing a checkpoint while the other GPUs are idle", "parameters", writing, 60, lasting),
     ]
 
 
@@ -268,25 +268,25 @@ def limits(plan: Plan) -> list[str]:
     rows.append((what, *map(lasting, seconds), 2 if second else TIMES))
     rows = [(*row, f"{times:,.3g}") for *row, times in sorted(rows, key=lambda row: row[-1])]
     dollars = plan.dollars(SHARES[1] * peak / plan.flops_per_token)
-    head = ("what (grows with)", "in this plan", f"{TIMES} times", "limit", "reaches it at, times")
+    head = ("what (grows with)", "in this plan", f"{TIMES} times", "limit", "reached at, times")
     return [
         f"## {TIMES} times as large",
         prose(f"""
-        What breaks first when pairs, parameters or GPUs are {TIMES} times as many. The limits:
-        the memory of a machine (assumed) and of a GPU ({name}), a minute of waiting, an hour of
+        What breaks first with {TIMES} times as many pairs, parameters or GPUs? The limits are the
+        memory of a machine (assumed) and of a GPU ({name}), a minute of idle GPUs, an hour of
         encoding, and a fifth of an update ({name}, {SHARES[1]:.0%} of peak, launches included)
         for the all-reduce."""),
         table(head, rows),
         prose("""
-        What each would need: gradients sent in parts while backward still runs, or fewer and
-        larger updates; batches planned for one block of the corpus after the other, beside the
-        training; a corpus that is encoded once and read from disk, such as Hugging Face's
-        `datasets` keeps it; moments, gradients and weights sharded over the GPUs (Rajbhandari et
-        al. 2020); checkpoints written in shards, beside the training."""),
+        The remedies, in order: send gradients in parts during the backward pass, or make fewer
+        and larger updates; encode the corpus once and read it from disk, as Hugging Face's
+        `datasets` does (for both the time and the memory); plan batches block by block during
+        training; shard moments, gradients and weights over the GPUs (Rajbhandari et al. 2020);
+        write checkpoints in shards during training."""),
         prose(f"""
-        Arithmetic alone costs {dollars:,.2f} dollars here ({name}, {SHARES[1]:.0%} of peak),
-        {dollars * TIMES:,.0f} for {TIMES} times the tokens, and {dollars * TIMES**2:,.0f} where
-        the model has {TIMES} times the parameters, too."""),
+        The arithmetic alone costs {dollars:,.2f} dollars here ({name}, {SHARES[1]:.0%} of peak),
+        {dollars * TIMES:,.0f} for {TIMES} times the tokens, and {dollars * TIMES**2:,.0f} if the
+        model also has {TIMES} times the parameters."""),
     ]
 
 
@@ -295,8 +295,9 @@ def page(plan: Plan) -> str:
     parts = [
         f"# A plan: WMT'14 English-German, base model, {plan.assumed.gpus} GPUs",
         prose("""
-        Written by `python benchmarks/plan.py`: every figure is cited, assumed or measured where
-        it says so, and otherwise computed from these. k is 10³, M 10⁶, G 10⁹, T 10¹²."""),
+        What would it take to train this on real GPUs? Written by `python benchmarks/plan.py`.
+        Every number is marked as cited, assumed or measured, or computed from these. k is 10³, M
+        10⁶, G 10⁹, T 10¹²."""),
     ]
     for section in (task, arithmetic, memory, corpus, hours, communication, limits):
         parts += section(plan)

@@ -39,7 +39,10 @@ PAGES = {  # the blocks of each page, and what makes them
         "tree": tables_course.tree,
         "results": tables_scores.results,
     },
-    "docs/results.md": {"all-results": tables_scores.all_results},
+    "docs/results.md": {
+        "all-results": tables_scores.all_results,
+        "seeds": tables_scores.several_seeds,
+    },
     "docs/commands.md": {"make-train": tables.train_output},
     "docs/speed.md": {
         "speed": tables_speed.speed,
@@ -79,7 +82,7 @@ COPIES = ROOT / "nmtcourse" / "teaching" / "recorded" / "benchmarks"
 
 
 def draw_attention(path: Path) -> None:
-    """Draw what one head of the shipped model looks at for each word that it says."""
+    """Draw what one head of the shipped model attends to for each token that it generates."""
     import matplotlib
 
     from nmtcourse.teaching import matrices, style
@@ -90,13 +93,13 @@ def draw_attention(path: Path) -> None:
         style.setup()
         found = attention_maps(load_toy("de-en"), running_pair("de-en").source)
         last = found.maps["cross"][-1]  # (H, T, S)
-        surest = last.amax(-1).mean(-1).argmax()  # the head with the largest weights on average
+        peaked = last.amax(-1).mean(-1).argmax()  # the head with the largest weights on average
         axes = matrices.heat_map(
-            last[surest].numpy(),
+            last[peaked].numpy(),
             found.rows["cross"],
             found.columns["cross"],
-            column_label="reads",
-            row_label="says",
+            column_label="source token",
+            row_label="generated token",
             limits=(0, 1),
         )
         axes.figure.savefig(path, dpi=150)
@@ -169,7 +172,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--check", action="store_true", help="only say whether the pages are up to date"
+        "--check", action="store_true", help="only report whether the pages are up to date"
     )
     options = parser.parse_args()
     if not options.check:

@@ -1,4 +1,4 @@
-"""Write into docs/reliability.md which bad inputs are tried, and what each of them is answered.
+"""Write into docs/reliability.md which bad inputs the tests try, and the answer to each.
 
     python benchmarks/reliability.py      # make reliability; a minute or two
 
@@ -18,33 +18,33 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "reliability.md"
 CATEGORIES = {
-    "settings after --set": "each setting with values of other types and out of range",
-    "settings in a file": "a preset of your own that is no TOML, or says what cannot be",
+    "settings after --set": "each setting with values of the wrong type and out of range",
+    "settings in a file": "your own preset that is not TOML, or has impossible values",
     "text corpora": "your own training files: encodings, columns, lines, archives",
-    "damaged runs": "each file of a run folder, damaged in each way, for commands that read it",
-    "run folders": "folders that are no run, or of which a part is missing",
+    "damaged runs": "each file of a run folder, damaged in each way, for each command reading it",
+    "run folders": "folders that are not a run, or lack a part of one",
     "search": "beams, penalties and splits that do not exist",
-    "export": "formats and folders that do not fit",
-    "training": "presets, folders and time limits that cannot be",
-    "usage": "command lines that make no sense",
-    "nmtlib check": "code that fails, ends the program, never returns, or is no code",
-    "standard input": "what may be piped into `nmtlib translate`",
-    "sentences given": "what may be given to it as an argument",
-    "environment": "variables left over from another program, caches that are no folder",
-    "caches of corpora": "downloaded files that are not what was published",
-    "archives": "the one archive without a published checksum, spoilt in each way",
-    "folders in use": "two trainings in one folder",
+    "export": "wrong formats and folders",
+    "training": "impossible presets, folders and time limits",
+    "usage": "invalid command lines",
+    "nmtlib check": "code that fails, ends the program, never returns, or is not code",
+    "standard input": "input piped into `nmtlib translate`",
+    "sentences given": "sentences given to it as an argument",
+    "environment": "variables left over from another program, caches that are not a folder",
+    "caches of corpora": "downloaded files that differ from the published ones",
+    "archives": "the one archive without a published checksum, damaged in each way",
+    "folders in use": "two runs in one folder",
     "processes": "Ctrl-C, SIGTERM, closed pipes, other encodings, full disks, too little memory",
 }
 HEADING = "## The cases\n"
 SECTION = """
-| what is bad | cases |
+| what is wrong | cases |
 |---|---:|
 {rows}
 | **together** | **{count:,}** |
 
-Each is a test in [tests/reliability](../tests/reliability). `run` is a finished training, `half`
-one that was killed after its first epoch.
+Each is a test in [tests/reliability](../tests/reliability). `run` is a finished run, `half` one
+that was killed after its first epoch.
 
 """
 
@@ -90,7 +90,7 @@ def section(found: list[tuple[Any, str]]) -> str:
 
 
 def answer(case: Any, outcome: Any) -> str:
-    """The line that somebody reads who gave this."""
+    """The line that the user reads."""
     if outcome.status == 0 and not outcome.err:
         return "works"
     lines = (outcome.out if case.printed else outcome.err).splitlines() or ["no word"]

@@ -15,7 +15,7 @@ def read(name: str) -> dict[str, Any]:
 
 
 def table(header: str, rows: list[list[Any]]) -> str:
-    """A Markdown table: the header's cells parted by |, numbers at the right."""
+    """A Markdown table: the header's cells separated by |, numbers right-aligned."""
     cells = [cell.strip() for cell in header.split("|")]
     right = [bool(rows) and str(rows[0][place])[:1].isdigit() for place in range(len(cells))]
     lines = [cells, ["---:" if side else "---" for side in right], *rows]
@@ -23,26 +23,28 @@ def table(header: str, rows: list[list[Any]]) -> str:
 
 
 def headlines() -> str:
-    """What the other pages prove, a line each."""
+    """The main result of three other pages, a line each."""
     training, decoding, bugs = read("train.json"), read("decode.json"), read("mutation.json")
     tasks = read("homework.json")["tasks"]
     right, refused = (sum(task[key] for task in tasks) for key in ("right", "right_refused"))
     wrong, accepted = (sum(task[key] for task in tasks) for key in ("wrong", "wrong_accepted"))
     theirs = decoding["beam 5"]["transformers float32"]["nmtlib_speed_over_this"]
+    machine = training["machine"]["processor"]
     ctranslate2 = 1 / decoding["beam 5"]["CTranslate2 float32"]["nmtlib_speed_over_this"]
     return "\n".join(
         [
-            f"- Training is {training['ratio_as_used']:.1f}× as fast as with "
-            "`torch.nn.Transformer`, each as it comes (ours in bfloat16, that in float32; "
-            f"{training['ratios']['nn.Transformer bfloat16']:.1f}× with both in bfloat16); beam "
-            f"search is {theirs:.1f}× as fast as Hugging Face's `generate` with the same weights "
-            f"(CTranslate2 is {ctranslate2:.1f}× as fast as ours): [speed](docs/speed.md).",
-            f"- {bugs['caught']} of {bugs['planted']} silent bugs, planted one by one in this "
-            "code, are caught by a check that names their cause; the same checks judge *your* "
-            "Transformer: [checks](docs/checks.md).",
-            f"- The homework grades itself, and its graders are graded: {refused} of {right} right "
-            f"answers are refused, {accepted} of {wrong} wrong ones are let through: "
-            "[the graders' own grades](benchmarks/HOMEWORK.md).",
+            f"- On one machine ({machine}), training is {training['ratio_as_used']:.1f}× as fast "
+            "as with `torch.nn.Transformer` at each library's default precision (bfloat16 and "
+            "float32), "
+            f"and {training['ratios']['nn.Transformer bfloat16']:.1f}× with both in bfloat16. Beam "
+            f"search is {theirs:.1f}× as fast as Hugging Face's `generate` with the same weights; "
+            f"CTranslate2 is {ctranslate2:.1f}× as fast as ours. [Speed](docs/speed.md)",
+            f"- {bugs['caught']} of {bugs['planted']} silent bugs, planted in this code one at a "
+            "time, are caught by a check that names their cause. The same checks test *your* "
+            "Transformer. [Checks](docs/checks.md)",
+            f"- The homework grades itself, and we grade the graders: they refuse {refused} of "
+            f"{right} right answers and accept {accepted} of {wrong} wrong ones. "
+            "[The graders' own grades](benchmarks/HOMEWORK.md)",
         ]
     )
 
@@ -63,7 +65,7 @@ def check_output() -> str:
 
 
 def mutation() -> str:
-    """How many planted bugs the checks find, and how rarely they blame the innocent."""
+    """How many planted bugs the checks find, and how often they fail a healthy model."""
     found = read("mutation.json")
     healthy = read("false-alarms.json")["implementations"]
     seeds = min(one["seeds"] for one in healthy.values())
@@ -75,15 +77,15 @@ def mutation() -> str:
     return "\n".join(
         [
             f"- [{found['caught']} of {found['planted']} silent bugs](../benchmarks/MUTATION.md), "
-            "planted one by one in nmtlib's own code, are caught by a check that names their "
+            "planted in nmtlib's own code one at a time, are caught by a check that names their "
             "cause (`make mutation`).",
-            f"- With `make_model` alone {found['caught_by_short_adapter']} of the "
-            f"{found['in_model']} that live in the model are found.",
-            f"- Healthy models are not blamed: the table counts the alarms of {seeds} seeds each, "
-            "what passes with every seed, and what is left undecided with one of them.",
-            f"- All checks of one model take {slowest:.1f} seconds or less, averaged over seeds.",
+            f"- An adapter with only `make_model` finds {found['caught_by_short_adapter']} of the "
+            f"{found['in_model']} bugs in the model.",
+            f"- The table shows how healthy models fare with {seeds} seeds each: checks that pass "
+            "with every seed, checks that stay undecided with at least one, and false alarms.",
+            f"- All checks of one model take at most {slowest:.1f} seconds, averaged over seeds.",
             "",
-            table("healthy model | passed | undecided | alarms", rows),
+            table("healthy model | passed | undecided | false alarms", rows),
         ]
     )
 
@@ -109,13 +111,13 @@ def ablation(file: str = "ablation.json") -> str:
 
 
 def kills() -> str:
-    """What became of trainings that were killed at each of their file operations."""
+    """What became of runs that were killed at each of their file operations."""
     result = read("kills.json")
     operations, points = sum(result["operations"].values()), result["points"]
     stuck, stale = (len(result[kind]) or "none" for kind in ("stuck", "stale"))
     return (
-        f"`python benchmarks/kills.py` ends a small training before each of its {operations} file "
-        "operations, within those that write a file under its own name, and some resumed trainings "
-        f"once more: {points} kills. **{result['recovered']} of {points}** were taken up to the "
-        f"same result; {stuck} could not be taken up, {stale} ended with another result."
+        f"`python benchmarks/kills.py` kills a small run before each of its {operations} file "
+        "operations and in the middle of writes to a file's final name, and kills some resumed "
+        f"runs again: {points} kills. **{result['recovered']} of {points}** runs resumed to the "
+        f"same result; {stuck} could not be resumed, {stale} ended with a different result."
     )

@@ -14,7 +14,7 @@ import nmtlib
 ROOT = Path(__file__).parents[1]
 PACKAGE, NOTEBOOKS = ROOT / "nmtlib", ROOT / "notebooks"
 TIMINGS = ROOT / "tools" / "timings.json"
-LEARNED = {  # number of a notebook -> what one learns in it, and the modules that it shows
+LEARNED = {  # number of a notebook -> what you learn in it, and the modules that it shows
     "00": (
         "translate at once; the map of the course; is everything installed?",
         "`inference.translator`",
@@ -27,7 +27,7 @@ LEARNED = {  # number of a notebook -> what one learns in it, and the modules th
     "03": ("the formula, wavelengths, rotation, learned against sinusoidal", "`model.embeddings`"),
     "04": ("query, key, value; why 1/√d_k; maps with words on the axes", "`model.attention`"),
     "05": (
-        "heads as one batched product; what each head attends to; heads switched off",
+        "heads as one batched matmul; what each head attends to; heads switched off",
         "`model.attention`",
     ),
     "06": ("padding, causal and cross masks; a leak that looks like success; NaN", "`model.masks`"),
@@ -40,57 +40,57 @@ LEARNED = {  # number of a notebook -> what one learns in it, and the modules th
         "`training.loss`, `training.schedule`",
     ),
     "09": (
-        "the loop, clipping, overfitting, which weights to keep, resuming, what a seed is worth",
+        "the loop, clipping, overfitting, which weights to keep, resuming, how much a seed matters",
         "`training.trainer`, `training.loss`",
     ),
     "10": (
-        "greedy, sampling, beam search by hand; the cache; why a young model repeats itself",
+        "greedy, sampling, beam search by hand; the cache; why a half-trained model repeats itself",
         "`inference.search`, `inference.beams`",
     ),
     "11": (
-        "BLEU and chrF by hand, errors of known weight, is it luck, attention as alignment",
+        "BLEU and chrF by hand, errors of known severity, significance, attention as alignment",
         "`inference.metrics`, `inference.evaluate`",
     ),
     "12": (
-        "where memory goes, six cures, a profile read, bfloat16, roofline, two processes",
+        "where memory goes, six cures, reading a profile, bfloat16, roofline, two processes",
         "`training.hardware`, `training.distributed`",
     ),
     "13": (
-        "what each idea is worth on real captions, back-translation, error analysis, four curves",
+        "what each idea gains on real captions, back-translation, error analysis, four curves",
         "`recipes.backtranslation`, `recipes.monolingual`, `recipes.iwslt`",
     ),
     "14": (
-        "layers, Chinese counted, the `@@` trap, how people score, errors, a memory, a teacher",
+        "layers, scoring Chinese, the `@@` trap, human scores, errors, kNN, distillation",
         "`data.subwords`, `inference.metrics`, `recipes.neighbours`",
     ),
     "15": (
-        "six things to try first, eight patients, checks on your own model, a patient of your own",
+        "six things to try first, eight patients, checks on your model, a patient of your own",
         "`nmtcheck`, `homework`",
     ),
 }
 ROOMS = {  # in the order in which data flows
-    "nmtlib/model": "the Transformer; knows nothing of data",
-    "nmtlib/data": "corpora, tokens, batches; knows nothing of the model",
+    "nmtlib/model": "the Transformer, without data",
+    "nmtlib/data": "corpora, tokens and batches, without the model",
     "nmtlib/training": "from batches to weights",
     "nmtlib/inference": "from weights to translations and their scores",
-    "nmtlib": "what ties the rooms together",
-    "nmtcourse/toy": "the grammar that writes the bundled corpora",
-    "nmtcheck": "what judges an implementation",
-    "nmtcourse/homework": "tasks, graders that name the mistake, tools for a class",
-    "nmtcourse/teaching": "what the notebooks show",
+    "nmtlib": "settings, runs and the command line",
+    "nmtcourse/toy": "the grammar that generates the bundled corpora",
+    "nmtcheck": "checks of any Transformer implementation",
+    "nmtcourse/homework": "tasks, graders that name the mistake, and tools for a class",
+    "nmtcourse/teaching": "plots and experiments of the notebooks",
     "nmtcourse/explorer": "a run as one HTML file that translates in a browser",
-    "nmtcourse/recipes": "what only a record, a notebook or an export needs",
+    "nmtcourse/recipes": "techniques that only a record, a notebook or an export needs",
 }
 
-PATH = {  # the way of a sentence through the core -> the modules to read there, in order
-    "pairs of sentences become batches of ids": [
+PATH = {  # what happens to a sentence pair in the core -> the modules to read, in order
+    "sentence pairs become batches of ids": [
         "data/corpus",
         "data/tokenizers",
         "data/vocab",
         "data/codec",
         "data/batching",
     ],
-    "the model makes logits of them": [
+    "the model computes logits from them": [
         "model/config",
         "model/embeddings",
         "model/masks",
@@ -98,7 +98,7 @@ PATH = {  # the way of a sentence through the core -> the modules to read there,
         "model/layers",
         "model/transformer",
     ],
-    "a loss moves the weights, update by update": [
+    "the loss updates the weights": [
         "training/loss",
         "training/schedule",
         "training/trainer",
@@ -106,13 +106,13 @@ PATH = {  # the way of a sentence through the core -> the modules to read there,
         "training/saving",
         "training/checkpoint",
     ],
-    "a search makes words of logits, and a score judges them": [
+    "search turns logits into a translation, and metrics score it": [
         "inference/beams",
         "inference/search",
         "inference/translator",
         "inference/metrics",
     ],
-    "settings, a folder, and what ties it all together": [
+    "settings and a run folder tie it together": [
         "sections",
         "settings",
         "run",
@@ -150,7 +150,7 @@ def modules() -> str:
             if not path.name.startswith("__") and docstring:
                 link = f"[`{path.stem}`](../{path.relative_to(ROOT).as_posix()})"
                 rows.append([link, first_sentence(docstring).replace("|", "\\|")])
-        blocks.append(f"### `{room}`: {holds}\n\n" + table("module | what it holds", rows))
+        blocks.append(f"### `{room}`: {holds}\n\n" + table("module | contents", rows))
     return "\n\n".join(blocks)
 
 
@@ -179,7 +179,7 @@ def lines_of(module: str) -> int:
 
 
 def reading() -> str:
-    """The modules that a reader of the core reads, in the order of a sentence's way."""
+    """The modules to read, in the order in which a sentence pair passes them."""
     rows = []
     for step, modules_there in PATH.items():
         links = [f"[`{name}`](../nmtlib/{name}.py)" for name in modules_there]
@@ -192,10 +192,10 @@ def reading() -> str:
 
 
 def public_names() -> str:
-    """What `from nmtlib import …` offers, with the first sentence of each docstring."""
+    """The names that `nmtlib` exports, with the first sentence of each docstring."""
     rows = [
         [f"`{name}`", f"`{nmtlib.PUBLIC[name].partition(':')[0]}`", first_sentence(doc)]
         for name in nmtlib.__all__
         if (doc := getattr(nmtlib, name).__doc__)
     ]
-    return table("name | lives in | what it is", rows)
+    return table("name | module | what it is", rows)

@@ -1,4 +1,4 @@
-"""What instructors read of the homework, as Markdown blocks; all of it comes from the masters."""
+"""The homework as instructors see it, as Markdown blocks; all of it comes from the masters."""
 
 from __future__ import annotations
 
@@ -7,25 +7,15 @@ from tables import read, table
 from nmtcourse.homework.capstone import CHALLENGES
 from nmtcourse.homework.grading import assignments
 
-COURSE = [f"{number:02}" for number in range(1, 13)]
-TWELVE, SIX = [[n] for n in COURSE], [COURSE[i : i + 2] for i in range(0, 12, 2)]
-
 
 def syllabus() -> str:
-    """Two ways through the course: notebooks, homework and its minutes for each week."""
-    parts = []
-    for weeks in (TWELVE, SIX):
-        rows = []
-        for number, notebooks in enumerate(weeks, start=1):
-            given = [assignments()[n] for n in notebooks if n in assignments()]
-            names = [f"{a.number} {a.title}" for a in given]
-            minutes = sum(task.minutes for a in given for task in a.tasks.values())
-            if number == len(weeks):
-                names.append("capstone and personal patient")
-            rows.append([number, ", ".join(notebooks), "; ".join(names) or "-", minutes or "-"])
-        heading = f"**{len(weeks)} weeks**"
-        parts.append(f"{heading}\n\n{table('week | notebooks | homework | minutes', rows)}")
-    return "\n\n".join(parts)
+    """Two ways through the course, in twelve weeks and in six: homework and its minutes."""
+    rows = []
+    for week, assignment in enumerate(assignments().values(), start=1):
+        minutes = sum(task.minutes for task in assignment.tasks.values())
+        rows.append([week, (week + 1) // 2, f"{assignment.number} {assignment.title}", minutes])
+    rows[-1][2] += "; capstone and personal patient"
+    return table("week of 12 | of 6 | notebook and homework | minutes of homework", rows)
 
 
 def tasks() -> str:
@@ -52,22 +42,25 @@ def mistakes() -> str:
 
 
 def marks() -> str:
-    """The marks of the capstone."""
-    rows = [
-        [name, f"{challenge.minutes:g}", f"{mark:g}", f"{points:g}"]
-        for name, challenge in CHALLENGES.items()
-        for mark, points in challenge.marks.items()
-    ]
-    return table("corpus | minutes of training | BLEU from | points", rows)
+    """The BLEU that each number of points of the capstone needs."""
+    points = sorted(
+        {each for challenge in CHALLENGES.values() for each in challenge.marks.values()}
+    )
+    rows = []
+    for name, challenge in CHALLENGES.items():
+        bleu = {worth: f"{mark:g}" for mark, worth in challenge.marks.items()}
+        rows.append([name, f"{challenge.minutes:g}", *(bleu.get(each, "–") for each in points)])
+    header = " | ".join(f"BLEU for {each:g} points" for each in points)
+    return table(f"corpus | minutes of training | {header}", rows)
 
 
 def nbgrader() -> str:
-    """What nbgrader and our own command gave to the same submissions."""
+    """The points that nbgrader and our own command give to the same submissions."""
     found = read("nbgrader.json")
     rows = [
         [student, *(" / ".join(f"{points:g}" for points in pair) for pair in row.values())]
         for student, row in found["points"]["students"].items()
     ]
     ids = next(iter(found["points"]["students"].values()))
-    told = f"`{found['command']}`, nbgrader {found['nbgrader']}; points of nbgrader / of ours:"
+    told = f"`{found['command']}`, nbgrader {found['nbgrader']}; points by nbgrader / by nmtlib:"
     return f"{told}\n\n{table(' | '.join(['submission', *ids]), rows)}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from statistics import median
 from typing import Any
 
@@ -18,7 +17,7 @@ RUNS = {  # the row's name -> the preset, whose results are PRESET-SPLIT-beamN.j
     "German-English, bundled grammar": "toy-de-en",
     "English-Chinese, bundled grammar": "toy-en-zh",
     "German-English, Multi30k, R-Drop": "multi30k-de-en",
-    "German-English, Multi30k, taught (teachers not counted)": "multi30k-de-en-taught",
+    "German-English, Multi30k, distilled (teachers not counted)": "multi30k-de-en-taught",
     "German-English, Multi30k, quick (2 processes)": "multi30k-de-en-quick",
     "English-German, Multi30k": "multi30k-en-de",
     "German-English, Multi30k and captions, shipped": "multi30k-de-en-small",
@@ -115,32 +114,39 @@ def all_results() -> str:
         "system | parameters | training | scored on | search | sacreBLEU | NLTK BLEU | sentences/s"
     )
     notes = [
-        "One run and one seed a row, on shared machines with two virtual CPUs: the minutes and "
-        "speeds of two rows cannot be compared.",
-        *several_seeds(),
-        *other_way(),
-        *looking_up(),
+        "Each row is one run with one seed, on shared machines with two virtual CPUs: do not "
+        "compare the minutes and speeds of different rows.",
+        "The score in brackets leaves out test pairs whose source is also in the training data.",
+        "sacreBLEU runs from 0 to 100. NLTK BLEU runs from 0 to 1 and counts the words between "
+        "spaces.",
         *on_moses_tokens(),
-        "In brackets: without the test pairs whose source also stands in the training data.",
-        "sacreBLEU runs from 0 to 100, NLTK BLEU from 0 to 1 over the words between spaces.",
         f"Signatures: {', '.join(sorted(signatures))}.",
     ]
-    return table(header, rows) + "\n\n" + "\n".join(notes)
+    return table(header, rows) + "\n\n" + "\n".join(f"- {note}" for note in notes)
 
 
 def on_moses_tokens() -> list[str]:
     """A line for each system whose test score was also counted as papers count it."""
     return [
-        f"On Moses' tokens, on which papers report Multi30k: {name}, beam {found['beam']}, "
+        f"Papers report Multi30k on Moses tokens: {name}, beam {found['beam']}, "
         f"{found['bleu_moses']:.2f} (`{found['moses_signature']}`)."
         for name, found in evaluations()
         if found.get("bleu_moses") and found["beam"] > 1
     ]
 
 
-def several_seeds() -> list[str]:
-    """A line for each preset that was trained with several seeds."""
-    return [seeds_line(found) for found in seeds_of_presets()]
+def several_seeds() -> str:
+    """Each preset that was trained with several seeds, alone, as an ensemble, and with kNN."""
+    other = read("other-way.json")
+    corpus, ensemble = f"`{other['corpus']}`", other["ensemble"]
+    rows = [row for found in seeds_of_presets() for row in seed_rows(found)]
+    for stage, scores in other["stages"].items():
+        rows += scored(f"{corpus}, {stage}", f"mean of {ensemble['models']}", scores)
+    rows += scored(f"{corpus}, {stage}", f"ensemble of {ensemble['models']}", ensemble)
+    for found in json.loads(neighbours.RECORDED.read_text("utf-8"))["models"]:
+        rows += scored(f"`{found['model']}`, shipped", "one", found["plain"] | {"looked_up": found})
+    header = "system | models | kNN: k, weight"
+    return table(f"{header} | {' | '.join(name for name, _, _ in SCORES)}", rows)
 
 
 def seeds_of_presets() -> list[dict[str, Any]]:
@@ -149,68 +155,36 @@ def seeds_of_presets() -> list[dict[str, Any]]:
     return [found for found in measured if len(found["runs"]) > 1]
 
 
-def seeds_line(found: dict[str, Any]) -> str:
-    """How several seeds of one preset scored, and all of them together where that was measured."""
-    return (
-        f"`{found['preset']}`{where_else(found)} with {len(found['runs'])} seeds: "
-        f"{spreads(found)} on the test pairs (mean and standard deviation)"
-        f"{with_neighbours(found, spreads)}{of_all(found)}."
-    )
+SCORES = (("sacreBLEU", "bleu", 2), ("NLTK BLEU", "bleu_nltk", 4), ("Moses", "bleu_moses", 2))
 
 
-def other_way() -> list[str]:
-    """What captions, and then the pairs alone, made of the other direction."""
-    found = read("other-way.json")
-    stages = "; ".join(f"{name} {spreads(stage)}" for name, stage in found["stages"].items())
-    what = f"`{found['corpus']}` by `benchmarks/other_way.py`, {found['ensemble']['models']} seeds"
-    return [f"{what}: {stages}{of_all(found)}."]
+def seed_rows(found: dict[str, Any]) -> list[list[str]]:
+    """The mean of several seeds of one preset, and their ensemble where that was measured."""
+    name, ensemble = f"`{found['preset']}`{where_else(found)}", found.get("ensemble")
+    rows = scored(name, f"mean of {len(found['runs'])}", found)
+    return rows + (scored(name, f"ensemble of {ensemble['models']}", ensemble) if ensemble else [])
 
 
-def looking_up() -> list[str]:
-    """What neighbours among the training pairs bring the models that ship."""
-    models = json.loads(neighbours.RECORDED.read_text("utf-8"))["models"]
-    how = f"{models[0]['neighbours']} neighbours of weight {models[0]['weight']:g}"
-    each = [
-        f"`{found['model']}` {single(found['plain'])} → {single(found['looked_up'])}"
-        for found in models
-    ]
-    what = f"The models that ship, looking words up among {how} (`benchmarks/neighbours.py`)"
-    return [f"{what}: {'; '.join(each)}."]
+def scored(name: str, models: str, found: dict[str, Any]) -> list[list[str]]:
+    """One row of scores, and one more where the same models were also scored with kNN."""
+    rows = [[name, models, "–", *score_cells(found)]]
+    if with_knn := found.get("looked_up"):
+        weight = with_knn.get("neighbour_weight", with_knn.get("weight"))
+        how = f"{with_knn['neighbours']}, {weight:g}"
+        rows.append([name, models, how, *score_cells(with_knn.get("looked_up", with_knn))])
+    return rows
 
 
-SCORES = {"sacreBLEU": ("bleu", 2), "NLTK": ("bleu_nltk", 4), "on Moses' tokens": ("bleu_moses", 2)}
-
-
-def spreads(found: dict[str, Any]) -> str:
-    """Mean and standard deviation of each score that was measured."""
-    return ", ".join(
-        f"{name} {found[key]['mean']:.{digits}f} ± {found[key]['deviation']:.{digits}f}"
-        for name, (key, digits) in SCORES.items()
-        if key in found
-    )
-
-
-def of_all(found: dict[str, Any]) -> str:
-    """The scores of all models together, where there are any."""
-    if not (together := found.get("ensemble")):
-        return ""
-    scores = f"{single(together)}{with_neighbours(together, single)}"
-    return f"; all {together['models']} models together: {scores}"
-
-
-def single(found: dict[str, Any]) -> str:
-    """Each score that was measured, of one model or of one ensemble."""
-    return ", ".join(
-        f"{name} {found[key]:.{digits}f}" for name, (key, digits) in SCORES.items() if key in found
-    )
-
-
-def with_neighbours(found: dict[str, Any], told: Callable[[dict[str, Any]], str]) -> str:
-    """The scores of a model that looks next words up, where it was scored so, as `told` says."""
-    if not (looked_up := found.get("looked_up")):
-        return ""
-    how = f"{looked_up['neighbours']} neighbours of weight {looked_up['neighbour_weight']:g}"
-    return f"; with {how} {told(looked_up)}"
+def score_cells(found: dict[str, Any]) -> list[str]:
+    """Each score as a number, or as mean and standard deviation, or "–" where not measured."""
+    cells = []
+    for _, key, digits in SCORES:
+        score = found.get(key)
+        if isinstance(score, dict):
+            cells.append(f"{score['mean']:.{digits}f} ± {score['deviation']:.{digits}f}")
+        else:
+            cells.append("–" if score is None else f"{score:.{digits}f}")
+    return cells
 
 
 def where_else(found: dict[str, Any]) -> str:

@@ -21,14 +21,21 @@ def speed() -> str:
         [name.replace(" ", ", "), f"{speed:,.0f}", f"{ours / speed:.2f}×", memory[name]]
         for name, speed in speeds.items()
     ]
-    header = "model, precision | target tokens/s | our default is faster by | peak MiB"
+    header = "model, precision | target tokens/s | speed of our default over this | peak MiB"
     return (
-        f"Each library is used as its users do, on {found['machine']['threads']} CPU threads and "
-        f"with the same batches, all in one run (`{found['command']}`):\n\n"
-        + table(header, rows)
-        + "\n\nOur default is bfloat16 where the processor is quicker in it, theirs float32: "
-        f"**{found['ratio_as_used']}×** `torch.nn.Transformer`."
+        f"All libraries train on the same batches in one run, on {on_machine(found)} "
+        f"(`{found['command']}`):\n\n{table(header, rows)}\n\n"
+        "Our default is bfloat16 where the processor is faster with it; the others default to "
+        f"float32. With its default, nmtlib trains **{found['ratio_as_used']}×** as fast as "
+        "`torch.nn.Transformer`. The ratio depends on the processor."
     )
+
+
+def on_machine(found: dict[str, Any]) -> str:
+    """The processor and the threads of a measurement."""
+    threads = found["machine"]["threads"]
+    plural = "s" if threads > 1 else ""
+    return f"one machine ({found['machine']['processor']}, {threads} thread{plural})"
 
 
 def step() -> str:
@@ -36,11 +43,11 @@ def step() -> str:
     found = read("step.json")
     ratios = found["times_as_long"].items()
     rows = [[name, f"{ratio:.2f}"] for name, ratio in ratios if name != "as it is"]
-    return f"`{found['command']}`\n\n" + table("the step with | takes times as long", rows)
+    return f"`{found['command']}`\n\n" + table("the step with | time, ours = 1", rows)
 
 
 def decode() -> str:
-    """Decoding speed beside Hugging Face's generate and CTranslate2, with the same weights."""
+    """Decoding speed next to Hugging Face's generate and CTranslate2, with the same weights."""
     found = read("decode.json")
     rows = []
     for name, wide in found["beam 5"].items():
@@ -48,14 +55,13 @@ def decode() -> str:
         alone = decoded(greedy)[:2] if greedy else ["", ""]
         name = re.sub(" (float32|bfloat16|int8)", r", \1", name)
         rows.append([name, *alone, *decoded(wide)])
-    threads = found["machine"]["threads"]
     header = (
-        "program | greedy, sentences/s | nmtlib is faster by | beam 5, sentences/s "
-        "| nmtlib is faster by | same translations, beam 5 | BLEU, beam 5"
+        "program | greedy, sentences/s | speed of nmtlib over this | beam 5, sentences/s "
+        "| speed of nmtlib over this | same translations, beam 5 | BLEU, beam 5"
     )
     return (
-        f"{found['sentences']:,} sentences of the Multi30k test set with the same weights and the "
-        f"same search rule, {threads} CPU thread{'s' if threads > 1 else ''}, all in one run "
+        f"All programs translate {found['sentences']:,} sentences of the Multi30k test set with "
+        f"the same weights and search rule in one run, on {on_machine(found)} "
         f"(`{found['command']}`):\n\n{table(header, rows)}"
     )
 
@@ -96,7 +102,7 @@ def scaling() -> str:
         for precision, one in found.items()
         if isinstance(one, dict) and "points" in one
     ]
-    header = "precision | error of the time, median | largest | error of the memory, largest"
+    header = "precision | time: median error | largest error | memory: largest error"
     return f"`{found['command']}`\n\n" + table(header, rows)
 
 
@@ -139,8 +145,8 @@ def board() -> str:
 
 
 def minutes_to(mark: str, seeds: Sequence[dict[str, Any]], score: str) -> str:
-    """Mean minutes to a mark: "–" where a seed never got there, "≤" where it was there at the first
-    epoch that was scored so, and that was not the first of all.
+    """Mean minutes to a mark: "–" if a seed never reached it, "≤" if the first scored epoch had
+    already reached it and was not the first epoch of the run.
     """
     points = [[p for p in found["points"] if p.get(score) is not None] for found in seeds]
     reached = [next((p for p in scored if p[score] >= float(mark)), None) for scored in points]

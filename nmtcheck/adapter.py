@@ -1,4 +1,4 @@
-"""The border between the behaviour checks and any Transformer: yours, torch's, or ours."""
+"""The interface between the checks and any Transformer: yours, torch's, or ours."""
 
 from __future__ import annotations
 

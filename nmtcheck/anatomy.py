@@ -1,4 +1,4 @@
-"""Checks that look into any model: its fixed tensors, and the order in which its modules run."""
+"""Checks of any model's parts: its fixed tensors, and the order in which its modules run."""
 
 from __future__ import annotations
 

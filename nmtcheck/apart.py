@@ -1,4 +1,4 @@
-"""Run somebody else's code in a process of its own, which may be ended whatever it does.
+"""Run unknown code in a separate process that can be killed at any time.
 
 Where a process cannot be copied safely (Windows, macOS, or with CUDA in use) a thread takes its
 place: what does not return in time is left behind, and ends with the program.

@@ -1,4 +1,4 @@
-"""Checks of beam search, against what every right search would find."""
+"""Checks of beam search against what every correct search finds."""
 
 from __future__ import annotations
 

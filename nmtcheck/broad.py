@@ -1,4 +1,4 @@
-"""The two broad parts of an adapter, an epoch and a translation, and what they stand in for."""
+"""The two broad parts of an adapter, an epoch and a translation, and which parts they replace."""
 
 from __future__ import annotations
 

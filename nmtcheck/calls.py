@@ -1,4 +1,4 @@
-"""Ways to call a model whose forward wants something else than two padded tables of ids.
+"""Ways to call a model whose forward does not take two padded tables of ids.
 
 >>> import torch
 >>> model = lambda source, target, lengths: (source + 0.0 * lengths[:, None], None)

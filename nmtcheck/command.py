@@ -1,4 +1,4 @@
-"""`nmtlib check`: judge a file from the command line."""
+"""`nmtlib check`: run the checks from the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of how a search ends: at its length limit, and at EOS."""
+"""Checks of how a search stops: at its length limit and at EOS."""
 
 from __future__ import annotations
 

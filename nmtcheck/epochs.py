@@ -1,4 +1,4 @@
-"""Checks of a loop and of a translation as they are, by the broad parts `epoch` and `translate`."""
+"""Checks of a whole loop and a whole translation, by the broad parts `epoch` and `translate`."""
 
 from __future__ import annotations
 

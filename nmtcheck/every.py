@@ -1,4 +1,4 @@
-"""Every check: to import this module is to register them, in the order in which they run."""
+"""Every check: importing this module registers them in the order in which they run."""
 
 from nmtcheck import attention, positions, masks, layers, model  # noqa: F401, I001 (in order)
 from nmtcheck import anatomy, loss, optimisation, validation, epochs  # noqa: F401

@@ -1,4 +1,4 @@
-"""Give a model's class what its arguments ask for, judged by their names."""
+"""Fill the arguments of a model's class by their names."""
 
 from __future__ import annotations
 

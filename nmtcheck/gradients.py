@@ -1,4 +1,4 @@
-"""Checks of what an optimizer is given, before Adam and clipping hide its scale."""
+"""Checks of the gradients that an optimizer gets, before Adam and clipping hide their scale."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several checks share: tiny models, padded batches, and comparisons that say what differs."""
+"""Shared helpers of the checks: tiny models, padded batches, comparisons that explain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which ids an implementation takes for PAD, BOS and EOS, where its adapter does not say."""
+"""Find the ids of PAD, BOS and EOS if an adapter does not give them."""
 
 from __future__ import annotations
 

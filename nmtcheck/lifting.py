@@ -1,4 +1,4 @@
-"""Definitions out of a script or notebook, without running its main part.
+"""Take the definitions out of a script or notebook without running its main part.
 
 >>> from tempfile import TemporaryDirectory
 >>> folder = TemporaryDirectory()

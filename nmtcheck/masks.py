@@ -1,4 +1,4 @@
-"""Checks of masks: alone, and by what a change of hidden tokens does to a whole model."""
+"""Checks of masks: alone, and by changing masked tokens in a whole model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of BLEU: what is counted is words, and Chinese has no spaces between them."""
+"""Checks of BLEU: it counts words, and Chinese has no spaces between them."""
 
 from __future__ import annotations
 

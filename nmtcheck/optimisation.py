@@ -1,4 +1,4 @@
-"""Checks of the training loop: its rates, its gradients, its mode, and what it keeps."""
+"""Checks of the training loop: learning rates, gradients, mode, and the weights it keeps."""
 
 from __future__ import annotations
 

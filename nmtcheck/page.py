@@ -1,4 +1,4 @@
-"""A report as HTML: a table for a notebook, and a page of its own, light and dark."""
+"""A report as HTML: a table for a notebook, and a complete page, light and dark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""nmtlib's own parts, in the shapes that `Adapter` asks for."""
+"""nmtlib's own parts, with the signatures that `Adapter` expects."""
 
 from __future__ import annotations
 

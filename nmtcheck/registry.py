@@ -1,4 +1,4 @@
-"""What a check is: a function that measures one property of an adapter, and what is known of it."""
+"""The registry of checks: functions that each measure one property of an adapter."""
 
 from __future__ import annotations
 

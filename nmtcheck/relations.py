@@ -1,4 +1,4 @@
-"""Which failure follows from which, and the lines that show a finding again."""
+"""Which failure causes which, and the code that reproduces a finding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the checks found: distinct causes first, for a terminal, a notebook, a file or a badge."""
+"""The report of the checks: distinct causes first, for a terminal, notebook, file or badge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verdict of one check, and what helps with a repair."""
+"""The verdict of one check, with help for the repair."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What decoding must find: talkative models, their probabilities, and the searches that are right.
+"""Reference results for decoding: models with known probabilities, and correct searches.
 
 Implementations differ in details that are nobody's mistake: how the length norm counts, whether
 finished hypotheses keep a place in the beam, when a search may stop.  A check asks only what every

@@ -1,4 +1,4 @@
-"""What can be seen of any training or search while it runs, whatever it is written with."""
+"""Observe any training or search while it runs, however it is written."""
 
 from __future__ import annotations
 

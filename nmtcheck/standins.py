@@ -1,4 +1,4 @@
-"""Stand-ins for what old scripts expect around a model: vocabularies, fields, batches.
+"""Substitutes for the vocabularies, fields and batches that old scripts expect.
 
 >>> words = Vocabulary(8, pad=1, bos=2, eos=3, unk=0)
 >>> words.stoi["w5"], words["nonsense"], words.lookup_tokens([2, 4, 3])

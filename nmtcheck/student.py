@@ -1,4 +1,4 @@
-"""Connect a reader's own file to the checks: `load_adapter("my_model.py:make")`."""
+"""Connect your own file to the checks: `load_adapter("my_model.py:make")`."""
 
 from __future__ import annotations
 

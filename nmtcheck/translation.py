@@ -1,4 +1,4 @@
-"""Checks of what translates: it must read and compute what was trained, and see no reference."""
+"""Checks of translation: it must use the trained weights and never see the reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of validation: what it reports, in which mode, and what it leaves behind."""
+"""Checks of validation: what it reports, in which mode, and what it changes."""
 
 from __future__ import annotations
 

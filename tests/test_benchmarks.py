@@ -267,10 +267,10 @@ def test_the_board_has_one_row_for_all_seeds_and_no_time_where_one_never_got_the
 
 def test_only_switches_that_change_something_and_fit_the_baseline_are_variants():
     multi30k = ablation.variants(replace(load_settings("multi30k-de-en"), recipe={}))
-    as_the_preset = {"norm before each layer", "all tables shared", "embeddings start normal"}
+    as_the_preset = {"pre-norm", "all embeddings tied", "normal embedding init"}
     assert list(multi30k) == [name for name in ablation.SWITCHES if name not in as_the_preset]
     toy = ablation.variants(load_settings("toy-de-en"))
-    assert not {"all tables shared", "no table shared"} & set(toy)
+    assert not {"all embeddings tied", "no weight tying"} & set(toy)
     for settings in (multi30k, toy):
         assert len(set(map(repr, settings.values()))) == len(settings)
     assert multi30k["R-Drop, alpha 1"].recipe["r_drop"] == 1 and multi30k["baseline"].recipe == {}
@@ -321,7 +321,7 @@ def run_ablation(folder, *more):
 
 @pytest.mark.slow
 def test_finished_variants_are_kept_and_not_trained_again(tmp_path, fake_bleu, monkeypatch, capsys):
-    names = ["baseline", "norm after each layer"]
+    names = ["baseline", "post-norm"]
     trained, train = [], shared.train
     monkeypatch.setattr(
         shared,
@@ -436,7 +436,7 @@ def test_the_spread_is_mean_and_standard_deviation_of_a_sample():
     }
 
 
-def test_a_line_tells_the_seeds_and_all_of_them_together():
+def test_rows_show_the_mean_of_the_seeds_their_ensemble_and_knn():
     found = {
         "preset": "toy-de-en",
         "runs": [{}, {}, {}],
@@ -444,24 +444,20 @@ def test_a_line_tells_the_seeds_and_all_of_them_together():
         "bleu": {"mean": 40.126, "deviation": 0.5},
         "bleu_nltk": {"mean": 0.4, "deviation": 0.01},
     }
-    alone = "sacreBLEU 40.13 ± 0.50, NLTK 0.4000 ± 0.0100 on the test pairs"
-    line = readme.tables_scores.seeds_line(found)
-    assert line.startswith("`toy-de-en` on toy-en-de with 3 seeds: ") and alone in line
-    assert "together" not in line and "Moses" not in line
+    (row,) = readme.tables_scores.seed_rows(found)
+    assert row[:3] == ["`toy-de-en` on toy-en-de", "mean of 3", "–"]
+    assert row[3:] == ["40.13 ± 0.50", "0.4000 ± 0.0100", "–"]
     found["settings"]["corpus"]["name"] = "toy-de-en"
-    found["bleu_moses"] = {"mean": 41.0, "deviation": 0.25}
+    knn = {"neighbours": 4, "neighbour_weight": 0.3}
+    found["looked_up"] = {**knn, "bleu": {"mean": 41.5, "deviation": 0.2}}
     found["ensemble"] = {"models": 3, "bleu": 42.0, "bleu_nltk": 0.41, "bleu_moses": 43.216}
-    line = readme.tables_scores.seeds_line(found)
-    assert line.startswith("`toy-de-en` with 3 seeds") and "on Moses' tokens 41.00 ± 0.25" in line
-    assert line.endswith(
-        "all 3 models together: sacreBLEU 42.00, NLTK 0.4100, on Moses' tokens 43.22."
-    )
-    spread, how = {"mean": 41.5, "deviation": 0.2}, {"neighbours": 4, "neighbour_weight": 0.3}
-    found["looked_up"] = {**how, "bleu": spread}
-    found["ensemble"]["looked_up"] = {**how, "bleu": 43.0}
-    line = readme.tables_scores.seeds_line(found)
-    assert "; with 4 neighbours of weight 0.3 sacreBLEU 41.50 ± 0.20; all 3 models" in line
-    assert line.endswith("on Moses' tokens 43.22; with 4 neighbours of weight 0.3 sacreBLEU 43.00.")
+    found["ensemble"]["looked_up"] = {**knn, "bleu": 43.0}
+    name = "`toy-de-en`"
+    assert readme.tables_scores.seed_rows(found)[1:] == [
+        [name, "mean of 3", "4, 0.3", "41.50 ± 0.20", "–", "–"],
+        [name, "ensemble of 3", "–", "42.00", "0.4100", "43.22"],
+        [name, "ensemble of 3", "4, 0.3", "43.00", "–", "–"],
+    ]
 
 
 def test_a_finished_run_is_not_trained_again_and_a_stopped_one_goes_on(tmp_path, monkeypatch):

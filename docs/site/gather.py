@@ -27,6 +27,7 @@ PAGES = [
     "docs/*.md",
     "benchmarks/*.md",
     "notebooks/*.ipynb",
+    "notebooks/deeper/*.ipynb",
     "notebooks/homework/*.ipynb",
 ]
 PICTURES = (".png", ".svg", ".jpg")

@@ -9,8 +9,8 @@
 +++ nmtlib/model/masks.py  causal_mask
 @@
 ...
--    return full.tril(diagonal=past)[None, None]  # (1, 1, T, past + T)
-+    return full.tril(diagonal=past + 1)[None, None]  # (1, 1, T, past + T)
+-    return full.tril()[None, None]  # (1, 1, T, T)
++    return full.tril(diagonal=1)[None, None]  # (1, 1, T, T)
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""The capstone: train a translator within a few minutes; measured BLEU against published marks.
+"""The capstone: train a translation model within a few minutes and score its BLEU.
 
-A leaderboard is a file of JSON lines, one for each scored run, so that files of a class are merged
-by being read together.
+A leaderboard is a file of JSON lines, one for each scored run; several files can be read together.
 """
 
 from __future__ import annotations
@@ -24,19 +23,19 @@ from nmtlib.settings import explain
 if TYPE_CHECKING:
     from nmtlib.run import Run
 
-SLACK = 1.01  # the update in which the time runs out is carried to its end
+SLACK = 1.01  # the update during which the time runs out is completed
 POSSIBLE = 20.0
 
 
 @dataclass(frozen=True)
 class Challenge:
-    """A corpus: minutes of training, and from which BLEU of its test split on how many points."""
+    """A corpus: minutes of training, and the points for each BLEU threshold on its test split."""
 
     minutes: float
     marks: dict[float, float]
 
     def points(self, bleu: float) -> float:
-        """The points of the highest mark that is reached."""
+        """The points of the highest threshold reached."""
         return max([points for mark, points in self.marks.items() if bleu >= mark], default=0.0)
 
 
@@ -70,17 +69,17 @@ class Entry:
 
 
 def capstone(folder: str | Path, name: str) -> Entry:
-    """Score a run that `nmtlib train` has made on the test split of its corpus.
+    """Score a run of `nmtlib train` on the test split of its corpus.
 
-    Raises FileNotFoundError where the folder is no run, ValueError for a corpus without marks, and
-    for a training beyond the budget, or one that others' training has helped.
+    Raises FileNotFoundError if the folder is not a run, and ValueError for a corpus without a
+    challenge, for a run over budget, or one trained with outside help.
     """
     from nmtlib.data.corpora import load
     from nmtlib.inference.evaluate import evaluate
     from nmtlib.inference.translator import Translator
     from nmtlib.run import Run
 
-    require(bool(name.strip()), "--name", "the name of whoever has trained it", name)
+    require(bool(name.strip()), "--name", "the name of the person who trained it", name)
     run = Run(folder)
     challenge, minutes = _within_the_rules(run)
     corpus = run.settings().corpus
@@ -99,7 +98,7 @@ def capstone(folder: str | Path, name: str) -> Entry:
 
 
 def _within_the_rules(run: Run) -> tuple[Challenge, float]:
-    """The challenge that a run has taken up, and its minutes; ValueError where it broke a rule."""
+    """The challenge and the minutes of a run; ValueError if it broke a rule."""
     from nmtlib.records import training_summary
 
     settings = run.settings()
@@ -107,10 +106,10 @@ def _within_the_rules(run: Run) -> tuple[Challenge, float]:
     challenge = CHALLENGES.get(corpus.name)
     if challenge is None or corpus.train:
         raise ValueError(
-            f"{run.folder} was trained on {corpus.name or 'files of its own'}; the capstone has "
-            f"marks for {' and '.join(CHALLENGES)}"
+            f"{run.folder} was trained on {corpus.name or 'files of its own'}; the capstone "
+            f"accepts {' and '.join(CHALLENGES)}: train on one of them"
         )
-    # Each brings what was learnt in minutes that the history does not count.
+    # Each brings in training that the history does not count.
     helped = {
         "training.init_from": training.init_from,
         "recipe.teachers": settings.recipe.get("teachers"),
@@ -119,23 +118,23 @@ def _within_the_rules(run: Run) -> tuple[Challenge, float]:
     if used := {name: value for name, value in helped.items() if value}:
         given = " and ".join(f"{name} = {json.dumps(value)}" for name, value in used.items())
         raise ValueError(
-            f"{run.folder} was trained with {given}, and the capstone is to learn from "
-            f"{corpus.name} alone, from new weights, within its budget: train anew without "
+            f"{run.folder} was trained with {given}; the capstone expects new weights trained "
+            f"on {corpus.name} alone, within the budget: train again without "
             f"{' and '.join(used)}"
         )
     minutes = training_summary(run.folder)["minutes"]
     if minutes > challenge.minutes * SLACK:
         raise ValueError(
-            f"{run.folder} was trained for {minutes:g} minutes, and the budget is "
-            f"{challenge.minutes:g}: train anew with --minutes {challenge.minutes:g}"
+            f"{run.folder} was trained for {minutes:g} minutes; the budget is "
+            f"{challenge.minutes:g}: train again with --minutes {challenge.minutes:g}"
         )
     return challenge, minutes
 
 
 def board_lines(path: Path) -> list[str]:
-    """The lines of a leaderboard, none where it is not there yet.
+    """The lines of a leaderboard; none if the file does not exist.
 
-    Raises ValueError that names file and line where one is not UTF-8.
+    Raises ValueError that names file and line if a line is not UTF-8.
     """
     if not path.exists():
         return []
@@ -144,15 +143,15 @@ def board_lines(path: Path) -> list[str]:
 
 
 def require_board(path: Path) -> None:
-    """Raise ValueError where no line can be added to a leaderboard: before a run is scored."""
+    """Before a run is scored, raise ValueError if no line can be added to the leaderboard."""
     require_place(path, "--board")
     board_lines(path)
 
 
 def add_line(path: Path, entry: Entry) -> None:
-    """Write an entry behind those of a leaderboard; the same one is not written twice.
+    """Append an entry to a leaderboard, unless it is already there.
 
-    Raises ValueError where one that is there cannot be read.
+    Raises ValueError if an existing entry cannot be read.
     """
     there, line = board_lines(path), json.dumps(asdict(entry), ensure_ascii=False)
     if line not in there:
@@ -163,7 +162,7 @@ def add_line(path: Path, entry: Entry) -> None:
 def read_lines(paths: Iterable[Path]) -> list[Entry]:
     """All entries of some leaderboards.
 
-    Raises FileNotFoundError or ValueError, which names the line that is no entry.
+    Raises FileNotFoundError or ValueError, which names the invalid line.
     """
     entries = []
     for path in paths:
@@ -175,12 +174,13 @@ def read_lines(paths: Iterable[Path]) -> list[Entry]:
             try:
                 entries.append(TypeAdapter(Entry).validate_json(line, strict=True))
             except ValidationError as error:
-                raise ValueError(f"{path}, line {number}, is no entry: {explain(error)}") from None
+                at = f"{path}, line {number},"
+                raise ValueError(f"{at} is not an entry: {explain(error)}") from None
     return entries
 
 
 def leaderboard(entries: Sequence[Entry]) -> str:
-    """A table with the best run of each name and corpus, and a line for weights that two share."""
+    """A table of the best run of each name and corpus, with a line for shared weights."""
     best: dict[tuple[str, str], Entry] = {}
     owners: dict[str, set[str]] = {}
     for entry in sorted(entries, key=_rank):
@@ -199,5 +199,5 @@ def leaderboard(entries: Sequence[Entry]) -> str:
 
 
 def _rank(entry: Entry) -> tuple[Any, ...]:
-    """The better first; of two alike, the one trained for a shorter time."""
+    """Higher BLEU first; of equal ones, the shorter training first."""
     return entry.corpus, -entry.bleu, entry.minutes, entry.name

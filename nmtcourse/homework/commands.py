@@ -11,45 +11,45 @@ from nmtlib.cli import add_command
 
 def add_homework(commands: _SubParsersAction) -> None:
     """Add the command and its actions."""
-    about = "do homework, check it, or grade that of a class"
+    about = "do homework, check it, or grade a class"
     command = add_command(commands, "homework", f"{__name__}:command_homework", about)
     actions = command.add_subparsers(dest="action", required=True, metavar="ACTION")
 
     def add(name: str, help: str) -> Callable:
         return actions.add_parser(name, help=help, description=help).add_argument
 
-    option = add("start", "write the notebook of an assignment; never over one that is there")
+    option = add("start", "write the notebook of an assignment; never over an existing one")
     option("assignment", help="its number, such as 04, or its name")
     option("--out", type=Path, default=Path("homework"), metavar="DIR", help="(default: homework)")
-    option = add("check", "run your notebook and give points; 1 where some are missing")
+    option = add("check", "run your notebook and print its points; exit status 1 unless full")
     option("notebook", type=Path)
     option = add("hint", "print a hint for a task")
     option("task", help="such as 04.2")
     option("number", type=int, nargs="?", default=1, help="1 or 2")
-    counts = "of your homework, which counts the hint (default: this one, or homework)"
+    counts = "your homework's folder, which counts the hint (default: this one, or homework)"
     option("--folder", type=Path, metavar="DIR", help=counts)
-    option = add("status", "what is done in a folder, and what to do next")
+    option = add("status", "show what is done in a folder, and what comes next")
     option("folder", type=Path, nargs="?", default=Path("homework"))
     option = add("patient", "write your personal patient: a Transformer with silent bugs")
-    option("student", help="your name or number; it chooses the bugs")
+    option("student", help="your name or number, which decides the bugs")
     option("--out", type=Path, default=Path("homework"), metavar="DIR", help="(default: homework)")
-    option = add("examine", "judge a patient that you have treated; 1 where points are missing")
+    option = add("examine", "judge a patient that you have treated; exit status 1 unless full")
     option("file", type=Path)
     option = add("capstone", "score a run of nmtlib train and add it to a leaderboard")
     option("folder", type=Path, metavar="run", help="its folder")
-    option("--name", required=True, help="who has trained it")
+    option("--name", required=True, help="who trained it")
     option("--board", type=Path, default=Path("leaderboard.jsonl"), metavar="FILE")
-    option = add("leaderboard", "the best run of each name in one or several leaderboards")
+    option = add("leaderboard", "show the best run of each name in one or several leaderboards")
     option("files", type=Path, nargs="+", metavar="FILE")
-    option = add("grade", "grade a folder that has a folder of each student")
+    option = add("grade", "grade a folder that contains a folder for each student")
     option("submissions", type=Path)
-    beside = "beside it come a page and a picture; none of the three may be there yet"
+    beside = "a page and a picture are written next to it; none of the three may exist yet"
     option("--csv", type=Path, default=Path("points.csv"), help=f"(default: points.csv); {beside}")
-    option("--seed", type=int, default=1, help="of sizes and numbers (default: 1; students see 0)")
+    option("--seed", type=int, default=1, help="of sizes and numbers (default: 1; students: 0)")
 
 
 def command_homework(options: Namespace) -> int:
-    """Carry out an action; 1 where a check found points missing."""
+    """Run an action; 1 if a check found points missing."""
     return ACTIONS[options.action](options) or 0
 
 
@@ -58,11 +58,11 @@ def do_start(options: Namespace) -> None:
     from nmtcourse.homework.student import start
 
     place = start(options.assignment, options.out)
-    print(f"your homework lies in {place}; open it with: jupyter lab {place}")
+    print(f"your homework is {place}; open it with: jupyter lab {place}")
 
 
 def do_check(options: Namespace) -> int:
-    """Run and judge a notebook; 1 where points are missing."""
+    """Run and judge a notebook; 1 if points are missing."""
     from nmtcourse.homework.marking import mark
     from nmtcourse.homework.student import keep, shown
 
@@ -73,14 +73,14 @@ def do_check(options: Namespace) -> int:
 
 
 def do_hint(options: Namespace) -> None:
-    """Print a hint, and say where it is not counted."""
+    """Print a hint, and say so if it is not counted."""
     from nmtcourse.homework.grading import hint
     from nmtcourse.homework.progress import place_of
 
     hint(options.task, options.number, options.folder)
     if place_of(options.task, options.folder) is None:
         print(
-            "(Not counted: this homework lies neither here nor in the folder homework; name its "
+            "(Not counted: there is no homework here or in the folder homework; name its "
             "folder with --folder.)"
         )
 
@@ -96,11 +96,11 @@ def do_patient(options: Namespace) -> None:
     """Write a personal patient."""
     from nmtcourse.homework.patients import write
 
-    print(f"your patient lies in {write(options.student, options.out)}; its first lines say more")
+    print(f"your patient is {write(options.student, options.out)}; its first lines say what to do")
 
 
 def do_examine(options: Namespace) -> int:
-    """Judge a treated patient; 1 where points are missing."""
+    """Judge a treated patient; 1 if points are missing."""
     from nmtcourse.homework.examining import POINTS, examine
 
     found = examine(options.file)
@@ -137,7 +137,7 @@ def do_grade(options: Namespace) -> None:
         write_reports,
     )
 
-    report_places(options.csv)  # before a class is graded for nothing
+    report_places(options.csv)  # before a class is graded in vain
     graded = grade_all(options.submissions, options.seed)
     written = write_reports(graded, options.csv)
     for count, task, cause in misconceptions(graded)[:5]:

@@ -1,4 +1,4 @@
-"""What most checks measure: that two results are equal, and that an answer has a form."""
+"""The two comparisons of most checks: two results are equal, and an answer has a form."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from nmtcourse.homework.task import Finding
 
 
 def same(result: Any, expected: Any, what: str, *, cause: str = "", tolerance: float = 0) -> None:
-    """Raise Finding unless two tensors, numbers or plain things are equal, rounding apart.
+    """Raise Finding unless two tensors, numbers or other values are equal up to rounding.
 
-    `what` names the result in the report.  The tolerance is 1e-4 for float32 and 1e-8 for float64
-    unless given.
+    `what` names the result in the report. The default tolerance is 1e-4 for float32 and 1e-8 for
+    float64.
     """
     if not isinstance(expected, Tensor | float):
         if isinstance(result, Tensor) or result != expected:
@@ -30,7 +30,7 @@ def same(result: Any, expected: Any, what: str, *, cause: str = "", tolerance: f
         tolerance = tolerance or 1e-4
     shaped(result, expected.shape, what)
     if result.dtype != expected.dtype and result.is_floating_point():
-        finding = Finding(f"{what} has the type {result.dtype}", f"{expected.dtype}", cause)
+        finding = Finding(f"{what} has the dtype {result.dtype}", f"{expected.dtype}", cause)
         finding.usual = "A tensor made without `dtype=` is float32, whatever the input is."
         raise finding
     if torch.bool in (result.dtype, expected.dtype):  # torch has no isfinite for these
@@ -40,7 +40,7 @@ def same(result: Any, expected: Any, what: str, *, cause: str = "", tolerance: f
         place = wrong[0].tolist()
         at, value = f" at {place}" if place else "", float(result[tuple(place)])
         wanted = f"{float(expected[tuple(place)]):.5g}"
-        raise Finding(f"{what}{at} is {value:.5g}, one of {len(wrong)} such", wanted, cause)
+        raise Finding(f"{what}{at} is {value:.5g}, one of {len(wrong)} wrong ones", wanted, cause)
     tolerance = tolerance or (1e-4 if expected.dtype != torch.float64 else 1e-8)
     gap = (result.detach().double() - expected.detach().double()).nan_to_num().abs()
     if gap.numel() and float(gap.max()) > tolerance * max(1.0, float(expected.abs().max())):
@@ -59,7 +59,7 @@ def shaped(result: Any, shape: Any, what: str) -> None:
         raise Finding(f"{what} is {short(result)}", "a tensor", cause)
     if tuple(result.shape) != tuple(shape):
         squeezed = tuple(result.shape) == tuple(size for size in shape if size != 1)
-        cause = "An axis of size one is lost: `squeeze()` without a number takes all." * squeezed
+        cause = "An axis of size one is lost: `squeeze()` alone removes all." * squeezed
         raise Finding(f"{what} has the shape {tuple(result.shape)}", f"{tuple(shape)}", cause)
 
 
@@ -70,7 +70,7 @@ def holds(condition: Any, measured: str, expected: str, cause: str = "") -> None
 
 
 def short(thing: Any) -> str:
-    """A thing in at most 80 letters.
+    """A value in at most 80 characters.
 
     >>> short([1, 2, 3])
     '[1, 2, 3]'

@@ -1,4 +1,4 @@
-"""Random sizes and tensors for a check: other ones for each seed, all sizes of a draw different."""
+"""Random sizes and tensors for a check: different for each seed, all sizes of a draw different."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ TYPES = (torch.float32, torch.float64)
 
 
 def seed_in(variable: str) -> int:
-    """The seed that an environment variable holds, 0 where it is not set.
+    """The seed in an environment variable, or 0 if it is not set.
 
-    Raises ValueError where it holds no whole number.
+    Raises ValueError if it is not a whole number.
     """
     given = os.environ.get(variable, "0")
     try:
@@ -22,15 +22,15 @@ def seed_in(variable: str) -> int:
     except ValueError:
         raise ValueError(
             f"the environment variable {variable} must be a whole number, such as 20261, not "
-            f"{given[:80]!r}; set it anew, or leave it out for the numbers that students see"
+            f"{given[:80]!r}; set it again, or unset it for the numbers that students see"
         ) from None
 
 
 class Draw:
-    """The random things of one run of a check, numbered from 0; the type changes with the number.
+    """The random values of one run of a check, numbered from 0; the dtype depends on the number.
 
-    The same seed and number give the same things.  Draw 1 has a size of one, where axes are easily
-    lost, and draw 2 sizes that are larger than usual: an answer may fit neither by accident.
+    The same seed and number give the same values. Draw 1 has a size of one, where axes are easily
+    lost, and draw 2 has larger sizes, so that no answer passes by accident.
     """
 
     def __init__(self, seed: int, number: int):
@@ -39,7 +39,7 @@ class Draw:
         self.generator = torch.Generator().manual_seed(self.random.getrandbits(62))
 
     def sizes(self, count: int, low: int = 2, high: int = 9) -> list[int]:
-        """Some whole numbers from low to high, no two alike; see the class for draws 1 and 2."""
+        """Some whole numbers from low to high, all different; see the class for draws 1 and 2."""
         found = self.random.sample(range(low, (4 if self.number == 2 else 1) * high + 1), count)
         if self.number == 1 and low == 2:
             found[self.random.randrange(count)] = 1
@@ -54,13 +54,13 @@ class Draw:
         return torch.randint(low, high, shape, generator=self.generator)
 
     def mask(self, *shape: int) -> Tensor:
-        """A tensor of truth values in which each row of the last dimension has a True."""
+        """A boolean tensor in which each row of the last dimension has a True."""
         mask = torch.rand(*shape, generator=self.generator) < 0.6
         mask[..., 0] |= ~mask.any(-1)
         return mask
 
     def words(self, count: int) -> list[str]:
-        """Different made-up words of two to four syllables."""
+        """Different random words of two to four syllables."""
         found: dict[str, None] = {}
         while len(found) < count:
             syllables = (

@@ -1,4 +1,4 @@
-"""Judge a patient that was treated: are its bugs named, is it well, is all the rest as it was?"""
+"""Judge a treated patient: are its bugs named and repaired, and is everything else unchanged?"""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ POINTS = {"diagnosis": 6.0, "repair": 10.0, "nothing else": 4.0}
 
 @dataclass(frozen=True)
 class Examination:
-    """What became of a patient: points, and a line for each thing that was looked at."""
+    """The result for a patient: points, and a line for each criterion."""
 
     student: str
     points: float
@@ -25,14 +25,14 @@ class Examination:
     def __str__(self) -> str:
         opening = f"the patient of {self.student}"
         return "\n".join(
-            [opening, *self.lines, f"in all {self.points:g} of {sum(POINTS.values()):g}"]
+            [opening, *self.lines, f"total: {self.points:g} of {sum(POINTS.values()):g}"]
         )
 
 
 def examine(path: Path) -> Examination:
-    """Judge a patient that was treated.  The file is run: it is not sandboxed.
+    """Judge a treated patient. The file is run: it is not sandboxed.
 
-    Raises FileNotFoundError for a missing file, ValueError for one that is no patient or not
+    Raises FileNotFoundError for a missing file, ValueError for one that is not a patient or not
     Python.
     """
     if not path.is_file():
@@ -50,7 +50,7 @@ def examine(path: Path) -> Examination:
         ("repair", _borrowed(case, text) or _repaired(case, module)),
         ("nothing else", _changed_elsewhere(case, text)),
     ]
-    if lost[1][1]:  # an untouched file has changed nothing, which is no merit
+    if lost[1][1]:  # an untouched file has changed nothing, which earns no points
         lost[2] = ("nothing else", lost[2][1] or "counts once the repair is right")
     lines = [f"{name}: {why or 'right'}" for name, why in lost]
     points = sum(POINTS[name] for name, why in lost if not why)
@@ -60,12 +60,12 @@ def examine(path: Path) -> Examination:
 def _diagnosed(case: Patient, diagnosis: list[str]) -> str:
     right = {bug.key for bug in case.bugs}
     if len(found := right & set(diagnosis)) < len(right) or len(diagnosis) != len(right):
-        return f"{len(found)} of {len(right)} bugs are named, by {len(diagnosis)} names"
+        return f"{len(found)} of {len(right)} bugs are named, with {len(diagnosis)} names given"
     return ""
 
 
 def _borrowed(case: Patient, text: str) -> str:
-    """What the file imports of nmtlib beyond what the patient does, such as a healthy model."""
+    """What the file imports from nmtlib that the patient does not, such as a healthy model."""
 
     def imported(source: str) -> set[str]:
         nodes = [*ast.walk(ast.parse(source))]
@@ -74,11 +74,11 @@ def _borrowed(case: Patient, text: str) -> str:
         return {name for name in plain | parts if name.partition(".")[0].startswith("nmt")}
 
     odd = sorted(imported(text) - imported(case.source()))
-    return f"the file imports {', '.join(odd)}: the model must be its own" if odd else ""
+    return f"the file imports {', '.join(odd)}: write the model in the file itself" if odd else ""
 
 
 def _repaired(case: Patient, module: types.ModuleType) -> str:
-    """Where the model still differs from a healthy one, or ''."""
+    """The first difference from a healthy model, or ''."""
     well = module_of(case.source(healthy=True))
     sizes = [case.config, patient(case.student + "'s other sizes").config]
     try:
@@ -93,7 +93,7 @@ def _repaired(case: Patient, module: types.ModuleType) -> str:
 
 
 def _changed_elsewhere(case: Patient, text: str) -> str:
-    """Which statements differ from the patient's, beside the functions that were ill, or ''."""
+    """Which statements were changed outside the functions with bugs, or ''."""
     ill = {edit.where.partition(":")[2] for bug in case.bugs for edit in bug.edits}
     before, after = statements(case.source()), statements(text)
     odd = sorted(
@@ -101,14 +101,13 @@ def _changed_elsewhere(case: Patient, text: str) -> str:
         for name in before.keys() | after.keys()
         if name not in ill and before.get(name) != after.get(name)
     )
-    return f"changed as well: {', '.join(odd[:5])}" if odd else ""
+    return f"also changed: {', '.join(odd[:5])}" if odd else ""
 
 
 def statements(text: str) -> dict[str, list[str]]:
-    """The code of a module by its place, without comments and layout, the diagnosis left out.
+    """The code of a module by its place, without comments, layout and diagnosis.
 
-    A place is the dotted name of a function or method, or what another statement of the module or
-    of a class begins with.
+    A place is the dotted name of a function or method, or the first line of any other statement.
     """
     found: dict[str, list[str]] = {}
 

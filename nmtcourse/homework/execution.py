@@ -1,4 +1,4 @@
-"""Run cells in a process of their own, within limits; go on without one that ends it."""
+"""Run cells in a separate process, within limits; continue without a cell that ends it."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Any, NamedTuple
 from nmtcourse.homework.grading import assignments
 
 MEMORY = 8  # GiB of address space; torch alone takes about three
-GRACE = 10  # seconds in which a cell that was interrupted must have ended
+GRACE = 10  # seconds within which an interrupted cell must end
 STUCK = "could not be stopped"
-ENDED = "ended the process, so the rest was run without it"
-DIED = "ended the process, perhaps for want of memory, so the rest was run without it"
+ENDED = "ended the process, so the others were run without it"
+DIED = "ended the process, perhaps for lack of memory, so the others were run without it"
 
 
 class Loss(NamedTuple):
-    """A cell with which the process came to an end, and how."""
+    """A cell that ended the process, and how."""
 
     cell: Any
     why: str
 
 
 def execute_all(cells: list[Any], folder: Path, seconds: Callable[[Any], float]) -> list[Loss]:
-    """Run cells, again without each with which the process came to an end; returns those."""
+    """Run cells, again without each one that ended the process; returns those."""
     lost: list[Loss] = []
     while loss := execute(cells, folder, seconds):
         left = [cell for cell in cells if cell is not loss.cell]
@@ -36,9 +36,9 @@ def execute_all(cells: list[Any], folder: Path, seconds: Callable[[Any], float])
 
 
 def execute(cells: list[Any], folder: Path, seconds: Callable[[Any], float]) -> Loss | None:
-    """Run cells in a process of their own that begins in this folder; outputs stay in the cells.
+    """Run cells in a process that starts in this folder; outputs stay in the cells.
 
-    Returns the cell with which the process came to an end before its time, if it did.
+    Returns the cell that ended the process early, if any.
     """
     import nbformat
     from nbclient import NotebookClient
@@ -61,7 +61,7 @@ def execute(cells: list[Any], folder: Path, seconds: Callable[[Any], float]) -> 
     )
     try:
         client.execute()
-    except Exception as error:  # of several kinds where the process is gone
+    except Exception as error:  # of several kinds if the process is gone
         if watch.lost is None:
             if not isinstance(error, DeadKernelError) or watch.running is None:
                 raise
@@ -72,10 +72,10 @@ def execute(cells: list[Any], folder: Path, seconds: Callable[[Any], float]) -> 
 
 
 class Watch:
-    """Looks at each cell as it begins and ends, and kills the process where one cannot be stopped.
+    """Watch each cell from start to end, and kill the process if one cannot be stopped.
 
-    After its `seconds` a cell is interrupted.  An `except` around everything can make it go on all
-    the same.
+    After its `seconds` a cell is interrupted, but an `except` around everything can keep it
+    running.
     """
 
     def __init__(self, seconds: Callable[[Any], float], kill: Callable[[], None]):
@@ -91,26 +91,26 @@ class Watch:
         self.timer.start()
 
     def end(self, cell: Any, cell_index: int, execute_reply: dict[str, Any]) -> None:
-        """Stop the clock; a cell that has called exit() ends the process only some time later."""
+        """Stop the clock; a cell that calls exit() ends the process only some time later."""
         self.timer.cancel()
         payload = execute_reply["content"].get("payload", [])
         if any(each.get("source") == "ask_exit" for each in payload):
             self.lose(cell, ENDED)
 
     def lose(self, cell: Any, why: str) -> None:
-        """Kill the process, and keep the cell that made it necessary."""
+        """Kill the process, and record the responsible cell."""
         self.lost = Loss(cell, why)
         self.kill()
 
 
 def prepare(gigabytes: float) -> None:
-    """Make a kernel ready before a student's cells run, which may change settings of torch."""
-    assignments()  # masters compute with gradients where they are imported
+    """Prepare a kernel before a student's cells run, which may change settings of torch."""
+    assignments()  # masters compute with gradients when they are imported
     limit_memory(gigabytes)
 
 
 def limit_memory(gigabytes: float) -> None:
-    """Take no more memory than this, where the system can say so; called in the kernel."""
+    """Limit the memory, where the system supports it; called in the kernel."""
     try:
         import resource
     except ImportError:  # Windows

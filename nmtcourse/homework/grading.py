@@ -1,4 +1,4 @@
-"""Judge an answer to a task: which properties hold, and where one does not, which mistake it is."""
+"""Judge an answer to a task: which property fails, and which known mistake explains it."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from nmtlib.errors import did_you_mean
 OURS = [Path(__file__).parents[2] / name for name in ("nmtlib", "nmtcheck", "nmtcourse")]
 PLACE = ", in line "
 UNWRITTEN = "nothing is written here yet"
-SEED = "NMTLIB_HOMEWORK_SEED"  # what an instructor sets; 0 is what everybody sees
+SEED = "NMTLIB_HOMEWORK_SEED"  # set by an instructor; students have 0
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Points for an answer and, where some are missing, the first property that does not hold."""
+    """The points of an answer and, if some are missing, the first property that does not hold."""
 
     task: Task
     points: float
@@ -38,7 +38,7 @@ class Verdict:
 
     @property
     def full(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether all properties hold."""
         return self.finding is None
 
     @property
@@ -78,7 +78,7 @@ def assignments() -> dict[str, Assignment]:
 
 
 def find_task(id: str) -> Task:
-    """The task of that number, such as "04.2".  Raises ValueError for one that there is not."""
+    """The task with that id, such as "04.2". Raises ValueError if there is none."""
     assignment = assignments().get(id.partition(".")[0])
     if assignment is None or id not in assignment.tasks:
         known = [task for each in assignments().values() for task in each.tasks]
@@ -91,10 +91,10 @@ def find_task(id: str) -> Task:
 def grade(id: str, answer: Any, *others: Any, seed: int | None = None) -> float:
     """Judge the answer to a task, print the verdict, and return the points.
 
-    `others` are the answers to earlier tasks that a choice is compared with.  Checks are the same
-    functions for each `seed`, with other sizes and numbers; the default is that of the environment
-    variable NMTLIB_HOMEWORK_SEED, or 0.  Raises ValueError for an unknown task, or where that
-    variable holds no whole number.
+    `others` are the answers to earlier tasks that a choice is compared with. Each `seed` runs the
+    same checks with different sizes and numbers; the default is the environment variable
+    NMTLIB_HOMEWORK_SEED, or 0. Raises ValueError for an unknown task, or if that variable is not a
+    whole number.
     """
     task = find_task(id)
     verdict = judge(task, answer, *others, seed=seed)
@@ -106,9 +106,9 @@ def grade(id: str, answer: Any, *others: Any, seed: int | None = None) -> float:
 
 
 def hint(id: str, number: int = 1, folder: Path | None = None) -> None:
-    """Print a hint, 1, a push into the right direction, or 2, the idea; `folder` counts it.
+    """Print hint 1, a first push, or hint 2, the idea; `folder` counts it.
 
-    Raises ValueError for an unknown task or hint, FileNotFoundError where `folder` has no homework.
+    Raises ValueError for an unknown task or hint, FileNotFoundError if `folder` has no homework.
     """
     task = find_task(id)
     if number not in (1, 2):
@@ -119,10 +119,10 @@ def hint(id: str, number: int = 1, folder: Path | None = None) -> None:
 
 
 def judge(task: Task, answer: Any, *others: Any, seed: int | None = None) -> Verdict:
-    """The verdict on an answer, whatever it does: raise, print, warn, or never return.
+    """The verdict on an answer, whether it raises, prints, warns, or never returns.
 
-    Properties are tried in the order in which one would debug; at the first that does not hold,
-    points for those before it remain.
+    Properties are tried in the order of debugging; at the first that does not hold, the points of
+    the earlier ones remain.
     """
     seed = seed_in(SEED) if seed is None else seed
     if task.uses and (missing := unsupported(task, answer, others, seed)):
@@ -145,26 +145,26 @@ def judge(task: Task, answer: Any, *others: Any, seed: int | None = None) -> Ver
 def unsupported(task: Task, choice: Any, others: tuple, seed: int) -> Finding | None:
     """What a choice lacks: it is not made yet, or an answer that it is compared with has no points.
 
-    Otherwise a function of nonsense, with which any letter may agree, would have points for it.
+    Otherwise a meaningless function, which may agree with any letter, would earn its points.
     """
     if isinstance(choice, str) and choice.strip() == BLANK:
         return Finding(UNWRITTEN, "a letter", "")
     tasks = {each.name: each for each in assignments()[task.id[:2]].tasks.values()}
     for name, other in zip(task.uses, others, strict=False):
         if not judge(tasks[name], other, seed=seed).points:
-            lacking, advice = f"your {name} has no points yet", f"Mend {tasks[name].id} first."
+            lacking, advice = f"your {name} has no points yet", f"Repair {tasks[name].id} first."
             return Finding(lacking, "one to compare your choice with", advice)
     return None
 
 
 def outcome(task: Task, prop: Property, answer: Any, seed: int) -> Finding | None:
-    """What is wrong with an answer in the light of one property, or None."""
+    """What is wrong with an answer according to one property, or None."""
     careful = task.pure and callable(answer) and not inspect.isclass(answer)
     subject = Careful(answer, task.forbidden, task.sealed) if careful else answer
     try:
         with within(task.seconds):
             for number in range(prop.draws):
-                torch.manual_seed(seed % 2**64)  # torch takes no larger one
+                torch.manual_seed(seed % 2**64)  # torch accepts no larger one
                 prop.measure(subject, Draw(seed, number))
     except Finding as finding:
         return finding
@@ -172,14 +172,14 @@ def outcome(task: Task, prop: Property, answer: Any, seed: int) -> Finding | Non
         limit = f"{task.seconds:g} s"
         return Finding(
             f"stopped after {limit}",
-            "an answer in far less",
-            "An endless loop, or one in Python over every number.",
+            "an answer in much less",
+            "An endless loop, or a Python loop over every number.",
         )
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # SystemExit, too, would end the reader's kernel
-        if isinstance(error, NotImplementedError) and not str(error):  # torch's own say something
-            return Finding(UNWRITTEN, "an answer", "A part of it is still a stub.")
+    except BaseException as error:  # SystemExit as well would end the reader's kernel
+        if isinstance(error, NotImplementedError) and not str(error):  # torch's own have a text
+            return Finding(UNWRITTEN, "an answer", "Part of it is still a stub.")
         raised = Finding(told(error), "a result")
         raised.usual = _reason(error, answer)
         return raised
@@ -187,10 +187,10 @@ def outcome(task: Task, prop: Property, answer: Any, seed: int) -> Finding | Non
 
 
 def diagnose(task: Task, prop: Property, finding: Finding, answer: Any, seed: int) -> str:
-    """The one known mistake that gives just what was measured, or ''.
+    """The one known mistake that gives the same measurement, or ''.
 
-    It must have passed the properties before, as the answer has.  Where several do, it is the one
-    that agrees in all properties, with another seed too.
+    Like the answer, it must have passed the earlier properties. If several do, it is the one that
+    agrees in all properties, with a second seed as well.
     """
     before = task.properties[: task.properties.index(prop)]
     given = without_place(finding.measured)
@@ -210,19 +210,19 @@ def diagnose(task: Task, prop: Property, finding: Finding, answer: Any, seed: in
 
 
 def measured(task: Task, answer: Any, prop: Property, seed: int) -> str:
-    """What is measured of an answer in the light of a property; nothing where it holds."""
+    """What a property measures for an answer; nothing if it holds."""
     found = outcome(task, prop, answer, seed)
     return without_place(found.measured) if found else ""
 
 
 @cache
 def of_mistake(task: Task, about: str, prop: Property, seed: int) -> str:
-    """What is measured of a known mistake: the same for every answer that is compared with it."""
+    """What is measured for a known mistake: the same for every answer compared with it."""
     return measured(task, task.wrong[about], prop, seed)
 
 
 def told(error: BaseException) -> str:
-    """An exception in a line, with the line of the student's code that raised it."""
+    """An exception in one line, with the line of the student's code that raised it."""
     frames = traceback.extract_tb(error.__traceback__)
     outside = [frame for frame in frames if not {*OURS} & {*Path(frame.filename).parents}]
     own = [frame for frame in outside if "site-packages" not in frame.filename]
@@ -232,18 +232,18 @@ def told(error: BaseException) -> str:
 
 
 def without_place(measured: str) -> str:
-    """What was measured without the line of the student's code."""
+    """The measurement without the line of the student's code."""
     return measured.partition(PLACE)[0]
 
 
 def _reason(error: BaseException, answer: Any) -> str:
-    """What an exception usually means."""
+    """The usual cause of an exception."""
     if answer is None or answer is ...:
-        return "Your name holds nothing: run the cell above, or write the answer."
+        return "Your name has no value: run the cell above, or write the answer."
     if isinstance(error, TypeError) and "argument" in str(error):
-        return "The function is called as the text says, with these arguments in this order."
+        return "Check that your function takes the arguments of the task, in that order."
     if isinstance(error, IndexError | ValueError) and (
         "list" in str(error) or "empty" in str(error)
     ):
-        return "A list is empty there, or shorter than you think: when can that be?"
-    return "The message says what your code could not do; print the shapes before that line."
+        return "A list is empty or shorter than expected: when can that happen?"
+    return "The message says what failed; print the shapes before that line."

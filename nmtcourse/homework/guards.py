@@ -1,4 +1,4 @@
-"""While an answer runs: a time limit, silence, and what it may not touch or call."""
+"""Guards while an answer runs: a time limit, no output, and what it may not change or call."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from nmtcourse.homework.task import Finding
 
 
 class Stopped(BaseException):
-    """The answer has used up its time; no `except Exception` of a student's stops it."""
+    """The answer has used up its time; a student's `except Exception` does not catch it."""
 
 
 class Without(TorchFunctionMode):
-    """While it is entered, some functions of torch raise Finding."""
+    """While this mode is active, some functions of torch raise Finding."""
 
     def __init__(self, forbidden: tuple[str, ...]):
         super().__init__()
@@ -37,20 +37,20 @@ class Without(TorchFunctionMode):
     ) -> Any:
         name = getattr(called, "__name__", "")
         if name in self.forbidden:
-            cause = "The task is to write it with simpler operations; its text says which."
+            cause = "Write it with simpler operations; the task says which are allowed."
             raise Finding(f"torch's `{name}` was called", "an answer without it", cause)
         return called(*args, **(kwargs or {}))
 
 
 @contextlib.contextmanager
 def sealing(modules: tuple[str, ...]) -> Iterator[None]:
-    """Raise Finding where a function of these modules, or of those inside them, is called."""
+    """Raise Finding if a function of these modules, or of their submodules, is called."""
     inside = tuple(f"{module}." for module in modules)
 
     def look(frame: FrameType, event: str, arg: Any) -> None:
         module = frame.f_globals.get("__name__", "")
         if event == "call" and f"{module}.".startswith(inside) and not importing(frame):
-            cause = "The task is to write it yourself; its text says what is allowed."
+            cause = "Write it yourself; the task says what is allowed."
             called = f"`{frame.f_code.co_name}` of {module.partition('.')[0]} was called"
             raise Finding(called, "an answer without it", cause)
 
@@ -64,7 +64,7 @@ def sealing(modules: tuple[str, ...]) -> Iterator[None]:
 
 
 def importing(frame: FrameType | None) -> bool:
-    """Whether a frame runs because a module is being imported, which calls nothing of it."""
+    """Whether a frame runs because a module is being imported."""
     while frame is not None:
         if frame.f_globals.get("__name__") == "importlib._bootstrap":
             return True
@@ -73,7 +73,7 @@ def importing(frame: FrameType | None) -> bool:
 
 
 class Careful:
-    """A student's function that may neither change its tensors nor call what is forbidden."""
+    """A student's function that may not change its tensors or call what is forbidden."""
 
     def __init__(
         self, function: Callable, forbidden: tuple[str, ...] = (), sealed: tuple[str, ...] = ()
@@ -89,17 +89,17 @@ class Careful:
             if not torch.equal(old, new.detach()) and not old.isnan().any():
                 raise Finding(
                     f"`{name}` was changed in place",
-                    "inputs as they were",
-                    "An operation in place, such as `x -= 1` or `masked_fill_`, changes what the "
-                    "caller still needs: write `x = x - 1`.",
+                    "unchanged inputs",
+                    "An in-place operation, such as `x -= 1` or `masked_fill_`, changes the "
+                    "caller's tensor: write `x = x - 1`.",
                 )
         return result
 
 
 def named_tensors(function: Callable, args: tuple, kwargs: dict) -> dict[str, torch.Tensor]:
-    """The tensors that a function is given, also in lists and dictionaries, as it names them."""
+    """The tensors given to a function, also those in lists and dictionaries, by name."""
     names = [f"argument {n}" for n in range(len(args))]
-    with contextlib.suppress(TypeError, ValueError):  # what is written in C may have no signature
+    with contextlib.suppress(TypeError, ValueError):  # functions written in C may have no signature
         names = [*inspect.signature(function).parameters, *names]
     found: dict[str, Any] = {}
     for name, value in (dict(zip(names, args, strict=False)) | kwargs).items():
@@ -112,7 +112,7 @@ def named_tensors(function: Callable, args: tuple, kwargs: dict) -> dict[str, to
 
 @contextlib.contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Raise Stopped after some seconds, where the system has an alarm clock for this thread."""
+    """Raise Stopped after some seconds, if the system has an alarm clock for this thread."""
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGALRM"):
         yield
         return
@@ -131,10 +131,10 @@ def within(seconds: float) -> Iterator[None]:
 
 @contextlib.contextmanager
 def undisturbed() -> Iterator[None]:
-    """One thread, no prints, no warnings, nothing on file descriptor 2; afterwards all as before.
+    """One thread, no output, no warnings, nothing on file descriptor 2; everything is restored.
 
-    Gradients are computed, also where a notebook has switched them off.  A grader that reads a
-    warning as a failure must not see one.
+    Gradients are on even if a notebook has switched them off. A grader that treats a warning as a
+    failure must not see one.
     """
     state, threads = torch.get_rng_state(), torch.get_num_threads()
     torch.set_num_threads(1)

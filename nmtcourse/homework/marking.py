@@ -1,8 +1,7 @@
-"""Run a student's notebook in a process of its own and judge what it defines.
+"""Run a student's notebook in a separate process and judge its answers.
 
-Cells of the student's run as they are; check cells, edited or not, are left out, and the checks of
-the master are run in their place.  Processes have limits in time and memory; beyond that, the code
-of a student is not sandboxed.
+The student's cells run unchanged; the student's check cells are left out, and the master's checks
+run instead. Processes have limits of time and memory; apart from that, the code is not sandboxed.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ CELL_SECONDS = 60
 
 @dataclass(frozen=True)
 class Mark:
-    """What was found of one task: points, and what the verdict says."""
+    """The result of one task: points, and the parts of the verdict."""
 
     task: str
     title: str
@@ -36,9 +35,9 @@ class Mark:
 
 @dataclass
 class Marked:
-    """What became of a notebook: a mark for each task, and what is to be said of the file.
+    """The result of a notebook: a mark for each task, and notices about the file.
 
-    `was_run` is False where there is none, or none that could be run: nothing is known of answers.
+    `was_run` is False if there is no notebook, or none that could be run.
     """
 
     path: Path
@@ -55,10 +54,10 @@ class Marked:
 
 
 def mark(path: Path, seed: int = 0, *, cell_seconds: float = CELL_SECONDS) -> Marked:
-    """Run a notebook and judge it.  The file is only read.
+    """Run a notebook and judge it. The file is only read.
 
-    Raises FileNotFoundError for a file that is not there, and ValueError for one that is no
-    notebook of an assignment.
+    Raises FileNotFoundError for a missing file, and ValueError for one that is not a notebook of an
+    assignment.
     """
     book, assignment = read_notebook(path)
     marked, started = Marked(path, assignment), time.monotonic()
@@ -75,7 +74,7 @@ def mark(path: Path, seed: int = 0, *, cell_seconds: float = CELL_SECONDS) -> Ma
 
 
 def check_cell(task: Task, seed: int) -> Any:
-    """A cell that judges the answer to a task, and puts out its mark."""
+    """A cell that judges the answer to a task and outputs its mark."""
     import nbformat
 
     names = [task.name, *task.uses]
@@ -86,12 +85,12 @@ def check_cell(task: Task, seed: int) -> Any:
 
 
 def extra(cell: Any, own: list[Any]) -> float:
-    """The seconds that a cell has beyond those of a student's own: what checks may need."""
+    """The seconds allowed for a cell of checks, beyond the student's own."""
     return 0 if any(cell is each for each in own) else CELL_SECONDS
 
 
 def notices_of(own: list[Any], lost: list[Loss], seconds: float) -> list[str]:
-    """What is to be said of a student's cells that ended the process, or with an error."""
+    """Notices about cells that ended the process or raised an error."""
     ended = [loss for loss in lost if any(loss.cell is cell for cell in own)]
     told = [f"{loss.why}: the cell {beginning(loss.cell)}" for loss in ended]
     for cell in own:
@@ -106,13 +105,13 @@ def notices_of(own: list[Any], lost: list[Loss], seconds: float) -> list[str]:
 
 
 def show_mark(id: str, names: list[str], defined: dict[str, Any], seed: int) -> None:
-    """Judge what a notebook has defined and put the mark into the output; called in the kernel."""
+    """Judge a notebook's answer and output the mark; called in the kernel."""
     from IPython.display import display
 
     task = find_task(id)
     if missing := [name for name in names if name not in defined]:
         finding = Finding(
-            f"there is no {missing[0]}",
+            f"{missing[0]} is not defined",
             "a cell that defines it",
             "The cell failed, or the name was changed.",
         )
@@ -127,7 +126,7 @@ def show_mark(id: str, names: list[str], defined: dict[str, Any], seed: int) -> 
 
 
 def mark_of(task: Task, cell: Any, lost: list[Loss]) -> Mark:
-    """The mark that a check cell has put out; where there is none, why."""
+    """The mark that a check cell has output, or the reason if there is none."""
     about: dict[str, Any] = {"task": task.id, "title": task.title, "possible": task.points}
     for output in cell.outputs:
         if MIME in output.get("data", {}):
@@ -136,17 +135,17 @@ def mark_of(task: Task, cell: Any, lost: list[Loss]) -> Mark:
     raised = [output for output in cell.outputs if output.output_type == "error"]
     if why in (DIED, ENDED):
         measured, cause = (
-            "the process ended in the check",
-            "The answer ends it, or takes all memory.",
+            "the process ended during the check",
+            "The answer ends the process, or uses all memory.",
         )
     elif why or not raised or raised[0].ename == "KeyboardInterrupt":
         measured, cause = "the check did not end", "An endless loop."
     else:
         measured = f"the check raised {told_error(raised[0])}"
-        cause = "Another cell has changed what the check needs, such as a setting of torch."
+        cause = "A cell has changed something that the check needs, such as a setting of torch."
     return Mark(**about, points=0.0, measured=measured, cause=cause)
 
 
 def told_error(output: Any) -> str:
-    """An error that a cell has put out, in a line."""
+    """An error in a cell's output, in one line."""
     return f"{output.ename}: {output.evalue}".splitlines()[0]

@@ -1,4 +1,4 @@
-"""Read a notebook that was handed in: its cells, its checks, and the answers that it holds."""
+"""Read a submitted notebook: its cells, its checks, and its answers."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from nmtcourse.homework.task import Assignment
 
 
 def read_notebook(path: Path) -> tuple[Any, Assignment]:
-    """A notebook and the assignment that its name begins with.
+    """A notebook and its assignment, known by the start of its name.
 
-    Raises FileNotFoundError for a file that is not there, and ValueError for one that is no
-    notebook of an assignment, or has a cell that is damaged.
+    Raises FileNotFoundError for a missing file, and ValueError for one that is not a notebook of an
+    assignment or has a damaged cell.
     """
     import nbformat
 
     number = path.name.partition("_")[0]
     if number not in assignments():
         known = ", ".join(a.stem for a in assignments().values())
-        raise ValueError(f"{path.name} is not named as an assignment is; they are: {known}")
+        raise ValueError(f"{path.name} is not named as an assignment; rename it to one of: {known}")
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
     try:
@@ -44,19 +44,19 @@ def read_notebook(path: Path) -> tuple[Any, Assignment]:
 
 
 def damage(cell: Any) -> str:
-    """What a cell lacks of the form of one, or ''."""
+    """What makes a cell invalid, or ''."""
     if not isinstance(cell, dict):
-        return "is no cell"
+        return "is not a cell"
     for name, kind in (("cell_type", str), ("source", str), ("metadata", dict)):
         if not isinstance(cell.get(name), kind):
             return f"has no {name}"
     if not isinstance(cell["metadata"].get("nbgrader", {}), dict):
-        return "has metadata of nbgrader that hold nothing"
+        return "has empty nbgrader metadata"
     return ""
 
 
 def is_check(cell: Any) -> bool:
-    """Whether a cell is a check: by its metadata, its id, or what it does."""
+    """Whether a cell is a check: by its metadata, its id, or its code."""
     about = cell.metadata.get("nbgrader", {})
     return bool(
         about.get("grade")
@@ -66,7 +66,7 @@ def is_check(cell: Any) -> bool:
 
 
 def own_cells(book: Any) -> list[Any]:
-    """The code cells of a student, checks left out: their source alone, without outputs."""
+    """The source of a student's code cells, without checks and outputs."""
     import nbformat
 
     code = (cell for cell in book.cells if cell.cell_type == "code" and not is_check(cell))
@@ -74,7 +74,7 @@ def own_cells(book: Any) -> list[Any]:
 
 
 def inspect_cells(book: Any, assignment: Assignment) -> list[str]:
-    """What is to be said of the cells: checks edited or deleted, metadata that is gone."""
+    """Notices about the cells: checks edited or deleted, missing metadata."""
     notices = []
     if not any("nbgrader" in cell.metadata for cell in book.cells):
         notices.append("the cells have lost their metadata: nbgrader would give no points")
@@ -89,14 +89,14 @@ def inspect_cells(book: Any, assignment: Assignment) -> list[str]:
 
 
 def beginning(cell: Any) -> str:
-    """Which cell it is: its first line."""
+    """Name a cell by its first line."""
     return f"that begins {(cell.source.strip().splitlines() or [''])[0][:60]!r}"
 
 
 def written_answers(path: Path) -> dict[str, str]:
-    """The code of the answers that a student has written, by task, without layout and comments.
+    """A student's answers by task, as code without layout and comments.
 
-    Answers that are as they were handed out are left out, and choices where they stand alone.
+    Unchanged stubs and choices are left out.
     """
     book, assignment = read_notebook(path)
     found: dict[str, str] = {}
@@ -114,7 +114,7 @@ def written_answers(path: Path) -> dict[str, str]:
 def definitions(source: str) -> dict[str, str]:
     """The syntax trees of the functions, classes and values that code defines, by name.
 
-    Lines for IPython are left out.  Code that is not Python has none.
+    Lines for IPython are left out. Code that is not Python gives none.
     """
     try:
         body = ast.parse(re.sub(r"(?m)^[%!].*$", "", source)).body

@@ -1,4 +1,4 @@
-"""What is made from a master: notebooks for students, solutions, nbgrader sources, pytest files.
+"""The files made from a master: student notebooks, solutions, nbgrader sources, pytest files.
 
     python -m nmtcourse.homework.pages notebooks/homework
 
@@ -18,7 +18,7 @@ from nmtcourse.homework.task import Assignment, Task
 from nmtlib.files import write_atomically
 
 SOLUTIONS = "solutions-spoilers"
-# A notebook may define a `grade` of its own; these lines, which students do not see, undo that.
+# A notebook may define its own `grade`; these lines, which students do not see, undo that.
 OUR_GRADE = """\
 ### BEGIN HIDDEN TESTS
 from nmtcourse.homework import grade
@@ -41,31 +41,31 @@ def notebook(assignment: Assignment, kind: str = "student") -> str:
 
 
 def opening(assignment: Assignment) -> str:
-    """Title, what is asked, how to check it, minutes and points."""
+    """Title, opening, minutes and points, and how to check an answer."""
     minutes = sum(task.minutes for task in assignment.tasks.values())
     return (
         f"# Homework {assignment.number} · {assignment.title}\n\n{assignment.opening}\n\n"
         f"**Time:** about {minutes} minutes. **Points:** {assignment.points:g}. **Needs:** the "
         f"course up to notebook {assignment.number}.\n\n"
-        "Write where the cell says so, then run the check below it, as often as you like. It says "
-        "what was measured, what was expected, and what it is likely due to, and never the answer. "
+        "Replace each stub by your code and run the check below it, as often as you like. A check "
+        "prints what it measured, what it expected and the likely cause, but never the answer. "
         "Hints cost no points. "
-        "Your points are those of the same checks with other numbers and sizes."
+        "Your final points come from the same checks with different numbers and sizes."
     )
 
 
 def closing(assignment: Assignment) -> str:
-    """What to do at the end."""
+    """The steps at the end."""
     file = f"{assignment.stem}.ipynb"
     return (
-        "## When you have finished\n\nRestart the kernel, run all cells, save, and ask for your "
-        f"points in a terminal: `nmtlib homework check {file}`. It runs the notebook from top to "
-        "bottom in a process of its own, as your instructor's does."
+        "## When you have finished\n\nRestart the kernel, run all cells, save, and run "
+        f"`nmtlib homework check {file}` in a terminal to see your points. It runs the notebook "
+        "from top to bottom in a separate process, as your instructor's grading does."
     )
 
 
 def task_cells(task: Task, kind: str) -> list[dict[str, Any]]:
-    """The cells of a task: text, what is given, the answer, perhaps an example, the check."""
+    """The cells of a task: text, given code, the answer, perhaps an example, the check."""
     name = task.id.replace(".", "-")
     level = "a choice" if task.level == "question" else task.level
     about = f"*{level}, about {task.minutes} minutes, {task.points:g} points. Read: {task.read}.*"
@@ -80,7 +80,7 @@ def task_cells(task: Task, kind: str) -> list[dict[str, Any]]:
         "solution": task.solution_source,
         "source": task.student_source if task.uses else task.source,
     }
-    # nbgrader would put its stub, which stops the page, in place of a choice: that cell is not its.
+    # A choice is not nbgrader's: it would put its stub there, which stops the page.
     answer = {} if task.uses else graded(f"answer-{name}", solution=True)
     cells.append(code_cell(f"answer-{name}", sources[kind], answer))
     if task.example:
@@ -92,7 +92,7 @@ def task_cells(task: Task, kind: str) -> list[dict[str, Any]]:
 
 
 def graded(id: str, **about: Any) -> dict[str, Any]:
-    """nbgrader's metadata of a cell, in version 3 of its form."""
+    """The nbgrader metadata of a cell, in schema version 3."""
     usual = {"grade": False, "grade_id": id, "locked": False, "schema_version": 3}
     return {"nbgrader": {**usual, "solution": False, "task": False, **about}}
 
@@ -115,7 +115,7 @@ def code_cell(id: str, code: str, metadata: dict[str, Any] | None = None) -> dic
 
 
 def answers_file(assignment: Assignment) -> str:
-    """A Python module with the stubs, for those who work in an editor."""
+    """A Python module with the stubs, for work in an editor."""
     parts = [
         f'"""Your answers to homework {assignment.number}; '
         f'check them with: pytest test_{assignment.stem}.py"""',
@@ -129,7 +129,7 @@ def answers_file(assignment: Assignment) -> str:
 
 
 def test_file(assignment: Assignment) -> str:
-    """Tests of the answers in that module, a task each."""
+    """Tests of the answers in that module, one for each task."""
     rows = "".join(
         f'    ("{task.id}", {json.dumps([task.name, *task.uses])}),\n'
         for task in assignment.tasks.values()
@@ -153,7 +153,7 @@ def test_task(task, names):
 
 
 def files(assignment: Assignment) -> dict[str, str]:
-    """Everything that is made from a master: paths inside the homework folder, and texts."""
+    """Everything that is made from a master, as paths inside the homework folder and texts."""
     stem = assignment.stem
     return {
         f"{stem}.ipynb": notebook(assignment, "student"),
@@ -165,7 +165,7 @@ def files(assignment: Assignment) -> dict[str, str]:
 
 
 def main() -> None:
-    """Write all files into the folder that is given."""
+    """Write all files into the given folder."""
     folder = Path(sys.argv[1])
     for assignment in assignments().values():
         for path, text in files(assignment).items():

@@ -1,7 +1,7 @@
-"""Personal patients: a Transformer in one file, with bugs that the name of a student chooses.
+"""Personal patients: a Transformer in one file, with bugs chosen by a student's name.
 
-`patient(student)` is the same for a name each time; `nmtcourse.homework.examining` judges what
-became of it.
+`patient(student)` is always the same for a name; `nmtcourse.homework.examining` judges a treated
+patient.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ from nmtlib.model import attention, dropout, embeddings, layers, masks, transfor
 from nmtlib.model.config import TransformerConfig
 from nmtlib.specials import BOS, EOS, PAD
 
-PARTS = (masks, dropout, embeddings, attention, layers, transformer)  # in the order of their needs
+PARTS = (masks, dropout, embeddings, attention, layers, transformer)  # dependencies first
 FILE = "patient.py"
 
 
 def can_be_flat(bug: Bug) -> bool:
-    """Whether a bug lies in the model alone, so that one file can have it."""
+    """Whether a bug affects only the model, so that one file can contain it."""
     names = {part.__name__.removeprefix("nmtlib.") for part in PARTS}
     return bool(bug.edits) and all(e.where.partition(":")[0] in names for e in bug.edits)
 
 
 @dataclass(frozen=True)
 class Patient:
-    """A student's own case: the bugs that are planted, and the sizes of the model."""
+    """A student's case: the planted bugs and the sizes of the model."""
 
     student: str
     bugs: tuple[Bug, ...]
     config: TransformerConfig
 
     def source(self, healthy: bool = False) -> str:
-        """The file that the student gets: the whole model, ill or healthy."""
+        """The file for the student: the whole model, with or without the bugs."""
         edits = [] if healthy else [edit for bug in self.bugs for edit in bug.edits]
         keys = sorted(bug.key for bug in BUGS if can_be_flat(bug))
         listed = textwrap.fill(", ".join(keys), 96, break_on_hyphens=False)
@@ -93,12 +93,12 @@ def without_opening(text: str, imports: set[str]) -> str:
 
 @cache
 def patient(student: str) -> Patient:
-    """The patient of a student: one or two bugs and a size of its own, by a hash of the name.
+    """A student's patient: one or two bugs and a size, chosen by a hash of the name.
 
     Raises ValueError for an empty name.
     """
     if not student.strip():
-        raise ValueError("a patient needs the name or number of a student")
+        raise ValueError("a patient needs a student; give a name or number")
     chosen = random.Random(hashlib.sha256(student.strip().encode()).digest())
     size, heads = chosen.choice([(12, 2), (12, 3), (16, 2), (16, 4), (18, 3), (20, 2), (24, 4)])
     config = TransformerConfig(
@@ -126,19 +126,19 @@ def patient(student: str) -> Patient:
 
 @cache
 def shows(bug: Bug, config: TransformerConfig) -> bool:
-    """Whether a bug changes what a model of these sizes computes."""
+    """Whether a bug changes the results of a model of these sizes."""
     case = Patient("", (bug,), config)
     try:
         agree(module_of(case.source()), module_of(case.source(healthy=True)), config)
     except Finding:
         return True
-    except Exception:  # it does not run at all: nothing silent about it
+    except Exception:  # a model that does not run is not a silent bug
         return False
     return False
 
 
 def planted(text: str, module: str, edits: list[Edit]) -> str:
-    """The source of a module with those edits that belong to it."""
+    """The source of a module with the edits that belong to it."""
     for edit in edits:
         where, _, path = edit.where.partition(":")
         if where == module:
@@ -153,7 +153,7 @@ def planted(text: str, module: str, edits: list[Edit]) -> str:
 
 
 def place_of(text: str, path: str) -> tuple[int, int]:
-    """First and last line, as a slice, of the function of that dotted name."""
+    """First and last line, as a slice, of the function with that dotted name."""
     body: list[Any] = ast.parse(text).body
     *classes, name = path.split(".")
     for part in classes:
@@ -164,15 +164,15 @@ def place_of(text: str, path: str) -> tuple[int, int]:
 
 
 def module_of(source: str) -> types.ModuleType:
-    """A module of that source."""
+    """A module from that source."""
     module = types.ModuleType("patient")
-    sys.modules["patient"] = module  # dataclasses look their module up
+    sys.modules["patient"] = module  # dataclasses look up their module
     exec(compile(source, "<patient>", "exec"), module.__dict__)
     return module
 
 
 def agree(one: Any, other: Any, config: TransformerConfig) -> None:
-    """Raise Finding where two modules' models do not compute the same from the same weights."""
+    """Raise Finding unless two modules' models with the same weights give the same results."""
     for seed, dropout_rate in itertools.product(range(2), (0.0, 0.5)):
         tried = replace(config, dropout=dropout_rate)
         models = []
@@ -191,15 +191,15 @@ def agree(one: Any, other: Any, config: TransformerConfig) -> None:
 
 
 def computed(model: Any, config: TransformerConfig, seed: int) -> dict[str, torch.Tensor]:
-    """Logits and gradients of a model on padded sentences, in evaluation and in training."""
+    """Logits and gradients of a model on padded sentences, in evaluation and training mode."""
     generator = torch.Generator().manual_seed(seed)
     source = torch.randint(EOS + 2, config.source_vocab_size, (3, 7), generator=generator)
     target = torch.randint(EOS + 2, config.target_vocab_size, (3, 6), generator=generator)
     source[0, 4:], target[1, 3:], target[:, 0] = PAD, PAD, BOS
-    found = {"a logit in evaluation": model.eval()(source, target)}
+    found = {"a logit in evaluation mode": model.eval()(source, target)}
     torch.manual_seed(seed)
     logits = model.train()(source, target)
-    found["a logit in training"] = logits
+    found["a logit in training mode"] = logits
     logits.square().mean().backward()
     grads = [p.grad for p in model.parameters() if p.grad is not None]
     found["a gradient"] = torch.cat([grad.flatten() for grad in grads])
@@ -207,10 +207,10 @@ def computed(model: Any, config: TransformerConfig, seed: int) -> dict[str, torc
 
 
 def write(student: str, folder: Path) -> Path:
-    """Write a student's patient into a folder; FileExistsError where one lies there."""
+    """Write a student's patient into a folder; FileExistsError if one exists there."""
     place = folder / FILE
     if place.exists():
-        raise FileExistsError(f"{place} is there already; to begin anew, move it away first")
+        raise FileExistsError(f"{place} exists already; move it away to begin again")
     text = patient(student).source()
     folder.mkdir(parents=True, exist_ok=True)
     place.write_text(text, "utf-8")

@@ -1,4 +1,4 @@
-"""What a student has done, in one small file: points of the last check, hints, choices tried."""
+"""A student's progress, in one small file: points of the last check, hints, choices tried."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KINDS = ("hints", "choices", "checked")
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """What is known of a folder; nothing where there is no file.  Raises ValueError if damaged."""
+    """The progress in a folder; empty if there is no file. Raises ValueError if damaged."""
     place = folder / FILE
     if not place.exists():
         return {kind: {} for kind in KINDS}
@@ -35,22 +35,22 @@ def read(folder: Path) -> dict[str, Any]:
 
 
 def _require(kind: type | tuple[type, ...], *values: Any) -> None:
-    """Raise TypeError for a value of another type."""
+    """Raise TypeError for a value of the wrong type."""
     for value in values:
         if not isinstance(value, kind):
-            raise TypeError(f"{value!r} stands where it cannot")
+            raise TypeError(f"{value!r} is not allowed there")
 
 
 def write(folder: Path, progress: dict[str, Any]) -> None:
-    """Keep what is known of a folder."""
+    """Save the progress of a folder."""
     write_atomically(folder / FILE, json.dumps(progress, indent=1) + "\n")
 
 
 def place_of(id: str, folder: Path | None = None) -> Path | None:
-    """Where the homework of a task lies: in `folder`, or else here or below in `homework`.
+    """The folder of a task's homework: `folder`, or this one, or `homework` below it.
 
-    None where it was started in neither of these two.  Raises FileNotFoundError where `folder` is
-    given and has no notebook of it.
+    None if it was started in neither of them. Raises FileNotFoundError if `folder` is given and has
+    no notebook of it.
     """
     number = id.partition(".")[0]
     notebook = f"{number}_*.ipynb"
@@ -59,14 +59,14 @@ def place_of(id: str, folder: Path | None = None) -> Path | None:
         return next((place for place in started if any(place.glob(notebook))), None)
     if not any(folder.glob(notebook)):
         raise FileNotFoundError(
-            f"{folder} has no notebook of homework {number}; name the folder that has it, or begin "
-            f"with: nmtlib homework start {number} --out {folder}"
+            f"{folder} has no notebook of homework {number}; name the folder that has it, or "
+            f"begin with: nmtlib homework start {number} --out {folder}"
         )
     return folder
 
 
 def count(kind: str, id: str, what: Any, folder: Path | None = None) -> None:
-    """Keep a hint or a choice of a task, each once, where `place_of` finds its homework."""
+    """Record a hint or a choice of a task once, where `place_of` finds its homework."""
     if (place := place_of(id, folder)) is None:
         return
     progress = read(place)

@@ -1,4 +1,4 @@
-"""The student's side: start an assignment, check it, see what is done."""
+"""The student's side: start an assignment, check it, see the progress."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ TUTOR = Path(__file__).with_name("AGENTS.md")
 
 
 def start(number: str, folder: Path) -> Path:
-    """Write the student's notebook of an assignment into a folder and return where it lies.
+    """Write the student's notebook of an assignment into a folder and return its path.
 
-    Raises ValueError for an unknown assignment and FileExistsError where there is one already.
+    Raises ValueError for an unknown assignment and FileExistsError if the notebook exists.
     """
     assignment = find_assignment(number)
     place = folder / f"{assignment.stem}.ipynb"
     if place.exists():
         raise FileExistsError(
-            f"{place} is there already, and your work in it; to begin anew, move it away first"
+            f"{place} exists already and contains your work; move it away to begin again"
         )
     folder.mkdir(parents=True, exist_ok=True)
     place.write_text(pages.notebook(assignment), "utf-8")
@@ -38,22 +38,22 @@ def start(number: str, folder: Path) -> Path:
 
 
 def find_assignment(number: str) -> Assignment:
-    """The assignment of that number ('04', '4') or name ('attention')."""
+    """The assignment with that number ('04', '4') or name ('attention')."""
     known = assignments()
     by_name = {assignment.slug: assignment for assignment in known.values()}
     found = known.get(number.zfill(2)) or by_name.get(number)
     if found is None:
         hint = did_you_mean(number, by_name)
         raise ValueError(
-            f"there is no assignment {number!r}{hint}; there are {', '.join(sorted(known))}"
+            f"there is no assignment {number!r}{hint}; choose one of {', '.join(sorted(known))}"
         )
     return found
 
 
 def keep(marked: Marked) -> None:
-    """Keep the points of a notebook beside it, for `status`.
+    """Save the points of a notebook in its folder, for `status`.
 
-    Raises ValueError where the file of progress is damaged, OSError where it cannot be written.
+    Raises ValueError if the progress file is damaged, OSError if it cannot be written.
     """
     path, folder = marked.path, marked.path.parent
     known = progress.read(folder)
@@ -65,12 +65,12 @@ def keep(marked: Marked) -> None:
 
 
 def shown(marked: Marked) -> str:
-    """The verdicts on all tasks, what is to be said of the file, and a table of points."""
+    """The verdicts on all tasks, notices about the file, and a table of points."""
     parts = [mark.text or f"{mark.task} {mark.title}: {mark.measured}" for mark in marked.marks]
     parts += [f"Note: {notice}." for notice in marked.notices]
     possible = marked.assignment.points
     table = [f"{m.task}  {m.points:>4g} of {m.possible:<3g}  {m.title}" for m in marked.marks]
-    total = f"in all {marked.points:g} of {possible:g}, in {marked.seconds:.0f} s"
+    total = f"total: {marked.points:g} of {possible:g}, in {marked.seconds:.0f} s"
     return "\n\n".join([*parts, "\n".join([*table, total])])
 
 
@@ -96,11 +96,11 @@ def status(folder: Path) -> str:
         next_step = next_step or _next_step(path, checked, state)
     if not rows:
         return f"no assignment in {folder}; begin with: nmtlib homework start 01 --out {folder}"
-    return "\n".join([*rows, f"next: {next_step or 'nothing is left to do here'}"])
+    return "\n".join([*rows, f"next: {next_step or 'everything here is done'}"])
 
 
 def _next_step(path: Path, checked: dict | None, state: str) -> str:
-    """The first thing that is left to do in a notebook, or ''."""
+    """The next step in a notebook, or ''."""
     if state != "checked" or not checked:
         return f"nmtlib homework check {path}"
     for found in checked["marks"]:

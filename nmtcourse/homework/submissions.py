@@ -1,4 +1,4 @@
-"""The instructor's side: grade a folder of submissions, and see what a class has misunderstood."""
+"""The instructor's side: grade a folder of submissions and count the misconceptions."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from nmtcourse.homework.task import Assignment
 from nmtlib.files import write_atomically
 
 COLUMNS = ("student", "assignment", "task", "points", "possible", "cause", "notices")
-ANY = Assignment("any", "assignment", "", "", "")  # where nobody has handed in a notebook
+ANY = Assignment("any", "assignment", "", "", "")  # if no student has submitted a notebook
 
 
 def find_submissions(folder: Path) -> dict[str, list[Path]]:
-    """The notebooks of each student, who has a folder of the name below this one.
+    """The notebooks of each student, whose name is that of a subfolder.
 
-    Raises FileNotFoundError for a folder that is not there, ValueError for one without students.
+    Raises FileNotFoundError for a missing folder, ValueError for one without students.
     """
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no folder {folder}")
@@ -40,7 +40,7 @@ def find_submissions(folder: Path) -> dict[str, list[Path]]:
         if place.is_dir() and not place.name.startswith(".")
     }
     if not students:
-        raise ValueError(f"{folder} has no folders; expected one for each student, by name")
+        raise ValueError(f"{folder} has no subfolders; expected one for each student, by name")
     return students
 
 
@@ -49,8 +49,8 @@ def grade_all(
 ) -> list[tuple[str, Marked]]:
     """Run a notebook of each student and assignment, one after another; files are only read.
 
-    Where a student's notebook cannot be run, or is missing and others have handed one in, there is
-    a result without points that says so.
+    If a student's notebook cannot be run, or is missing while others have submitted one, the result
+    has no points and says why.
     """
     students, graded = find_submissions(folder), []
     failed: dict[tuple[str, str], str] = {}  # why, by student and number of the assignment
@@ -89,7 +89,7 @@ def without_points(
     graded: list[tuple[str, Marked]],
     failed: dict[tuple[str, str], str],
 ) -> Iterator[tuple[str, Marked]]:
-    """A result for each notebook that could not be run, or that only others have handed in."""
+    """A result for each notebook that could not be run, or that only others have submitted."""
     done = {(student, marked.assignment.number) for student, marked in graded}
     wanted = {number for _, number in done}
     for student in students:
@@ -97,9 +97,9 @@ def without_points(
             if (student, number) in done:
                 continue
             assignment = assignments().get(number, ANY)
-            why = failed.get((student, number), "was not handed in")
+            why = failed.get((student, number), "was not submitted")
             if odd := misnamed(folder / student):
-                why += f"; not named as an assignment is: {', '.join(odd)}"
+                why += f"; not named as an assignment: {', '.join(odd)}"
             marks = [Mark(t.id, t.title, 0.0, t.points) for t in assignment.tasks.values()]
             path = folder / student / f"{assignment.stem}.ipynb"
             blank = Mark("", "", 0.0, 0.0)
@@ -107,7 +107,7 @@ def without_points(
 
 
 def misnamed(folder: Path) -> list[str]:
-    """The names of notebooks below a folder that do not begin as those of an assignment do."""
+    """The names of notebooks below a folder that do not begin like those of an assignment."""
     paths = [p for p in folder.rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts]
     return sorted(p.name for p in paths if p.name.partition("_")[0] not in assignments())
 
@@ -115,10 +115,10 @@ def misnamed(folder: Path) -> list[str]:
 def one_of_each(
     paths: Iterable[Path], fail: Callable[[Path, Exception], None]
 ) -> Iterator[tuple[Path, list[Path]]]:
-    """A student's notebook of each assignment that counts, and the others of it, such as copies.
+    """A student's graded notebook of each assignment, and the others of it, such as copies.
 
-    The one of the assignment's own name counts, of several the newest.  `fail` is told of a file
-    that is no notebook of an assignment.
+    The one with the assignment's own name is graded; of several, the newest. `fail` receives every
+    file that is not a notebook of an assignment.
     """
     found: dict[str, list[Path]] = defaultdict(list)
     for path in paths:
@@ -146,7 +146,7 @@ def points_table(graded: Iterable[tuple[str, Marked]]) -> str:
 
 
 def identical(graded: Iterable[tuple[str, Marked]]) -> list[str]:
-    """Groups of students whose answers are the same but for layout and comments."""
+    """Groups of students whose answers are the same apart from comments and layout."""
     groups: dict[tuple[str, str], list[str]] = defaultdict(list)
     for student, marked in graded:
         if marked.was_run and (answers := written_answers(marked.path)):
@@ -159,7 +159,7 @@ def identical(graded: Iterable[tuple[str, Marked]]) -> list[str]:
 
 
 def misconceptions(graded: Iterable[tuple[str, Marked]]) -> list[tuple[int, str, str]]:
-    """How many students have which cause of failure in which task, the most frequent first."""
+    """How many students failed a task for each cause, the most frequent first."""
     counts = Counter(
         (found.task, found.cause or found.measured)
         for _, marked in graded
@@ -195,7 +195,7 @@ def class_report(graded: list[tuple[str, Marked]]) -> str:
 
 
 def draw_report(graded: list[tuple[str, Marked]], path: Path) -> None:
-    """A picture of the most frequent misconceptions, a bar each.  Nothing where there are none."""
+    """A bar chart of the most frequent misconceptions. Nothing if there are none."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -215,26 +215,27 @@ def draw_report(graded: list[tuple[str, Marked]], path: Path) -> None:
 
 
 def report_places(table: Path) -> tuple[Path, Path, Path]:
-    """Where the CSV will lie, and beside it the page and the picture.
+    """The paths of the CSV and of the page and picture next to it.
 
-    Raises ValueError where no table can be written, or one that the page or the picture would
-    replace; FileExistsError where one of the three would be overwritten.
+    Raises ValueError if the table cannot be written or would be replaced by the page or the
+    picture, FileExistsError if one of the three exists.
     """
     require_place(table, "--csv")
     page, picture = table.with_suffix(".md"), table.with_suffix(".png")
     if table.suffix.lower() in (page.suffix, picture.suffix):
         raise ValueError(
-            f"--csv must be the name of a table, such as {table.with_suffix('.csv')}, not {table}: "
-            f"beside it come the page {page.name} and the picture {picture.name}"
+            f"--csv must be the name of a table, such as {table.with_suffix('.csv')}, not "
+            f"{table}: the page {page.name} and the picture {picture.name} are written next "
+            "to it"
         )
     for path in (table, page, picture):
         if path.exists():
-            raise FileExistsError(f"{path} is there already; name another with --csv")
+            raise FileExistsError(f"{path} exists already; give a different name with --csv")
     return table, page, picture
 
 
 def write_reports(graded: list[tuple[str, Marked]], table: Path) -> list[Path]:
-    """The CSV, and beside it the page and the picture; returns what was written.
+    """Write the CSV, the page and the picture; returns the written paths.
 
     Raises what `report_places` does, and then writes nothing.
     """

@@ -1,8 +1,8 @@
-"""What an assignment is: tasks, each with a solution, known mistakes, and properties to check.
+"""Assignments: tasks, each with a solution, known mistakes, and properties to check.
 
 A master (`nmtcourse.homework.masters`) is a module with one `Assignment`, filled by its decorators:
-`task` takes the solution, `check` a property of answers to it, `question` a choice.  Everything
-that students and instructors see is made from it.
+`task` takes the solution, `check` a property of answers to it, `question` a choice. Everything that
+students and instructors see is made from it.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ LEVELS = {"easy": (4, 15), "medium": (6, 30), "hard": (8, 60)}  # points and min
 SOLUTION = re.compile(r"(?m)^( *)### BEGIN SOLUTION\n(?:.*\n)*?\1### END SOLUTION\n?")
 MARKS = re.compile(r"(?m)^ *### (?:BEGIN|END) SOLUTION\n?")
 STUB = "# YOUR CODE HERE\nraise NotImplementedError()"
-BLANK = "?"  # a choice that is not made yet; unlike the stub, it lets "Run All" go on
+BLANK = "?"  # a choice that is not made yet; unlike the stub, it does not stop "Run All"
 
 Measure = Callable[[Any, Draw], None]
-Edit = tuple[str, str]  # a piece of the solution, and what stands there instead
+Edit = tuple[str, str]  # a piece of the solution, and its replacement
 
 
 class Finding(AssertionError):
-    """A property does not hold: what was measured, what was expected, perhaps a closer cause.
+    """A property does not hold: what was measured, what was expected, and perhaps a cause.
 
-    `usual` is a cause that holds unless a closer one is found.
+    `usual` is the cause if no closer one is found.
     """
 
     usual = ""
@@ -46,9 +46,9 @@ class Finding(AssertionError):
 
 @dataclass(frozen=True)
 class Property:
-    """What an answer must fulfil: `measure(answer, draw)` raises `Finding` where it does not.
+    """A property of an answer: `measure(answer, draw)` raises `Finding` if it does not hold.
 
-    `worth` is its weight among the points of the task; `draws` is how many sizes it is tried with.
+    `worth` is its weight among the points of the task; `draws` is how many sizes are tried.
     """
 
     statement: str
@@ -62,9 +62,9 @@ class Property:
 class Task:
     """One thing to write: text and hints, the solution, its mistakes, and its properties.
 
-    `mistakes` maps what a student got wrong to the edits that turn the solution into it.  A task
-    that is not `pure` may change what its function is given.  `forbidden` functions of torch may
-    not be called, nor those of `sealed` modules.  `uses` names answers that a choice needs.
+    `mistakes` maps each mistake to the edits that turn the solution into it. A task that is not
+    `pure` may change its arguments. `forbidden` functions of torch may not be called, nor those of
+    `sealed` modules. `uses` names the answers that a choice needs.
     """
 
     id: str
@@ -95,7 +95,7 @@ class Task:
 
     @property
     def student_source(self) -> str:
-        """The source with a stub in the place of the solution."""
+        """The source with a stub instead of the solution."""
 
         def stub(found: re.Match) -> str:
             return "" if self.uses else textwrap.indent(STUB, found[1]) + "\n"
@@ -104,7 +104,7 @@ class Task:
 
     @property
     def solution_source(self) -> str:
-        """The source as one would write it."""
+        """The source without the marks of the solution."""
         return MARKS.sub("", self.source + "\n").rstrip()
 
     @cached_property
@@ -118,7 +118,7 @@ class Task:
         return {about: self.build(self.edited(edits)) for about, edits in self.mistakes.items()}
 
     def edited(self, edits: Sequence[Edit]) -> str:
-        """The source with some pieces replaced.  Raises ValueError for a piece it does not have."""
+        """The source with some pieces replaced; ValueError for a piece that is not in it."""
         source = self.source
         for old, new in edits:
             require(old in source, f"an edit of task {self.id}", f"in its source: {old!r}", new)
@@ -142,19 +142,19 @@ class Assignment:
 
     @property
     def stem(self) -> str:
-        """The name of its files without suffix."""
+        """The stem of its file names."""
         return f"{self.number}_{self.slug}"
 
     @property
     def points(self) -> float:
-        """What can be had in all."""
+        """The sum of all points."""
         return sum(task.points for task in self.tasks.values())
 
     def task(self, level: str, title: str, text: str, hints: tuple[str, str], **about: Any) -> Any:
         """Add a task whose solution is the decorated function or class.
 
-        The part of it that the student writes stands between `### BEGIN SOLUTION` and
-        `### END SOLUTION`.  `about` has the other fields of `Task`, at least `read`.
+        The part that the student writes is between `### BEGIN SOLUTION` and `### END SOLUTION`.
+        `about` has the other fields of `Task`, at least `read`.
         """
         points, minutes = LEVELS[level]
         about = {"points": points, "minutes": minutes, **about}
@@ -180,7 +180,7 @@ class Assignment:
         return register
 
     def check(self, solution: Any, cause: str, *, worth: float = 1.0, draws: int = 3) -> Any:
-        """Add the decorated function, whose docstring states it, as a property of a task."""
+        """Add the decorated function as a property of a task; its docstring states the property."""
         task = next(t for t in self.tasks.values() if t.name == solution.__name__)
 
         def register(measure: Measure) -> Measure:
@@ -194,8 +194,8 @@ class Assignment:
     def question(
         self, title: str, options: Sequence[str], hints: tuple[str, str], *, read: str, uses: Any
     ) -> Any:
-        """Add a choice.  The decorated function gets the student's answers to the tasks `uses`, in
-        this order, and returns the letter that is right for them; its docstring asks.
+        """Add a choice. The decorated function takes the student's answers to the tasks `uses`, in
+        this order, and returns the right letter; its docstring is the question.
         """
         letters = ascii_uppercase[: len(options)]
         listed = "\n".join(f"- **{a}** {b}" for a, b in zip(letters, options, strict=True))
@@ -211,7 +211,7 @@ class Assignment:
             name, text = f"choice_{self.number}", f"{_text(right.__doc__ or '')}\n\n{listed}"
             answer = right(*uses)
             marked = f'### BEGIN SOLUTION\n{name} = "{answer}"\n### END SOLUTION'
-            source = f'{name} = "{BLANK}"  # write a letter in place of the question mark\n{marked}'
+            source = f'{name} = "{BLANK}"  # replace the question mark by a letter\n{marked}'
             task = Task(
                 self._next(),
                 name,
@@ -225,7 +225,7 @@ class Assignment:
                 minutes=5,
                 uses=tuple(u.__name__ for u in uses),
             )
-            cause = "The numbers of your own function say something else: print them."
+            cause = "The result of your own function contradicts this choice: print its numbers."
             task.properties.append(Property("the choice is right", cause, 1.0, 1, measure))
             self._add(task)
             return right
@@ -240,7 +240,7 @@ class Assignment:
 
 
 def undecorated(thing: Any) -> str:
-    """The source of a function or class, without decorators and at the margin."""
+    """The source of a function or class, without decorators and indentation."""
     source = textwrap.dedent(inspect.getsource(thing))
     node = ast.parse(source).body[0]
     return "\n".join(source.splitlines()[node.lineno - 1 :])

@@ -6,6 +6,7 @@ was counted in its training data, and what was trained on it, is recorded.
 
 from __future__ import annotations
 
+import copy
 import gzip
 import json
 from collections import Counter
@@ -15,11 +16,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from nmtlib.data.batching import pad
 from nmtlib.data.corpus import Pair
 from nmtlib.data.subwords import JOIN_MARK
-from nmtlib.inference.search import beam_search
+from nmtlib.inference.search import greedy_search
 from nmtlib.inference.translator import Translator
+from nmtlib.model.layers import DecoderState
 from nmtlib.model.transformer import Transformer
 from nmtlib.specials import EOS
 from nmtlib.training.history import EpochRecord
@@ -158,14 +163,25 @@ def to_reference_length(
     It says at most so many, or `exactly` so many.  No real translator can: a reference is what it
     does not have.
     """
+    model = without_end(translator.quick_model) if exactly else translator.quick_model
     rows: dict[int, list[int]] = {}
     for i, pair in enumerate(pairs):
         rows.setdefault(len(translator.target.encode(pair.target)), []).append(i)
     said = [""] * len(pairs)
     for length, some in rows.items():
         source = pad([[*translator.read(pairs[i].source), EOS] for i in some])  # (B, S)
-        limits = {"max_length": length, "min_length": length if exactly else 0}
-        found = beam_search(translator.quick_model, source, 1, **limits)
-        for i, hypotheses in zip(some, found, strict=True):
-            said[i] = translator.target.decode(hypotheses[0].ids)
+        for i, ids in zip(some, greedy_search(model, source, max_length=length), strict=True):
+            said[i] = translator.target.decode(ids)
     return said
+
+
+def without_end(model: Transformer) -> Transformer:
+    """A view of a model that generates EOS only where a search allows nothing else."""
+    view: Any = copy.copy(model)
+
+    def step(tokens: Tensor, state: DecoderState) -> Tensor:
+        logits = model.step(tokens, state)
+        return logits.index_fill(1, torch.tensor([EOS], device=logits.device), -1e4)  # (N, V)
+
+    view.step = step
+    return view

@@ -1,22 +1,21 @@
-"""What the debugging clinic needs beside the catalogue of bugs: trainings, a patient, a map.
-
-Which bugs there are and which checks find them, `nmtcheck` knows; here are the keys alone.
-"""
+"""The patients of the debugging clinic: which bugs they have, and how they are trained."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from itertools import groupby
 from tempfile import TemporaryDirectory
 
-import matplotlib.pyplot as plt
 import torch
-from matplotlib.axes import Axes
 from torch.nn import functional as F
 
-from nmtcourse.teaching.learning import Loop, Recipe, small_model
-from nmtcourse.teaching.style import COLOURS
-from nmtlib.data.batching import Batch, Example, collate
+from nmtcheck import bugs
+from nmtcheck.report import Report
+from nmtcourse.teaching.learning import Loop, Recipe, encoded, small_model
+from nmtlib.data import corpora
+from nmtlib.data.batching import Batch, Example, collate, token_batches
+from nmtlib.data.corpus import Corpus
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
 from nmtlib.sections import TrainingSettings
@@ -24,55 +23,46 @@ from nmtlib.specials import PAD
 from nmtlib.training.loss import measure_all
 from nmtlib.training.trainer import Trainer
 
-# What one sees -> the bugs of the catalogue to think of first.
-SYMPTOMS = {
-    "the loss becomes NaN": ["mask-padded-queries", "mask-infinity-nan"],
-    "a splendid loss,\nworthless translations": [
-        "causal-mask-off-by-one",
-        "mask-fill-small",
-        "target-not-shifted",
-    ],
-    "the loss rests\non a floor": [
-        "cross-attention-ignores-memory",
-        "pairs-misaligned",
-        "mask-inverted",
-    ],
-    "training and validation\ndisagree from the start": [
-        "causal-mask-training-only",
-        "train-mode-in-evaluation",
-        "dropout-default",
-    ],
-    "another batch size,\nother numbers": [
-        "loss-not-divided",
-        "mean-of-batch-means",
-        "accumulation-not-divided",
-        "schedule-per-micro-batch",
-    ],
-    "the same sentence in\nother company, other logits": [
-        "cross-attention-no-padding-mask",
-        "heads-without-transpose",
-    ],
-    "a good validation loss,\nstammering translations": [
-        "decoding-position-zero",
-        "wrong-start-symbol",
-    ],
-    "a larger beam\nbrings little, or harm": [
-        "cache-not-reordered",
-        "length-penalty-sign",
-        "beam-stops-early",
-    ],
-    "too few parameters,\nor too many": [
-        "layers-share-weights",
-        "tying-copies",
-        "parameters-counted-per-level",
-    ],
-    "saved and loaded,\nit is another model": ["rebuilt-with-defaults", "last-weights-saved"],
-    "a score too good\nto be true": [
-        "vocabulary-from-test",
-        "reference-length-leaks",
-        "bleu-of-strings",
-    ],
+# The bugs of each patient, whose keys would spoil the guess; 0 is healthy, 6 has its own code.
+PATIENTS = {
+    0: [],
+    1: ["causal-mask-training-only", "decoding-position-zero"],
+    2: ["schedule-per-micro-batch"],
+    3: ["mask-padded-queries"],
+    4: ["layers-share-weights"],
+    5: ["dropout-default"],
+    7: ["cross-attention-ignores-memory"],
+    8: ["pairs-misaligned"],
 }
+
+
+def toy_examples(
+    translator: Translator, train: int, held_out: int
+) -> tuple[list[Example], list[Example], Corpus]:
+    """The first training and validation pairs of the toy corpus as ids, and the corpus."""
+    corpus = corpora.load("toy-de-en")
+    pairs = corpus.train[:train], corpus.validation[:held_out]
+    return encoded(translator, pairs[0]), encoded(translator, pairs[1]), corpus
+
+
+@contextmanager
+def patient(number: int) -> Iterator[None]:
+    """Run a block with the bugs of a patient planted in the real code."""
+    with ExitStack() as planted:
+        for key in PATIENTS[number]:
+            planted.enter_context(bugs.plant(key))
+        yield
+
+
+def show_cure(number: int) -> None:
+    """Print the diffs that remove the bugs of a patient."""
+    print("\n\n".join(cure(bugs.get(key).diff()) for key in PATIENTS[number]))
+
+
+def show_findings(report: Report) -> None:
+    """Print what each distinct finding of a report measured, and its likely cause."""
+    for found in report.findings:
+        print(f"{found.check.id}: {found.measured}\n    {found.cause}")
 
 
 def cure(diff: str) -> str:
@@ -123,6 +113,15 @@ def learn(
     return Translator(model.eval(), translator.source, translator.target), (places, losses)
 
 
+def learn_both_ways(
+    translator: Translator, batches: Sequence[Sequence[Example]], seed: int
+) -> dict[str, list[float]]:
+    """The losses of the updates on whole batches and on batches in four parts, and both rates."""
+    whole, rates = learn_in_parts(translator, batches, 1, seed=seed)
+    parts, other_rates = learn_in_parts(translator, batches, 4, seed=seed)
+    return {"whole": whole, "four parts": parts, "rates": rates, "rates in parts": other_rates}
+
+
 def learn_in_parts(
     translator: Translator, batches: Sequence[Sequence[Example]], parts: int, *, seed: int
 ) -> tuple[list[float], list[float]]:
@@ -144,6 +143,30 @@ def learn_in_parts(
     return losses, rates
 
 
+def by_length(examples: Sequence[Example], fewest: int = 15) -> dict[int, Batch]:
+    """One batch for each length of the target, EOS included, that `fewest` examples have."""
+    found: dict[int, list[Example]] = {}
+    for example in examples:
+        found.setdefault(len(example.target) - 1, []).append(example)
+    return {n: collate(rows) for n, rows in sorted(found.items()) if len(rows) >= fewest}
+
+
+def mismatched(
+    examples: Sequence[Example], max_tokens: int
+) -> tuple[list[tuple[list[int], list[int]]], int]:
+    """The rows of batches that are not a pair of the examples, and the number of all rows."""
+    pairs = {(tuple(e.source), tuple(e.target)) for e in examples}
+    found, count = [], 0
+    for rows in token_batches(examples, max_tokens):
+        batch = collate([examples[i] for i in rows])
+        for source, target in zip(batch.source.tolist(), batch.target.tolist(), strict=True):
+            source, target = ([i for i in side if i != PAD] for side in (source, target))
+            count += 1
+            if (tuple(source), tuple(target)) not in pairs:
+                found.append((source, target))
+    return found, count
+
+
 @torch.no_grad()
 def validation_epoch(model: Transformer, batches: Sequence[Batch]) -> float:
     """The loss of some batches as a patient of the clinic reports it."""
@@ -153,32 +176,3 @@ def validation_epoch(model: Transformer, batches: Sequence[Batch]) -> float:
         flat = logits.flatten(0, 1), batch.labels.flatten()
         total += float(F.cross_entropy(*flat, ignore_index=PAD, reduction="sum"))
     return total / sum(len(batch.source) for batch in batches)
-
-
-def draw_map(rows: Iterable[tuple[str, str, str]]) -> Axes:
-    """Draw symptom, suspect and check in three columns; rows of one symptom follow each other."""
-    rows = list(rows)
-    _, ax = plt.subplots(figsize=(7.0, 0.25 * len(rows) + 0.5))
-    for place, title in ((0.0, "what you see"), (0.3, "suspects"), (0.99, "found by the check")):
-        ax.text(
-            place,
-            -1.2,
-            title,
-            weight="bold",
-            family="DejaVu Sans",
-            ha="right" if place > 0.9 else "left",
-        )
-    for number, (symptom, group) in enumerate(groupby(enumerate(rows), lambda row: row[1][0])):
-        places = [place for place, _ in group]
-        colour = COLOURS[number % len(COLOURS)]
-        middle = (places[0] + places[-1]) / 2
-        ax.text(0.0, middle, symptom, va="center", fontsize=8)
-        for place in places:
-            _, suspect, check = rows[place]
-            ax.plot([0.255, 0.29], [middle, place], color=colour, linewidth=1.0)
-            ax.text(0.3, place, suspect, va="center", fontsize=7)
-            ax.text(0.99, place, check, va="center", ha="right", fontsize=6.5, family="monospace")
-        ax.axhline(places[-1] + 0.5, color="#E0E0E0", linewidth=0.8)
-    ax.set(xlim=(0, 1), ylim=(len(rows) - 0.4, -1.8))
-    ax.axis("off")
-    return ax

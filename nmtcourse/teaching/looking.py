@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -12,7 +13,9 @@ from nmtcourse.teaching.explorer import KINDS, attention_maps
 from nmtlib.data.batching import collate
 from nmtlib.data.corpus import Pair
 from nmtlib.inference.translator import Translator
+from nmtlib.model.attention import MultiHeadAttention
 from nmtlib.model.masks import padding_mask
+from nmtlib.model.transformer import Transformer
 
 
 def gold_table(pair: Pair) -> Tensor:
@@ -27,6 +30,30 @@ def gold_table(pair: Pair) -> Tensor:
     for source, target in pair.alignment:
         table[target, source] = 1.0
     return table
+
+
+def gold_hits(translator: Translator, pairs: Sequence[Pair]) -> dict[str, float]:
+    """How often a target word attends most to a gold word: each decoder layer, and two baselines.
+
+    Layers count by the mean of their heads.  "diagonal" looks as far into the source as the word is
+    into the target; "guess" is a source word at random.  Words without a gold word do not count.
+    """
+    hits: dict[str, float] = {}
+    total = 0
+    for pair in pairs:
+        gold = gold_table(pair)  # (T, S)
+        aligned = gold.any(dim=-1)  # (T,)
+        last_row, last_column = gold.size(0) - 1, gold.size(1) - 1
+        layers = attention_maps(translator, pair.source, pair.target).maps["cross"]
+        found = {f"layer {i}": heads.mean(dim=0).argmax(dim=-1) for i, heads in enumerate(layers)}
+        steps = torch.arange(last_row + 1)
+        found["diagonal"] = (steps * last_column / last_row).round().long()  # (T,)
+        for name, columns in found.items():
+            right = gold.gather(-1, columns[:, None])[aligned]  # (words, 1)
+            hits[name] = hits.get(name, 0.0) + float(right.sum())
+        hits["guess"] = hits.get("guess", 0.0) + float(gold[aligned].mean(dim=-1).sum())
+        total += int(aligned.sum())
+    return {name: count / total for name, count in hits.items()}
 
 
 @torch.no_grad()
@@ -91,3 +118,29 @@ def hide_each(
     right = batch.labels.expand(size + 1, -1)[..., None]  # (1 + S, T, 1): the right words
     belief = logits.softmax(dim=-1).gather(-1, right).squeeze(-1)  # (1 + S, T)
     return (belief[0] - belief[1:]).T, logits[1:].argmax(dim=-1).T
+
+
+def attentions(model: Transformer) -> dict[str, MultiHeadAttention]:
+    """Every attention of a model by its name, such as "cross, layer 0"."""
+    found: dict[str, Any] = {}
+    for layer, part in enumerate(model.encoder):
+        found[f"encoder self, layer {layer}"] = part.self_attention
+    for layer, part in enumerate(model.decoder):
+        found[f"decoder self, layer {layer}"] = part.self_attention
+    for layer, part in enumerate(model.decoder):
+        found[f"cross, layer {layer}"] = part.cross_attention
+    return found
+
+
+@contextmanager
+def switched_off(attention: MultiHeadAttention, heads: Iterable[int]) -> Iterator[None]:
+    """Zero these heads' columns in the output weight while the block lasts: they add nothing."""
+    size = attention.output.in_features // attention.n_heads  # d_k
+    weight = attention.output.weight.detach()  # (D, D), the live weight, without gradient
+    kept = weight.clone()
+    for head in heads:
+        weight[:, head * size : (head + 1) * size] = 0.0
+    try:
+        yield
+    finally:
+        weight.copy_(kept)

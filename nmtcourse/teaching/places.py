@@ -1,4 +1,4 @@
-"""The trainings of notebook 03: which word stood before, and sentences longer than any seen."""
+"""Models for notebook 03: which word came just before, and accuracy at later positions."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ WORDS, SENTENCES, RATE = 20, 32, 3e-3
 
 
 class WordBefore(nn.Module):
-    """Words with their places, and one encoder layer: (B, S) -> (B, S, V), which word stood before.
+    """Words and positions through one encoder layer: (B, S) -> (B, S, V), which word came before.
 
-    `table` (S, D) holds a fixed vector for each place.
+    `table` (S, D) contains a fixed vector for each position.
     """
 
     def __init__(self, table: Tensor):
@@ -41,7 +41,7 @@ class WordBefore(nn.Module):
 def learn_word_before(table: Tensor, *, seed: int, updates: int = 200) -> list[float]:
     """Train a `WordBefore` on random sentences as long as the table; the share right, each update.
 
-    Every batch is new, so what it gets right it has not seen before.
+    Every batch is new, so the model cannot memorise it.
     """
     torch.manual_seed(seed)
     model, draw = WordBefore(table), torch.Generator().manual_seed(seed)
@@ -59,9 +59,9 @@ def learn_word_before(table: Tensor, *, seed: int, updates: int = 200) -> list[f
 
 @torch.no_grad()
 def accuracy(model: Transformer, batch: Batch, start: int = 0) -> float:
-    """Share of target words guessed right after the reference up to there.
+    """Share of target words predicted correctly, given the reference so far.
 
-    The source stands at the positions start, start + 1, ...
+    The source has the positions start, start + 1, ...
     """
     mask = padding_mask(batch.source, PAD)
     x = model.source_positions(model.source_embedding(batch.source), start=start)  # (B, S, D)

@@ -1,4 +1,4 @@
-"""The small words: names, pronouns, owners, numbers, places, times; and keys."""
+"""Closed-class words: names, pronouns, possessives, numbers, places, times; and keys."""
 
 from __future__ import annotations
 

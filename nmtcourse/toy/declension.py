@@ -1,4 +1,4 @@
-"""German noun phrases: what gender and case (there is no genitive here) do to endings."""
+"""German noun phrases: endings by gender and case (without the genitive)."""
 
 from __future__ import annotations
 

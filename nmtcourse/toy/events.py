@@ -1,4 +1,4 @@
-"""Events at random: somebody does something, somewhere, at some time."""
+"""Random events: a person does something, somewhere, at some time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""German: a verb in two places.
+"""German: a verb in two positions.
 
 In a main clause the finite verb comes second and the rest of the verb closes the clause; after
 *dass* and *weil* the whole verb comes last.

@@ -1,4 +1,4 @@
-"""Mandarin: measure words, 的, and everything that tells when and where before the verb.
+"""Mandarin: measure words, 的, and time and place before the verb.
 
 Words are separated by spaces, as a word segmenter would leave them.
 """

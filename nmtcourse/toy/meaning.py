@@ -1,4 +1,4 @@
-"""What a sentence means, before any language puts it into words.
+"""The meaning of a sentence, independent of a language.
 
 A meaning names *concepts* ("dog", "eat", "yesterday"), never words.  Each renderer turns a meaning
 into a list of items: a word and the keys of the parts of the meaning that it stands for.  Words of

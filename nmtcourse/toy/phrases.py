@@ -1,4 +1,4 @@
-"""Noun phrases at random: who and what a sentence is about."""
+"""Random noun phrases: the people and things of a sentence."""
 
 from __future__ import annotations
 

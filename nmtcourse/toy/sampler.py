@@ -1,4 +1,4 @@
-"""Meanings at random: sentences of every kind."""
+"""Random meanings: sentences of every kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes sense: who does what to what, where things are, and why people do not go to work.
+"""What makes sense: which people do what to which things, and where.
 
 The tables of `world.txt` name groups of the lexicon ("pet", "food") or single concepts ("milk").
 """

@@ -119,11 +119,7 @@ def plan_batches(
 
 def padding_waste(batches: Iterable[Batch]) -> float:
     """The share of PAD, in [0, 1], among all positions of source and target in some batches."""
-    padded = total = 0
-    for batch in batches:
-        for ids in (batch.source, batch.target):
-            padded += int((ids == PAD).sum())
-            total += ids.numel()
-    if not total:
+    ids = [side.flatten() for batch in batches for side in (batch.source, batch.target)]
+    if not ids:
         raise ValueError("padding_waste needs at least one batch")
-    return padded / total
+    return float((torch.cat(ids) == PAD).double().mean())

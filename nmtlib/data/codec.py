@@ -63,15 +63,12 @@ class Codec:
 
 
 def from_dict(description: dict) -> Tokenizer:
-    """The tokenizer that `Tokenizer.to_dict` described.  Raises ValueError where that is none."""
+    """The tokenizer that `Tokenizer.to_dict` described; raises ValueError or TypeError if none."""
     kinds = (WhitespaceTokenizer, SubwordMarkTokenizer, SpacyTokenizer, BPETokenizer)
     known, options = {cls.kind: cls for cls in kinds}, dict(description)
     kind = options.pop("kind", None)
     require_one_of("the kind of a tokenizer", known, kind)
-    try:
-        return known[kind](**options)
-    except TypeError as error:
-        raise ValueError(f"no {kind} tokenizer is made of {sorted(options)}: {error}") from None
+    return known[kind](**options)
 
 
 def build_codecs(

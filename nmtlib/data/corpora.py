@@ -19,7 +19,7 @@ BUNDLED = Path(__file__).parent / "bundled"  # the toy corpora, written by `nmtc
 PUBLISHED = tomllib.loads(Path(__file__).with_name("published.toml").read_text("utf-8"))
 
 
-@cache  # a quarter of a second for what is asked for again and again
+@cache  # reading takes a quarter of a second
 def _bundled_pairs(path: Path) -> tuple[Pair, ...]:
     pairs = []
     for line in text_lines(path):
@@ -93,9 +93,7 @@ def find(name: str) -> Source:
     known: dict[str, Source] = {}
     for source in sources():
         stem, *languages = source.name.rsplit("-", 2)
-        known[source.name] = source
-        if source.pairs:
-            known["-".join([stem, *reversed(languages)])] = source
+        known |= {source.name: source, "-".join([stem, *reversed(languages)]): source}
     if name not in known:
         raise ValueError(
             f"unknown corpus {name!r}{did_you_mean(name, known)}; "
@@ -108,8 +106,7 @@ def load(name: str, *, root: str | Path | None = None) -> Corpus:
     """The corpus of that name; files that are missing in the cache folder `root` are fetched first.
 
     `root` is `cache_folder()` unless given.  Raises ValueError for an unknown name or a damaged
-    file, and FileNotFoundError, which says what to get from where and where to put it, when a file
-    is missing and cannot be fetched.
+    file; FileNotFoundError, naming the address and the place, for one that cannot be fetched.
     """
     source = find(name)
     corpus = source.read(source.fetch(root))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 from nmtlib.files import text_lines
 
@@ -70,13 +71,11 @@ class Corpus:
         """
         if isinstance(languages, str) or len(languages) != 2:
             raise ValueError(f"languages are two, such as ('de', 'en'), not {languages!r}")
-        given = {"train": train, "validation": validation, "test": test}
-        splits: dict = {
-            split: [_checked(pair, f"{split}[{i}]") for i, pair in enumerate(pairs)]
-            for split, pairs in given.items()
-        }
-        if empty := [split for split in ("train", "validation") if not splits[split]]:
-            raise ValueError(f"{empty[0]} is empty; expected at least one pair")
+        splits: dict[str, Any] = {"train": train, "validation": validation, "test": test}
+        for split, pairs in splits.items():
+            splits[split] = [_checked(pair, f"{split}[{i}]") for i, pair in enumerate(pairs)]
+            if not splits[split] and split != "test":
+                raise ValueError(f"{split} is empty; expected at least one pair")
         source_language, target_language = languages
         return cls("own", source_language, target_language, **splits)
 
@@ -102,17 +101,14 @@ class Corpus:
     def reversed(self) -> Corpus:
         """The corpus for the other direction: multi30k-de-en becomes multi30k-en-de."""
         source, target = self.source_language, self.target_language
-        splits = {
-            split: [pair.reversed() for pair in getattr(self, split)]
-            for split in (*SPLITS, "synthetic")
-        }
+        splits = (*SPLITS, "synthetic")
         return replace(
             self,
             name=f"{self.name.removesuffix(f'-{source}-{target}')}-{target}-{source}",
             source_language=target,
             target_language=source,
             vocabularies=self.vocabularies and (self.vocabularies[1], self.vocabularies[0]),
-            **splits,
+            **{split: [pair.reversed() for pair in getattr(self, split)] for split in splits},
         )
 
 
@@ -136,7 +132,7 @@ def _checked(given: Pair | Sequence[str], where: str) -> Pair:
     if not source or not target:
         raise ValueError(f"{where}: an empty side; remove this pair")
     try:
-        split_words(source), split_words(target)
+        split_words(f"{source} {target}")
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
     return Pair(source, target, getattr(given, "alignment", ()))
@@ -146,9 +142,9 @@ def read_pairs(files: Sequence[str | Path]) -> list[Pair]:
     """The pairs of [one TSV file] or of [source file, target file].
 
     A TSV line is `source TAB target`; of two files, line i of one translates line i of the other.
-    Raises FileNotFoundError for a missing file, and ValueError naming the first line that has no
-    partner, an empty side, another number of columns (a shifted line would pair every later
-    sentence with the wrong one) or a word that `split_words` refuses, or for files without a line.
+    Raises FileNotFoundError for a missing file, and ValueError for files without a line, or naming
+    the first line that has no partner, an empty side, a word that `split_words` refuses or another
+    number of columns: a shifted line would pair every later sentence with the wrong one.
     """
     lines = [text_lines(file) for file in files]
     rows = zip_longest(*lines) if len(files) == 2 else (line.split("\t") for line in lines[0])

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from nmtlib.data.corpus import SPLITS, Corpus
 
-TIMEOUT, RETRIES = 20.0, 2  # seconds that a server may stay silent, and how often it is asked again
+TIMEOUT, RETRIES = 20.0, 2  # seconds without an answer; further attempts
 
 
 class Report(NamedTuple):
@@ -24,25 +24,25 @@ class Report(NamedTuple):
 
 def cache_folder() -> Path:
     """The folder of the corpora: `$NMTLIB_DATA`, otherwise `nmtlib` in the user's cache folder."""
-    if not (chosen := os.environ.get("NMTLIB_DATA", "")):
+    if not (chosen := os.environ.get("NMTLIB_DATA")):
         import pooch  # only here: it takes a quarter of a second
 
-        chosen = str(pooch.os_cache("nmtlib"))
-    if (folder := os.path.expanduser(chosen)).startswith("~"):
+        chosen = pooch.os_cache("nmtlib")
+    try:
+        return Path(chosen).expanduser()
+    except RuntimeError:
         raise ValueError(
-            f"the folder of the corpora would be {chosen}, but there is no such home folder; set "
-            "the environment variable NMTLIB_DATA to a folder for them"
-        )
-    return Path(folder)
+            f"the corpora would be in {chosen}, but there is no such home folder; set the "
+            "environment variable NMTLIB_DATA to a folder for them"
+        ) from None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
     """A corpus by name.  In all methods `root` is the cache, `cache_folder()` unless given.
 
-    `files` are those below the address `home` with their SHA-256, or '-' where none is published:
-    then `verify` raises ValueError for wrong contents.  `reader` makes the splits, and other fields
-    of a `Corpus`, from the folder of the files.
+    `files` are those below the address `home` with their SHA-256, or '-' where none is published.
+    `reader` makes the splits, and other fields of a `Corpus`, from the folder of the files.
     """
 
     name: str  # ends with both languages: toy-de-en
@@ -53,7 +53,6 @@ class Source:
     folder: str = ""
     home: str = ""
     files: dict[str, str] = field(default_factory=dict, repr=False)
-    verify: Callable[[Path], object] = lambda path: None
 
     def paths(self, root: str | Path | None) -> list[Path]:
         """Where the files belong."""
@@ -114,28 +113,19 @@ class Source:
     def _wrong(self, path: Path) -> str:
         """What is wrong with the contents of a file, '' if nothing is."""
         expected, given = self.files[path.name], sha256(path.read_bytes()).hexdigest()
-        if expected not in ("-", given):
-            return f"its SHA-256 is {given}, expected {expected}"
-        try:
-            self.verify(path)
-        except ValueError as error:
-            return str(error)
-        return ""
+        return "" if expected in ("-", given) else f"its SHA-256 is {given}, expected {expected}"
 
     def _download(self, path: Path) -> None:
         """Fetch one file, which appears under its name whole and verified, or not at all."""
         import pooch
 
-        def transfer(url: str, part: str, keeper: pooch.Pooch) -> None:
-            pooch.HTTPDownloader(sys.stderr.isatty(), timeout=TIMEOUT)(url, part, keeper)
-            self.verify(Path(part))
-
         pooch.get_logger().setLevel("WARNING")
         url, known = f"{self.home}/{path.name}", self.files[path.name].removeprefix("-") or None
         registry, home = {path.name: known}, f"{self.home}/"
         keeper = pooch.create(path.parent, home, registry=registry, retry_if_failed=RETRIES)
+        downloader = pooch.HTTPDownloader(progressbar=sys.stderr.isatty(), timeout=TIMEOUT)
         try:
-            keeper.fetch(path.name, downloader=transfer)
+            keeper.fetch(path.name, downloader=downloader)
             path.chmod(0o644)  # a part file of pooch is for its owner alone
         except ValueError as error:
             raise ValueError(f"{url} is not the expected file and was not kept: {error}") from error

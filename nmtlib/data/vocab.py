@@ -25,7 +25,7 @@ class Vocab:
     def __init__(self, tokens: Sequence[str]):
         """`tokens[i]` gets id i.
 
-        Raises ValueError for duplicates, without specials in front, and for what is no string.
+        Raises ValueError for duplicates, missing specials, and a token that is not a string.
         """
         if (first := tuple(tokens[:4])) != SPECIALS:
             raise ValueError(f"a vocabulary starts with {SPECIALS}; this one starts with {first}")

@@ -36,9 +36,8 @@ class AttentionMap:
 
         weights = self.weights[layer]  # (H, T, S)
         weights = weights.mean(dim=0) if head is None else weights[head]  # (T, S)
-        if ax is None:
-            size = (2 + 0.5 * len(self.source), 1 + 0.4 * len(self.target))
-            _, ax = plt.subplots(figsize=size)
+        size = (2 + 0.5 * len(self.source), 1 + 0.4 * len(self.target))
+        ax = ax or plt.subplots(figsize=size)[1]
         labels = {"xticklabels": self.source, "yticklabels": self.target}
         seaborn.heatmap(weights, vmin=0, vmax=1, cmap="Blues", ax=ax, **labels)
         ax.tick_params(axis="y", labelrotation=0)
@@ -56,14 +55,13 @@ def attention_map(
     if not sentence.strip():
         raise ValueError("an empty sentence has no tokens to attend to; give a sentence")
     if translation is None:
-        translation = translator.translate([sentence])[0]
+        (translation,) = translator.translate([sentence])
     batch = collate([translator.example(sentence, translation)]).to(translator.device)
     with record_attention(translator.model) as maps:
         translator.model(batch.source, batch.decoder_input)
-    layers = range(len(translator.model.decoder))
-    weights = [maps[f"decoder.{layer}.cross_attention"][0] for layer in layers]  # (1, H, T, S) each
+    weights = [found[0] for name, found in maps.items() if name.endswith("cross_attention")]
     return AttentionMap(
-        torch.cat(weights).cpu(),
+        torch.cat(weights).cpu(),  # of (1, H, T, S) in each layer
         translator.source.vocab.decode(batch.source[0].tolist()),
         translator.target.vocab.decode(batch.labels[0].tolist()),
     )

@@ -68,7 +68,7 @@ class Finished:
         score = (log_prob / norm).masked_fill(~ended, -math.inf)  # (n, c)
         self.count[rows] += (score > -math.inf).sum(dim=1)
 
-        # Those of earlier steps and these compete for the `beam` places.
+        # Hypotheses of earlier steps and these compete: the `beam` best stay.
         padded = self.ids.new_full((*ids.shape[:2], self.ids.size(2)), PAD)  # (n, c, longest)
         padded[..., : ids.size(2)] = ids
         score, order = torch.cat([self.score[rows], score], dim=1).topk(beam, dim=1)  # (n, beam)
@@ -94,12 +94,12 @@ def _pick(ids: Tensor, order: Tensor) -> Tensor:
 
 def best(scores: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
     """The `count` greatest of scores (n, w, V), greatest first, and their indices in w and in V."""
-    # They are in the `count` columns with the greatest maxima, and V maxima are sorted sooner than
-    # w * V scores.
+    # They are in the `count` columns with the greatest maxima, and sorting V maxima is quicker than
+    # sorting w * V scores.
     columns = scores.amax(dim=1).topk(min(count, scores.size(2)), dim=1).indices  # (n, c)
     few = scores.gather(2, columns[:, None].expand(-1, scores.size(1), -1)).flatten(1)  # (n, w * c)
-    values, places = few.topk(min(count, few.size(1)), dim=1)  # (n, count)
-    return values, places // columns.size(1), columns.gather(1, places % columns.size(1))
+    values, order = few.topk(min(count, few.size(1)), dim=1)  # (n, count)
+    return values, order // columns.size(1), columns.gather(1, order % columns.size(1))
 
 
 def until_eos(ids: list[int]) -> list[int]:

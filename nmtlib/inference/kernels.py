@@ -20,8 +20,8 @@ HAS_ONEDNN = torch.backends.mkldnn.is_available() and _LINEAR is not None
 class OneDnnLinear(nn.Module):
     """A float32 linear map on a CPU, (..., in) -> (..., out), by oneDNN, without gradients.
 
-    torch itself asks Intel's MKL, which uses half the width of other makers' vector units.  The
-    results differ by rounding alone.
+    torch itself uses Intel's MKL, which fills only half of other makers' vector units.  The results
+    differ only by rounding.
     """
 
     def __init__(self, linear: nn.Linear):
@@ -37,8 +37,8 @@ class OneDnnLinear(nn.Module):
 class BFloat16Linear(nn.Module):
     """A linear map of float32 values that multiplies in bfloat16, without gradients.
 
-    Quicker where the processor multiplies bfloat16 natively; it changes some translations by a
-    word.  The weights are a rounded snapshot: what is trained later does not reach them.
+    Quicker where the processor multiplies bfloat16 natively; some translations change by a word.
+    The weights are a rounded snapshot: later training does not reach them.
     """
 
     def __init__(self, linear: nn.Linear):
@@ -57,18 +57,18 @@ class BFloat16Linear(nn.Module):
 def _refuse_gradients(weight: Tensor, x: Tensor) -> None:
     if torch.is_grad_enabled() and (weight.requires_grad or x.requires_grad):
         raise RuntimeError(
-            "this copy of a model is for translating and knows no gradients; train the model that "
-            "it was made of, or call the copy under torch.no_grad()"
+            "this copy of a model translates and has no gradients; train the original model, or "
+            "call the copy under torch.no_grad()"
         )
 
 
 def convert(model: Model, precision: str = "fp32") -> Model:
     """A copy whose float32 linear maps on a CPU are quicker; the model stays as it is.
 
-    The copy shares the model's tensors, so it follows what a training does to them in place, and
-    those who listen to its attention; but "bf16" rounds the weights of the linear maps as they are
-    now.  Maps of other types or on other devices stay, but for "bf16" on a GPU, where all of the
-    copy is bfloat16.  Raises ValueError for another precision.
+    The copy shares the model's tensors and the listeners of its attention, so training in place
+    reaches it; "bf16" rounds the weights of the linear maps as they are now.  Maps of other types
+    or on other devices stay, except for "bf16" on a GPU, where the whole copy is bfloat16.  Raises
+    ValueError for another precision.
     """
     require_one_of("precision", ("fp32", "bf16"), precision)
     tensors = [*model.parameters(), *model.buffers()]

@@ -1,9 +1,8 @@
 """How good is a translation?  BLEU by NLTK and by sacreBLEU, and chrF.
 
-NLTK's BLEU reads *token lists* and runs from 0 to 1: whoever cuts the tokens decides on the score,
-so it compares models that share a tokenizer.  sacreBLEU and chrF read *plain text* and run from 0
-to 100: sacreBLEU tokenizes by itself and says how in its signature, so that others can compare
-(Post 2018).
+NLTK's BLEU reads *token lists* and is from 0 to 1.  The score depends on the tokenizer, so it
+compares models that share one.  sacreBLEU and chrF read *plain text* and are from 0 to 100:
+sacreBLEU tokenizes by itself, and its signature says how, so that others can compare (Post 2018).
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from nmtlib.errors import require_one_of
 
-BleuTokenize = Literal["13a", "zh", "none", "char", "ja-mecab", "ko-mecab"]
+BleuTokenize = Literal["13a", "zh", "none", "char"]
 
 
 class SacreScore(NamedTuple):
@@ -27,21 +26,17 @@ class SacreScore(NamedTuple):
 def bleu_nltk(hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> float:
     """Corpus BLEU in [0, 1] of token lists, one reference each, without smoothing.
 
-    0.0 where no n-gram of some length from 1 to 4 matches (NLTK itself gives 1e-78 or so and
-    warns).  It differs slightly from sacreBLEU with tokenize="none" where hypotheses have fewer
-    than 4 tokens: NLTK counts one n-gram of each length even there.
-
-    Raises ValueError for unequal or empty lists, and for a sentence that is no list of token
-    strings: of a plain string, NLTK would silently score the *letters*.  Source: Papineni et al.
-    2002, "BLEU: a Method for Automatic Evaluation of Machine Translation".
+    0.0 where no n-gram of some length from 1 to 4 matches.  Differs slightly from sacreBLEU with
+    tokenize="none" where hypotheses have fewer than 4 tokens: NLTK counts one n-gram of each length
+    even there.  Raises ValueError for unequal or empty lists, and for a plain string in place of a
+    token list: NLTK would silently score the *letters*.  Source: Papineni et al. 2002.
 
     >>> bleu_nltk([["a", "dog", "runs", "home"]], [["a", "dog", "runs", "home"]])
     1.0
     """
     from nltk.translate.bleu_score import corpus_bleu
 
-    _check_lengths(hypotheses, references)
-    _check_each(hypotheses, references, _is_token_list, _TOKENS)
+    _check(hypotheses, references, _is_token_list, _TOKENS)
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         try:
@@ -57,13 +52,11 @@ def bleu_sacre(
     tokenize: BleuTokenize = "13a",
     lowercase: bool = False,
 ) -> SacreScore:
-    """Corpus BLEU of plain text by sacreBLEU, one reference each.
+    """Corpus BLEU of plain text by sacreBLEU, one reference each.  Source: Post 2018.
 
-    `tokenize` is "13a" for languages with spaces, "zh" for Chinese and "char" for others without
-    (13a would take a sentence for one long word), "ja-mecab" and "ko-mecab" where sacreBLEU's extra
-    packages are installed, "none" for text whose tokens stand apart already.  `lowercase` ignores
-    the case.  Raises ValueError for another tokenizer, unequal or empty lists, and a sentence that
-    is no string.  Source: Post 2018, "A Call for Clarity in Reporting BLEU Scores".
+    `tokenize` is "13a" for languages with spaces, "zh" for Chinese, "char" for others without
+    spaces, and "none" for text that is tokenised already.  `lowercase` ignores the case.
+    Raises ValueError for another tokenizer, unequal or empty lists, and what is not plain text.
 
     >>> bleu_sacre(["a dog runs home"], ["a dog runs home"]).signature.split("|version")[0]
     'nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp'
@@ -71,7 +64,7 @@ def bleu_sacre(
     from sacrebleu.metrics import BLEU
 
     require_one_of("tokenize", get_args(BleuTokenize), tokenize)
-    # `force` silences the complaint about tokenized text, which "none" asks for.
+    # `force` silences the warning about tokenised text: "none" expects it.
     metric = BLEU(tokenize=tokenize, lowercase=lowercase, force=tokenize == "none")
     return _by_sacre(metric, hypotheses, references)
 
@@ -79,11 +72,10 @@ def bleu_sacre(
 def chrf(
     hypotheses: Sequence[str], references: Sequence[str], *, lowercase: bool = False
 ) -> SacreScore:
-    """Corpus chrF2 by sacreBLEU, one reference each: F-score over 1- to 6-grams of characters.
+    """Corpus chrF2 by sacreBLEU: the F-score over 1- to 6-grams of characters.  Popović 2015.
 
     It needs no tokenizer and gives credit for a right stem with a wrong ending.  `lowercase`
-    ignores the case.  Raises ValueError for unequal or empty lists, and a sentence that is no
-    string.  Source: Popović 2015, "chrF: character n-gram F-score for automatic MT evaluation".
+    ignores the case.  Raises ValueError for unequal or empty lists, and what is not plain text.
     """
     from sacrebleu.metrics import CHRF
 
@@ -91,37 +83,29 @@ def chrf(
 
 
 def _by_sacre(metric: Any, hypotheses: Sequence[str], references: Sequence[str]) -> SacreScore:
-    _check_lengths(hypotheses, references)
-    _check_each(hypotheses, references, lambda sentence: isinstance(sentence, str), _TEXT)
+    _check(hypotheses, references, lambda sentence: isinstance(sentence, str), _TEXT)
     score = metric.corpus_score(hypotheses, [references]).score
     return SacreScore(score, str(metric.get_signature()))
 
 
-_TEXT = "plain text, for the metric tokenizes by itself: decode the tokens to a string first"
-_TOKENS = (
-    "one flat list of token strings such as ['a', 'dog'] (a string would be scored letter by "
-    "letter): tokenize it first"
-)
+_TEXT = "plain text, because the metric tokenizes by itself: decode the tokens to a string first"
+_TOKENS = "a list of token strings (a string would be scored letter by letter): tokenize it first"
 
 
 def _is_token_list(sentence: object) -> bool:
     return isinstance(sentence, list | tuple) and all(isinstance(token, str) for token in sentence)
 
 
-def _check_lengths(hypotheses: Sequence, references: Sequence) -> None:
-    for role, sentences in (("hypotheses", hypotheses), ("references", references)):
-        if isinstance(sentences, str):
-            raise ValueError(f"{role} is one string, {sentences[:60]!r}; expected a list of them")
-    if len(hypotheses) != len(references) or not len(hypotheses):
-        raise ValueError(
-            f"{len(hypotheses)} hypotheses and {len(references)} references; "
-            f"expected the same number of both, at least one"
-        )
-
-
-def _check_each(
+def _check(
     hypotheses: Sequence, references: Sequence, fits: Callable[[object], bool], expected: str
 ) -> None:
+    if isinstance(hypotheses, str) or isinstance(references, str):
+        raise ValueError("hypotheses or references is one string; expected a list of sentences")
+    if len(hypotheses) != len(references) or not len(hypotheses):
+        raise ValueError(
+            f"{len(hypotheses)} hypotheses and {len(references)} references; expected the same "
+            "number of both, at least one"
+        )
     for role, sentences in (("hypothesis", hypotheses), ("reference", references)):
         for i, sentence in enumerate(sentences):
             if not fits(sentence):

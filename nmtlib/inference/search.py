@@ -20,29 +20,20 @@ from nmtlib.model.transformer import Transformer
 from nmtlib.specials import BOS, EOS, PAD, UNK
 
 NEVER_GENERATED = [PAD, BOS, UNK]
-STEEPEST = 10.0  # a greater length penalty leaves the range of float32 in a long translation
+STEEPEST = 10.0  # length penalties beyond it leave the range of float32 in long translations
 
 
-def length_limits(
-    source: Tensor, table_length: int, max_length: int | None = None, min_length: int = 0
-) -> Tensor:
+def length_limits(source: Tensor, table_length: int, max_length: int | None = None) -> Tensor:
     """How many tokens, EOS included, the translation of each source (B, S) may have: (B,).
 
     Twice the source and ten more, never the reference's length, which a real translator does not
-    know.  `max_length` (without EOS) replaces that rule; the position table bounds both.  Raises
-    ValueError if no translation of `min_length` tokens fits.
+    know.  `max_length` (without EOS) replaces that rule; the position table bounds both.
     """
     words = (source != PAD).sum(dim=1)  # (B,)
     if max_length is None:
-        limits = (2 * words + 10).clamp(min=min_length + 1)  # (B,)
-    else:
-        require(max_length >= 1, "max_length", "1 word or more", max_length)
-        limits = torch.full_like(words, max_length + 1)  # (B,)
-    limits = limits.clamp(max=table_length)
-    if min_length:
-        most = int(limits.min()) - 1
-        require(min_length <= most, "min_length", f"at most the longest, {most} words", min_length)
-    return limits
+        return (2 * words + 10).clamp(max=table_length)  # (B,)
+    require(max_length >= 1, "max_length", "1 word or more", max_length)
+    return torch.full_like(words, max_length + 1).clamp(max=table_length)  # (B,)
 
 
 def _in_eval_mode(search: Callable) -> Callable:
@@ -68,18 +59,14 @@ def _score_type(dtype: torch.dtype) -> torch.dtype:
     return torch.promote_types(dtype, torch.float32)
 
 
-def _log_probs(
-    logits: Tensor, length: int, limits: Tensor, shortest: int, min_length: int = 0
-) -> Tensor:
+def _log_probs(logits: Tensor, length: int, limits: Tensor, shortest: int) -> Tensor:
     """Log-probabilities (B, ..., V) of token number `length`; -inf for what is not allowed.
 
-    No limit is below `shortest`: before that none is looked at.
+    `shortest` is the least limit: before it, no sentence can be at its limit.
     """
     logp = logits.log_softmax(dim=-1, dtype=_score_type(logits.dtype))  # (B, ..., V)
     for token in NEVER_GENERATED:
         logp[..., token] = -math.inf
-    if length <= min_length:
-        logp[..., EOS] = -math.inf
     if length >= shortest:  # at its limit a translation can only end
         others = torch.arange(logp.size(-1), device=logp.device) != EOS  # (V,)
         at_limit = (limits == length).view(-1, *[1] * (logp.dim() - 1))  # (B, ..., 1)
@@ -175,7 +162,6 @@ def beam_search(
     *,
     n_best: int = 1,
     length_penalty: float = 1.0,
-    min_length: int = 0,
     max_length: int | None = None,
 ) -> list[list[Hypothesis]]:
     """Keep the `beam` best prefixes; rank finished ones by log-probability / `length_norm`.
@@ -183,8 +169,12 @@ def beam_search(
     source (B, S) -> for each sentence its `n_best` hypotheses, best first.  Lengths count no EOS.
     Raises ValueError for a beam, n_best, length or penalty that makes no sense.
     """
-    _check_beam(beam, n_best, length_penalty)
-    limits = length_limits(source, model.config.max_length, max_length, min_length)  # (B,)
+    if not 1 <= n_best <= beam or not abs(length_penalty) <= STEEPEST:  # not so for NaN
+        raise ValueError(
+            f"beam search needs 1 <= n_best <= beam and a length_penalty from -10 to 10; given "
+            f"n_best {n_best}, beam {beam}, length_penalty {length_penalty}"
+        )
+    limits = length_limits(source, model.config.max_length, max_length)  # (B,)
     shortest, longest = torch.stack(limits.aminmax()).tolist()
     state = model.start(source)
     beams = Beams.begin(len(source), _score_type(model.output.weight.dtype), source.device)
@@ -193,7 +183,7 @@ def beam_search(
         # Expand: read the newest token of each prefix, and score the prefix with each next token.
         # One of these is EOS, so of 2 * beam candidates at least `beam` stay live.
         logits = model.step(beams.ids[..., -1].flatten(), state).unflatten(0, beams.log_prob.shape)
-        logp = _log_probs(logits, length, limits[beams.rows], shortest, min_length)  # (n, w, V)
+        logp = _log_probs(logits, length, limits[beams.rows], shortest)  # (n, w, V)
         candidates = beams.grow(logp.add_(beams.log_prob[..., None]), 2 * beam)
         # Finish: candidates with EOS are compared with those that finished before.
         finished.add(candidates, length_norm(length, length_penalty))
@@ -206,13 +196,6 @@ def beam_search(
             break
         beams = _select(keep, beams, state, logits.size(1))
     return finished.hypotheses(n_best)
-
-
-def _check_beam(beam: int, n_best: int, length_penalty: float) -> None:
-    if not 1 <= n_best <= beam:
-        raise ValueError(f"beam search needs 1 <= n_best <= beam, not n_best {n_best}, beam {beam}")
-    bounded = abs(length_penalty) <= STEEPEST  # not so for NaN
-    require(bounded, "length_penalty", f"from {-STEEPEST:g} to {STEEPEST:g}", length_penalty)
 
 
 def _decided(

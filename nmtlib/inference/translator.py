@@ -83,12 +83,7 @@ class Translator:
         place = choose_device(device or trained_on)
         weights = find_checkpoint(folder, checkpoint) if checkpoint else folder.weights_file()
         config, tensors, notes = read_checkpoint(weights)
-        sizes = (config.source_vocab_size, config.target_vocab_size)
-        if sizes != (len(source.vocab), len(target.vocab)):
-            raise ValueError(
-                f"{run}: the model was trained with vocabularies of {sizes[0]} and {sizes[1]} "
-                f"entries, but the run's codecs hold {len(source.vocab)} and {len(target.vocab)}"
-            )
+        sizes = len(source.vocab), len(target.vocab)
         require_config(weights, config, settings.with_vocabularies(*sizes).model)
         require_identity(weights, notes, folder.codec_digests())
         model = Transformer(config).to(place)
@@ -141,7 +136,7 @@ class Translator:
         The run's settings are the defaults.  Sentences are translated in batches of similar
         lengths and a limited number of tokens; the result is in the order given.
         """
-        decoding, encoded = self.decoding(beam, length_penalty), self._encode(sentences)
+        decoding, encoded = self.decoding(beam, length_penalty), self._read_all(sentences)
         options = {"length_penalty": decoding.length_penalty, "max_length": max_length}
         results = [[Hypothesis([], 0.0, 0.0)]] * len(encoded)
         for rows in self.batches(encoded, max(decoding.max_tokens // decoding.beam, 1)):
@@ -161,12 +156,11 @@ class Translator:
         ids, most = self.source.encode(sentence), self.model.config.max_length - 1
         if len(ids) > most:
             raise ValueError(
-                f"{len(ids)} tokens, but this model reads at most {most}; "
-                f"split it: {sentence[:50]!r}…"
+                f"{len(ids)} tokens, but this model reads at most {most}; split {sentence[:50]!r}…"
             )
         return ids
 
-    def _encode(self, sentences: Sequence[str]) -> list[list[int]]:
+    def _read_all(self, sentences: Sequence[str]) -> list[list[int]]:
         """Ids of the sentences; an error names the number of the sentence."""
         if isinstance(sentences, str):
             raise ValueError("translate takes a list of sentences, not one string: [sentence]")
@@ -212,38 +206,31 @@ class Translator:
 def named_runs() -> dict[str, Run]:
     """The runs that ship with the package and those in `RUNS`, by name; by path if it is taken."""
     found: dict[str, Run] = {}
-    for home in (SHIPPED, RUNS):
-        for path in sorted(home.glob("*/settings.json")):
-            name, run = path.parent.name, Run(path.parent)
-            found[str(run.folder) if name in found else name] = run
+    for file in [*sorted(SHIPPED.glob("*/settings.json")), *sorted(RUNS.glob("*/settings.json"))]:
+        folder = file.parent
+        found[str(folder) if folder.name in found else folder.name] = Run(folder)
     return found
 
 
 def find_run(run: str | Path) -> Run:
-    """The run in a folder, or with a name; a shipped one goes before one trained here."""
-    if not isinstance(run, str | Path):
-        raise TypeError(f"a run is given by its folder or its name, not by {run!r}")
+    """The run in a folder, or the one of that name; a shipped run goes before one trained here."""
     folder, named = Run(run), named_runs()
-    # A folder of the name of a model may hold anything, such as what was exported.
-    if folder.folder.exists() and (folder.settings_file.is_file() or str(run) not in named):
-        return folder
-    if str(run) in named:
-        return named[str(run)]
-    raise FileNotFoundError(
-        f"{run} is not a run folder{did_you_mean(str(run), named)}; train one with: nmtlib train "
-        f"PRESET --out {run}; or take one of these: {', '.join(named)}"
-    )
+    if not folder.settings_file.is_file() and str(run) not in named:
+        raise FileNotFoundError(
+            f"{run} is not a run folder{did_you_mean(str(run), named)}; train one with: "
+            f"nmtlib train PRESET --out {run}; or take one of these: {', '.join(named)}"
+        )
+    return folder if folder.settings_file.is_file() else named[str(run)]
 
 
 def find_checkpoint(run: Run, name: str) -> Path:
     """The file of a checkpoint such as "epoch-003".  Raises FileNotFoundError that names all."""
-    path = run.folder / f"{name}.safetensors"
-    if not path.is_file():
-        there = sorted(file.stem for file in run.folder.glob("*.safetensors"))
+    files = {file.stem: file for file in sorted(run.folder.glob("*.safetensors"))}
+    if name not in files:
         raise FileNotFoundError(
-            f"{run.folder} has no checkpoint {name!r}; it has {', '.join(there) or 'none'}"
+            f"{run.folder} has no checkpoint {name!r}; it has {', '.join(files) or 'none'}"
         )
-    return path
+    return files[name]
 
 
 load = Translator.load

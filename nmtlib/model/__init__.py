@@ -1,3 +1,4 @@
+# ruff: noqa: F401
 """The encoder-decoder Transformer, from masks to the whole."""
 
 from nmtlib.model.attention import (
@@ -10,21 +11,3 @@ from nmtlib.model.embeddings import Positions, TokenEmbedding, sinusoidal_table
 from nmtlib.model.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
 from nmtlib.model.masks import causal_mask, padding_mask, target_mask
 from nmtlib.model.transformer import Transformer
-
-__all__ = [
-    "DecoderLayer",
-    "EncoderLayer",
-    "FeedForward",
-    "MultiHeadAttention",
-    "Positions",
-    "Residual",
-    "TokenEmbedding",
-    "Transformer",
-    "TransformerConfig",
-    "causal_mask",
-    "padding_mask",
-    "record_attention",
-    "scaled_dot_product_attention",
-    "sinusoidal_table",
-    "target_mask",
-]

@@ -9,13 +9,9 @@ from nmtlib.errors import require, require_one_of
 
 # No machine builds a larger model; it would try until it is stopped.
 LARGEST = {
-    "source_vocab_size": 10_000_000,
-    "target_vocab_size": 10_000_000,
-    "d_model": 65_536,
-    "n_heads": 65_536,
-    "n_encoder_layers": 1_000,
-    "n_decoder_layers": 1_000,
-    "d_ff": 65_536,
+    **dict.fromkeys(("source_vocab_size", "target_vocab_size"), 10_000_000),
+    **dict.fromkeys(("d_model", "n_heads", "d_ff"), 65_536),
+    **dict.fromkeys(("n_encoder_layers", "n_decoder_layers"), 1_000),
     "max_length": 1_000_000,
 }
 

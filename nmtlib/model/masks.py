@@ -13,19 +13,18 @@ def padding_mask(ids: Tensor, pad: int = 0) -> Tensor:
     return (ids != pad)[:, None, None, :]  # (B, 1, 1, S)
 
 
-def causal_mask(length: int, *, past: int = 0, device: torch.device | str | None = None) -> Tensor:
-    """Each position may attend to itself and all before it.  Vaswani et al. 2017, 3.2.3.
+def causal_mask(length: int, *, device: torch.device | str | None = None) -> Tensor:
+    """Each position may attend to itself and all before it: (1, 1, length, length).
 
-    The `length` queries follow `past` positions that are already there (0 in training; in
-    step-by-step decoding the size of the cache).  Returns (1, 1, length, past + length).
+    Vaswani et al. 2017, 3.2.3.
 
     >>> causal_mask(3)[0, 0].int()
     tensor([[1, 0, 0],
             [1, 1, 0],
             [1, 1, 1]], dtype=torch.int32)
     """
-    full = torch.ones(length, past + length, dtype=torch.bool, device=device)
-    return full.tril(diagonal=past)[None, None]  # (1, 1, T, past + T)
+    full = torch.ones(length, length, dtype=torch.bool, device=device)
+    return full.tril()[None, None]  # (1, 1, T, T)
 
 
 def target_mask(ids: Tensor, pad: int = 0) -> Tensor:

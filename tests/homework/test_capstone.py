@@ -50,7 +50,7 @@ def test_a_run_is_scored_and_stands_on_the_board_once(run, tmp_path, capsys):
 
 def test_a_training_beyond_the_budget_is_refused(run):
     with_more_time(run, 1.2)
-    with pytest.raises(ValueError, match="the budget is 1: train anew with --minutes 1"):
+    with pytest.raises(ValueError, match="the budget is 1: train again with --minutes 1"):
         capstone(run, "ann")
 
 
@@ -58,7 +58,7 @@ def test_other_corpora_and_what_is_no_run_are_refused(run, tmp_path):
     settings = json.loads((run / "settings.json").read_text("utf-8"))
     settings["corpus"]["name"] = "toy-en-zh"
     (run / "settings.json").write_text(json.dumps(settings), "utf-8")
-    with pytest.raises(ValueError, match="toy-en-zh; the capstone has marks for multi30k-de-en"):
+    with pytest.raises(ValueError, match="toy-en-zh; the capstone accepts multi30k-de-en"):
         capstone(run, "ann")
     with pytest.raises(ValueError, match="--name"):
         capstone(run, " ")
@@ -81,7 +81,7 @@ def test_help_from_outside_the_budget_is_refused(key, value, run, tmp_path, caps
     assert main(["homework", "capstone", str(run), "--name", "ann", "--board", str(board)]) == 1
     told = capsys.readouterr().err
     assert f"was trained with {key} = {json.dumps(value)}" in told
-    assert f"train anew without {key}" in told and not board.exists()
+    assert f"train again without {key}" in told and not board.exists()
 
 
 @pytest.mark.parametrize("challenge", CHALLENGES.values(), ids=CHALLENGES)
@@ -109,7 +109,7 @@ def test_a_damaged_board_is_named(tmp_path, capsys):
     board = tmp_path / "board.jsonl"
     board.write_text(json.dumps(vars(ENTRY)) + "\n{}\n", "utf-8")
     assert main(["homework", "leaderboard", str(board)]) == 1
-    assert "board.jsonl, line 2, is no entry" in capsys.readouterr().err
+    assert "board.jsonl, line 2, is not an entry" in capsys.readouterr().err
     assert main(["homework", "leaderboard", str(tmp_path / "none")]) == 1
     assert "there is no leaderboard" in capsys.readouterr().err
 
@@ -135,7 +135,7 @@ def test_a_line_with_other_values_is_named(changes, said, tmp_path, capsys):
     board.write_text(f"{line_of()}\n{line_of(**changes)}\n", "utf-8")
     assert main(["homework", "leaderboard", str(board)]) == 1
     told = capsys.readouterr().err
-    assert f"{board}, line 2, is no entry" in told and said in told
+    assert f"{board}, line 2, is not an entry" in told and said in told
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\n\n", "\r\n", "\n  \n"])
@@ -152,9 +152,9 @@ def test_a_board_from_any_editor_is_read_and_added_to(mark, end, tmp_path):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        (".", "--board must be a file that can be written, and {} is a folder"),
+        (".", "--board must be a writable file, but {} is a folder"),
         ("foreign.jsonl", "{}, line 1: not valid UTF-8"),
-        ("foreign.jsonl/b.jsonl", "is a file and no folder"),
+        ("foreign.jsonl/b.jsonl", "is a file, not a folder"),
     ],
 )
 def test_a_board_that_cannot_grow_is_refused_first(name, said, tmp_path, capsys, monkeypatch):

@@ -31,7 +31,7 @@ def handed_in(tmp_path):
 @pytest.mark.parametrize(
     ("field", "value", "why"),
     [
-        ("metadata", {"nbgrader": None}, "has metadata of nbgrader that hold nothing"),
+        ("metadata", {"nbgrader": None}, "has empty nbgrader metadata"),
         ("metadata", None, "is not a notebook"),
         ("source", None, "has no source"),
         ("source", ..., "has no source"),
@@ -83,7 +83,7 @@ def test_a_check_without_a_mark_says_why():
 
     assert told(execution.STUCK).measured == "the check did not end"
     assert told(ename="KeyboardInterrupt", evalue="").measured == "the check did not end"
-    assert told(execution.DIED).measured == "the process ended in the check"
+    assert told(execution.DIED).measured == "the process ended during the check"
     found = told(ename="RuntimeError", evalue="no grad_fn\nat all")
     assert found.measured == "the check raised RuntimeError: no grad_fn" and found.points == 0
 

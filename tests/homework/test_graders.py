@@ -101,7 +101,7 @@ def test_a_choice_is_compared_with_ones_own_numbers(task):
     nonsense = (used.build(used.student_source), None, lambda *given: given[0])
     for letter, function in zip("ABC", nonsense, strict=True):
         verdict = judge(task, letter, function)
-        assert verdict.points == 0 and f"Mend {used.id} first" in str(verdict)
+        assert verdict.points == 0 and f"Repair {used.id} first" in str(verdict)
 
 
 def test_each_task_has_enough_answers():

@@ -82,7 +82,7 @@ def test_what_is_changed_elsewhere_is_seen(treated):
         ("def padding_mask(ids: Tensor, pad: int = 0)", "def padding_mask(ids, pad=0)"),
     )
     assert found.points == FULL - POINTS["nothing else"]
-    assert "changed as well: padding_mask" in str(found)
+    assert "also changed: padding_mask" in str(found)
 
 
 @pytest.mark.parametrize(
@@ -134,9 +134,9 @@ def test_every_bug_of_the_model_can_be_planted_in_text():
 def test_the_command_line_writes_and_examines(tmp_path, capsys):
     assert main(["homework", "patient", "anna", "--out", str(tmp_path)]) == 0
     assert main(["homework", "patient", "anna", "--out", str(tmp_path)]) == 1
-    assert "is there already" in capsys.readouterr().err
+    assert "exists already" in capsys.readouterr().err
     assert main(["homework", "examine", str(tmp_path / "patient.py")]) == 1
-    assert "in all 0 of 20" in capsys.readouterr().out
+    assert "total: 0 of 20" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_file_that_is_no_patient_is_refused(text, said, treated):
 
 
 def test_bad_names_and_places(tmp_path):
-    with pytest.raises(ValueError, match="needs the name"):
+    with pytest.raises(ValueError, match="needs a student"):
         patient(" ")
     with pytest.raises(FileNotFoundError, match="there is no file"):
         examine(tmp_path / "nobody.py")

@@ -76,7 +76,7 @@ def test_points_are_shown_though_they_cannot_be_kept(here, capsys, monkeypatch):
     (here / "my" / "progress.json").write_text("[", "utf-8")
     assert homework("check", "my/04_attention.ipynb") == 1
     out, err = capsys.readouterr()
-    assert "in all 4 of 20" in out and "progress.json is damaged" in err
+    assert "total: 4 of 20" in out and "progress.json is damaged" in err
     (here / "my" / "progress.json").unlink()
     assert homework("check", "my/04_attention.ipynb") == 1
     assert homework("status", "my") == 0

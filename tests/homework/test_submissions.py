@@ -35,7 +35,7 @@ def test_a_report_that_would_be_overwritten_is_refused_first(suffix, folder, not
     there.write_text("mine", "utf-8")
     table = str(folder.parent / "points.csv")
     assert main(["homework", "grade", str(folder), "--csv", table]) == 1
-    assert f"{there} is there already; name another with --csv" in capsys.readouterr().err
+    assert f"{there} exists already; give a different name with --csv" in capsys.readouterr().err
     assert there.read_text("utf-8") == "mine" and len(list(folder.parent.iterdir())) == 2
 
 
@@ -45,7 +45,7 @@ def test_a_table_is_not_called_as_its_page_or_picture(name, folder, not_run, cap
     assert main(["homework", "grade", str(folder), "--csv", str(place)]) == 1
     said = capsys.readouterr().err
     assert f"such as {folder.parent / 'all.csv'}, not {place}" in said
-    with pytest.raises(ValueError, match="beside it come the page all.md"):
+    with pytest.raises(ValueError, match="the page all.md"):
         submissions.write_reports([], place)
     assert not place.exists()
 
@@ -61,7 +61,7 @@ def test_a_folder_without_the_right_to_write_is_refused_first(folder, not_run, c
     monkeypatch.setattr("os.access", lambda place, how: False)
     table = str(folder.parent / "new" / "points.csv")
     assert main(["homework", "grade", str(folder), "--csv", table]) == 1
-    assert f"the folder {folder.parent} cannot be written" in capsys.readouterr().err
+    assert f"the folder {folder.parent} is not writable" in capsys.readouterr().err
 
 
 def test_reports_may_lie_in_folders_that_are_not_there_yet(folder, capsys):
@@ -143,8 +143,8 @@ def test_who_has_no_notebook_that_runs_has_rows_without_points(folder, marked):
     graded = submissions.grade_all(folder, 1)
     rows = rows_of(folder, graded)
     for student, why in [
-        ("ann", "was not handed in"),
-        ("cleo", "not named as an assignment is: attention.ipynb"),
+        ("ann", "was not submitted"),
+        ("cleo", "not named as an assignment: attention.ipynb"),
         ("dan", "is not a notebook"),
     ]:
         assert [row["task"] for row in rows[student]] == [*FOUR.tasks]
@@ -159,7 +159,7 @@ def test_who_has_no_notebook_that_runs_has_rows_without_points(folder, marked):
 def test_a_class_that_has_handed_in_nothing_has_a_row_each(folder):
     (row,) = rows_of(folder, submissions.grade_all(folder, 1))["ann"]
     assert float(row["points"]) == float(row["possible"]) == 0
-    assert row["notices"] == "was not handed in"
+    assert row["notices"] == "was not submitted"
 
 
 def test_one_file_never_loses_the_class(folder, marked, monkeypatch):

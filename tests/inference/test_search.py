@@ -163,12 +163,9 @@ def test_a_greater_length_penalty_prefers_longer_translations():
 
 @pytest.mark.parametrize("beam", [1, 3])
 def test_lengths_stay_within_their_bounds(beam):
-    talkative, silent = make(eos_bias=-50.0), make(eos_bias=50.0)
+    talkative = make(eos_bias=-50.0)
     assert all(
         len(h.ids) == 4 for hs in beam_search(talkative, SOURCE, beam, max_length=4) for h in hs
-    )
-    assert all(
-        len(h.ids) == 3 for hs in beam_search(silent, SOURCE, beam, min_length=3) for h in hs
     )
     assert [len(ids) for ids in greedy_search(talkative, SOURCE, max_length=4)] == [4, 4, 4]
     # Twice the source's own tokens and ten, EOS included; neither its padding nor its neighbours
@@ -267,20 +264,9 @@ def test_a_translation_of_no_words_at_most_is_refused():
         greedy_search(make(), SOURCE, max_length=0)
 
 
-def test_a_translation_that_must_be_longer_than_it_may_be_is_refused():
-    model = make()
-    for options in ({"min_length": 8, "max_length": 4}, {"min_length": 40}):
-        with pytest.raises(ValueError, match="min_length must be at most"):
-            beam_search(model, SOURCE, 2, **options)
-    assert len(beam_search(model, SOURCE, 2, min_length=4, max_length=4)[0][0].ids) == 4
-    # Without max_length the rule gives way: 13 tokens for the shortest source.
-    found = beam_search(model, SOURCE, 2, min_length=30)
-    assert all(len(h.ids) >= 30 for hypotheses in found for h in hypotheses)
-
-
 @pytest.mark.parametrize("penalty", [math.nan, math.inf, -math.inf, 1e308, -11.0])
 def test_a_length_penalty_beyond_reason_is_refused(penalty):
-    with pytest.raises(ValueError, match="length_penalty must be from -10 to 10"):
+    with pytest.raises(ValueError, match="a length_penalty from -10 to 10; given"):
         beam_search(make(), SOURCE, 2, length_penalty=penalty)
 
 

@@ -260,7 +260,7 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path):
 
 @pytest.mark.parametrize("given", [None, 5, ["toy-de-en"]])
 def test_what_is_neither_a_folder_nor_a_name_is_refused(given):
-    with pytest.raises(TypeError, match="by its folder or its name, not by"):
+    with pytest.raises(TypeError, match=type(given).__name__):
         Translator.load(given)
 
 
@@ -360,13 +360,10 @@ def test_a_pickle_is_refused(run):
 def test_a_vocabulary_of_another_size_is_refused(run, name, words):
     path = run / f"{name}.json"
     path.write_text(Codec(WhitespaceTokenizer(), Vocab([*SPECIALS, *words])).to_json(), "utf-8")
-    with pytest.raises(ValueError) as caught:
+    trained = getattr(load_model(run / "model.safetensors").config, f"{name}_vocab_size")
+    wanted = rf"{run}.*its {name}_vocab_size is {trained}, not {len(SPECIALS) + len(words)}"
+    with pytest.raises(ValueError, match=wanted):
         Translator.load(run)
-    config = load_model(run / "model.safetensors").config
-    sizes = [config.source_vocab_size, config.target_vocab_size, len(SPECIALS) + len(words)]
-    assert all(str(number) in str(caught.value) for number in sizes) and str(run) in str(
-        caught.value
-    )
 
 
 @pytest.mark.parametrize("name, value", [("n_heads", 4), ("norm", "post"), ("d_ff", 25)])

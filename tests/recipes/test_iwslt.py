@@ -288,7 +288,7 @@ def test_what_is_missing_is_named(tmp_path, name):
         read(tmp_path, files)
 
 
-# Damaged and hostile archives
+# Damaged archives
 
 
 @pytest.mark.parametrize("part", [0.0, 0.1, 0.5, 0.9, 0.999])
@@ -319,22 +319,16 @@ def test_something_else_under_that_name_is_refused(tmp_path, content):
         read_archive(tmp_path / "de-en.tgz")
 
 
-def sparse():
-    hole = {"GNU.sparse.map": "0,1", "GNU.sparse.size": str(2**40)}
-    return plain("de-en/train.tags.de-en.de", pax_headers=hole)
-
-
 @pytest.mark.parametrize(
     "member",
     [
         plain("de-en/train.tags.de-en.de", type=tarfile.SYMTYPE, linkname="/etc/passwd"),
         plain("de-en/train.tags.de-en.de", type=tarfile.LNKTYPE, linkname="de-en/README"),
         plain("de-en/train.tags.de-en.de", type=tarfile.FIFOTYPE),
-        sparse(),
     ],
     ids=lambda member: f"{member.type.decode()} {member.name}",
 )
-def test_a_link_a_pipe_or_a_sparse_file_is_not_read(tmp_path, member):
+def test_a_link_or_a_pipe_is_not_read(tmp_path, member):
     files = release()
     del files["train.tags.de-en.de"]
     path = pack(tmp_path / "in" / "de-en.tgz", files, (member, None))
@@ -353,34 +347,6 @@ def test_a_member_that_stands_twice_refuses_the_archive(tmp_path):
     name, data = next(iter(release().items()))
     path = pack(tmp_path / "de-en.tgz", release(), (plain(f"other/{name}", data), data))
     with pytest.raises(ValueError, match=f"{name} is in it twice"):
-        read_archive(path)
-
-
-def bomb(path, header):
-    """An archive whose only member declares 8 GiB; 4 MiB of zeros follow."""
-    with gzip.open(path, "wb") as file:
-        file.write(header + bytes(4 * 2**20))
-
-
-@pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME])
-def test_a_member_or_header_that_declares_a_huge_size_is_not_read(tmp_path, monkeypatch, kind):
-    monkeypatch.setattr(iwslt, "MAX_BYTES", 2**20)
-    header = plain("de-en/train.tags.de-en.de", size=8 * 2**30, type=kind).tobuf(tarfile.GNU_FORMAT)
-    bomb(tmp_path / "de-en.tgz", header)
-    with pytest.raises(ValueError, match="refused: it holds more than 1,048,576 bytes"):
-        read_archive(tmp_path / "de-en.tgz")
-
-
-def test_the_bound_is_on_all_contents_together_and_on_what_follows_the_archive(
-    tmp_path, monkeypatch
-):
-    monkeypatch.setattr(iwslt, "MAX_BYTES", 2**20)
-    many = [(plain(f"de-en/{n}", bytes(300_000)), bytes(300_000)) for n in range(4)]
-    with pytest.raises(ValueError, match="holds more than 1,048,576 bytes"):
-        read_archive(pack(tmp_path / "many" / "de-en.tgz", release(), *many))
-    path = pack(tmp_path / "de-en.tgz", release())
-    path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()) + bytes(2**20)))
-    with pytest.raises(ValueError, match="holds more than"):
         read_archive(path)
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from nmtcheck import CHECKS, bugs
-from nmtcourse.teaching import clinic, learning, load_toy, plots
+from nmtcourse.teaching import clinic, learning, load_toy, plots, symptoms
 from nmtcourse.teaching.learning import small_model
 from nmtlib.data import PAD, collate, corpora
 from nmtlib.training import measure_all
@@ -17,7 +17,7 @@ EXAMPLES = learning.encoded(TRANSLATOR, corpora.load("toy-de-en").train[:24])
 
 
 def test_each_suspect_is_in_the_catalogue_and_has_a_check():
-    keys = [key for suspects in clinic.SYMPTOMS.values() for key in suspects]
+    keys = [key for suspects in symptoms.SYMPTOMS.values() for key in suspects]
     assert len(set(keys)) == len(keys)
     assert all(set(bugs.get(key).caught_by) <= CHECKS.keys() for key in keys)
 
@@ -75,12 +75,12 @@ def test_the_map_writes_every_word_once_and_none_over_another():
     plots.setup()
     rows = [
         (symptom, bugs.get(key).title, bugs.get(key).caught_by[0])
-        for symptom, keys in clinic.SYMPTOMS.items()
+        for symptom, keys in symptoms.SYMPTOMS.items()
         for key in keys
     ]
-    ax = clinic.draw_map(rows)
+    ax = symptoms.draw_map(rows)
     said = [text.get_text() for text in ax.texts]
-    assert len(said) == 3 + len(clinic.SYMPTOMS) + 2 * len(rows)
+    assert len(said) == 3 + len(symptoms.SYMPTOMS) + 2 * len(rows)
     ax.figure.canvas.draw()
     boxes = [text.get_window_extent().padded(-1) for text in ax.texts]
     for i, box in enumerate(boxes):

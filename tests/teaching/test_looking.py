@@ -4,7 +4,15 @@ import torch
 
 from nmtcourse.teaching.course import load_toy, running_pair, untrained_toy
 from nmtcourse.teaching.explorer import KINDS, attention_maps
-from nmtcourse.teaching.looking import gold_table, habits, hide_each, typical_products
+from nmtcourse.teaching.looking import (
+    attentions,
+    gold_hits,
+    gold_table,
+    habits,
+    hide_each,
+    switched_off,
+    typical_products,
+)
 from nmtlib.data import corpora
 from nmtlib.data.batching import collate
 from nmtlib.data.corpus import Pair
@@ -16,6 +24,15 @@ def test_the_gold_table_has_a_one_for_each_link_and_none_for_the_end():
     table = gold_table(pair)
     assert {(s, t) for t, s in table.nonzero().tolist()} == set(pair.alignment)
     assert not table[-1].any() and not table[:, -1].any()
+
+
+def test_gold_hits_count_words_whose_largest_weight_is_on_a_gold_word():
+    translator, pair = load_toy(), running_pair("de-en")
+    found = gold_hits(translator, [pair])
+    heads = attention_maps(translator, pair.source, pair.target).maps["cross"][1].mean(dim=0)
+    right = sum((s, t) in pair.alignment for t, s in enumerate(heads.argmax(dim=-1).tolist()))
+    assert found["layer 1"] == right / len(pair.target.split())
+    assert found["guess"] < found["diagonal"] < found["layer 1"] <= 1
 
 
 def test_habits_are_means_over_rows_and_over_sentences():
@@ -85,3 +102,15 @@ def test_a_word_hidden_everywhere_leaves_no_trace():
         falls, _ = hide_each(translator, Pair(source, pair.target), everywhere=True)
         left.append(belief - falls[:, place])
     torch.testing.assert_close(*left)
+
+
+def test_a_head_that_is_switched_off_adds_nothing_and_returns_afterwards():
+    parts = attentions(load_toy().model)
+    assert len(parts) == 6
+    attention, x = parts["cross, layer 1"], torch.randn(1, 5, 128)
+    with torch.no_grad():
+        before = attention(x, x, x)
+        with switched_off(attention, range(4)):
+            silent = attention(x, x, x)
+        assert torch.equal(silent, attention.output.bias.expand(1, 5, -1))
+        assert torch.equal(attention(x, x, x), before)

@@ -13,8 +13,7 @@ import torch
 from nmtcourse.teaching import records
 from nmtcourse.teaching.records import by_seed, code, plain
 
-BOOKS = [path for path in course_records.NOTEBOOKS.glob("*.ipynb") if course_records.names(path)]
-BOOKS = sorted(BOOKS)
+BOOKS = [path for path in course_records.books() if course_records.names(path)]
 SOURCE = "from nmtcourse.teaching.records import by_seed\n\n\ndef half(x):\n    return x / 2"
 ASKS = """def curve(n, seed):
     return {"y": [half(seed)] * n}

@@ -1,4 +1,4 @@
-"""Homework 01: a vocabulary and back, byte-pair encoding, batches within a budget."""
+"""Homework 01: a vocabulary, byte-pair encoding, batches within a token budget."""
 
 from collections import Counter
 
@@ -14,41 +14,42 @@ homework = Assignment(
     "text",
     "From text to tensors",
     opening="""
-        You write a vocabulary that can be taken there and back, learn the merges of byte-pair
-        encoding, and put sentences into batches that hardly waste anything.
-        """,
+    You write a vocabulary that encodes and decodes, learn the merges of byte-pair encoding, and
+    group sentences into batches with little padding.
+    """,
     imports="from collections import Counter\n\nimport torch",
 )
 
 
 @homework.task(
     "easy",
-    "There and back",
+    "A vocabulary",
     """
-    Write a vocabulary of words. It is made of tokenised training sentences, lists of words: the ids
-    0 to 3 are `<PAD>`, `<BOS>`, `<EOS>` and `<UNK>`, and the words follow by frequency, the most
-    frequent first, those of equal frequency in alphabetical order. Words that occur less than
-    `min_count` times get no id. `encode(words)` gives a list of ids, UNK for what has none;
-    `decode(ids)` gives the words, without PAD, BOS and EOS, but with `<UNK>` where an id is 3.
+    Write a vocabulary of words, built from tokenised training sentences (lists of words). Ids 0 to
+    3 are `<PAD>`, `<BOS>`, `<EOS>` and `<UNK>`; the words follow, most frequent first, and words of
+    equal frequency in alphabetical order. Words that occur fewer than `min_count` times get no id.
+    `encode(words)` returns a list of ids, with UNK for words that have none. `decode(ids)` returns
+    the words: it drops PAD, BOS and EOS and shows UNK as `<UNK>`.
     """,
     hints=(
-        "Write the list of tokens first; the dictionary from word to id follows from it.",
-        "Sort by two keys at once: minus the count, and the word.",
+        "Build the list of tokens first; the dictionary from word to id follows from it.",
+        "Sort by two keys: minus the count, then the word.",
     ),
     read="notebook 01, the section on the vocabulary",
     mistakes={
-        "The words do not come after the four special ids.": [
+        "The special tokens do not have the ids 0 to 3.": [
             ("[*SPECIALS, *kept]", "[*kept, *SPECIALS]")
         ],
         "The rarest words come first.": [("(-counts[w], w)", "(counts[w], w)")],
         "Words of equal frequency are not in alphabetical order.": [
             ("(-counts[w], w)", "(-counts[w], [-ord(c) for c in w])")
         ],
-        "`min_count` is taken for the number that a word must exceed.": [
-            (">= min_count", "> min_count")
-        ],
-        "Rare words are kept, whatever `min_count` says.": [("if n >= min_count", "if n")],
-        "A word is counted once for each sentence, not each time it occurs.": [
+        (
+            "`min_count` itself is excluded: a word that occurs exactly `min_count` times is "
+            "dropped."
+        ): [(">= min_count", "> min_count")],
+        "`min_count` is ignored: rare words are kept.": [("if n >= min_count", "if n")],
+        "Counts are numbers of sentences, not of occurrences.": [
             ("counts.update(sentence)", "counts.update(set(sentence))")
         ],
         "An unknown word raises an error instead of becoming UNK.": [
@@ -56,7 +57,7 @@ homework = Assignment(
         ],
         "An unknown word becomes PAD.": [("self.ids.get(word, 3)", "self.ids.get(word, 0)")],
         "PAD, BOS and EOS are decoded as words.": [("if i not in (0, 1, 2)", "if True")],
-        "UNK is left out when ids become words: the reader does not see that one is missing.": [
+        "`decode` drops UNK: the reader cannot see that a word is missing.": [
             ("if i not in (0, 1, 2)", "if i > 3")
         ],
     },
@@ -91,11 +92,11 @@ class Vocabulary:
 
 
 def some_sentences(draw: Draw) -> list[list[str]]:
-    """Sentences whose words have counts of 5, 3, 3, 2, 2 and 1, 1, never all in one sentence."""
+    """Sentences with word counts of 5, 3, 3, 2, 2, 1 and 1, no word only in one sentence."""
     words = draw.words(7)
     said = [w for w, n in zip(words, (5, 3, 3, 2, 2, 1, 1), strict=True) for _ in range(n)]
     draw.random.shuffle(said)
-    said[1:1] = [said[0]] * 7  # the same word again and again, in one sentence
+    said[1:1] = [said[0]] * 7  # one word repeated within a sentence
     cut = draw.random.randint(9, 14)
     return [said[:cut], said[cut:]]
 
@@ -106,24 +107,26 @@ def expected_of(sentences: list[list[str]], min_count: int) -> list[str]:
     return [w for w in sorted(counts, key=lambda w: (-counts[w], w)) if counts[w] >= min_count]
 
 
-@homework.check(Vocabulary, "Print the ids of a sentence of which you know all counts.", worth=2)
+@homework.check(
+    Vocabulary, "Encode a sentence whose word counts you know, and print the ids.", worth=2
+)
 def numbers_words_by_frequency(answer, draw: Draw):
-    """Words are numbered from 4 on, by frequency, then by the alphabet."""
+    """Words get the ids from 4 on, by frequency, then alphabetically."""
     sentences = some_sentences(draw)
     words = expected_of(sentences, 1)
     found = list(answer(sentences).encode(words))
-    same([int(i) for i in found], list(range(4, 11)), "the ids of the words by frequency")
+    same([int(i) for i in found], list(range(4, 11)), "the ids of the words, most frequent first")
     many = sorted({*draw.words(90), "Haus", "haus", ".", "1999"})
     same(
         [int(i) for i in answer([many]).encode(many)],
         list(range(4, 4 + len(many))),
-        f"the ids of {len(many)} words, among them Haus, haus, 1999 and a full stop",
+        f"the ids of {len(many)} words, including Haus, haus, 1999 and a full stop",
     )
 
 
-@homework.check(Vocabulary, "Which words does `min_count` keep, and what happens to the others?")
+@homework.check(Vocabulary, "Which words does `min_count` keep, and which id do the others get?")
 def leaves_rare_words_out(answer, draw: Draw):
-    """Words below `min_count` and words never seen become UNK, the others keep their order."""
+    """Words below `min_count` and unseen words become UNK; the others keep their order."""
     sentences = some_sentences(draw)
     for least in (2, 3):
         kept, every = expected_of(sentences, least), expected_of(sentences, 1)
@@ -132,17 +135,17 @@ def leaves_rare_words_out(answer, draw: Draw):
         same([int(i) for i in found], [*expected, 3], f"the ids with min_count = {least}")
 
 
-@homework.check(Vocabulary, "What should a reader see of PAD, BOS, EOS and UNK?")
+@homework.check(Vocabulary, "What should the reader see of PAD, BOS, EOS and UNK?")
 def comes_back(answer, draw: Draw):
-    """Decoding gives the words back, without PAD, BOS and EOS, and with <UNK> where one is lost."""
+    """Decoding returns the words without PAD, BOS and EOS, and shows UNK as <UNK>."""
     sentences = some_sentences(draw)
     vocabulary, words = answer(sentences), expected_of(sentences, 1)
     there = [int(i) for i in vocabulary.encode(words)]
-    same(list(vocabulary.decode(there)), words, "the words there and back")
+    same(list(vocabulary.decode(there)), words, "the words, encoded and decoded")
     same(
         list(vocabulary.decode([1, *there[:2], 3, 2, 0, 0, there[2], 2])),
         [*words[:2], "<UNK>", words[2]],
-        "BOS a b UNK EOS PAD PAD c EOS",
+        "the decoded ids of BOS a b UNK EOS PAD PAD c EOS",
     )
 
 
@@ -150,52 +153,52 @@ def comes_back(answer, draw: Draw):
     "medium",
     "Byte-pair encoding",
     """
-    `words` maps words to how often they occur. Each word begins as its letters. Again and again the
-    pair of neighbouring pieces that occurs most often in all words is merged into one piece,
-    everywhere, from left to right in each word. Return the list of the first `merges` pairs in the
-    order in which they were merged; fewer if no pair is left. Among pairs of equal count the one
-    that comes first in the order of Python tuples is taken. (Sennrich et al. 2016, section 3.2;
-    without a mark for the end of a word.)
+    `words` maps each word to its number of occurrences. Every word starts as a sequence of
+    characters. Each step finds the most frequent pair of adjacent symbols in all words and merges
+    every occurrence into one symbol, from left to right within a word. Of pairs with equal counts,
+    the first in the order of Python tuples is merged. Return the first `merges` pairs in the order
+    of merging, or fewer if no pair is left. There is no end-of-word symbol. (Sennrich et al. 2016,
+    section 3.2.)
     """,
     hints=(
-        "Do three merges with pen and paper for {'aab': 2, 'ab': 3} first.",
-        "Keep each word as a list of pieces; count all pairs anew in each round.",
+        "Do three merges for {'aab': 2, 'ab': 3} with pen and paper first.",
+        "Keep each word as a list of symbols, and count all pairs again in each step.",
     ),
     read="notebook 01, the section on BPE",
     mistakes={
-        "How often a word occurs is not used: each word counts once.": [
+        "Word counts are ignored: each word counts once.": [
             ("pairs[pair] += count", "pairs[pair] += 1")
         ],
-        "A pair counts once for each word, not each time it stands in it.": [
+        "A pair counts once for each word, not once for each occurrence in it.": [
             (
                 "for pair in zip(pieces, pieces[1:], strict=False):",
                 "for pair in set(zip(pieces, pieces[1:], strict=False)):",
             )
         ],
         "The rarest pair is merged.": [("(-pairs[p], p)", "(pairs[p], p)")],
-        "Of equal pairs the last in order is taken.": [
+        "Of pairs with equal counts, the last one is merged.": [
             ("min(pairs, key=lambda p: (-pairs[p], p))", "max(pairs, key=lambda p: (pairs[p], p))")
         ],
-        "Only the first place of a pair in each word is merged.": [
+        "Only the first occurrence of a pair in each word is merged.": [
             ("== best:", "== best and ''.join(best) not in merged:")
         ],
-        "Pairs overlap: in aaa the pair aa is merged twice.": [
+        "Merges overlap: in aaa the pair aa is merged twice.": [
             (
                 "merged.append(best[0] + best[1])\n                    i += 1",
                 "merged.append(best[0] + best[1])",
             ),
         ],
-        "The merges are not carried out: the same pair comes again.": [
+        "The merge is not applied to the words: the same pair is found again.": [
             ("split[word] = merged", "pass")
         ],
-        "The merged pieces are returned, not the pairs.": [
+        "The merged symbols are returned, not the pairs.": [
             ("found.append(best)", "found.append(best[0] + best[1])")
         ],
-        "A round without any pair raises an error.": [("if not pairs:", "if False:")],
+        "An error is raised when no pair is left.": [("if not pairs:", "if False:")],
     },
 )
 def learn_merges(words: dict[str, int], merges: int) -> list[tuple[str, str]]:
-    """The first pairs that byte-pair encoding merges, in their order."""
+    """The first pairs that byte-pair encoding merges, in order."""
     ### BEGIN SOLUTION
     split, found = {word: list(word) for word in words}, []
     for _ in range(merges):
@@ -223,7 +226,7 @@ def learn_merges(words: dict[str, int], merges: int) -> list[tuple[str, str]]:
 
 
 def plainly(words: dict[str, int], merges: int) -> list[tuple[str, str]]:
-    """The same, in another way: words as texts of pieces between bars."""
+    """The same, written differently: a word is a string of symbols between bars."""
     texts, found = {w: "|" + "|".join(w) + "|" for w in words}, []
     for _ in range(merges):
         pairs: Counter = Counter()
@@ -244,7 +247,7 @@ def plainly(words: dict[str, int], merges: int) -> list[tuple[str, str]]:
 
 
 def compare(answer, words: dict[str, int], merges: int, what: str) -> None:
-    """Raise Finding at the first merge that is not the expected one."""
+    """Raise Finding at the first merge that differs."""
     found = answer(dict(words), merges)
     holds(isinstance(found, list), f"a {type(found).__name__}", "a list of pairs")
     expected = plainly(words, merges)
@@ -254,35 +257,35 @@ def compare(answer, words: dict[str, int], merges: int, what: str) -> None:
     same(len(found), len(expected), f"{what}: the number of merges")
 
 
-@homework.check(learn_merges, "Count the pairs of your first round by hand.", worth=2)
+@homework.check(learn_merges, "Count the pairs of your first step by hand.", worth=2)
 def finds_the_merges(answer, draw: Draw):
-    """The merges of small vocabularies are right, one after the other."""
+    """The merges of small vocabularies are right, one by one."""
     compare(answer, {"aab": 2, "ab": 3, "b": 9}, 3, "aab twice, ab three times")
     compare(
         answer, {"low": 5, "lower": 2, "newest": 6, "widest": 3}, 8, "low, lower, newest, widest"
     )
     words = {word: draw.random.randint(1, 30) for word in draw.words(12)}
-    compare(answer, words, 10, "twelve made-up words")
+    compare(answer, words, 10, "twelve random words")
 
 
-@homework.check(learn_merges, "Write down what becomes of aaaa and of abab.")
+@homework.check(learn_merges, "Write down the merges of aaaa and abab.")
 def merges_from_left_to_right(answer, draw: Draw):
-    """Repeated letters are merged from left to right, without overlap, at every place."""
-    compare(answer, {"aaaa": 3, "aaa": 2, "baaab": 1}, 4, "repeated letters")
+    """Repeated characters are merged from left to right, without overlap, throughout the word."""
+    compare(answer, {"aaaa": 3, "aaa": 2, "baaab": 1}, 4, "repeated characters")
     compare(answer, {"ababab": 3, "abcab": 2}, 4, "repeated pairs")
     compare(answer, {"ab": 1, "cd": 1, "ba": 1}, 3, "pairs of equal count")
 
 
-@homework.check(learn_merges, "When is there nothing left to merge?")
+@homework.check(learn_merges, "What happens when no pair is left to merge?")
 def ends_when_nothing_is_left(answer, draw: Draw):
-    """With too many merges asked for, it ends where every word is one piece."""
+    """If `merges` is too large, merging ends when every word is one symbol."""
     compare(answer, {"ab": 2, "c": 1}, 5, "ab and c")
     compare(answer, {}, 2, "no words")
 
 
-@homework.check(learn_merges, "The merges of small words are right; look at large counts.", draws=1)
+@homework.check(learn_merges, "Small words are right; try large counts.", draws=1)
 def is_that_of_the_library(answer, draw: Draw):
-    """Merges of a random corpus are those of the library `tokenizers`."""
+    """The merges of a random corpus are those of the `tokenizers` library."""
     words = {w: 40 * n + draw.random.randint(1, 39) for n, w in enumerate(draw.words(25), start=1)}
     model = tokenizers.Tokenizer(tokenizers.models.BPE())
     model.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
@@ -291,62 +294,67 @@ def is_that_of_the_library(answer, draw: Draw):
     model.train_from_iterator((w for w, n in words.items() for _ in range(n)), trainer)
     pieces = sorted(model.get_vocab().items(), key=lambda item: item[1])[letters:]
     found = ["".join(pair) for pair in answer(words, 12)]
-    same(sorted(found), sorted(piece for piece, _ in pieces), "the pieces of 12 merges")
+    same(sorted(found), sorted(piece for piece, _ in pieces), "the symbols after 12 merges")
 
 
 @homework.task(
     "hard",
-    "Batches within a budget",
+    "Batches within a token budget",
     """
-    `lengths` has the number of tokens of each sentence. Return batches, lists of sentence numbers:
-    every sentence in exactly one; the padded size, number of sentences times the longest of them,
-    at most `budget`; less than 10 % of all positions padding, on a corpus of a thousand sentences;
-    and shuffled by `seed`: the same seed gives the same batches, another seed another order, and
-    neither batches nor sentences of equal length come in the order of the corpus or of their
-    lengths. A sentence longer than the budget is a `ValueError` that names its number.
+    `lengths` holds the number of tokens of each sentence. Return batches, as lists of sentence
+    indices, such that
+
+    - every sentence is in exactly one batch;
+    - the padded size of a batch (number of sentences times the longest length) is at most `budget`;
+    - on a corpus of a thousand sentences, less than 10 % of all positions are padding;
+    - the same `seed` gives the same batches, and a different seed a different order;
+    - neither the batches nor sentences of equal length keep the order of the corpus, and the
+      batches are not sorted by length.
+
+    A sentence longer than the budget raises a `ValueError` that names its index.
     """,
     hints=(
-        "Sort by length, cut, and shuffle the batches. What is still missing?",
-        "Shuffle before you sort: a stable sort keeps the random order among equal lengths.",
+        "Sort by length, split into batches, shuffle the batches. What is still missing?",
+        "Shuffle before you sort: a stable sort keeps the random order of equal lengths.",
     ),
     read="notebook 01, the section on batches",
     mistakes={
-        "Sentences of different lengths are mixed: the batches are mostly padding.": [
+        "Sentences of different lengths share a batch: most positions are padding.": [
             ("order.sort(key=lambda i: lengths[i])", "pass")
         ],
-        "The tokens are added up, but padding takes room, too.": [
+        "The budget counts only real tokens, but padding takes memory as well.": [
             (
                 "(len(batch) + 1) * lengths[i] > budget",
                 "sum(lengths[j] for j in batch) + lengths[i] > budget",
             )
         ],
-        "The batch is closed one sentence too late.": [
+        "Each batch is closed one sentence too late.": [
             ("(len(batch) + 1) * lengths[i]", "len(batch) * lengths[i]")
         ],
         "The last batch is lost.": [("batches.append(batch)\n    order_of", "order_of")],
-        "The sentence that did not fit any more is lost.": [("batch = [i]", "batch = []")],
-        "The batches run from short to long: they were not shuffled.": [
+        "The sentence that no longer fitted is lost.": [("batch = [i]", "batch = []")],
+        "The batches are not shuffled: they run from short to long.": [
             ("return [batches[k] for k in order_of]", "return batches")
         ],
-        "Sentences of equal length always share a batch: only the batches were shuffled.": [
+        "Sentences of equal length always share a batch: only the batches are shuffled.": [
             (
                 "order = torch.randperm(len(lengths), generator=generator).tolist()",
                 "order = list(range(len(lengths)))",
             )
         ],
-        "The seed is not used: each call gives other batches.": [
+        "The seed is ignored: each call returns different batches.": [
             ("torch.Generator().manual_seed(seed)", "torch.default_generator"),
             ("    for i in order:", "    torch.seed()\n    for i in order:"),
             ("    order = torch", "    torch.seed()\n    order = torch"),
         ],
-        "The same order comes for every seed.": [("manual_seed(seed)", "manual_seed(0)")],
-        "A sentence that is too long alone is not refused.": [
+        "All seeds give the same order.": [("manual_seed(seed)", "manual_seed(0)")],
+        "A sentence longer than the budget is accepted.": [
             ("if lengths[i] > budget:", "if False:")
         ],
     },
 )
 def plan(lengths: list[int], budget: int, seed: int) -> list[list[int]]:
-    """Batches of sentence numbers within a budget of padded positions, in seeded order."""
+    """Batches of sentence indices within a budget of padded positions, in seeded order."""
     ### BEGIN SOLUTION
     generator = torch.Generator().manual_seed(seed)
     order = torch.randperm(len(lengths), generator=generator).tolist()
@@ -372,22 +380,22 @@ def a_corpus(draw: Draw) -> list[int]:
 
 
 def planned(answer, lengths: list[int], budget: int, seed: int) -> list[list[int]]:
-    """The batches of an answer, empty ones left out."""
+    """The batches of an answer, without empty ones."""
     return [[int(i) for i in batch] for batch in answer(list(lengths), budget, seed) if len(batch)]
 
 
-@homework.check(plan, "Follow the sentences at the borders between two batches.")
+@homework.check(plan, "Follow the sentences at the boundary between two batches.")
 def holds_every_sentence_once(answer, draw: Draw):
     """Every sentence is in exactly one batch."""
     flat = [i for batch in planned(answer, a_corpus(draw), 300, 1) for i in batch]
     lost = 1000 - len(set(flat))
     holds(lost == 0, f"{lost} sentences of 1000 are in no batch", "0")
-    holds(len(flat) == 1000, f"{len(flat)} places for 1000 sentences", "1000")
+    holds(len(flat) == 1000, f"{len(flat)} indices for 1000 sentences", "1000")
 
 
-@homework.check(plan, "What does a batch cost, padding included?", worth=2)
+@homework.check(plan, "What is the size of a batch, padding included?", worth=2)
 def keeps_the_budget(answer, draw: Draw):
-    """No batch has more padded positions than the budget, and hardly any of them is padding."""
+    """No batch exceeds the budget of padded positions, and little of it is padding."""
     lengths = a_corpus(draw)
     for budget in (120, 500):
         batches = planned(answer, lengths, budget, 2)
@@ -399,32 +407,32 @@ def keeps_the_budget(answer, draw: Draw):
         holds(len(batches) < 1.5 * fewest + 2, f"{len(batches)} batches", f"about {fewest:.0f}")
 
 
-@homework.check(plan, "What is random, what is repeated, and what should not be in order?")
+@homework.check(plan, "What should be random, what reproducible, and what not in order?")
 def is_shuffled_by_the_seed(answer, draw: Draw):
-    """The seed decides order and composition; batches do not run from short to long."""
+    """The seed decides order and composition; the batches are not sorted by length."""
     lengths = a_corpus(draw)
     first, again, other = (planned(answer, lengths, 300, seed) for seed in (1, 1, 2))
-    holds(first == again, "other batches with the same seed", "the same batches")
-    holds(first != other, "the same batches with another seed", "others")
+    holds(first == again, "different batches for the same seed", "the same batches")
+    holds(first != other, "the same batches for a different seed", "others")
     groups = [{frozenset(b) for b in batches} for batches in (first, other)]
     shared = len(groups[0] & groups[1]) / len(groups[0])
     holds(
         shared < 0.6,
-        f"{100 * shared:.0f} % of the batches hold the same sentences for two seeds",
+        f"{100 * shared:.0f} % of the batches contain the same sentences for two seeds",
         "few",
     )
     longest = [max(lengths[i] for i in batch) for batch in first]
     rising = sum(a <= b for a, b in zip(longest, longest[1:], strict=False)) / (len(longest) - 1)
     holds(
         0.2 < rising < 0.8,
-        f"{100 * rising:.0f} % of the batches are followed by one as long or longer",
+        f"{100 * rising:.0f} % of the batches are followed by one that is as long or longer",
         "about half",
     )
 
 
-@homework.check(plan, "Is a budget that is used up exceeded?", draws=1)
+@homework.check(plan, "Does a batch that uses the whole budget exceed it?", draws=1)
 def fills_the_budget(answer, draw: Draw):
-    """A sentence as long as the budget fits."""
+    """A sentence exactly as long as the budget is accepted."""
     try:
         batches = planned(answer, [5, 50, 7], 50, 3)
     except ValueError as error:
@@ -432,15 +440,15 @@ def fills_the_budget(answer, draw: Draw):
     same(sorted(i for batch in batches for i in batch), [0, 1, 2], "the sentences in the batches")
 
 
-@homework.check(plan, "What is to be done with a sentence that no batch can hold?", draws=1)
+@homework.check(plan, "What should happen to a sentence that fits into no batch?", draws=1)
 def names_what_is_too_long(answer, draw: Draw):
-    """A sentence longer than the budget raises ValueError with its number."""
+    """A sentence longer than the budget raises a ValueError that names its index."""
     lengths = [5] * 40
     lengths[23] = 90
     try:
         found = answer(lengths, 50, 0)
     except ValueError as error:
-        holds("23" in str(error), f"the message {str(error)!r}", "one with the number 23")
+        holds("23" in str(error), f"the message {str(error)!r}", "a message that names 23")
         return
     except Exception as error:
         holds(False, f"{type(error).__name__} for a sentence that is too long", "ValueError")
@@ -449,7 +457,7 @@ def names_what_is_too_long(answer, draw: Draw):
 
 
 @homework.question(
-    "What is unknown?",
+    "Which words are unknown?",
     options=["The first and the second.", "Only the second.", "None of them."],
     hints=("Encode them with your class.", "Which ids are 3?"),
     read="notebook 01, the section on unknown words",
@@ -457,7 +465,7 @@ def names_what_is_too_long(answer, draw: Draw):
 )
 def which_words_are_unknown(Vocabulary) -> str:
     """
-    A vocabulary is made, with `min_count=2`, of the sentences *der hund sieht den ball* and *der
+    A vocabulary with `min_count=2` is built from the sentences *der hund sieht den ball* and *der
     ball sieht den mann*. Which of the words *mann* and *katze* become UNK in **your** vocabulary?
     """
     sentences = ["der hund sieht den ball".split(), "der ball sieht den mann".split()]

@@ -1,4 +1,4 @@
-"""Homework 03: the table of sines, moving by k places as a rotation, positions step by step."""
+"""Homework 03: the sinusoidal table, shifting by k positions, positions in incremental decoding."""
 
 import math
 
@@ -15,34 +15,34 @@ homework = Assignment(
     "positions",
     "Positional encoding",
     opening="""
-        You write the table of positions, find out what moving by k places does to it, and add
-        positions to words in a way that still works when words come one by one.
-        """,
+    You write the table of positions, find the matrix that shifts it by k positions, and add
+    positions to words in a way that also works when words arrive one by one.
+    """,
     imports="import math\n\nimport torch\nfrom torch import Tensor, nn",
 )
 
 
 @homework.task(
     "easy",
-    "The table of sines and cosines",
+    "The sinusoidal table",
     """
     Write the table of Vaswani et al. 2017, section 3.5: row p is position p, counted from 0, and
-    the columns 2i and 2i + 1 hold the sine and the cosine of $p / 10000^{2i/D}$. D may be any even
-    number; an odd one is a `ValueError`. Return a tensor (length, D) of type float32.
+    columns 2i and 2i + 1 are the sine and the cosine of $p / 10000^{2i/D}$. Return a float32 tensor
+    (length, D). An odd D raises a `ValueError`.
     """,
     hints=(
-        "What does i count: dimensions, or pairs of them?",
-        "Make the D/2 speeds first, then a table (length, D/2) of angles.",
+        "Does i count dimensions, or pairs of dimensions?",
+        "Compute the D/2 frequencies first, then a table (length, D/2) of angles.",
     ),
     read="notebook 03, section 3",
     mistakes={
-        "i was taken for the dimension, but it counts pairs: the exponent stays below 1.": [
+        "i counts dimensions where it should count pairs: the exponent stays below 1.": [
             ("torch.arange(0, d_model, 2) / d_model", "2 * torch.arange(0, d_model, 2) / d_model")
         ],
-        "The exponent lacks its factor 2: the slowest wave is far too fast.": [
+        "The exponent lacks the factor 2: the lowest frequency is far too high.": [
             ("torch.arange(0, d_model, 2) / d_model", "torch.arange(d_model // 2) / d_model")
         ],
-        "All sines come first and all cosines behind: the columns should take turns.": [
+        "All sines come before all cosines; the columns should alternate.": [
             (
                 "torch.stack([angle.sin(), angle.cos()], dim=-1).reshape(length, d_model)",
                 "torch.cat([angle.sin(), angle.cos()], dim=-1)",
@@ -55,7 +55,7 @@ homework = Assignment(
         "The angle is multiplied by the wavelength, not divided.": [
             ("position / 10000", "position * 10000")
         ],
-        "1000 stands for 10000.": [("10000", "1000")],
+        "The base is 1000 instead of 10000.": [("10000", "1000")],
         "An odd D raises no ValueError.": [("if d_model % 2:", "if False:")],
     },
 )
@@ -79,15 +79,15 @@ def has_rows_and_columns(answer, draw: Draw):
 
 @homework.check(position_table, "Write down the first two rows for D = 4 by hand.", worth=2)
 def is_the_formula(answer, draw: Draw):
-    """Each value is that of the formula, for several even D and lengths."""
+    """Every value is that of the formula, for several lengths and even D."""
     for length, half in [draw.sizes(2, 3, 20) for _ in range(3)]:
         expected = sinusoidal_table(length, 2 * half)
         found = answer(length, 2 * half)
         same(found, expected, f"the table for D = {2 * half}", tolerance=1e-5)
-        holds(not found.requires_grad, "a table with a gradient", "one that is not trained")
+        holds(not found.requires_grad, "a table with a gradient", "one without")
 
 
-@homework.check(position_table, "Half a pair has no place: say so.", draws=1)
+@homework.check(position_table, "Columns come in pairs: check D.", draws=1)
 def refuses_half_a_pair(answer, draw: Draw):
     """An odd D raises ValueError."""
     for d_model in (7, 1, 12 + 1):
@@ -102,46 +102,46 @@ def refuses_half_a_pair(answer, draw: Draw):
 
 @homework.check(position_table, "How exact is an angle of thousands of turns in float32?", draws=1)
 def is_exact_far_out(answer, draw: Draw):
-    """Values are right to three digits at position 5,000, too."""
+    """Values are correct to three digits even at position 5,000."""
     expected = sinusoidal_table(5001, 10)[5000]
     same(answer(5001, 10)[5000].float(), expected, "row 5000", tolerance=2e-3)
 
 
 @homework.task(
     "medium",
-    "Moving by k places is a rotation",
+    "Shifting by k positions is a rotation",
     """
     Let $t_p$ be row p of the table. There is a matrix $R_k$ with $R_k\\, t_p = t_{p+k}$ for
-    **every** position p. Write `rotation(k, d_model)`, which returns it, (D, D) in float64. k may
-    be negative. Do not solve an equation for it and do not fit it: write it down.
+    **every** position p. Write `rotation(k, d_model)`, which returns it as a float64 tensor (D, D);
+    k may be negative. Write the matrix down from its formula: do not solve for it or fit it.
     """,
     hints=(
-        "A pair of columns is a hand of a clock. What turns a hand by a fixed angle?",
+        "A pair of columns is the hand of a clock. What turns a hand by a fixed angle?",
         "sin(a + b) = sin a cos b + cos a sin b, and cos(a + b) = cos a cos b - sin a sin b.",
     ),
     read="notebook 03, section 6",
     mistakes={
-        "The hands turn backwards: the signs of the two sines are exchanged.": [
+        "The rotation goes backwards: the signs of the two sines are exchanged.": [
             ("[[c, s], [-s, c]]", "[[c, -s], [s, c]]")
         ],
-        "All hands turn at the same speed.": [
+        "All pairs rotate at the same frequency.": [
             ("10000 ** (-2 * i / d_model)", "1.0"),
         ],
-        "The cosine stands where the sine should, and the other way round.": [
+        "Sine and cosine are exchanged.": [
             (
                 "c, s = math.cos(k * speed), math.sin(k * speed)",
                 "s, c = math.cos(k * speed), math.sin(k * speed)",
             )
         ],
-        "Both sines have the same sign: that is no rotation.": [("[-s, c]", "[s, c]")],
+        "Both sines have the same sign, so the matrix is not a rotation.": [("[-s, c]", "[s, c]")],
         "i counts dimensions where it should count pairs.": [
             ("10000 ** (-2 * i / d_model)", "10000 ** (-4 * i / d_model)")
         ],
-        "The step is turned once, whatever k is.": [("k * speed", "speed")],
-        "Only the first pair is turned; the others stand still.": [
+        "k is ignored: the matrix always rotates by one step.": [("k * speed", "speed")],
+        "Only the first pair is rotated.": [
             ("for i in range(d_model // 2):", "for i in range(1):")
         ],
-        "k counts from the other side: only its size is used.": [("k * speed", "abs(k) * speed")],
+        "Only the absolute value of k is used.": [("k * speed", "abs(k) * speed")],
     },
 )
 def rotation(k: int, d_model: int) -> Tensor:
@@ -175,37 +175,37 @@ def is_square(answer, draw: Draw):
 
 @homework.check(rotation, "Try D = 2 first: one hand, one angle.", worth=2)
 def moves_every_position(answer, draw: Draw):
-    """The matrix turns each position into the one k places later, for several k and D."""
+    """The matrix shifts every position by k, for several k and D."""
     half, few = draw.sizes(2, 2, 20)
     for k in (few, 40 + few):
         table = exact_table(60 + k, 2 * half)
         moved = table[:60] @ answer(k, 2 * half).T
-        same(moved, table[k : 60 + k], f"a position moved by {k}", tolerance=1e-9)
+        same(moved, table[k : 60 + k], f"a position shifted by {k}", tolerance=1e-9)
 
 
-@homework.check(rotation, "Minus k turns back what k has turned.")
+@homework.check(rotation, "A rotation by -k undoes the rotation by k.")
 def moves_back(answer, draw: Draw):
-    """A negative k moves back, and k = 0 moves nothing."""
+    """A negative k shifts backwards, and k = 0 gives the identity."""
     half, k = draw.sizes(2, 2, 20)
     table = exact_table(60, 2 * half)
     moved = table[k:] @ answer(-k, 2 * half).T
-    same(moved, table[:-k], f"a position moved by {-k}", tolerance=1e-9)
+    same(moved, table[:-k], f"a position shifted by {-k}", tolerance=1e-9)
     same(answer(0, 2 * half), torch.eye(2 * half, dtype=torch.float64), "the matrix for k = 0")
 
 
 @homework.task(
     "hard",
-    "Positions, also step by step",
+    "Positions in incremental decoding",
     """
-    Write a module that adds the positions to embedded words (B, S, D), either with the fixed table,
-    `kind="sinusoidal"`, or with one that is learned, `kind="learned"`, which starts with normal
-    numbers. In decoding, words come one by one: `start` says how many came before. The fixed table
-    follows the module to another type or device, is not trained, and does not lie in the
-    checkpoint (`state_dict`). Beyond `max_length`, and for another `kind`, raise `ValueError`. The
+    Write a module that adds positions to embedded words (B, S, D). `kind="sinusoidal"` uses the
+    fixed table; `kind="learned"` uses a learned table, initialised with normal numbers. In
+    decoding, words arrive one by one: `start` is the number of earlier words. The fixed table
+    follows the module to a different dtype or device, is not trained, and is not part of the
+    `state_dict`. A position beyond `max_length` or an unknown `kind` raises a `ValueError`. The
     function `sinusoidal_table` below is given.
     """,
     hints=(
-        "What is a tensor called that belongs to a module but is no parameter?",
+        "What do you call a tensor that belongs to a module but is not a parameter?",
         "`register_buffer(name, tensor, persistent=False)`, and a slice from start to start + S.",
     ),
     read="notebook 03, sections 8 and 9",
@@ -213,7 +213,7 @@ def moves_back(answer, draw: Draw):
     from nmtlib.model.embeddings import sinusoidal_table
     """,
     mistakes={
-        "The first word always gets position 0: `start` is not used.": [
+        "`start` is ignored: the first word always gets position 0.": [
             ("self.table[start:end]", "self.table[: embedded.size(1)]")
         ],
         "Positions are counted along the batch, not along the sentence.": [
@@ -226,22 +226,22 @@ def moves_back(answer, draw: Draw):
                 "self.table = table",
             )
         ],
-        "The fixed table is a parameter: it would be trained.": [
+        "The fixed table is a parameter, so it would be trained.": [
             (
                 'self.register_buffer("table", table, persistent=False)',
                 "self.table = nn.Parameter(table)",
             )
         ],
-        "The fixed table lies in the checkpoint, although it can be computed.": [
+        "The fixed table is part of the state_dict, although it can be computed.": [
             (", persistent=False", "")
         ],
-        "The learned table is no parameter, so it is never trained.": [
+        "The learned table is not a parameter, so it is never trained.": [
             ("nn.Parameter(torch.randn(max_length, d_model))", "torch.randn(max_length, d_model)")
         ],
         "A sentence beyond the table raises no ValueError.": [
             ("if end > len(self.table):", "if False:")
         ],
-        "Only the length of the new piece is compared with the table, not its end.": [
+        "Only the length of the input is compared with the table, not its last position.": [
             ("if end > len(self.table):", "if embedded.size(1) > len(self.table):")
         ],
         "An unknown kind raises no ValueError.": [
@@ -256,7 +256,7 @@ def moves_back(answer, draw: Draw):
     },
 )
 class Positions(nn.Module):
-    """Add to each word (B, S, D) the vector of its place; `start` words came before."""
+    """Add its position vector to each word (B, S, D); `start` is the number of earlier words."""
 
     def __init__(self, d_model: int, max_length: int, kind: str = "sinusoidal"):
         super().__init__()
@@ -286,14 +286,14 @@ def adds_the_table(answer, draw: Draw):
     x = draw.normal(batch, length, 2 * half)
     module = answer(2 * half, length + 3).to(draw.dtype)
     expected = x + sinusoidal_table(length, 2 * half).to(draw.dtype)
-    same(module(x), expected, "a word with its position", tolerance=1e-5)
+    same(module(x), expected, "a word plus its position", tolerance=1e-5)
 
 
 @homework.check(
-    Positions, "What is the position of a word that comes alone, as the fifth?", worth=2
+    Positions, "What is the position of a word that arrives alone, as the fifth?", worth=2
 )
 def works_step_by_step(answer, draw: Draw):
-    """Word by word, with `start`, gives the same as the whole sentence at once."""
+    """Words passed one by one, with `start`, give the same result as the whole sentence."""
     batch, length, half = draw.sizes(3)
     x = draw.normal(batch, length, 2 * half)
     for kind in ("sinusoidal", "learned"):
@@ -301,51 +301,55 @@ def works_step_by_step(answer, draw: Draw):
         steps = [module(x[:, i : i + 1], start=i) for i in range(length)]
         same(torch.cat(steps, 1), module(x).detach(), f"word by word ({kind})")
         last = answer(2 * half, length, kind).to(draw.dtype)
-        alone = last(x[:, -1:], start=length - 1)  # the first call, and not the first word
+        alone = last(x[:, -1:], start=length - 1)  # the first call, but not the first word
         same(alone, last(x)[:, -1:].detach(), f"the last word alone ({kind})")
 
 
 @homework.check(Positions, "Parameter, buffer or plain attribute: what is each table?")
 def keeps_its_tables_where_they_belong(answer, draw: Draw):
-    """The learned table is the one parameter; the fixed one is no parameter and not saved."""
+    """The learned table is the only parameter; the fixed one is neither a parameter nor saved."""
     (half,) = draw.sizes(1)
     fixed, learned = answer(2 * half, 11), answer(2 * half, 11, "learned")
     same([tuple(p.shape) for p in learned.parameters()], [(11, 2 * half)], "the learned parameters")
     same(len(list(fixed.parameters())), 0, "the number of parameters of the fixed kind")
-    same(list(fixed.state_dict()), [], "what the fixed kind saves")
+    same(list(fixed.state_dict()), [], "the state_dict of the fixed kind")
     starts = [list(answer(2 * half, 11, "learned").parameters())[0] for _ in range(2)]
-    holds(not torch.equal(*starts), "two learned tables that start alike", "random numbers")
+    holds(
+        not torch.equal(*starts),
+        "two learned tables with the same initial values",
+        "random numbers",
+    )
     words = torch.zeros(1, 3, 2 * half)
-    same(fixed.half()(words.half()).dtype, torch.float16, "the type of the result in float16")
+    same(fixed.half()(words.half()).dtype, torch.float16, "the dtype of the result in float16")
     try:
         fixed.to("meta")(words.to("meta"))
     except Exception:
-        moved = "the fixed table stays where it was when the module moves to another device"
-        holds(False, moved, "a table that goes with its module")
+        moved = "a fixed table that stays on its device when the module moves"
+        holds(False, moved, "a table that moves with its module")
 
 
-@homework.check(Positions, "What should learn, and what lies between it and the loss?")
+@homework.check(Positions, "What should be trained, and what is between it and the loss?")
 def passes_gradients_on(answer, draw: Draw):
-    """Gradients reach the embedded words and, in the rows that were used, the learned table."""
+    """Gradients reach the embedded words and the rows of the learned table that were used."""
     batch, length, half = draw.sizes(3)
     for kind in ("sinusoidal", "learned"):
         module = answer(2 * half, length + 3, kind).to(draw.dtype)
         x, towards = (draw.normal(batch, length, 2 * half) for _ in range(2))
         result = module(x.requires_grad_() * 1, start=2)
-        holds(result.requires_grad, f"a result without gradient ({kind})", "one with it")
+        holds(result.requires_grad, f"a result without gradient ({kind})", "one with a gradient")
         (result * towards).sum().backward()
-        holds(x.grad is not None, f"no gradient of the words ({kind})", "one")
+        holds(x.grad is not None, f"no gradient for the words ({kind})", "one")
         same(x.grad, towards, f"the gradient of the words ({kind})")
     (table,) = module.parameters()
     expected = torch.zeros_like(table)
     expected[2 : length + 2] = towards.sum(0)
-    holds(table.grad is not None, "no gradient of the learned table", "one")
+    holds(table.grad is not None, "no gradient for the learned table", "one")
     same(table.grad, expected, "the gradient of the learned table")
 
 
-@homework.check(Positions, "Where does the last word of this piece stand?")
+@homework.check(Positions, "What is the position of the last word of the input?")
 def refuses_what_is_too_long(answer, draw: Draw):
-    """A sentence, or a step, beyond the table raises ValueError, and so does another kind."""
+    """Positions beyond the table and an unknown kind raise ValueError."""
     module = answer(4, 6)
     module(torch.zeros(1, 6, 4))
     for length, start in [(7, 0), (1, 6), (3, 4)]:
@@ -366,12 +370,12 @@ def refuses_what_is_too_long(answer, draw: Draw):
 @homework.question(
     "Near and far",
     options=[
-        "It depends on both positions.",
-        "It depends on how far apart they are, and on nothing else.",
-        "It is the same for all pairs.",
+        "On both positions.",
+        "Only on the distance between them.",
+        "On neither: it is the same for all pairs.",
     ],
     hints=(
-        "Compare the product of rows 3 and 8 with that of rows 20 and 25.",
+        "Compare the dot product of rows 3 and 8 with that of rows 20 and 25.",
         "A rotation changes neither lengths nor angles.",
     ),
     read="notebook 03, section 5",

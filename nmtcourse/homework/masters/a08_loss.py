@@ -1,4 +1,6 @@
-"""Homework 08: the schedule with warm-up, the smoothed loss of a batch, a loss free of batches."""
+"""Homework 08: the warm-up schedule, the smoothed loss of a batch, gradients independent of
+batching.
+"""
 
 import copy
 
@@ -17,9 +19,9 @@ homework = Assignment(
     "loss",
     "Label smoothing, Noam, and the loss of a batch",
     opening="""
-        You write the rate of the paper, the smoothed loss of a whole batch, and mend a loop whose
-        gradients depend on how sentences were put together.
-        """,
+    You write the paper's learning rate schedule and the smoothed loss of a batch, and repair a loop
+    whose gradients depend on how sentences are batched.
+    """,
     imports=(
         "import math\n\nimport torch\nfrom torch import Tensor, nn\n\n"
         "from nmtlib.data.batching import Batch"
@@ -29,29 +31,31 @@ homework = Assignment(
 
 @homework.task(
     "easy",
-    "A rate that warms up",
+    "Learning rate with warm-up",
     """
-    Write the learning rate of Vaswani et al. 2017, equation 3, as a function of the number of the
-    update, which is counted from 1: it rises in a straight line for `warmup` updates, and falls
-    then with the inverse root. Update 0 does not exist, and neither do fewer: raise `ValueError`.
+    Write the learning rate of Vaswani et al. 2017, equation 3, as a function of the update number,
+    counted from 1: it rises linearly for `warmup` updates and then falls with the inverse square
+    root. An update number below 1 raises a `ValueError`.
     """,
     hints=(
-        "The formula takes the smaller of two numbers; which one counts before the warm-up ends?",
-        "Both are the same at step = warmup. Write the equation as it stands in the paper.",
+        "The formula takes the smaller of two terms; which one applies during the warm-up?",
+        "The terms are equal at step = warmup. Write the equation as the paper does.",
     ),
     read="notebook 08, the section on the schedule",
     mistakes={
-        "The larger of the two terms is taken instead of the smaller.": [("min(", "max(")],
-        "The root of the model's size is in the numerator: the sign of its exponent is lost.": [
+        "The larger of the two terms is taken, not the smaller.": [("min(", "max(")],
+        "d_model has the wrong exponent: +0.5 instead of -0.5.": [
             ("d_model**-0.5", "d_model**0.5")
         ],
-        "The model's size is not used.": [("d_model**-0.5 * ", "")],
-        "The rate falls with the step itself, not with its root.": [("step**-0.5", "step**-1.0")],
+        "d_model is ignored.": [("d_model**-0.5 * ", "")],
+        "The rate falls with the step itself, not with its square root.": [
+            ("step**-0.5", "step**-1.0")
+        ],
         "The rise is too steep: the peak comes before the end of the warm-up.": [
             ("warmup**-1.5", "warmup**-1.0")
         ],
-        "The rate does not rise in a straight line.": [("step * warmup", "step**2 * warmup")],
-        "Updates are counted from 0: everything comes one step late.": [
+        "The rise is not linear.": [("step * warmup", "step**2 * warmup")],
+        "Updates are counted from 0: everything is one step late.": [
             ("    return d_model", "    step = max(step - 1, 1)\n    return d_model")
         ],
         "Update 0 raises no ValueError.": [("if step < 1:", "if False:")],
@@ -66,7 +70,7 @@ def rate(step: int, d_model: int, warmup: int) -> float:
     ### END SOLUTION
 
 
-@homework.check(rate, "Compute steps 1, 2 and 4 with pen and paper for a warm-up of 2.", worth=2)
+@homework.check(rate, "Compute updates 1, 2 and 4 with pen and paper for a warm-up of 2.", worth=2)
 def is_equation_3(answer, draw: Draw):
     """The rate is that of the formula, before, at and after the end of the warm-up."""
     d_model, warmup = 4 * draw.sizes(1)[0], draw.random.randint(5, 400)
@@ -76,7 +80,7 @@ def is_equation_3(answer, draw: Draw):
         same(found * 1e4, expected, f"10,000 times the rate of update {step} (warm-up {warmup})")
 
 
-@homework.check(rate, "What would update 0 be, and what does the formula make of it?", draws=1)
+@homework.check(rate, "What would update 0 be, and what does the formula give for it?", draws=1)
 def refuses_update_0(answer, draw: Draw):
     """Updates 0 and -1 raise ValueError."""
     for step in (0, -1):
@@ -93,15 +97,19 @@ def refuses_update_0(answer, draw: Draw):
     "medium",
     "The smoothed loss of a batch",
     """
-    Logits (B, T, V), labels (B, T), PAD = 0. The target gives $1 - \\varepsilon$ to the label and
-    spreads $\\varepsilon$ evenly over the **V - 1 classes that are words**, itself among them, and
-    never over PAD. Return the cross-entropy in nats as the mean over all labels that are not PAD.
-    Logits may be as large as 1,000. Finished losses, of `torch` or of the course, are not
-    allowed; `log_softmax` is. Labels that are all PAD are a `ValueError`.
+    Given logits (B, T, V) and labels (B, T), with PAD = 0, return the cross-entropy against a
+    smoothed target: it gives $1 - \\varepsilon$ to the label and distributes $\\varepsilon$ evenly
+    over the **V - 1 classes other than PAD**, the label included. The result, in nats, is the mean
+    over all labels that are not PAD. Logits may be as large as 1,000. Ready-made losses, from
+    `torch` or the course, are not allowed; `log_softmax` is. If all labels are PAD, raise a
+    `ValueError`.
     """,
     hints=(
-        "Write the target of one label first; then its product with the log-probabilities.",
-        "Two sums are enough: the log-probability of the label, and that of all words.",
+        (
+            "Write the target of one label first, then the sum of its products with the "
+            "log-probabilities."
+        ),
+        "Two terms are enough: the log-probability of the label, and the sum over all words.",
     ),
     read="notebook 08, the section on the loss of a batch",
     forbidden=("cross_entropy", "nll_loss", "kl_div"),
@@ -110,28 +118,30 @@ def refuses_update_0(answer, draw: Draw):
         "PAD gets a share of the smoothing.": [
             ("(logp.sum(-1) - logp[..., 0])", "logp.sum(-1)"),
         ],
-        "The share is spread over V classes, not over the V - 1 words.": [
+        "ε is distributed over V classes, not over the V - 1 words.": [
             ("(logits.size(-1) - 1)", "logits.size(-1)")
         ],
-        "The share is spread over V - 2 classes, as if the label had none of it.": [
+        "ε is distributed over V - 2 classes: the label gets no share.": [
             ("(logits.size(-1) - 1)", "(logits.size(-1) - 2)")
         ],
-        "Positions whose label is PAD count in the sum.": [("(loss * real).sum()", "loss.sum()")],
+        "Positions whose label is PAD are included in the sum.": [
+            ("(loss * real).sum()", "loss.sum()")
+        ],
         "The sum is divided by all positions, padding included.": [("real.sum()", "real.numel()")],
-        "The mean is taken for each sentence first, so short sentences weigh more.": [
+        "The mean is taken within each sentence first, so short sentences weigh more.": [
             (
                 "return (loss * real).sum() / real.sum()",
                 "return ((loss * real).sum(1) / real.sum(1).clamp(1)).mean()",
             )
         ],
         "The sum is divided by the number of sentences.": [("/ real.sum()", "/ len(labels)")],
-        "The logits were taken for log-probabilities: the softmax is missing.": [
+        "The logits are used as log-probabilities: the softmax is missing.": [
             ("logits.log_softmax(-1)", "logits")
         ],
         "The logarithm of a softmax underflows for large logits: use log_softmax.": [
             ("logits.log_softmax(-1)", "logits.softmax(-1).log()")
         ],
-        "The label lost its own share: it should have (1 - ε) and its part of ε.": [
+        "The label lacks its share of ε: it should get 1 - ε plus that share.": [
             ("(1 - smoothing) * own", "(1 - smoothing - even) * own"),
         ],
         "The sign is wrong: a loss is positive.": [("loss = -(", "loss = (")],
@@ -152,7 +162,7 @@ def smoothed_loss(logits: Tensor, labels: Tensor, smoothing: float = 0.1) -> Ten
 
 
 def batch(draw: Draw, pads: bool = True) -> tuple[Tensor, Tensor]:
-    """Logits and labels of sentences of unlike lengths."""
+    """Logits and labels of sentences of different lengths."""
     b, t, v = draw.sizes(3, 4)
     labels = draw.ids(1, v, b, t)
     if pads:
@@ -164,31 +174,31 @@ def batch(draw: Draw, pads: bool = True) -> tuple[Tensor, Tensor]:
 
 @homework.check(smoothed_loss, "Return one number as a tensor.", worth=0)
 def is_one_number(answer, draw: Draw):
-    """The loss is a single number, that of the type of the logits, and can be differentiated."""
+    """The loss is one differentiable number with the dtype of the logits."""
     logits, labels = batch(draw)
     loss = answer(logits.requires_grad_(), labels)
-    holds(isinstance(loss, Tensor) and loss.shape == (), "no single number", "a scalar tensor")
-    holds(loss.requires_grad, "the loss knows nothing of the logits", "a gradient")
+    holds(isinstance(loss, Tensor) and loss.shape == (), "not a single number", "a scalar tensor")
+    holds(loss.requires_grad, "a loss without a gradient to the logits", "one with a gradient")
 
 
-@homework.check(smoothed_loss, "Begin with ε = 0: minus the log-probability of the label.")
+@homework.check(smoothed_loss, "Start with ε = 0: minus the log-probability of the label.")
 def without_smoothing(answer, draw: Draw):
-    """With ε = 0 and no padding it is the mean negative log-likelihood."""
+    """With ε = 0 and no padding the loss is the mean negative log-likelihood."""
     logits, labels = batch(draw, pads=False)
     expected = nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
     same(answer(logits, labels, 0.0), expected, "the loss without smoothing")
 
 
-@homework.check(smoothed_loss, "Write the smoothed target of one label down: does it add up to 1?")
+@homework.check(smoothed_loss, "Write down the smoothed target of one label: does it add up to 1?")
 def with_smoothing(answer, draw: Draw):
-    """With ε and no padding it is the loss of the course."""
+    """With ε and no padding the loss is the course's."""
     logits, labels = batch(draw, pads=False)
     for smoothing in (0.1, 0.4):
         expected = label_smoothed_loss(logits, labels, smoothing)
         same(answer(logits, labels, smoothing), expected, f"the loss with ε = {smoothing}")
 
 
-@homework.check(smoothed_loss, "Which positions count, and by what is the sum divided?")
+@homework.check(smoothed_loss, "Which positions count, and what is the sum divided by?")
 def padding_does_not_count(answer, draw: Draw):
     """Padded positions change nothing, however many there are."""
     logits, labels = batch(draw)
@@ -197,9 +207,9 @@ def padding_does_not_count(answer, draw: Draw):
         same(answer(x, y), expected, f"the loss with padding {where} the sentence")
 
 
-@homework.check(smoothed_loss, "Which logits make the logarithm of a softmax infinite?")
+@homework.check(smoothed_loss, "For which logits is the logarithm of a softmax infinite?")
 def large_logits(answer, draw: Draw):
-    """Logits of 1,000 give finite losses and gradients; labels of nothing but PAD a ValueError."""
+    """Logits of 1,000 give finite losses and gradients; all-PAD labels raise ValueError."""
     logits, labels = batch(draw)
     logits = (logits * 500).requires_grad_()
     loss = answer(logits, labels)
@@ -207,7 +217,7 @@ def large_logits(answer, draw: Draw):
         loss.detach() / 100, label_smoothed_loss(logits, labels, 0.1).detach() / 100, "a hundredth"
     )
     loss.backward()
-    holds(logits.grad is not None, "no gradient", "one", "The loss was cut off from the logits.")
+    holds(logits.grad is not None, "no gradient", "one", "The loss is detached from the logits.")
     holds(logits.grad.isfinite().all(), "gradients that are not finite", "finite ones")
     again = logits.detach().clone().requires_grad_()
     label_smoothed_loss(again, labels, 0.1).backward()
@@ -221,19 +231,22 @@ def large_logits(answer, draw: Draw):
 
 @homework.task(
     "hard",
-    "Gradients that do not depend on the batches",
+    "Gradients independent of batching",
     """
-    `wrong_gradients` goes through several batches before one update. But its gradients change when
-    the same sentences are put together in other batches. Write `gradients(model, batches,
-    smoothing)`: afterwards the gradients of the model are those of the smoothed loss averaged over
-    all labels of *all* batches, and gradients that were there before are gone. Return the mean
-    **unsmoothed** negative log-likelihood (nats) of these labels as a float. The model takes
-    `batch.source` and `batch.decoder_input`; `batch.labels` holds PAD = 0 behind the end. Call the
-    model once for each batch, and do not hold the graphs of all batches at the same time.
+    `wrong_gradients` processes several batches before one update, but its gradients change if the
+    same sentences are batched differently. Write `gradients(model, batches, smoothing)`: it
+    replaces the model's gradients by those of the smoothed loss averaged over all labels of *all*
+    batches, and returns the mean **unsmoothed** negative log-likelihood (nats) of these labels as a
+    float. The model takes `batch.source` and `batch.decoder_input`; `batch.labels` is padded with
+    PAD = 0. Call the model once for each batch, and do not keep the graphs of all batches in
+    memory.
     """,
     hints=(
-        "What does each batch divide by, and what should all of them divide by?",
-        "Count the labels of all batches first; then each batch adds its *sum* divided by it.",
+        "What is each batch divided by, and what should it be divided by?",
+        (
+            "Count the labels of all batches first; then each batch adds its *sum* divided by "
+            "that count."
+        ),
     ),
     read="notebook 08, the section on the batch-size puzzle",
     given='''
@@ -251,7 +264,7 @@ def large_logits(answer, draw: Draw):
         return total / len(batches)
     ''',
     mistakes={
-        "Each batch takes the mean over its own labels: small batches weigh more.": [
+        "Each batch contributes the mean over its own labels: small batches weigh more.": [
             ('smoothing, reduction="sum") / count', "smoothing) / len(batches)")
         ],
         "The means of the batches are added up: more batches, larger gradients.": [
@@ -260,28 +273,28 @@ def large_logits(answer, draw: Draw):
         "The gradients are those of the sum, not of the mean.": [
             ('reduction="sum") / count', 'reduction="sum")')
         ],
-        "Padding is counted among the labels.": [
+        "Padding is counted as labels.": [
             ("int((batch.labels != 0).sum())", "batch.labels.numel()")
         ],
-        "The gradients of an earlier update are still there.": [("model.zero_grad()", "pass")],
-        "The gradients are cleared before each batch: only the last one is left.": [
+        "The gradients of an earlier update remain.": [("model.zero_grad()", "pass")],
+        "The gradients are cleared before each batch: only the last batch counts.": [
             (
                 "    for batch in batches:\n        logits",
                 "    for batch in batches:\n        model.zero_grad()\n        logits",
             )
         ],
-        "The loss that is returned is smoothed: its exp is no perplexity.": [
+        "The returned loss is smoothed, so its exponential is not a perplexity.": [
             ("labels, 0.0, reduction", "labels, smoothing, reduction")
         ],
-        "The mean over the batches' means is returned.": [
+        "The mean of the batch means is returned.": [
             ("return total / count", "return total / len(batches)"),
             ('labels, 0.0, reduction="sum")', "labels, 0.0)"),
         ],
         "The sum is returned, not the mean.": [("return total / count", "return total")],
-        "The model is called in evaluation, so its dropout rests while it learns.": [
+        "The model is in evaluation mode, so dropout is off during training.": [
             ("    model.zero_grad()\n", "    model.zero_grad()\n    model.eval()\n")
         ],
-        "The model is left in evaluation: from the second update on its dropout rests.": [
+        "The model is left in evaluation mode: later updates run without dropout.": [
             ("return total / count", "return (total / count, model.eval())[0]")
         ],
     },
@@ -303,7 +316,7 @@ def gradients(model: nn.Module, batches: list[Batch], smoothing: float) -> float
 
 
 class Guesser(nn.Module):
-    """A tiny model that can be called only while the graph of the call before is gone."""
+    """A tiny model that may be called only after the graph of the previous call is freed."""
 
     def __init__(self, draw: Draw):
         super().__init__()
@@ -324,7 +337,7 @@ class Guesser(nn.Module):
 
 
 def some_batches(draw: Draw) -> list[Batch]:
-    """Batches of unlike sizes, with padding."""
+    """Batches of different sizes, with padding."""
     made = []
     for size, length in zip((1, 4, 2), draw.sizes(3, 3), strict=True):
         target = draw.ids(1, 11, size, length)
@@ -346,9 +359,9 @@ def expected_of(model: Guesser, batches: list[Batch], smoothing: float) -> tuple
     return nll / count, [p.grad for p in twin.parameters()]
 
 
-@homework.check(gradients, "Divide each sum by the same number: which one?", worth=2)
+@homework.check(gradients, "Divide every sum by the same number: which one?", worth=2)
 def are_those_of_the_mean(answer, draw: Draw):
-    """The gradients are those of the mean over all labels, whatever was there before."""
+    """The gradients are those of the mean over all labels, without earlier gradients."""
     batches, model = some_batches(draw), Guesser(draw)
     smoothing = 0.1 + 0.1 * draw.number
     expected = expected_of(model, batches, smoothing)[1]
@@ -360,7 +373,7 @@ def are_those_of_the_mean(answer, draw: Draw):
         same(parameter.grad, gradient, "a gradient")
 
 
-@homework.check(gradients, "Put the same sentences into other batches and compare.")
+@homework.check(gradients, "Batch the same sentences differently and compare.")
 def do_not_depend_on_the_batches(answer, draw: Draw):
     """The same sentences one by one give the same gradients and the same result."""
     batches, model = some_batches(draw), Guesser(draw)
@@ -374,11 +387,11 @@ def do_not_depend_on_the_batches(answer, draw: Draw):
         nll = answer(model, group, 0.1)
         found.append((nll, [p.grad.clone() for p in model.parameters()]))
     for one, other in zip(found[0][1], found[1][1], strict=True):
-        same(other, one, "a gradient of single sentences")
+        same(other, one, "a gradient for single sentences")
     same(float(found[1][0]), float(found[0][0]), "the result for single sentences")
 
 
-@homework.check(gradients, "Is what you return smoothed, and what is it a mean of?")
+@homework.check(gradients, "Is your result smoothed, and over what is the mean taken?")
 def returns_the_mean_nll(answer, draw: Draw):
     """The result is the mean unsmoothed negative log-likelihood of all labels, as a float."""
     batches, model = some_batches(draw), Guesser(draw)
@@ -389,36 +402,38 @@ def returns_the_mean_nll(answer, draw: Draw):
 
 @homework.check(gradients, "When is the graph of a batch freed?")
 def holds_one_graph_at_a_time(answer, draw: Draw):
-    """The model is called once for each batch, and each graph is used before the next is made."""
+    """The model is called once for each batch, with one graph in memory at a time."""
     batches, model = some_batches(draw), Guesser(draw)
     answer(model, batches, 0.1)
     holds(model.calls == len(batches), f"{model.calls} calls of the model", f"{len(batches)}")
-    holds(model.most == 1, f"{model.most} graphs at the same time", "1")
+    holds(model.most == 1, f"{model.most} graphs in memory at the same time", "1")
 
 
-@homework.check(gradients, "What does `model.eval()` do to dropout, and who calls `train()` again?")
+@homework.check(
+    gradients, "How does `model.eval()` affect dropout, and what restores training mode?"
+)
 def keeps_the_model_in_training(answer, draw: Draw):
-    """A model that is in training is called in training, and is in training afterwards."""
+    """A model in training mode is called in training mode and stays in it."""
     model, batches = Guesser(draw), some_batches(draw)
     answer(model, batches, 0.1)
-    holds(not model.resting, f"{model.resting} calls of the model in evaluation", "none")
-    holds(model.training, "the model is left in evaluation", "a model in training")
+    holds(not model.resting, f"{model.resting} calls of the model in evaluation mode", "none")
+    holds(model.training, "the model is left in evaluation mode", "a model in training mode")
 
 
 @homework.question(
     "The loss of a perfect model",
     options=["0 nats.", "More than 0 and less than 0.5 nats.", "More than 0.5 nats."],
     hints=(
-        "Which probabilities would a perfect model give? Not all to one word.",
-        "Make logits that are the logarithms of the smoothed target, and PAD very unlikely.",
+        "A perfect model does not give all probability to one word. What does it predict?",
+        "Use the logarithm of the smoothed target as logits, with a very low one for PAD.",
     ),
     read="notebook 08, the section on the smallest loss",
     uses=(smoothed_loss,),
 )
 def how_small_can_it_get(smoothed_loss) -> str:
     """
-    With smoothing 0.1 and 1,000 classes, a model says exactly the smoothed target. What is its
-    loss, measured by **your** function?
+    With smoothing 0.1 and 1,000 classes, a model predicts exactly the smoothed target. What is its
+    loss according to **your** function?
     """
     target = torch.full((1, 1, 1000), 0.1 / 999, dtype=torch.float64)
     target[..., 0], target[..., 5] = 1e-30, 0.9 + 0.1 / 999

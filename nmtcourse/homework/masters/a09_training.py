@@ -1,4 +1,4 @@
-"""Homework 09: early stopping, one update of several batches, a training that can be resumed."""
+"""Homework 09: early stopping, one update from several batches, a run that can be resumed."""
 
 import copy
 import math
@@ -19,9 +19,9 @@ homework = Assignment(
     "training",
     "Training",
     opening="""
-        Three parts of every good training loop: one that knows when to stop, one that makes a
-        large batch of small ones, and one that survives a power cut.
-        """,
+    You write three parts of a good training loop: early stopping, one update from several small
+    batches, and checkpoints from which a run resumes exactly.
+    """,
     imports=(
         "import math\nfrom collections.abc import Callable\nfrom pathlib import Path\n"
         "from typing import Any\n\n"
@@ -32,30 +32,30 @@ homework = Assignment(
 
 @homework.task(
     "easy",
-    "When to stop",
+    "Early stopping",
     """
-    Write a class that is told the validation loss after each epoch. `update(loss)` returns True
-    when the last `patience` epochs in a row were no better than the best before them, else False.
-    Better means strictly lower. NaN is never better. `best` is the number of the best epoch,
-    counted from 0, and None as long as there is none.
+    Write a class that receives the validation loss after each epoch. `update(loss)` returns True if
+    none of the last `patience` epochs was better than the best before them, otherwise False. Better
+    means strictly lower; NaN is never better. `best` is the number of the best epoch, counted from
+    0, or None if there is none yet.
     """,
     hints=(
         "What must be remembered between two epochs? Three numbers are enough.",
-        "Compare with the best so far, not with the epoch before.",
+        "Compare with the best loss so far, not with the previous one.",
     ),
     read="notebook 09, the section on overfitting and early stopping",
     mistakes={
-        "A loss is compared with that of the epoch before, not with the best.": [
+        "A loss is compared with that of the previous epoch, not with the best.": [
             ("self.epoch += 1", "self.epoch, self.lowest = self.epoch + 1, loss")
         ],
         "An equal loss counts as better.": [("loss < self.lowest", "loss <= self.lowest")],
         "It stops one epoch too early.": [(">= self.patience", "> self.patience - 2")],
         "It stops one epoch too late.": [(">= self.patience", "> self.patience")],
-        "The highest loss is taken for the best.": [
+        "The highest loss counts as the best.": [
             ("loss < self.lowest", "loss > self.lowest"),
             ("math.inf", "-math.inf"),
         ],
-        "`best` holds the loss, not the number of the epoch.": [
+        "`best` is the loss, not the number of the epoch.": [
             (
                 "self.lowest, self.best = loss, self.epoch",
                 "self.lowest = self.best = loss; self.at = self.epoch",
@@ -69,7 +69,7 @@ homework = Assignment(
     },
 )
 class EarlyStopping:
-    """Says after each epoch whether the last `patience` epochs brought nothing better."""
+    """Tell after each epoch whether the last `patience` epochs brought no improvement."""
 
     def __init__(self, patience: int):
         self.patience, self.best = patience, None
@@ -78,7 +78,7 @@ class EarlyStopping:
         ### END SOLUTION
 
     def update(self, loss: float) -> bool:
-        """Take in the loss of the next epoch; True if the training should stop."""
+        """Record the loss of the next epoch; return True if training should stop."""
         ### BEGIN SOLUTION
         if loss < self.lowest:
             self.lowest, self.best = loss, self.epoch
@@ -90,14 +90,14 @@ class EarlyStopping:
 
 
 def told(answer, patience: int, losses: list[float]) -> tuple[list[bool], Any]:
-    """What an answer says after each loss, and which epoch it names at last."""
+    """The answer's results after each loss, and its best epoch at the end."""
     stopping = answer(patience)
     return [bool(stopping.update(loss)) for loss in losses], stopping.best
 
 
-@homework.check(EarlyStopping, "Count on your fingers: patience 2, losses 3, 2, 2.5, 2.4.", worth=2)
+@homework.check(EarlyStopping, "Follow it by hand: patience 2, losses 3, 2, 2.5, 2.4.", worth=2)
 def stops_in_time(answer, draw: Draw):
-    """It stops after `patience` epochs that were no better than the best, not earlier or later."""
+    """It stops after exactly `patience` epochs that were no better than the best."""
     for patience, losses, stops in (
         (2, [3, 2, 2.5, 2.4], [0, 0, 0, 1]),
         (3, [5, 4, 4.5, 4.2, 4.1, 3.9], [0, 0, 0, 0, 1, 0]),
@@ -120,12 +120,12 @@ def knows_the_best(answer, draw: Draw):
         told(answer, 9, losses)[1], losses.index(min(losses)), f"the best of 7 epochs {losses[:2]}…"
     )
     same(told(answer, 9, [3.0, 2.0, 2.0, 2.5])[1], 1, "the best of 3, 2, 2, 2.5")
-    same(answer(3).best, None, "the best before anything was told")
+    same(answer(3).best, None, "the best before any loss")
 
 
 @homework.check(EarlyStopping, "Is NaN less than 3? Is 3 less than NaN?")
 def survives_nan(answer, draw: Draw):
-    """NaN is never better, what comes after it is judged as before; equal losses are no better."""
+    """NaN is never better and does not affect later comparisons; an equal loss is no better."""
     nan = math.nan
     for patience, losses, stops, best in (
         (2, [3.0, nan, 2.5, 2.7], [0, 0, 0, 0], 2),
@@ -140,40 +140,40 @@ def survives_nan(answer, draw: Draw):
 
 @homework.task(
     "medium",
-    "One update of several batches",
+    "One update from several batches",
     """
-    `loss_sum(model, batch)` gives the loss of a batch, **summed** over its tokens, and the number
-    of these tokens. Make one update of the model from all batches: the gradient is that of the mean
-    loss over all tokens of all batches; if its norm, taken over all parameters together, exceeds
-    `max_norm`, it is scaled down to it; then the optimizer makes one step. Return the norm before
-    scaling, as a float. Leave no gradients behind: every `.grad` is None or zero. Parameters
-    without a gradient are left alone.
+    `loss_sum(model, batch)` returns the loss of a batch **summed** over its tokens, and the number
+    of these tokens. Update the model once from all batches. The gradient is that of the mean loss
+    over all tokens of all batches; if its norm over all parameters together exceeds `max_norm`, it
+    is scaled down to `max_norm`. Then the optimizer makes one step. Return the norm before scaling,
+    as a float. Afterwards every `.grad` is None or zero. Parameters without a gradient stay
+    unchanged.
     """,
     hints=(
-        "In which order: sum up, divide, clip, step, clear?",
-        "The number of tokens is known only at the end; gradients can be divided then, too.",
+        "In which order: sum, divide, clip, step, clear?",
+        "The number of tokens is known only at the end; gradients can be divided then as well.",
     ),
     read="notebook 09, the sections on the loop and on clipping",
     mistakes={
-        "The gradient is that of the sum: it was not divided by the number of tokens.": [
+        "The gradient is that of the sum: it is not divided by the number of tokens.": [
             ("g.div_(tokens)", "pass")
         ],
         "The gradient is divided by the number of batches.": [
             ("g.div_(tokens)", "g.div_(len(batches))")
         ],
-        "There is a step after each batch.": [
+        "The optimizer makes a step after each batch.": [
             ("        tokens += count\n", "        tokens += count\n        optimizer.step()\n")
         ],
-        "Each parameter is clipped by its own norm; only the whole should be.": [
+        "Each parameter is clipped by its own norm, not by the norm of all together.": [
             ("g.mul_(max_norm / norm)", "g.mul_(min(1.0, max_norm / float(g.norm() + 1e-12)))")
         ],
         "Small gradients are scaled up to the limit.": [("if norm > max_norm:", "if True:")],
-        "Nothing is clipped.": [("if norm > max_norm:", "if False:")],
+        "The gradient is not clipped.": [("if norm > max_norm:", "if False:")],
         "The norm after clipping is returned.": [("return norm", "return min(norm, max_norm)")],
-        "Gradients of an earlier update are mixed in: they were not cleared before.": [
+        "Gradients of an earlier update are included: they were not cleared.": [
             ("optimizer.zero_grad()\n    tokens", "pass\n    tokens")
         ],
-        "The gradients are left behind.": [
+        "The gradients are not cleared afterwards.": [
             ("    optimizer.step()\n    optimizer.zero_grad()", "    optimizer.step()")
         ],
         "The norms of the parameters are added up, not their squares.": [
@@ -214,7 +214,7 @@ def train_step(
 
 
 class Small(nn.Module):
-    """Two maps that learn, and one that the loss never meets."""
+    """Two layers that learn, and one that the loss does not use."""
 
     def __init__(self, draw: Draw):
         super().__init__()
@@ -224,18 +224,18 @@ class Small(nn.Module):
 
 
 def squares(model: Small, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, int]:
-    """The squared errors of a batch, added up, and its size."""
+    """The summed squared error of a batch, and its size."""
     x, y = batch
     return (torch.tanh(x @ model.first) @ model.second - y).square().sum(), len(y)
 
 
 def some_batches(draw: Draw) -> list[tuple[Tensor, Tensor]]:
-    """Batches of unlike sizes."""
+    """Batches of different sizes."""
     return [(draw.normal(n, 4), draw.normal(n)) for n in draw.sizes(3)]
 
 
 def stepped(answer, draw: Draw, max_norm: float, before: bool = False) -> tuple:
-    """What an answer and a plain training make of the same model: both, and their norms."""
+    """The same model after an answer's update and after a reference update, and both norms."""
     batches, own = some_batches(draw), Small(draw)
     plain = copy.deepcopy(own)
     if before:
@@ -257,69 +257,73 @@ def compare(own: Small, plain: Small, start: Small, what: str) -> None:
         same(one - old, other - old, f"the step of {name} {what}", tolerance=2e-5)
 
 
-@homework.check(train_step, "Divide by what, and how often does the optimizer step?", worth=2)
+@homework.check(
+    train_step, "What do you divide by, and how often does the optimizer step?", worth=2
+)
 def makes_the_step_of_the_mean(answer, draw: Draw):
     """Without clipping the step is that of the mean loss over all tokens of all batches."""
     own, plain, _, _, start = stepped(answer, draw, 1e9)
     compare(own, plain, start, "without clipping")
 
 
-@homework.check(train_step, "Of which vector is the norm taken, and when is it scaled?", worth=2)
+@homework.check(train_step, "Which vector has the norm, and when is it scaled?", worth=2)
 def clips_the_whole(answer, draw: Draw):
-    """With a low limit the step is clipped as a whole; a limit above the norm changes nothing."""
+    """With a low limit the whole gradient is clipped; a limit above the norm changes nothing."""
     for limit in (0.01, 1e4):
         own, plain, _, _, start = stepped(answer, draw, limit)
-        compare(own, plain, start, f"with the limit {limit:g}")
+        compare(own, plain, start, f"with a limit of {limit:g}")
 
 
-@homework.check(train_step, "Which norm does the reader of a curve want to see?")
+@homework.check(train_step, "Which norm shows whether training is stable?")
 def returns_the_norm_before(answer, draw: Draw):
     """The result is the norm of the whole gradient before clipping, as a float."""
     for limit in (0.01, 1e4):
         _, _, norm, expected, _ = stepped(answer, draw, limit)
         holds(isinstance(norm, float), f"a {type(norm).__name__}", "a float")
-        same(norm, expected, f"the norm with the limit {limit:g}")
+        same(norm, expected, f"the norm with a limit of {limit:g}")
 
 
-@homework.check(train_step, "What lies in `.grad` before the first batch, and after the step?")
+@homework.check(train_step, "What is in `.grad` before the first batch, and after the step?")
 def leaves_nothing_behind(answer, draw: Draw):
-    """Old gradients do not matter, and none are left; the model stays in training."""
+    """Old gradients are ignored, and none remain; the model stays in training mode."""
     own, plain, _, _, start = stepped(answer, draw, 1e9, before=True)
     for parameter in own.parameters():
         empty = parameter.grad is None or not parameter.grad.any()
-        holds(empty, "a gradient is left behind", "None or zeros")
-    holds(own.training, "the model is left in evaluation", "a model in training, as it was")
+        holds(empty, "a gradient that remains", "None or zeros")
+    holds(
+        own.training, "the model is left in evaluation mode", "a model in training mode, as before"
+    )
     own.unused.data.copy_(plain.unused.data)
-    compare(own, plain, start, "where gradients lay around")
+    compare(own, plain, start, "with old gradients")
 
 
 @homework.task(
     "hard",
-    "Stop and go on",
+    "Stop and resume",
     """
-    Write `save` and `load`, such that a training that is stopped and resumed in a new process makes
-    the same numbers, bit for bit, as one that was never stopped. Dropout draws from torch's global
-    generator. `load` puts everything into a new model and a new optimizer of the same kind and
-    returns the number of the step. If the machine dies while `save` writes, the file that was there
-    before must still be whole. `torch.save` and `torch.load` are allowed.
+    Write `save` and `load` such that a run that is stopped and resumed in a new process gives the
+    same numbers, bit for bit, as an uninterrupted run. Dropout uses torch's global generator.
+    `load` restores everything into a new model and a new optimizer of the same kind and returns the
+    step number. If the machine crashes while `save` writes, the previous file must stay intact.
+    `torch.save` and `torch.load` are allowed.
     """,
     hints=(
-        "Which things change from step to step, besides the weights?",
-        "Write under another name first; `os.replace` or `Path.replace` then exchanges the files.",
+        "Besides the weights, what changes from step to step?",
+        ("Write to a temporary name first; `os.replace` or `Path.replace` then replaces the file."),
     ),
     read="notebook 09, the section on stopping and resuming",
     mistakes={
-        "The optimizer begins anew: Adam's moments are lost.": [
+        "The optimizer's state is lost: Adam's moments start again.": [
             ('optimizer.load_state_dict(kept["optimizer"])', "pass")
         ],
-        "The random numbers begin anew: dropout draws others than it would have drawn.": [
+        "The generator's state is lost: dropout samples different numbers.": [
             ('torch.set_rng_state(kept["random"])', "pass")
         ],
-        "The weights are saved but not put back.": [
+        "The weights are saved but not restored.": [
             ('model.load_state_dict(kept["model"])', "pass")
         ],
-        "The number of the step is lost.": [('return kept["step"]', "return 0")],
-        "The file is written under its own name: half a file is left if the machine dies.": [
+        "The step number is lost.": [('return kept["step"]', "return 0")],
+        "The file is written in place: a crash leaves half a file.": [
             ("torch.save(kept, new)", "torch.save(kept, path)"),
             ("new.replace(path)", "pass"),
         ],
@@ -332,18 +336,18 @@ def leaves_nothing_behind(answer, draw: Draw):
                 '"random": (torch.get_rng_state(), torch.rand(1))[0]',
             )
         ],
-        "The generator is seeded anew instead of being put back where it was.": [
+        "The generator is seeded again instead of restored.": [
             ('torch.set_rng_state(kept["random"])', "torch.manual_seed(0)")
         ],
     },
     pure=False,
 )
 class Checkpoint:
-    """All that a training needs to go on, in one file."""
+    """Everything a run needs to resume, in one file."""
 
     @staticmethod
     def save(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> None:
-        """Write the state of a training after `step` steps."""
+        """Write the state of a run after `step` steps."""
         ### BEGIN SOLUTION
         kept = {
             "model": model.state_dict(),
@@ -358,7 +362,7 @@ class Checkpoint:
 
     @staticmethod
     def load(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> int:
-        """Put a saved state into model, optimizer and torch's generator; returns the step."""
+        """Restore a saved state into model, optimizer and torch's generator; returns the step."""
         ### BEGIN SOLUTION
         kept = torch.load(path)
         model.load_state_dict(kept["model"])
@@ -385,10 +389,11 @@ def go_on(model: nn.Module, optimizer: torch.optim.Optimizer, steps: int) -> lis
     return [tensor.clone() for tensor in model.state_dict().values()]
 
 
-@homework.check(Checkpoint, "What else than the weights changes from step to step?", worth=3)
+@homework.check(Checkpoint, "Besides the weights, what changes from step to step?", worth=3)
 def resumes_bit_for_bit(answer, draw: Draw):
-    """Weights, buffers, moments, the rate and random numbers are those of a training that was never
-    stopped, and all of them lie in the one file."""
+    """Weights, buffers, moments, learning rate and random numbers are those of an uninterrupted
+    run, and all of them are in the one file.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path, (model, optimizer) = Path(folder) / "kept.pt", beginning(draw)
         optimizer.param_groups[0]["lr"] = 0.02  # as a schedule does
@@ -402,21 +407,23 @@ def resumes_bit_for_bit(answer, draw: Draw):
             step = answer.load(path.rename(path.with_name("moved.pt")), again, anew)
         except KeyError as error:
             holds(
-                False, f"the file cannot be loaded from another place: KeyError {error}", "it can"
+                False,
+                f"the file cannot be loaded from a different folder: KeyError {error}",
+                "a file that can",
             )
-        same(step, 3, "the step that is returned")
+        same(step, 3, "the returned step")
         loaded = [tensor.clone() for tensor in again.state_dict().values()]
         exact = all(torch.equal(a, b) for a, b in zip(loaded, at_3, strict=True))
-        what = "weights or buffers after loading are not those that were saved"
+        what = "weights or buffers after loading differ from the saved ones"
         holds(exact, what, "the same bits")
         gaps = [(a - b).abs().max() for a, b in zip(go_on(again, anew, 3), at_6, strict=True)]
         gap = max(map(float, gaps))
-        holds(gap == 0, f"three steps later a weight is {gap:.6f} off", "0, bit for bit")
+        holds(gap == 0, f"three steps later a weight differs by {gap:.6f}", "0, bit for bit")
 
 
-@homework.check(Checkpoint, "Compare a training that saves with one that does not.")
+@homework.check(Checkpoint, "Compare a run that saves with one that does not.")
 def does_not_disturb_the_training(answer, draw: Draw):
-    """Saving changes nothing in the training that goes on."""
+    """Saving does not affect the run."""
     with tempfile.TemporaryDirectory() as folder:
         model, optimizer = beginning(draw)
         undisturbed = go_on(model, optimizer, 4)
@@ -425,14 +432,16 @@ def does_not_disturb_the_training(answer, draw: Draw):
             found = go_on(model, optimizer, 1)
             answer.save(Path(folder) / "kept.pt", model, optimizer, number)
         files = len([*Path(folder).iterdir()])
-        holds(files == 1, f"{files} files lie in the folder after saving", "1, the checkpoint")
+        holds(files == 1, f"{files} files in the folder after saving", "1, the checkpoint")
         off = sum(not torch.equal(a, b) for a, b in zip(undisturbed, found, strict=True))
-        holds(off == 0, f"{off} tensors differ from a training that did not save", "none")
+        holds(off == 0, f"{off} tensors differ from a run that did not save", "none")
 
 
-@homework.check(Checkpoint, "What is there when the machine dies in the middle of `torch.save`?")
+@homework.check(
+    Checkpoint, "Which file exists if the machine crashes in the middle of `torch.save`?"
+)
 def survives_a_crash(answer, draw: Draw):
-    """If writing breaks off half-way, the earlier file is whole; saving over a file works."""
+    """If writing fails half-way, the previous file is intact; `save` can overwrite a file."""
     whole = torch.save
 
     def half(kept: Any, place: Any, *args: Any, **kwargs: Any) -> None:
@@ -440,7 +449,7 @@ def survives_a_crash(answer, draw: Draw):
             place.write(b"half")
         else:
             Path(place).write_bytes(b"half")
-        raise OSError("the machine died")
+        raise OSError("the machine crashed")
 
     with tempfile.TemporaryDirectory() as folder:
         path, (model, optimizer) = Path(folder) / "kept.pt", beginning(draw)
@@ -453,32 +462,32 @@ def survives_a_crash(answer, draw: Draw):
             pass
         finally:
             torch.save = whole
-        holds(path.exists(), "no file is left after the crash", "the earlier one")
+        holds(path.exists(), "no file exists after the crash", "the previous one")
         try:
             step = answer.load(path, *beginning(draw))
         except Exception as error:
             holds(
                 False,
                 f"after the crash the file cannot be loaded ({type(error).__name__})",
-                "it can",
+                "a file that can",
             )
-        holds(step in (2, 3), f"the file of step {step} is left", "that of step 2")
+        holds(step in (2, 3), f"the file of step {step} exists", "that of step 2")
 
 
 @homework.question(
-    "Which weights do I keep?",
+    "Which weights to keep",
     options=["Epoch 3.", "Epoch 4.", "Epoch 7."],
     hints=(
-        "Feed the losses to your class, one by one.",
-        "It is neither the last nor the luckiest.",
+        "Pass the losses to your class, one by one.",
+        "It is not the last epoch, nor the one with the lowest loss of all.",
     ),
     read="notebook 09, the section on which weights to keep",
     uses=(EarlyStopping,),
 )
 def which_epoch_is_best(EarlyStopping) -> str:
     """
-    Validation losses: 3.1, 2.4, 2.0, 1.9, 1.8, 1.9, 1.85, 2.0, 1.7. The patience is 3. Which epoch,
-    counted from 0, does **your** class name as the best when it says stop?
+    The validation losses are 3.1, 2.4, 2.0, 1.9, 1.8, 1.9, 1.85, 2.0, 1.7, and the patience is 3.
+    Which epoch, counted from 0, is `best` when **your** class stops?
     """
     stopping = EarlyStopping(3)
     for loss in (3.1, 2.4, 2.0, 1.9, 1.8, 1.9, 1.85, 2.0, 1.7):

@@ -1,4 +1,4 @@
-"""Homework 10: greedy search, beam search, attention that remembers its keys and values."""
+"""Homework 10: greedy search, beam search, attention with a key-value cache."""
 
 import inspect
 import itertools
@@ -21,12 +21,12 @@ homework = Assignment(
     "decoding",
     "Decoding",
     opening="""
-        A model gives probabilities; a search makes a translation of them. You write greedy search
-        and beam search for one sentence, and the cache that makes both quick. In the first two
-        tasks `log_probs(said)` is the model: it takes the ids said so far as a list that begins
-        with BOS = 1, and returns the log-probabilities (V,) of the next one. EOS is 2; PAD, BOS and
-        UNK never come. As with a real model, each call costs time.
-        """,
+    A model predicts probabilities; a search turns them into a translation. You write greedy search
+    and beam search for one sentence, and the cache that makes both fast. In the first two tasks
+    `log_probs(said)` is the model: it takes the list of ids generated so far, starting with BOS =
+    1, and returns the log-probabilities (V,) of the next token. EOS is 2; PAD, BOS and UNK are
+    never generated. As with a real model, each call costs time.
+    """,
     imports=(
         "import math\nfrom collections.abc import Callable\n\nimport torch\n"
         "from torch import Tensor\nfrom torch.nn import functional as F"
@@ -38,13 +38,16 @@ homework = Assignment(
     "easy",
     "Greedy search",
     """
-    Take the most probable word, again and again, until it is EOS, or until there are `longest`
-    words. Return the list of words, without BOS and EOS. Do not call the model when its answer can
-    no longer matter.
+    Generate the most probable token repeatedly, until it is EOS or there are `longest` words.
+    Return the list of words, without BOS and EOS. Do not call the model when its result no longer
+    matters.
     """,
     hints=(
-        "Write the loop without an end first, then the two reasons to stop.",
-        "How many words are there when the loop begins, and when may it stop without asking?",
+        "Write the loop without an end first, then the two conditions that end it.",
+        (
+            "How many words are there before the first iteration, and when can it stop without a "
+            "call?"
+        ),
     ),
     read="notebook 10, section 1",
     given="BOS, EOS = 1, 2",
@@ -57,17 +60,15 @@ homework = Assignment(
             )
         ],
         "EOS does not end the search.": [("if word == EOS:", "if word == -1:")],
-        "There is one word too few at the limit: BOS is no word.": [
+        "One word too few at the limit: BOS is not a word.": [
             ("len(said) - 1 < longest", "len(said) < longest")
         ],
-        "There is one word too many at the limit.": [
-            ("len(said) - 1 < longest", "len(said) - 2 < longest")
-        ],
-        "The model is asked for the least probable word.": [("argmax", "argmin")],
-        "The model sees the last word only, not all that was said.": [
+        "One word too many at the limit.": [("len(said) - 1 < longest", "len(said) - 2 < longest")],
+        "The least probable word is generated.": [("argmax", "argmin")],
+        "The model receives only the last word, not the whole prefix.": [
             ("log_probs(said)", "log_probs(said[-1:])")
         ],
-        "The search does not begin with BOS.": [
+        "The prefix does not start with BOS.": [
             ("said = [BOS]", "said = [EOS]"),
         ],
     },
@@ -86,7 +87,7 @@ def greedy(log_probs: Callable[[list[int]], Tensor], longest: int) -> list[int]:
 
 
 class Model:
-    """Log-probabilities that depend on all that was said; counts its calls and their words."""
+    """Log-probabilities that depend on the whole prefix; counts its calls and their words."""
 
     def __init__(self, seed: int, words: int = 3, end: float = 0.0):
         self.seed, self.words, self.end = seed, words, end
@@ -103,7 +104,7 @@ class Model:
 
 
 def path(*words: int) -> Callable[[list[int]], Tensor]:
-    """A model that says these words, one after the other, and EOS at the end."""
+    """A model that predicts these words one by one, then EOS."""
 
     def log_probs(said: list[int]) -> Tensor:
         scores = torch.full((9,), -5.0)
@@ -115,42 +116,42 @@ def path(*words: int) -> Callable[[list[int]], Tensor]:
     return log_probs
 
 
-@homework.check(greedy, "Follow your loop for a model that says two words and EOS.", worth=2)
+@homework.check(greedy, "Follow your loop for a model that predicts two words and EOS.", worth=2)
 def says_what_the_model_says(answer, draw: Draw):
-    """The words are those that the model says until EOS, also none at all."""
+    """The result is the words before EOS, even if there are none."""
     for words in ([5, 4, 6, 4, 7], [4, 4, 5, 5], [4], []):
-        same(list(answer(path(*words), 20)), words, f"what is said for the words {words}")
+        same(list(answer(path(*words), 20)), words, f"the result for the words {words}")
     unsure = torch.tensor([0.0, 0.0, 0.4, 0.0, 0.3, 0.3]).log()
-    same(list(answer(lambda said: unsure, 20)), [], "what is said where EOS has 0.4, others 0.3")
+    same(list(answer(lambda said: unsure, 20)), [], "the result where EOS has 0.4, others 0.3")
 
 
-@homework.check(greedy, "Count the words, not the ids: BOS is none.")
+@homework.check(greedy, "Count words, not ids: BOS is not a word.")
 def stops_at_the_limit(answer, draw: Draw):
-    """No more than `longest` words are said, and all of them are returned."""
+    """At most `longest` words are generated, and all of them are returned."""
     words = [4, 5, 6, 7, 4, 5]
     for longest in (1, 3, 6):
         same(
             list(answer(path(*words), longest)),
             words[:longest],
-            f"what is said where `longest` is {longest}",
+            f"the result with `longest` = {longest}",
         )
 
 
-@homework.check(greedy, "Is the model asked twice for a word, or once more at the limit?")
+@homework.check(greedy, "Is the model called twice for a word, or once more at the limit?")
 def asks_no_more_than_it_needs(answer, draw: Draw):
-    """The model is asked once for each word, and once for EOS unless the limit came first."""
+    """The model is called once for each word, and once for EOS unless the limit comes first."""
     for end in (1.0, 0.5, 1.5, 0.0, -9.0):
         model = Model(draw.random.randint(0, 999), end=end)
         said = [BOS]
         while len(said) < 8 and (word := int(Model(model.seed, end=end)(said).argmax())) != EOS:
             said.append(word)
-        same(list(answer(model, 7)), said[1:], "what is said")
+        same(list(answer(model, 7)), said[1:], "the result")
         calls = min(len(said), 7)
         holds(model.calls <= calls, f"{model.calls} calls for {len(said) - 1} words", f"{calls}")
 
 
 def toy(said: list[int]) -> Tensor:
-    """A model that ends early with some probability, and late with more."""
+    """A model with a moderately probable early end and a more probable late one."""
     tree = {(): {EOS: 0.22, 4: 0.68, 5: 0.1}, (4,): {EOS: 0.45, 5: 0.55}}
     tree[4, 5] = {EOS: 0.95, 4: 0.05}
     chances = tree.get(tuple(int(word) for word in said[1:]), {EOS: 1.0})
@@ -161,20 +162,22 @@ def toy(said: list[int]) -> Tensor:
     "medium",
     "Beam search",
     """
-    Write beam search for one sentence. Begin with BOS alone. In each step every open beginning is
-    continued by every word, and of **all** these candidates together the `width` with the highest
-    log-probability stay. Those among them that end with EOS are finished; the others go on. Stop
-    when nothing goes on, or when a finished hypothesis is at least as probable as the best that
-    goes on. When `longest` words are said, only EOS may follow. Return the words of the most
-    probable finished hypothesis, without BOS and EOS, and its log-probability, that of EOS
-    included. There is no length penalty. These rules differ from those of
-    notebook 10, where ended hypotheses take no place and the search stops later. The vocabulary may
-    be smaller than the beam. `toy` is a model to try your search on.
+    Write beam search for one sentence, starting with BOS alone. In each step, every live hypothesis
+    is extended by every token; of **all** these candidates together, the `width` with the highest
+    log-probability are kept. Kept candidates that end with EOS are finished; the others stay live.
+    Stop when there is no live hypothesis, or when a finished one is at least as probable as the
+    best live one. A hypothesis of `longest` words can only be extended by EOS. Return the words of
+    the most probable finished hypothesis, without BOS and EOS, and its log-probability, including
+    that of EOS. There is no length penalty. In notebook 10, by contrast, finished hypotheses do not
+    take a place in the beam, and the search stops later. The vocabulary may be smaller than the
+    beam. Try your search on the model `toy`.
     """,
     hints=(
-        "Keep pairs (ids, log-probability). Write the candidates of one step as one flat list.",
-        "Two things are easily lost: the last step, in which only EOS follows, and the stop, which "
-        "compares the best finished hypothesis with the best open one.",
+        ("Keep pairs (ids, log-probability). Collect the candidates of one step in one flat list."),
+        (
+            "Two things are easily forgotten: the last step, which allows only EOS, and the "
+            "stopping rule, which compares the best finished hypothesis with the best live one."
+        ),
     ),
     read="notebook 10, sections 3 and 4",
     minutes=45,
@@ -183,14 +186,14 @@ def toy(said: list[int]) -> Tensor:
     print(toy([BOS]).exp(), toy([BOS, 4]).exp())  # the best translation of a beam of 2 is [4, 5]
     """,
     mistakes={
-        "Each beginning keeps its own best word: the beginnings do not compete.": [
+        "Each hypothesis keeps its own best extension: the hypotheses do not compete.": [
             (
                 "candidates += [([*said, w], total + logp[w]) for w in words]",
                 "w = max(words, key=logp.__getitem__); "
                 "candidates += [([*said, w], total + logp[w])]",
             )
         ],
-        "Only the log-probability of the last word counts, not that of the whole.": [
+        "Only the log-probability of the last word counts, not that of the hypothesis.": [
             ("total + logp[w]", "0.0 * total + logp[w]")
         ],
         "The log-probability of EOS is left out.": [
@@ -199,30 +202,30 @@ def toy(said: list[int]) -> Tensor:
                 "finished += [(c[0], c[1] - logp[EOS]) for c in best if c[0][-1] == EOS]",
             )
         ],
-        "The search stops as soon as one hypothesis has ended, though a better one may come.": [
+        "The search stops at the first finished hypothesis, although a better one may follow.": [
             ("if not open_ones or most >= open_ones[0][1]:", "if finished:")
         ],
-        "The search stops when as many have ended as the beam is wide: that is another rule.": [
+        "The search stops when `width` hypotheses are finished, which is a different rule.": [
             (
                 "if not open_ones or most >= open_ones[0][1]:",
                 "if not open_ones or len(finished) >= width:",
             )
         ],
-        "Sentences of `longest` words are lost: in a last step EOS follows them.": [
+        "Hypotheses of `longest` words are lost: a last step should extend them by EOS.": [
             ("[EOS] if len(said) > longest", "[] if len(said) > longest"),
             ("max(finished, key", "max(finished or [([BOS, EOS], -math.inf)], key"),
         ],
         "The score is divided by the length.": [
             ("max(finished, key=lambda c: c[1])", "max(finished, key=lambda c: c[1] / len(c[0]))")
         ],
-        "The beam has one place too few.": [("[:width]", "[: max(width - 1, 1)]")],
+        "The beam is one hypothesis too narrow.": [("[:width]", "[: max(width - 1, 1)]")],
         "The limit counts BOS as a word: EOS is forced one word too early.": [
             ("len(said) > longest", "len(said) >= longest")
         ],
-        "The limit is forgotten: sentences become longer than it.": [
+        "The limit is ignored: sentences become too long.": [
             ("[EOS] if len(said) > longest else range(len(logp))", "range(len(logp))")
         ],
-        "The EOS that has to follow at the limit counts as certain: its log-probability is lost.": [
+        "The log-probability of the forced EOS at the limit is left out.": [
             ("total + logp[w])", "total + (len(said) <= longest) * logp[w])")
         ],
         "EOS is returned among the words.": [("return ids[1:-1], total", "return ids[1:], total")],
@@ -231,7 +234,7 @@ def toy(said: list[int]) -> Tensor:
 def beam_search(
     log_probs: Callable[[list[int]], Tensor], width: int, longest: int
 ) -> tuple[list[int], float]:
-    """The most probable translation that a beam of this width finds, and its log-probability."""
+    """The most probable translation found by a beam of this width, and its log-probability."""
     ### BEGIN SOLUTION
     open_ones, finished = [([BOS], 0.0)], []
     while True:
@@ -251,7 +254,7 @@ def beam_search(
 
 
 def searched(model: Model, width: int, longest: int) -> tuple[list[int], float]:
-    """What the text describes, step by step to the very end."""
+    """The search that the task describes."""
     going_on, ended = [([BOS], 0.0)], []
     for length in range(longest + 1):
         grown = []
@@ -267,18 +270,18 @@ def searched(model: Model, width: int, longest: int) -> tuple[list[int], float]:
 
 
 def compare(answer, model: Model, width: int, longest: int, expected: tuple, what: str) -> None:
-    """Raise Finding where an answer finds other words or another number."""
+    """Raise Finding where an answer finds different words or a different number."""
     found = answer(model, width, longest)
-    holds(isinstance(found, tuple | list) and len(found) == 2, "no pair", "words and a number")
+    holds(isinstance(found, tuple | list) and len(found) == 2, "not a pair", "words and a number")
     words, total = found
     what = f"{what}, `longest` {longest}"
     same([int(word) for word in words], expected[0], f"{what}, the words")
     same(float(total), expected[1], f"{what}, the log-probability")
 
 
-@homework.check(beam_search, "With one place, nothing is left of the beam but greedy search.")
+@homework.check(beam_search, "With a width of 1, beam search is greedy search.")
 def a_beam_of_one_is_greedy(answer, draw: Draw):
-    """A beam of one says what greedy search says, with its log-probability."""
+    """A beam of 1 gives the result of greedy search, with its log-probability."""
     for _ in range(4):
         model = Model(draw.random.randint(0, 999), end=1.0)
         said, total = [BOS], 0.0
@@ -291,7 +294,7 @@ def a_beam_of_one_is_greedy(answer, draw: Draw):
 
 @homework.check(beam_search, "Compare the log-probabilities of whole hypotheses.", worth=2)
 def a_beam_without_end_finds_the_best(answer, draw: Draw):
-    """A beam as wide as there are hypotheses finds the most probable of all."""
+    """A beam as wide as the number of hypotheses finds the most probable one."""
     for _ in range(3):
         model = Model(draw.random.randint(0, 999), words=2, end=-0.5)
         every = []
@@ -304,11 +307,11 @@ def a_beam_without_end_finds_the_best(answer, draw: Draw):
 
 
 @homework.check(
-    beam_search, "Write the candidates of each step down and compare with the text.", worth=2
+    beam_search, "Write down the candidates of each step and compare them with the task.", worth=2
 )
 def keeps_what_it_should(answer, draw: Draw):
-    """Beams of 2, 3 and 4 find what the text describes, where searches end early and late."""
-    best = [4, 5], math.log(0.68 * 0.55 * 0.95)  # two have ended when it is still on its way
+    """Beams of 2, 3 and 4 find the described result, for early and late ends."""
+    best = [4, 5], math.log(0.68 * 0.55 * 0.95)  # two are finished while it is still live
     compare(answer, toy, 2, 7, best, "a beam of 2")
     for width, longest, end in itertools.product((2, 3, 4), (2, 7), (-1.0, 0.5, 1.0) * 2):
         model = Model(draw.random.randint(0, 9999), words=4, end=end)
@@ -316,36 +319,37 @@ def keeps_what_it_should(answer, draw: Draw):
         compare(answer, model, width, longest, expected, f"a beam of {width}")
 
 
-@homework.check(beam_search, "When can nothing better come any more?")
+@homework.check(beam_search, "When can no better hypothesis follow?")
 def stops_when_nothing_better_can_come(answer, draw: Draw):
-    """The search ends when a finished hypothesis is at least as probable as all that go on."""
+    """The search ends when a finished hypothesis is at least as probable as every live one."""
     model = Model(draw.random.randint(0, 999), words=4, end=6.0)
     answer(model, 3, 40)
-    holds(model.calls < 60, f"{model.calls} calls of a model that ends at once", "a few")
+    holds(model.calls < 60, f"{model.calls} calls of a model that predicts EOS at once", "a few")
 
 
 @homework.task(
     "hard",
-    "Attention that remembers",
+    "Attention with a cache",
     """
-    In decoding, words come one at a time, and keys and values of earlier words do not change. Write
-    a class that is made of three functions, which project vectors (B, T, D) to queries, keys and
-    values (B, T, K). `step(x)` takes the next word of each sentence, (B, D), and returns (B, K):
-    its attention to all words so far, itself included: give x the axis of words before you project.
-    Each word is projected **once**. A beam search calls `reorder(parents)` between two steps: row n
-    goes on where row `parents[n]` was; there may be more, fewer or repeated parents.
+    In decoding, words arrive one at a time, and the keys and values of earlier words do not change.
+    Write a class that is built from three functions, which project vectors (B, T, D) to queries,
+    keys and values (B, T, d_k). `step(x)` takes the next word of each sentence, (B, D), and returns
+    (B, d_k): its attention to all words so far, including itself. Add a time axis to x before you
+    project it. Project each word **once**. Between two steps, beam search calls `reorder(parents)`:
+    row n then continues the old row `parents[n]`; the number of parents may change, and they may
+    repeat.
     """,
     hints=(
-        "What must be kept from step to step, and what is needed only once?",
-        "Append the new key and value first, then attend; `reorder` picks rows of what is kept.",
+        "What must be kept for the next step, and what is needed only once?",
+        "Append the new key and value, then attend; `reorder` indexes the rows of the cache.",
     ),
     read="notebook 10, sections 7 and 8",
     minutes=45,
     mistakes={
-        "Nothing is reordered: rows go on with the words of another beam.": [
+        "The cache is not reordered: rows continue with the words of other hypotheses.": [
             ("self.keys, self.values = self.keys[parents], self.values[parents]", "pass")
         ],
-        "A row is overwritten before another one has read it: make new tensors.": [
+        "A row is overwritten before it is read: create new tensors.": [
             (
                 "self.keys, self.values = self.keys[parents], self.values[parents]",
                 "rows = list(enumerate(parents.tolist()))\n"
@@ -354,19 +358,19 @@ def stops_when_nothing_better_can_come(answer, draw: Draw):
                 "                kept[n] = kept[parent].clone()",
             )
         ],
-        "The values keep their old order.": [
+        "The values are not reordered.": [
             (
                 "self.keys, self.values = self.keys[parents], self.values[parents]",
                 "self.keys = self.keys[parents]; self.values = self.values[: len(parents)]",
             )
         ],
-        "The keys keep their old order.": [
+        "The keys are not reordered.": [
             (
                 "self.keys, self.values = self.keys[parents], self.values[parents]",
                 "self.values = self.values[parents]; self.keys = self.keys[: len(parents)]",
             )
         ],
-        "Only the newest word is remembered: the cache is overwritten.": [
+        "Only the newest word is kept: the cache is overwritten.": [
             ("torch.cat([self.keys, key], dim=1)", "key"),
             ("torch.cat([self.values, value], dim=1)", "value"),
         ],
@@ -376,7 +380,7 @@ def stops_when_nothing_better_can_come(answer, draw: Draw):
                 "torch.cat([scores[..., :-1], scores[..., -1:] - 1e9], -1).softmax(-1)",
             )
         ],
-        "Only the first word is seen: words join along the batch, or `is_causal` has one query.": [
+        "Only the first word is seen: words are joined along the batch, or `is_causal` is set.": [
             (
                 "torch.cat([self.keys, key], dim=1)",
                 "torch.cat([self.keys, key], dim=0)[: len(key)]",
@@ -392,17 +396,17 @@ def stops_when_nothing_better_can_come(answer, draw: Draw):
                 "query, key, value = self.query(x), self.key(x), self.value(x); self.key(x)",
             ),
         ],
-        "The scores are not divided by the root of K.": [(" / math.sqrt(query.size(-1))", "")],
-        "The scores are divided by the root of D, not of K.": [
+        "The scores are not divided by the root of d_k.": [(" / math.sqrt(query.size(-1))", "")],
+        "The scores are divided by the root of D, not of d_k.": [
             ("math.sqrt(query.size(-1))", "math.sqrt(x.size(-1))")
         ],
-        "The projected key is kept in place of the value.": [
+        "The projected key is cached as the value.": [
             ("torch.cat([self.values, value], dim=1)", "torch.cat([self.values, key], dim=1)"),
         ],
     },
 )
 class StepAttention:
-    """Causal self-attention, word by word, with keys and values remembered."""
+    """Causal self-attention, word by word, with cached keys and values."""
 
     def __init__(self, query: Callable, key: Callable, value: Callable):
         self.query, self.key, self.value = query, key, value
@@ -411,7 +415,7 @@ class StepAttention:
         ### END SOLUTION
 
     def step(self, x: Tensor) -> Tensor:
-        """The next word (B, D) -> its attention to all words so far, (B, K)."""
+        """The next word (B, D) -> its attention to all words so far, (B, d_k)."""
         ### BEGIN SOLUTION
         x = x[:, None]
         query, key, value = self.query(x), self.key(x), self.value(x)
@@ -423,14 +427,14 @@ class StepAttention:
         ### END SOLUTION
 
     def reorder(self, parents: Tensor) -> None:
-        """Row n goes on where row `parents[n]` was."""
+        """Row n continues the old row `parents[n]`."""
         ### BEGIN SOLUTION
         self.keys, self.values = self.keys[parents], self.values[parents]
         ### END SOLUTION
 
 
 class Projection:
-    """A matrix that counts the vectors it is applied to."""
+    """A projection that counts the vectors it is applied to."""
 
     def __init__(self, matrix: Tensor):
         self.matrix, self.count = matrix, 0
@@ -455,16 +459,18 @@ def in_full(x: Tensor, maps: list[Projection]) -> Tensor:
 
 @homework.check(StepAttention, "Return one vector for each sentence.", worth=0)
 def returns_a_vector_for_each(answer, draw: Draw):
-    """A step returns (B, K)."""
+    """A step returns (B, d_k)."""
     attention, x, maps = remembering(answer, draw)
     shaped(attention.step(x[:, 0]), (len(x), maps[0].matrix.size(1)), "the result of a step")
 
 
 @homework.check(
-    StepAttention, "Alone, a word has all weight. Do the rows of the batch see each other?", worth=0
+    StepAttention,
+    "A single word gets all the weight. Do rows of the batch affect each other?",
+    worth=0,
 )
 def the_first_word_is_its_value(answer, draw: Draw):
-    """The first step returns the values of the first words, which attend to themselves alone."""
+    """The first step returns the values of the first words, which attend only to themselves."""
     attention, x, maps = remembering(answer, draw)
     same(attention.step(x[:, 0]), x[:, 0] @ maps[2].matrix, "the result of the first step")
 
@@ -473,16 +479,16 @@ def the_first_word_is_its_value(answer, draw: Draw):
     StepAttention, "Compare the second step with causal attention over two words.", worth=2
 )
 def steps_are_causal_attention(answer, draw: Draw):
-    """Step by step it computes what causal attention computes of whole sentences."""
+    """Step by step the results are those of causal attention on whole sentences."""
     attention, x, maps = remembering(answer, draw)
     expected = in_full(x, maps)
-    other = answer(*maps)  # with words of its own
+    other = answer(*maps)  # with its own words
     for number in range(x.size(1)):
         same(attention.step(x[:, number]), expected[:, number], f"the result of step {number + 1}")
         other.step(-x[:, number])
 
 
-@homework.check(StepAttention, "What is projected in step 5 that was not in step 4?")
+@homework.check(StepAttention, "What does step 5 project that step 4 did not?")
 def projects_each_word_once(answer, draw: Draw):
     """Each word is projected once to a query, a key and a value."""
     attention, x, maps = remembering(answer, draw)
@@ -494,10 +500,10 @@ def projects_each_word_once(answer, draw: Draw):
 
 
 @homework.check(
-    StepAttention, "Which rows of keys and values belong to row n after the change?", worth=2
+    StepAttention, "Which rows of keys and values belong to row n after reordering?", worth=2
 )
 def follows_its_parents(answer, draw: Draw):
-    """After `reorder` each row goes on with the words of its parent, whatever their number."""
+    """After `reorder` each row continues its parent's words, whatever the number of rows."""
     for parents in ([2, 0, 0], [1, 1, 2, 0, 2], [2], [0, 2, 1], [1, 2, 0]):
         attention, x, maps = remembering(answer, draw)
         for number in range(2):
@@ -514,7 +520,7 @@ def follows_its_parents(answer, draw: Draw):
     "What the cache saves",
     options=["21 positions.", "231 positions.", "441 positions."],
     hints=(
-        "Give your search a `log_probs` that notes `len(said)` of each call.",
+        "Give your search a `log_probs` that records `len(said)` of each call.",
         "Add up 1 + 2 + 3 + …",
     ),
     read="notebook 10, section 7",
@@ -522,8 +528,8 @@ def follows_its_parents(answer, draw: Draw):
 )
 def how_many_positions_without_a_cache(greedy) -> str:
     """
-    A translation has 20 words, and then EOS. Without a cache, each call of the model computes all
-    positions that it is given anew. How many are that in all, with **your** greedy search?
+    A translation has 20 words, then EOS. Without a cache, each call of the model computes all
+    positions of its input again. How many positions is that in total, with **your** greedy search?
     """
     read = []
     words = [4 + number % 4 for number in range(20)]

@@ -1,4 +1,4 @@
-"""Homework 11: alignment error rate, BLEU of a test set, paired bootstrap."""
+"""Homework 11: alignment error rate, corpus BLEU, paired bootstrap."""
 
 import math
 from collections import Counter
@@ -18,9 +18,9 @@ homework = Assignment(
     "evaluation",
     "Evaluation",
     opening="""
-        You write three measures and meet what each is blind to: the error rate of alignments, BLEU
-        of a whole test set, and the paired bootstrap, which tells luck from difference.
-        """,
+    You write three metrics and learn what each cannot see: the alignment error rate, corpus BLEU,
+    and the paired bootstrap, which tells a difference from chance.
+    """,
     imports=(
         "import math\nfrom collections import Counter\nfrom collections.abc import Callable\n\n"
         "import torch\nfrom torch import Tensor"
@@ -34,32 +34,34 @@ Links = list[set[tuple[int, int]]]
     "easy",
     "Alignment error rate",
     """
-    A link is a pair (source position, target position). `found` and `gold` hold a set of links for
-    each sentence. With A all links found and S all gold links of the **whole** test set, return
-    $1 - 2\\,|A \\cap S| / (|A| + |S|)$. The link (0, 0) of two sentences is two links.
-    Different numbers of sentences are a `ValueError`, and so are no links at all, neither found nor
-    gold.
+    A link is a pair (source position, target position). `found` and `gold` contain a set of links
+    for each sentence. With A all found links and S all gold links of the **whole** test set, return
+    $1 - 2\\,|A \\cap S| / (|A| + |S|)$. The link (0, 0) in two sentences counts as two links. Raise
+    a `ValueError` if the numbers of sentences differ, or if there are no links at all.
     """,
     hints=(
-        "A link counts as right only in its own sentence. How do you count over all of them?",
+        "A link is right only within its own sentence. How do you count over all sentences?",
         "Add up three numbers over the sentences, and divide once at the end.",
     ),
     read="notebook 11, section 7",
     mistakes={
-        "The mean of the sentences' rates is taken: short sentences count as much as long ones.": [
+        (
+            "The mean of the sentences' rates is returned: short sentences weigh as much as long "
+            "ones."
+        ): [
             (
                 "    return 1 - 2 * right / total",
                 "    rates = [1 - 2 * len(a & s) / max(len(a) + len(s), 1) for a, s in pairs]\n"
                 "    return sum(rates) / len(rates)",
             )
         ],
-        "Links of different sentences are thrown together, so that wrong ones look right.": [
+        "Links of different sentences are pooled, so that wrong ones look right.": [
             (
                 "right = sum(len(a & s) for a, s in pairs)",
                 "right = len(set().union(*found) & set().union(*gold))",
             )
         ],
-        "Equal links of two sentences became one, in what is right and in what is counted.": [
+        "Equal links in two sentences count as one.": [
             (
                 "right = sum(len(a & s) for a, s in pairs)",
                 "a, s = set().union(*found), set().union(*gold)",
@@ -67,19 +69,19 @@ Links = list[set[tuple[int, int]]]
             ("total = sum(len(a) + len(s) for a, s in pairs)", "total = len(a) + len(s)"),
             ("2 * right", "2 * len(a & s)"),
         ],
-        "This is the F1 itself, not 1 minus it.": [("1 - 2 * right", "2 * right")],
-        "The factor 2 is missing: even perfect links are half wrong.": [("2 * right", "right")],
-        "Only the links found are counted below, so missing ones cost nothing.": [
+        "The F1 score is returned, not 1 minus F1.": [("1 - 2 * right", "2 * right")],
+        "The factor 2 is missing: perfect links get a rate of 0.5.": [("2 * right", "right")],
+        "The denominator lacks the gold links, so missing links cost nothing.": [
             ("sum(len(a) + len(s) for a, s in pairs)", "2 * sum(len(a) for a, s in pairs)")
         ],
-        "Only the gold links are counted below, so wrong ones cost nothing.": [
+        "The denominator lacks the found links, so wrong links cost nothing.": [
             ("sum(len(a) + len(s) for a, s in pairs)", "2 * sum(len(s) for a, s in pairs)")
         ],
         "Different numbers of sentences raise no ValueError.": [
             ("if len(found) != len(gold):", "if False:"),
             ("zip(found, gold, strict=True)", "zip(found, gold)"),
         ],
-        "No link at all is not refused.": [
+        "No links at all raises no ValueError.": [
             ("if not total:", "if False:"),
             ("/ total", "/ max(total, 1)"),
         ],
@@ -88,7 +90,7 @@ Links = list[set[tuple[int, int]]]
 def alignment_error_rate(
     found: list[set[tuple[int, int]]], gold: list[set[tuple[int, int]]]
 ) -> float:
-    """How far the links found are from the gold links: 0 is perfect, 1 has none right."""
+    """The alignment error rate: 0 is perfect, 1 has no link right."""
     ### BEGIN SOLUTION
     if len(found) != len(gold):
         raise ValueError(f"{len(found)} and {len(gold)} sentences")
@@ -109,24 +111,24 @@ def some_links(draw: Draw, sentences: int) -> Links:
     ]
 
 
-@homework.check(alignment_error_rate, "Compute one sentence with three links by hand.")
+@homework.check(alignment_error_rate, "Compute the rate of one sentence with three links by hand.")
 def knows_the_extremes(answer, draw: Draw):
-    """Perfect links give 0, and links of which none is right give 1."""
+    """Perfect links give 0; links that are all wrong give 1."""
     gold = [{(0, 0), (1, 2)}, {(2, 1)}]
     same(float(answer(gold, [set(s) for s in gold])), 0.0, "the rate of perfect links")
     moved = [{(i + 5, j) for i, j in s} for s in gold]
-    same(float(answer(moved, gold)), 1.0, "the rate of links that are all wrong")
+    same(float(answer(moved, gold)), 1.0, "the rate of wrong links")
 
 
 @homework.check(alignment_error_rate, "Add up over all sentences before you divide.", worth=2)
 def is_that_of_the_test_set(answer, draw: Draw):
-    """The rate is that of all sentences together, also where some have no links."""
+    """The rate is that of all sentences together, including sentences without links."""
     (n,) = draw.sizes(1, 3)
     found, gold = some_links(draw, n), [*some_links(draw, n - 1), {(0, 0)}]
     same(float(answer(found, gold)), error_rate(found, gold), f"the rate of {n} sentences")
 
 
-@homework.check(alignment_error_rate, "What can go wrong with what is given?", draws=1)
+@homework.check(alignment_error_rate, "Which inputs are invalid?", draws=1)
 def refuses_what_has_no_rate(answer, draw: Draw):
     """Different numbers of sentences, and no links at all, raise ValueError."""
     for found, gold, what in (
@@ -147,19 +149,20 @@ def refuses_what_has_no_rate(answer, draw: Draw):
     "medium",
     "BLEU",
     """
-    Write BLEU (Papineni et al. 2002) of a test set, from 0 to 100: lists of tokens, one reference
-    for each hypothesis, n-grams from 1 to 4 with equal weights, the brevity penalty of the whole
-    set, and no smoothing: if no n-gram of some order matches in the whole set, BLEU is 0. Sentences
-    shorter than 4 tokens, also empty ones, may occur. No finished BLEU is allowed.
+    Write corpus BLEU (Papineni et al. 2002), from 0 to 100. Hypotheses and references are lists of
+    tokens, one reference for each hypothesis. Use n-grams from 1 to 4 with equal weights, the
+    brevity penalty of the whole test set, and no smoothing: if no n-gram of some order matches in
+    the whole set, BLEU is 0. Sentences may be shorter than 4 tokens, or empty. Do not call a
+    library's BLEU.
     """,
     hints=(
-        "Which ten numbers of a sentence are needed, and when are they added up?",
+        "Which ten numbers does each sentence contribute, and when are they added up?",
         "`Counter(a) & Counter(b)` takes the smaller count of each n-gram.",
     ),
     read="notebook 11, section 1",
     sealed=("sacrebleu", "nltk.translate", "nmtlib.inference", "nmtcourse.recipes"),
     mistakes={
-        "Each sentence got a BLEU of its own; counts are added up over the set first.": [
+        "BLEU is computed for each sentence; counts should be added up over the set first.": [
             (
                 "    c = sum(len(h) for h in hypotheses)\n",
                 "    if len(hypotheses) > 1:\n"
@@ -168,40 +171,40 @@ def refuses_what_has_no_rate(answer, draw: Draw):
                 "    c = sum(len(h) for h in hypotheses)\n",
             )
         ],
-        "Counts are not clipped: a word said five times is right five times.": [
+        "Counts are not clipped: a repeated word is right each time.": [
             ("(mine & theirs).total()", "sum(c for gram, c in mine.items() if gram in theirs)")
         ],
-        "Each different n-gram counts once, however often it is said.": [
+        "Each distinct n-gram counts once, however often it occurs.": [
             ("(mine & theirs).total()", "len(mine & theirs)")
         ],
-        "This is recall: what matches is divided by the n-grams of the reference.": [
+        "This is recall: matches are divided by the n-grams of the reference.": [
             ("total[n - 1] += mine.total()", "total[n - 1] += theirs.total()")
         ],
         "The brevity penalty is missing.": [("min(0.0, 1 - r / c)", "0.0")],
-        "The brevity penalty is upside down: it punishes long translations.": [
+        "The brevity penalty is inverted: it penalises long translations.": [
             ("1 - r / c", "1 - c / r")
         ],
-        "Too long translations are rewarded: the penalty is at most 1.": [
+        "Long translations are rewarded: the brevity penalty is at most 1.": [
             ("min(0.0, 1 - r / c)", "1 - r / c")
         ],
-        "The precisions are averaged as they are, not by their logarithms.": [
+        "The precisions are averaged, not their logarithms.": [
             (
                 "math.exp(sum(math.log(m / t) for m, t in zip(match, total, strict=True)) / 4)",
                 "sum(m / t for m, t in zip(match, total, strict=True)) / 4",
             )
         ],
-        "Only n-grams up to 3 count.": [
+        "Only n-grams up to length 3 count.": [
             ("if not min(match):", "match, total = match[:3], total[:3]\n    if not min(match):"),
             ("strict=True)) / 4", "strict=True)) / 3"),
         ],
         "The logarithms are added up, not averaged over the four orders.": [
             ("strict=True)) / 4", "strict=True))")
         ],
-        "The result runs from 0 to 1.": [("return 100 * ", "return ")],
+        "The result ranges from 0 to 1.": [("return 100 * ", "return ")],
     },
 )
 def bleu(hypotheses: list[list[str]], references: list[list[str]]) -> float:
-    """BLEU (0 to 100) of a test set of lists of tokens."""
+    """Corpus BLEU (0 to 100) of lists of tokens."""
     ### BEGIN SOLUTION
     match, total = [0] * 4, [0] * 4
     c = sum(len(h) for h in hypotheses)
@@ -221,7 +224,7 @@ def bleu(hypotheses: list[list[str]], references: list[list[str]]) -> float:
 
 
 def texts(draw: Draw, count: int, longer: int = 0) -> tuple[list[list[str]], list[list[str]]]:
-    """References of a few words, and hypotheses with mistakes, `longer` words longer."""
+    """References of a few words, and hypotheses with errors, `longer` words longer."""
     words, hypotheses, references = ("a", "ab", "b", "A", "."), [], []
     for _ in range(count):
         reference = [draw.random.choice(words) for _ in range(draw.random.randint(5, 14))]
@@ -236,14 +239,14 @@ def texts(draw: Draw, count: int, longer: int = 0) -> tuple[list[list[str]], lis
 
 
 def by_sacrebleu(hypotheses: list[list[str]], references: list[list[str]]) -> float:
-    """BLEU by sacreBLEU, of tokens as they are."""
+    """sacreBLEU's score, without tokenisation."""
     metric = BLEU(tokenize="none", smooth_method="none", force=True)
     joined = [" ".join(h) for h in hypotheses], [[" ".join(r) for r in references]]
     return metric.corpus_score(*joined).score
 
 
 def compare(answer, hypotheses: list, references: list, what: str) -> None:
-    """Raise Finding where BLEU is not that of sacreBLEU."""
+    """Raise Finding where BLEU differs from sacreBLEU's."""
     expected = by_sacrebleu(hypotheses, references)
     found = answer(hypotheses, references)
     same(float(found), expected, f"BLEU of {what}", tolerance=1e-5)
@@ -251,7 +254,7 @@ def compare(answer, hypotheses: list, references: list, what: str) -> None:
 
 @homework.check(bleu, "What is BLEU of a perfect translation?", worth=0)
 def is_100_for_perfection(answer, draw: Draw):
-    """A perfect translation has 100."""
+    """A perfect translation gets 100."""
     references = texts(draw, 4)[1]
     same(
         float(answer(references, references)),
@@ -263,7 +266,7 @@ def is_100_for_perfection(answer, draw: Draw):
 
 @homework.check(bleu, "Compute the ten numbers of one sentence by hand.", worth=2)
 def is_that_of_sacrebleu(answer, draw: Draw):
-    """BLEU of translations of the right length is that of sacreBLEU."""
+    """For translations of the right length BLEU is sacreBLEU's."""
     count = (6, 6, 120)[draw.number]
     compare(answer, *texts(draw, count), f"{count} sentences")
     repeated = (
@@ -273,83 +276,86 @@ def is_that_of_sacrebleu(answer, draw: Draw):
     compare(answer, *repeated, "a sentence with repeated words")
 
 
-@homework.check(bleu, "When is a translation too short, and what does that cost?")
+@homework.check(bleu, "When is a translation too short, and what is the penalty?")
 def knows_the_brevity_penalty(answer, draw: Draw):
-    """Short translations are punished by the lengths of the whole set, long ones are not."""
+    """Short translations are penalised by the lengths of the whole set; long ones are not."""
     compare(answer, *texts(draw, 5, 3), "translations that are too long")
     compare(answer, *texts(draw, 5, -2), "translations that are too short")
 
 
 @homework.check(bleu, "Which counts are 0, and for which sentences?")
 def survives_short_sentences(answer, draw: Draw):
-    """Sentences of 0 to 3 tokens add what they have; without any 4-gram that matches BLEU is 0."""
+    """Sentences of 0 to 3 tokens contribute what they have; without a matching 4-gram BLEU is 0."""
     hypotheses, references = texts(draw, 5)
     short = [["a"], [], ["b", "c"], ["c", "a", "b"]]
     compare(
         answer, [*hypotheses, *short], [*references, ["a"], ["b"], *short[2:]], "short sentences"
     )
-    compare(answer, [["a", "b"]], [["a", "b"]], "two words alone")
-    compare(answer, [[*"abcxde"]], [[*"abcdex"]], "a sentence without a 4-gram that matches")
+    compare(answer, [["a", "b"]], [["a", "b"]], "two single words")
+    compare(answer, [[*"abcxde"]], [[*"abcdex"]], "a sentence without a matching 4-gram")
 
 
 @homework.task(
     "hard",
     "Paired bootstrap",
     """
-    Two systems have translated the same N sentences. `one` and `other` (N, C) hold counts of each
-    sentence, and `score` makes a number of the **summed** counts (C,) of a test set. Draw a test
-    set of N sentences with replacement, `times` times, and return the differences (times,) in
-    float64: the score of `other` minus that of `one`, on the same draw. All randomness comes from
-    `generator`.
+    Two systems have translated the same N sentences. `one` and `other` (N, C) contain counts for
+    each sentence, and `score` computes a number from the **summed** counts (C,) of a test set.
+    Sample a test set of N sentences with replacement, `times` times, and return the differences
+    (times,) in float64: the score of `other` minus that of `one`, on the same sample. All
+    randomness comes from `generator`.
     """,
     hints=(
-        "What is drawn: counts, or numbers of sentences?",
-        "`torch.randint(N, (N,), generator=generator)` draws one test set; both systems take it.",
+        "What is sampled: counts, or indices of sentences?",
+        "`torch.randint(N, (N,), generator=generator)` samples one test set, for both systems.",
     ),
     read="notebook 11, section 5",
     mistakes={
-        "Each system gets a draw of its own: the test is not paired.": [
+        "Each system has its own sample: the test is not paired.": [
             (
                 "score(one[draw].sum(0))",
                 "score(one[torch.randint(n, (n,), generator=generator)].sum(0))",
             )
         ],
-        "Sentences are drawn without replacement: every draw is the same set.": [
+        "Sentences are sampled without replacement: every sample is the same set.": [
             (
                 "torch.randint(n, (n,), generator=generator)",
                 "torch.randperm(n, generator=generator)",
             )
         ],
-        "The scores of single sentences are averaged, not the score of the sums taken.": [
+        (
+            "The scores of single sentences are averaged; the score should be that of the summed "
+            "counts."
+        ): [
             (
                 "score(other[draw].sum(0)) - score(one[draw].sum(0))",
                 "sum(score(other[i]) - score(one[i]) for i in draw) / n",
             )
         ],
-        "The sign is the other way round: other minus one.": [
+        "The sign is wrong: it should be other minus one.": [
             (
                 "score(other[draw].sum(0)) - score(one[draw].sum(0))",
                 "score(one[draw].sum(0)) - score(other[draw].sum(0))",
             )
         ],
-        "Test sets of half the size are drawn: the differences spread too far.": [
+        "The samples have half the size: the differences vary too much.": [
             ("(n,), generator", "(n // 2,), generator")
         ],
-        "One test set is drawn and used again and again.": [
+        "One sample is used again and again.": [
             (
                 "    for _ in range(times):\n        draw",
                 "    draw = torch.randint(n, (n,), generator=generator)\n"
                 "    for _ in range(times):\n        _",
             ),
         ],
-        "The generator is not used: the result cannot be repeated.": [
+        "The generator is not used: the result is not reproducible.": [
             (", generator=generator", "")
         ],
-        "Only one of the two systems is drawn; the other is scored on all sentences.": [
+        "Only one system is sampled; the other is scored on all sentences.": [
             ("score(one[draw].sum(0))", "score(one.sum(0))")
         ],
-        "The last sentence is never drawn.": [("randint(n, (n,)", "randint(n - 1, (n,)")],
-        "Half of each test set comes from the first half of the sentences.": [
+        "The last sentence is never sampled.": [("randint(n, (n,)", "randint(n - 1, (n,)")],
+        "Half of each sample comes from the first half of the sentences.": [
             (
                 "        found.append",
                 "        draw = draw % max(n // 2, 1) + (torch.arange(n) % 2) * (n // 2)\n"
@@ -365,7 +371,7 @@ def bootstrap(
     times: int,
     generator: torch.Generator,
 ) -> Tensor:
-    """Differences (times,) between two systems on drawn test sets."""
+    """Differences (times,) between two systems on sampled test sets."""
     ### BEGIN SOLUTION
     n, found = len(one), []
     for _ in range(times):
@@ -386,7 +392,7 @@ def ratio(counts: Tensor) -> float:
 
 
 def run(answer, one: Tensor, other: Tensor, score: Callable, times: int, seed: int) -> Tensor:
-    """The differences by an answer, of the right shape and type."""
+    """An answer's differences, checked for shape and dtype."""
     found = answer(one, other, score, times, torch.Generator().manual_seed(seed))
     shaped(found, (times,), "the result")
     holds(found.dtype == torch.float64, f"{found.dtype}", "torch.float64")
@@ -395,16 +401,16 @@ def run(answer, one: Tensor, other: Tensor, score: Callable, times: int, seed: i
 
 @homework.check(bootstrap, "Both systems must be scored on the same sentences.", worth=2)
 def is_paired(answer, draw: Draw):
-    """A system that is better by 1 on each sentence is better by N on every draw."""
+    """A system that is better by 1 on each sentence is better by N on every sample."""
     (n,) = draw.sizes(1, 20, 40)
     one = draw.normal(n, 2) * 5
     found = run(answer, one, one + 1, first_count, 7, draw.number)
     same(found, torch.full((7,), float(n), dtype=torch.float64), "a difference", tolerance=1e-4)
 
 
-@homework.check(bootstrap, "What is drawn, how many of it, and is it put back?", worth=2)
+@homework.check(bootstrap, "What is sampled, how many, and with replacement?", worth=2)
 def spreads_as_it_should(answer, draw: Draw):
-    """The differences of sums spread as theory says, around the true difference."""
+    """Differences of sums vary as theory predicts, around the true difference."""
     n, times = 40, 1500
     one, gap = draw.normal(n, 1), draw.normal(n, 1)
     gap[-1], gap[0] = 30, -30  # the first and the last sentence matter most
@@ -413,35 +419,39 @@ def spreads_as_it_should(answer, draw: Draw):
     off = (float(found.mean()) - float(gap.sum())) / (theory / math.sqrt(times))
     holds(abs(off) < 5, f"the mean is {off:.0f} standard errors off", "less than 5")
     share = float(found.std()) / theory
-    holds(0.88 < share < 1.12, f"the spread is {share:.1f} times that of theory", "1")
+    holds(
+        0.88 < share < 1.12, f"the standard deviation is {share:.1f} times the theoretical one", "1"
+    )
     rare = torch.zeros(20, 1)
-    rare[draw.random.randint(0, 19)] = 1  # drawn 0, 1, 2, … times, and nothing else counts
+    rare[draw.random.randint(0, 19)] = 1  # sampled 0, 1, 2, … times, and nothing else counts
     found = run(answer, torch.zeros(20, 1), rare, first_count, 60, draw.number)
     odd = found[(found != found.round()) | (found < 0)]
     holds(not len(odd), f"a difference of {float(odd.max()) if len(odd) else 0:.3g}", "0, 1, 2, …")
 
 
-@homework.check(bootstrap, "Does what is drawn first say anything about what is drawn next?")
+@homework.check(bootstrap, "Are the sentences of a sample independent of each other?")
 def draws_freely(answer, draw: Draw):
-    """How often each sentence is drawn spreads as in free draws: no group has a fixed share."""
+    """Each group of sentences varies in number as in independent samples: no share is fixed."""
     n, times, drawn = 16, 900, []
 
     def remember(counts: Tensor) -> float:
         if counts.any():
-            drawn.append(counts)  # of the identity matrix: how often each sentence was drawn
+            drawn.append(counts)  # of the identity matrix: how often each sentence was sampled
         return float(counts @ torch.arange(1.0, n + 1))
 
     run(answer, torch.zeros(n, n), torch.eye(n), remember, times, draw.number + 4)
     holds(len(drawn) >= times, f"{len(drawn)} test sets were scored", f"{times}")
-    spread = torch.linalg.eigvalsh(torch.cov(torch.stack(drawn[-times:]).T))  # 0 once, else near 1
+    spread = torch.linalg.eigvalsh(
+        torch.cov(torch.stack(drawn[-times:]).T)
+    )  # 0 if nothing was sampled, otherwise near 1
     low, high = float(spread[1]), float(spread[-1])
     holds(low > 0.6, f"the share of some group of sentences varies {low:.1f} times as much", "1")
     holds(high < 1.6, f"the share of some group of sentences varies {high:.1f} times as much", "1")
 
 
-@homework.check(bootstrap, "BLEU is no mean over sentences: when are the counts added up?")
+@homework.check(bootstrap, "BLEU is not a mean over sentences: when are the counts added up?")
 def scores_the_sums(answer, draw: Draw):
-    """A score that is a ratio is taken of the sums of the draw."""
+    """A score that is a ratio is computed from the sums of the sample."""
     n = 30
     below = draw.ids(1, 40, n).double()
     one = torch.stack([(below / 2).floor(), below], 1)
@@ -458,30 +468,32 @@ def scores_the_sums(answer, draw: Draw):
 
 @homework.check(bootstrap, "Where does each random number come from?")
 def can_be_repeated(answer, draw: Draw):
-    """The same generator gives the same differences, another one others, and draws differ."""
+    """The same generator gives the same differences, a different one different ones, and samples
+    differ.
+    """
     one, other = draw.normal(15, 1), draw.normal(15, 1)
     first, again, new = (run(answer, one, other, first_count, 9, s) for s in (1, 1, 2))
     same(again, first, "a difference with the same seed")
-    holds(not torch.equal(first, new), "the same differences with another seed", "others")
-    holds(len(first.unique()) == 9, f"{len(first.unique())} different values in 9 draws", "9")
+    holds(not torch.equal(first, new), "the same differences with a different seed", "others")
+    holds(len(first.unique()) == 9, f"{len(first.unique())} different values in 9 samples", "9")
 
 
 @homework.question(
-    "Better, or lucky?",
+    "Better, or chance?",
     options=[
-        "In less than 5 % of them: the difference is hardly luck.",
-        "In 5 to 20 % of them.",
-        "In more than 20 % of them: it may well be luck.",
+        "In less than 5 %: the difference is unlikely to be chance.",
+        "In 5 to 20 %.",
+        "In more than 20 %: the difference may well be chance.",
     ],
-    hints=("Count how many differences are 0 or less.", "`float((found <= 0).double().mean())`"),
+    hints=("Count the differences that are 0 or less.", "`float((found <= 0).double().mean())`"),
     read="notebook 11, section 5",
     uses=(bootstrap,),
 )
 def is_it_luck(bootstrap) -> str:
     """
-    Of 100 sentences, system B has 9 right that A has wrong, and A has 6 right that B has wrong; on
-    the others they agree. The score is the number of sentences that are right. In what share of
-    2,000 draws of **your** bootstrap is B not better?
+    Of 100 sentences, system B translates 9 correctly that A does not, and A translates 6 that B
+    does not; on the others they agree. The score is the number of correct sentences. In what share
+    of 2,000 samples of **your** bootstrap is B not better than A?
     """
     one, other = torch.zeros(100, 1), torch.zeros(100, 1)
     one[:6], other[6:15] = 1, 1

@@ -1,4 +1,4 @@
-"""Homework 12: what training holds in memory, a ring all-reduce, batches that fit a memory."""
+"""Homework 12: training memory, a ring all-reduce, batches that fit into memory."""
 
 import math
 from collections.abc import Callable
@@ -15,9 +15,9 @@ homework = Assignment(
     "memory",
     "Memory, and more than one device",
     opening="""
-        No GPU is needed here, only counting: what a training holds in memory, how devices add up
-        their gradients, and how to make batches that are as large as the memory allows.
-        """,
+    No GPU is needed: you calculate the memory of a training run, write the algorithm by which
+    devices add up their gradients, and build batches as large as memory allows.
+    """,
     imports=(
         "import math\nfrom collections.abc import Callable\n\n"
         "import torch\nfrom torch import Tensor, nn"
@@ -27,43 +27,46 @@ homework = Assignment(
 
 @homework.task(
     "easy",
-    "What a training holds",
+    "The fixed memory of training",
     """
-    Return the bytes that a model holds during training with Adam, activations left out: its
-    parameters, their gradients, and Adam's two moments, each as large as its parameter and of its
-    type. A tensor that is used in two places counts once. A parameter that is not trained
-    (`requires_grad` is False) needs memory, but no gradient and no moments. Buffers count as well.
+    Return the number of bytes that a model needs during training with Adam, without activations:
+    its parameters, their gradients, and Adam's two moments, each with the size and dtype of its
+    parameter. A shared tensor counts once. A frozen parameter (`requires_grad` is False) has no
+    gradient and no moments. Buffers count as well.
     """,
     hints=(
-        "How many tensors of the size of a weight are there after one update?",
-        "`model.parameters()` has a shared tensor once; `element_size()` is the bytes of a number.",
+        "How many tensors of the size of a weight exist after one update?",
+        (
+            "`model.parameters()` yields a shared tensor once; `element_size()` is the bytes of "
+            "a number."
+        ),
     ),
     read="notebook 12, the section on where the memory goes",
     mistakes={
-        "Shared tensors are counted once for each place: the state_dict lists them twice.": [
+        "Shared tensors are counted for each use: the state_dict lists them twice.": [
             ("model.parameters()", "[t for n, t in model.named_parameters(remove_duplicate=False)]")
         ],
-        "Gradients are forgotten.": [
+        "The gradients are missing.": [
             ("(4 if p.requires_grad else 1)", "(3 if p.requires_grad else 1)")
         ],
-        "Only one of Adam's two moments is counted, or no gradient and one moment less.": [
+        "One of the three tensors is missing: a gradient or one of Adam's two moments.": [
             ("(4 if p.requires_grad else 1)", "(2 if p.requires_grad else 1)")
         ],
-        "Parameters that are not trained are given gradients and moments.": [
+        "Frozen parameters are counted with gradients and moments.": [
             ("(4 if p.requires_grad else 1)", "4")
         ],
-        "Parameters that are not trained are left out.": [
+        "Frozen parameters are missing.": [
             ("(4 if p.requires_grad else 1)", "(4 if p.requires_grad else 0)")
         ],
         "Numbers are counted, not bytes.": [
             ("p.numel() * p.element_size()", "p.numel()"),
             ("b.numel() * b.element_size()", "b.numel()"),
         ],
-        "Every number is taken to have 4 bytes, whatever its type.": [
+        "Every number is counted as 4 bytes, whatever its dtype.": [
             ("p.element_size()", "4"),
             ("b.element_size()", "4"),
         ],
-        "Buffers are left out.": [("    held += sum(", "    0 * sum(")],
+        "The buffers are missing.": [("    held += sum(", "    0 * sum(")],
     },
 )
 def training_bytes(model: nn.Module) -> int:
@@ -78,7 +81,7 @@ def training_bytes(model: nn.Module) -> int:
 
 
 def measured(model: nn.Module) -> int:
-    """What there is after an update, each tensor once."""
+    """The bytes that exist after an update, each tensor once."""
     optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad])
     sum(p.float().sum() for p in model.parameters()).backward()
     optimizer.step()
@@ -89,19 +92,19 @@ def measured(model: nn.Module) -> int:
     return sum(t.nbytes for t in {id(t): t for t in held}.values())
 
 
-@homework.check(training_bytes, "List all tensors that are there after one update.", worth=2)
+@homework.check(training_bytes, "List all tensors that exist after one update.", worth=2)
 def is_what_adam_holds(answer, draw: Draw):
-    """The bytes are those that are there after an update with Adam."""
+    """The result is the memory in use after an update with Adam."""
     a, b, c = draw.sizes(3)
     model = nn.Sequential(nn.Linear(a, b), nn.Linear(b, c)).to(draw.dtype)
     same(int(answer(model)), measured(model), "the bytes of two linear layers")
 
 
 @homework.check(
-    training_bytes, "Which tensors are the same, which are not trained, which no weights?"
+    training_bytes, "Which tensors are shared, which are frozen, and which are not weights?"
 )
 def knows_special_tensors(answer, draw: Draw):
-    """Shared tensors, frozen ones and buffers are counted as they are held."""
+    """Shared tensors, frozen ones and buffers are counted correctly."""
     (a,) = draw.sizes(1)
     tied = nn.Sequential(nn.Linear(a, a, bias=False), nn.Linear(a, a, bias=False))
     tied[1].weight = tied[0].weight
@@ -117,48 +120,54 @@ def knows_special_tensors(answer, draw: Draw):
     "medium",
     "A ring all-reduce",
     """
-    R devices each hold a vector (N,), and each shall end with the sum of all. They stand in a ring:
-    `exchange(messages)` sends `messages[r]` from device r to device r + 1, the last to the first,
-    and returns what each has received. Return the list of the R sums. Each device may send at most
-    $2 (R - 1) \\lceil N / R \\rceil$ numbers, in $2 (R - 1)$ exchanges of messages of equal length:
-    cut the vectors into R pieces, add up in the first half, and hand the finished sums round in the
-    second. N need not be a multiple of R. The vectors given stay as they are.
+    Each of R devices has a vector (N,), and each must end with the sum of all. The devices form a
+    ring: `exchange(messages)` sends `messages[r]` from device r to device r + 1, and from the last
+    to the first, and returns what each has received. Return the list of the R sums. Each device may
+    send at most $2 (R - 1) \\lceil N / R \\rceil$ numbers, in $2 (R - 1)$ exchanges of messages of
+    equal length: split the vectors into R chunks, add up in the first half, and pass the finished
+    sums around in the second. N need not be a multiple of R. Do not change the given vectors.
     """,
     hints=(
-        "Draw three devices with three pieces each. After R - 1 additions, who has which sum?",
-        "In step i, device r sends piece (r - i) mod R and adds what it gets to piece r - i - 1.",
+        (
+            "Draw three devices with three chunks each. After R - 1 additions, which device has "
+            "which sum?"
+        ),
+        (
+            "In step i, device r sends chunk (r - i) mod R and adds what it receives to chunk r "
+            "- i - 1."
+        ),
     ),
     read="notebook 12, the section on several devices",
     mistakes={
-        "Pieces are added up, but the finished sums are not handed round.": [
+        "The finished sums are not passed around.": [
             ("pieces[r][(r - step) % devices] = got[r]", "got[r]")
         ],
-        "Sums that are finished are added again instead of replacing the old piece.": [
+        "Finished sums are added again instead of replacing the old chunk.": [
             (
                 "pieces[r][(r - step) % devices] = got[r]",
                 "pieces[r][(r - step) % devices] += got[r]",
             )
         ],
-        "There is one step too few: the last device's part is missing.": [
+        "One step is missing: the last device's part is lost.": [
             ("steps = range(devices - 1)", "steps = range(devices - 2)")
         ],
         "The mean is returned, not the sum.": [
             ("torch.cat(own)[:size]", "torch.cat(own)[:size] / devices")
         ],
-        "Whole vectors are sent: R times as much as needed.": [
+        "Whole vectors are sent: R times as much as necessary.": [
             (
                 "pieces = [list(v.chunk(devices)) for v in padded]",
                 "pieces = [[v / devices] * devices for v in padded]",
             ),
             ("torch.cat(own)[:size]", "own[0][:size]"),
         ],
-        "The same piece is sent in every step.": [
+        "The same chunk is sent in every step.": [
             ("sent = [own[(r - step) % devices]", "sent = [own[r % devices]")
         ],
-        "What a device gets is added to the wrong piece.": [
+        "What a device receives is added to the wrong chunk.": [
             ("at = (r - step - 1) % devices", "at = (r - step) % devices")
         ],
-        "The numbers that do not fill a piece are lost.": [
+        "The numbers that do not fill a chunk are lost.": [
             ("width = math.ceil(size / devices)", "width = size // devices"),
             ("pad(v, width * devices - size)", "v[: width * devices]"),
         ],
@@ -167,7 +176,7 @@ def knows_special_tensors(answer, draw: Draw):
 def ring_all_reduce(
     vectors: list[Tensor], exchange: Callable[[list[Tensor]], list[Tensor]]
 ) -> list[Tensor]:
-    """The sum of all vectors on each device; data moves by `exchange` alone."""
+    """The sum of all vectors on each device; data moves only through `exchange`."""
 
     ### BEGIN SOLUTION
     def pad(v: Tensor, missing: int) -> Tensor:
@@ -194,7 +203,7 @@ def ring_all_reduce(
 
 
 class Ring:
-    """Moves messages one device on, unless it is broken, and counts what is sent."""
+    """Pass messages on by one device, unless broken, and count the numbers sent."""
 
     def __init__(self, broken: bool = False) -> None:
         self.broken, self.calls, self.numbers = broken, 0, 0
@@ -208,17 +217,17 @@ class Ring:
 
 
 def reduced(answer, draw: Draw, devices: int, size: int) -> tuple[Ring, list[Tensor], list]:
-    """What an answer makes of random vectors: the ring, the vectors, the results."""
+    """An answer's results for random vectors: the ring, the vectors, the results."""
     vectors, ring = [draw.normal(size) for _ in range(devices)], Ring()
     kept = [v.clone() for v in vectors]
     found = list(answer(vectors, ring))
     same(len(found), devices, "the number of results")
     unchanged = all(torch.equal(a, b) for a, b in zip(kept, vectors, strict=True))
-    holds(unchanged, "a vector that was given has changed", "vectors as they were")
+    holds(unchanged, "a given vector has changed", "unchanged vectors")
     return ring, kept, found
 
 
-@homework.check(ring_all_reduce, "Follow one number round the ring of three devices.", worth=2)
+@homework.check(ring_all_reduce, "Follow one number around a ring of three devices.", worth=2)
 def gives_everyone_the_sum(answer, draw: Draw):
     """Every device has the sum of all vectors, where N is a multiple of R."""
     devices, times = draw.sizes(2, 2, 6)
@@ -227,9 +236,9 @@ def gives_everyone_the_sum(answer, draw: Draw):
         same(result, sum(kept), f"the result of device {number} of {devices}")
 
 
-@homework.check(ring_all_reduce, "What becomes of the numbers behind the last whole piece?")
+@homework.check(ring_all_reduce, "What happens to the numbers after the last full chunk?")
 def takes_any_size(answer, draw: Draw):
-    """N may be smaller than R, or no multiple of it, and R may be 1."""
+    """N may be smaller than R or not a multiple of it, and R may be 1."""
     for devices, size in ((3, 7), (5, 3), (4, 9), (1, 4)):
         _, kept, found = reduced(answer, draw, devices, size)
         for number, result in enumerate(found):
@@ -238,7 +247,7 @@ def takes_any_size(answer, draw: Draw):
 
 @homework.check(ring_all_reduce, "How long is a message, and how many are there?")
 def sends_no_more_than_it_must(answer, draw: Draw):
-    """No device sends more than 2 (R - 1) pieces, in as many exchanges, and knows nothing else."""
+    """No device sends more than 2 (R - 1) chunks, in as many exchanges, or uses other data."""
     for devices, size in ((4, 12), (5, 11)):
         ring, _, _ = reduced(answer, draw, devices, size)
         most = 2 * (devices - 1) * math.ceil(size / devices)
@@ -247,27 +256,27 @@ def sends_no_more_than_it_must(answer, draw: Draw):
         given = [draw.normal(size) for _ in range(devices)]
         found = torch.stack(list(answer(given, Ring(broken=True))))
         alike = (found == found[0]).all() or torch.allclose(found[0], sum(given))
-        holds(not alike, "all agree in a ring that is broken", "sums of what a device was sent")
+        holds(not alike, "all devices agree in a broken ring", "sums of what each device received")
 
 
 @homework.task(
     "hard",
-    "Batches that fit a memory",
+    "Batches that fit into memory",
     """
-    `lengths` (N, 2) has the source and target length of each sentence. A batch of n sentences is
-    padded to its longest source s and its longest target t, and needs `cost(n, s, t)` bytes, which
-    grows with each of the three. Return batches, lists of sentence numbers, such that each sentence
-    is in exactly one, and none costs more than `capacity`. There should be few batches: at most
-    40 % more than good sorting gives, and far fewer than in the given order. A sentence that does
-    not fit alone is a `ValueError` that names its number.
+    `lengths` (N, 2) contains the source and target length of each sentence. A batch of n sentences
+    is padded to its longest source s and its longest target t, and needs `cost(n, s, t)` bytes,
+    which grows with each argument. Return batches, as lists of sentence indices, such that each
+    sentence is in exactly one and none costs more than `capacity`. Use few batches: at most 40 %
+    more than good sorting needs, and far fewer than in the given order. A sentence that does not
+    fit alone raises a `ValueError` that names its index.
     """,
     hints=(
         "What should the sentences of a batch have in common?",
-        "Sort, and fill a batch until the next sentence would cost too much.",
+        "Sort, and fill a batch until the next sentence would exceed the capacity.",
     ),
     read="notebook 12, the section on the six cures",
     mistakes={
-        "The sentences are taken in the given order: short ones are padded to long ones.": [
+        "The sentences keep the given order: short ones are padded to long ones.": [
             (
                 "sorted(range(len(lengths)), key=lambda i: (max(lengths[i]), *lengths[i]))",
                 "range(len(lengths))",
@@ -276,31 +285,31 @@ def sends_no_more_than_it_must(answer, draw: Draw):
         "The last batch is lost.": [
             ("    return [*batches, batch] if batch else batches", "    return batches")
         ],
-        "The sentence that does not fit any more is lost.": [
+        "The sentence that no longer fitted is lost.": [
             ("batch, longest = [i], own", "batch, longest = [], (0, 0)")
         ],
-        "The batch is closed only after it has become too large.": [
+        "The batch is closed only after it is too large.": [
             (
                 "if batch and cost(len(batch) + 1, *grown) > capacity:",
                 "if batch and cost(len(batch), *longest) > capacity:",
             )
         ],
-        "The cost is that of the newest sentence, not of the longest source and target.": [
+        "The cost uses the newest sentence, not the longest source and target.": [
             ("grown = max(longest[0], own[0]), max(longest[1], own[1])", "grown = own")
         ],
-        "Only the source is looked at; long targets break the budget.": [
+        "Only the source is considered; long targets exceed the capacity.": [
             (
                 "grown = max(longest[0], own[0]), max(longest[1], own[1])",
                 "grown = max(longest[0], own[0]), 1",
             )
         ],
-        "Each sentence is a batch of its own.": [
+        "Each sentence is a separate batch.": [
             ("if batch and cost(len(batch) + 1, *grown) > capacity:", "if batch:")
         ],
-        "A sentence that does not fit alone is put into a batch all the same.": [
+        "A sentence that does not fit alone is put into a batch.": [
             ("if cost(1, *own) > capacity:", "if False:")
         ],
-        "A sentence that does not fit alone is left out in silence.": [
+        "A sentence that does not fit alone is silently left out.": [
             ('raise ValueError(f"sentence {i} needs {cost(1, *own)} bytes alone")', "continue")
         ],
     },
@@ -308,7 +317,7 @@ def sends_no_more_than_it_must(answer, draw: Draw):
 def fitting_batches(
     lengths: Tensor, cost: Callable[[int, int, int], float], capacity: float
 ) -> list[list[int]]:
-    """Few batches that cost at most `capacity` each and hold every sentence once."""
+    """Few batches that cost at most `capacity` each and contain every sentence once."""
     ### BEGIN SOLUTION
     lengths = lengths.tolist()
     order = sorted(range(len(lengths)), key=lambda i: (max(lengths[i]), *lengths[i]))
@@ -328,35 +337,35 @@ def fitting_batches(
 
 
 def quadratic(n: int, s: int, t: int) -> float:
-    """Like a Transformer: a part for each token, and a part for each pair of tokens."""
+    """Like a Transformer: a term for each token, and one for each pair of tokens."""
     return n * (40 * s + 90 * t + 2 * s * s + 3 * t * t + s * t)
 
 
 def corpus(draw: Draw, size: int = 300) -> Tensor:
-    """Lengths as those of a corpus: many short sentences, a few long ones."""
+    """Lengths like those of a corpus: many short sentences, a few long ones."""
     source = (3 + 9 * draw.normal(size).abs() + 25 * (draw.normal(size) > 1.8)).long()
     target = (source.float() * (1 + 0.25 * draw.normal(size))).long().clamp(min=2)
     return torch.stack([source, target], 1)
 
 
 def planned(answer, lengths: Tensor, cost: Callable, capacity: float) -> list[list[int]]:
-    """The batches of an answer, empty ones left out; the lengths stay."""
+    """The batches of an answer without empty ones; the lengths must not change."""
     kept = lengths.clone()
     found = [[int(i) for i in batch] for batch in answer(lengths, cost, capacity)]
-    holds(torch.equal(kept, lengths), "the lengths were changed", "lengths as they were")
+    holds(torch.equal(kept, lengths), "the lengths have changed", "unchanged lengths")
     return [batch for batch in found if batch]
 
 
 @homework.check(
-    fitting_batches, "Follow the sentences at the borders between two batches.", worth=1
+    fitting_batches, "Follow the sentences at the boundary between two batches.", worth=1
 )
 def holds_every_sentence_once(answer, draw: Draw):
-    """Every sentence is in exactly one batch, the first and the last as well."""
+    """Every sentence is in exactly one batch, including the first and the last."""
     lengths = corpus(draw)
     flat = sorted(i for batch in planned(answer, lengths, quadratic, 60_000) for i in batch)
     lost = sorted(set(range(len(lengths))) - set(flat))
     holds(not lost, f"{len(lost)} sentences of {len(lengths)} are in no batch", "each in one")
-    holds(len(flat) == len(lengths), f"{len(flat)} places for {len(lengths)} sentences", "as many")
+    holds(len(flat) == len(lengths), f"{len(flat)} indices for {len(lengths)} sentences", "as many")
 
 
 @homework.check(
@@ -386,28 +395,28 @@ def makes_few_batches(answer, draw: Draw):
     holds(found <= 1.4 * good, f"{found} batches", f"at most {int(1.4 * good)}")
 
 
-@homework.check(fitting_batches, "Is as much as there is too much?", draws=1)
+@homework.check(fitting_batches, "Does a batch at exactly the capacity fit?", draws=1)
 def fills_the_memory(answer, draw: Draw):
-    """A sentence that needs all there is fits."""
+    """A sentence that needs the whole capacity fits."""
     lengths, most = torch.tensor([[4, 5], [30, 20], [6, 5]]), quadratic(1, 30, 20)
     try:
         batches = planned(answer, lengths, quadratic, most)
     except ValueError as error:
-        holds(False, f"ValueError ({error}) at a cost equal to the capacity", "no error")
+        holds(False, f"ValueError ({error}) for a cost equal to the capacity", "no error")
     same(sorted(i for batch in batches for i in batch), [0, 1, 2], "the sentences in the batches")
 
 
 @homework.check(
-    fitting_batches, "What is to be done with a sentence that needs more than there is?"
+    fitting_batches, "What should happen to a sentence that exceeds the capacity alone?"
 )
 def names_what_does_not_fit(answer, draw: Draw):
-    """A sentence that does not fit alone raises ValueError with its number."""
+    """A sentence that does not fit alone raises a ValueError that names its index."""
     lengths = corpus(draw, 30)
     lengths[17] = torch.tensor([500, 400])
     try:
         found = answer(lengths, quadratic, 60_000)
     except ValueError as error:
-        holds("17" in str(error), f"the message {str(error)!r}", "one with the number 17")
+        holds("17" in str(error), f"the message {str(error)!r}", "a message that names 17")
         return
     except Exception as error:
         holds(False, f"{type(error).__name__} for a sentence that does not fit", "ValueError")
@@ -416,15 +425,19 @@ def names_what_does_not_fit(answer, draw: Draw):
 
 
 @homework.question(
-    "Bytes for each parameter",
+    "Bytes per parameter",
     options=["4 bytes.", "8 bytes.", "16 bytes."],
-    hints=("Divide the bytes of a model by its parameters.", "Weight, gradient, and Adam's two."),
+    hints=(
+        "Divide the bytes of a model by its parameters.",
+        "Weight, gradient, and Adam's two moments.",
+    ),
     read="notebook 12, the section on where the memory goes",
     uses=(training_bytes,),
 )
 def how_many_bytes_a_parameter(training_bytes) -> str:
     """
-    How many bytes does a parameter in float32 need during training with Adam, by **your** count?
+    How many bytes does a float32 parameter need during training with Adam, according to **your**
+    function?
     """
     model = nn.Linear(100, 100)
     each = training_bytes(model) / sum(p.numel() for p in model.parameters())

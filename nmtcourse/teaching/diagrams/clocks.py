@@ -36,7 +36,7 @@ def clocks() -> Figure:
     for i, turn in enumerate(TURNS):
         x = 1.95 + i * ACROSS
         canvas.text(x, top + 0.72, f"hand {i}", bold=True)
-        canvas.text(x, top + 0.5, f"a turn in {turn} places", size=9, color=FAINT)
+        canvas.text(x, top + 0.5, f"a turn in {turn} positions", size=9, color=FAINT)
         canvas.code(x, top + 0.25, f"{2 * i}: sin  {2 * i + 1}: cos", align="center")
         for row, position in enumerate(POSITIONS):
             y, pair = top - row * DOWN - 0.4, table[position, 2 * i : 2 * i + 2]

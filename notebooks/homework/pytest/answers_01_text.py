@@ -25,15 +25,15 @@ class Vocabulary:
 
 
 def learn_merges(words: dict[str, int], merges: int) -> list[tuple[str, str]]:
-    """The first pairs that byte-pair encoding merges, in their order."""
+    """The first pairs that byte-pair encoding merges, in order."""
     # YOUR CODE HERE
     raise NotImplementedError()
 
 
 def plan(lengths: list[int], budget: int, seed: int) -> list[list[int]]:
-    """Batches of sentence numbers within a budget of padded positions, in seeded order."""
+    """Batches of sentence indices within a budget of padded positions, in seeded order."""
     # YOUR CODE HERE
     raise NotImplementedError()
 
 
-choice_01 = "?"  # write a letter in place of the question mark
+choice_01 = "?"  # replace the question mark by a letter

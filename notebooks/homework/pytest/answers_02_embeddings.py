@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 
 def lookup(ids: Tensor, table: Tensor) -> Tensor:
-    """The rows (..., D) of a table (V, D) for ids (...), as a product."""
+    """The rows (..., D) of a table (V, D) for ids (...), as a matrix multiplication."""
     # YOUR CODE HERE
     raise NotImplementedError()
 
@@ -28,7 +28,7 @@ class ScaledEmbedding(nn.Module):
 
 
 class TiedTable(nn.Module):
-    """One table (V, D) that reads ids and says words."""
+    """One table (V, D) that embeds ids and computes logits."""
 
     def __init__(self, vocab_size: int, d_model: int):
         super().__init__()
@@ -46,4 +46,4 @@ class TiedTable(nn.Module):
         raise NotImplementedError()
 
 
-choice_02 = "?"  # write a letter in place of the question mark
+choice_02 = "?"  # replace the question mark by a letter

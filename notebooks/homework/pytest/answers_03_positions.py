@@ -23,7 +23,7 @@ from nmtlib.model.embeddings import sinusoidal_table
 
 
 class Positions(nn.Module):
-    """Add to each word (B, S, D) the vector of its place; `start` words came before."""
+    """Add its position vector to each word (B, S, D); `start` is the number of earlier words."""
 
     def __init__(self, d_model: int, max_length: int, kind: str = "sinusoidal"):
         super().__init__()
@@ -35,4 +35,4 @@ class Positions(nn.Module):
         raise NotImplementedError()
 
 
-choice_03 = "?"  # write a letter in place of the question mark
+choice_03 = "?"  # replace the question mark by a letter

@@ -24,9 +24,9 @@ def masked_attention(
 def causal_self_attention(
     x: Tensor, w_query: Tensor, w_key: Tensor, w_value: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Vectors (B, T, K) and weights (B, T, T) of sentences x (B, T, D) that look back only."""
+    """Vectors (B, T, d_k) and weights (B, T, T) of causal self-attention on x (B, T, D)."""
     # YOUR CODE HERE
     raise NotImplementedError()
 
 
-choice_04 = "?"  # write a letter in place of the question mark
+choice_04 = "?"  # replace the question mark by a letter

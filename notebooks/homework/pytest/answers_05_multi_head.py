@@ -14,7 +14,7 @@ def wrong_split(x: Tensor, n_heads: int) -> Tensor:
 
 
 def split_heads(x: Tensor, n_heads: int) -> Tensor:
-    """Cut vectors (B, S, D) into heads (B, H, S, K) of neighbouring numbers."""
+    """Split vectors (B, S, D) into heads (B, H, S, d_k) of adjacent numbers."""
     # YOUR CODE HERE
     raise NotImplementedError()
 
@@ -38,4 +38,4 @@ def take_over(module: nn.MultiheadAttention) -> MultiHeadAttention:
     raise NotImplementedError()
 
 
-choice_05 = "?"  # write a letter in place of the question mark
+choice_05 = "?"  # replace the question mark by a letter

@@ -20,9 +20,9 @@ def leaks(logits, source: Tensor, target: Tensor, vocabulary: int) -> list[int]:
 
 
 def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
-    """Weights (..., S) with 0 where the mask is False; zeros for a row of nothing but False."""
+    """Weights (..., S), 0 where the mask is False; a fully masked row gives zeros."""
     # YOUR CODE HERE
     raise NotImplementedError()
 
 
-choice_06 = "?"  # write a letter in place of the question mark
+choice_06 = "?"  # replace the question mark by a letter

@@ -25,7 +25,7 @@ class Residual(nn.Module):
 
 
 def count(config: TransformerConfig) -> int:
-    """The number of trained parameters of a Transformer of this configuration."""
+    """The number of trained parameters of a Transformer with this config."""
     # YOUR CODE HERE
     raise NotImplementedError()
 
@@ -48,4 +48,4 @@ class OwnTransformer(nn.Module):
         raise NotImplementedError()
 
 
-choice_07 = "?"  # write a letter in place of the question mark
+choice_07 = "?"  # replace the question mark by a letter

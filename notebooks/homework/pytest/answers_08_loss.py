@@ -41,4 +41,4 @@ def gradients(model: nn.Module, batches: list[Batch], smoothing: float) -> float
     raise NotImplementedError()
 
 
-choice_08 = "?"  # write a letter in place of the question mark
+choice_08 = "?"  # replace the question mark by a letter

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 
 class EarlyStopping:
-    """Says after each epoch whether the last `patience` epochs brought nothing better."""
+    """Tell after each epoch whether the last `patience` epochs brought no improvement."""
 
     def __init__(self, patience: int):
         self.patience, self.best = patience, None
@@ -19,7 +19,7 @@ class EarlyStopping:
         raise NotImplementedError()
 
     def update(self, loss: float) -> bool:
-        """Take in the loss of the next epoch; True if the training should stop."""
+        """Record the loss of the next epoch; return True if training should stop."""
         # YOUR CODE HERE
         raise NotImplementedError()
 
@@ -37,19 +37,19 @@ def train_step(
 
 
 class Checkpoint:
-    """All that a training needs to go on, in one file."""
+    """Everything a run needs to resume, in one file."""
 
     @staticmethod
     def save(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> None:
-        """Write the state of a training after `step` steps."""
+        """Write the state of a run after `step` steps."""
         # YOUR CODE HERE
         raise NotImplementedError()
 
     @staticmethod
     def load(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> int:
-        """Put a saved state into model, optimizer and torch's generator; returns the step."""
+        """Restore a saved state into model, optimizer and torch's generator; returns the step."""
         # YOUR CODE HERE
         raise NotImplementedError()
 
 
-choice_09 = "?"  # write a letter in place of the question mark
+choice_09 = "?"  # replace the question mark by a letter

@@ -19,7 +19,7 @@ def greedy(log_probs: Callable[[list[int]], Tensor], longest: int) -> list[int]:
 
 
 def toy(said: list[int]) -> Tensor:
-    """A model that ends early with some probability, and late with more."""
+    """A model with a moderately probable early end and a more probable late one."""
     tree = {(): {EOS: 0.22, 4: 0.68, 5: 0.1}, (4,): {EOS: 0.45, 5: 0.55}}
     tree[4, 5] = {EOS: 0.95, 4: 0.05}
     chances = tree.get(tuple(int(word) for word in said[1:]), {EOS: 1.0})
@@ -29,13 +29,13 @@ def toy(said: list[int]) -> Tensor:
 def beam_search(
     log_probs: Callable[[list[int]], Tensor], width: int, longest: int
 ) -> tuple[list[int], float]:
-    """The most probable translation that a beam of this width finds, and its log-probability."""
+    """The most probable translation found by a beam of this width, and its log-probability."""
     # YOUR CODE HERE
     raise NotImplementedError()
 
 
 class StepAttention:
-    """Causal self-attention, word by word, with keys and values remembered."""
+    """Causal self-attention, word by word, with cached keys and values."""
 
     def __init__(self, query: Callable, key: Callable, value: Callable):
         self.query, self.key, self.value = query, key, value
@@ -43,14 +43,14 @@ class StepAttention:
         raise NotImplementedError()
 
     def step(self, x: Tensor) -> Tensor:
-        """The next word (B, D) -> its attention to all words so far, (B, K)."""
+        """The next word (B, D) -> its attention to all words so far, (B, d_k)."""
         # YOUR CODE HERE
         raise NotImplementedError()
 
     def reorder(self, parents: Tensor) -> None:
-        """Row n goes on where row `parents[n]` was."""
+        """Row n continues the old row `parents[n]`."""
         # YOUR CODE HERE
         raise NotImplementedError()
 
 
-choice_10 = "?"  # write a letter in place of the question mark
+choice_10 = "?"  # replace the question mark by a letter

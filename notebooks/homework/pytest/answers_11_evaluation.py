@@ -12,13 +12,13 @@ from torch import Tensor
 def alignment_error_rate(
     found: list[set[tuple[int, int]]], gold: list[set[tuple[int, int]]]
 ) -> float:
-    """How far the links found are from the gold links: 0 is perfect, 1 has none right."""
+    """The alignment error rate: 0 is perfect, 1 has no link right."""
     # YOUR CODE HERE
     raise NotImplementedError()
 
 
 def bleu(hypotheses: list[list[str]], references: list[list[str]]) -> float:
-    """BLEU (0 to 100) of a test set of lists of tokens."""
+    """Corpus BLEU (0 to 100) of lists of tokens."""
     # YOUR CODE HERE
     raise NotImplementedError()
 
@@ -30,9 +30,9 @@ def bootstrap(
     times: int,
     generator: torch.Generator,
 ) -> Tensor:
-    """Differences (times,) between two systems on drawn test sets."""
+    """Differences (times,) between two systems on sampled test sets."""
     # YOUR CODE HERE
     raise NotImplementedError()
 
 
-choice_11 = "?"  # write a letter in place of the question mark
+choice_11 = "?"  # replace the question mark by a letter

@@ -17,7 +17,7 @@ def training_bytes(model: nn.Module) -> int:
 def ring_all_reduce(
     vectors: list[Tensor], exchange: Callable[[list[Tensor]], list[Tensor]]
 ) -> list[Tensor]:
-    """The sum of all vectors on each device; data moves by `exchange` alone."""
+    """The sum of all vectors on each device; data moves only through `exchange`."""
 
     # YOUR CODE HERE
     raise NotImplementedError()
@@ -26,9 +26,9 @@ def ring_all_reduce(
 def fitting_batches(
     lengths: Tensor, cost: Callable[[int, int, int], float], capacity: float
 ) -> list[list[int]]:
-    """Few batches that cost at most `capacity` each and hold every sentence once."""
+    """Few batches that cost at most `capacity` each and contain every sentence once."""
     # YOUR CODE HERE
     raise NotImplementedError()
 
 
-choice_12 = "?"  # write a letter in place of the question mark
+choice_12 = "?"  # replace the question mark by a letter

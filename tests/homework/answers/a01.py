@@ -240,7 +240,7 @@ RIGHT["01.3"].append(
 WRONG = {
     "01.1": [
         (InOrderOfAppearance, "by frequency"),
-        (Lowered, "there and back"),
+        (Lowered, "encoded and decoded"),
         (GrowsWhileEncoding, "min_count"),
     ],
     "01.2": [(counts_once, "merge"), (with_end_of_word, "merge"), (one_count_for_all, "merge")],

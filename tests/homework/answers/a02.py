@@ -243,9 +243,9 @@ def made_by_a_function(vocab_size, d_model, pad=0):
 RIGHT["02.2"] += [ByProduct, made_by_a_function]
 WRONG["02.2"] += [
     (Even, "normal"),
-    (AlwaysAlike, "alike"),
+    (AlwaysAlike, "same initial values"),
     (Nameless, "the message"),
-    (SquaresItsWidth, "a vector"),
+    (SquaresItsWidth, "an embedded word"),
 ]
 
 

@@ -214,13 +214,13 @@ WRONG = {
     "04.2": [
         (nothing_returned, "return"),
         (with_dropout, "equation 1"),
-        (mask_ignored, "Forbidden keys"),
+        (mask_ignored, "Masked keys"),
         (fixed_size, "equation 1"),
     ],
     "04.3": [
         (only_vectors, "pair"),
         (forgets_the_softmax, "sum of the weights|adds up"),
-        (renormalised_never, "sum of the weights"),
+        (renormalised_never, "sum of a row of weights"),
     ],
     "04.4": [("B", "own function"), ("C", "own function"), ("X", "a letter"), (None, "a letter")],
 }
@@ -239,8 +239,8 @@ WRONG["04.2"] += [
     (fifty_below, "-60"),
 ]
 WRONG["04.3"] += [
-    (weights_of_another, "by the weights"),
-    (an_even_share, "by the weights"),
+    (weights_of_another, "the returned weights"),
+    (an_even_share, "the returned weights"),
 ]
 
 

@@ -298,7 +298,7 @@ def in_double(query, memory, weights, n_heads, mask=None):
 RIGHT["05.2"] += [head_after_head, in_double]
 WRONG["05.2"] += [
     (three_heads_or_one, "heads"),
-    (causal_with_itself, "itself"),
+    (causal_with_itself, "self-attention"),
     (changes_the_weights, "changed in place"),
     (sixteen_words, "a result"),
 ]

@@ -250,7 +250,7 @@ WRONG = {
     ],
     "06.2": [
         (says_yes_or_no, "TypeError|bool"),
-        (changes_the_source, "sound decoder"),
+        (changes_the_source, "causal decoder"),
         (never_a_leak, "leaks at"),
     ],
     "06.3": [
@@ -270,13 +270,13 @@ WRONG["06.1"] += [
 ]
 WRONG["06.2"] += [
     (always_the_last_word, "leaks at"),
-    (always_seven, "was given the id 7"),
+    (always_seven, "received the id 7"),
     (large_ones, "leaks at"),
     (near_ones, "leaks at"),
     (not_the_second, "into position 0"),
 ]
 WRONG["06.3"] += [
-    (clamped, "largest of unlike"),
+    (clamped, "largest of different"),
 ]
 
 
@@ -339,8 +339,8 @@ WRONG["06.2"] += [
     (compared(lambda gaps: gaps.mean(0).amax(-1)), "leaks at"),
     (compared(lambda gaps: gaps.mean(2).amax(0)), "leaks at"),
     (compared(largest, tolerance=1e-3), "leaks at"),
-    (compared(largest, new=lambda ids: (ids + 1) % 6), "was given the id"),
-    (compared(largest, new=lambda ids: ids * 0), "was given the id 0"),
+    (compared(largest, new=lambda ids: (ids + 1) % 6), "received the id"),
+    (compared(largest, new=lambda ids: ids * 0), "received the id 0"),
 ]
 RIGHT["06.2"] += [compared(largest)]
 
@@ -359,9 +359,9 @@ def largest_of_all(scores, mask):
 
 
 WRONG["06.3"] += [
-    (adds_and_cuts, "written over|below all others"),
+    (adds_and_cuts, "filled in|below all allowed"),
     (adds_in_float32, "without `dtype=`"),
-    (largest_of_all, "of the allowed ones|logarithm of a weight"),
+    (largest_of_all, "over the allowed scores|logarithm of a weight"),
 ]
 
 
@@ -385,4 +385,4 @@ def queries_for_keys(source, target, pad=0):
     return keys, (target != pad)[:, None, :, None] & past, keys
 
 
-WRONG["06.1"] += [(queries_for_keys, "leaves padded keys open")]
+WRONG["06.1"] += [(queries_for_keys, "does not hide padded keys")]

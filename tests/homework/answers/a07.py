@@ -368,11 +368,11 @@ class MemoryCutOff(Encoded):
 
 WRONG["07.1"] += [
     (AroundCutOff, "the gradient of x"),
-    (ThroughCutOff, "no gradient of x or f"),
+    (ThroughCutOff, "no gradient for x or f"),
     (PostDropsTheSum, "numbers of x change"),
     (PostDropsBoth, "numbers of x change"),
 ]
 WRONG["07.3"] += [
     (AlwaysSines, "names of weights differ"),
-    (MemoryCutOff, "no gradient of "),
+    (MemoryCutOff, "no gradient for "),
 ]

@@ -254,7 +254,7 @@ WRONG = {
         (in_bits, "without smoothing"),
     ],
     "08.3": [
-        (keeps_all_graphs, "graphs at the same time"),
+        (keeps_all_graphs, "graphs in memory"),
         (calls_twice, "calls of the model"),
         (never_goes_back, "gradient"),
     ],

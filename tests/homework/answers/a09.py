@@ -291,7 +291,11 @@ WRONG = {
         (last_batch_only, "step of"),
         (squared_norm, "norm with"),
     ],
-    "09.3": [(OnlyWeights, "off"), (InMemory, "saved|another place"), (NotOverAFile, "step 1")],
+    "09.3": [
+        (OnlyWeights, "differs by"),
+        (InMemory, "saved|different folder"),
+        (NotOverAFile, "step 1"),
+    ],
     "09.4": [("A", "own function"), ("C", "own function")],
 }
 
@@ -376,7 +380,7 @@ class InTwoSteps(WithClassMethods):
 
 RIGHT["09.3"] += [Synced, InTwoSteps]
 WRONG["09.3"] += [
-    (KeepsInMemory, "another place"),
+    (KeepsInMemory, "different folder"),
     (LeavesParts, "files"),
     (WithoutRates, "off|rate"),
     (TensorsOnly, "buffers"),

@@ -338,8 +338,8 @@ class OneForAll(WithLists):
 WRONG = {
     "10.1": [
         (asks_once_more, "calls"),
-        (never_empty, "what is said"),
-        (ignores_the_limit, "`longest` is"),
+        (never_empty, "the result"),
+        (ignores_the_limit, "`longest` = "),
     ],
     "10.2": [
         (always_greedy, "a beam of"),

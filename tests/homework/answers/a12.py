@@ -246,7 +246,7 @@ WRONG = {
     "12.3": [
         (fixed_size, "costs|batches"),
         (drops_the_long, "in no batch"),
-        (lambda lengths, cost, capacity: [[i, i] for i in range(len(lengths))], "places|costs"),
+        (lambda lengths, cost, capacity: [[i, i] for i in range(len(lengths))], "indices|costs"),
     ],
     "12.4": [("A", "own function"), ("B", "own function")],
 }
@@ -295,9 +295,9 @@ def lists_of_pieces(vectors, exchange):
 
 RIGHT["12.2"] += [with_roll, lists_of_pieces]
 WRONG["12.2"] += [
-    (pretends, "ring that is broken"),
+    (pretends, "broken ring"),
     (only_to_eight, "the result of device"),
-    (one_result_for_all, "ring that is broken"),
+    (one_result_for_all, "broken ring"),
     (in_float32, "the result of device"),
 ]
 
