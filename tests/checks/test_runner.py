@@ -190,6 +190,6 @@ def test_only_takes_checks_and_subjects_in_the_usual_order():
         ValueError, match=r"no check 'attention.size' \(did you mean attention\."
     ) as e:
         run_checks(OURS, only="attention.size")
-    assert "; subjects are attention, beam" in str(e.value)
+    assert "; the subjects are attention, beam" in str(e.value)
     with pytest.raises(ValueError, match="expected an Adapter, not Linear"):
         run_checks(torch.nn.Linear(1, 1))
