@@ -124,10 +124,7 @@ def greedy_cause(
     """What the sources with wrong words have in common; empty if nothing."""
     alone = [greedy(adapter, model, row[row != adapter.pad][None])[0] for row, *_ in wrong[:3]]
     if alone == [expected for *_, expected in wrong[:3]]:
-        return (
-            "Only in a batch: a padding mask is lost, or all sentences stop when the "
-            "first one ends."
-        )
+        return "Only in a batch: a padding mask is lost, or all stop when the first one ends."
     if all(said == expected[: len(said)] for _, said, expected in wrong):
         return "It stops before EOS."
     if all(said[: len(expected)] == expected for _, said, expected in wrong):

@@ -141,10 +141,7 @@ def epoch_end(adapter: Adapter, seed: int) -> str:
         if one.left:
             two = fitted(adapter, seed, count, 2)
             if len(two.steps) > 2 * len(one.steps):
-                return (
-                    "batches left over at the end of an epoch are accumulated with those "
-                    "of the next"
-                )
+                return "the last batches of an epoch are accumulated with the next epoch's first"
             after = f"after the last of {len(one.steps)} steps of an epoch"
             raise Finding(f"{after} come {one.left} more backward passes, and no step uses them")
     return f"epochs of {', '.join(map(str, counts))} pairs leave no unused gradient"

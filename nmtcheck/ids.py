@@ -64,9 +64,7 @@ def find_ids(adapter: Adapter, seed: int = 0) -> tuple[Ids, str]:
         found, how = with_ids(adapter, named[0]), "seems to be {}, as the embeddings say"
     else:
         found, how = with_ids(adapter), "is assumed to be {}, because no id is ignored"
-    usual = (
-        f"Your PAD {how.format(found.pad)}; BOS {found.bos} and EOS {found.eos} are assumed with it"
-    )
+    usual = f"Your PAD {how.format(found.pad)}; BOS {found.bos} and EOS {found.eos} are assumed"
     return found, f"{usual} (if this is wrong, give pad, bos and eos)"
 
 

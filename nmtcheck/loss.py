@@ -134,9 +134,7 @@ def smoothed_target(adapter: Adapter, label: int, smoothing: float) -> Tensor:
 
 @check("loss.smoothing", "loss")
 def smoothing_target(adapter: Adapter, seed: int) -> str:
-    """The smoothed target is a distribution that favours the label and treats all other words
-    equally.
-    """
+    """The smoothed target is a distribution that favours the label; all other words are equal."""
     q = smoothed_target(adapter, adapter.first_word, 0.2)
     label, others = q[adapter.first_word], q[adapter.first_word + 1 :]
     if abs(float(q.sum()) - 1) > TOLERANCE or q.min() < -TOLERANCE:

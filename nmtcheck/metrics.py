@@ -52,11 +52,8 @@ def compare(found: float) -> str:
             return f"{found:.4g}; BLEU over words is {words:.4f}"
         if abs(found / scale - letters) < 1e-3:
             raise Finding(
-                (
-                    f"BLEU is {found:.4g}, which is that of the characters; over words it is "
-                    f"{words:.4f}"
-                ),
-                ("Strings are given instead of lists of tokens: a string is a list of characters."),
+                f"BLEU is {found:.4g}, that of the characters; over words it is {words:.4f}",
+                "Strings are given instead of lists of tokens: a string is a list of characters.",
             )
     raise Finding(f"BLEU is {found:.4g}, expected {words:.4f} (or 100 times that)")
 
