@@ -24,7 +24,7 @@ UNNATURAL = {  # English that sounds translated -> what to write
     r"\b(?:stands?|lies?) in\b": "'is in', 'appears in', 'contains'",
     r"\bthere (?:stand|lie)s?\b": "'there is'",
     r"\bbut (?:for|that) (?:the|a|it)\b": "'except'",
-    r"(?<![Tt]here )\b(?:is|are) no (?!longer|more|better|worse|larger|smaller|faster|slower)[a-z]+": (
+    r"(?<![Tt]here )\b(?:is|are) no (?!longer|more|better|worse|larger|smaller|faster)[a-z]+": (
         "'is not'"
     ),
     r"\b(?:a|one|two|three|both|each) training(?! (?:data|loss|loop|set|run|pair|sen))\b": "'run'",
