@@ -56,7 +56,7 @@ LEARNED = {  # number of a notebook -> what you learn in it, and the modules tha
         "`training.hardware`, `training.distributed`",
     ),
     "13": (
-        "a published notebook taken apart, gains of single changes, back-translation, error analysis",
+        "a published notebook taken apart, single changes, back-translation, error analysis",
         "`recipes.backtranslation`, `recipes.monolingual`, `recipes.iwslt`",
     ),
     "14": (
