@@ -1,4 +1,4 @@
-"""Pictures of notebook 12: memory over a step, number formats, fingerprints, ladder, roofline."""
+"""Pictures of notebook 12: memory over a step, number formats, fingerprints, roofline."""
 
 from __future__ import annotations
 
@@ -86,24 +86,6 @@ def fingerprints(
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     return figure
-
-
-def ladder(steps: Mapping[str, tuple[float, float]], *, title: str = "") -> Axes:
-    """{rung: (predicted, measured)}: how many times as fast as the first rung, on a log scale."""
-    _, ax = plt.subplots(figsize=(WIDTH, 0.9 + 0.42 * len(steps)))
-    places = np.arange(len(steps))
-    for number, kind in enumerate(("predicted", "measured")):
-        lengths = [pair[number] for pair in steps.values()]
-        shift = (number - 0.5) * 0.36
-        drawn = ax.barh(places + shift, lengths, 0.33, label=kind, color=COLOURS[number])
-        ax.bar_label(drawn, [f"×{length:.1f}" for length in lengths], fontsize=7, padding=2)
-    ax.set_yticks(places, list(steps))
-    ax.invert_yaxis()
-    ax.axvline(1, color="#4D4D4D", lw=0.8)
-    ax.margins(x=0.12)
-    ax.set(xlabel="times as fast as the first rung (tokens in a second)", title=title)
-    ax.legend(loc="upper right")
-    return ax
 
 
 def roofline(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -11,10 +12,12 @@ from torch.nn import functional as F
 
 from nmtcourse.teaching.cost import TrainingMemory, flop_terms, training_flops, training_memory
 from nmtlib.data.batching import Batch
+from nmtlib.model.masks import padding_mask
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.specials import PAD
+from nmtlib.specials import BOS, PAD
 
 LAYERS = {"n_encoder_layers": 2, "n_decoder_layers": 2}
+MIB = 2**20
 CONFIG = TransformerConfig(4000, 4000, **LAYERS, d_model=128, n_heads=4, d_ff=512, norm="pre")
 
 
@@ -48,6 +51,77 @@ def pad_to(batch: Batch, width: int) -> Batch:
         return F.pad(ids, (0, width - ids.size(1)), value=PAD)  # (B, width)
 
     return Batch(wide(batch.source), wide(batch.target))
+
+
+def kept_for_backward(module: nn.Module, *inputs: Tensor) -> list[tuple[tuple[int, ...], int]]:
+    """Shape and bytes of each tensor that autograd keeps of a forward pass, weights left out."""
+    own = {p.data_ptr() for p in module.parameters()}
+    kept: dict[int, tuple[tuple[int, ...], int]] = {}
+
+    def pack(tensor: Tensor) -> Tensor:
+        if tensor.data_ptr() not in own:
+            kept[tensor.data_ptr()] = (tuple(tensor.shape), tensor.nbytes)
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        result = module(*inputs)  # held, so that no memory is used twice
+    del result
+    return list(kept.values())
+
+
+def sweep(measured_peak: Callable[..., int]) -> dict[str, dict[str, tuple[list, list]]]:
+    """Peak memory in MiB against length, sentences and layers, each varied alone.
+
+    `measured_peak(batches, config=...)` gives the bytes.  Returns what `against_formula` draws.
+    """
+    varied = {
+        "length of the sentences": [8, 32, 64, 96],
+        "sentences in the batch": [4, 16, 32, 64],
+        "layers on each side": [1, 2, 4, 6],
+    }
+    panels = {}
+    for name, values in varied.items():
+
+        def case(value: int, name: str = name) -> tuple[Batch, TransformerConfig]:
+            length = value if name.startswith("length") else 24
+            sentences = value if name.startswith("sentences") else 16
+            layers = value if name.startswith("layers") else 2
+            sizes = {"n_encoder_layers": layers, "n_decoder_layers": layers}
+            return random_batch(sentences, length), replace(CONFIG, **sizes)
+
+        line = torch.linspace(1, values[-1], 12).round().int().unique().tolist()
+        formula = [memory_by_formula(batch, config=config) for batch, config in map(case, line)]
+        found = [measured_peak([batch], config=config) for batch, config in map(case, values)]
+        panels[name] = {
+            "formula": (line, [m.peak / MIB for m in formula]),
+            "measured": (values, [peak / MIB for peak in found]),
+            "floor": (line, [(m.weights + m.moments) / MIB for m in formula]),
+        }
+    return panels
+
+
+@torch.no_grad()
+def decode(model: Transformer, source: Tensor, cached: bool, words: int = 20) -> Tensor:
+    """Greedy search, always for so many words: with a cache, or with all words each time anew."""
+    mask = padding_mask(source, PAD)
+    generated, memory = torch.full((len(source), 1), BOS), model.encode(source)
+    state: Any = model.start(source)
+    for _ in range(words):
+        if cached:
+            logits = model.step(generated[:, -1], state)  # (B, V)
+        else:
+            logits = model.decode(generated, memory, mask)[:, -1]  # (B, V), the rest unused
+        generated = torch.cat([generated, logits.argmax(dim=-1, keepdim=True)], dim=1)
+    return generated
+
+
+def load_word_by_word(texts: Sequence[tuple[str, str]], translator: Any) -> None:
+    """Load data as beginners do: search a list for each word, copy a tensor to lengthen it."""
+    for pair in texts:
+        for text, codec in zip(pair, (translator.source, translator.target), strict=True):
+            ids = torch.tensor([], dtype=torch.long)
+            for word in text.split():
+                ids = torch.cat([ids, torch.tensor([codec.vocab.tokens.index(word)])])
 
 
 def shape_of(batch: Batch) -> tuple[int, int, int]:
@@ -145,6 +219,12 @@ def roofline_runs(values: int = 8_000_000) -> dict[str, Run]:
         "residual (an addition)": Run(n, 12 * n, lambda: torch.add(x, y, out=out)),
         "Adam": Run(12 * n, 28 * n, adam.step),
     }
+
+
+def knee_of(config: TransformerConfig, started: int, rate: float, launch: float) -> int | None:
+    """The target tokens, a power of two, from which an update takes longer than its launches."""
+    sizes = [2**power for power in range(8, 19)]
+    return knee(sizes, [calculated_seconds(config, n, started, rate, launch) for n in sizes])
 
 
 def knee(tokens: Sequence[int], seconds: Sequence[float]) -> int | None:

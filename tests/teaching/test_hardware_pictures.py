@@ -45,12 +45,6 @@ def test_a_culprit_is_dark_where_it_differs_and_only_there():
     assert image.get_array()[0, 1] > 0.5 > 0.01 > image.get_array()[0, 0]
 
 
-def test_the_ladder_has_two_bars_a_rung():
-    ax = pictures.ladder({"first": (1, 1), "second": (2.0, 1.5)}, title="up")
-    assert [round(patch.get_width(), 1) for patch in ax.patches] == [1, 2, 1, 1.5]
-    assert {"×2.0", "×1.5"} <= {text.get_text() for text in ax.texts}
-
-
 def test_the_roof_bends_where_both_limits_meet():
     ax = pictures.roofline(1e12, 1e11, {"copy": (0.1, 1e10)}, title="roof")
     x, y = ax.lines[0].get_data()

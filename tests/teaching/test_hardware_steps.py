@@ -4,9 +4,11 @@ import pytest
 import torch
 
 from nmtcourse.teaching import hardware_steps as steps
+from nmtcourse.teaching import load_toy
 from nmtcourse.teaching.cost import training_flops, training_memory
 from nmtcourse.teaching.hardware_lab import ledger
 from nmtlib.data.batching import Batch, padding_waste
+from nmtlib.model.layers import FeedForward
 from nmtlib.specials import PAD
 from nmtlib.training.loss import losses
 
@@ -78,3 +80,37 @@ def test_only_a_product_of_many_positions_computes_much_with_each_byte():
         assert book.started >= 1
         if "linear" in name:
             assert book.flops == run.flops
+
+
+def test_a_feed_forward_block_keeps_its_input_and_its_hidden_vectors():
+    kept = steps.kept_for_backward(FeedForward(4, 16), torch.randn(2, 3, 4))
+    assert sum(size for _, size in kept) == 4 * 2 * 3 * (4 + 16)
+
+
+def test_decoding_with_and_without_a_cache_gives_the_same_words():
+    translator = load_toy("de-en")
+    source = torch.tensor([translator.source.encode("ein Hund")])
+    ways = [steps.decode(translator.model, source, cached, words=4) for cached in (True, False)]
+    assert torch.equal(*ways) and ways[0].shape == (1, 5)
+
+
+def test_loading_word_by_word_searches_a_list_for_each_word():
+    translator = load_toy("de-en")
+    word, other = translator.source.vocab.tokens[5], translator.target.vocab.tokens[5]
+    texts = [(f"{word} {word}", other)]
+    assert ledger(lambda: steps.load_word_by_word(texts, translator)).searches == 3
+
+
+def test_the_sweep_measures_what_it_draws():
+    panels = steps.sweep(lambda batches, config: len(batches[0].source) * steps.MIB)
+    assert [panel["measured"][1] for panel in panels.values()] == [
+        [16] * 4,
+        [4, 16, 32, 64],
+        [16] * 4,
+    ]
+    assert all(min(panel["formula"][1]) > min(panel["floor"][1]) for panel in panels.values())
+
+
+def test_the_knee_of_a_model_moves_with_its_launches():
+    few, many = (steps.knee_of(steps.CONFIG, n, rate=1e12, launch=1e-5) for n in (100, 1000))
+    assert few < many and steps.knee_of(steps.CONFIG, 100, rate=1e18, launch=1) is None
