@@ -1,4 +1,4 @@
-"""Checks of any model's parts: its fixed tensors, and the order in which its modules run."""
+"""Checks that look inside any model: its fixed tensors, and the order of its modules."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def table_rotates(adapter: Adapter, seed: int) -> str:
     tables = list(fixed_tables(adapter.make_model(Sizes())))
     tables = [(name, table) for name, table in tables if made_of_sines(table)]
     if not tables:
-        raise NotImplementedError("the model holds no table of sines as wide as its embeddings")
+        raise NotImplementedError("the model contains no sinusoidal table of embedding width")
     for name, table in tables:
         before, after = table[:-7], table[7:]
         shift = torch.linalg.lstsq(before, after, driver="gelsd").solution  # (D, D)
@@ -71,7 +71,7 @@ def table_rotates(adapter: Adapter, seed: int) -> str:
 
 @check("layers.norms_apart", "make_model")
 def norms_apart(adapter: Adapter, seed: int) -> str:
-    """What one normalisation has made is not normalised again before anything was added to it."""
+    """The output of a normalisation is not normalised again before something is added to it."""
     model, source, target = prepare(adapter, seed)
     made: list[Tensor] = []
     again = []
@@ -91,14 +91,14 @@ def norms_apart(adapter: Adapter, seed: int) -> str:
     # An embedding or a stack may have a norm of its own beside those of its first and last layer.
     if len(again) > 4:
         times = f"{len(again)} of {len(made)} times in one pass"
-        raise Finding(f"{times} {again[0]} is given what a normalisation has just made")
-    return f"{len(made)} normalisations in one pass, {len(again)} of them right after another"
+        raise Finding(f"{times} {again[0]} receives the output of a normalisation")
+    return f"{len(made)} normalisations in one pass, {len(again)} of them directly after another"
 
 
 @check("model.device", "make_model")
 def device(adapter: Adapter, seed: int) -> str:
     # The device 'meta' holds no numbers and is there on every computer.
-    """All that the model computes with moves with it to another device."""
+    """Everything the model computes with moves with it to a different device."""
     model, source, target = prepare(adapter, seed)
     logits(adapter, model, source, target)  # where no pass succeeds, nothing else can be told
     plain = [name for _, name, _ in plain_tensors(model)]
@@ -112,15 +112,15 @@ def device(adapter: Adapter, seed: int) -> str:
         raise NotImplementedError(f"the model cannot be made without numbers: {said}") from None
     made = list(plain_tensors(model))
     if not made or not all(value.is_meta for *_, value in made):
-        raise NotImplementedError(f"{plain[0]!r} is put onto a device when it is made")
+        raise NotImplementedError(f"{plain[0]!r} is put onto a device when it is created")
     if not runs(adapter, model):
         raise NotImplementedError("a pass without numbers raises an error, wherever tensors are")
     for module, name, value in made:
         setattr(module, name, torch.zeros(value.shape, dtype=value.dtype, device="cpu"))
     if not runs(adapter, model):
-        stays = "is neither a parameter nor a buffer: it stays behind after .to(device)"
-        raise Finding(f"{made[0][1]!r} {stays}, and a pass stops there")
-    return f"{plain[0]!r} is no buffer, and is moved in every pass"
+        stays = "is neither a parameter nor a buffer: .to(device) does not move it"
+        raise Finding(f"{made[0][1]!r} {stays}, and the pass fails there")
+    return f"{plain[0]!r} is not a buffer and is moved in every pass"
 
 
 def runs(adapter: Adapter, model: nn.Module) -> bool:

@@ -28,7 +28,7 @@ def attend(
 
 
 def weights(adapter: Adapter, query: Tensor, key: Tensor, mask: Tensor | None = None) -> Tensor:
-    """The weights (B, H, T, S), read off the result: the value of key s is the unit vector s."""
+    """The weights (B, H, T, S), read from the result: the value of key s is the unit vector s."""
     one_hot = torch.eye(key.size(-2), key.size(-1), dtype=key.dtype).expand(key.shape)
     return attend(adapter, query, key, one_hot, mask)[..., : key.size(-2)]
 
@@ -52,34 +52,34 @@ def rows_sum_to_one(adapter: Adapter, seed: int) -> str:
 
 @check("attention.weights_returned", "attention")
 def weights_returned(adapter: Adapter, seed: int) -> str:
-    """The weights that are returned are those that the values are averaged with."""
+    """The returned weights are those with which the values are averaged."""
     query, key, value = random_input()
     found = adapter.attention(query, key, value, None, 0.0)
     if not isinstance(found, tuple | list) or found[1] is None:
         raise NotImplementedError("no weights are returned")
     found = tensor(found[1], "the table of weights", (2, 3, 4, 5))
-    off = close(found, weights(adapter, query, key), "the weights returned are not those used")
+    off = close(found, weights(adapter, query, key), "the returned weights are not those used")
     return f"returned and used weights agree within {off:.0e}"
 
 
 @check("attention.scale", "attention")
 def scale(adapter: Adapter, seed: int) -> str:
-    """Scores are divided by the root of the head size K."""
+    """Scores are divided by the root of the head size d_k."""
     query, key, _ = (0.3 * x for x in random_input())
     found = weights(adapter, query, key).clamp(min=1e-12).log()  # (B, H, T, S)
     scores = query @ key.transpose(-2, -1)
-    # Softmax forgets a shift, so only differences between keys can be compared.
+    # Softmax ignores a shift, so only differences between keys can be compared.
     raw, softened = (scores - scores[..., :1]).flatten(), (found - found[..., :1]).flatten()
     divisor = float((raw @ raw) / (raw @ softened))
     if not abs(divisor - math.sqrt(8)) < 0.05:
         known = {
-            1.0: "There is no division.",
-            8.0: "The scores are divided by K, not by its root.",
-            math.sqrt(24): "The scores are divided by the root of d_model = H * K, not of K.",
+            1.0: "The scores are not scaled.",
+            8.0: "The scores are divided by d_k, not by its root.",
+            math.sqrt(24): "The scores are divided by the root of d_model, not of d_k.",
         }
         cause = next((text for value, text in known.items() if abs(divisor - value) < 0.05), "")
         raise Finding(f"scores are divided by {divisor:.3f}, expected sqrt(8) = 2.828", cause)
-    return f"scores are divided by {divisor:.3f}, the root of K = 8"
+    return f"scores are divided by {divisor:.3f}, the root of d_k = 8"
 
 
 def find_leak(adapter: Adapter, dtype: torch.dtype) -> str:
@@ -91,8 +91,8 @@ def find_leak(adapter: Adapter, dtype: torch.dtype) -> str:
     found = weights(adapter, query.to(dtype), key.to(dtype), mask).float()
     leak, kept = float(found[..., 3:].abs().max()), float(found[..., :3].abs().max())
     if leak > 1e-6:
-        inverted = "The mask is inverted: True must mean *may attend* at the border of the adapter."
-        high = "The number that masked scores are filled with is too high: use their type's lowest."
+        inverted = "The mask is inverted: in the adapter, True must mean *may attend*."
+        high = "The fill value of masked scores is too high: use the lowest number of their dtype."
         cause = inverted if kept < 1e-6 else high
         raise Finding(f"a masked key keeps the weight {leak:.3f}, expected 0", cause)
     return f"masked keys keep at most {leak:.0e}"
@@ -113,29 +113,29 @@ def mask_half(adapter: Adapter, seed: int) -> str:
 
 @check("attention.masked_row", "attention")
 def masked_row(adapter: Adapter, seed: int) -> str:
-    """A query that may attend to nothing gets numbers, and so do all gradients."""
+    """A query that may not attend to any key gets finite numbers, and so do all gradients."""
     query, key, value = random_input()
     mask = torch.ones(2, 1, 4, 5, dtype=torch.bool)
     mask[1, :, 2] = False
     try:
         result = attend(adapter, query.requires_grad_(), key, value, mask)
         result.sum().backward()
-        tensor(query.grad, "the gradient of a query beside one that may attend to nothing")
+        tensor(query.grad, "the gradient of a query next to one that may not attend to any key")
     except Finding as found:
         raise of_the_part(
             adapter, found, lambda model: padded_gradients(adapter, model, seed), seed
         ) from None
-    return f"finite; the row without any key has at most {result[1, :, 2].abs().max():.2f}"
+    return f"finite; the row without keys has at most {result[1, :, 2].abs().max():.2f}"
 
 
 @check("attention.equivariance", "attention")
 def equivariance(adapter: Adapter, seed: int) -> str:
-    """Keys may stand in any order, and queries keep their places."""
+    """Reordering the keys changes nothing; reordering the queries reorders the results."""
     query, key, value = random_input()
     keys, queries = torch.randperm(5), torch.randperm(4)
     plain = attend(adapter, query, key, value)
     other = attend(adapter, query, key[..., keys, :], value[..., keys, :])
-    off = close(other, plain, "another order of the keys changes the result")
+    off = close(other, plain, "a different order of the keys changes the result")
     other = attend(adapter, query[..., queries, :], key, value)
     lost = "the results do not follow the order of the queries"
     off = max(off, close(other, plain[..., queries, :], lost))
@@ -144,7 +144,7 @@ def equivariance(adapter: Adapter, seed: int) -> str:
 
 @check("attention.reference", "attention")
 def reference(adapter: Adapter, seed: int) -> str:
-    """Attention equals softmax(Q K^T / sqrt(K)) V."""
+    """Attention equals softmax(Q K^T / sqrt(d_k)) V."""
     query, key, value = random_input()
     mask = torch.rand(2, 1, 4, 5) < 0.6
     mask[..., 0] = True
@@ -160,14 +160,14 @@ def dropout_on_weights(adapter: Adapter, seed: int) -> str:
     query, key = torch.randn(40, 4, 6, 8), torch.randn(40, 4, 6, 8)
     result = attend(adapter, query, key, torch.ones(40, 4, 6, 8), None, 0.5)  # (B, H, T, K)
     if result.std(-1).max() > TOLERANCE:
-        message = "values of one query differ although all keys hold the same value"
+        message = "values of one query differ although all keys have the same value"
         raise Finding(message, "Dropout acts on the result, not on the weights.")
     spread, mean = float(result.std()), float(result.mean())
     if spread < 0.05:
         raise Finding(f"with dropout 0.5 all weights still sum to one: the spread is {spread:.3f}")
     if abs(mean - 1) > 0.1:
         message = f"with dropout 0.5 the weights sum to {mean:.2f} on average, expected 1"
-        raise Finding(message, "What dropout keeps must be divided by 1 - p.")
+        raise Finding(message, "The weights that dropout keeps must be divided by 1 - p.")
     return f"with dropout 0.5 the sums of weights spread by {spread:.2f} around {mean:.2f}"
 
 
@@ -184,14 +184,14 @@ def heads(adapter: Adapter) -> nn.Module:
 def run_heads(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Mask = None
 ) -> Tensor:
-    """What multi-head attention makes of its inputs, found to have the shape of `query`."""
+    """The result of multi-head attention, checked to have the shape of `query`."""
     result = module(query, key, value, mask)
     return tensor(result, "the result of multi-head attention", tuple(query.shape))
 
 
 @check("multi_head.tokens_apart", "multi_head")
 def tokens_apart(adapter: Adapter, seed: int) -> str:
-    """Heads divide the dimensions of a token; they never mix tokens."""
+    """Heads split the dimensions of a token; they never mix tokens."""
     module, x = heads(adapter), torch.randn(2, 6, 16)
     only_itself = torch.eye(6, dtype=torch.bool).expand(2, 1, 6, 6)
     changed = x.clone()
@@ -199,23 +199,23 @@ def tokens_apart(adapter: Adapter, seed: int) -> str:
     before, after = (run_heads(module, y, y, y, only_itself) for y in (x, changed))
     others = [0, 1, 2, 4, 5]
     if distance(after[:, others], before[:, others]) > TOLERANCE:
-        raise Finding("tokens attend to themselves alone, yet one that was not changed changes")
+        raise Finding("tokens attend only to themselves, yet an unchanged token changes")
     order = torch.tensor([4, 2, 0, 5, 1, 3])
     plain, shuffled = run_heads(module, x, x, x), run_heads(module, x, x[:, order], x[:, order])
-    off = close(shuffled, plain, "another order of the keys changes the result")
+    off = close(shuffled, plain, "a different order of the keys changes the result")
     return f"tokens stay apart; reordered keys agree within {off:.0e}"
 
 
 @check("multi_head.key_value", "multi_head")
 def key_value(adapter: Adapter, seed: int) -> str:
-    """Keys decide where to look, values what is seen."""
+    """Keys determine the weights, values the content."""
     module, query, key = heads(adapter), torch.randn(2, 4, 16), torch.randn(2, 5, 16)
     same = torch.randn(1, 1, 16).expand(2, 5, 16)
     seen = run_heads(module, query, key, same)
     message = "all values are the same vector, yet the results are not"
     close(seen, seen[:1, :1].expand_as(seen), message)
     looked = run_heads(module, query, same, torch.randn(2, 5, 16))
-    message = "all keys are alike, yet not every query gets the mean value"
+    message = "all keys are equal, yet not every query gets the mean value"
     close(looked, looked[:, :1].expand_as(looked), message)
     return "equal values give one result; equal keys give the mean value"
 
@@ -231,7 +231,7 @@ def loop_over_heads(adapter: Adapter, seed: int) -> str:
 
     projected = [project("query", query), project("key", memory), project("value", memory)]
     result = run_heads(module, query, memory, memory)
-    # Head h may own neighbouring dimensions (the usual layout) or every fourth one.
+    # Head h may use adjacent dimensions (the usual layout) or every fourth one.
     layouts = torch.arange(16).view(4, 4), torch.arange(16).view(4, 4).T
     off = []
     for layout in layouts:
@@ -241,5 +241,5 @@ def loop_over_heads(adapter: Adapter, seed: int) -> str:
             joined[..., own] = (q @ k.transpose(1, 2) / 2).softmax(-1) @ v
         off.append(distance(project("output", joined), result))
     if min(off) > TOLERANCE:
-        raise Finding(f"the loop over the heads gives another result: it differs by {min(off):.2g}")
+        raise Finding(f"a loop over the heads gives a different result, off by {min(off):.2g}")
     return f"equals a loop over 4 heads within {min(off):.0e}"

@@ -1,4 +1,4 @@
-"""Checks of beam search against what every correct search finds."""
+"""Checks of beam search, against the result of every correct search."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from nmtcheck.searching import (
     word_ids,
 )
 
-UNTOLD = "the model did not learn what would have told"
+UNTOLD = "the model did not learn the example that decides"
 
 
 def beams(
@@ -67,19 +67,19 @@ def one_is_greedy(adapter: Adapter, seed: int) -> str:
 class Missed(NamedTuple):
     """A translation that a search should have found."""
 
-    hard: bool  # whether greedy search misses it too
+    hard: bool  # whether greedy search misses it as well
     found: Words
     expected: Words
     table: Table
 
 
 def miss_cause(adapter: Adapter, missed: list[Missed]) -> str:
-    """Which wrong search would have said all this; empty if none."""
+    """Which wrong search would give all these results; empty if none."""
     plain = norms(0.0)[0]
     kinds = {
-        "One hypothesis alone goes on: it says what greedy search says.": (1, Variant(plain)),
-        "It stops as soon as one hypothesis has ended.": (WIDTH, Variant(plain, stop="any")),
-        "It stops as soon as the best hypothesis has ended.": (WIDTH, Variant(plain, stop="first")),
+        "Only one hypothesis is kept: the result is that of greedy search.": (1, Variant(plain)),
+        "It stops at the first finished hypothesis.": (WIDTH, Variant(plain, stop="any")),
+        "It stops when the best hypothesis is finished.": (WIDTH, Variant(plain, stop="first")),
         "Scores are divided by the length, although the length penalty is 0.": (
             WIDTH,
             Variant(lambda n: n + 1),
@@ -93,7 +93,7 @@ def miss_cause(adapter: Adapter, missed: list[Missed]) -> str:
 
 @check("beam.finds_the_best", "make_model", "beam", "resizable")
 def finds_the_best(adapter: Adapter, seed: int) -> str:
-    """A wide beam finds the most probable of all translations."""
+    """A wide beam finds the most probable translation."""
     asked, hard = 0, 0  # the hard ones are those that greedy search misses
     missed: list[Missed] = []
     for number in range(4):
@@ -113,7 +113,7 @@ def finds_the_best(adapter: Adapter, seed: int) -> str:
     if sum(case.hard for case in missed) > hard / 3 or len(missed) > asked / 8:
         _, found, expected, _ = max(missed, key=lambda case: case.hard)
         counts = f"{len(missed)} of {asked} times a beam of {WIDTH} misses the most probable"
-        said = f"{counts} translation: it says {list(found)}, not {list(expected)}"
+        said = f"{counts} translation: it returns {list(found)}, not {list(expected)}"
         raise Finding(said, miss_cause(adapter, missed))
     return f"{asked} times the best of all translations, {hard} of which greedy search misses"
 
@@ -130,13 +130,13 @@ def clear_best(adapter: Adapter, table: Table) -> Words | None:
 
 
 def logp_of(table: Table, words: Words) -> float:
-    """The log-probability of a beginning."""
+    """The log-probability of a prefix."""
     return sum(table[words[:n]][word] for n, word in enumerate(words))
 
 
 @check("beam.scores", "make_model", "beam", "resizable")
 def scores(adapter: Adapter, seed: int) -> str:
-    """Each hypothesis has the log-probability that the model gives it, and none comes twice."""
+    """Each hypothesis has the model's log-probability, and none is listed twice."""
     model, source = speaker(adapter, seed), sources(adapter, seed)
     found = beams(adapter, model, source, 4, 0.0, 12)
     for row, hypotheses in enumerate(found):
@@ -146,7 +146,7 @@ def scores(adapter: Adapter, seed: int) -> str:
         (row, ids, score)
         for row, hypotheses in enumerate(found)
         for ids, score in hypotheses
-        if said >= set(ids)  # whatever else fills the places of a beam is not looked at
+        if said >= set(ids)  # other entries of a beam are ignored
     ]
     if any(score is None for *_, score in rows):
         return f"{len(rows)} hypotheses of words only, none twice; scores are not returned"
@@ -171,7 +171,7 @@ def refuse_extended(adapter: Adapter, row: int, said: list[Words]) -> None:
     """
     for place, ids in enumerate(said):
         if said.count(ids) > 1 and set(ids) <= set(word_ids(adapter)):
-            cause = "Finished hypotheses are extended: what follows EOS is cut off later."
+            cause = "Finished hypotheses are extended: what follows EOS is removed later."
             raise Finding(f"source {row} gets the hypothesis {list(ids)} twice", cause)
         if adapter.eos in ids or (place == 0 and {adapter.pad, adapter.bos} & set(ids)):
             cause = "Finished hypotheses are extended, or not cut at EOS."
@@ -181,7 +181,7 @@ def refuse_extended(adapter: Adapter, row: int, said: list[Words]) -> None:
 def torn_cases(
     adapter: Adapter, seed: int, short: float
 ) -> Iterator[tuple[nn.Module, Tensor, Table]]:
-    """Models torn between a short and a long translation, and three sources for each."""
+    """Models with a short and a long translation of similar probability, and their sources."""
     for number in range(4):
         model = torn(adapter, seed + 1000 * number, short)
         for source, table in tables(adapter, model, sources(adapter, seed, 3)):
@@ -191,9 +191,9 @@ def torn_cases(
 @check("beam.does_not_stop_early", "make_model", "beam", "resizable")
 def does_not_stop_early(adapter: Adapter, seed: int) -> str:
     # With a length penalty, a translation of three words beats one of one word that ends earlier.
-    """The search goes on while another hypothesis can still win."""
+    """The search continues while a live hypothesis can still win."""
     penalty, short = (2.0, 0.47) if adapter.length_penalty else (0.0, 0.35)
-    # What a hasty search would say; without a length penalty the best hypothesis may stop it.
+    # The result of a hasty search; without a length penalty the best hypothesis may stop it.
     stops = ("any", "first") if penalty else ("any",)
     hasty = [Variant(norm, stop=stop) for norm in norms(penalty) for stop in stops]
     asked, wrong = 0, []
@@ -204,7 +204,7 @@ def does_not_stop_early(adapter: Adapter, seed: int) -> str:
             continue
         asked, found = asked + 1, best(adapter, model, source, 4, penalty, 4)
         if found != expected:
-            said = f"says {list(found)}, though {list(expected)}, which ends later, is better"
+            said = f"returns {list(found)}, although {list(expected)}, which ends later, is better"
             wrong.append((said, hasty_cause(adapter, model, source, found in early)))
         if asked == 5:
             break
@@ -213,13 +213,13 @@ def does_not_stop_early(adapter: Adapter, seed: int) -> str:
     if len(wrong) > asked / 2:
         said, cause = wrong[0]
         raise Finding(f"{len(wrong)} of {asked} times the search {said}", cause)
-    return f"{asked} times the winner ends later than another, and is found"
+    return f"{asked} times the winner ends later than another hypothesis and is found"
 
 
 def hasty_cause(adapter: Adapter, model: nn.Module, source: Tensor, early: bool) -> str:
     """Why the wrong translation wins; empty where it is that of a hasty search."""
     if not early:
-        return "The search is wrong in another way: see beam.finds_the_best, beam.length_penalty."
+        return "A different fault: see beam.finds_the_best, beam.length_penalty."
     if beams(adapter, model, source, 4, 0.0, 4) == beams(adapter, model, source, 4, 2.0, 4):
         return "The length penalty changes nothing, or the search ends with the first hypothesis."
     return ""
@@ -227,7 +227,7 @@ def hasty_cause(adapter: Adapter, model: nn.Module, source: Tensor, early: bool)
 
 @check("beam.length_penalty", "make_model", "beam", "resizable", "length_penalty")
 def length_penalty(adapter: Adapter, seed: int) -> str:
-    """A greater length penalty favours longer translations."""
+    """A larger length penalty favours longer translations."""
     found: dict[float, list[int]] = {0.0: [], 2.0: []}  # penalty -> lengths
     for model, source, table in torn_cases(adapter, seed, 0.47):
         short, long = (consensus(table, adapter, 4, penalty) for penalty in found)

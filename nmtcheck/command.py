@@ -18,31 +18,31 @@ def add_check(commands: _SubParsersAction) -> None:
     factory = "a .py or .ipynb file, and its function or class that makes a model or an Adapter"
     option("implementation", nargs="?", metavar="FILE:FACTORY", help=f"{factory} (default: nmtlib)")
     option("--only", action="append", metavar="NAME", help="one check, or a subject such as masks")
-    option("--seed", type=int, default=0, help="of all random numbers (default: 0)")
-    lift = "take the function out of the file without running the rest: downloads, training"
+    option("--seed", type=int, default=0, help="seed of all random numbers (default: 0)")
+    lift = "lift the function out of the file without running the rest: downloads, training"
     option("--lift", action="store_true", help=lift)
     for name in ("pad", "bos", "eos"):
-        said = f"the id of {name.upper()} (default: what the adapter says, or is found out)"
+        said = f"the id of {name.upper()} (default: from the adapter, or found by the checks)"
         option(f"--{name}", type=int, metavar="ID", help=said)
-    option("--source-bos", action="store_true", help="sources begin with BOS, too")
-    option("--json", type=Path, metavar="FILE", help="write the report as data, too")
-    option("--html", type=Path, metavar="FILE", help="write the report as a page, too")
+    option("--source-bos", action="store_true", help="sources begin with BOS as well")
+    option("--json", type=Path, metavar="FILE", help="write the report as data as well")
+    option("--html", type=Path, metavar="FILE", help="write the report as a page as well")
     option("--badge", action="store_true", help="print a badge for a README, in Markdown")
 
 
 def command_check(options: Namespace) -> int:
-    """Run the behaviour checks, show and write what they found; 1 where they found something."""
+    """Run the behaviour checks and report; 1 if they found something."""
     from nmtcheck import load_adapter, ours, run_checks
     from nmtlib.files import require_ours, write_atomically
 
     if options.lift and not options.implementation:
-        raise ValueError("--lift is for a FILE with a model in it; nmtlib's own parts need none")
+        raise ValueError("--lift needs a FILE that contains a model")
     if options.json:
         require_ours(options.json, "--json", "checks")
     if options.html:
         require_ours(options.html, "--html")
     if options.json and options.html and options.json.resolve() == options.html.resolve():
-        raise ValueError(f"--json and --html are both {options.html}; give each a file of its own")
+        raise ValueError(f"--json and --html are both {options.html}; give different files")
     said = io.StringIO()
     if options.implementation:
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):

@@ -12,7 +12,7 @@ from nmtcheck.registry import Finding, check
 def three_tensors(found: object, what: str) -> IdBatch:
     """The batch, where it is three tables of as many rows."""
     if not isinstance(found, tuple | list) or len(found) != 3:
-        raise Finding(f"{what} is no triple of tensors: source, decoder input, labels")
+        raise Finding(f"{what} is not a triple of tensors: source, decoder input, labels")
     source = tensor(found[0], f"the source of {what}", ("B", "S"))
     target = tensor(found[1], f"the decoder input of {what}", (len(source), "T"))
     return source, target, tensor(found[2], f"the table of labels of {what}", tuple(target.shape))
@@ -35,7 +35,7 @@ def shift(adapter: Adapter, seed: int) -> str:
             same = "The labels are the decoder's own input, not shifted." if learns == reads else ""
             expected = f"expected {[*said, adapter.eos]}"
             raise Finding(f"for the words {said} the labels are {learns}, {expected}", same)
-        # A decoder may go on to read EOS where its label is PAD: nothing is learned there.
+        # A decoder may read EOS where its label is PAD: nothing is learned there.
         # The start symbol may be another one than BOS, and even PAD; no word can be one.
         first = int(target[row, 0])
         wanted = [first if first < adapter.first_word else adapter.bos, *said]
@@ -47,7 +47,7 @@ def shift(adapter: Adapter, seed: int) -> str:
 
 @check("data.pairs", "make_batches")
 def stay_paired(adapter: Adapter, seed: int) -> str:
-    """Every source stays with its target, and every pair comes once in an epoch."""
+    """Every source stays with its target, and every pair appears once in an epoch."""
     given, found = various(adapter, seed), []
     for made in adapter.make_batches(given, 40):
         source, _, labels = three_tensors(made, "a batch")
@@ -57,11 +57,11 @@ def stay_paired(adapter: Adapter, seed: int) -> str:
         sources, targets = zip(*given, strict=True)
         mixed = wrong[0][0] in sources and wrong[0][1] in targets
         raise Finding(
-            f"{len(wrong)} of {len(found)} pairs were not given, such as {wrong[0]}",
-            "The source of one pair stands with the target of another." if mixed else "",
+            f"{len(wrong)} of {len(found)} pairs do not exist in the data, such as {wrong[0]}",
+            "The source of one pair is combined with the target of another." if mixed else "",
         )
     if len(found) != len(given) or any(pair not in found for pair in given):
-        raise Finding(f"{len(given)} pairs were given, {len(found)} come in the batches")
+        raise Finding(f"{len(given)} pairs were given, {len(found)} appear in the batches")
     return f"{len(given)} pairs, each once and together"
 
 
@@ -82,7 +82,7 @@ def padding(adapter: Adapter, seed: int) -> str:
             empty = int((table == adapter.pad).all(dim=0).sum())
             # A decoder that reads EOS too has one more place than labels to learn.
             if empty > (1 if side == "labels" else 0):
-                columns = f"{empty} columns that hold nothing but PAD"
+                columns = f"{empty} columns that contain only PAD"
                 raise Finding(f"a {side} of width {table.size(1)} has {columns}")
             padded, total = padded + int((table == adapter.pad).sum()), total + table.numel()
     share = f"{padded / total:.0%} is PAD"
@@ -97,7 +97,7 @@ def vocabulary(adapter: Adapter, seed: int) -> str:
     known = {token.lstrip("▁").removesuffix("</w>") for token in tokens}
     foreign = {"horse": "validation", "zebra": "test"}
     if leaked := [f"{word} ({split})" for word, split in foreign.items() if word in known]:
-        what = "words that the training sentences do not hold have an id"
+        what = "words that are not in the training sentences have an id"
         raise Finding(f"{what}: {', '.join(leaked)}")
     if not {"dog", "cat"} <= known:
         raise Finding("words of the training sentences have no id of their own")
@@ -123,7 +123,7 @@ def marks(adapter: Adapter, seed: int) -> str:
 
 @check("data.tokenizer", "vocabulary")
 def tokenizer(adapter: Adapter, seed: int) -> str:
-    """The pieces of words are made from the training sentences alone."""
+    """The subwords are learned from the training sentences alone."""
     train = ["the dog and the cat eat in the garden"] * 20
     others = ["buzzy buzzy jukebox"] * 20, ["quizzy quizzy pyx"] * 20
     plain = set(adapter.vocabulary(train, train, train))
@@ -135,12 +135,12 @@ def tokenizer(adapter: Adapter, seed: int) -> str:
         shown = ", ".join(map(repr, leaked[:4]))
         count = f"{len(leaked)} tokens come from validation or test sentences"
         raise Finding(f"{count}, such as {shown}")
-    return f"{len(tokens)} tokens, and none more for what stands in validation and test sentences"
+    return f"{len(tokens)} tokens, none of them only from validation and test sentences"
 
 
 @check("data.long_sentences", "make_batch")
 def long_sentences(adapter: Adapter, seed: int) -> str:
-    """However long a pair is, its source and its labels end as those of a short one do."""
+    """The source and labels of a long pair end like those of a short one."""
     short, said = pairs(adapter, seed, [(3, 3)])[0], []
     for length in (40, 150, 700):
         pair = pairs(adapter, seed, [(length, length)])[0]

@@ -36,7 +36,7 @@ def run_step(
 
 @check("decoding.cache", "make_model", "start", "step")
 def cache(adapter: Adapter, seed: int) -> str:
-    """Decoding step by step gives the logits of decoding at once."""
+    """Step-by-step decoding gives the same logits as decoding at once."""
     model, source, target = prepare(adapter, seed)
     at_once, worst = logits(adapter, model, source, target), 0.0
     with torch.no_grad():
@@ -46,7 +46,7 @@ def cache(adapter: Adapter, seed: int) -> str:
         real = target[:, place] != adapter.pad  # after its end a row says nothing that counts
         off = distance(found[real], at_once[real, place], "the logits of one step")
         if off > TOLERANCE:
-            first = "The encoder's part of the state is wrong: the memory, or its padding mask."
+            first = "The encoder's part of the state is wrong: the memory or its padding mask."
             later = "The first step is right: the cache or the positions of later ones are wrong."
             message = f"the logits of step {place} differ by {off:.2g}"
             raise Finding(message, later if place else first)
@@ -56,7 +56,7 @@ def cache(adapter: Adapter, seed: int) -> str:
 
 @check("decoding.cache_follows", "make_model", "start", "step", "select")
 def cache_follows(adapter: Adapter, seed: int) -> str:
-    """The cache follows the hypotheses that are kept."""
+    """The cache follows the selected hypotheses."""
     model, source, target = prepare(adapter, seed)
     target = target[:, :3].masked_fill(target[:, :3] == adapter.pad, adapter.first_word)
     with torch.no_grad():
@@ -67,11 +67,11 @@ def cache_follows(adapter: Adapter, seed: int) -> str:
     found, _ = run_step(adapter, model, target[rows, 2], adapter.select(state, rows))
     at_once = logits(adapter, model, source[rows], target[rows])[:, -1]
     off = close(found, at_once, "after keeping sentences 2 and 0, in this order, logits are wrong")
-    return f"sentences 2 and 0 go on as before (within {off:.0e})"
+    return f"sentences 2 and 0 continue as before (within {off:.0e})"
 
 
 def greedy(adapter: Adapter, model: nn.Module, source: Tensor) -> list[Words]:
-    """What greedy search says to each source."""
+    """The result of greedy search for each source."""
     found, count = adapter.greedy(model, source, 20), len(source)
     if not isinstance(found, list | tuple) or len(found) != count:
         kind, expected = type(found).__name__, f"a list of {count} lists of ids"
@@ -106,13 +106,13 @@ def said_and_expected(
 
 @check("decoding.greedy", "make_model", "greedy")
 def greedy_is_best_word(adapter: Adapter, seed: int) -> str:
-    """Greedy search says the most probable next token until EOS."""
+    """Greedy search generates the most probable next token until EOS."""
     said, expected, source, model = said_and_expected(adapter, seed, training_start(adapter, seed))
     if wrong := unequal(said, expected):
         words = f"{list(said[wrong[0]])}, expected {list(expected[wrong[0]])}"
         counts = f"{len(wrong)} of {len(said)} sentences"
         cause = greedy_cause(adapter, model, [(source[n], said[n], expected[n]) for n in wrong])
-        raise Finding(f"{counts} do not say the most probable words: {words}", cause)
+        raise Finding(f"{counts} do not get the most probable words: {words}", cause)
     lengths = sorted(map(len, said))
     words = f"{lengths[0]} to {lengths[-1]} words"
     return f"{len(said)} sentences of {words}, each word the best"
@@ -121,20 +121,20 @@ def greedy_is_best_word(adapter: Adapter, seed: int) -> str:
 def greedy_cause(
     adapter: Adapter, model: nn.Module, wrong: list[tuple[Tensor, Words, Words]]
 ) -> str:
-    """What is common to the sources that get other words than expected; empty if nothing is."""
+    """What the sources with wrong words have in common; empty if nothing."""
     alone = [greedy(adapter, model, row[row != adapter.pad][None])[0] for row, *_ in wrong[:3]]
     if alone == [expected for *_, expected in wrong[:3]]:
         return "Only in a batch: a padding mask is lost, or all stop when the first one ends."
     if all(said == expected[: len(said)] for _, said, expected in wrong):
         return "It stops before EOS."
     if all(said[: len(expected)] == expected for _, said, expected in wrong):
-        return "It goes on after EOS."
+        return "It continues after EOS."
     return ""
 
 
 @check("decoding.start_symbol", "make_model", "greedy")
 def start_symbol(adapter: Adapter, seed: int) -> str:
-    """Decoding starts with the symbol that the decoder read first in training."""
+    """Decoding starts with the symbol that the decoder reads first in training."""
     start = training_start(adapter, seed)
     said, expected, source, model = said_and_expected(adapter, seed, start)
     if said == expected:
@@ -147,21 +147,21 @@ def start_symbol(adapter: Adapter, seed: int) -> str:
         agree = [a == b for a, b in zip(said, paths, strict=True) if b is not None]
         if other != start and agree and all(agree):
             raise Finding(f"greedy search starts with id {other}; training starts with {start}")
-    raise NotImplementedError("greedy search is wrong in another way: see decoding.greedy")
+    raise NotImplementedError("greedy search is wrong in a different way: see decoding.greedy")
 
 
 @check("decoding.stops_at_eos", "make_model", "greedy")
 def stops_at_eos(adapter: Adapter, seed: int) -> str:
-    """A sentence ends at its EOS, and what is returned holds words only."""
+    """A sentence ends at its EOS, and the result contains only words."""
     said, expected, _, _ = said_and_expected(adapter, seed, training_start(adapter, seed))
     names = {adapter.eos: "EOS", adapter.pad: "PAD", adapter.bos: "BOS"}
     for ids, path in zip(said, expected, strict=True):
         for special, name in names.items():
             if special in ids:
-                raise Finding(f"a translation holds {name}: {list(ids)}")
+                raise Finding(f"a translation contains {name}: {list(ids)}")
         if len(ids) > len(path) and ids[: len(path)] == path:
             after = f"EOS is most probable after {list(path)}"
-            raise Finding(f"{after}, but the search goes on: {list(ids)}")
+            raise Finding(f"{after}, but the search continues: {list(ids)}")
     return f"{len(said)} sentences end at their EOS"
 
 
@@ -173,9 +173,9 @@ def no_reference(adapter: Adapter, seed: int) -> str:
     references = words[:1], words[:2], words * 4
     found = [list(adapter.hypotheses(model, source, [reference] * 8)) for reference in references]
     if not found[0] == found[1] == found[2]:
-        beside = "beside references of 1, 2 and 12 words"
-        raise Finding(f"the same sources get other translations {beside}")
-    return "8 sources get the same translations beside references of 1, 2 and 12 words"
+        beside = "with references of 1, 2 and 12 words"
+        raise Finding(f"the same sources get different translations {beside}")
+    return "8 sources get the same translations with references of 1, 2 and 12 words"
 
 
 @check("decoding.text_ends_at_eos", "text")
@@ -187,4 +187,4 @@ def text_ends_at_eos(adapter: Adapter, seed: int) -> str:
         found = adapter.text([*words, *tail])
         if found != plain:
             raise Finding(f"ids {[*words, *tail]} become {found!r}; {words} become {plain!r}")
-    return "nothing after EOS becomes text"
+    return "text ends at EOS"

@@ -27,7 +27,7 @@ from nmtcheck.spying import watch_calls
 
 @functools.lru_cache(maxsize=16)
 def rambler(adapter: Adapter, seed: int) -> tuple[nn.Module, Tensor]:
-    """A model that says the same words to every source and goes on for long, and its sources."""
+    """A model that generates the same long word sequence for every source, and its sources."""
     a, b, c = word_ids(adapter)
     source = sources(adapter, seed, 4)
     model = learn(adapter, seed, source, [[a, c, b, c, a]] * 4, [1.0] * 4, 60)
@@ -48,7 +48,7 @@ def first_words(adapter: Adapter, model: nn.Module, source: Tensor) -> Words:
 
 @check("decoding.length_limit", "make_model", "greedy")
 def length_limit(adapter: Adapter, seed: int) -> str:
-    """A translation that is cut at the length limit keeps every word that was said."""
+    """A translation that reaches the length limit keeps every generated word."""
     model, source = rambler(adapter, seed)
     path, shown = first_words(adapter, model, source), []
     if len(path) < DEPTH:
@@ -61,7 +61,7 @@ def length_limit(adapter: Adapter, seed: int) -> str:
         choices = sum(call.made.size(-1) == size for call in calls)
         if tuple(said[:DEPTH]) != path[: len(said)]:
             expected = f"the most probable words are {list(path[:most])}"
-            raise Finding(f"cut at {most} words, the search says {said}; {expected}")
+            raise Finding(f"cut at {most} words, the search returns {said}; {expected}")
         if len(said) == most - 1 and choices == most:
             lost = f"the search chose {most} words and returned {len(said)}"
             raise Finding(f"of a translation of at most {most} words that does not end {lost}")
@@ -86,7 +86,7 @@ def ending(adapter: Adapter, seed: int) -> nn.Module:
 
 @check("beam.ends_at_eos", "make_model", "beam", "resizable")
 def ends_at_eos(adapter: Adapter, seed: int) -> str:
-    """What a search would read after EOS has no part in the score of a hypothesis."""
+    """Tokens after EOS do not affect the score of a hypothesis."""
     asked, wrong = 0, []
     for number in range(3):
         model = ending(adapter, seed + 1000 * number)
@@ -96,7 +96,7 @@ def ends_at_eos(adapter: Adapter, seed: int) -> str:
                 continue
             asked, found = asked + 1, best(adapter, model, source, 4, 0.0, 4)
             if found != expected:
-                wrong.append(f"says {list(found)}, though {list(expected)} is more probable")
+                wrong.append(f"returns {list(found)}, although {list(expected)} is more probable")
         if asked >= 3:
             break
     if asked < 2:

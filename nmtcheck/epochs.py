@@ -15,11 +15,11 @@ from nmtcheck.standins import Batch, Vocabulary
 
 MEANT = "the mean loss over the words and EOS"
 MISTAKES = {
-    "its own input": "The labels are not shifted: the model learns to copy the word it reads.",
+    "its own input": "The labels are not shifted: the model learns to copy the word that it reads.",
     "the word after next": "The target is shifted twice: the model learns to skip a word.",
-    "words and PAD": "PAD counts as a word: the loss ignores no id, or another one than PAD.",
-    "words without EOS": "EOS is never learned, so that no translation ends.",
-    "the source": "The loss compares with the source.",
+    "words and PAD": "PAD counts as a word: the loss ignores no id, or the wrong one.",
+    "words without EOS": "EOS is never learned, so translations do not end.",
+    "the source": "The labels are taken from the source.",
 }
 
 
@@ -64,28 +64,28 @@ def gradient(adapter: Adapter, seed: int) -> str:
     with recorded(model) as steps:
         adapter.epoch(model, [batch], True)
     if not steps:
-        raise Finding("an epoch of one batch made no step of an optimizer on the model given")
+        raise Finding("an epoch of one batch made no optimizer step on the given model")
     made = steps[0].gradient
     agree = {n: float(F.cosine_similarity(made, d, dim=0)) for n, d in directions.items()}
     best = max(agree, key=lambda name: agree[name])
     if best == MEANT or agree[MEANT] > 0.99:
         return f"the first update follows {MEANT} (cosine {agree[MEANT]:.3f})"
     if agree[best] < 0.9:
-        raise NotImplementedError("the gradient is that of no loss that is known here")
+        raise NotImplementedError("the gradient is not that of any known loss")
     message = f"the update follows the loss over {best} (cosine {agree[best]:.3f})"
     raise Finding(f"{message}, not {MEANT} ({agree[MEANT]:.3f})", MISTAKES[best])
 
 
 @check("training.changes_weights", "make_model", "epoch")
 def changes_weights(adapter: Adapter, seed: int) -> str:
-    """An epoch of training changes the weights of the model that it is given."""
+    """An epoch of training changes the weights of the given model."""
     model, examples = build(adapter, seed), pairs(adapter, seed, [(4, 4)] * 6)
     before = [p.detach().clone() for p in model.parameters() if p.requires_grad]
     adapter.epoch(model, batches_of(adapter, examples), True)
     after = [p for p in model.parameters() if p.requires_grad]
     moved = sum(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
     if not moved:
-        raise Finding(f"after three batches all {len(after)} parameters are as before")
+        raise Finding(f"after three batches all {len(after)} parameters are unchanged")
     return f"three batches change {moved} of {len(after)} parameters"
 
 
@@ -106,9 +106,9 @@ def mean(adapter: Adapter, seed: int) -> str:
         sums.append(float(F.cross_entropy(*flat, ignore_index=adapter.pad, reduction="sum")))
     right, count = nll(adapter, model, examples), len(batches)
     known = {
-        sum(means) / count: "The mean of the batches' means weighs short batches more: sum first.",
+        sum(means) / count: "Means of batches are averaged; short batches weigh more: sum first.",
         sum(means): "The losses of the batches are added up and never divided.",
-        sum(padded) / count: "PAD counts as a word: without ignore_index the loss looks better.",
+        sum(padded) / count: "PAD counts as a word: without ignore_index the loss is too low.",
         sum(sums): "The sum over all tokens is never divided by their number.",
         sum(sums) / count: "The sum over tokens is divided by the number of batches.",
         sum(sums) / len(examples): "The sum over tokens is divided by the number of sentences.",
@@ -117,7 +117,7 @@ def mean(adapter: Adapter, seed: int) -> str:
         return f"{found:.3f} nats, the mean over the tokens of {count} batches"
     for value, cause in known.items():
         if abs(found / value - 1) < 1e-3:
-            raise Finding(f"the loss is said to be {found:.3f}; over all tokens {right:.3f}", cause)
+            raise Finding(f"the reported loss is {found:.3f}; over all tokens {right:.3f}", cause)
     raise NotImplementedError(f"{found:.3f} is no mean of {right:.3f} nats: is it smoothed?")
 
 
@@ -133,5 +133,5 @@ def eval_mode(adapter: Adapter, seed: int) -> str:
 
     first, second = said(), said()
     if differ := sum(a != b for a, b in zip(first, second, strict=True)):
-        raise Finding(f"{differ} of {len(first)} sentences get another translation the second time")
+        raise Finding(f"{differ} of {len(first)} sentences differ the second time")
     return f"{len(first)} sentences get the same translation twice, from a model in train mode"

@@ -90,7 +90,7 @@ def judge(divisor: float, tokens: int, labels: int, passes: int) -> str:
         return f"{summed}, their number"
     sentences = tokens // labels
     purposes = {
-        1: "by nothing: some toolkits do so on purpose and choose rate and clipping to match",
+        1: "by nothing: some toolkits do so on purpose and adapt rate and clipping",
         sentences: "the number of sentences: some toolkits do so on purpose",
     }
     for value, purpose in purposes.items():
@@ -98,7 +98,7 @@ def judge(divisor: float, tokens: int, labels: int, passes: int) -> str:
             raise NotImplementedError(f"{summed}, {purpose}")
     power = math.log2(tokens / divisor) if divisor > 0 else 0.0
     if power > 6 and abs(power - round(power)) < 0.02:
-        raise NotImplementedError(f"{summed}: a loss scaled for half precision")
+        raise NotImplementedError(f"{summed}: the loss is scaled, as for half precision")
     cause = ""
     if passes > 1 and near(tokens / passes):
         cause = (
@@ -113,12 +113,12 @@ def judge(divisor: float, tokens: int, labels: int, passes: int) -> str:
 
 @check("training.single_precision", "make_model", "train|fit|epoch")
 def single_precision(adapter: Adapter, seed: int) -> str:
-    """The weights that the optimizer changes have the range and the digits of float32."""
+    """The optimizer's weights have the range and precision of float32."""
     update, _ = first_update(adapter, quiet(adapter, seed), unlike_words(adapter))
     if torch.float16 in update.dtypes:
         raise Finding("the optimizer changes weights of the type float16, expected float32")
     if torch.bfloat16 in update.dtypes:
-        raise NotImplementedError("weights in bfloat16 lose small updates, but some train so")
+        raise NotImplementedError("weights in bfloat16 lose small updates; some designs accept it")
     return f"the optimizer changes weights of {', '.join(map(str, update.dtypes))}"
 
 
@@ -132,19 +132,19 @@ def fitted(adapter: Adapter, seed: int, count: int, epochs: int) -> Watched:
 
 @check("training.epoch_end", "make_model", "fit|epoch")
 def epoch_end(adapter: Adapter, seed: int) -> str:
-    """Every backward pass of an epoch reaches a step of the optimizer."""
+    """Every backward pass of an epoch is used by an optimizer step."""
     counts = (12, 16, 20)
     for count in counts:
         one = fitted(adapter, seed, count, 1)
         if not one.steps:
-            raise NotImplementedError("one epoch made no step on the model that was given")
+            raise NotImplementedError("one epoch made no step on the given model")
         if one.left:
             two = fitted(adapter, seed, count, 2)
             if len(two.steps) > 2 * len(one.steps):
-                return "batches left over at an epoch's end are accumulated with those of the next"
+                return "the last batches of an epoch are accumulated with the next epoch's first"
             after = f"after the last of {len(one.steps)} steps of an epoch"
             raise Finding(f"{after} come {one.left} more backward passes, and no step uses them")
-    return f"epochs of {', '.join(map(str, counts))} pairs leave no gradient without its step"
+    return f"epochs of {', '.join(map(str, counts))} pairs leave no unused gradient"
 
 
 @check("training.history", "make_model", "fit")
@@ -159,10 +159,10 @@ def history(adapter: Adapter, seed: int) -> str:
     if any(abs(found / math.exp(nll(adapter, m, validation)) - 1) < 0.01 for m in (kept, model)):
         return f"perplexity {found:.2f} after one epoch, that of the model that is kept"
     if abs(found / loss - 1) < 0.01:
-        raise NotImplementedError(f"the history holds the loss, {loss:.2f} nats, and no perplexity")
+        raise NotImplementedError(f"the history contains the loss ({loss:.2f} nats), no perplexity")
     causes = {
-        2**loss: "2 is raised to a loss in nats, which are to the base e.",
-        math.exp(nll(adapter, kept, training)): "It is that of training.",
+        2**loss: "The loss is in nats, to the base e, but 2 is raised to it.",
+        math.exp(nll(adapter, kept, training)): "It is that of the training data.",
     }
     cause = next((text for value, text in causes.items() if abs(found / value - 1) < 0.01), "")
     raise Finding(f"the history says {found:.3f}; the model has {math.exp(loss):.3f}", cause)
@@ -170,7 +170,7 @@ def history(adapter: Adapter, seed: int) -> str:
 
 @check("validation.padding", "make_model", "validate|epoch")
 def padding(adapter: Adapter, seed: int) -> str:
-    """A validation loss does not depend on what padding stands beside a sentence."""
+    """The validation loss of a sentence does not depend on its padding."""
     model = quiet(adapter, seed)
 
     def loss(*examples: IdPair) -> float:

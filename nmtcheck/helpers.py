@@ -25,14 +25,14 @@ def tensor(value: object, what: str, shape: tuple[int | str, ...] | None = None)
     """
     if not isinstance(value, Tensor):
         kind = type(value).__name__
-        raise Finding(f"{what} is {kind}, expected a tensor", "A part returns something else.")
+        raise Finding(f"{what} is {kind}, expected a tensor", "The part returns something else.")
     if shape is not None and not _fits(value.shape, shape):
         expected = f"({', '.join(map(str, shape))})"
-        cause = "Axes are exchanged, or a position is lost or added on the way."
+        cause = "Axes are exchanged, or a position is lost or added."
         raise Finding(f"{what} has the shape {tuple(value.shape)}, expected {expected}", cause)
     if not value.isfinite().all():
-        cause = "softmax over nothing but -inf, or a number too large for its type."
-        raise Finding(f"{what} holds NaN or infinity", cause)
+        cause = "A softmax over -inf only, or a number too large for its dtype."
+        raise Finding(f"{what} contains NaN or infinity", cause)
     return value
 
 
@@ -225,7 +225,7 @@ def of_the_part(
             return found
     except Exception:  # such as the Finding that its gradients are NaN
         return found
-    note = "that is true of this part, but the model never comes to it"
+    note = "this is true of the part, but it never happens in the model"
     return NotImplementedError(f"{found.measured}; {note}")
 
 

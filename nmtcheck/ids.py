@@ -58,14 +58,14 @@ def find_ids(adapter: Adapter, seed: int = 0) -> tuple[Ids, str]:
     if len(hidden) == 1:
         found, how = (
             with_ids(adapter, hidden[0]),
-            "seems to be {}: the model does not see it",
+            "seems to be {}: the model ignores it",
         )
     elif len(named) == 1:
         found, how = with_ids(adapter, named[0]), "seems to be {}, as the embeddings say"
     else:
-        found, how = with_ids(adapter), "is taken to be {}, as every id is seen"
-    usual = f"Your PAD {how.format(found.pad)}; BOS {found.bos} and EOS {found.eos} go with it"
-    return found, f"{usual} (if that is wrong, say pad, bos and eos)"
+        found, how = with_ids(adapter), "is assumed to be {}, because no id is ignored"
+    usual = f"Your PAD {how.format(found.pad)}; BOS {found.bos} and EOS {found.eos} are assumed"
+    return found, f"{usual} (if this is wrong, give pad, bos and eos)"
 
 
 def ids_of_batches(adapter: Adapter) -> tuple[Ids, str]:

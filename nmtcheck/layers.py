@@ -23,8 +23,8 @@ from nmtcheck.helpers import (
 )
 from nmtcheck.registry import Finding, check
 
-UNHEEDED = "the model has dropout of its own, or none: `make_model` hands on no sizes.dropout"
-PLAIN_LIST = "Modules stand in a plain list or dictionary; use nn.ModuleList."
+UNHEEDED = "the model has its own dropout, or none: `make_model` does not pass on sizes.dropout"
+PLAIN_LIST = "Modules are in a plain list or dictionary; use nn.ModuleList."
 
 
 def is_norm(module: nn.Module) -> bool:
@@ -90,31 +90,31 @@ def study(adapter: Adapter) -> Studied:
 
 @check("layers.residual", "encoder_layer")
 def residual(adapter: Adapter, seed: int) -> str:
-    """A layer whose sub-layers are silent hands its input on."""
+    """A layer whose sub-layers return zero passes its input on."""
     layer = study(adapter)
     # Post-norm hands the input on normalised: centred, every token keeps its direction.
     centred, given = (y - y.mean(-1, keepdim=True) for y in (layer.silent, layer.x))
     carried = max(float(F.cosine_similarity(centred, given, dim=-1).min()), 0)
     if carried < 0.999:
-        message = f"only {carried:.0%} of the direction of the input comes out of a silent layer"
-        raise Finding(message, "There is no residual connection, or it adds another tensor.")
+        message = f"a silent layer keeps only {carried:.0%} of the direction of its input"
+        raise Finding(message, "There is no residual connection, or it adds the wrong tensor.")
     off = distance(layer.silent, layer.x)
     if off <= TOLERANCE:
         return "the input comes out unchanged"
     if not layer.reads_input and not layer.normalised:
-        message = f"in a pre-norm layer the input comes out changed by {off:.2g}"
+        message = f"in a pre-norm layer the result differs from the input by {off:.2g}"
         raise Finding(message, "Keep x and add to it: x + sublayer(norm(x)).")
     return "the input comes out normalised, and otherwise unchanged"
 
 
 @check("layers.normalised_once", "encoder_layer")
 def normalised_once(adapter: Adapter, seed: int) -> str:
-    """A residual block normalises before its sub-layer or after it, not both."""
+    """A residual block normalises before or after its sub-layer, not both."""
     layer = study(adapter)
     if not layer.reads_input and layer.normalised:
         raise Finding("sub-layers read normalised input, and the sum is normalised again")
     if layer.reads_input and not layer.normalised:
-        message = "sub-layers read their input as it is, and the result is not normalised either"
+        message = "sub-layers read unnormalised input, and the result is not normalised either"
         raise Finding(message, "The norm is missing or not called.")
     if layer.normalised:
         return "post-norm: normalised after the sum"
@@ -123,7 +123,7 @@ def normalised_once(adapter: Adapter, seed: int) -> str:
 
 @check("layers.feed_forward", "encoder_layer")
 def feed_forward(adapter: Adapter, seed: int) -> str:
-    """The feed-forward block changes the result."""
+    """The feed-forward block affects the result."""
     module, x, width = adapter.encoder_layer(Sizes()).train(), torch.randn(2, 5, 16), Sizes().d_ff
     before, moved = run_layer(module, x), {}
     for name, parameter in module.named_parameters():
@@ -135,9 +135,9 @@ def feed_forward(adapter: Adapter, seed: int) -> str:
     if not moved:
         raise NotImplementedError(f"no parameter of the layer has the size d_ff = {width}")
     if unused := [name for name, by in moved.items() if by < TOLERANCE]:
-        raise Finding(f"{unused[0]!r} can be changed, and the result stays the same")
+        raise Finding(f"{unused[0]!r} can be changed without changing the result")
     least = min(moved.values())
-    return f"each of its {len(moved)} matrices moves the result, by {least:.2f} or more"
+    return f"each of its {len(moved)} matrices changes the result, by {least:.2f} or more"
 
 
 @check("layers.gradient", "make_model")
@@ -147,7 +147,7 @@ def gradient(adapter: Adapter, seed: int) -> str:
     logits(adapter, model.train(), source, target, grad=True).pow(2).mean().backward()
     trained = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
     if not trained:
-        raise Finding("the model has no trained parameters", PLAIN_LIST)
+        raise Finding("the model has no trainable parameters", PLAIN_LIST)
     # Vectors may be without gradient for a reason: the bias of the keys moves all scores of a query
     # alike.
     without = [n for n, p in trained if p.grad is None or (p.dim() > 1 and not p.grad.any())]
@@ -159,7 +159,7 @@ def gradient(adapter: Adapter, seed: int) -> str:
 
 @check("layers.separate_weights", "make_model")
 def separate_weights(adapter: Adapter, seed: int) -> str:
-    """Every layer has weights of its own."""
+    """Every layer has its own weights."""
     sizes = Sizes(source_vocab_size=37, target_vocab_size=37)
     names: dict[tuple, list[str]] = {}
     for name, parameter in adapter.make_model(sizes).named_parameters(remove_duplicate=False):
@@ -168,32 +168,32 @@ def separate_weights(adapter: Adapter, seed: int) -> str:
             names.setdefault((parameter.data_ptr(), parameter.shape), []).append(name)
     shared = [group for group in names.values() if len(group) > 1]
     if shared and adapter.resizable:
-        raise Finding(f"{shared[0][0]!r} and {shared[0][1]!r} are one tensor")
+        raise Finding(f"{shared[0][0]!r} and {shared[0][1]!r} are the same tensor")
     if len(names) < 4:
         raise Finding(f"the model has only {len(names)} matrices in its layers", PLAIN_LIST)
-    return f"{len(names)} matrices in the layers, all of their own"
+    return f"{len(names)} matrices in the layers, none of them shared"
 
 
 @check("layers.no_dropout", "make_model", "resizable")
 def no_dropout(adapter: Adapter, seed: int) -> str:
-    """With dropout 0, train mode and eval mode compute the same."""
+    """With dropout 0, train mode and eval mode give the same result."""
     model, source, target = prepare(adapter, seed, dropout=0.0)
     evaluated = logits(adapter, model.eval(), source, target)
     trained = [logits(adapter, model.train(), source, target) for _ in range(2)]
     if not heeds_dropout(adapter, seed) and distance(*trained) > TOLERANCE:
         raise NotImplementedError(UNHEEDED)
-    close(*trained, "with dropout 0, two passes in train mode are not equal")
+    close(*trained, "with dropout 0, two passes in train mode differ")
     # torch's eval shortcut leaves zeros at padded positions.
     real = target != adapter.pad
-    message = "with dropout 0, train and eval mode are not equal"
-    cause = "Something else than dropout depends on `self.training`."
+    message = "with dropout 0, train and eval mode differ"
+    cause = "Something other than dropout depends on `self.training`."
     off = close(trained[0][real], evaluated[real], message, cause)
     return f"train and eval mode agree within {off:.0e}"
 
 
 @check("layers.dropout_rate", "make_model", "resizable")
 def dropout_rate(adapter: Adapter, seed: int) -> str:
-    """Every dropout has the probability that was asked for."""
+    """Every dropout has the requested probability."""
     model, source, target = prepare(adapter, seed, dropout=0.3)
     model.train()
     rates = {name: m.p for name, m in model.named_modules() if isinstance(m, nn.Dropout)}
@@ -202,10 +202,10 @@ def dropout_rate(adapter: Adapter, seed: int) -> str:
     others = {name: rate for name, rate in rates.items() if rate not in (0, 0.3)}
     if others:
         found = ", ".join(f"{rate:g}" for rate in sorted(set(others.values())))
-        raise Finding(f"dropout 0.3 was asked for, but there is {found} in {listed([*others])}")
+        raise Finding(f"dropout 0.3 was requested, but there is {found} in {listed([*others])}")
     moved = distance(*(logits(adapter, model, source, target) for _ in range(2)))
     if moved < TOLERANCE:
-        message = "dropout 0.3 was asked for, and two passes in train mode are equal"
+        message = "dropout 0.3 was requested, and two passes in train mode are equal"
         raise Finding(message, "Dropout is never applied.")
     modules = f"{len(rates)} dropout modules with 0.3 or 0"
     return f"{modules}; two passes in train mode differ by {moved:.2f}"
@@ -213,11 +213,11 @@ def dropout_rate(adapter: Adapter, seed: int) -> str:
 
 @check("layers.dropout_once", "make_model", "resizable")
 def dropout_once(adapter: Adapter, seed: int) -> str:
-    """No path goes through two dropouts in a row."""
+    """No value passes through two dropouts in a row."""
     model, source, target = prepare(adapter, seed, dropout=0.3)
     names = {m: name for name, m in model.train().named_modules() if isinstance(m, nn.Dropout)}
     if not names:
-        raise NotImplementedError("the model holds no nn.Dropout")
+        raise NotImplementedError("the model contains no nn.Dropout")
     dropped, twice = list[Tensor](), list[str]()
 
     def listen(module: nn.Module, given: tuple, result: Tensor) -> None:
@@ -230,13 +230,13 @@ def dropout_once(adapter: Adapter, seed: int) -> str:
         module.register_forward_hook(listen)
     logits(adapter, model, source, target)
     if twice:
-        raise Finding(f"what another dropout has just dropped is dropped again by {listed(twice)}")
-    return f"{len(dropped)} dropouts in one pass, none of the result of another"
+        raise Finding(f"the output of a dropout is dropped again by {listed(twice)}")
+    return f"{len(dropped)} dropouts in one pass, none applied to the output of another"
 
 
 @check("layers.cross_attention", "make_model")
 def cross_attention(adapter: Adapter, seed: int) -> str:
-    """Every source word moves the logits."""
+    """Every source word affects the logits."""
     model, source, target = prepare(adapter, seed)
     before, moved = logits(adapter, model, source[:1], target[:1]), []
     first, _ = map(len, source_frame(adapter))
@@ -246,5 +246,5 @@ def cross_attention(adapter: Adapter, seed: int) -> str:
         moved.append(distance(logits(adapter, model, changed, target[:1]), before))
     if min(moved) < 1e-6:
         place = moved.index(min(moved))
-        raise Finding(f"another word at place {place} of the source changes no logit")
-    return f"another source word moves the logits by {min(moved):.2g} or more"
+        raise Finding(f"a different word at position {place} of the source changes no logit")
+    return f"a different source word moves the logits by {min(moved):.2g} or more"

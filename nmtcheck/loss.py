@@ -37,7 +37,7 @@ def speaks_log(adapter: Adapter) -> bool:
 
 
 def smooths_itself(adapter: Adapter) -> bool:
-    """Whether the loss heeds no `smoothing`, and smooths all the same."""
+    """Whether the loss ignores `smoothing` but smooths."""
     if heeds_smoothing(adapter):
         return False
     q = smoothed_target(adapter, adapter.first_word, 0.0)
@@ -46,7 +46,7 @@ def smooths_itself(adapter: Adapter) -> bool:
 
 
 def heeds_smoothing(adapter: Adapter) -> bool:
-    """Whether the smoothing that is asked for changes the loss."""
+    """Whether the requested smoothing changes the loss."""
     logits, labels = scored(adapter)
     without, smoothed = (float(measure(adapter, logits, labels, s)) for s in (0.0, 0.5))
     return without != smoothed
@@ -68,20 +68,20 @@ def cross_entropy(adapter: Adapter, seed: int) -> str:
     count = int((labels != adapter.pad).sum())
     causes = {
         count: "The sum over tokens is never divided by their number.",
-        count / labels.numel(): "The sum is divided by all places, PAD included.",
+        count / labels.numel(): "The sum is divided by the number of positions, PAD included.",
         count / len(labels): "The sum is divided by the number of sentences.",
     }
     for factor, cause in causes.items():
         if abs(float(found / (expected * factor)) - 1) < 1e-4:
             raise Finding(message, cause)
     if helpers.distance(found, expected) > TOLERANCE and smooths_itself(adapter):
-        raise NotImplementedError("the loss smooths by itself, whatever smoothing is asked for")
+        raise NotImplementedError("the loss always smooths, whatever smoothing is requested")
     return f"{found:.3f} nats, as F.cross_entropy (within {close(found, expected, message):.0e})"
 
 
 @check("loss.pad_ignored", "loss")
 def pad_ignored(adapter: Adapter, seed: int) -> str:
-    """What is said where the label is PAD has no part in the loss."""
+    """Logits at positions whose label is PAD do not affect the loss."""
     logits, labels = scored(adapter)
     padded = labels == adapter.pad
     for smoothing in (0.0, 0.1):
@@ -92,12 +92,12 @@ def pad_ignored(adapter: Adapter, seed: int) -> str:
         (gradient,) = torch.autograd.grad(after, changed)
         if gradient[padded].any():
             raise Finding("logits at PAD get a gradient")
-    return "other logits at PAD change neither loss nor gradient"
+    return "different logits at PAD change neither loss nor gradient"
 
 
 @check("loss.batching", "loss")
 def batching(adapter: Adapter, seed: int) -> str:
-    """The loss does not depend on how sentences are put into batches."""
+    """The loss does not depend on how sentences are batched."""
     logits, labels = (x[:3] for x in scored(adapter))
     whole = measure(adapter, logits, labels, 0.1)
     twice = measure(adapter, logits.repeat(2, 1, 1), labels.repeat(2, 1), 0.1)
@@ -112,7 +112,7 @@ def batching(adapter: Adapter, seed: int) -> str:
 
 @check("loss.finite", "loss")
 def finite(adapter: Adapter, seed: int) -> str:
-    """The loss and its gradient are numbers, however sure the model is."""
+    """The loss and its gradient are finite, however confident the model is."""
     logits, labels = scored(adapter)
     for smoothing in (0.0, 0.1):
         sure = (logits * 1000).requires_grad_()
@@ -134,7 +134,7 @@ def smoothed_target(adapter: Adapter, label: int, smoothing: float) -> Tensor:
 
 @check("loss.smoothing", "loss")
 def smoothing_target(adapter: Adapter, seed: int) -> str:
-    """The smoothed target is a distribution that favours the label and treats other words alike."""
+    """The smoothed target is a distribution that favours the label; all other words are equal."""
     q = smoothed_target(adapter, adapter.first_word, 0.2)
     label, others = q[adapter.first_word], q[adapter.first_word + 1 :]
     if abs(float(q.sum()) - 1) > TOLERANCE or q.min() < -TOLERANCE:
@@ -142,7 +142,7 @@ def smoothing_target(adapter: Adapter, seed: int) -> str:
             f"the smoothed target sums to {q.sum():.3f}, its least share is {q.min():.3f}"
         )
     if not heeds_smoothing(adapter):
-        raise NotImplementedError("the smoothing that is asked for changes nothing")
+        raise NotImplementedError("the requested smoothing changes nothing")
     # Some spread it over all V classes, the label included; others over V - 1 or V - 2.
     favoured = 0.8 - TOLERANCE < label < 0.8 + 0.2 / 4
     if not favoured or float(others.max() - others.min()) > TOLERANCE:
@@ -153,16 +153,16 @@ def smoothing_target(adapter: Adapter, seed: int) -> str:
 
 @check("loss.smoothing_pad", "loss", "pad_unsmoothed")
 def smoothing_pad(adapter: Adapter, seed: int) -> str:
-    """Label smoothing gives PAD nothing."""
+    """Label smoothing gives PAD no probability."""
     share = float(smoothed_target(adapter, adapter.first_word, 0.2)[adapter.pad])
     if share > TOLERANCE:
         raise Finding(f"with smoothing 0.2 PAD gets the probability {share:.4f}")
     if not heeds_smoothing(adapter) and not smooths_itself(adapter):
         raise NotImplementedError("the loss does not smooth")
     logits, labels = scored(adapter)
-    # A model that has learned never to say PAD must not be punished for it.
+    # A model that has learned never to predict PAD must not be penalised for it.
     logits[..., adapter.pad] = -1e6
     found = measure(adapter, logits, labels, 0.2)
     if found > 1000:
-        raise Finding(f"a model that never says PAD has the loss {found:.0f}")
-    return "PAD gets nothing, and never saying it costs nothing"
+        raise Finding(f"a model that never predicts PAD has the loss {found:.0f}")
+    return "PAD gets no probability, and never predicting it costs nothing"

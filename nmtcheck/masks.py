@@ -1,4 +1,4 @@
-"""Checks of masks: alone, and by changing masked tokens in a whole model."""
+"""Checks of masks: alone, and by the effect of hidden tokens on a whole model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nmtcheck.helpers import (
 )
 from nmtcheck.registry import Finding, check
 
-INVERTED = "The mask is inverted: True must mean *may attend* at the border of the adapter."
+INVERTED = "The mask is inverted: in the adapter, True must mean *may attend*."
 
 
 def bool_mask(mask: object, what: str, shape: tuple[int, ...]) -> Tensor:
@@ -43,7 +43,7 @@ def same_mask(found: Tensor, expected: Tensor, what: str, causes: dict[str, Tens
     if not torch.equal(found, expected):
         cause = next((text for text, mask in causes.items() if torch.equal(found, mask)), "")
         wrong = int((found != expected).sum())
-        raise Finding(f"{what}: {wrong} of {found.numel()} places are wrong", cause)
+        raise Finding(f"{what}: {wrong} of {found.numel()} positions are wrong", cause)
 
 
 @check("masks.padding", "padding_mask")
@@ -53,22 +53,22 @@ def padding(adapter: Adapter, seed: int) -> str:
     rows, length = source.shape
     found = bool_mask(adapter.padding_mask(source), "the padding mask", (rows, 1, length, length))
     keys = (source != adapter.pad)[:, None, None].expand(rows, 1, length, length)
-    queries_too = "Padded queries are masked too, so that their rows hold nothing."
+    queries_too = "Padded queries are masked as well, so that their rows are empty."
     causes = {INVERTED: ~keys, queries_too: keys & keys.transpose(2, 3)}
     same_mask(found, keys, "padding mask", causes)
     hidden = int((source == adapter.pad).sum())
-    return f"hides {hidden} PAD of {source.numel()} places, from every query"
+    return f"hides {hidden} PAD of {source.numel()} positions, from every query"
 
 
 @check("masks.causal", "causal_mask")
 def causal(adapter: Adapter, seed: int) -> str:
-    """The causal mask shows a position itself and what is before it."""
+    """The causal mask shows a position itself and everything before it."""
     for length in (1, 2, 6):
         mask, shape = adapter.causal_mask(length), (1, 1, length, length)
         found = bool_mask(mask, "the causal mask", shape)[0, 0]
         every = torch.ones(length, length, dtype=torch.bool)
         causes = {
-            "Each position sees the next token too: the diagonal is off by one.": every.tril(1),
+            "Each position sees the next token as well: the diagonal is off by one.": every.tril(1),
             "No position sees itself: the diagonal is off by one.": every.tril(-1),
             INVERTED: ~every.tril(),
             "The triangle is upside down: positions see the future, not the past.": every.triu(),
@@ -97,33 +97,33 @@ def future(adapter: Adapter, seed: int, training: bool) -> str:
             "" if first else "Each position sees the next token: the diagonal is off by one.",
         )
     if distance(after[2:], before[2:]) < TOLERANCE:
-        message = "a changed token changes nothing after it either"
+        message = "a changed token does not affect later positions either"
         raise Finding(message, "The decoder does not read its input.")
     return f"a changed token moves nothing before it (within {leak:.0e})"
 
 
 @check("masks.future_in_training", "make_model")
 def future_in_training(adapter: Adapter, seed: int) -> str:
-    """In train mode a future token changes nothing before it."""
+    """In train mode a future token does not affect earlier positions."""
     return future(adapter, seed, training=True)
 
 
 @check("masks.future_in_evaluation", "make_model")
 def future_in_evaluation(adapter: Adapter, seed: int) -> str:
-    """In eval mode a future token changes nothing before it."""
+    """In eval mode a future token does not affect earlier positions."""
     try:
         return future(adapter, seed, training=False)
     except Finding as found:
         try:
             future(adapter, seed, training=True)
         except Finding:
-            found.cause = found.cause or "The same as in train mode: see masks.future_in_training."
+            found.cause = found.cause or "The same in train mode: see masks.future_in_training."
         raise
 
 
 @check("masks.more_padding", "make_model")
 def more_padding(adapter: Adapter, seed: int) -> str:
-    """More padding changes no logit of a real token."""
+    """More padding does not change the logits of real tokens."""
     model, source, target = prepare(adapter, seed)
     real, width = target != adapter.pad, target.size(1)
     plain = logits(adapter, model, source, target)[real]
@@ -132,7 +132,7 @@ def more_padding(adapter: Adapter, seed: int) -> str:
         logits(adapter, model, longer[0], target)[real],
         plain,
         "three more PAD in the source move logits",
-        "The source's padding mask is missing in the encoder or in cross-attention.",
+        "The padding mask of the source is missing in the encoder or in cross-attention.",
     )
     wider = logits(adapter, model, source, longer[1])[:, :width][real]
     off = max(off, close(wider, plain, "two more PAD in the target move logits"))
@@ -142,7 +142,7 @@ def more_padding(adapter: Adapter, seed: int) -> str:
 @check("masks.encoder_padding", "make_model", "encode")
 @torch.no_grad()
 def encoder_padding(adapter: Adapter, seed: int) -> str:
-    """The encoder gives a word the same vector with and without padding; later words move it."""
+    """The encoder gives a word the same vector with and without padding; later words affect it."""
     model, source, _ = prepare(adapter, seed)
     length = int((source[1] != adapter.pad).sum())
     padded = tensor(adapter.encode(model, source), "the memory")[1:2, :length]
@@ -150,7 +150,7 @@ def encoder_padding(adapter: Adapter, seed: int) -> str:
     other = source[1:2, :length].clone()
     other[0, -1] = adapter.first_word + (other[0, -1] == adapter.first_word)
     if torch.equal(tensor(adapter.encode(model, other), "the memory")[:, :-1], alone[:, :-1]):
-        message = "another last token of the source moves no vector before it"
+        message = "a different last token of the source changes no earlier vector"
         raise Finding(message, "The encoder has a causal mask: it must see the whole source.")
     off = close(padded, alone, "the memory of a padded sentence and of the same one alone")
     return f"memory of a sentence, padded and alone, agrees within {off:.0e}"
@@ -159,17 +159,17 @@ def encoder_padding(adapter: Adapter, seed: int) -> str:
 @check("masks.cross_padding", "make_model", "encode", "decode")
 @torch.no_grad()
 def cross_padding(adapter: Adapter, seed: int) -> str:
-    """What the memory holds at PAD changes nothing, what it holds at the end moves the logits."""
+    """The memory at PAD does not affect the logits; the memory at the end of the source does."""
     model, source, target = prepare(adapter, seed)
     memory = tensor(adapter.encode(model, source), "the memory")
     spoiled = torch.where((source == adapter.pad)[..., None], torch.randn_like(memory), memory)
     before, after = (adapter.decode(model, target, m, source) for m in (memory, spoiled))
     memory[0, -1] = torch.randn_like(memory[0, -1])  # of the longest source, which has no padding
     if torch.equal(adapter.decode(model, target, memory, source)[0], before[0]):
-        message = "what the memory holds at the end of the source moves no logit"
+        message = "the memory at the end of the source affects no logit"
         raise Finding(message, "Cross-attention has a causal mask: it must see the whole memory.")
     real = target != adapter.pad
-    off = close(after[real], before[real], "logits read the memory at PAD")
+    off = close(after[real], before[real], "logits depend on the memory at PAD")
     return f"random memory at PAD moves logits by at most {off:.0e}"
 
 

@@ -1,4 +1,4 @@
-"""Checks of BLEU: it counts words, and Chinese has no spaces between them."""
+"""Checks of BLEU: words are counted, and Chinese has no spaces between them."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def compare(found: float) -> str:
             return f"{found:.4g}; BLEU over words is {words:.4f}"
         if abs(found / scale - letters) < 1e-3:
             raise Finding(
-                f"BLEU is {found:.4g}, which is that of the letters; over words it is {words:.4f}",
-                "Strings are given in place of lists of tokens: a string is a list of its letters.",
+                f"BLEU is {found:.4g}, that of the characters; over words it is {words:.4f}",
+                "Strings are given instead of lists of tokens: a string is a list of characters.",
             )
     raise Finding(f"BLEU is {found:.4g}, expected {words:.4f} (or 100 times that)")
 
@@ -72,7 +72,7 @@ def word_bleu(adapter: Adapter, seed: int) -> str:
 
 @check("metrics.bleu_chinese", "bleu")
 def bleu_chinese(adapter: Adapter, seed: int) -> str:
-    """Chinese is cut into characters or words before BLEU counts them."""
+    """Chinese is split into characters or words before BLEU counts them."""
     same = "他昨天在城里的图书馆看了一本很有意思的书"
     found = float(adapter.bleu([same[:-1] + "报"], [same], "zh"))
     perfect = float(adapter.bleu([same], [same], "zh"))
@@ -111,7 +111,7 @@ def vocabulary(adapter: Adapter) -> list[str]:
 
 @check("metrics.whole_score", "score")
 def whole_score(adapter: Adapter, seed: int) -> str:
-    """The BLEU that is reported is that of the words of all sentences."""
+    """The reported BLEU is that of the words of all sentences."""
     references, said = rehearse(adapter, 1, 39)
     tokens = vocabulary(adapter)
     texts = [" ".join(tokens[i] for i in ids) for ids in said]
@@ -125,10 +125,10 @@ def whole_score(adapter: Adapter, seed: int) -> str:
     if near(expected, 0.005):
         return f"{found:.4g} for {len(texts)} sentences; BLEU over words is {expected:.4f}"
     letters = ([["".join(w) for w in side] for side in words], (texts, references))
-    causes = {corpus_bleu(*sides): "It is that of the letters." for sides in letters}
+    causes = {corpus_bleu(*sides): "It is that of the characters." for sides in letters}
     for count in range(1, len(texts)):
         begin = corpus_bleu(*(side[:count] for side in words))
-        causes.setdefault(begin, f"It is that of the first {count} sentences alone.")
+        causes.setdefault(begin, f"It is that of the first {count} sentences only.")
     cause = next((text for value, text in causes.items() if near(value, 1e-4)), "")
     wrong = "all but the first with two words wrong in eight"
     given = f"BLEU is {found:.4g} for {len(texts)} sentences, {wrong}"
@@ -137,21 +137,19 @@ def whole_score(adapter: Adapter, seed: int) -> str:
 
 @check("metrics.unknown_words", "score")
 def unknown_words(adapter: Adapter, seed: int) -> str:
-    """UNK in a translation matches no word of a reference."""
+    """UNK in a translation does not match words of a reference."""
     tokens = vocabulary(adapter)
     if "<UNK>" not in tokens:
         raise NotImplementedError("no special id is left for UNK")
     references, said = rehearse(adapter, 20, 0)
     perfect = float(adapter.score(tokens, said, references))
     if perfect <= 0:
-        raise NotImplementedError(
-            "translations that are right have the BLEU 0: see the other checks"
-        )
+        raise NotImplementedError("right translations have a BLEU of 0: see the other checks")
     unknown = [ref.split() for ref in references]
     for row, (reference, ids) in enumerate(zip(unknown, said, strict=True)):
         reference[row % 8], ids[row % 8] = f"zebra{'z' * row}", tokens.index("<UNK>")
     found = float(adapter.score(tokens, said, [" ".join(words) for words in unknown]))
-    lost = f"with UNK in the place of one word in eight BLEU is {found:.4g}"
+    lost = f"with UNK instead of one word in eight BLEU is {found:.4g}"
     if found > 0.98 * perfect:
         raise Finding(f"{lost}, as if every word were right ({perfect:.4g})")
     return f"{lost}; for the right words it is {perfect:.4g}"

@@ -30,27 +30,27 @@ def shape(adapter: Adapter, seed: int) -> str:
     """Logits have the shape (batch, target length, target vocabulary)."""
     found, asked = logits(adapter, *prepare(adapter, seed)), Sizes().target_vocab_size
     if adapter.resizable and found.size(2) != asked:
-        raise Finding(f"the model was asked for {asked} target words and has {found.size(2)}")
+        raise Finding(f"the model was made for {asked} target words but returns {found.size(2)}")
     if float(found.detach().exp().sum(-1).sub(1).abs().max()) < TOLERANCE:
         return f"{tuple(found.shape)} (log-probabilities: that is fine)"
     if found.min() >= 0 and float((found.sum(-1) - 1).abs().max()) < TOLERANCE:
-        cause = "A softmax in forward and another in the loss: cross-entropy takes logits."
-        raise Finding("the result holds probabilities, expected logits", cause)
+        cause = "softmax is applied in forward and again in the loss: cross-entropy takes logits."
+        raise Finding("the result contains probabilities, expected logits", cause)
     return f"{tuple(found.shape)}"
 
 
 @check("model.initial_loss", "make_model")
 def initial_loss(adapter: Adapter, seed: int) -> str:
-    """A new model guesses evenly: its loss is about the logarithm of the vocabulary size."""
+    """A new model predicts evenly: its loss is about the logarithm of the vocabulary size."""
     sizes = {"source_vocab_size": 101, "target_vocab_size": 101, "d_model": 32}
     model = build(adapter, seed, noise=0.0, **sizes)
     vocab = 101 if adapter.resizable else Sizes().target_vocab_size
     examples = pairs(adapter, seed, [(6, 6)] * 20, vocab)
     size = logits(adapter, model, *batch(adapter, examples)[:2]).size(2)
     found, even = nll(adapter, model, examples), math.log(size)
-    # Tied embeddings say the word that is read: that may cost a nat.
+    # Tied embeddings predict the word that is read: that may cost a nat.
     if not even - 0.5 < found < even + 2.0:
-        cause = "The model sees the word it should predict." if found < even else ""
+        cause = "The model sees the word that it should predict." if found < even else ""
         expected = f"about ln {size} = {even:.2f}"
         raise Finding(f"the first loss is {found:.2f} nats, expected {expected}", cause)
     return f"{found:.2f} nats; ln {size} is {even:.2f}"
@@ -58,12 +58,12 @@ def initial_loss(adapter: Adapter, seed: int) -> str:
 
 @check("model.batch_invariance", "make_model")
 def batch_invariance(adapter: Adapter, seed: int) -> str:
-    """A sentence gets the same logits alone, in a batch, and in any order."""
+    """A sentence has the same logits alone, in a batch, and in any order."""
     model, source, target = prepare(adapter, seed)
     together, order = logits(adapter, model, source, target), torch.tensor([2, 0, 1])
     real = (target != adapter.pad)[order]
     reordered = logits(adapter, model, source[order], target[order])[real]
-    off = close(reordered, together[order][real], "another order of the sentences moves logits")
+    off = close(reordered, together[order][real], "a different order of the sentences moves logits")
     for row, example in enumerate(three_pairs(adapter, seed)):
         alone = logits(adapter, model, *batch(adapter, [example])[:2])[0]
         message = f"sentence {row} alone and in a batch"
@@ -73,7 +73,7 @@ def batch_invariance(adapter: Adapter, seed: int) -> str:
 
 @check("model.overfit", "make_model")
 def overfit(adapter: Adapter, seed: int) -> str:
-    """A few pairs can be learned by heart."""
+    """A few pairs can be memorised."""
     torch.manual_seed(seed)
     model = adapter.make_model(Sizes(d_model=32, d_ff=64)).train()
     examples = pairs(adapter, seed, [(4, 4), (3, 4), (5, 3)])
@@ -100,7 +100,7 @@ def overfit(adapter: Adapter, seed: int) -> str:
 
 @check("model.eval_repeats", "make_model")
 def eval_repeats(adapter: Adapter, seed: int) -> str:
-    """In eval mode a model repeats itself."""
+    """In eval mode the model is deterministic."""
     model, source, target = prepare(adapter, seed, dropout=0.5)
     passes = [logits(adapter, model, source, target) for _ in range(2)]
     close(passes[1], passes[0], "two passes in eval mode differ", tolerance=1e-6)
@@ -109,7 +109,7 @@ def eval_repeats(adapter: Adapter, seed: int) -> str:
 
 @check("model.double", "make_model")
 def double(adapter: Adapter, seed: int) -> str:
-    """The whole model moves to another number type."""
+    """The whole model changes its dtype."""
     model, source, target = prepare(adapter, seed)
     single = logits(adapter, model, source, target)
     for name, parameter in model.double().named_parameters():
@@ -124,7 +124,7 @@ def double(adapter: Adapter, seed: int) -> str:
 
 @check("model.state_dict", "make_model")
 def state_dict(adapter: Adapter, seed: int) -> str:
-    """The state dict holds all that the logits depend on."""
+    """The state dict contains everything that the logits depend on."""
     model, source, target = prepare(adapter, seed)
     other, expected = build(adapter, seed + 1), logits(adapter, model, source, target)
     if distance(logits(adapter, other, source, target), expected) < TOLERANCE:
@@ -133,19 +133,19 @@ def state_dict(adapter: Adapter, seed: int) -> str:
     other.load_state_dict(model.state_dict())
     message = "a second model with the same state dict"
     off = close(logits(adapter, other, source, target), expected, message)
-    return f"{len(model.state_dict())} tensors make a second model alike (within {off:.0e})"
+    return f"{len(model.state_dict())} tensors reproduce the model (within {off:.0e})"
 
 
 @check("model.tied", "tied")
 def tied(adapter: Adapter, seed: int) -> str:
-    """Embeddings said to be tied are one tensor."""
+    """Tied embeddings are one tensor."""
     tensors = list(adapter.tied())
     if len(tensors) < 2:
-        raise Finding(f"`tied` returned {len(tensors)} tensors, expected two or more that are one")
+        raise Finding(f"`tied` returned {len(tensors)} tensors, expected two or more equal ones")
     first = tensors[0]
     for number, other in enumerate(tensors):
         if other is not first:
-            same = ", though their values are equal so far" if torch.equal(first, other) else ""
+            same = ", although their values are equal so far" if torch.equal(first, other) else ""
             raise Finding(f"tensor {number} is not tensor 0{same}")
     return f"{len(tensors)} names, one tensor of shape {tuple(first.shape)}"
 
@@ -164,7 +164,7 @@ def parameter_count(adapter: Adapter, seed: int) -> str:
 @check("model.checkpoint", "make_model", "reload")
 def checkpoint(adapter: Adapter, seed: int) -> str:
     # No size is a default, and the number of heads leaves no trace in the shapes of the weights.
-    """A checkpoint rebuilds the model that was saved."""
+    """A checkpoint restores the saved model."""
     sizes = Sizes(n_heads=2, d_model=24, d_ff=20, n_layers=1, dropout=0.3, max_length=50)
     model, source, target = prepare(adapter, seed, **vars(sizes))
     again = adapter.reload(model).eval()
@@ -190,13 +190,13 @@ def check_maps(maps: list[Tensor], source: Tensor, target: Tensor, pad: int) -> 
             raise Finding(f"rows of {what} do not sum to one")
         hidden = (source == pad)[:, None, None].expand(weights.shape)
         if weights[hidden].abs().max() > TOLERANCE:
-            raise Finding(f"{what} looks at PAD", "The padding mask of cross-attention is missing.")
+            raise Finding(f"{what} attends to PAD", "Cross-attention has no padding mask.")
 
 
 @check("model.attention_maps", "make_model", "attention_maps")
 @torch.no_grad()
 def attention_maps(adapter: Adapter, seed: int) -> str:
-    """Attention maps belong to the sentence and to the layer that they are shown with."""
+    """Attention maps belong to the sentence and the layer of their label."""
     model, source, target = prepare(adapter, seed)
     maps = adapter.attention_maps(model, source, target)
     check_maps(maps, source, target, adapter.pad)
@@ -204,7 +204,7 @@ def attention_maps(adapter: Adapter, seed: int) -> str:
     alone = adapter.attention_maps(model, alone_source, alone_target)
     for number, weights in enumerate(maps):
         own = weights[1:2, :, : alone_target.size(1), : alone_source.size(1)]
-        close(own, alone[number], f"layer {number} shows another sentence in a batch than alone")
+        close(own, alone[number], f"layer {number} differs in a batch and alone")
     for name, parameter in model.named_parameters():
         kept = parameter.clone()
         parameter.add_(torch.randn_like(parameter))
@@ -215,4 +215,4 @@ def attention_maps(adapter: Adapter, seed: int) -> str:
         if moved != sorted(moved):
             layer = moved.index(True)
             raise Finding(f"a change of {name!r} moves the map of layer {layer} and no later one")
-    return f"maps of {len(maps)} layers stand with their sentence and in their order"
+    return f"maps of {len(maps)} layers have the right sentence and order"

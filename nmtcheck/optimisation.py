@@ -1,4 +1,4 @@
-"""Checks of the training loop: learning rates, gradients, mode, and the weights it keeps."""
+"""Checks of the training loop: rates, gradients, modes, and the selected model."""
 
 from __future__ import annotations
 
@@ -79,12 +79,12 @@ def first_gradient(adapter: Adapter, seed: int, update: list, clip: float = NO_C
 
 
 def certain_gradient(adapter: Adapter, seed: int, update: list) -> Tensor:
-    """The same, made twice: nothing can be told of gradients that differ by chance."""
+    """The gradient, computed twice: if the results differ, nothing can be measured."""
     found, model = first_gradient(adapter, seed, update), quiet(adapter, seed)
     torch.manual_seed(seed + 1)
     again = train(adapter, model, [update])[0].gradient
     if distance(again, found) > TOLERANCE / 10:
-        raise NotImplementedError("one and the same update has two gradients: something is random")
+        raise NotImplementedError("one update has two different gradients: something is random")
     return found
 
 
@@ -108,7 +108,7 @@ def first_rate(adapter: Adapter, seed: int) -> str:
 
 @check("training.schedule_per_update", "make_model", "train", "schedule")
 def schedule_per_update(adapter: Adapter, seed: int) -> str:
-    """The schedule advances once for each update, whatever it is made of."""
+    """The schedule advances once for each update, however many micro-batches it has."""
     update = micro_batches(adapter, seed)
     rates = [step.rate for step in train(adapter, build(adapter, seed), [update] * 4)]
     expected = [float(adapter.schedule(number)) for number in range(1, 9)]
@@ -124,7 +124,7 @@ def schedule_per_update(adapter: Adapter, seed: int) -> str:
             "The rate never changes: the schedule does not reach the optimizer.": equal(
                 rates[1:], rates[:3]
             ),
-            "The schedule is one update ahead.": equal(rates, expected[1:5]),
+            "The schedule is one update early.": equal(rates, expected[1:5]),
             "The schedule is one update late.": equal(rates[1:], expected[:3]),
         }
         cause = next((text for text, so in causes.items() if so), "")
@@ -134,7 +134,7 @@ def schedule_per_update(adapter: Adapter, seed: int) -> str:
 
 @check("training.accumulation", "make_model", "train")
 def accumulation(adapter: Adapter, seed: int) -> str:
-    """Accumulated micro-batches make the same gradient as one large batch."""
+    """Accumulated micro-batches give the same gradient as one large batch."""
     first, second = micro_batches(adapter, seed)
     together = certain_gradient(adapter, seed, [first + second])
     apart = first_gradient(adapter, seed, [first, second])
@@ -155,11 +155,11 @@ def accumulation_cause(apart: Tensor, together: Tensor, first: Tensor, second: T
     added = "The gradients of micro-batches are added up and not divided."
     means = "Short micro-batches weigh more: the mean of means is not the mean over the tokens."
     directions = {
-        "Only the first micro-batch counts: the step comes right after it (a counter that starts "
-        "at 0?), or it alone calls backward.": first,
+        "Only the first micro-batch counts: the step follows it directly (a counter that starts "
+        "at 0?), or only it calls backward.": first,
         "Only the last micro-batch counts: gradients are cleared before each of them.": second,
         added if apart.norm() > 0.75 * (first + second).norm() else means: first + second,
-        "Each token weighs the same, but the sum is divided by another number.": together,
+        "Each token has the same weight, but the sum is divided by the wrong number.": together,
     }
     likeness = {text: F.cosine_similarity(apart, g, dim=0) for text, g in directions.items()}
     best = max(likeness, key=lambda text: likeness[text])
@@ -168,7 +168,7 @@ def accumulation_cause(apart: Tensor, together: Tensor, first: Tensor, second: T
 
 @check("training.gradients_cleared", "make_model", "train|epoch")
 def gradients_cleared(adapter: Adapter, seed: int) -> str:
-    """Every update starts from empty gradients."""
+    """Every update starts without gradients."""
     update = micro_batches(adapter, seed)[: 2 if adapter.train else 1]
     certain_gradient(adapter, seed, update)
     first, second = train(adapter, quiet(adapter, seed), [update, update])
@@ -178,7 +178,7 @@ def gradients_cleared(adapter: Adapter, seed: int) -> str:
     again = train(adapter, fresh, [update])[0]
     left = second.gradient - again.gradient
     whole = F.cosine_similarity(left, first.gradient, dim=0) > 0.999
-    part = "A micro-batch that came after the last step is left over: see training.accumulation."
+    part = "A micro-batch after the last step is left over: see training.accumulation."
     what = "the second gradient and a fresh one at the same weights"
     off = close(second.gradient, again.gradient, what, "" if whole else part)
     return f"{what} agree within {off:.0e}"
@@ -211,9 +211,9 @@ def train_mode(adapter: Adapter, seed: int) -> str:
     with recorded(model) as steps:
         kept = trained(adapter, model, training, pairs(adapter, seed + 1, [(4, 4)] * 4), 3)
     if not steps and kept is not model:
-        raise NotImplementedError("`fit` trains another model than the one that it is given")
+        raise NotImplementedError("`fit` trains a different model than the given one")
     if not steps:
-        raise Finding("three epochs made no optimizer step on the model that was given")
+        raise Finding("three epochs made no optimizer step on the given model")
     for number, step in enumerate(steps, start=1):
         if not step.training:
             raise Finding(f"update {number} of {len(steps)} was made in eval mode")
@@ -223,7 +223,7 @@ def train_mode(adapter: Adapter, seed: int) -> str:
 @check("training.best_kept", "make_model", "fit")
 def best_kept(adapter: Adapter, seed: int) -> str:
     # In validation the same sources have other targets: what is learned by heart is wrong there.
-    """The model that is kept is the one that validates best."""
+    """The selected model is the one with the best validation result."""
     training = pairs(adapter, seed, [(4, 3)] * 16 + [(3, 4)] * 8)
     others = pairs(adapter, seed + 1, [(4, 3)] * 24)
     validation = [(a[0], b[1]) for a, b in zip(training[::2], others[::2], strict=True)]
@@ -234,12 +234,12 @@ def best_kept(adapter: Adapter, seed: int) -> str:
         if last > 1.05 * best:
             break
     else:
-        raise NotImplementedError(f"validation never got worse in {epochs} epochs; nothing is told")
+        raise NotImplementedError(f"validation never got worse in {epochs} epochs: undecided")
     measured = adapter.validate or (lambda *given: math.exp(nll(adapter, *given)))
     found = float(measured(kept, validation))
     epochs_said = f"best epoch {best:.2f}, last {last:.2f}"
     if found > best * 1.01:
         if not any(math.isclose(found, each, rel_tol=0.01) for each in history):
-            raise NotImplementedError("the history holds another measure than perplexity")
-        raise Finding(f"the model kept has the validation perplexity {found:.2f}; {epochs_said}")
-    return f"kept: perplexity {found:.2f}; {epochs_said}"
+            raise NotImplementedError("the history contains a measure other than perplexity")
+        raise Finding(f"the selected model has perplexity {found:.2f}; {epochs_said}")
+    return f"selected: perplexity {found:.2f}; {epochs_said}"

@@ -1,4 +1,4 @@
-"""A report as HTML: a table for a notebook, and a complete page, light and dark."""
+"""A report as HTML: a table for a notebook, and a separate page, light and dark."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def table(report: Report) -> str:
 
 
 def _row(verdict: str, name: str, lines: list[str], color: str = "#666666") -> str:
-    """A row of the notebook's table, or nothing where there is nothing to say."""
+    """A row of the notebook's table, or nothing if there is nothing to report."""
     cells = {
         f"color:{color};font-weight:bold": escape(verdict),
         "font-family:monospace": escape(name),
@@ -46,7 +46,7 @@ def _row(verdict: str, name: str, lines: list[str], color: str = "#666666") -> s
 
 
 def whole(report: Report) -> str:
-    """A page that needs no other file, no script and no network."""
+    """A page that needs no other file, script or network."""
     kind = "good" if report.ok else "bad"
     head, _, rest = report.summary.partition(": ")
     title = escape(f"{head}: {rest}")
@@ -57,7 +57,7 @@ def whole(report: Report) -> str:
         _details("what your file printed", report.printed) if report.printed else "",
         *(_article(report, finding) for finding in report.findings),
         _folded(f"{len(report.passed)} checks passed", report.passed),
-        _folded(f"{len(told)} checks could tell nothing", told) if told else "",
+        _folded(f"{len(told)} checks could not decide", told) if told else "",
         f"<p class=soft>{escape(report.absent())}</p>",
     ]
     meta = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
@@ -67,7 +67,7 @@ def whole(report: Report) -> str:
 
 
 def _article(report: Report, finding: Result) -> str:
-    """One finding, with the lines that show it again and what the code printed folded."""
+    """One finding, with the lines that reproduce it and the folded output of the code."""
     rows = "".join(f"<dt>{label}</dt><dd>{escape(said)}</dd>" for label, said in finding.notes)
     if follow := report.followers(finding):
         names = ", ".join(f"<code>{escape(f.check.id)}</code>" for f in follow)
@@ -83,12 +83,12 @@ def _article(report: Report, finding: Result) -> str:
 
 
 def _details(title: str, text: str) -> str:
-    """A text that is folded until it is asked for."""
+    """A text that is folded until it is opened."""
     return f"<details><summary>{title}</summary><pre>{escape(text)}</pre></details>"
 
 
 def _folded(title: str, results: list[Result]) -> str:
-    """Results that need no care, folded."""
+    """Results that need no attention, folded."""
     rows = "".join(
         f"<tr><td>{escape(r.check.id)}</td><td>{escape(r.measured)}</td></tr>" for r in results
     )

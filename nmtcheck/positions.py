@@ -44,12 +44,12 @@ def embedding_scale(adapter: Adapter, seed: int) -> str:
 def pad_gradient(adapter: Adapter, seed: int) -> str:
     """The PAD row of the embedding gets no gradient."""
     if adapter.pad in (adapter.bos, adapter.eos):
-        raise NotImplementedError("PAD has another meaning too, so its vector is trained")
+        raise NotImplementedError("PAD has a second meaning, so its vector is trained")
     module = adapter.embedding(11, 8)
     module(torch.tensor([[5, 6, adapter.pad, adapter.pad]])).pow(2).sum().backward()
     table = next(p for p in module.parameters() if p.dim() == 2)
     if table.grad is None or not table.grad[5].any():
-        cause = "The embedding is frozen or cut off from the graph."
+        cause = "The embedding is frozen or detached."
         raise Finding("the row of a word gets no gradient", cause)
     if table.grad[adapter.pad].any():
         most = table.grad[adapter.pad].abs().max()
@@ -92,7 +92,7 @@ def added(module: nn.Module, x: Tensor, **options: object) -> Tensor:
 
 @check("positions.distinct", "positions")
 def distinct(adapter: Adapter, seed: int) -> str:
-    """Every position has a vector of its own."""
+    """Every position has a different vector."""
     table = added(make_positions(adapter), torch.zeros(1, 60, 16))[0]
     apart = float((torch.cdist(table, table) + 99 * torch.eye(60)).min())
     if apart < 0.01:
@@ -143,7 +143,7 @@ def shift_is_rotation(adapter: Adapter, seed: int) -> str:
 
 @check("positions.start", "positions")
 def start_offset(adapter: Adapter, seed: int) -> str:
-    """With `start=n` the first vector stands at position n."""
+    """With `start=n` the first vector gets position n."""
     module, x = make_positions(adapter), torch.zeros(1, 6, 16)
     if "start" not in inspect.signature(module.forward).parameters:
         raise NotImplementedError("the position module takes no `start`")
@@ -154,7 +154,7 @@ def start_offset(adapter: Adapter, seed: int) -> str:
 
 @check("positions.follow_the_model", "positions")
 def follow_the_model(adapter: Adapter, seed: int) -> str:
-    """The position table moves with the model to another type or device."""
+    """The position table moves with the model to a different dtype or device."""
     for dtype in (torch.bfloat16, torch.float64):
         result = make_positions(adapter).to(dtype)(torch.zeros(1, 4, 16, dtype=dtype))
         if result.dtype != dtype:
@@ -164,11 +164,11 @@ def follow_the_model(adapter: Adapter, seed: int) -> str:
 
 @check("positions.not_trained", "positions", "fixed_positions")
 def not_trained(adapter: Adapter, seed: int) -> str:
-    """A fixed position table is no parameter."""
+    """A fixed position table is not a parameter."""
     tables = {n: p for n, p in adapter.positions(16, 60).named_parameters() if p.numel() >= 60 * 16}
     if trained := [name for name, table in tables.items() if table.requires_grad]:
         raise Finding(f"the optimizer would change {trained[0]!r}")
-    return "no parameter holds the table"
+    return "no parameter contains the table"
 
 
 def order_matters(adapter: Adapter, seed: int, side: str) -> str:
@@ -202,13 +202,13 @@ def order_seen(adapter: Adapter, seed: int, side: str, *, noise: float = 1.0) ->
     exchanged = distance(said([words[2], words[1], words[0], *words[3:]]), said(words))
     replaced = distance(said([words[-1] + 1, *words[1:]]), said(words))
     if replaced == 0 and least < 1e-4:  # in double precision nothing is lost
-        raise Finding(f"another first word of the {side} changes no logit", "It is never read.")
+        raise Finding(f"a different first word of the {side} changes no logit", "It is never read.")
     if replaced < least:
         raise NotImplementedError(f"another word of the {side} moves the logits by {replaced:.0e}")
     if exchanged <= share * replaced:
-        raise Finding(f"two words of the {side} change places, and no logit changes")
+        raise Finding(f"two words of the {side} are exchanged, and no logit changes")
     moved = f"exchanging two words of the {side} moves the logits by {exchanged:.2g}"
-    return f"{moved}, another word by {replaced:.2g}"
+    return f"{moved}, a different word by {replaced:.2g}"
 
 
 @check("positions.source_order", "make_model")
@@ -219,13 +219,13 @@ def source_order(adapter: Adapter, seed: int) -> str:
 
 @check("positions.target_order", "make_model", "resizable")
 def target_order(adapter: Adapter, seed: int) -> str:
-    """The order of the words said so far matters."""
+    """The order of the generated words matters."""
     return order_matters(adapter, seed, "target")
 
 
 @check("positions.advance", "positions", "make_model", "start", "step")
 def advance(adapter: Adapter, seed: int) -> str:
-    """In step-by-step decoding every token gets the position that it has at once."""
+    """In step-by-step decoding every token gets the same position as in decoding at once."""
     model, source, target = prepare(adapter, seed)
     kind, seen = type(adapter.positions(16, 60)), []
     used = [module for module in model.modules() if type(module) is kind]
@@ -244,5 +244,5 @@ def advance(adapter: Adapter, seed: int) -> str:
         found = seen[-1][-1]
         if distance(found, at_once[place]) > TOLERANCE:
             own = ": that of token 0" if distance(found, at_once[0]) < TOLERANCE else ""
-            raise Finding(f"token {place} gets another position than at once{own}")
+            raise Finding(f"token {place} gets a different position than at once{own}")
     return f"{target.size(1)} steps add the vectors of positions 0 to {target.size(1) - 1}"

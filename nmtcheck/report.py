@@ -1,4 +1,4 @@
-"""The report of the checks: distinct causes first, for a terminal, notebook, file or badge."""
+"""The findings of the checks: distinct causes first, for a terminal, notebook, file or badge."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ class Report:
 
     @property
     def passed(self) -> list[Result]:
-        """What holds."""
+        """The properties that hold."""
         return [result for result in self.results if result.verdict == "passed"]
 
     @property
     def failed(self) -> list[Result]:
-        """What does not hold, raised an exception, or did not end."""
+        """The properties that do not hold, raised an exception, or did not end."""
         return [result for result in self.results if result.bad]
 
     @property
     def skipped(self) -> list[Result]:
-        """What could not be checked."""
+        """The properties that could not be checked."""
         return [result for result in self.results if result.verdict == "skipped"]
 
     @property
@@ -61,11 +61,11 @@ class Report:
         return fundamental([r for r in self.failed if not r.follows], self.results)
 
     def followers(self, finding: Result) -> list[Result]:
-        """The failures that follow from a finding, and will probably go with it."""
+        """The failures that follow from a finding and will probably disappear with it."""
         return [r for r in self.failed if r.follows == finding.check.id]
 
     def reproduce(self, finding: Result) -> list[str]:
-        """Three lines of Python that show the finding again."""
+        """Three lines of Python that reproduce the finding."""
         return reproduction(finding, self.where, self.seed)
 
     @property
@@ -105,7 +105,7 @@ class Report:
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
 
     def to_html(self) -> str:
-        """The report as one page that needs nothing else."""
+        """The report as one self-contained page."""
         return page.whole(self)
 
     def _repr_html_(self) -> str:
@@ -126,7 +126,7 @@ class Report:
     __repr__ = __str__
 
     def _lines_of(self, finding: Result) -> list[str]:
-        """A finding as lines of at most `WIDTH` characters, but for code."""
+        """A finding as lines of at most `WIDTH` characters, except code."""
         lines = [f"{finding.verdict.upper():<9}{finding.check.id}"]
         lines += [_wrapped(f"  {f'{label}:':<14}", said) for label, said in finding.notes]
         code = self.reproduce(finding)

@@ -27,7 +27,7 @@ from nmtlib.errors import did_you_mean
 HERE = Path(__file__).parent
 # The requests for the special ids, and for those that a model hides; all others name a check.
 IDS, HIDDEN = "ids", "hidden"
-ENDLESS = "An endless loop, or a model far larger than the sizes asked for."
+ENDLESS = "An endless loop, or a model far larger than the requested sizes."
 
 
 def run_checks(
@@ -75,7 +75,7 @@ def choose(only: str | Sequence[str] | None) -> list[Check]:
     if unknown := names - subjects - CHECKS.keys():
         known, name = ", ".join(sorted(subjects)), min(unknown)
         hint = did_you_mean(name, [*subjects, *CHECKS])
-        raise ValueError(f"there is no check {name!r}{hint}; subjects are {known}")
+        raise ValueError(f"there is no check {name!r}{hint}; the subjects are {known}")
     return [check for check in CHECKS.values() if names & {check.id, check.subject}]
 
 
@@ -123,8 +123,8 @@ class Bench:
         if not any(r.check.id == "masks.more_padding" and r.verdict == "failed" for r in results):
             return ""
         hidden = self.apart.ask(HIDDEN, self.limit).value or []
-        said = f"The adapter says that PAD is {self.adapter.pad}"
-        return f"{said}, and your model hides id {hidden[0]}" if len(hidden) == 1 else ""
+        said = f"The adapter gives PAD as {self.adapter.pad}"
+        return f"{said}, but your model hides id {hidden[0]}" if len(hidden) == 1 else ""
 
     def work(self, request: str) -> Any:
         """What the other process does: find ids, or run a check: verdict, measured, cause."""
@@ -154,7 +154,7 @@ class Bench:
         running = self.board.read()
         place = f" ({running[0]})" if running else ""
         measured = f"{type(error).__name__}{place}: {said}{_where(error)}"
-        return "error", measured, f"The exception says it; otherwise: {check.cause}"
+        return "error", measured, f"See the exception; otherwise: {check.cause}"
 
     def run(self, check: Check) -> Result:
         """The verdict on one property."""

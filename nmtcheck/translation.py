@@ -1,4 +1,4 @@
-"""Checks of translation: it must use the trained weights and never see the reference."""
+"""Checks of translation: it must use the trained model, and must not read the reference."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def reading(calls: list[Call], words: list[int]) -> tuple[int, list[int]]:
             common = [word for word in words if word in row]
             if len(common) > len(words) / 2 and common == [i for i in row if i in words]:
                 return number, row
-    raise NotImplementedError("no embedding was seen to read the source")
+    raise NotImplementedError("no embedding read the source")
 
 
 def ids_read(adapter: Adapter, calls: list[Call], words: list[int]) -> list[int]:
@@ -72,23 +72,23 @@ def one_pair(adapter: Adapter, seed: int) -> IdPair:
 
 @check("decoding.source_ids", "make_model", "translate|hypotheses|greedy")
 def source_ids(adapter: Adapter, seed: int) -> str:
-    """At translation the encoder reads the ids that it read in training."""
+    """In translation the encoder reads the same ids as in training."""
     pair = one_pair(adapter, seed)
     calls = translate(adapter, build(adapter, seed), pair)
     read, trained = ids_read(adapter, calls, pair[0]), trained_ids(adapter, seed, pair)
     names = {adapter.bos: "BOS", adapter.eos: "EOS"}
     shown, wanted = (", ".join(str(names.get(i, i)) for i in ids) for ids in (read, trained))
     if trained and read != trained:
-        raise Finding(f"a sentence is read as {shown} at translation, as {wanted} in training")
+        raise Finding(f"a sentence is encoded as {shown} in translation, as {wanted} in training")
     words = [i for i in read if i in pair[0]]
     twice = any(a == b for a, b in itertools.pairwise(read))
     if words != pair[0] or twice:
         sentence = ", ".join(map(str, pair[0]))
         raise Finding(
-            f"the sentence {sentence} is read as {shown}: words are lost, or an id comes twice"
+            f"the sentence {sentence} is encoded as {shown}: words are lost, or an id is repeated"
         )
     if not trained:
-        raise NotImplementedError(f"a sentence is read as {shown}; what training reads is not seen")
+        raise NotImplementedError(f"a sentence is encoded as {shown}; training ids are unknown")
     return f"{len(read)} ids of a sentence, the same as in training"
 
 
@@ -114,7 +114,7 @@ def start_table(
 
 @check("decoding.search_model", "make_model", "translate|hypotheses|greedy")
 def search_model(adapter: Adapter, seed: int) -> str:
-    """The model that translates has the probabilities of the model that was trained."""
+    """The search has the same probabilities as the trained model."""
     pair, model = one_pair(adapter, seed), build(adapter, seed)
     calls = translate(adapter, model, pair)
     number, source = reading(calls, pair[0])
@@ -122,7 +122,7 @@ def search_model(adapter: Adapter, seed: int) -> str:
     said = first_table(calls[number:], size)
     expected = start_table(adapter, model, source, adapter.bos, size)
     if said is None or expected is None:
-        raise NotImplementedError("no linear map onto the vocabulary was seen")
+        raise NotImplementedError("no linear layer onto the vocabulary was called")
     off = distance(said.log_softmax(-1), expected.log_softmax(-1))
     # Which symbol comes first is another question: see decoding.start_symbol.
     for start in range(adapter.first_word):
@@ -150,12 +150,12 @@ def every_sentence(adapter: Adapter, seed: int) -> str:
 
 @check("decoding.free_running", "make_model", "hypotheses", "resizable")
 def free_running(adapter: Adapter, seed: int) -> str:
-    """The words of the reference are never read while a translation is made."""
+    """A translation never depends on the words of the reference."""
     model, source = torn(adapter, seed, 0.2), sources(adapter, seed, count=8)
     a, b, c = word_ids(adapter)
     references = [a, a, a, a], [b, c, b, c], [c, b, a, c]
     found = [list(adapter.hypotheses(model, source, [ids] * len(source))) for ids in references]
     if differing := sum(len({str(said) for said in each}) > 1 for each in zip(*found, strict=True)):
-        beside = "beside references of one length and other words"
-        raise Finding(f"{differing} of {len(source)} sources get other translations {beside}")
-    return f"{len(source)} sources get the same translations beside other references"
+        beside = "with references of one length and different words"
+        raise Finding(f"{differing} of {len(source)} sources get different translations {beside}")
+    return f"{len(source)} sources get the same translations with different references"

@@ -29,7 +29,7 @@ def perplexity(adapter: Adapter, seed: int) -> str:
         each = [nll(adapter, model, [pair]) for pair in examples]
         causes = {
             "The loss is reported: perplexity is its exp.": loss,
-            "The loss is in nats: perplexity is exp of it, not 2 to its power.": 2**loss,
+            "The loss is in nats: perplexity is its exp, not a power of 2.": 2**loss,
             "The loss is averaged over sentences, not over tokens.": math.exp(sum(each) / 6),
             "Perplexities are averaged: take the mean of the loss, then exp.": sum(
                 map(math.exp, each)
@@ -55,17 +55,17 @@ def eval_mode(adapter: Adapter, seed: int) -> str:
     first, second = (validated(adapter, model.train(), examples) for _ in range(2))
     if not alike(first, second, expected):
         said = f"with dropout 0.5 two validations give {first:.2f} and {second:.2f}"
-        scaled = "Dropout must scale what it keeps by 1 / (1 - p), or eval mode sees other numbers."
+        scaled = "Dropout must divide what it keeps by 1 - p, or eval mode differs in scale."
         cause = scaled if alike(first, second) else ""
         raise Finding(f"{said}; with dropout 0 the same weights give {expected:.2f}", cause)
     if distance(*(logits(adapter, model.train(), source, target) for _ in range(2))) < TOLERANCE:
-        raise NotImplementedError("the model drops nothing in train mode")
+        raise NotImplementedError("the model applies no dropout in train mode")
     return f"two validations of a model with dropout 0.5 give {first:.2f}, as with dropout 0"
 
 
 @check("validation.trains_nothing", "make_model", "validate|epoch")
 def trains_nothing(adapter: Adapter, seed: int) -> str:
-    """Validation leaves weights and gradients alone."""
+    """Validation does not change weights or gradients."""
     model, examples = build(adapter, seed), pairs(adapter, seed, [(4, 5), (3, 4)])
     before = copy.deepcopy(model.state_dict())
     with recorded(model) as steps:

@@ -146,8 +146,8 @@ class Run:
         """Raise FileExistsError where a run has left weights or a history in the folder."""
         if there := [*self.folder.glob("*.safetensors"), *self.folder.glob(self.history_file.name)]:
             raise FileExistsError(
-                f"{self.folder} holds {there[0].name}, and nothing is overwritten: resume this "
-                "run, or choose another folder"
+                f"{self.folder} holds {there[0].name}, and nothing is overwritten; without "
+                f"{self.last_file.name} it cannot be resumed: resume it, or choose another folder"
             )
 
     def reporting(self, report: Callable[[str], None]) -> Callable[[str], None]:

@@ -13,6 +13,7 @@ FILES = ("train", "validation", "test")  # the splits that a reader's own files 
 Count = Annotated[int, Field(ge=1)]
 CountOrZero = Annotated[int, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Name = Annotated[str, Field(pattern=r"^(\S(.*\S)?)?$")]  # without spaces around it
 Kind = Literal["whitespace", "spacy", "bpe", "given"]
 
 
@@ -23,9 +24,9 @@ class CorpusSettings:
     A split is [source file, target file], or [one TSV file] with `source TAB target` lines.
     """
 
-    name: str = ""
-    source_language: str = ""
-    target_language: str = ""
+    name: Name = ""
+    source_language: Name = ""
+    target_language: Name = ""
     train: list[str] = field(default_factory=list)
     validation: list[str] = field(default_factory=list)
     test: list[str] = field(default_factory=list)

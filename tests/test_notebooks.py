@@ -211,7 +211,7 @@ DEFECTS = {
     ],
     "is_short": [
         swap(-1, "All is", "All is " + 4_000 * "very "),
-        lambda book: [c.update(source="predict(1)\n" * 5) for c in book["cells"][1:4]],
+        lambda book: [c.update(source="predict(1)\n" * 7) for c in book["cells"][1:4]],
     ],
     "asserts_little": [cell(1, source="from nmtlib import model\n" + "assert model\n" * 13)],
     "begins_with_few_imports": [

@@ -136,7 +136,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     os.environ.update(ENVIRONMENT)
     seconds, good = {}, True
-    for path in options.paths or sorted(NOTEBOOKS.glob("*.ipynb")):
+    deeper = sorted(NOTEBOOKS.glob("deeper/*.ipynb"))
+    for path in options.paths or [*sorted(NOTEBOOKS.glob("*.ipynb")), *deeper]:
         done = process(path, check=options.check, timeout=options.timeout)
         told, fine, seconds[path.stem] = done
         good = good and fine

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -67,6 +68,18 @@ def holds(condition: Any, measured: str, expected: str, cause: str = "") -> None
     """Raise Finding unless the condition is true."""
     if not condition:
         raise Finding(measured, expected, cause)
+
+
+def refuses(call: Callable, given: tuple, what: str, named: str = "") -> None:
+    """Raise Finding unless a call raises ValueError, whose message contains `named`."""
+    try:
+        call(*given)
+    except ValueError as error:
+        holds(named in str(error), f"the message {str(error)!r}", f"a message that names {named}")
+    except Exception as error:
+        holds(False, f"{type(error).__name__} for {what}", "ValueError")
+    else:
+        holds(False, f"no error for {what}", "ValueError")
 
 
 def short(thing: Any) -> str:

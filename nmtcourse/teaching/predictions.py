@@ -1,7 +1,7 @@
 """Questions that the reader answers before a notebook shows the result.
 
-Questions and answers stand in `asked/NN.toml`, a file for each notebook, so that a page whose cells
-are open to all gives no answer away.
+Questions and answers are in `asked/NN.toml`, one file for each notebook, so that the notebook's own
+cells do not give the answer away.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ASKED = Path(__file__).with_name("asked")
 
 
 class Question(NamedTuple):
-    """A question with its options, of which the one at `right` (counted from 0) is true."""
+    """A question with its options, of which number `right` (from 0) is true."""
 
     key: str
     text: str
@@ -59,11 +59,11 @@ def predict(key: str, *, mine: str | None = None) -> None:
 
     if key not in questions():
         hint = did_you_mean(key, questions())
-        raise ValueError(f"the course asks no question {key!r}{hint}")
+        raise ValueError(f"the course has no question {key!r}{hint}")
     question = questions()[key]
     letters = ascii_uppercase[: len(question.options)]
     if mine is not None and (len(mine) != 1 or mine.upper() not in letters):
-        raise ValueError(f"mine is one of the letters {', '.join(letters)}, not {mine!r}")
+        raise ValueError(f"mine must be one of the letters {', '.join(letters)}, not {mine!r}")
     asked = [f"{a}. {option}" for a, option in zip(letters, question.options, strict=True)]
     markdown = f"**Predict.** {question.text}\n\n" + "\n".join(f"- {line}" for line in asked)
     display(Shown(markdown, "\n".join([question.text, *(f"  {line}" for line in asked)])))
@@ -74,10 +74,10 @@ def remark(chosen: str, answer: str) -> str:
     """A friendly line on what the reader chose.
 
     >>> remark("A", "B")
-    'You said A. Compare your reason with this one.'
+    'You chose A. Compare your reason with this one.'
     """
-    verdict = ", and so it is." if chosen == answer else ". Compare your reason with this one."
-    return f"You said {chosen}{verdict}"
+    verdict = ", which is right." if chosen == answer else ". Compare your reason with this one."
+    return f"You chose {chosen}{verdict}"
 
 
 def _opened(question: Question, chosen: str) -> Shown:
@@ -102,7 +102,7 @@ def _buttons(question: Question) -> Any:
     import ipywidgets
 
     letters = list(ascii_uppercase[: len(question.options)])
-    choice = ipywidgets.RadioButtons(options=letters, value=None, description="I say:")
+    choice = ipywidgets.RadioButtons(options=letters, value=None, description="My answer:")
     page = ipywidgets.Output()
 
     def reveal(change: dict[str, Any]) -> None:

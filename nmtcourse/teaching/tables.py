@@ -1,4 +1,4 @@
-"""Tables of word vectors, for notebook 02: what is near what, and a training that moves them."""
+"""Tables of word vectors, for notebook 02: cosines, nearest neighbours, and a map."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nmtlib.data.batching import Example, collate, token_batches
 from nmtlib.inference.translator import Translator
-from nmtlib.model.transformer import Transformer
 from nmtlib.specials import SPECIALS
-from nmtlib.training.loss import label_smoothed_loss
 
 
 def directions(translator: Translator, side: str) -> tuple[list[str], Tensor]:
@@ -51,34 +48,3 @@ def map_of(translator: Translator, side: str, words: Sequence[str]) -> tuple[Ten
     points = centred @ right[:2].T  # (N, 2)
     kept = singular[:2].square().sum() / singular.square().sum()
     return points * points[0].sign(), kept.item()
-
-
-def train(
-    model: Transformer,
-    examples: Sequence[Example],
-    *,
-    table_rate: float = 1.0,
-    updates: int = 100,
-    rate: float = 1e-3,
-    seed: int = 0,
-) -> list[float]:
-    """The losses of some updates, the two embeddings with `table_rate` times the rate of the rest.
-
-    In nats a token, without smoothing; the batches hold 512 tokens a side.
-    """
-    tables = [model.source_embedding.weight, model.target_embedding.weight]
-    others = [p for p in model.parameters() if all(p is not table for table in tables)]
-    groups = [{"params": tables, "lr": rate * table_rate}, {"params": others}]
-    optimizer = torch.optim.Adam(groups, rate, fused=True)
-    curve: list[float] = []
-    plan: list[list[int]] = []
-    while len(curve) < updates:
-        plan = plan or token_batches(examples, 512, seed=1000 * seed + len(curve))
-        batch = collate([examples[i] for i in plan.pop()])
-        logits = model(batch.source, batch.decoder_input)  # (B, T, V)
-        loss = label_smoothed_loss(logits, batch.labels, 0.0)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        curve.append(loss.item())
-    return curve

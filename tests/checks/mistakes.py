@@ -213,11 +213,11 @@ MISTAKES = {
 CONVENTIONS = {
     "by nothing": ("training.scale", train(lambda mean, count, total, n: mean * count)),
     "number of sentences": ("training.scale", train(lambda mean, c, t, n: mean * c / 6)),
-    "scaled for half": ("training.scale", train(lambda *given: right(*given) * 2**16)),
+    "as for half precision": ("training.scale", train(lambda *given: right(*given) * 2**16)),
     "those of the next": ("training.epoch_end", fit(across=True)),
-    "and no perplexity": ("training.history", replace(TORCH, fit=fit_recording_losses)),
+    "no perplexity": ("training.history", replace(TORCH, fit=fit_recording_losses)),
     "are refused": ("data.long_sentences", replace(OURS, make_batch=refusing)),
-    "no buffer, and is moved": (
+    "not a buffer and is moved": (
         "model.device",
         model(lambda m: setattr(m, "source_positions", Moving(m.source_positions.table.clone()))),
     ),

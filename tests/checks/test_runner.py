@@ -58,7 +58,7 @@ def test_what_is_not_written_yet_is_skipped_and_never_passed():
         (lambda m, s, t: m(s, t).transpose(0, 1), r"shape \(5, 3, 13\)"),
         (lambda m, s, t: m(s, t) / 0 * 0, "NaN"),
         (lambda m, s, t: m(s, t).softmax(-1), "probabilities"),
-        (lambda m, s, t: m(s, t)[..., :7], "asked for 13 target words and has 7"),
+        (lambda m, s, t: m(s, t)[..., :7], "made for 13 target words but returns 7"),
     ],
 )
 def test_nonsense_is_a_finding(answer, said):
@@ -190,6 +190,6 @@ def test_only_takes_checks_and_subjects_in_the_usual_order():
         ValueError, match=r"no check 'attention.size' \(did you mean attention\."
     ) as e:
         run_checks(OURS, only="attention.size")
-    assert "; subjects are attention, beam" in str(e.value)
+    assert "; the subjects are attention, beam" in str(e.value)
     with pytest.raises(ValueError, match="expected an Adapter, not Linear"):
         run_checks(torch.nn.Linear(1, 1))

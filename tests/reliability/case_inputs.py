@@ -108,7 +108,7 @@ TRAINING = [
             OUT,
             "new",
             f"--minutes={minutes}",
-            says="minutes is",
+            says="minutes must be",
         )
         for minutes in ("0", "-1", "nan", "-inf")
     ),

@@ -66,7 +66,7 @@ def test_the_answer_is_folded_until_the_reader_commits(shown):
     assert body.startswith("\n\n**Answer: B**, because nothing changed.")
 
 
-@pytest.mark.parametrize(("mine", "told"), [("B", "and so it is"), ("a", "You said A. Compare")])
+@pytest.mark.parametrize(("mine", "told"), [("B", "which is right"), ("a", "You chose A. Compare")])
 def test_who_committed_sees_the_answer_at_once(shown, mine, told):
     _, reveal = shown(mine=mine)
     assert told in reveal.text and "details" not in reveal.text and reveal.widget is None
@@ -81,10 +81,10 @@ def test_choosing_a_button_opens_the_answer(monkeypatch, shown):
     assert list(choice.options) == ["A", "B"] and choice.value is None and page.outputs == ()
     choice.value = "A"
     opened = page.outputs[0]["data"]["text/markdown"]
-    assert opened.startswith("You said A. Compare")
+    assert opened.startswith("You chose A. Compare")
     assert "**Answer: B**, because nothing changed." in opened
     choice.value = "B"
-    assert len(page.outputs) == 1 and "so it is" in page.outputs[0]["data"]["text/markdown"]
+    assert len(page.outputs) == 1 and "is right" in page.outputs[0]["data"]["text/markdown"]
 
 
 def test_a_stored_notebook_keeps_the_same_text_with_and_without_widgets(monkeypatch, shown):
@@ -98,7 +98,7 @@ def test_a_stored_notebook_keeps_the_same_text_with_and_without_widgets(monkeypa
 
 @pytest.mark.parametrize("mine", ["C", "stays", ""])
 def test_a_letter_that_no_option_has_is_refused(shown, mine):
-    with pytest.raises(ValueError, match="mine is one of the letters A, B"):
+    with pytest.raises(ValueError, match="mine must be one of the letters A, B"):
         shown(mine=mine)
 
 

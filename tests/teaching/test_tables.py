@@ -1,11 +1,9 @@
-"""Neighbours and maps of word vectors are what they say; the training moves what it is told to."""
+"""Cosines, neighbours and maps of word vectors are what they say."""
 
 import pytest
 import torch
 
 from nmtcourse.teaching import load_toy, tables
-from nmtcourse.teaching.learning import encoded, small_model
-from nmtlib import load_corpus
 from nmtlib.specials import SPECIALS
 
 WORDS = ["two", "three", "dog", "dogs", "cat"]
@@ -40,19 +38,3 @@ def test_a_map_keeps_most_of_the_variance_and_fixes_the_signs(translator):
     total = (some - some.mean(dim=0)).square().sum()
     assert (points[0] > 0).all() and points.shape == (len(WORDS), 2)
     assert kept == pytest.approx(float(points.square().sum() / total), abs=1e-4)
-
-
-def test_the_tables_have_a_rate_of_their_own(translator):
-    examples = encoded(translator, load_corpus("toy-de-en").train[:40])
-    moved = {}
-    for rate in (0.0, 1.0, 2.0):
-        model = small_model(translator, dropout=0.0)
-        before = {name: p.detach().clone() for name, p in model.named_parameters()}
-        curve = tables.train(model, examples, table_rate=rate, updates=1)
-        assert len(curve) == 1
-        after = dict(model.named_parameters())
-        names = ("source_embedding.weight", "output.weight")
-        moved[rate] = [float((after[n] - before[n]).detach().abs().max()) for n in names]
-    assert moved[0.0][0] == 0 and moved[0.0][1] > 0
-    assert moved[2.0][0] == pytest.approx(2 * moved[1.0][0], rel=1e-3)
-    assert moved[2.0][1] == moved[1.0][1]

@@ -44,10 +44,9 @@ homework = Assignment(
         "Words of equal frequency are not in alphabetical order.": [
             ("(-counts[w], w)", "(-counts[w], [-ord(c) for c in w])")
         ],
-        (
-            "`min_count` itself is excluded: a word that occurs exactly `min_count` times is "
-            "dropped."
-        ): [(">= min_count", "> min_count")],
+        "A word that occurs exactly `min_count` times is dropped.": [
+            (">= min_count", "> min_count")
+        ],
         "`min_count` is ignored: rare words are kept.": [("if n >= min_count", "if n")],
         "Counts are numbers of sentences, not of occurrences.": [
             ("counts.update(sentence)", "counts.update(set(sentence))")

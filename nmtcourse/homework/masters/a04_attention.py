@@ -169,11 +169,8 @@ def equals_torch(answer, draw: Draw):
     value = draw.normal(batch, heads, s, v)
     expected = F.scaled_dot_product_attention(query, key, value)
     same(answer(query, key, value), expected, "a result without a mask")
-    same(
-        answer(query[0, 0], key[0, 0], value[0, 0]),
-        expected[0, 0],
-        "a result without a batch dimension",
-    )
+    alone = answer(query[0, 0], key[0, 0], value[0, 0])
+    same(alone, expected[0, 0], "a result without a batch dimension")
 
 
 @homework.check(masked_attention, "Masked keys take part, or allowed keys do not.", worth=2)
@@ -201,9 +198,7 @@ def nothing_allowed_gives_zeros(answer, draw: Draw):
     query, key, mask = draw.normal(t, k), draw.normal(s, k), draw.mask(t, s)
     mask[0] = False
     expected = F.scaled_dot_product_attention(query, key, key, attn_mask=mask).nan_to_num(0.0)
-    same(
-        answer(query, key, key, mask), expected, "a result where query 0 may not attend to any key"
-    )
+    same(answer(query, key, key, mask), expected, "a result where query 0 may attend to no key")
 
 
 @homework.task(
@@ -307,9 +302,7 @@ def equals_torch_too(answer, draw: Draw):
     vectors, weights = answer(x, *maps)
     same(vectors, expected_of(x, *maps), "a vector")
     value = x @ maps[2]
-    same(
-        weights @ value, vectors.detach(), "a weighted sum of the values with the returned weights"
-    )
+    same(weights @ value, vectors.detach(), "a sum of the values with the returned weights")
 
 
 @homework.question(

@@ -35,10 +35,7 @@ homework = Assignment(
     """,
     hints=(
         "Which masks depend only on the keys, and which sentence provides the keys?",
-        (
-            "`ids != pad` broadcasts over queries if its positions are the last axis: [:, None, "
-            "None, :]."
-        ),
+        "`ids != pad` broadcasts over queries with keys in the last axis: [:, None, None, :].",
     ),
     read="notebook 06, sections 2 and 3",
     mistakes={
@@ -147,10 +144,7 @@ def hide_padded_keys(answer, draw: Draw):
     ignore rounding differences (less than 1e-4).
     """,
     hints=(
-        (
-            "Change one target token at a time, for every position j, and compare all earlier "
-            "logits."
-        ),
+        "Change one target token at a time, for every j, and compare all earlier logits.",
         "Compare each sentence separately; take the largest difference over the vocabulary.",
     ),
     read="notebook 06, section 4",
@@ -343,10 +337,7 @@ def works_on_a_transformer(answer, draw: Draw):
             "Which number can replace a masked score? Is it added or filled in? What happens to "
             "a row that is fully masked? Check the weights and the gradients."
         ),
-        (
-            "Fill masked scores with a finite number *before* the softmax, and masked weights "
-            "with 0 after it."
-        ),
+        "Fill masked scores with a finite number *before* the softmax, and weights with 0 after.",
     ),
     read="notebook 06, section 5",
     minutes=30,
@@ -355,10 +346,7 @@ def works_on_a_transformer(answer, draw: Draw):
             ("fill(~mask, lowest)", "fill(~mask, -math.inf)"),
             ("return weights.masked_fill(~mask, 0.0)", "return weights"),
         ],
-        (
-            "-inf is added: the NaN weights of a fully masked row are replaced, but not its "
-            "gradients."
-        ): [
+        "-inf is added: a fully masked row's NaN weights are replaced, but not its gradients.": [
             (
                 "scores.masked_fill(~mask, lowest)",
                 "(scores + torch.zeros_like(scores).masked_fill(~mask, -math.inf))",
@@ -453,10 +441,7 @@ def gradients_are_numbers(answer, draw: Draw):
 
 @homework.check(
     masked_softmax,
-    (
-        "Is the fill value below all allowed scores in each dtype, and is the maximum taken over "
-        "the allowed scores?"
-    ),
+    "Is the fill value below all allowed scores, and the maximum taken over the allowed scores?",
 )
 def extreme_scores(answer, draw: Draw):
     """Weights of scores near 1e30 and -1e30 (60,000 in float16) are finite and add up to 1."""

@@ -213,11 +213,8 @@ def rests_in_evaluation(answer, draw: Draw):
     x = draw.normal(2, 5, 6)
     for norm, expected in (("pre", x + centred(x) * 2), ("post", centred(x + x * 2))):
         module = answer(6, 0.5, norm).to(draw.dtype).eval()
-        same(
-            module(x, lambda y: 2 * y).detach(),
-            expected,
-            f"the result of {norm} in evaluation mode",
-        )
+        found = module(x, lambda y: 2 * y).detach()
+        same(found, expected, f"the result of {norm} in evaluation mode")
 
 
 @homework.task(

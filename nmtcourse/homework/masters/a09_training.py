@@ -290,9 +290,7 @@ def leaves_nothing_behind(answer, draw: Draw):
     for parameter in own.parameters():
         empty = parameter.grad is None or not parameter.grad.any()
         holds(empty, "a gradient that remains", "None or zeros")
-    holds(
-        own.training, "the model is left in evaluation mode", "a model in training mode, as before"
-    )
+    holds(own.training, "the model is left in evaluation mode", "training mode, as before")
     own.unused.data.copy_(plain.unused.data)
     compare(own, plain, start, "with old gradients")
 

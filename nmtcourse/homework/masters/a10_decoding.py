@@ -44,10 +44,7 @@ homework = Assignment(
     """,
     hints=(
         "Write the loop without an end first, then the two conditions that end it.",
-        (
-            "How many words are there before the first iteration, and when can it stop without a "
-            "call?"
-        ),
+        "How many words are there before the first step, and when can it stop without a call?",
     ),
     read="notebook 10, section 1",
     given="BOS, EOS = 1, 2",

@@ -8,7 +8,7 @@ import torch
 from sacrebleu.metrics import BLEU
 from torch import Tensor
 
-from nmtcourse.homework.compare import holds, same, shaped
+from nmtcourse.homework.compare import holds, refuses, same, shaped
 from nmtcourse.homework.draw import Draw
 from nmtcourse.homework.task import Assignment
 from nmtcourse.teaching.alignment import alignment_error_rate as error_rate
@@ -45,10 +45,7 @@ Links = list[set[tuple[int, int]]]
     ),
     read="notebook 11, section 7",
     mistakes={
-        (
-            "The mean of the sentences' rates is returned: short sentences weigh as much as long "
-            "ones."
-        ): [
+        "The sentences' rates are averaged: short sentences weigh as much as long ones.": [
             (
                 "    return 1 - 2 * right / total",
                 "    rates = [1 - 2 * len(a & s) / max(len(a) + len(s), 1) for a, s in pairs]\n"
@@ -136,13 +133,7 @@ def refuses_what_has_no_rate(answer, draw: Draw):
         ([{(0, 0)}, {(1, 1)}], [{(0, 0)}], "2 and 1 sentences"),
         ([set(), set()], [set(), set()], "no links"),
     ):
-        try:
-            answer(found, gold)
-        except ValueError:
-            continue
-        except Exception as error:
-            holds(False, f"{type(error).__name__} for {what}", "ValueError")
-        holds(False, f"no error for {what}", "ValueError")
+        refuses(answer, (found, gold), what)
 
 
 @homework.task(
@@ -323,10 +314,7 @@ def survives_short_sentences(answer, draw: Draw):
                 "torch.randperm(n, generator=generator)",
             )
         ],
-        (
-            "The scores of single sentences are averaged; the score should be that of the summed "
-            "counts."
-        ): [
+        "Scores of single sentences are averaged; the counts should be summed first.": [
             (
                 "score(other[draw].sum(0)) - score(one[draw].sum(0))",
                 "sum(score(other[i]) - score(one[i]) for i in draw) / n",
@@ -419,9 +407,7 @@ def spreads_as_it_should(answer, draw: Draw):
     off = (float(found.mean()) - float(gap.sum())) / (theory / math.sqrt(times))
     holds(abs(off) < 5, f"the mean is {off:.0f} standard errors off", "less than 5")
     share = float(found.std()) / theory
-    holds(
-        0.88 < share < 1.12, f"the standard deviation is {share:.1f} times the theoretical one", "1"
-    )
+    holds(0.88 < share < 1.12, f"the standard deviation is {share:.1f} times that of theory", "1")
     rare = torch.zeros(20, 1)
     rare[draw.random.randint(0, 19)] = 1  # sampled 0, 1, 2, … times, and nothing else counts
     found = run(answer, torch.zeros(20, 1), rare, first_count, 60, draw.number)

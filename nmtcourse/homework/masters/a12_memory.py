@@ -36,10 +36,7 @@ homework = Assignment(
     """,
     hints=(
         "How many tensors of the size of a weight exist after one update?",
-        (
-            "`model.parameters()` yields a shared tensor once; `element_size()` is the bytes of "
-            "a number."
-        ),
+        "`model.parameters()` yields a shared tensor once; `element_size()` is in bytes.",
     ),
     read="notebook 12, the section on where the memory goes",
     mistakes={
@@ -128,14 +125,8 @@ def knows_special_tensors(answer, draw: Draw):
     sums around in the second. N need not be a multiple of R. Do not change the given vectors.
     """,
     hints=(
-        (
-            "Draw three devices with three chunks each. After R - 1 additions, which device has "
-            "which sum?"
-        ),
-        (
-            "In step i, device r sends chunk (r - i) mod R and adds what it receives to chunk r "
-            "- i - 1."
-        ),
+        "Draw three devices with three chunks. After R - 1 additions, which has which sum?",
+        "In step i, device r sends chunk (r - i) mod R and adds to chunk (r - i - 1) mod R.",
     ),
     read="notebook 12, the section on several devices",
     mistakes={
