@@ -80,7 +80,7 @@ def train(
     except LostProcess as error:
         if not Run(folder).last_file.is_file():  # nothing was trained
             raise
-        advice = f"give the same torchrun command, without --set, with --resume --out {folder}"
+        advice = f"continue it with torchrun … -m nmtlib train --resume --out {folder}"
         raise LostProcess(f"{error}; what was saved is sound: {advice}") from error
     finally:
         processes.close()
