@@ -30,7 +30,6 @@ from nmtlib.specials import UNK
 SIDES = {"de": "source", "en": "target"}
 FIRST = 16  # entries of a vocabulary that are listed
 TIMED = {"dropout 0.15, 8 epochs": "fast", "R-Drop, 20 epochs": "r-drop"}
-MUON = ["quick-1", "quick-2", "quick-3"]  # a seed each
 
 
 def texts(corpus: Corpus, split: str, language: str) -> list[str]:
@@ -101,7 +100,6 @@ def main() -> None:
         "pieces": both_sides(corpus, pieces),
         "captions": {language: captions(language) for language in SIDES},
         "time_to_bleu": {title: timed(name) for title, name in TIMED.items()},
-        "muon": [timed(name) for name in MUON],
     }
     write_result(path, facts)
 

@@ -56,7 +56,7 @@ LEARNED = {  # number of a notebook -> what you learn in it, and the modules tha
         "`training.hardware`, `training.distributed`",
     ),
     "13": (
-        "what each idea gains on real captions, back-translation, error analysis, four curves",
+        "a published notebook taken apart, single changes, back-translation, error analysis",
         "`recipes.backtranslation`, `recipes.monolingual`, `recipes.iwslt`",
     ),
     "14": (

@@ -73,6 +73,14 @@ def build_parser() -> ArgumentParser:
     about = "Train, evaluate and use a Transformer for translation."
     parser = ArgumentParser(prog="nmtlib", description=about)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    add_core(commands)
+    for entry in entry_points(group="nmtlib.commands"):
+        entry.load()(commands)
+    return parser
+
+
+def add_core(commands: _SubParsersAction) -> None:
+    """Add the commands of `nmtlib.commands`."""
 
     def core(name: str, about: str) -> Callable[..., Any]:
         return add_command(commands, name, f"nmtlib.commands:{name}", about).add_argument
@@ -111,9 +119,6 @@ def build_parser() -> ArgumentParser:
     core("models", "list the models that translate: those shipped, and runs trained here")
     option = core("summary", "show all presets, or one of them, or a run")
     option("what", nargs="?", metavar="PRESET|RUN")
-    for entry in entry_points(group="nmtlib.commands"):
-        entry.load()(commands)
-    return parser
 
 
 def add_command(commands: _SubParsersAction, name: str, place: str, about: str) -> ArgumentParser:

@@ -56,17 +56,14 @@ def train(
 ) -> list[EpochRecord]:
     """Train a new run in `folder`, or `resume` the one that is there; returns the history.
 
-    `settings` may be the name of a preset or the path of a TOML file; `corpus` takes the place of
-    the one that they name.  Under torchrun every process calls this, and rank 0 writes.  Raises
-    FileExistsError where a folder is not empty or another process trains there, ValueError for
-    `minutes` that are no length of time, or settings and data that do not fit together.
+    `settings` may be a preset's name or the path of a TOML file; `corpus` replaces the one that
+    they name.  Under torchrun every process calls this, and rank 0 writes.  Raises FileExistsError
+    for a folder that is in use or not empty, ValueError for settings that do not fit the data.
     """
     require(minutes is None or minutes > 0, "minutes", "a length of time above 0", minutes)
     if resume != (settings is None):
-        given = "settings and resume=True" if resume else "neither"
-        raise ValueError(f"give settings for a new run or resume=True for an old one, not {given}")
-    if isinstance(settings, str | Path):
-        settings = load_settings(settings)
+        raise ValueError("give the settings of a new run or resume=True, not both and not neither")
+    settings = load_settings(settings) if isinstance(settings, str | Path) else settings
     settings = settings or Run(folder).settings()
     processes = Processes(choose_device(settings.training.device))
     try:
@@ -79,13 +76,7 @@ def train(
             trainer, pairs = make_trainer(run, settings, corpus, resume, processes, **hooks)
             trainer.report = run.reporting(report) if processes.is_main else lambda line: None
             trainer.report("\n".join(lines))
-            if run.last_file.is_file():
-                trainer.resume()
-            history = trainer.fit(minutes)
-            if processes.is_main and history:
-                draw_curves(run.curves_file, history, title=pairs.name)
-                write_samples(run, pairs.validation[:5])
-        return history
+            return finish(trainer, run, pairs, minutes)
     except LostProcess as error:
         if not Run(folder).last_file.is_file():  # nothing was trained
             raise
@@ -93,6 +84,17 @@ def train(
         raise LostProcess(f"{error}; what was saved is sound: {advice}") from error
     finally:
         processes.close()
+
+
+def finish(trainer: Trainer, run: Run, corpus: Corpus, minutes: float | None) -> list[EpochRecord]:
+    """Train from the last save, if there is one, and write what is left to be read."""
+    if run.last_file.is_file():
+        trainer.resume()
+    history = trainer.fit(minutes)
+    if trainer.processes.is_main and history:
+        draw_curves(run.curves_file, history, title=corpus.name)
+        write_samples(run, corpus.validation[:5])
+    return history
 
 
 def make_trainer(

@@ -8,9 +8,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("nmtlib", "nmtcheck", "nmtcourse")  # each may import those before it
-LIMITS = {"nmtlib": 6_100, "nmtcheck": 6_200}  # lines, docstrings included
+LIMITS = {"nmtlib": 5590, "nmtcheck": 6_200}  # lines, docstrings included
 ROOMS = ("model", "data", "training", "inference")
-MODULE_LINES, FUNCTION_LINES, COLUMNS = 250, 51, 100
+MODULE_LINES, FUNCTION_LINES, COLUMNS = 250, 40, 100
 LONGER = ("nmtcourse/homework/masters",)  # an assignment a file: tasks beside their checks
 
 
@@ -86,7 +86,7 @@ def test_a_package_stays_small(package):
 
 
 def test_the_rooms_of_the_core_stay_small():
-    assert 0 < lines(*(f"nmtlib/{room}" for room in ROOMS)) <= 4_400
+    assert 0 < lines(*(f"nmtlib/{room}" for room in ROOMS)) <= 3990
 
 
 def too_long(text: str) -> list[str]:
@@ -114,4 +114,4 @@ def test_modules_and_functions_can_be_taken_in():
 def test_what_is_too_long_is_noticed():
     assert too_long("x = 1\n" * 251) == ["251 lines"]
     assert too_long("x = '" + "x" * 100 + "'") == ["line 1: 106 columns"]
-    assert too_long("def f():\n" + "    x = 1\n" * 51) == ["f: 52 lines"]
+    assert too_long("def f():\n" + "    x = 1\n" * 40) == ["f: 41 lines"]

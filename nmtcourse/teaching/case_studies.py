@@ -1,18 +1,15 @@
-"""What notebook 13 shows: trainings recorded station by station, counts, and a tiny IWSLT archive.
+"""What notebook 13 shows: runs recorded station by station, and counts.
 
-`benchmarks/stations.py` and `corpus_facts.py` wrote the records, so that nobody needs the corpora.
+`benchmarks/stations.py` and `corpus_facts.py` wrote the records, so that no corpus is needed.
 The sentences of Multi30k that they quote are by Elliott et al. 2016.
 """
 
 from __future__ import annotations
 
-import io
 import json
 import statistics
-import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +17,6 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from nmtcourse.recipes.iwslt import ARCHIVE, TEST_SETS, TRAINING, files_of
 from nmtcourse.teaching.style import COLOURS
 from nmtcourse.teaching.training_pictures import draw_seeds, over
 from nmtlib.data.corpus import Pair, read_pairs
@@ -31,7 +27,6 @@ STATIONS, FACTS = RECORDED / "german_english.json", RECORDED / "corpus_facts.jso
 TEACHERS, JUDGED = RECORDED / "teachers.json", RECORDED / "judged.json"
 CAPTIONS = Path(__file__).parent / "captions.tsv"  # 20 sentences of our own
 CLEAR = 0.05  # p below it is more than luck
-VERDICTS = {"up": COLOURS[0], "down": COLOURS[1], "open": "0.7"}
 # What makes the first 40 German validation sentences hard: their numbers, found by reading them.
 # A compound noun is long from ten letters on, in the form of the dictionary, without hyphens.
 CONSTRUCTIONS = {
@@ -44,7 +39,7 @@ CONSTRUCTIONS = {
 
 @dataclass(frozen=True)
 class Station:
-    """One idea more than the station before: its trainings, a run for each seed.
+    """One idea more than the station before: a run for each seed.
 
     A run has its seed, minutes, bleu, length_ratio and perplexity on the validation split, and
     perhaps its figures on test.  `gains` compares it by paired bootstrap with the run of the same
@@ -72,12 +67,9 @@ class Station:
         return statistics.mean(self.bleus)
 
     @property
-    def verdict(self) -> str:
-        """Where the gain is clear and of one sign for every seed "up" or "down", else "open"."""
-        if not self.gains or any(gain["p"] >= CLEAR for gain in self.gains):
-            return "open"
-        signs = {gain["difference"] > 0 for gain in self.gains}
-        return "open" if len(signs) > 1 else "up" if signs == {True} else "down"
+    def is_one_change(self) -> bool:
+        """Whether it changed a single setting, or only the weights or the search of the last."""
+        return len(self.settings) < 2
 
 
 @dataclass(frozen=True)
@@ -109,8 +101,18 @@ def corpus_facts() -> dict[str, Any]:
     return json.loads(FACTS.read_text("utf-8"))
 
 
+def judged() -> dict[str, Any]:
+    """What the shipped model made of the 40 quoted sentences ("said"), and how each was judged."""
+    return json.loads(JUDGED.read_text("utf-8"))
+
+
+def teachers() -> dict[str, Any]:
+    """What `benchmarks/teachers.py` measured: back-translation in miniature, for three seeds."""
+    return json.loads(TEACHERS.read_text("utf-8"))
+
+
 def own_captions() -> list[Pair]:
-    """Twenty German descriptions of pictures that nobody has taken, with an English reference."""
+    """Twenty German descriptions of imagined pictures, with an English reference."""
     return read_pairs([CAPTIONS])
 
 
@@ -128,31 +130,33 @@ def table(stations: Sequence[Station]) -> str:
     return "\n".join(lines)
 
 
-def draw_waterfall(stations: Sequence[Station], ax: Axes | None = None) -> Axes:
-    """A bar from the mean BLEU of each station to that of the next; a dot for every seed.
-
-    Blue is up and orange is down, clearly and for every seed; grey is neither.
-    """
-    ax = ax if ax is not None else plt.subplots(figsize=(7.0, 0.9 + 0.42 * len(stations)))[1]
-    rows = range(len(stations))
-    means = [station.mean for station in stations]
-    steps = [after - before for before, after in zip(means, means[1:], strict=False)]
-    colours = [VERDICTS[station.verdict] for station in stations[1:]]
-    ax.barh(rows[1:], steps, 0.6, left=means[:-1], color=colours, label="gain of the mean")
-    ax.vlines(means[:-1], [r - 0.3 for r in rows[:-1]], [r + 1.3 for r in rows[:-1]], "0.5", lw=0.7)
-    dots = [(bleu, row) for row, station in enumerate(stations) for bleu in station.bleus]
-    ax.plot(*zip(*dots, strict=True), "o", color="0.15", markersize=3, label="BLEU of a seed")
-    room = 0.06 * (max(b for b, _ in dots) - min(b for b, _ in dots) or 1.0)
-    for row, station in enumerate(stations):
-        told = f"{station.mean:.1f}" if not row else f"{steps[row - 1]:+.1f}"
-        furthest = max([*station.bleus, *means[max(row - 1, 0) : row + 1]])
-        ax.text(furthest + room / 2, row, told, va="center", fontsize=8)
-    ax.set_yticks(rows, [station.idea for station in stations])
+def draw_gains(stations: Sequence[Station]) -> Axes:
+    """What each station but the first gained for every seed, and if it changed one thing only."""
+    ax = plt.subplots(figsize=(6.4, 3.2))[1]
+    for single, label in ((True, "one change"), (False, "several changes at once")):
+        rows = [(row, s) for row, s in enumerate(stations[1:]) if s.is_one_change is single]
+        gains = [(gain["difference"], row) for row, s in rows for gain in s.gains]
+        colour = COLOURS[0] if single else COLOURS[1]
+        x, y = [gain for gain, _ in gains], [row for _, row in gains]
+        ax.plot(x, y, "o" if single else "s", color=colour, alpha=0.7, label=label)
+    ax.set_yticks(range(len(stations) - 1), [station.idea for station in stations[1:]])
     ax.invert_yaxis()
-    ax.margins(x=0.1)
-    ax.set(xlabel="BLEU on the validation split (the axis does not begin at 0)")
-    ax.grid(True, axis="x")
-    ax.set_axisbelow(True)
+    ax.axvline(0, color="0.4", linewidth=1)
+    ax.set(xlabel="gain over the row before, BLEU on the validation split")
+    ax.legend(loc="lower right")
+    return ax
+
+
+def draw_teachers() -> Axes:
+    """BLEU against synthetic pairs for each real one, made by the young and the shipped model."""
+    lesson = teachers()
+    x = [0, *lesson["ratios"]]
+    lines = {}
+    for arm in ("from the young teacher", "from the shipped teacher"):
+        runs = [[run["no synthetic pairs"][0], *run[arm]] for run in lesson["runs"]]
+        lines[arm.replace("teacher", "model")] = over(x, runs)
+    ax = draw_seeds(lines, xlabel="synthetic pairs for each real one", ylabel="validation BLEU")
+    ax.set_xticks(x)
     return ax
 
 
@@ -188,44 +192,3 @@ def draw_report(trainings: Mapping[str, Sequence[Sequence[EpochRecord]]]) -> Fig
         if legend := ax.get_legend():
             legend.remove()
     return figure
-
-
-def write_tiny_iwslt(folder: str | Path, pairs: Sequence[Pair], lines: int = 1_200) -> Path:
-    """Pack an archive of the form of IWSLT'14, filled with other sentences; returns its path.
-
-    One talk of `lines` lines to train on, and every test set in its published size; the pairs are
-    taken again and again.  The folder is made.
-    """
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    endless = cycle(pairs)
-    files = dict(zip(TRAINING, _talk(list(islice(endless, lines))), strict=True))
-    for name, size in TEST_SETS.items():
-        files |= dict(zip(files_of(name), _test_set(list(islice(endless, size))), strict=True))
-    with tarfile.open(folder / ARCHIVE, "w:gz") as archive:
-        for name, text in files.items():
-            data = text.encode()
-            member = tarfile.TarInfo(f"de-en/{name}")
-            member.size = len(data)
-            archive.addfile(member, io.BytesIO(data))
-    return folder / ARCHIVE
-
-
-def _talk(pairs: Sequence[Pair]) -> tuple[str, str]:
-    """Both sides of a talk to train on, with the tags that the recipe drops or strips."""
-    head = "<url>http://example.org</url>\n<speaker>Ada</speaker>\n<talkid>1</talkid>\n"
-    titles = ("<title>Ein kleiner Vortrag</title>\n", "<title>A little talk</title>\n")
-    german, english = ([p.source for p in pairs], [p.target for p in pairs])
-    sides = zip(titles, (german, english), strict=True)
-    left, right = (head + title + "\n".join(side) + "\n" for title, side in sides)
-    return left, right
-
-
-def _test_set(pairs: Sequence[Pair]) -> tuple[str, str]:
-    """Both sides of a test set: numbered segments."""
-
-    def xml(sentences: Sequence[str]) -> str:
-        numbered = (f'<seg id="{n}"> {text} </seg>\n' for n, text in enumerate(sentences, 1))
-        return f'<mteval>\n<doc docid="1">\n{"".join(numbered)}</doc>\n</mteval>\n'
-
-    return xml([pair.source for pair in pairs]), xml([pair.target for pair in pairs])

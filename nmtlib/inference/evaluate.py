@@ -12,7 +12,7 @@ from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.data.tokenizers import WhitespaceTokenizer
 from nmtlib.inference.metrics import BleuTokenize, bleu_nltk, bleu_sacre, chrf
 from nmtlib.machine import command_line, describe_machine
-from nmtlib.training.loss import measure_all
+from nmtlib.training.loss import Totals, measure_all
 
 if TYPE_CHECKING:
     from nmtlib.inference.translator import Translator
@@ -96,6 +96,20 @@ class Evaluation:
         return lines
 
 
+def measure_readable(translator: Translator, pairs: Sequence[Pair]) -> tuple[Totals, list[str]]:
+    """The totals over the pairs that the model can read, and the sources, '' where too long."""
+    longest = translator.model.config.max_length
+    examples = [translator.example(pair.source, pair.target) for pair in pairs]
+    if not (readable := [example for example in examples if fits(example, longest)]):
+        raise ValueError(
+            f"all {len(pairs)} pairs have more than {longest} tokens, which is all that the model "
+            "reads; there is nothing to score"
+        )
+    kept = zip(examples, pairs, strict=True)
+    sources = [pair.source if len(example.source) <= longest else "" for example, pair in kept]
+    return measure_all(translator.model, readable), sources
+
+
 def evaluate(
     translator: Translator,
     corpus: Corpus,
@@ -107,33 +121,23 @@ def evaluate(
 ) -> tuple[Evaluation, list[str]]:
     """Translate a split and score it; returns the evaluation and the translations.
 
-    A source that is longer than the model reads has an empty translation, and its pair does not
-    count in the perplexity.  `scorers` make further entries from hypotheses and references.  Raises
-    ValueError for a split that the corpus does not have, or a corpus of other languages.
+    Sources longer than the model reads get an empty translation.  `scorers` make further entries.
+    Raises ValueError for a split that the corpus does not have, or a corpus of other languages.
     """
     require_languages(translator, corpus)
-    pairs, decoding = corpus.split(split), translator.decoding(beam, length_penalty)
-    beam, length_penalty = decoding.beam, decoding.length_penalty
-    longest = translator.model.config.max_length
-    examples = [translator.example(pair.source, pair.target) for pair in pairs]
-    if not (readable := [example for example in examples if fits(example, longest)]):
-        raise ValueError(
-            f"all {len(pairs)} pairs have more than {longest} tokens, which is all that the model "
-            "reads; there is nothing to score"
-        )
-    too_long = [len(example.source) > longest for example in examples]
-    sources = ["" if long else pair.source for pair, long in zip(pairs, too_long, strict=True)]
-    totals, started = measure_all(translator.model, readable), time.perf_counter()
-    hypotheses = translator.translate(sources, beam=beam, length_penalty=length_penalty)
+    pairs, how = corpus.split(split), translator.decoding(beam, length_penalty)
+    totals, sources = measure_readable(translator, pairs)
+    started = time.perf_counter()
+    hypotheses = translator.translate(sources, beam=how.beam, length_penalty=how.length_penalty)
     seconds = time.perf_counter() - started
-    more = dict(getattr(translator.model, "notes", {}))
+    more, references = dict(getattr(translator.model, "notes", {})), [p.target for p in pairs]
     for scorer in scorers:
-        more |= scorer(hypotheses, [pair.target for pair in pairs])
+        more |= scorer(hypotheses, references)
     evaluation = Evaluation(
         corpus=corpus.name,
         split=split,
-        beam=beam,
-        length_penalty=length_penalty,
+        beam=how.beam,
+        length_penalty=how.length_penalty,
         **score_with_and_without_leaks(translator, corpus, split, hypotheses),
         perplexity=totals.perplexity,
         token_accuracy=totals.accuracy,
@@ -142,7 +146,7 @@ def evaluate(
         parameters=sum(translator.model.parameter_table().values()),
         command=command_line(),
         machine=describe_machine(translator.device),
-        too_long=sum(too_long),
+        too_long=sources.count(""),
         more=more,
     )
     return evaluation, hypotheses

@@ -166,8 +166,7 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """Keep the `beam` best prefixes; rank finished ones by log-probability / `length_norm`.
 
-    source (B, S) -> for each sentence its `n_best` hypotheses, best first.  Lengths count no EOS.
-    Raises ValueError for a beam, n_best, length or penalty that makes no sense.
+    source (B, S) -> for each sentence its `n_best` hypotheses, best first.  Raises ValueError.
     """
     if not 1 <= n_best <= beam or not abs(length_penalty) <= STEEPEST:  # not so for NaN
         raise ValueError(

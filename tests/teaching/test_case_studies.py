@@ -1,4 +1,4 @@
-"""The records of notebook 13 say what they hold, its pictures show it, its tiny archive is read."""
+"""The records of notebook 13 say what they hold, and its pictures show it."""
 
 import json
 import re
@@ -10,17 +10,14 @@ import pytest
 import stations as recorder
 from sacrebleu.metrics import BLEU
 
-from nmtcourse.recipes.iwslt import IWSLT14, TEST_SETS
 from nmtcourse.teaching import case_studies
 from nmtcourse.teaching.case_studies import (
     Station,
+    draw_gains,
     draw_report,
-    draw_waterfall,
     read_stations,
     table,
 )
-from nmtcourse.teaching.style import COLOURS
-from nmtlib.data.corpus import Pair
 from nmtlib.training.history import EpochRecord
 
 
@@ -47,39 +44,17 @@ STATIONS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("gains", "verdict"),
-    [
-        ([], "open"),
-        ([(1.0, 0.01), (0.5, 0.049)], "up"),
-        ([(-1.0, 0.01), (-0.5, 0.01)], "down"),
-        ([(1.0, 0.01), (0.5, 0.05)], "open"),
-        ([(1.0, 0.01), (-0.5, 0.01)], "open"),
-    ],
-)
-def test_a_gain_is_clear_where_every_seed_says_so(gains, verdict):
-    assert station("x", (1.0, 2.0), gains).verdict == verdict
-
-
 def test_the_table_has_every_seed_and_marks_what_is_clear():
     lines = table(STATIONS).splitlines()
     assert len(lines) == 5 and lines[2].split()[:6] == ["idea", "b", "33.0", "34.0", "35.0", "34.0"]
     assert lines[2].count("*") == 3 and lines[4].count("*") == 2 and "*" not in lines[1]
 
 
-def test_the_waterfall_goes_from_mean_to_mean():
-    ax = draw_waterfall(STATIONS)
-    bars = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in ax.patches]
-    assert bars == [(31.0, 34.0), (34.0, 33.0), (33.0, 34.0)]
-    rgb = [plt.matplotlib.colors.to_hex(bar.get_facecolor()).upper() for bar in ax.patches]
-    assert rgb[:2] == COLOURS[:2] and rgb[2] not in COLOURS
-    dots = next(line for line in ax.lines if line.get_marker() == "o")
-    assert sorted(dots.get_xdata()) == sorted(b for s in STATIONS for b in s.bleus)
-    plt.close("all")
-
-
-def test_one_station_alone_can_be_drawn():
-    assert not draw_waterfall(STATIONS[:1]).patches
+def test_the_gains_are_drawn_for_every_seed_by_what_was_changed():
+    several = replace(STATIONS[2], settings=["x=1", "y=2"])
+    one, many, _ = draw_gains([*STATIONS[:2], several]).lines
+    assert list(one.get_xdata()) == [3.0] * 3 and list(one.get_ydata()) == [0] * 3
+    assert list(many.get_xdata()) == [-1.0] * 3 and list(many.get_ydata()) == [1] * 3
     plt.close("all")
 
 
@@ -117,13 +92,20 @@ def test_the_counts_are_of_a_whole_corpus():
         assert facts["pieces"][language]["test_unknown"] == 0 < words["test_unknown"]
 
 
-def test_the_young_teacher_is_recorded_for_three_seeds():
-    runs = json.loads(case_studies.TEACHERS.read_text("utf-8"))["runs"]
+def test_a_bad_teacher_harms_and_a_good_one_helps_in_each_seed():
+    runs = case_studies.teachers()["runs"]
     assert [run["seed"] for run in runs] == [1, 2, 3]
+    arms = ("no synthetic pairs", "from the young teacher", "from the shipped teacher")
+    for none, young, shipped in ([run[arm][1] for arm in arms] for run in runs):
+        assert young < none - 2 and shipped > none + 2
+    first = {run[arms[1]][0] > run[arms[0]][0] for run in runs}
+    assert first == {True, False}, "at one synthetic pair for each real one, the seeds disagree"
+    assert len(case_studies.draw_teachers().lines) == 2
+    plt.close("all")
 
 
 def test_every_quoted_sentence_is_judged_once():
-    judged = json.loads(case_studies.JUDGED.read_text("utf-8"))
+    judged = case_studies.judged()
     assert sorted(n for group in judged["kinds"].values() for n in group) == list(range(40))
     assert len(judged["said"]) == 40
 
@@ -149,16 +131,6 @@ def test_a_long_compound_noun_has_ten_letters_or_more():
         if word[0].isupper() and len(word.replace("-", "")) >= 10
     }
     assert set(case_studies.CONSTRUCTIONS["long compound noun"]) == long
-
-
-def test_the_tiny_archive_is_read_by_the_recipe(tmp_path):
-    pairs = [Pair("der Hund schläft .", "the dog sleeps ."), Pair("ja .", "that is so , yes .")]
-    path = case_studies.write_tiny_iwslt(tmp_path / "new", pairs, lines=50)
-    corpus = IWSLT14.read(path.parent)
-    assert len(corpus.test) == sum(TEST_SETS.values()) == IWSLT14.pairs[2]
-    # the title and the 25 whose lengths agree; of these 26 the 23rd validates
-    assert (len(corpus.train), len(corpus.validation)) == (25, 1)
-    assert corpus.train[0] == Pair("ein kleiner vortrag", "a little talk")
 
 
 REFERENCES = [f"the {n} dogs run over a green field with a ball ." for n in range(40)]

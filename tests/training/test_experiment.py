@@ -57,7 +57,7 @@ def test_a_resume_of_pairs_in_memory_needs_them_again_and_the_same_ones(corpus, 
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({}, "not neither"), ({"settings": SETTINGS, "resume": True}, "not settings and resume=True")],
+    [({}, "not neither"), ({"settings": SETTINGS, "resume": True}, "not both")],
 )
 def test_a_run_is_either_new_or_resumed(options, message, tmp_path):
     with pytest.raises(ValueError, match=message):
