@@ -41,7 +41,7 @@ CASES = [
     mine("a report over the code", "1 / 0", "no earlier result", (*CHECK, "--json", "mine.py")),
     mine("two reports in one file", "1 / 0", "both", (*CHECK, "--json", "x", "--html", "./x")),
     mine("a report in no folder", "1 / 0", "a folder that is there", (*CHECK, "--json", "no/x")),
-    check("--lift without a file", "--lift", says="for a FILE"),
+    check("--lift without a file", "--lift", says="needs a FILE"),
     mine("a function that fails", "def make(): return {}['x']", "KeyError"),
     mine("a function that returns nothing", "def make(): pass", "NoneType"),
     mine("a function that returns a number", "def make(): return 7", "int"),
