@@ -64,7 +64,7 @@ def is_recorded() -> bool:
 
 def says(verdict: Verdict, words: str) -> bool:
     """Whether a verdict tells this cause; `words` is a pattern."""
-    return bool(re.search(words, str(verdict).replace("\n            ", "")))
+    return bool(re.search(words, str(verdict).replace("\n            ", " ")))
 
 
 def verdicts(assignment: Assignment, task: Task, answer: Any) -> list[Verdict]:

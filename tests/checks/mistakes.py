@@ -214,14 +214,14 @@ CONVENTIONS = {
     "by nothing": ("training.scale", train(lambda mean, count, total, n: mean * count)),
     "number of sentences": ("training.scale", train(lambda mean, c, t, n: mean * c / 6)),
     "as for half precision": ("training.scale", train(lambda *given: right(*given) * 2**16)),
-    "those of the next": ("training.epoch_end", fit(across=True)),
+    "next epoch's first": ("training.epoch_end", fit(across=True)),
     "no perplexity": ("training.history", replace(TORCH, fit=fit_recording_losses)),
     "are refused": ("data.long_sentences", replace(OURS, make_batch=refusing)),
     "not a buffer and is moved": (
         "model.device",
         model(lambda m: setattr(m, "source_positions", Moving(m.source_positions.table.clone()))),
     ),
-    "what training reads is not seen": (
+    "training ids are unknown": (
         "decoding.source_ids",
         replace(OURS, make_batch=None, train=None, fit=None),
     ),

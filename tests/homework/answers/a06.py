@@ -359,7 +359,7 @@ def largest_of_all(scores, mask):
 
 
 WRONG["06.3"] += [
-    (adds_and_cuts, "filled in|below all allowed"),
+    (adds_and_cuts, "fill the score|below all allowed"),
     (adds_in_float32, "without `dtype=`"),
     (largest_of_all, "below all allowed scores|logarithm of a weight"),
 ]
