@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-# Students' pages stop at their stubs; tests/homework runs the solutions.
-collect_ignore = ["notebooks/homework"]
+# Pages of students stop at their stubs (tests/homework runs the solutions); the Chinese notebooks
+# have the code and outputs of the English ones (tests/test_chinese.py).
+collect_ignore = ["notebooks/homework", "notebooks/zh"]
 
 
 def pytest_configure(config):

@@ -1,7 +1,7 @@
 """Questions that the reader answers before a notebook shows the result.
 
 Questions and answers are in `asked/NN.toml`, one file for each notebook, so that the notebook's own
-cells do not give the answer away.
+cells do not give the answer away; `asked/zh` holds them in Chinese.
 """
 
 from __future__ import annotations
@@ -17,6 +17,43 @@ from nmtcourse.teaching.show import Shown, kernel_with_widgets
 from nmtlib.errors import did_you_mean
 
 ASKED = Path(__file__).with_name("asked")
+
+
+class Words(NamedTuple):
+    """What stands around a question, in one language."""
+
+    predict: str
+    choose: str
+    answer: str
+    because: str
+    mine: str
+    right: str
+    compare: str
+    call: str
+
+
+WORDS = {
+    "en": Words(
+        predict="Predict.",
+        choose="Choose a letter, then open the answer",
+        answer="Answer: {}",
+        because=", because {}",
+        mine="My answer:",
+        right="You chose {}, which is right.",
+        compare="You chose {}. Compare your reason with this one.",
+        call="For the answer: {}, with your letter.",
+    ),
+    "zh": Words(
+        predict="先猜一猜。",
+        choose="先选一个字母，再展开答案",
+        answer="答案：{}",
+        because="。{}",
+        mine="我的答案：",
+        right="你选了 {}，答对了。",
+        compare="你选了 {}。对照一下你的理由和下面的理由。",
+        call="查看答案：{}，换成你选的字母。",
+    ),
+}
 
 
 class Question(NamedTuple):
@@ -35,17 +72,22 @@ class Question(NamedTuple):
 
 
 @cache
-def questions() -> dict[str, Question]:
-    """Every question of the course by its key, such as "06.leak"."""
+def questions(language: str = "en") -> dict[str, Question]:
+    """Every question of the course by its key, such as "06.leak", in English or Chinese ("zh")."""
     found = {}
-    for file in sorted(ASKED.glob("*.toml")):
+    for file in sorted((ASKED if language == "en" else ASKED / language).glob("*.toml")):
         for name, about in tomllib.loads(file.read_text("utf-8")).items():
             key = f"{file.stem}.{name}"
             options = [about["right"], *about["wrong"]]
-            random.Random(key).shuffle(options)  # the same order in each run
+            random.Random(key).shuffle(options)  # the same order in each run and language
             right = options.index(about["right"])
             found[key] = Question(key, about["question"], options, right, about["because"])
     return found
+
+
+def language_here() -> str:
+    """The language of the notebook that runs: "zh" in a folder of that name, else "en"."""
+    return "zh" if Path.cwd().name == "zh" else "en"
 
 
 def predict(key: str, *, mine: str | None = None) -> None:
@@ -57,56 +99,62 @@ def predict(key: str, *, mine: str | None = None) -> None:
     """
     from IPython.display import display
 
-    if key not in questions():
-        hint = did_you_mean(key, questions())
-        raise ValueError(f"the course has no question {key!r}{hint}")
-    question = questions()[key]
+    for shown in displayed(key, mine=mine, language=language_here()):
+        display(shown)
+
+
+def displayed(key: str, *, mine: str | None = None, language: str = "en") -> tuple[Shown, Shown]:
+    """The question and its answer as `predict` displays them.  Raises as it does."""
+    known = questions("en") | questions(language)
+    if key not in known:
+        raise ValueError(f"the course has no question {key!r}{did_you_mean(key, known)}")
+    question, words = known[key], WORDS[language]
     letters = ascii_uppercase[: len(question.options)]
     if mine is not None and (len(mine) != 1 or mine.upper() not in letters):
         raise ValueError(f"mine must be one of the letters {', '.join(letters)}, not {mine!r}")
     asked = [f"{a}. {option}" for a, option in zip(letters, question.options, strict=True)]
-    markdown = f"**Predict.** {question.text}\n\n" + "\n".join(f"- {line}" for line in asked)
-    display(Shown(markdown, "\n".join([question.text, *(f"  {line}" for line in asked)])))
-    display(_opened(question, mine.upper()) if mine else _folded(question))
+    markdown = f"**{words.predict}** {question.text}\n\n" + "\n".join(f"- {line}" for line in asked)
+    text = Shown(markdown, "\n".join([question.text, *(f"  {line}" for line in asked)]))
+    return text, _opened(question, mine.upper(), words) if mine else _folded(question, words)
 
 
-def remark(chosen: str, answer: str) -> str:
+def remark(chosen: str, answer: str, words: Words = WORDS["en"]) -> str:
     """A friendly line on what the reader chose.
 
     >>> remark("A", "B")
     'You chose A. Compare your reason with this one.'
     """
-    verdict = ", which is right." if chosen == answer else ". Compare your reason with this one."
-    return f"You chose {chosen}{verdict}"
+    return (words.right if chosen == answer else words.compare).format(chosen)
 
 
-def _opened(question: Question, chosen: str) -> Shown:
+def _opened(question: Question, chosen: str, words: Words) -> Shown:
     """What a reader sees who has chosen."""
-    said, answer = remark(chosen, question.answer), f"Answer: {question.answer}"
-    text = f"{said}\n\n**{answer}**, because {question.because}"
-    return Shown(text, f"{said}\n{answer}, because {question.because}")
+    said, (answer, because) = remark(chosen, question.answer, words), _answer(question, words)
+    return Shown(f"{said}\n\n**{answer}**{because}", f"{said}\n{answer}{because}")
 
 
-def _folded(question: Question) -> Shown:
+def _answer(question: Question, words: Words) -> tuple[str, str]:
+    return words.answer.format(question.answer), words.because.format(question.because)
+
+
+def _folded(question: Question, words: Words) -> Shown:
     """The answer folded away, with buttons that open it where they work."""
-    text = (
-        "<details><summary>Choose a letter, then open the answer</summary>\n\n"
-        f"**Answer: {question.answer}**, because {question.because}\n\n</details>"
-    )
-    plain = f'For the answer: predict("{question.key}", mine="A"), with your letter.'
-    return Shown(text, plain, _buttons(question) if kernel_with_widgets() else None)
+    answer, because = _answer(question, words)
+    folded = f"<details><summary>{words.choose}</summary>\n\n**{answer}**{because}\n\n</details>"
+    plain = words.call.format(f'predict("{question.key}", mine="A")')
+    return Shown(folded, plain, _buttons(question, words) if kernel_with_widgets() else None)
 
 
-def _buttons(question: Question) -> Any:
+def _buttons(question: Question, words: Words) -> Any:
     """Radio buttons that open the answer once one is chosen."""
     import ipywidgets
 
     letters = list(ascii_uppercase[: len(question.options)])
-    choice = ipywidgets.RadioButtons(options=letters, value=None, description="My answer:")
+    choice = ipywidgets.RadioButtons(options=letters, value=None, description=words.mine)
     page = ipywidgets.Output()
 
     def reveal(change: dict[str, Any]) -> None:
-        data = _opened(question, change["new"])._repr_mimebundle_()
+        data = _opened(question, change["new"], words)._repr_mimebundle_()
         page.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
 
     choice.observe(reveal, names="value")

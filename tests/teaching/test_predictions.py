@@ -45,7 +45,7 @@ def test_a_question_has_different_options_and_a_reason(question):
 @pytest.fixture
 def shown(monkeypatch):
     """A function that asks about the entropy and returns what `predict` displays."""
-    monkeypatch.setattr(predictions, "questions", lambda: {ENTROPY.key: ENTROPY})
+    monkeypatch.setattr(predictions, "questions", lambda language="en": {ENTROPY.key: ENTROPY})
 
     def ask(**options):
         found = []
@@ -105,3 +105,10 @@ def test_a_letter_that_no_option_has_is_refused(shown, mine):
 def test_an_unknown_key_is_refused_with_the_closest_one():
     with pytest.raises(ValueError, match=r"did you mean 06.leak"):
         predict("06.leaks")
+
+
+def test_a_notebook_in_the_folder_zh_asks_in_chinese(monkeypatch, tmp_path, shown):
+    (tmp_path / "zh").mkdir()
+    monkeypatch.chdir(tmp_path / "zh")
+    question, reveal = shown(mine="A")
+    assert question.text.startswith("**先猜一猜。**") and reveal.text.startswith("你选了 A。")

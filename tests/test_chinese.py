@@ -1,0 +1,77 @@
+"""The Chinese edition is that of today's English text, and is written by its rules."""
+
+import json
+
+import edition
+import pytest
+
+ENGLISH = """## 2 · The mask
+A key is `PAD` in 3 of 20,000 rows, see [05](05_multi_head_attention.ipynb): $d_k$ decides."""
+GOOD = """## 2 · 掩码
+20,000 行中有 3 行的键是 `PAD`，见 [05](05_multi_head_attention.ipynb)：由 $d_k$ 决定。"""
+
+
+@pytest.mark.parametrize("name", edition.names())
+def test_a_notebook_is_translated_as_it_is_today(name):
+    assert list(edition.findings(name)) == []
+
+
+@pytest.mark.parametrize("name", edition.names())
+def test_a_notebook_has_the_code_and_outputs_of_the_english_one(name):
+    stored = (edition.CHINESE / f"{name}.ipynb").read_text("utf-8")
+    assert stored == edition.written(edition.chinese(name)), "run: python tools/edition.py"
+    for ours, theirs in zip(
+        json.loads(stored)["cells"], edition.english(name)["cells"], strict=True
+    ):
+        assert ours["id"] == theirs["id"] and ours["cell_type"] == theirs["cell_type"]
+        if theirs["cell_type"] == "code":
+            assert ours["source"] == theirs["source"]
+            if "predict" not in theirs["metadata"].get("tags", ()):
+                assert ours["outputs"] == theirs["outputs"]
+
+
+def test_a_translation_is_of_one_english_text():
+    made = {"a": {"english": edition.digest(ENGLISH), "text": GOOD}}
+    assert list(edition.stale({"a": ENGLISH}, made)) == []
+    (told,) = edition.stale({"a": ENGLISH + "!"}, made)
+    assert "a is stale" in told and ENGLISH + "!" in told and "掩码" in told
+    assert next(edition.stale({"b": ENGLISH}, {})).startswith("b has no translation")
+    assert list(edition.stale({}, made)) == ["a translates nothing"]
+
+
+def test_what_is_no_matter_of_language_is_equal():
+    assert list(edition.differences(ENGLISH, GOOD)) == []
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "told"),
+    [
+        ("`PAD`", "`BOS`", "code differ"),
+        ("$d_k$", "$d_v$", "formulas differ"),
+        ("05_multi", "06_multi", "links differ"),
+        ("20,000", "2,000", "numbers differ"),
+        ("有 3 行", "有三行", "numbers differ"),
+        ("掩码", "遮罩", "the glossary has '掩码'"),
+        ("，见", ",见", "full-width"),
+        ("决定。", "决定.", "full stop"),
+        ("有 3 行", "有3行", "a space between"),
+        ("掩码", '“掩码"', "quotation marks"),
+        ("行的键", "行的 键", "no space"),
+        (GOOD, ENGLISH, "not in Chinese"),
+    ],
+)
+def test_a_slip_in_a_translation_is_found(right, wrong, told):
+    assert any(
+        told in finding for finding in edition.differences(ENGLISH, GOOD.replace(right, wrong))
+    )
+
+
+def test_links_lead_out_of_the_folder(monkeypatch):
+    monkeypatch.setattr(edition, "names", lambda: ["06_masking"])
+    text = (
+        "[a](06_masking.ipynb) [b](07_the_full_model.ipynb) [c](../docs/map.md) [d](https://x.org)"
+    )
+    assert edition.moved(text) == (
+        "[a](06_masking.ipynb) [b](../07_the_full_model.ipynb) [c](../../docs/map.md) "
+        "[d](https://x.org)"
+    )

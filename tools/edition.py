@@ -1,0 +1,199 @@
+"""The Chinese edition: notebooks made of the English ones and of translated text.
+
+    python tools/edition.py            make notebooks/zh/*.ipynb again
+    python tools/edition.py --check    write nothing; fail where a text is stale or breaks a rule
+    python tools/edition.py --todo 06  what of notebook 06 has no current translation
+
+`notebooks/zh/NN.toml` holds, for each Markdown cell, the digest of the English text that was
+translated, and the Chinese text; `nmtcourse/teaching/asked/zh/NN.toml` does so for the questions.
+Code and outputs are those of the English notebook.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import re
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from copy import deepcopy
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+NOTEBOOKS = ROOT / "notebooks"
+CHINESE = NOTEBOOKS / "zh"
+GLOSSARY = ROOT / "docs" / "zh" / "glossary.toml"
+ASKED = ROOT / "nmtcourse" / "teaching" / "asked"
+HAN = r"[\u3400-\u9fff]"
+# code, formulas and addresses: the same in both languages
+CODE, FORMULA = r"```[\s\S]*?```|`[^`\n]*`", r"\$\$[\s\S]*?\$\$|\$[^$\n]+\$"
+LINK = r"\]\(([^)\s]+)\)"
+NUMBER = r"(?<![\w.])\d[\d,]*(?:\.\d+)?"
+TYPOGRAPHY = {
+    rf"{HAN}[,;:!?](?![\w/])|[,;:!?] ?{HAN}": "full-width punctuation after Chinese",
+    rf"{HAN}\.(?:\s|$)": "a full stop 。 after Chinese",
+    rf"{HAN}[A-Za-z0-9]|[A-Za-z0-9]{HAN}": "a space between Chinese and Latin letters or digits",
+    r"[「」『』]|\"": "quotation marks “ ”",
+    rf"{HAN}\s+{HAN}": "no space and no line break between Chinese characters",
+}
+
+
+def digest(text: str) -> str:
+    """What tells whether an English text is still the one that was translated."""
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def names() -> list[str]:
+    """The notebooks that have a translation, such as "06_masking"."""
+    numbers = [path.stem for path in CHINESE.glob("*.toml")]
+    return [path.stem for path in sorted(NOTEBOOKS.glob("*.ipynb")) if path.stem[:2] in numbers]
+
+
+def read(path: Path) -> dict:
+    return tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
+
+
+def english(name: str) -> dict:
+    return json.loads((NOTEBOOKS / f"{name}.ipynb").read_text("utf-8"))
+
+
+def source(cell: dict) -> str:
+    return "".join(cell["source"])
+
+
+def questions(number: str) -> dict[str, str]:
+    """The English questions of a notebook, each as one text."""
+    found = read(ASKED / f"{number}.toml")
+    return {key: json.dumps(about, ensure_ascii=False) for key, about in found.items()}
+
+
+def stale(now: dict[str, str], translated: dict[str, dict]) -> Iterator[str]:
+    """The English texts whose translation is missing, or is one of another text."""
+    for key, text in now.items():
+        if key not in translated:
+            yield f"{key} has no translation:\n{text}"
+        elif (made := translated[key])["english"] != digest(text):
+            yield f"{key} is stale; the English text, {digest(text)}, is now:\n{text}\n\n{made}"
+    yield from (f"{key} translates nothing" for key in translated.keys() - now.keys())
+
+
+def findings(name: str) -> Iterator[str]:
+    """What is wrong with the translation of a notebook and of its questions."""
+    number = name[:2]
+    cells = [cell for cell in english(name)["cells"] if cell["cell_type"] == "markdown"]
+    pairs = [
+        ({cell["id"]: source(cell) for cell in cells}, read(CHINESE / f"{number}.toml")),
+        (questions(number), read(ASKED / "zh" / f"{number}.toml")),
+    ]
+    for now, translated in pairs:
+        yield from (f"{name}: {finding}" for finding in stale(now, translated))
+        for key in now.keys() & translated.keys():
+            about = translated[key]
+            texts = about["text"] if "text" in about else question_text(about)
+            told = differences(now[key], texts)
+            yield from (f"{name}, {key}: {finding}" for finding in told)
+
+
+def question_text(about: dict) -> str:
+    """A translated question in the form of the English one in `questions`."""
+    return json.dumps({k: v for k, v in about.items() if k != "english"}, ensure_ascii=False)
+
+
+def differences(text: str, chinese: str) -> Iterator[str]:
+    """Where a translation differs in what is no matter of language, or breaks a rule of writing."""
+    for what, pattern in {"code": CODE, "formulas": FORMULA, "links": LINK}.items():
+        ours, theirs = Counter(re.findall(pattern, chinese)), Counter(re.findall(pattern, text))
+        if ours != theirs:
+            yield f"{what} differ: missing {list(theirs - ours)}, added {list(ours - theirs)}"
+    plain, theirs = prose(chinese), prose(text)
+    numbers = Counter(re.findall(NUMBER, plain)), Counter(re.findall(NUMBER, theirs))
+    if numbers[0] != numbers[1]:
+        missing, added = list(numbers[1] - numbers[0]), list(numbers[0] - numbers[1])
+        yield f"numbers differ: missing {missing}, added {added}"
+    if len(re.findall(r"[A-Za-z]{4,}", theirs)) > 2 and not re.search(HAN, plain):
+        yield "not in Chinese"
+    if not text.startswith("{"):  # the JSON of a question has quotation marks of its own
+        for pattern, wanted in TYPOGRAPHY.items():
+            for found in re.finditer(pattern, plain):
+                yield f"{plain[max(0, found.start() - 8) : found.end() + 8]!r}: {wanted}"
+    for term in read(GLOSSARY).get("term", ()):
+        for other in term.get("not", ()):
+            if other in plain:
+                yield f"{other!r}: the glossary has {term['zh']!r} for {term['en']!r}"
+
+
+def prose(text: str) -> str:
+    """The text without code, formulas, addresses and marks of Markdown."""
+    text = re.sub(rf"{CODE}|{FORMULA}", "X", text)
+    return re.sub(r"\*\*|(?<!\w)[*_]|[*_](?!\w)", "", re.sub(LINK, "]", text))
+
+
+def chinese(name: str) -> dict:
+    """The notebook in Chinese: other Markdown and other questions, all else the same."""
+    notebook, translated = deepcopy(english(name)), read(CHINESE / f"{name[:2]}.toml")
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "markdown":
+            cell["source"] = moved(translated[cell["id"]]["text"].strip("\n"))
+        elif asked := re.match(r'predict\("(\d\d\.[\w-]+)"\)$', source(cell)):
+            cell["outputs"] = outputs(asked[1])
+    return notebook
+
+
+def moved(text: str) -> str:
+    """Links as they are seen from notebooks/zh."""
+
+    def seen(match: re.Match) -> str:
+        target = match[1]
+        elsewhere = target.startswith("../") or not (NOTEBOOKS / target).is_file()
+        if re.match(r"https?:|#|mailto:", target):
+            return match[0]
+        return f"](../{target})" if elsewhere or Path(target).stem not in names() else match[0]
+
+    return re.sub(LINK, seen, text)
+
+
+def outputs(key: str) -> list[dict]:
+    """What a notebook stores where the question `key` is asked in Chinese."""
+    from nmtcourse.teaching.predictions import displayed  # only now: it imports the package
+
+    return [
+        {"data": shown._repr_mimebundle_(), "metadata": {}, "output_type": "display_data"}
+        for shown in displayed(key, language="zh")
+    ]
+
+
+def written(notebook: dict) -> str:
+    """A notebook as nbformat writes it."""
+    import nbformat
+
+    return nbformat.writes(nbformat.from_dict(notebook), version=4) + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--todo", metavar="NN")
+    options = parser.parse_args()
+    if options.todo:
+        (name,) = [path.stem for path in NOTEBOOKS.glob(f"{options.todo}_*.ipynb")]
+        print("\n\n".join(findings(name)) or "all is translated")
+        return 0
+    told = [finding for name in names() for finding in findings(name)]
+    print("\n".join(told), end="\n" if told else "")
+    for name in names() if not told else ():
+        path, text = CHINESE / f"{name}.ipynb", written(chinese(name))
+        if not path.is_file() or path.read_text("utf-8") != text:
+            told.append(name)
+            print(f"{path.name} {'would change' if options.check else 'made'}")
+            if not options.check:
+                path.write_text(text, "utf-8", newline="\n")
+    return 1 if told and options.check else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
