@@ -31,13 +31,13 @@ HAN = r"[\u3400-\u9fff]"
 # code, formulas and addresses: the same in both languages
 CODE, FORMULA = r"```[\s\S]*?```|`[^`\n]*`", r"\$\$[\s\S]*?\$\$|\$[^$\n]+\$"
 LINK = r"\]\(([^)\s]+)\)"
-NUMBER = r"(?<![\w.])\d[\d,]*(?:\.\d+)?"
+NUMBER = r"(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?"
 TYPOGRAPHY = {
     rf"{HAN}[,;:!?](?![\w/])|[,;:!?] ?{HAN}": "full-width punctuation after Chinese",
     rf"{HAN}\.(?:\s|$)": "a full stop 。 after Chinese",
     rf"{HAN}[A-Za-z0-9]|[A-Za-z0-9]{HAN}": "a space between Chinese and Latin letters or digits",
     r"[「」『』]|\"": "quotation marks “ ”",
-    rf"{HAN}\s+{HAN}": "no space and no line break between Chinese characters",
+    rf"{HAN}(?: +|\n){HAN}": "no space and no line break between Chinese characters",
 }
 
 
