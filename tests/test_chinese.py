@@ -75,3 +75,8 @@ def test_links_lead_out_of_the_folder(monkeypatch):
         "[a](06_masking.ipynb) [b](../07_the_full_model.ipynb) [c](../../docs/map.md) "
         "[d](https://x.org)"
     )
+
+
+def test_a_link_within_a_page_leads_to_a_heading():
+    assert edition.lost_anchors("## 都 好\n[a](#都-好) [b](06.ipynb#都)") == []
+    assert edition.lost_anchors("## 都好\n[a](#不好)") == ["不好"]

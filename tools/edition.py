@@ -31,6 +31,7 @@ HAN = r"[\u3400-\u9fff]"
 # code, formulas and addresses: the same in both languages
 CODE, FORMULA = r"```[\s\S]*?```|`[^`\n]*`", r"\$\$[\s\S]*?\$\$|\$[^$\n]+\$"
 LINK = r"\]\(([^)\s]+)\)"
+ELSEWHERE = r"\]\(([^)\s#][^)\s]*)\)"  # a link that leads to another page
 NUMBER = r"(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?"
 TYPOGRAPHY = {
     rf"{HAN}[,;:!?](?![\w/])|[,;:!?] ?{HAN}": "full-width punctuation after Chinese",
@@ -95,6 +96,14 @@ def findings(name: str) -> Iterator[str]:
             texts = about["text"] if "text" in about else question_text(about)
             told = differences(now[key], texts)
             yield from (f"{name}, {key}: {finding}" for finding in told)
+    page = "\n\n".join(about["text"] for about in read(CHINESE / f"{number}.toml").values())
+    yield from (f"{name}: no heading #{anchor}" for anchor in lost_anchors(page))
+
+
+def lost_anchors(page: str) -> list[str]:
+    """The headings that a page links to and does not have."""
+    found = {heading.strip().replace(" ", "-") for heading in re.findall(r"(?m)^#+ (.*)$", page)}
+    return [anchor for anchor in re.findall(r"\]\(#([^)\s]+)\)", page) if anchor not in found]
 
 
 def question_text(about: dict) -> str:
@@ -104,7 +113,7 @@ def question_text(about: dict) -> str:
 
 def differences(text: str, chinese: str) -> Iterator[str]:
     """Where a translation differs in what is no matter of language, or breaks a rule of writing."""
-    for what, pattern in {"code": CODE, "formulas": FORMULA, "links": LINK}.items():
+    for what, pattern in {"code": CODE, "formulas": FORMULA, "links": ELSEWHERE}.items():
         ours, theirs = Counter(re.findall(pattern, chinese)), Counter(re.findall(pattern, text))
         if ours != theirs:
             yield f"{what} differ: missing {list(theirs - ours)}, added {list(ours - theirs)}"
