@@ -57,6 +57,8 @@ def test_what_is_no_matter_of_language_is_equal():
         ("有 3 行", "有3行", "a space between"),
         ("掩码", '“掩码"', "quotation marks"),
         ("行的键", "行的 键", "no space"),
+        ("掩码", "*掩码*", "bold, not italics"),
+        ("，见", "**，见：**见", "sees no bold"),
         (GOOD, ENGLISH, "not in Chinese"),
     ],
 )

@@ -42,6 +42,9 @@ TYPOGRAPHY = {
 }
 
 
+ITALICS = rf"(?<!\*)\*{HAN}[^*\n]*\*(?!\*)"
+
+
 def digest(text: str) -> str:
     """What tells whether an English text is still the one that was translated."""
     return hashlib.sha256(text.encode()).hexdigest()[:12]
@@ -128,10 +131,23 @@ def differences(text: str, chinese: str) -> Iterator[str]:
         for pattern, wanted in TYPOGRAPHY.items():
             for found in re.finditer(pattern, plain):
                 yield f"{plain[max(0, found.start() - 8) : found.end() + 8]!r}: {wanted}"
+        yield from (f"{found!r}: bold, not italics" for found in re.findall(ITALICS, chinese))
+        yield from (f"{found!r}: Markdown sees no bold text" for found in unseen(chinese))
     for term in read(GLOSSARY).get("term", ()):
         for other in term.get("not", ()):
             if other in plain:
                 yield f"{other!r}: the glossary has {term['zh']!r} for {term['en']!r}"
+
+
+def unseen(text: str) -> Iterator[str]:
+    """Bold text that Markdown takes for stars: a stop inside, and Chinese right beside it."""
+    for line in text.splitlines():
+        for bold in re.finditer(r"\*\*(.+?)\*\*", line):
+            before, after = line[: bold.start()][-1:], line[bold.end() :][:1]
+            if re.match(r"[，。！？：；）”]", bold[1][-1]) and re.match(rf"{HAN}|\w", after):
+                yield bold[0]
+            if re.match(r"[（“]", bold[1][0]) and re.match(rf"{HAN}|\w", before):
+                yield bold[0]
 
 
 def prose(text: str) -> str:
