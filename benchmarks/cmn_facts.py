@@ -2,7 +2,8 @@
 
     python benchmarks/cmn_facts.py          half a minute; it reads the corpus cmn-en-zh
 
-Only counts are stored, and positions of test sentences; the training data does not ship.
+Counts are stored, positions of test sentences, and the words of the published Chinese vocabulary;
+the training data does not ship.
 """
 
 from __future__ import annotations
@@ -22,8 +23,27 @@ from nmtlib.data.subwords import JOIN_MARK
 from nmtlib.inference import bleu_nltk
 from nmtlib.machine import command_line
 
-PAST = re.compile(r"\b(did|was|were)\b")  # forms that are nearly always past
+# Three groups of English sentences: a plain past, something done once, and all others.
+PAST = re.compile(r"\b(did|was|were)\b")
+DONE = re.compile(
+    r"\b(went|bought|came|saw|gave|told|found|took|left|lost|ate|met|wrote|fell|broke|forgot"
+    r"|spent|died|won|sold|began|sent|stole|caught)\b"
+)
+HELPED = re.compile(r"\b(have|has|'ve|'s|had|be|was|were|been|is|are|'d|get|did)\b")
 PARTICLES = "了过着"
+# Idioms and words of a culture, each with what we look for in the training data.
+IDIOMS = {
+    "he is drawing legs on a snake .": "legs on a snake",
+    "she gave me a red envelope .": "red envelope",
+    "we played mahjong all night .": "mahjong",
+    "long time no see .": "long time no see",
+    "he lost face .": "lost face",
+    "it 's a piece of cake .": "it 's a piece of cake",
+    "it is raining cats and dogs .": "cats and dogs",
+    "they killed two birds with one stone .": "two birds with one stone",
+    "i 'm feeling under the weather .": "under the weather",
+    "he is under the weather .": "under the weather",
+}
 
 
 def share_unknown(sentences: Iterable[str], vocabulary: set[str]) -> float:
@@ -94,16 +114,26 @@ def people(corpus: Corpus) -> dict[str, Any]:
 
 
 def aspect(pairs: Sequence[Pair]) -> dict[str, dict[str, float]]:
-    """The share of sentences with each particle, where English has a plain past and elsewhere."""
-    past = [pair for pair in pairs if PAST.search(pair.source)]
-    others = [pair for pair in pairs if not PAST.search(pair.source)]
+    """The share of sentences with each particle, by what their English has: see `tense`."""
+    groups: dict[str, list[str]] = {"past": [], "done": [], "other": []}
+    for pair in pairs:
+        groups[tense(pair.source)].append(pair.target)
     found = {}
-    for name, group in {"past": past, "other": others}.items():
-        found[name] = {"pairs": len(group)} | {
-            particle: sum(particle in pair.target for pair in group) / len(group)
-            for particle in PARTICLES
-        }
+    for name, texts in groups.items():
+        shares = {p: sum(p in text for text in texts) / len(texts) for p in PARTICLES}
+        found[name] = {"pairs": len(texts), **shares}
     return found
+
+
+def tense(source: str) -> str:
+    """Whether English has did, was or were (past); went, bought ... alone (done); or none (other).
+
+    >>> tense("i was busy ."), tense("tom went home ."), tense("has tom lost it ?")
+    ('past', 'done', 'other')
+    """
+    if PAST.search(source):
+        return "past"
+    return "done" if DONE.search(source) and not HELPED.search(source) else "other"
 
 
 def reachable(pairs: Sequence[Pair], chinese: set[str]) -> float:
@@ -123,6 +153,7 @@ def count(corpus: Corpus) -> dict[str, Any]:
         "command": command_line(),
         "pairs": [len(train), len(corpus.validation), len(test)],
         "vocabularies": {"english": len(english), "chinese": len(chinese)},
+        "chinese_vocabulary": " ".join(corpus.vocabularies[1]),
         "different_chinese_words": len({word for p in train for word in p.target.split()}),
         "different_characters": len({c for p in train for c in p.target.replace(" ", "")}),
         "unknown": {
@@ -135,6 +166,9 @@ def count(corpus: Corpus) -> dict[str, Any]:
         "people": people(corpus),
         "measures": dict(spoken.most_common()),
         "aspect": aspect(train),
+        "idioms": {
+            text: sum(phrase in pair.source for pair in train) for text, phrase in IDIOMS.items()
+        },
     }
 
 

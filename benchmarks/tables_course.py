@@ -60,8 +60,8 @@ LEARNED = {  # number of a notebook -> what you learn in it, and the modules tha
         "`recipes.backtranslation`, `recipes.monolingual`, `recipes.iwslt`",
     ),
     "14": (
-        "layers, scoring Chinese, the `@@` trap, human scores, errors, kNN, distillation",
-        "`data.subwords`, `inference.metrics`, `recipes.neighbours`",
+        "why Chinese is hard, the `@@` trap, 186 million parameters, what a score is worth, idioms",
+        "`data.subwords`, `inference.metrics`, `inference.translator`",
     ),
     "15": (
         "six things to try first, eight patients, checks on your model, a patient of your own",

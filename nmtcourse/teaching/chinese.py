@@ -16,7 +16,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from nltk.util import ngrams
 from torch import Tensor
 
 from nmtlib.data.batching import pad
@@ -39,7 +41,7 @@ TEST, FACTS, RECORDED = (
 
 @dataclass(frozen=True)
 class Run:
-    """One training of a system: what it scored on the test set, and its epochs."""
+    """One run of the recipe: what it scored on the test set, and its epochs."""
 
     seed: int
     minutes: float
@@ -54,17 +56,6 @@ class Run:
     def best(self) -> EpochRecord:
         """The epoch with the lowest validation loss."""
         return min(self.history, key=lambda epoch: epoch.validation_nll)
-
-
-@dataclass(frozen=True)
-class System:
-    """What was trained with several seeds, and the settings that set it apart."""
-
-    key: str
-    title: str
-    settings: list[str]
-    parameters: int
-    runs: list[Run]
 
 
 def test_pairs() -> list[Pair]:
@@ -82,28 +73,46 @@ def facts() -> dict[str, Any]:
     return json.loads(FACTS.read_text("utf-8"))
 
 
-def systems(path: Path = RECORDED) -> dict[str, System]:
-    """The trainings that `benchmarks/chinese.py` recorded, by key: "record", "original".
+def runs(path: Path = RECORDED) -> list[Run]:
+    """The runs that `benchmarks/chinese.py` recorded, one for each seed.
 
     Raises FileNotFoundError where nothing is recorded.
     """
-    found = {}
-    for stored in json.loads(path.read_text("utf-8"))["systems"]:
-        runs = [
-            Run(**run | {"history": [EpochRecord(**epoch) for epoch in run["history"]]})
-            for run in stored["runs"]
-        ]
-        found[stored["key"]] = System(**stored | {"runs": runs})
+    found = []
+    for run in json.loads(path.read_text("utf-8"))["runs"]:
+        found.append(Run(**run | {"history": [EpochRecord(**epoch) for epoch in run["history"]]}))
     return found
 
 
 def outputs(path: Path = RECORDED) -> list[str]:
-    """What the first training of the first recorded system says to all test sentences."""
+    """The translations of all test sentences by the first recorded run."""
     return json.loads(path.read_text("utf-8"))["outputs"]
 
 
+def bootstrap(
+    outputs: Sequence[str], references: Sequence[str], draws: int = 1000
+) -> np.ndarray[Any, Any]:
+    """NLTK BLEU over words on random draws of the sentences, with replacement, (draws,).
+
+    Each call draws the same sentences, so the difference of two calls is paired.  Koehn 2004.
+    """
+    rows = []
+    for pair in zip(outputs, references, strict=True):
+        said, wanted = (text.split() for text in pair)
+        grams = [(Counter(ngrams(said, n)), Counter(ngrams(wanted, n))) for n in (1, 2, 3, 4)]
+        matched = [(mine & theirs).total() for mine, theirs in grams]
+        totals = [max(1, mine.total()) for mine, _ in grams]  # as NLTK counts
+        rows.append([len(said), len(wanted), *matched, *totals])
+    share = np.full(len(rows), 1 / len(rows))
+    times = np.random.default_rng(0).multinomial(len(rows), share, size=draws)
+    sums = times @ np.array(rows, dtype=float)  # (draws, 10)
+    brevity = np.minimum(0, 1 - sums[:, 1] / sums[:, 0])
+    with np.errstate(divide="ignore"):  # log 0 = -inf: BLEU is 0 where nothing matches
+        return np.exp(brevity + np.log(sums[:, 2:6] / sums[:, 6:]).mean(axis=1))
+
+
 def without_marks(text: str) -> str:
-    """The mistake that notebook 14 measures: subwords whose marks were removed like punctuation.
+    """Text whose subword marks were removed as if they were punctuation.
 
     >>> without_marks("bran@@ dy")
     'bran dy'
@@ -111,22 +120,8 @@ def without_marks(text: str) -> str:
     return text.replace(JOIN_MARK, "")
 
 
-def ways_to_cut(text: str, words: set[str]) -> int:
-    """In how many ways a text without spaces can be cut into words of a set.
-
-    >>> ways_to_cut("研究生命", {"研究", "研究生", "生命", "命"})
-    2
-    """
-    longest = max(map(len, words))
-    ways = [1]  # ways[end]: of text[:end]
-    for end in range(1, len(text) + 1):
-        starts = range(max(0, end - longest), end)
-        ways.append(sum(ways[start] for start in starts if text[start:end] in words))
-    return ways[-1]
-
-
 def miscuts(texts: Sequence[str], factor: int = 20) -> list[tuple[str, str]]:
-    """Neighbouring words that would be commoner cut elsewhere: as ("汤姆拒 绝", "汤姆 拒绝").
+    """Neighbouring words that are commoner if split elsewhere: ("汤姆拒 绝", "汤姆 拒绝").
 
     The product of the two words' counts in all the texts is then more than `factor` times as large;
     the clearest come first.
@@ -143,26 +138,10 @@ def miscuts(texts: Sequence[str], factor: int = 20) -> list[tuple[str, str]]:
     return [(given, better) for _, given, better in sorted(found, reverse=True)]
 
 
-def parameter_rows(model: Transformer) -> list[tuple[str, int, int, float, float]]:
-    """Of each part: its depth in layers, parameters, share that is trained, and MB in float32."""
-    rows = []
-    for name, part in model.named_children():
-        own = list(part.parameters())
-        if count := sum(p.numel() for p in own):
-            trained = sum(p.numel() for p in own if p.requires_grad) / count
-            depth = len(part) if name in ("encoder", "decoder") else 1
-            rows.append((name, depth, count, trained, 4 * count / 1e6))
-    return rows
-
-
 def to_reference_length(
     translator: Translator, pairs: Sequence[Pair], *, exactly: bool
 ) -> list[str]:
-    """Greedy translations of which each knows how many tokens its reference has.
-
-    It says at most so many, or `exactly` so many.  No real translator can: a reference is what it
-    does not have.
-    """
+    """Greedy translations of at most, or `exactly`, as many tokens as the reference has."""
     model = without_end(translator.quick_model) if exactly else translator.quick_model
     rows: dict[int, list[int]] = {}
     for i, pair in enumerate(pairs):

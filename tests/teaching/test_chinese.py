@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from nmtcourse.teaching import chinese, load_toy, slips
-from nmtlib import Transformer, TransformerConfig
 from nmtlib.data import corpora
 from nmtlib.data.corpora import CMN
+from nmtlib.inference import bleu_nltk
 from nmtlib.training.history import EpochRecord
 
 ROOT = Path(__file__).parents[2]
@@ -49,40 +49,78 @@ def test_the_facts_are_those_of_the_corpus():
     assert counted | {"command": ""} == chinese.facts() | {"command": ""}
 
 
-def test_recorded_trainings_are_read_as_they_were_written(tmp_path):
+def test_the_published_chinese_vocabulary_is_stored_whole():
+    facts = chinese.facts()
+    words = facts["chinese_vocabulary"].split()
+    assert len(set(words)) == len(words) == facts["vocabularies"]["chinese"]
+    spoken = [word for pair in chinese.test_pairs() for word in pair.target.split()]
+    unknown = sum(word not in words for word in spoken) / len(spoken)
+    assert unknown == pytest.approx(facts["unknown"]["test"]["chinese"])
+
+
+@pytest.mark.parametrize(
+    ("source", "tense"),
+    [
+        ("tom was busy .", "past"),
+        ("he did n't go and lost it .", "past"),
+        ("tom lost it .", "done"),
+        ("tom has lost it .", "other"),
+        ("tom loses it .", "other"),
+    ],
+)
+def test_english_sentences_are_grouped_by_their_tense(source, tense):
+    assert cmn_facts.tense(source) == tense
+
+
+def test_recorded_runs_are_read_as_they_were_written(tmp_path):
     scores = dict.fromkeys(
         ("minutes", "bleu_nltk", "bleu_nltk_unleaked", "bleu_zh", "bleu_characters", "perplexity"),
         1.0,
     )
     worse = asdict(EPOCH) | {"epoch": 2, "validation_nll": 3.2}
     run = {"seed": 1, "history": [asdict(EPOCH), worse]} | scores
-    about = {"key": "record", "title": "a", "settings": [], "parameters": 5, "runs": [run]}
     file = tmp_path / "recorded.json"
-    file.write_text(json.dumps({"systems": [about], "outputs": ["好 。"]}), "utf-8")
-    (system,) = chinese.systems(file).values()
-    assert system.runs[0].best == EPOCH and system.parameters == 5
+    file.write_text(json.dumps({"runs": [run], "outputs": ["好 。"]}), "utf-8")
+    (read,) = chinese.runs(file)
+    assert read.best == EPOCH and read.seed == 1
     assert chinese.outputs(file) == ["好 。"]
 
 
-def test_a_text_is_cut_in_every_way_that_the_words_allow():
-    assert chinese.ways_to_cut("aab", {"a", "b", "ab", "aa"}) == 3
-    assert chinese.ways_to_cut("abc", {"a", "b"}) == 0
+def test_the_stored_outputs_are_those_of_the_first_run():
+    texts = [output.lower().split() for output in chinese.outputs()]
+    references = [pair.target.lower().split() for pair in chinese.test_pairs()]
+    assert bleu_nltk(texts, references) == pytest.approx(chinese.runs()[0].bleu_nltk)
+
+
+def test_a_bootstrap_draws_around_the_score_and_pairs_by_its_draws():
+    references = [pair.target for pair in chinese.test_pairs()[:300]]
+    outputs = chinese.outputs()[:300]
+    score = bleu_nltk([o.split() for o in outputs], [r.split() for r in references])
+    draws = chinese.bootstrap(outputs, references, draws=400)
+    assert draws.shape == (400,) and abs(draws.mean() - score) < draws.std()
+    assert (draws == chinese.bootstrap(outputs, references, draws=400)).all()
+    better = [references[0], *outputs[1:]]
+    gain = chinese.bootstrap(better, references, draws=400) - draws
+    assert gain.std() < draws.std() / 5 and gain.mean() > 0
+
+
+@pytest.mark.parametrize("output", ["我 不 忙 。 我 很 好 吗 ？", "我 不 忙 。 好"])
+def test_a_draw_scores_as_nltk_does(output):
+    long, short = (output, "我 不 忙 。 我 很 好 。"), ("好 。", "好 。")  # short: without 4-grams
+    outputs, references = zip(long, short, strict=True)
+    draws = chinese.bootstrap(outputs, references, draws=50)
+    expected = set()
+    for rows in ([long, long], [long, short]):
+        sides = [[text.split() for text in side] for side in zip(*rows, strict=True)]
+        expected.add(round(bleu_nltk(*sides), 9))
+    with_a_match = {round(float(draw), 9) for draw in draws if draw > 0}
+    assert with_a_match == expected
 
 
 def test_a_cut_is_wrong_where_another_is_far_commoner():
     texts = ["汤姆 拒绝 。"] * 5 + ["汤姆拒 绝 。"]
     assert chinese.miscuts(texts) == [("汤姆拒 绝", "汤姆 拒绝")]
     assert chinese.miscuts(texts, factor=25) == []
-
-
-def test_the_rows_of_a_model_add_up_to_its_parameters():
-    model = Transformer(TransformerConfig(11, 13, 8, 2, 3, 2, 16, norm="pre"))
-    model.encoder[0].requires_grad_(False)
-    rows = {name: about for name, *about in chinese.parameter_rows(model)}
-    total = sum(p.numel() for p in model.parameters())
-    assert sum(count for _, count, *_ in rows.values()) == total
-    assert rows["encoder"][0] == 3 and rows["decoder"][0] == 2
-    assert rows["encoder"][2] == pytest.approx(2 / 3) and rows["output"][2] == 1
 
 
 def test_a_translation_has_the_length_of_its_reference():
