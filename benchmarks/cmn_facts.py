@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from shared import parser, write_result
 
-from nmtcourse.teaching.chinese import FACTS, without_marks
+from nmtcourse.teaching.chinese import FACTS
 from nmtcourse.teaching.slips import count_slips, measures
 from nmtlib.data import corpora
 from nmtlib.data.corpus import Corpus, Pair
-from nmtlib.data.subwords import JOIN_MARK
 from nmtlib.inference import bleu_nltk
 from nmtlib.machine import command_line
 
@@ -44,39 +43,6 @@ IDIOMS = {
     "i 'm feeling under the weather .": "under the weather",
     "he is under the weather .": "under the weather",
 }
-
-
-def share_unknown(sentences: Iterable[str], vocabulary: set[str]) -> float:
-    """The share of the tokens that a vocabulary does not hold."""
-    tokens = [token for sentence in sentences for token in sentence.split()]
-    return sum(token not in vocabulary for token in tokens) / len(tokens)
-
-
-def unknown(pairs: Sequence[Pair], english: set[str], chinese: set[str]) -> dict[str, float]:
-    """The shares of unknown tokens, of English also with the marks stripped."""
-    source, target = [p.source for p in pairs], [p.target for p in pairs]
-    sayable = [all(word in chinese for word in text.split()) for text in target]
-    return {
-        "english": share_unknown(source, english),
-        "english_without_marks": share_unknown(map(without_marks, source), english),
-        "chinese": share_unknown(target, chinese),
-        "sentences_with_unknown_chinese": 1 - sum(sayable) / len(pairs),
-    }
-
-
-def histogram(numbers: Iterable[int]) -> dict[int, int]:
-    """How often each number occurs, in their order."""
-    return dict(sorted(Counter(numbers).items()))
-
-
-def lengths(pairs: Sequence[Pair]) -> dict[str, dict[int, int]]:
-    """How many sentences have each length, counted in three ways."""
-    joined = (pair.source.replace(f"{JOIN_MARK} ", "") for pair in pairs)
-    return {
-        "English words": histogram(len(text.split()) for text in joined),
-        "Chinese words": histogram(len(pair.target.split()) for pair in pairs),
-        "Chinese characters": histogram(len(pair.target.replace(" ", "")) for pair in pairs),
-    }
 
 
 def against(first: Sequence[str], second: Sequence[str], sources: Sequence[str]) -> dict[str, Any]:
@@ -136,32 +102,19 @@ def tense(source: str) -> str:
     return "done" if DONE.search(source) and not HELPED.search(source) else "other"
 
 
-def reachable(pairs: Sequence[Pair], chinese: set[str]) -> float:
-    """NLTK BLEU of the references themselves, where no unknown word can be said."""
-    words = [pair.target.split() for pair in pairs]
-    said = [[word if word in chinese else "<UNK>" for word in text] for text in words]
-    return bleu_nltk(said, words)
-
-
 def count(corpus: Corpus) -> dict[str, Any]:
     """All facts."""
     assert corpus.vocabularies  # the corpus is published with them
-    english, chinese = map(set, corpus.vocabularies)
-    train, test = corpus.train, corpus.test
+    english, chinese = corpus.vocabularies
+    train = corpus.train
+    words = [word for pair in train for word in pair.target.split()]
     spoken = Counter(measure for pair in train for measure in measures(pair.target))
     return {
         "command": command_line(),
-        "pairs": [len(train), len(corpus.validation), len(test)],
+        "pairs": [len(train), len(corpus.validation), len(corpus.test)],
         "vocabularies": {"english": len(english), "chinese": len(chinese)},
-        "chinese_vocabulary": " ".join(corpus.vocabularies[1]),
-        "different_chinese_words": len({word for p in train for word in p.target.split()}),
-        "different_characters": len({c for p in train for c in p.target.replace(" ", "")}),
-        "unknown": {
-            name: unknown(pairs, english, chinese)
-            for name, pairs in {"train": train, "test": test}.items()
-        },
-        "reachable_bleu": reachable(test, chinese),
-        "lengths": lengths(train),
+        "chinese_vocabulary": " ".join(chinese),
+        "chinese_words": {"all": len(words), "different": len(set(words))},
         "leaked": sorted(corpus.leaked()),
         "people": people(corpus),
         "measures": dict(spoken.most_common()),

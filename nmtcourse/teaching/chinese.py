@@ -44,12 +44,7 @@ class Run:
     """One run of the recipe: what it scored on the test set, and its epochs."""
 
     seed: int
-    minutes: float
     bleu_nltk: float
-    bleu_nltk_unleaked: float
-    bleu_zh: float
-    bleu_characters: float
-    perplexity: float
     history: list[EpochRecord]
 
     @property
@@ -80,7 +75,8 @@ def runs(path: Path = RECORDED) -> list[Run]:
     """
     found = []
     for run in json.loads(path.read_text("utf-8"))["runs"]:
-        found.append(Run(**run | {"history": [EpochRecord(**epoch) for epoch in run["history"]]}))
+        history = [EpochRecord(**epoch) for epoch in run["history"]]
+        found.append(Run(run["seed"], run["bleu_nltk"], history))
     return found
 
 

@@ -37,8 +37,6 @@ def test_the_facts_about_the_test_set_can_be_counted_again():
     assert facts["pairs"] == list(CMN.pairs) and len(pairs) == facts["pairs"][2]
     assert len(facts["leaked"]) == 140 and max(facts["leaked"]) < len(pairs)
     assert set(facts["people"]["twice"]["slips"]) == set(slips.RULES)
-    for found in facts["lengths"].values():
-        assert sum(found.values()) == facts["pairs"][0]
 
 
 @pytest.mark.skipif(
@@ -53,9 +51,7 @@ def test_the_published_chinese_vocabulary_is_stored_whole():
     facts = chinese.facts()
     words = facts["chinese_vocabulary"].split()
     assert len(set(words)) == len(words) == facts["vocabularies"]["chinese"]
-    spoken = [word for pair in chinese.test_pairs() for word in pair.target.split()]
-    unknown = sum(word not in words for word in spoken) / len(spoken)
-    assert unknown == pytest.approx(facts["unknown"]["test"]["chinese"])
+    assert len(words) < facts["chinese_words"]["different"] < facts["chinese_words"]["all"]
 
 
 @pytest.mark.parametrize(
@@ -73,16 +69,12 @@ def test_english_sentences_are_grouped_by_their_tense(source, tense):
 
 
 def test_recorded_runs_are_read_as_they_were_written(tmp_path):
-    scores = dict.fromkeys(
-        ("minutes", "bleu_nltk", "bleu_nltk_unleaked", "bleu_zh", "bleu_characters", "perplexity"),
-        1.0,
-    )
     worse = asdict(EPOCH) | {"epoch": 2, "validation_nll": 3.2}
-    run = {"seed": 1, "history": [asdict(EPOCH), worse]} | scores
+    run = {"seed": 1, "bleu_nltk": 0.2, "history": [asdict(EPOCH), worse], "minutes": 3}
     file = tmp_path / "recorded.json"
     file.write_text(json.dumps({"runs": [run], "outputs": ["好 。"]}), "utf-8")
     (read,) = chinese.runs(file)
-    assert read.best == EPOCH and read.seed == 1
+    assert read.best == EPOCH and (read.seed, read.bleu_nltk) == (1, 0.2)
     assert chinese.outputs(file) == ["好 。"]
 
 
