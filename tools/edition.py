@@ -29,7 +29,8 @@ GLOSSARY = ROOT / "docs" / "zh" / "glossary.toml"
 ASKED = ROOT / "nmtcourse" / "teaching" / "asked"
 HAN = r"[\u3400-\u9fff]"
 # code, formulas and addresses: the same in both languages
-CODE, FORMULA = r"```[\s\S]*?```|`[^`\n]*`", r"\$\$[\s\S]*?\$\$|\$[^$\n]+\$"
+CODE = r"```[\s\S]*?```|`(?:[^`\n]|\n(?!\n))*`"
+FORMULA = r"\$\$[\s\S]*?\$\$|\$(?:[^$\n]|\n(?!\n))+\$"
 LINK = r"\]\(([^)\s]+)\)"
 ELSEWHERE = r"\]\(([^)\s#][^)\s]*)\)"  # a link that leads to another page
 NUMBER = r"(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?"
@@ -117,7 +118,8 @@ def question_text(about: dict) -> str:
 def differences(text: str, chinese: str) -> Iterator[str]:
     """Where a translation differs in what is no matter of language, or breaks a rule of writing."""
     for what, pattern in {"code": CODE, "formulas": FORMULA, "links": ELSEWHERE}.items():
-        ours, theirs = Counter(re.findall(pattern, chinese)), Counter(re.findall(pattern, text))
+        found = [re.findall(pattern, each) for each in (chinese, text)]
+        ours, theirs = (Counter(" ".join(one.split()) for one in ones) for ones in found)
         if ours != theirs:
             yield f"{what} differ: missing {list(theirs - ours)}, added {list(ours - theirs)}"
     plain, theirs = prose(chinese), prose(text)
