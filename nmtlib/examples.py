@@ -21,7 +21,12 @@ def load_corpus(settings: CorpusSettings) -> Corpus:
     settings.require_one_origin()
     if settings.name:
         return load(settings.name)
-    languages = settings.source_language, settings.target_language
+    languages = settings.languages
+    if all(languages) and not any(getattr(settings, split) for split in FILES):
+        raise ValueError(
+            "this run was trained on pairs in memory, which it does not keep; pass them again in "
+            "Python, as corpus="
+        )
     if not (settings.train and settings.validation and all(languages)):
         raise ValueError(
             "[corpus] needs a name, or source_language, target_language, train and validation "
@@ -61,10 +66,11 @@ def read_examples(
         f"{corpus.name}: {len(training):,} training pairs, {len(validation):,} for validation; "
         f"vocabularies {sizes}"
     )
-    report(
-        f"left out: {left_out} training pairs longer than {longest} tokens, {unread} pairs for "
-        f"validation longer than {readable}"
-    )
+    if left_out or unread:
+        report(
+            f"left out: {left_out} training pairs longer than {longest} tokens, {unread} pairs for "
+            f"validation longer than {readable}"
+        )
     for note in corpus.notes:
         report(note)
     return training, validation

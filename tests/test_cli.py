@@ -463,6 +463,11 @@ def test_long_validation_sentences_do_not_end_a_training_in_an_error(call, prese
     assert re.search(r"\b1 (pairs? )?for validation", printed), "what was left out is told"
 
 
+def test_a_run_that_leaves_nothing_out_does_not_speak_of_it(call, preset, tmp_path):
+    _, printed, _ = call("train", preset, "--out", tmp_path / "run", "--set", "epochs=1")
+    assert "training pairs" in printed and "left out" not in printed
+
+
 def test_each_limit_is_named_with_what_it_left_out(call, preset, tmp_path):
     with open(tmp_path / "train.tsv", "a", encoding="utf-8") as file:
         file.write(f"{'sehr ' * 12}lang\t{'very ' * 12}long\n")

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import get_args
 
 from nmtlib.data.corpus import Corpus
 from nmtlib.data.subwords import JOIN_MARK, SubwordMarkTokenizer
 from nmtlib.data.tokenizers import BPETokenizer, SpacyTokenizer, Tokenizer, WhitespaceTokenizer
 from nmtlib.data.vocab import BOS, EOS, PAD, Vocab
 from nmtlib.errors import require_one_of
-
-KINDS = ("whitespace", "spacy", "bpe", "given")
+from nmtlib.sections import Kind
 
 
 @dataclass
@@ -64,8 +64,7 @@ class Codec:
 
 def from_dict(description: dict) -> Tokenizer:
     """The tokenizer that `Tokenizer.to_dict` described; raises ValueError or TypeError if none."""
-    kinds = (WhitespaceTokenizer, SubwordMarkTokenizer, SpacyTokenizer, BPETokenizer)
-    known, options = {cls.kind: cls for cls in kinds}, dict(description)
+    known, options = {cls.kind: cls for cls in Tokenizer.__subclasses__()}, dict(description)
     kind = options.pop("kind", None)
     require_one_of("the kind of a tokenizer", known, kind)
     return known[kind](**options)
@@ -83,7 +82,7 @@ def build_codecs(
 ) -> tuple[Codec, Codec]:
     """The codecs of both sides, made from the training split alone.
 
-    `kind` is one of `KINDS`; 'given' takes the vocabularies that the corpus is published with.
+    `kind` is a `Kind`; 'given' takes the vocabularies that the corpus is published with.
     `target_kind` is that of the target side, '' for the same.  `joint` makes one vocabulary for
     both sides (and one tokenizer, for 'bpe').  Raises ValueError where these do not fit together.
     """
@@ -111,7 +110,7 @@ def build_codecs(
 
 def _check_kinds(corpus: Corpus, kinds: tuple[str, str], joint: bool) -> None:
     for kind in kinds:
-        require_one_of("tokenizer.kind", KINDS, kind)
+        require_one_of("tokenizer.kind", get_args(Kind), kind)
     if joint and (kinds[0] != kinds[1] or "given" in kinds):
         raise ValueError(f"a joint vocabulary needs one kind (not given) for both sides: {kinds}")
     if "given" in kinds and corpus.vocabularies is None:
@@ -130,8 +129,11 @@ def _tokenizer(
     if kind == "spacy":
         language = (corpus.source_language, corpus.target_language)[side]
         return SpacyTokenizer(language, lowercase=lowercase)
-    # Published subwords that carry a mark are looked up with it; it is never stripped.
-    subwords = corpus.vocabularies[side] if kind == "given" and corpus.vocabularies else []
-    if any(subword.endswith(JOIN_MARK) for subword in subwords):
-        return SubwordMarkTokenizer(subwords, lowercase=lowercase)
+    if kind == "given" and corpus.vocabularies:
+        # Published subwords that carry a mark are looked up with it; it is never stripped.
+        subwords = corpus.vocabularies[side]
+        if any(subword.endswith(JOIN_MARK) for subword in subwords):
+            return SubwordMarkTokenizer(subwords, lowercase=lowercase)
+    elif kind != "whitespace":
+        raise ValueError(f"no tokenizer is known for the kind {kind!r}; add it here")
     return WhitespaceTokenizer(lowercase=lowercase)
