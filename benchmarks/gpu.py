@@ -40,7 +40,7 @@ from nmtlib.data.batching import Batch
 from nmtlib.data.vocab import PAD, UNK
 from nmtlib.machine import describe_machine
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.training.hardware import choose_device, to_device
+from nmtlib.training.hardware import choose_device
 
 CONFIG = TransformerConfig.base(37000, 37000, tied="all")
 BLEU = ["--preset", "multi30k-de-en-gpu"]
@@ -152,13 +152,13 @@ def measure_one(
     speeds, rates = [], []
     with nullcontext() if candidate.fused else sdpa_kernel(SDPBackend.MATH):
         for batch in batches:  # the first steps allocate and compile
-            step(to_device(batch, device))
-        first = to_device(batches[0], device)
+            step(batch.to(device))
+        first = batches[0].to(device)
         # Weights and Adam's moments are there all the time; the rest comes and goes within a step.
         lasting = 3 * sum(p.nbytes for p in model.parameters())
         peak = lasting + peak_memory(lambda: step(first), device)
         for batch in batches:
-            took = seconds(lambda batch=batch: step(to_device(batch, device)), device)
+            took = seconds(lambda batch=batch: step(batch.to(device)), device)
             speeds.append(batch.labels.numel() / took)
             rates.append(training_flops(config, *sizes(batch)) / took)
     return {

@@ -30,7 +30,7 @@ from nmtlib.inference.kernels import convert
 from nmtlib.inference.search import beam_search
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.sections import TrainingSettings
-from nmtlib.training.distributed import Processes
+from nmtlib.training.hardware import Processes
 from nmtlib.training.loss import Totals
 from nmtlib.training.trainer import Trainer
 

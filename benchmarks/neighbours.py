@@ -24,11 +24,11 @@ from nmtcourse.recipes.neighbours import Datastore, NeighbourModel
 from nmtcourse.teaching.neighbours import RECORDED
 from nmtlib.data.codec import Codec
 from nmtlib.data.corpus import Pair
-from nmtlib.examples import load_corpus
 from nmtlib.inference.evaluate import Evaluation, evaluate
 from nmtlib.inference.metrics import chrf
 from nmtlib.inference.translator import Translator
 from nmtlib.machine import command_line, describe_machine
+from nmtlib.recipe import load_corpus
 from nmtlib.specials import BOS, EOS
 
 MODELS = {"cmn-en-zh": "cmn-en-zh-small", "multi30k-de-en": "multi30k-de-en-small"}  # by preset

@@ -16,13 +16,13 @@ from tqdm import tqdm
 
 from nmtlib import experiment
 from nmtlib.data import corpora
-from nmtlib.examples import load_corpus
 from nmtlib.files import decoded, require_ours, write_atomically
 from nmtlib.inference import evaluate as scoring
-from nmtlib.inference.translator import SHIPPED, Translator, find_run
+from nmtlib.inference.translator import Translator
 from nmtlib.presets import load_settings, overview
+from nmtlib.recipe import load_corpus
 from nmtlib.records import format_samples, ships, table_of_models, training_summary
-from nmtlib.run import Run, newest_run
+from nmtlib.run import SHIPPED, Run, find_run, newest_run
 from nmtlib.training.history import read_history
 
 CHUNK = 1_000  # lines that are read and translated together; in a terminal one by one

@@ -19,14 +19,12 @@ from nmtlib.data.codec import Codec, build_codecs, from_dict
 from nmtlib.data.corpus import Corpus
 from nmtlib.data.vocab import SPECIALS, Vocab
 from nmtlib.errors import require
-from nmtlib.examples import load_corpus, read_examples
-from nmtlib.inference.translator import find_run
 from nmtlib.machine import command_line
 from nmtlib.model.transformer import Transformer
 from nmtlib.presets import load_settings
-from nmtlib.recipe import find_recipe
+from nmtlib.recipe import find_recipe, load_corpus, read_examples
 from nmtlib.records import write_samples
-from nmtlib.run import Run
+from nmtlib.run import Run, find_run
 from nmtlib.sections import CorpusSettings
 from nmtlib.settings import Settings
 from nmtlib.training.checkpoint import (
@@ -35,8 +33,7 @@ from nmtlib.training.checkpoint import (
     require_config,
     require_identity,
 )
-from nmtlib.training.distributed import LostProcess, Processes
-from nmtlib.training.hardware import choose_device
+from nmtlib.training.hardware import LostProcess, Processes, choose_device
 from nmtlib.training.history import EpochRecord, draw_curves
 from nmtlib.training.trainer import SEEDS, Trainer
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from nmtlib.data.corpus import Pair
 from nmtlib.files import write_atomically
-from nmtlib.inference.translator import SHIPPED, Translator, named_runs
-from nmtlib.run import Run
+from nmtlib.inference.translator import Translator
+from nmtlib.run import SHIPPED, Run, named_runs
 from nmtlib.training.checkpoint import read_checkpoint
 from nmtlib.training.history import read_history
 

@@ -11,9 +11,12 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from nmtlib.data.codec import Codec
+from nmtlib.errors import did_you_mean
 from nmtlib.files import write_atomically
 from nmtlib.settings import Settings
 
+SHIPPED = Path(__file__).parent / "trained"  # the runs that come with the package
+RUNS = Path("runs")  # where `nmtlib train` puts others
 PARTS = "*.????????.part"  # what `write_atomically` leaves where it is killed
 
 
@@ -164,3 +167,33 @@ class Run:
         """The command that started the run; None where it keeps no log."""
         log = self.log_file.read_text("utf-8") if self.log_file.is_file() else ""
         return log.partition("\n")[0].removeprefix("$ ") or None
+
+
+def named_runs() -> dict[str, Run]:
+    """The runs that ship with the package and those in `RUNS`, by name; by path if it is taken."""
+    found: dict[str, Run] = {}
+    for file in [*sorted(SHIPPED.glob("*/settings.json")), *sorted(RUNS.glob("*/settings.json"))]:
+        folder = file.parent
+        found[str(folder) if folder.name in found else folder.name] = Run(folder)
+    return found
+
+
+def find_run(run: str | Path) -> Run:
+    """The run in a folder, or the one of that name; a shipped run goes before one trained here."""
+    folder, named = Run(run), named_runs()
+    if not folder.settings_file.is_file() and str(run) not in named:
+        raise FileNotFoundError(
+            f"{run} is not a run folder{did_you_mean(str(run), named)}; train one with: "
+            f"nmtlib train PRESET --out {run}; or take one of these: {', '.join(named)}"
+        )
+    return folder if folder.settings_file.is_file() else named[str(run)]
+
+
+def find_checkpoint(run: Run, name: str) -> Path:
+    """The file of a checkpoint such as "epoch-003".  Raises FileNotFoundError that names all."""
+    files = {file.stem: file for file in sorted(run.folder.glob("*.safetensors"))}
+    if name not in files:
+        raise FileNotFoundError(
+            f"{run.folder} has no checkpoint {name!r}; it has {', '.join(files) or 'none'}"
+        )
+    return files[name]

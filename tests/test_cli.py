@@ -25,8 +25,9 @@ from nmtlib import cli
 from nmtlib.data.corpora import load as load_corpus
 from nmtlib.data.corpora import names
 from nmtlib.files import write_atomically
-from nmtlib.inference.translator import SHIPPED, Translator
+from nmtlib.inference.translator import Translator
 from nmtlib.presets import load_settings, presets
+from nmtlib.run import SHIPPED
 from nmtlib.settings import Settings
 from nmtlib.training.checkpoint import load_model, read_checkpoint
 from nmtlib.training.history import read_history
@@ -724,7 +725,7 @@ def test_the_models_of_real_languages_translate_right_after_the_installation(cal
 def test_a_shipped_model_is_scored_and_left_as_it_is(call, tmp_path, monkeypatch):
     toy = load_corpus("toy-de-en")
     few = replace(toy, test=toy.test[:5], train=toy.train[:5])
-    monkeypatch.setattr("nmtlib.examples.load_corpus", lambda settings: few)
+    monkeypatch.setattr("nmtlib.recipe.load_corpus", lambda settings: few)
     before = sorted(SHIPPED.rglob("*"))
     assert (
         call("evaluate", "toy-de-en", "--beam", "1", "--output", tmp_path / "scores.json")[0] == 0

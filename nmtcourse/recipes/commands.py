@@ -78,7 +78,7 @@ def evaluate(options: Namespace) -> None:
     from nmtcourse.recipes.moses import moses_scorer
     from nmtcourse.recipes.neighbours import WEIGHT, with_neighbours
     from nmtlib import commands
-    from nmtlib.inference.translator import find_run
+    from nmtlib.run import find_run
 
     neighbours, weight = options.neighbours, options.neighbour_weight
     language = find_run(options.folder).settings().corpus.languages[1] if options.moses else ""
@@ -96,7 +96,7 @@ def evaluate(options: Namespace) -> None:
 
 def name_of(runs: Sequence[str | Path]) -> str:
     """A short name of some runs; runs of the same names in other folders have another."""
-    from nmtlib.inference.translator import find_run
+    from nmtlib.run import find_run
 
     places = sorted(str(find_run(run).folder.resolve()) for run in runs)
     digest = hashlib.sha256("\n".join(places).encode()).hexdigest()

@@ -28,9 +28,10 @@ from nmtcourse.recipes.optional import need
 from nmtlib.data.tokenizers import BPETokenizer
 from nmtlib.data.vocab import UNK
 from nmtlib.errors import require_one_of
-from nmtlib.inference.translator import Translator, find_run
+from nmtlib.inference.translator import Translator
 from nmtlib.model.embeddings import TokenEmbedding
 from nmtlib.records import ships
+from nmtlib.run import find_run
 
 # Those of CTranslate2.
 QUANTIZATIONS = ("int8", "int8_float32", "int16", "float16", "bfloat16", "float32")

@@ -7,9 +7,9 @@ from hashlib import sha256
 
 from nmtlib.data.codec import Codec
 from nmtlib.experiment import require_languages
-from nmtlib.inference.translator import Translator, find_run
+from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
-from nmtlib.run import Run
+from nmtlib.run import Run, find_run
 from nmtlib.settings import Settings
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -48,9 +48,11 @@ class Batch:
         return self.target[:, 1:]
 
     def to(self, device: torch.device | str) -> Batch:
-        """The same batch on another device; from pinned memory the copy is asynchronous."""
-        source, target = (ids.to(device, non_blocking=True) for ids in (self.source, self.target))
-        return Batch(source, target)
+        """The same batch on another device; a copy to a GPU runs while more work is queued."""
+        ids = [self.source, self.target]
+        if torch.device(device).type == "cuda" and not self.source.is_cuda:
+            ids = [side.pin_memory() for side in ids]  # a GPU fetches from memory that stays put
+        return Batch(*(side.to(device, non_blocking=True) for side in ids))
 
 
 def pad(rows: Sequence[Sequence[int]]) -> Tensor:
@@ -123,3 +125,29 @@ def padding_waste(batches: Iterable[Batch]) -> float:
     if not ids:
         raise ValueError("padding_waste needs at least one batch")
     return float((torch.cat(ids) == PAD).double().mean())
+
+
+class BatchLoader:
+    """The batches of an epoch, of at most `max_tokens` tokens each.
+
+    Of each, a process gets its share of the rows, on its device; see `training.hardware.Processes`.
+    Examples that make their own batches, on the device, have a method `batch` of row numbers.
+    """
+
+    def __init__(self, examples: Sequence[Example], max_tokens: int, processes: Any):
+        self.examples, self.max_tokens, self.processes = examples, max_tokens, processes
+        self.lengths = lengths_of(examples)  # (N, 2)
+        self.collate = getattr(examples, "batch", lambda rows: collate([examples[i] for i in rows]))
+
+    def plan(self, seed: int | None = None) -> list[np.ndarray]:
+        """The row numbers of each batch of an epoch; see `plan_batches`."""
+        return plan_batches(self.lengths, self.max_tokens, seed=seed)
+
+    def labels(self, batches: Sequence[np.ndarray]) -> int:
+        """How many labels some batches hold in all processes: all target tokens except BOS."""
+        return int((self.lengths[np.concatenate(batches), 1] - 1).sum())
+
+    def load(self, batches: Sequence[np.ndarray]) -> list[Batch]:
+        """This process's share of some batches; a batch may have too few rows for a share."""
+        shares = map(self.processes.shard, batches)
+        return [self.collate(rows).to(self.processes.device) for rows in shares if len(rows)]

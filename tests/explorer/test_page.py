@@ -18,8 +18,8 @@ from nmtlib import cli
 from nmtlib.data.codec import Codec
 from nmtlib.data.tokenizers import SpacyTokenizer, WhitespaceTokenizer
 from nmtlib.data.vocab import SPECIALS, Vocab
-from nmtlib.inference.translator import SHIPPED, Translator
-from nmtlib.run import Run
+from nmtlib.inference.translator import Translator
+from nmtlib.run import SHIPPED, Run
 
 MODULES = sorted(path for path in WEB.rglob("*.js"))
 

@@ -19,8 +19,9 @@ from nmtlib.data.batching import collate, make_example, pad
 from nmtlib.data.codec import Codec
 from nmtlib.data.tokenizers import BPETokenizer, WhitespaceTokenizer
 from nmtlib.data.vocab import BOS, EOS, PAD, SPECIALS, UNK, Vocab
-from nmtlib.inference.translator import SHIPPED, Translator
+from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
+from nmtlib.run import SHIPPED
 from nmtlib.sections import DecodingSettings, TokenizerSettings
 from nmtlib.settings import Settings
 from nmtlib.training.checkpoint import load_weights, save_checkpoint
