@@ -40,9 +40,10 @@ class Scores:
 class Evaluation:
     """The scores of one split, and their circumstances.
 
-    `scores_without_leaked` leaves out the pairs whose source is in the training data.  `perplexity`
-    and `token_accuracy` are teacher-forced, on the reference; `seconds` is the time of translating.
-    `more` holds the `notes` of the model, if it has any, and the results of further scorers.
+    `leaked_sources` counts the pairs whose source is in the training data: they measure memory.
+    `perplexity` and `token_accuracy` are teacher-forced, on the reference; `seconds` is the time of
+    translating.  `more` holds the `notes` of the model, if it has any, and the results of further
+    scorers.
     """
 
     corpus: str
@@ -51,11 +52,9 @@ class Evaluation:
     length_penalty: float
     scores: Scores
     leaked_sources: int
-    scores_without_leaked: Scores | None
     perplexity: float
     token_accuracy: float
     seconds: float
-    sentences_per_second: float
     parameters: int
     command: str
     machine: dict[str, Any]
@@ -69,45 +68,29 @@ class Evaluation:
 
     def lines(self) -> list[str]:
         """The evaluation for people."""
-        s, clean = self.scores, self.scores_without_leaked
-        search = "greedy search" if self.beam == 1 else f"beam {self.beam}"
+        s, search = self.scores, "greedy search" if self.beam == 1 else f"beam {self.beam}"
         lines = [
             f"{self.corpus} {self.split}: {s.sentences} sentences, {search}, {self.seconds:.1f} s "
-            f"({self.sentences_per_second:.0f} sentences/s)",
+            f"({s.sentences / self.seconds:.0f} sentences/s)",
             f"  BLEU {s.bleu:.2f} ({s.signature})",
             f"  NLTK corpus BLEU {s.bleu_nltk:.4f}   chrF {s.chrf:.2f}   "
             f"perplexity {self.perplexity:.2f}   token accuracy {self.token_accuracy:.3f}",
         ]
-        if self.more:
-            shown = {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in self.more.items()}
-            lines.append("  " + "   ".join(f"{name} {value}" for name, value in shown.items()))
-        if clean:
+        shown = {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in self.more.items()}
+        lines += ["  " + "   ".join(f"{name} {value}" for name, value in shown.items())] * bool(
+            shown
+        )
+        if self.leaked_sources:
             lines.append(
-                f"  without the {self.leaked_sources} pairs whose source is in the training data: "
-                f"BLEU {clean.bleu:.2f}   NLTK corpus BLEU {clean.bleu_nltk:.4f}"
+                f"  {self.leaked_sources} of the sources are in the training data: on these this "
+                "is a score of memory"
             )
-        elif self.leaked_sources:
-            lines.append("  every source is in the training data: this is a score of memory")
         if self.too_long:
             lines.append(
                 f"  {self.too_long} of the sentences have more tokens than the model reads: an "
                 "empty translation each"
             )
         return lines
-
-
-def measure_readable(translator: Translator, pairs: Sequence[Pair]) -> tuple[Totals, list[str]]:
-    """The totals over the pairs that the model can read, and the sources, '' where too long."""
-    longest = translator.model.config.max_length
-    examples = [translator.example(pair.source, pair.target) for pair in pairs]
-    if not (readable := [example for example in examples if fits(example, longest)]):
-        raise ValueError(
-            f"all {len(pairs)} pairs have more than {longest} tokens, which is all that the model "
-            "reads; there is nothing to score"
-        )
-    kept = zip(examples, pairs, strict=True)
-    sources = [pair.source if len(example.source) <= longest else "" for example, pair in kept]
-    return measure_all(translator.model, readable), sources
 
 
 def evaluate(
@@ -133,16 +116,20 @@ def evaluate(
     more, references = dict(getattr(translator.model, "notes", {})), [p.target for p in pairs]
     for scorer in scorers:
         more |= scorer(hypotheses, references)
+    tokenize, lowercase = (
+        bleu_tokenizer(translator, corpus),
+        translator.settings.tokenizer.lowercase,
+    )
     evaluation = Evaluation(
         corpus=corpus.name,
         split=split,
         beam=how.beam,
         length_penalty=how.length_penalty,
-        **score_with_and_without_leaks(translator, corpus, split, hypotheses),
+        scores=score(hypotheses, pairs, tokenize, lowercase),
+        leaked_sources=len(corpus.leaked(split)),
         perplexity=totals.perplexity,
         token_accuracy=totals.accuracy,
         seconds=seconds,
-        sentences_per_second=len(pairs) / seconds,
         parameters=sum(translator.model.parameter_table().values()),
         command=command_line(),
         machine=describe_machine(translator.device),
@@ -150,6 +137,20 @@ def evaluate(
         more=more,
     )
     return evaluation, hypotheses
+
+
+def measure_readable(translator: Translator, pairs: Sequence[Pair]) -> tuple[Totals, list[str]]:
+    """The totals over the pairs that the model can read, and the sources, '' where too long."""
+    longest = translator.model.config.max_length
+    examples = [translator.example(pair.source, pair.target) for pair in pairs]
+    if not (readable := [example for example in examples if fits(example, longest)]):
+        raise ValueError(
+            f"all {len(pairs)} pairs have more than {longest} tokens, which is all that the model "
+            "reads; there is nothing to score"
+        )
+    kept = zip(examples, pairs, strict=True)
+    sources = [pair.source if len(example.source) <= longest else "" for example, pair in kept]
+    return measure_all(translator.model, readable), sources
 
 
 def require_languages(translator: Translator, corpus: Corpus) -> None:
@@ -161,24 +162,6 @@ def require_languages(translator: Translator, corpus: Corpus) -> None:
             f"the model translates {'-'.join(wanted)}, but the pairs of {corpus.name} are "
             f"{'-'.join(given)}; score it on a corpus of its own languages"
         )
-
-
-def score_with_and_without_leaks(
-    translator: Translator, corpus: Corpus, split: str, hypotheses: list[str]
-) -> dict[str, Any]:
-    """The three fields of an `Evaluation` about the quality of the translations."""
-    pairs, leaked = corpus.split(split), corpus.leaked(split)
-    how = bleu_tokenizer(translator, corpus), translator.settings.tokenizer.lowercase
-
-    def score_rows(rows: Sequence[int]) -> Scores:
-        return score([hypotheses[i] for i in rows], [pairs[i] for i in rows], *how)
-
-    fresh = [i for i in range(len(pairs)) if i not in leaked]
-    return {
-        "scores": score_rows(range(len(pairs))),
-        "leaked_sources": len(leaked),
-        "scores_without_leaked": score_rows(fresh) if leaked and fresh else None,
-    }
 
 
 def bleu_tokenizer(translator: Translator, corpus: Corpus) -> BleuTokenize:
