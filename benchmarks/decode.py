@@ -27,6 +27,7 @@ from shared import timing_parser, write_result  # before torch, as it imports nm
 # isort: split
 import torch
 
+from nmtcourse.recipes.bfloat16 import in_bfloat16
 from nmtcourse.recipes.export import export
 from nmtlib.data.batching import pad
 from nmtlib.data.corpus import Corpus
@@ -59,7 +60,7 @@ Search = Callable[[Ids, int], Ids]
 
 def ours(translator: Translator, penalty: float, bfloat16: bool) -> Search:
     """nmtlib's beam search; a beam of 1 is greedy search."""
-    model = convert(translator.model, "bf16" if bfloat16 else "fp32")
+    model = (in_bfloat16 if bfloat16 else convert)(translator.model)
 
     def search(sources: Ids, beam: int) -> Ids:
         found = beam_search(model, pad(sources), beam, length_penalty=penalty)

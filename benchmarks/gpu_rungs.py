@@ -18,6 +18,7 @@ from timing import seconds
 import numpy as np
 import torch
 
+from nmtcourse.recipes.bfloat16 import in_bfloat16
 from nmtcourse.recipes.fixed_decoding import FixedShapes
 from nmtcourse.recipes.losses import losses_in_blocks
 from nmtcourse.recipes.packed import PackedExamples
@@ -180,7 +181,7 @@ def decode_rungs(config: TransformerConfig, device: torch.device, sentences: int
         model.output.bias[EOS] += 3.0  # or a random model never ends
     sources = [example.source for example in captions(config, sentences)]
     source = pad(sorted(sources, key=len)).to(device)
-    quick, half = convert(model), convert(model, "bf16")
+    quick, half = convert(model), in_bfloat16(model)
     stepwise = FixedShapes(model)  # a compiler knows nothing of oneDNN's maps
     stepwise.step = torch.compile(stepwise.step)  # type: ignore[method-assign]
     ways: dict[str, Transformer] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -80,10 +80,10 @@ class Translator:
         target: Codec,
         settings: Settings | None = None,
         *,
-        precision: str = "fp32",
+        quicken: Callable[[Any], Any] = convert,
     ):
         self.model, self.source, self.target = model.eval(), source, target
-        self.quick_model, self.precision = convert(model, precision), precision
+        self.quick_model, self.quicken = quicken(model), quicken
         self.settings = settings or Settings()
 
     @classmethod
@@ -93,14 +93,14 @@ class Translator:
         *,
         checkpoint: str = "",
         device: str | None = None,
-        precision: str = "fp32",
+        quicken: Callable[[Any], Any] = convert,
     ) -> Translator:
         """Load a run folder, or by its name a model that comes with the package ("toy-de-en").
 
         `checkpoint`, such as "epoch-003", defaults to the weights chosen at the end of training,
-        until then the best epoch's, and `device` to that of the run if it is there.  `precision`
-        "bf16" is quicker on some CPUs, and changes some words.  Raises FileNotFoundError for a
-        missing run or checkpoint, ValueError for a damaged one.
+        until then the best epoch's, and `device` to that of the run if it is there.  `quicken`
+        makes the copy to search with.  Raises FileNotFoundError for a missing run or checkpoint,
+        ValueError for a damaged one.
         """
         folder = find_run(run)
         settings, (source, target) = folder.settings(), folder.codecs()
@@ -115,7 +115,7 @@ class Translator:
         require_identity(weights, notes, folder.codec_digests())
         model = Transformer(config).to(place)
         load_weights(model, tensors, where=weights)
-        return cls(model, source, target, settings, precision=precision)
+        return cls(model, source, target, settings, quicken=quicken)
 
     @property
     def device(self) -> torch.device:
