@@ -22,10 +22,9 @@ from nmtlib.data.corpus import Corpus
 from nmtlib.inference.evaluate import evaluate
 from nmtlib.inference.metrics import bleu_sacre
 from nmtlib.inference.translator import Translator
-from nmtlib.machine import command_line, describe_machine
 from nmtlib.presets import load_settings
 from nmtlib.run import Run
-from nmtlib.training.hardware import choose_device
+from nmtlib.training.hardware import choose_device, command_line, describe_machine
 from nmtlib.training.history import read_history
 
 PRESET = "cmn-en-zh-small"

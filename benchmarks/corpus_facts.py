@@ -24,8 +24,8 @@ from nmtlib.data.corpora import load
 from nmtlib.data.corpus import Corpus
 from nmtlib.data.tokenizers import SpacyTokenizer
 from nmtlib.data.vocab import Vocab
-from nmtlib.machine import command_line, describe_machine
 from nmtlib.specials import UNK
+from nmtlib.training.hardware import command_line, describe_machine
 
 SIDES = {"de": "source", "en": "target"}
 FIRST = 16  # entries of a vocabulary that are listed

@@ -27,9 +27,9 @@ from nmtlib.data.corpus import Pair
 from nmtlib.inference.evaluate import Evaluation, Scores, evaluate
 from nmtlib.inference.metrics import chrf
 from nmtlib.inference.translator import Translator
-from nmtlib.machine import command_line, describe_machine
 from nmtlib.recipe import load_corpus
 from nmtlib.specials import BOS, EOS
+from nmtlib.training.hardware import command_line, describe_machine
 
 MODELS = {"cmn-en-zh": "cmn-en-zh-small", "multi30k-de-en": "multi30k-de-en-small"}  # by preset
 NEIGHBOURS, SHOWN, PARTS = 4, 4, 5

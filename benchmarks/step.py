@@ -27,11 +27,11 @@ from train import batches
 from nmtcourse.recipes.losses import losses_in_blocks
 from nmtlib.data.batching import Batch
 from nmtlib.data.vocab import PAD
-from nmtlib.machine import describe_machine
 from nmtlib.model import attention, dropout
 from nmtlib.model.attention import MultiHeadAttention
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.training import loss as measuring
+from nmtlib.training.hardware import describe_machine
 
 CONFIG = TransformerConfig(
     6000,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import entry_points
-from typing import Any
+from typing import Any, Protocol
 
 from nmtlib.data.batching import Example, fits, make_example
 from nmtlib.data.codec import Codec
 from nmtlib.data.corpora import load
 from nmtlib.data.corpus import Corpus, Pair, read_pairs
-from nmtlib.errors import did_you_mean
+from nmtlib.errors import did_you_mean, require
+from nmtlib.model.transformer import Transformer
 from nmtlib.sections import FILES, CorpusSettings
 from nmtlib.settings import Settings
 
@@ -50,6 +51,24 @@ def find_recipe(options: Mapping[str, Any]) -> Recipe:
             f"{', '.join(known) or 'none'}"
         )
     return known[name].load()({key: value for key, value in options.items() if key != "name"})
+
+
+class Start(Protocol):
+    """What a run begins with in place of new vocabularies and random weights."""
+
+    def codecs(self) -> tuple[Codec, Codec]:
+        """The codecs of both sides."""
+
+    def load(self, model: Transformer) -> None:
+        """Give a new model its weights.  Raises ValueError where they do not fit."""
+
+
+def find_start(settings: Settings) -> Start | None:
+    """What `training.init_from` names, made by the entry point of that name in `nmtlib.starts`."""
+    given = settings.training.init_from
+    offered = entry_points(group="nmtlib.starts", name="init_from")
+    require(bool(offered or not given), "training.init_from", "empty: nothing offers it", given)
+    return [*offered][0].load()(settings) if given else None
 
 
 def load_corpus(settings: CorpusSettings) -> Corpus:

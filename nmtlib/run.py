@@ -55,6 +55,11 @@ class Run:
         self.curves_file = self.folder / "curves.png"
         self.samples_file = self.folder / "samples.txt"
 
+    @property
+    def ships(self) -> bool:
+        """Whether the run comes with the package, however its folder was given."""
+        return self.folder.resolve().parent == SHIPPED.resolve()
+
     @classmethod
     def create(cls, folder: str | Path, settings: Settings, source: Codec, target: Codec) -> Run:
         """Write what a run begins with, the settings last.  Raises as `require_free`."""

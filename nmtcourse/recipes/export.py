@@ -30,7 +30,6 @@ from nmtlib.data.vocab import UNK
 from nmtlib.errors import require_one_of
 from nmtlib.inference.translator import Translator
 from nmtlib.model.embeddings import TokenEmbedding
-from nmtlib.records import ships
 from nmtlib.run import find_run
 
 # Those of CTranslate2.
@@ -57,7 +56,7 @@ def export(
     found = find_run(run)
     folder = found.folder
     if out is None:
-        out = Path(f"{folder.resolve().name}-{to}") if ships(found) else folder / to
+        out = Path(f"{folder.resolve().name}-{to}") if found.ships else folder / to
     out = Path(out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise FileExistsError(

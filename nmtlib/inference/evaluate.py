@@ -5,13 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmtlib.data.batching import fits
 from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.data.tokenizers import WhitespaceTokenizer
+from nmtlib.files import write_atomically
 from nmtlib.inference.metrics import BleuTokenize, bleu_nltk, bleu_sacre, chrf
-from nmtlib.machine import command_line, describe_machine
+from nmtlib.training.hardware import command_line, describe_machine
 from nmtlib.training.loss import Totals, measure_all
 
 if TYPE_CHECKING:
@@ -113,19 +115,15 @@ def evaluate(
     started = time.perf_counter()
     hypotheses = translator.translate(sources, beam=how.beam, length_penalty=how.length_penalty)
     seconds = time.perf_counter() - started
-    more, references = dict(getattr(translator.model, "notes", {})), [p.target for p in pairs]
+    more, cut = dict(getattr(translator.model, "notes", {})), translator.settings.tokenizer
     for scorer in scorers:
-        more |= scorer(hypotheses, references)
-    tokenize, lowercase = (
-        bleu_tokenizer(translator, corpus),
-        translator.settings.tokenizer.lowercase,
-    )
+        more |= scorer(hypotheses, [pair.target for pair in pairs])
     evaluation = Evaluation(
         corpus=corpus.name,
         split=split,
         beam=how.beam,
         length_penalty=how.length_penalty,
-        scores=score(hypotheses, pairs, tokenize, lowercase),
+        scores=score(hypotheses, pairs, bleu_tokenizer(translator, corpus), cut.lowercase),
         leaked_sources=len(corpus.leaked(split)),
         perplexity=totals.perplexity,
         token_accuracy=totals.accuracy,
@@ -188,3 +186,20 @@ def score(
     characters = chrf(hypotheses, references, lowercase=lowercase)
     words = bleu_nltk([h.split() for h in hypotheses], [r.split() for r in references])
     return Scores(len(pairs), bleu.score, bleu.signature, words, *characters)
+
+
+def write_samples(translator: Translator, path: Path, pairs: Sequence[Pair]) -> None:
+    """Write the translations of those sentences that the model can read."""
+    limit = translator.model.config.max_length
+    pairs = [p for p in pairs if len(translator.source.encode(p.source)) < limit]
+    hypotheses = translator.translate([p.source for p in pairs])
+    write_atomically(path, "\n".join(format_samples(pairs, hypotheses)))
+
+
+def format_samples(pairs: Sequence[Pair], hypotheses: Sequence[str]) -> list[str]:
+    """Source, translation and reference below each other, a blank line between sentences."""
+    lines = []
+    for pair, said in zip(pairs, hypotheses, strict=True):
+        reference = "(the same)" if said == pair.target else pair.target
+        lines += [f"source     {pair.source}", f"model      {said}", f"reference  {reference}", ""]
+    return lines

@@ -20,14 +20,7 @@ from nmtlib.specials import PAD
 from nmtlib.training import checkpoint
 from nmtlib.training.hardware import Processes, choose_device, choose_precision, stop_on_signal
 from nmtlib.training.history import EpochRecord, Progress
-from nmtlib.training.loss import (
-    Loss,
-    Totals,
-    autocast,
-    measure_all,
-    require_finite,
-    smoothed_loss,
-)
+from nmtlib.training.loss import Loss, Totals, autocast, measure_all, require_finite, smoothed_loss
 from nmtlib.training.schedule import make_schedule
 
 ADAM: dict[str, Any] = {"betas": (0.9, 0.98), "eps": 1e-9}  # Vaswani et al. 2017, 5.3
