@@ -19,11 +19,10 @@ from shared import RESULTS, parser, write_result
 # isort: split
 from nmtcourse.recipes.monolingual import CAPTIONS
 from nmtcourse.teaching.case_studies import FACTS
-from nmtlib.data.codec import Codec, build_codecs
+from nmtlib.data.codec import Codec, Vocab, build_codecs
 from nmtlib.data.corpora import load
 from nmtlib.data.corpus import Corpus
 from nmtlib.data.tokenizers import SpacyTokenizer
-from nmtlib.data.vocab import Vocab
 from nmtlib.specials import UNK
 from nmtlib.training.hardware import command_line, describe_machine
 

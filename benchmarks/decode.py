@@ -31,13 +31,13 @@ from nmtcourse.recipes.bfloat16 import in_bfloat16
 from nmtcourse.recipes.export import export
 from nmtlib.data.batching import pad
 from nmtlib.data.corpus import Corpus
-from nmtlib.data.vocab import EOS, PAD, SPECIALS
 from nmtlib.experiment import training_summary
 from nmtlib.inference.evaluate import bleu_tokenizer, score
 from nmtlib.inference.kernels import convert
 from nmtlib.inference.search import NEVER_GENERATED, beam_search, length_limits
 from nmtlib.inference.translator import Translator
 from nmtlib.recipe import load_corpus
+from nmtlib.specials import EOS, PAD, SPECIALS
 from nmtlib.training.hardware import command_line, describe_machine
 
 OURS, OURS_BF16, THEIRS = "nmtlib float32", "nmtlib bfloat16", "transformers float32"

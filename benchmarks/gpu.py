@@ -37,8 +37,8 @@ from train import TorchTransformer
 
 from nmtcourse.teaching.cost import peak_memory, training_flops, training_memory
 from nmtlib.data.batching import Batch
-from nmtlib.data.vocab import PAD, UNK
 from nmtlib.model.transformer import Transformer, TransformerConfig
+from nmtlib.specials import PAD, UNK
 from nmtlib.training.hardware import choose_device, describe_machine
 
 CONFIG = TransformerConfig.base(37000, 37000, tied="all")

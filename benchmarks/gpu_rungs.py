@@ -26,11 +26,11 @@ from nmtcourse.recipes.recipe import CourseRecipe, RecipeLoss
 from nmtcourse.teaching.cost import training_flops
 from nmtcourse.teaching.hardware_lab import ledger
 from nmtlib.data.batching import Batch, Example, make_example, pad
-from nmtlib.data.vocab import EOS, UNK
 from nmtlib.inference.kernels import convert
 from nmtlib.inference.search import beam_search
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.sections import TrainingSettings
+from nmtlib.specials import EOS, UNK
 from nmtlib.training.hardware import Processes
 from nmtlib.training.loss import Totals
 from nmtlib.training.trainer import Trainer

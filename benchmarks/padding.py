@@ -23,10 +23,10 @@ import torch
 
 from nmtlib.data.batching import Example, collate, padding_waste, token_batches
 from nmtlib.data.codec import build_codecs
-from nmtlib.data.vocab import PAD
 from nmtlib.model.transformer import Transformer
 from nmtlib.presets import load_settings
 from nmtlib.recipe import encode_pairs, load_corpus
+from nmtlib.specials import PAD
 from nmtlib.training.hardware import choose_precision, describe_machine
 
 SEED = 1

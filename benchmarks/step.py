@@ -26,10 +26,10 @@ from train import batches
 
 from nmtcourse.recipes.losses import losses_in_blocks
 from nmtlib.data.batching import Batch
-from nmtlib.data.vocab import PAD
 from nmtlib.model import attention, dropout
 from nmtlib.model.attention import MultiHeadAttention
 from nmtlib.model.transformer import Transformer, TransformerConfig
+from nmtlib.specials import PAD
 from nmtlib.training import loss as measuring
 from nmtlib.training.hardware import describe_machine
 

@@ -86,7 +86,6 @@ PATH = {  # what happens to a sentence pair in the core -> the modules to read, 
     "sentence pairs become batches of ids": [
         "data/corpus",
         "data/tokenizers",
-        "data/vocab",
         "data/codec",
         "data/batching",
     ],

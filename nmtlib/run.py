@@ -119,14 +119,22 @@ class Run:
         """The weights after one epoch, counted from 1."""
         return self.folder / f"epoch-{epoch:03d}.safetensors"
 
-    def weights_file(self) -> Path:
+    def weights_file(self, checkpoint: str = "") -> Path:
         """The weights to translate with: those chosen at the end, until then the best epoch's.
 
-        Raises FileNotFoundError before the first epoch has ended.
+        `checkpoint` names others, such as "epoch-003".  Raises FileNotFoundError where they are not
+        there, or before the first epoch has ended.
         """
-        for path in (self.model_file, self.best_file):
-            if path.is_file():
-                return path
+        there = {path.stem: path for path in sorted(self.folder.glob("*.safetensors"))}
+        files = {name: path for name, path in there.items() if path.is_file()}
+        for name in (checkpoint,) if checkpoint else ("model", "best"):
+            if name in files:
+                return files[name]
+        if checkpoint:
+            have = ", ".join(files) or "none"
+            raise FileNotFoundError(
+                f"{self.folder} has no checkpoint {checkpoint!r}; it has {have}"
+            )
         raise FileNotFoundError(
             f"{self.folder} holds no weights yet: its first epoch has not ended; continue with: "
             f"nmtlib train --resume --out {self.folder}"
@@ -192,13 +200,3 @@ def find_run(run: str | Path) -> Run:
             f"nmtlib train PRESET --out {run}; or take one of these: {', '.join(named)}"
         )
     return folder if folder.settings_file.is_file() else named[str(run)]
-
-
-def find_checkpoint(run: Run, name: str) -> Path:
-    """The file of a checkpoint such as "epoch-003".  Raises FileNotFoundError that names all."""
-    files = {file.stem: file for file in sorted(run.folder.glob("*.safetensors"))}
-    if name not in files:
-        raise FileNotFoundError(
-            f"{run.folder} has no checkpoint {name!r}; it has {', '.join(files) or 'none'}"
-        )
-    return files[name]

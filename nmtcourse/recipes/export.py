@@ -26,11 +26,11 @@ from nmtcourse.recipes.export_readme import readme
 from nmtcourse.recipes.hugging_face import to_hugging_face
 from nmtcourse.recipes.optional import need
 from nmtlib.data.tokenizers import BPETokenizer
-from nmtlib.data.vocab import UNK
 from nmtlib.errors import require_one_of
 from nmtlib.inference.translator import Translator
 from nmtlib.model.embeddings import TokenEmbedding
 from nmtlib.run import find_run
+from nmtlib.specials import UNK
 
 # Those of CTranslate2.
 QUANTIZATIONS = ("int8", "int8_float32", "int16", "float16", "bfloat16", "float32")

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmtlib.data.vocab import BOS, EOS, PAD
+from nmtlib.specials import BOS, EOS, PAD
 
 
 class Example(NamedTuple):

@@ -20,7 +20,7 @@ from nmtlib.inference.search import Hypothesis, beam_search
 from nmtlib.model.attention import record_attention
 from nmtlib.model.transformer import Transformer
 from nmtlib.recipe import load_corpus
-from nmtlib.run import find_checkpoint, find_run
+from nmtlib.run import find_run
 from nmtlib.sections import DecodingSettings
 from nmtlib.settings import Settings
 from nmtlib.specials import EOS, SPECIALS, UNK
@@ -108,7 +108,7 @@ class Translator:
         if trained_on.startswith("cuda") and not torch.cuda.is_available():
             trained_on = "cpu"  # a run is also used on other machines
         place = choose_device(device or trained_on)
-        weights = find_checkpoint(folder, checkpoint) if checkpoint else folder.weights_file()
+        weights = folder.weights_file(checkpoint)
         config, tensors, notes = read_checkpoint(weights)
         sizes = len(source.vocab), len(target.vocab)
         require_config(weights, config, settings.with_vocabularies(*sizes).model)

@@ -15,7 +15,7 @@ from nmtlib.data.batching import (
     plan_batches,
     token_batches,
 )
-from nmtlib.data.vocab import BOS, EOS, PAD
+from nmtlib.specials import BOS, EOS, PAD
 
 examples = st.lists(
     st.tuples(st.integers(1, 30), st.integers(2, 30)).map(

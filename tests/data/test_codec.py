@@ -6,12 +6,12 @@ from typing import get_args
 
 import pytest
 
-from nmtlib.data.codec import Codec, _tokenizer, build_codecs
+from nmtlib.data.codec import Codec, Vocab, _tokenizer, build_codecs
 from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.data.subwords import SubwordMarkTokenizer
 from nmtlib.data.tokenizers import BPETokenizer, SpacyTokenizer, WhitespaceTokenizer
-from nmtlib.data.vocab import BOS, EOS, PAD, SPECIALS, UNK, Vocab
 from nmtlib.sections import Kind
+from nmtlib.specials import BOS, EOS, PAD, SPECIALS, UNK
 
 KINDS = get_args(Kind)
 

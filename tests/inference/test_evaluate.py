@@ -12,7 +12,6 @@ import torch
 from nmtlib.data.codec import build_codecs
 from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.data.tokenizers import SpacyTokenizer
-from nmtlib.data.vocab import BOS, EOS
 from nmtlib.inference import evaluate as module
 from nmtlib.inference.evaluate import bleu_tokenizer, evaluate, score
 from nmtlib.inference.metrics import bleu_nltk
@@ -20,6 +19,7 @@ from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
 from nmtlib.sections import DecodingSettings, TokenizerSettings
 from nmtlib.settings import Settings
+from nmtlib.specials import BOS, EOS
 
 TRAIN = [
     Pair("Der Hund läuft in den Park .", "The dog runs into the park ."),

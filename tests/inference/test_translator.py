@@ -19,11 +19,10 @@ from safetensors.torch import save_file
 
 from nmtcourse.recipes.bfloat16 import in_bfloat16
 from nmtlib.cli import build_parser
-from nmtlib.data.codec import Codec
+from nmtlib.data.codec import Codec, Vocab
 from nmtlib.data.corpora import load as load_corpus
 from nmtlib.data.corpus import Corpus
 from nmtlib.data.tokenizers import BPETokenizer, SpacyTokenizer, WhitespaceTokenizer
-from nmtlib.data.vocab import BOS, EOS, SPECIALS, Vocab
 from nmtlib.inference import translator as module
 from nmtlib.inference.evaluate import evaluate
 from nmtlib.inference.translator import Translator
@@ -32,6 +31,7 @@ from nmtlib.model.transformer import Transformer
 from nmtlib.run import Run
 from nmtlib.sections import DecodingSettings
 from nmtlib.settings import Settings
+from nmtlib.specials import BOS, EOS, SPECIALS
 from nmtlib.training.checkpoint import load_model, save_checkpoint
 
 SOURCE, TARGET = [f"s{i}" for i in range(9)], [f"t{i}" for i in range(7)]
