@@ -36,7 +36,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from train import TorchTransformer
 
 from nmtcourse.teaching.cost import peak_memory, training_flops, training_memory
-from nmtlib.data.batching import Batch
+from nmtlib.data.batching import Batch, to_device
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.specials import PAD, UNK
 from nmtlib.training.hardware import choose_device, describe_machine
@@ -151,13 +151,13 @@ def measure_one(
     speeds, rates = [], []
     with nullcontext() if candidate.fused else sdpa_kernel(SDPBackend.MATH):
         for batch in batches:  # the first steps allocate and compile
-            step(batch.to(device))
-        first = batches[0].to(device)
+            step(to_device(batch, device))
+        first = to_device(batches[0], device)
         # Weights and Adam's moments are there all the time; the rest comes and goes within a step.
         lasting = 3 * sum(p.nbytes for p in model.parameters())
         peak = lasting + peak_memory(lambda: step(first), device)
         for batch in batches:
-            took = seconds(lambda batch=batch: step(batch.to(device)), device)
+            took = seconds(lambda batch=batch: step(to_device(batch, device)), device)
             speeds.append(batch.labels.numel() / took)
             rates.append(training_flops(config, *sizes(batch)) / took)
     return {

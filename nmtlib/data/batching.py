@@ -48,11 +48,9 @@ class Batch:
         return self.target[:, 1:]
 
     def to(self, device: torch.device | str) -> Batch:
-        """The same batch on another device; a copy to a GPU runs while more work is queued."""
-        ids = [self.source, self.target]
-        if torch.device(device).type == "cuda" and not self.source.is_cuda:
-            ids = [side.pin_memory() for side in ids]  # a GPU fetches from memory that stays put
-        return Batch(*(side.to(device, non_blocking=True) for side in ids))
+        """The same batch on another device; from pinned memory the copy is asynchronous."""
+        source, target = (ids.to(device, non_blocking=True) for ids in (self.source, self.target))
+        return Batch(source, target)
 
 
 def pad(rows: Sequence[Sequence[int]]) -> Tensor:
@@ -127,6 +125,14 @@ def padding_waste(batches: Iterable[Batch]) -> float:
     return float((torch.cat(ids) == PAD).double().mean())
 
 
+def to_device(batch: Batch, device: torch.device) -> Batch:
+    """The batch on the device; the copy to a GPU runs while the next operations are queued."""
+    # A GPU fetches by itself only from memory that the system cannot move.
+    if device.type == "cuda" and not batch.source.is_cuda:
+        batch = Batch(batch.source.pin_memory(), batch.target.pin_memory())
+    return batch.to(device)
+
+
 class BatchLoader:
     """The batches of an epoch, of at most `max_tokens` tokens each.
 
@@ -150,4 +156,5 @@ class BatchLoader:
     def load(self, batches: Sequence[np.ndarray]) -> list[Batch]:
         """This process's share of some batches; a batch may have too few rows for a share."""
         shares = map(self.processes.shard, batches)
-        return [self.collate(rows).to(self.processes.device) for rows in shares if len(rows)]
+        device = self.processes.device
+        return [to_device(self.collate(rows), device) for rows in shares if len(rows)]

@@ -5,7 +5,7 @@ import timeit
 import pytest
 import torch
 
-from nmtlib.data.batching import collate, make_example
+from nmtlib.data.batching import collate, make_example, to_device
 from nmtlib.training import hardware
 from nmtlib.training.hardware import choose_device, choose_precision
 
@@ -87,7 +87,7 @@ def test_a_batch_goes_to_a_gpu_through_pinned_memory_without_waiting(monkeypatch
     monkeypatch.setattr(
         torch.Tensor, "to", lambda x, *how, **more: copies.append((x, how, more)) or x
     )
-    there = batch.to(torch.device("cuda"))
+    there = to_device(batch, torch.device("cuda"))
     assert [x is y for x, y in zip(pinned, (there.source, there.target), strict=True)] == [
         True,
         True,
@@ -101,4 +101,4 @@ def test_a_batch_goes_to_a_gpu_through_pinned_memory_without_waiting(monkeypatch
 def test_a_batch_on_a_cpu_is_not_pinned(monkeypatch):
     monkeypatch.setattr(torch.Tensor, "pin_memory", lambda x: pytest.fail("pinned without a GPU"))
     batch = collate([make_example([4], [5])])
-    assert batch.to(CPU).source.equal(batch.source)
+    assert to_device(batch, CPU).source.equal(batch.source)
