@@ -32,15 +32,14 @@ from shared import (  # before torch, as it imports nmtlib first
 from time_to_bleu import score_validation
 
 from nmtlib.data.corpus import Corpus
-from nmtlib.examples import load_corpus
+from nmtlib.experiment import training_summary
 from nmtlib.inference.translator import Translator
-from nmtlib.machine import command_line, describe_machine
 from nmtlib.presets import load_settings
-from nmtlib.records import training_summary
+from nmtlib.recipe import load_corpus
 from nmtlib.run import Run
 from nmtlib.settings import Settings
 from nmtlib.training.checkpoint import average_checkpoints, load_weights, read_checkpoint
-from nmtlib.training.hardware import choose_device
+from nmtlib.training.hardware import choose_device, command_line, describe_machine
 
 SMALL = (
     "d_model=128",

@@ -18,8 +18,7 @@ from checkpoints import store
 from shared import parser, require_finished, say
 
 from nmtlib import cli
-from nmtlib.inference.translator import SHIPPED
-from nmtlib.run import Run
+from nmtlib.run import SHIPPED, Run
 
 PRESET = "multi30k-de-en"
 PLAIN = {"recipe.r_drop": 0.0, "dropout": 0.2}

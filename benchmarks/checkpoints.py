@@ -25,11 +25,11 @@ from shared import require_finished
 from nmtcourse.teaching.course import DIRECTIONS
 from nmtlib.data.corpora import load
 from nmtlib.data.corpus import Corpus
+from nmtlib.experiment import training_summary
 from nmtlib.files import write_atomically
 from nmtlib.inference.evaluate import evaluate
-from nmtlib.inference.translator import SHIPPED, Translator
-from nmtlib.records import training_summary
-from nmtlib.run import Run
+from nmtlib.inference.translator import Translator
+from nmtlib.run import SHIPPED, Run
 from nmtlib.training.checkpoint import read_checkpoint, save_checkpoint
 from nmtlib.training.loss import measure_all
 

@@ -13,19 +13,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from shared import parser, say, train_or_go_on, write_result
+from shared import parser, say, train_or_go_on, unleaked, write_result
 
 # isort: split
 from nmtcourse.teaching.chinese import RECORDED
 from nmtlib.data.corpora import load
 from nmtlib.data.corpus import Corpus
-from nmtlib.inference.evaluate import Scores, evaluate
+from nmtlib.inference.evaluate import evaluate
 from nmtlib.inference.metrics import bleu_sacre
 from nmtlib.inference.translator import Translator
-from nmtlib.machine import command_line, describe_machine
 from nmtlib.presets import load_settings
 from nmtlib.run import Run
-from nmtlib.training.hardware import choose_device
+from nmtlib.training.hardware import choose_device, command_line, describe_machine
 from nmtlib.training.history import read_history
 
 PRESET = "cmn-en-zh-small"
@@ -60,14 +59,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def scored(folder: Path, corpus: Corpus) -> tuple[dict[str, Any], list[str]]:
     """The scores, the curves and the translations of one run."""
-    found, translations = evaluate(Translator.load(folder), corpus, "test")
+    translator = Translator.load(folder)
+    found, translations = evaluate(translator, corpus, "test")
     history = read_history(Run(folder).history_file)
-    unleaked: Scores | None = found.scores_without_leaked
     references = [pair.target for pair in corpus.test]
     scores = {
         "minutes": round(history[-1].seconds / 60, 2),
         "bleu_nltk": found.scores.bleu_nltk,
-        "bleu_nltk_unleaked": unleaked.bleu_nltk if unleaked else None,
+        "bleu_nltk_unleaked": unleaked(translator, corpus, translations).bleu_nltk,
         "bleu_zh": found.scores.bleu,
         "bleu_characters": bleu_sacre(
             translations, references, tokenize="char", lowercase=True

@@ -20,7 +20,7 @@ from nmtcourse.teaching.slips import count_slips, measures
 from nmtlib.data import corpora
 from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.inference import bleu_nltk
-from nmtlib.machine import command_line
+from nmtlib.training.hardware import command_line
 
 # Three groups of English sentences: a plain past, something done once, and all others.
 PAST = re.compile(r"\b(did|was|were)\b")

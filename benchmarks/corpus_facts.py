@@ -19,13 +19,12 @@ from shared import RESULTS, parser, write_result
 # isort: split
 from nmtcourse.recipes.monolingual import CAPTIONS
 from nmtcourse.teaching.case_studies import FACTS
-from nmtlib.data.codec import Codec, build_codecs
+from nmtlib.data.codec import Codec, Vocab, build_codecs
 from nmtlib.data.corpora import load
 from nmtlib.data.corpus import Corpus
 from nmtlib.data.tokenizers import SpacyTokenizer
-from nmtlib.data.vocab import Vocab
-from nmtlib.machine import command_line, describe_machine
 from nmtlib.specials import UNK
+from nmtlib.training.hardware import command_line, describe_machine
 
 SIDES = {"de": "source", "en": "target"}
 FIRST = 16  # entries of a vocabulary that are listed

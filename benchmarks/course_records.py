@@ -31,7 +31,7 @@ from traitlets.config import Config
 
 from nmtcourse.teaching import records
 from nmtlib.files import write_atomically
-from nmtlib.machine import command_line, describe_machine
+from nmtlib.training.hardware import command_line, describe_machine
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 NO_HISTORY = Config({"HistoryManager": {"enabled": False}})  # leave the reader's alone

@@ -27,8 +27,8 @@ from nmtcourse.teaching.learning import RECORDED, Recipe, encoded, learn, small_
 from nmtlib import load_corpus
 from nmtlib.data.batching import Example, collate
 from nmtlib.files import write_atomically
-from nmtlib.machine import command_line, describe_machine
 from nmtlib.training import inverse_sqrt_rate, label_smoothed_loss
+from nmtlib.training.hardware import command_line, describe_machine
 from nmtlib.training.trainer import ADAM
 
 SEEDS = (1, 2, 3)

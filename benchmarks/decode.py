@@ -27,17 +27,18 @@ from shared import timing_parser, write_result  # before torch, as it imports nm
 # isort: split
 import torch
 
+from nmtcourse.recipes.bfloat16 import in_bfloat16
 from nmtcourse.recipes.export import export
 from nmtlib.data.batching import pad
 from nmtlib.data.corpus import Corpus
-from nmtlib.data.vocab import EOS, PAD, SPECIALS
-from nmtlib.examples import load_corpus
+from nmtlib.experiment import training_summary
 from nmtlib.inference.evaluate import bleu_tokenizer, score
 from nmtlib.inference.kernels import convert
 from nmtlib.inference.search import NEVER_GENERATED, beam_search, length_limits
 from nmtlib.inference.translator import Translator
-from nmtlib.machine import command_line, describe_machine
-from nmtlib.records import training_summary
+from nmtlib.recipe import load_corpus
+from nmtlib.specials import EOS, PAD, SPECIALS
+from nmtlib.training.hardware import command_line, describe_machine
 
 OURS, OURS_BF16, THEIRS = "nmtlib float32", "nmtlib bfloat16", "transformers float32"
 # how its pipelines call `generate` where no batch size is given
@@ -59,7 +60,7 @@ Search = Callable[[Ids, int], Ids]
 
 def ours(translator: Translator, penalty: float, bfloat16: bool) -> Search:
     """nmtlib's beam search; a beam of 1 is greedy search."""
-    model = convert(translator.model, "bf16" if bfloat16 else "fp32")
+    model = (in_bfloat16 if bfloat16 else convert)(translator.model)
 
     def search(sources: Ids, beam: int) -> Ids:
         found = beam_search(model, pad(sources), beam, length_penalty=penalty)

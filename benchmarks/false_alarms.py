@@ -27,7 +27,7 @@ from peer_x import x_transformer
 
 from nmtcheck import Adapter, ours, run_checks
 from nmtcheck.report import NO_PART
-from nmtlib.machine import describe_machine
+from nmtlib.training.hardware import describe_machine
 
 RESULTS = Path(__file__).parent / "results" / "false-alarms.json"
 IMPLEMENTATIONS: dict[str, Callable[[], Adapter]] = {

@@ -36,11 +36,10 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from train import TorchTransformer
 
 from nmtcourse.teaching.cost import peak_memory, training_flops, training_memory
-from nmtlib.data.batching import Batch
-from nmtlib.data.vocab import PAD, UNK
-from nmtlib.machine import describe_machine
+from nmtlib.data.batching import Batch, to_device
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.training.hardware import choose_device, to_device
+from nmtlib.specials import PAD, UNK
+from nmtlib.training.hardware import choose_device, describe_machine
 
 CONFIG = TransformerConfig.base(37000, 37000, tied="all")
 BLEU = ["--preset", "multi30k-de-en-gpu"]

@@ -18,6 +18,7 @@ from timing import seconds
 import numpy as np
 import torch
 
+from nmtcourse.recipes.bfloat16 import in_bfloat16
 from nmtcourse.recipes.fixed_decoding import FixedShapes
 from nmtcourse.recipes.losses import losses_in_blocks
 from nmtcourse.recipes.packed import PackedExamples
@@ -25,12 +26,12 @@ from nmtcourse.recipes.recipe import CourseRecipe, RecipeLoss
 from nmtcourse.teaching.cost import training_flops
 from nmtcourse.teaching.hardware_lab import ledger
 from nmtlib.data.batching import Batch, Example, make_example, pad
-from nmtlib.data.vocab import EOS, UNK
 from nmtlib.inference.kernels import convert
 from nmtlib.inference.search import beam_search
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.sections import TrainingSettings
-from nmtlib.training.distributed import Processes
+from nmtlib.specials import EOS, UNK
+from nmtlib.training.hardware import Processes
 from nmtlib.training.loss import Totals
 from nmtlib.training.trainer import Trainer
 
@@ -180,7 +181,7 @@ def decode_rungs(config: TransformerConfig, device: torch.device, sentences: int
         model.output.bias[EOS] += 3.0  # or a random model never ends
     sources = [example.source for example in captions(config, sentences)]
     source = pad(sorted(sources, key=len)).to(device)
-    quick, half = convert(model), convert(model, "bf16")
+    quick, half = convert(model), in_bfloat16(model)
     stepwise = FixedShapes(model)  # a compiler knows nothing of oneDNN's maps
     stepwise.step = torch.compile(stepwise.step)  # type: ignore[method-assign]
     ways: dict[str, Transformer] = {

@@ -34,9 +34,9 @@ from nmtcheck import Adapter, Sizes, ours, run_checks
 from nmtcheck.bugs import BUGS, Bug, get
 from nmtlib.data import batching
 from nmtlib.inference import search
-from nmtlib.machine import describe_machine
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.sections import TrainingSettings
+from nmtlib.training.hardware import describe_machine
 from nmtlib.training.trainer import Trainer
 
 FOLDER = Path(__file__).resolve().parent

@@ -27,7 +27,7 @@ from nmtcourse.homework.grading import SEED, assignments
 from nmtcourse.homework.marking import mark
 from nmtcourse.homework.pages import notebook
 from nmtcourse.homework.task import Assignment
-from nmtlib.machine import command_line
+from nmtlib.training.hardware import command_line
 
 COURSE = Path(__file__).resolve().parents[1] / "notebooks" / "homework" / "nbgrader"
 STUDENT = "04"  # the assignment that is handed in; all are generated

@@ -15,7 +15,7 @@ from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
 
-from shared import RESULTS, parser, say, write_result
+from shared import RESULTS, parser, say, unleaked, write_result
 
 # isort: split
 import torch
@@ -24,12 +24,12 @@ from nmtcourse.recipes.neighbours import Datastore, NeighbourModel
 from nmtcourse.teaching.neighbours import RECORDED
 from nmtlib.data.codec import Codec
 from nmtlib.data.corpus import Pair
-from nmtlib.examples import load_corpus
-from nmtlib.inference.evaluate import Evaluation, evaluate
+from nmtlib.inference.evaluate import Evaluation, Scores, evaluate
 from nmtlib.inference.metrics import chrf
 from nmtlib.inference.translator import Translator
-from nmtlib.machine import command_line, describe_machine
+from nmtlib.recipe import load_corpus
 from nmtlib.specials import BOS, EOS
+from nmtlib.training.hardware import command_line, describe_machine
 
 MODELS = {"cmn-en-zh": "cmn-en-zh-small", "multi30k-de-en": "multi30k-de-en-small"}  # by preset
 NEIGHBOURS, SHOWN, PARTS = 4, 4, 5
@@ -79,8 +79,8 @@ def examined(name: str) -> dict[str, Any]:
             "entries": len(store.keys),
             "neighbours": NEIGHBOURS,
             "weight": model.weight,
-            "plain": figures(before),
-            "looked_up": figures(after),
+            "plain": figures(before, unleaked(plain, corpus, first)),
+            "looked_up": figures(after, unleaked(looking, corpus, second)),
             "seeds": seeds(MODELS[name]),
             "sentences": len(gains),
             "better": len(better),
@@ -110,9 +110,8 @@ def datastore(translator: Translator, pairs: Sequence[Pair]) -> Datastore:
     return Datastore.build(translator.quick_model, examples)
 
 
-def figures(found: Evaluation) -> dict[str, Any]:
-    """What is compared of an evaluation."""
-    clean = found.scores_without_leaked or found.scores
+def figures(found: Evaluation, clean: Scores) -> dict[str, Any]:
+    """What is compared of an evaluation; `clean` are its scores without leaked pairs."""
     return {
         "bleu": found.scores.bleu,
         "bleu_nltk": found.scores.bleu_nltk,

@@ -26,10 +26,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from nmtlib.data.batching import Batch, plan_batches
 from nmtlib.data.codec import build_codecs
 from nmtlib.data.corpora import load
-from nmtlib.examples import encode_pairs
-from nmtlib.machine import describe_machine
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.presets import load_settings
+from nmtlib.recipe import encode_pairs
+from nmtlib.training.hardware import describe_machine
 
 # Pairs and tokens of one GPU's share of the batch in PLAN.md.
 SHARE = (107, 30)

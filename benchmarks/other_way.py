@@ -20,9 +20,9 @@ from shared import RESULTS, parser, say, write_result
 
 # isort: split
 from nmtlib import cli
-from nmtlib.machine import command_line, describe_machine
 from nmtlib.presets import load_settings
 from nmtlib.settings import Settings
+from nmtlib.training.hardware import command_line, describe_machine
 
 MODEL, PRESET = "multi30k-de-en", "multi30k-de-en-small"
 LAST = {"epochs": 4, "learning_rate": 5e-4, "warmup": 100, "dropout": 0.2}

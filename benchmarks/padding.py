@@ -23,12 +23,11 @@ import torch
 
 from nmtlib.data.batching import Example, collate, padding_waste, token_batches
 from nmtlib.data.codec import build_codecs
-from nmtlib.data.vocab import PAD
-from nmtlib.examples import encode_pairs, load_corpus
-from nmtlib.machine import describe_machine
 from nmtlib.model.transformer import Transformer
 from nmtlib.presets import load_settings
-from nmtlib.training.hardware import choose_precision
+from nmtlib.recipe import encode_pairs, load_corpus
+from nmtlib.specials import PAD
+from nmtlib.training.hardware import choose_precision, describe_machine
 
 SEED = 1
 

@@ -26,8 +26,8 @@ import torch
 
 from nmtcourse.teaching.cost import TrainingMemory, peak_memory, training_flops, training_memory
 from nmtlib.data.batching import Batch
-from nmtlib.machine import describe_machine
 from nmtlib.model.transformer import Transformer, TransformerConfig
+from nmtlib.training.hardware import describe_machine
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -27,11 +27,10 @@ from nmtlib.data.corpora import load
 from nmtlib.data.corpus import Corpus
 from nmtlib.inference.evaluate import score
 from nmtlib.inference.translator import Translator
-from nmtlib.machine import command_line, describe_machine
 from nmtlib.presets import load_settings
 from nmtlib.run import Run
 from nmtlib.training.checkpoint import average_checkpoints, load_weights
-from nmtlib.training.hardware import choose_device
+from nmtlib.training.hardware import choose_device, command_line, describe_machine
 from nmtlib.training.history import read_history
 from nmtlib.training.loss import measure_all
 

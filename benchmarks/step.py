@@ -26,12 +26,12 @@ from train import batches
 
 from nmtcourse.recipes.losses import losses_in_blocks
 from nmtlib.data.batching import Batch
-from nmtlib.data.vocab import PAD
-from nmtlib.machine import describe_machine
-from nmtlib.model import attention, dropout
+from nmtlib.model import attention, embeddings
 from nmtlib.model.attention import MultiHeadAttention
 from nmtlib.model.transformer import Transformer, TransformerConfig
+from nmtlib.specials import PAD
 from nmtlib.training import loss as measuring
+from nmtlib.training.hardware import describe_machine
 
 CONFIG = TransformerConfig(
     6000,
@@ -98,8 +98,8 @@ VARIANTS: dict[str, Callable] = {
     "as it is": nothing,
     "float32": nothing,
     "torch's Adam, not fused": nothing,
-    "torch's dropout": lambda: mock.patch.object(dropout, "dropout", F.dropout),
-    "dropout masks in bool": lambda: mock.patch.object(dropout, "dropout", bool_dropout),
+    "torch's dropout": lambda: mock.patch.object(embeddings, "dropout", F.dropout),
+    "dropout masks in bool": lambda: mock.patch.object(embeddings, "dropout", bool_dropout),
     "torch's cross-entropy": lambda: mock.patch.object(measuring, "losses", whole_loss),
     "the loss in blocks, its gradient by hand": lambda: mock.patch.object(
         measuring, "losses", losses_in_blocks

@@ -53,7 +53,7 @@ LEARNED = {  # number of a notebook -> what you learn in it, and the modules tha
     ),
     "12": (
         "where memory goes, six cures, reading a profile, bfloat16, roofline, two processes",
-        "`training.hardware`, `training.distributed`",
+        "`training.hardware`",
     ),
     "13": (
         "a published notebook taken apart, single changes, back-translation, error analysis",
@@ -86,7 +86,6 @@ PATH = {  # what happens to a sentence pair in the core -> the modules to read, 
     "sentence pairs become batches of ids": [
         "data/corpus",
         "data/tokenizers",
-        "data/vocab",
         "data/codec",
         "data/batching",
     ],
@@ -102,8 +101,6 @@ PATH = {  # what happens to a sentence pair in the core -> the modules to read, 
         "training/loss",
         "training/schedule",
         "training/trainer",
-        "training/loader",
-        "training/saving",
         "training/checkpoint",
     ],
     "search turns logits into a translation, and metrics score it": [

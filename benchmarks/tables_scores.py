@@ -99,7 +99,7 @@ def all_results() -> str:
     """One row for each evaluation of each preset, and how to read them."""
     rows, signatures = [], set()
     for name, found in evaluations():
-        scores, clean = found["scores"], found["scores_without_leaked"]
+        scores, clean = found["scores"], found.get("scores_without_leaked")
         signatures.add(f"`{scores['signature']}`")
         bleu, nltk = f"{scores['bleu']:.2f}", f"{scores['bleu_nltk']:.4f}"
         if clean:
@@ -108,7 +108,7 @@ def all_results() -> str:
         if found["beam"] > 1:
             search = f"beam {found['beam']}, length penalty {found['length_penalty']:g}"
         pairs = f"{scores['sentences']:,} {found['split']} pairs"
-        speed = f"{found['sentences_per_second']:.0f}"
+        speed = f"{scores['sentences'] / found['seconds']:.0f}"
         rows.append([name, *size_and_training(found), pairs, search, bleu, nltk, speed])
     header = (
         "system | parameters | training | scored on | search | sacreBLEU | NLTK BLEU | sentences/s"

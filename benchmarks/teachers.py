@@ -24,7 +24,7 @@ from nmtcourse.teaching.learning import Loop, Recipe, encoded, small_model
 from nmtcourse.toy import load_toy as toy_corpus
 from nmtlib.data.corpus import Pair
 from nmtlib.inference.translator import Translator
-from nmtlib.machine import command_line, describe_machine
+from nmtlib.training.hardware import command_line, describe_machine
 
 PAIRS, ALONE, UPDATES, SEEDS = 400, 1_600, 150, (1, 2, 3)
 

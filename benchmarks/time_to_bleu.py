@@ -33,16 +33,15 @@ from shared import (  # before torch, as it imports nmtlib first
 import torch
 
 from nmtlib.data.corpus import Corpus
-from nmtlib.examples import load_corpus
 from nmtlib.inference.evaluate import Scores, bleu_tokenizer, score
 from nmtlib.inference.translator import Translator
-from nmtlib.machine import command_line, describe_machine
 from nmtlib.model.transformer import Transformer
 from nmtlib.presets import load_settings
+from nmtlib.recipe import load_corpus
 from nmtlib.run import Run
 from nmtlib.settings import Settings
 from nmtlib.training.checkpoint import average_checkpoints, load_model, load_weights
-from nmtlib.training.hardware import choose_device
+from nmtlib.training.hardware import choose_device, command_line, describe_machine
 from nmtlib.training.history import EpochRecord, read_history
 from nmtlib.training.trainer import Trainer
 

@@ -31,10 +31,10 @@ from torch import nn
 from torch.nn import functional as F
 
 from nmtlib.data.batching import Batch
-from nmtlib.data.vocab import PAD
-from nmtlib.machine import describe_machine
 from nmtlib.model.embeddings import Positions, TokenEmbedding
 from nmtlib.model.transformer import Transformer, TransformerConfig
+from nmtlib.specials import PAD
+from nmtlib.training.hardware import describe_machine
 from nmtlib.training.loss import autocast, compute_loss
 
 CONFIG = TransformerConfig(

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter, Hypothesis, IdBatch, IdPair, Sizes, Updates
 from nmtcheck.standins import Batch
-from nmtlib.data import batching, codec, corpus, tokenizers, vocab
+from nmtlib import specials
+from nmtlib.data import batching, codec, corpus, tokenizers
 from nmtlib.inference import evaluate, search, translator
 from nmtlib.model import attention, embeddings, layers, masks, transformer
 from nmtlib.sections import TokenizerSettings, TrainingSettings
@@ -31,7 +32,7 @@ CALLS = {
         query, key, value, mask, dropout_p=dropout, return_weights=True
     ),
     "multi_head": lambda d_model, n_heads: attention.MultiHeadAttention(d_model, n_heads),
-    "embedding": lambda size, d_model: embeddings.TokenEmbedding(size, d_model, vocab.PAD),
+    "embedding": lambda size, d_model: embeddings.TokenEmbedding(size, d_model, specials.PAD),
     "padding_mask": lambda ids: masks.padding_mask(ids),
     "causal_mask": lambda length: masks.causal_mask(length),
     "encode": lambda model, source: model.encode(source),
@@ -202,7 +203,7 @@ class Parts:
 
     def score(self, tokens: list[str], said: list[list[int]], references: list[str]) -> float:
         """Corpus BLEU, 0 to 100, of ids that a model said."""
-        words = codec.Codec(tokenizers.WhitespaceTokenizer(), vocab.Vocab(tokens))
+        words = codec.Codec(tokenizers.WhitespaceTokenizer(), codec.Vocab(tokens))
         size = {"source_vocab_size": len(tokens), "target_vocab_size": len(tokens)}
         reader = translator.Translator(self.make_model(Sizes(**size)), words, words, WORDS)
         texts = [words.decode(ids) for ids in said]
@@ -215,7 +216,7 @@ def ours(norm: str = "pre", positions: str = "sinusoidal", tied: str = "none") -
     """The adapter of nmtlib itself; the design is named as in `TransformerConfig`."""
     parts = Parts(norm, positions, tied)
     own = {f.name: getattr(parts, f.name) for f in fields(Adapter) if hasattr(parts, f.name)}
-    ids = {"pad": vocab.PAD, "bos": vocab.BOS, "eos": vocab.EOS}
+    ids = {"pad": specials.PAD, "bos": specials.BOS, "eos": specials.EOS}
     facts = {"fixed_positions": positions == "sinusoidal", "strict": True}
     return Adapter(name="nmtlib", **ids, **facts, **CALLS, **own)
 
@@ -232,7 +233,7 @@ def collate(pairs: list[IdPair]) -> batching.Batch:
 
 def without_pad(row: list[int]) -> list[int]:
     """A row of ids without its padding."""
-    return [i for i in row if i != vocab.PAD]
+    return [i for i in row if i != specials.PAD]
 
 
 def targets(references: list[str]) -> list[corpus.Pair]:
@@ -242,5 +243,5 @@ def targets(references: list[str]) -> list[corpus.Pair]:
 
 def number_words(size: int) -> codec.Codec:
     """A codec of `size` ids, whose words are called w4, w5, and so on."""
-    words = [f"w{number}" for number in range(len(vocab.SPECIALS), size)]
-    return codec.Codec(tokenizers.WhitespaceTokenizer(), vocab.Vocab([*vocab.SPECIALS, *words]))
+    words = [f"w{number}" for number in range(len(specials.SPECIALS), size)]
+    return codec.Codec(tokenizers.WhitespaceTokenizer(), codec.Vocab([*specials.SPECIALS, *words]))

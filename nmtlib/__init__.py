@@ -21,6 +21,7 @@ __version__ = "0.1.0"
 
 # Where each public name lives.  It is imported when it is first used, so `import nmtlib` is quick.
 PUBLIC = {
+    "Corpus": "nmtlib.data.corpus",
     "Settings": "nmtlib.settings",
     "Transformer": "nmtlib.model.transformer",
     "TransformerConfig": "nmtlib.model.config",

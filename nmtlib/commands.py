@@ -16,13 +16,14 @@ from tqdm import tqdm
 
 from nmtlib import experiment
 from nmtlib.data import corpora
-from nmtlib.examples import load_corpus
+from nmtlib.experiment import training_summary
 from nmtlib.files import decoded, require_ours, write_atomically
 from nmtlib.inference import evaluate as scoring
-from nmtlib.inference.translator import SHIPPED, Translator, find_run
+from nmtlib.inference.evaluate import format_samples
+from nmtlib.inference.translator import Translator
 from nmtlib.presets import load_settings, overview
-from nmtlib.records import format_samples, ships, table_of_models, training_summary
-from nmtlib.run import Run, newest_run
+from nmtlib.recipe import load_corpus
+from nmtlib.run import SHIPPED, Run, find_run, named_runs, newest_run
 from nmtlib.training.history import read_history
 
 CHUNK = 1_000  # lines that are read and translated together; in a terminal one by one
@@ -111,7 +112,7 @@ def evaluate_run(
         stem += f"-penalty{evaluation.length_penalty:.15g}"
     if output:
         write_atomically(output, data)
-    if ships(run):
+    if run.ships:
         return hypotheses
     try:
         write_atomically(run.folder / f"{stem}{label}.json", data)
@@ -206,8 +207,18 @@ def data(options: Namespace) -> int:
 
 
 def models(options: Namespace) -> None:
-    """List the models that have a name."""
-    print_table(table_of_models())
+    """List the models that can be loaded by name."""
+    rows = [("model", "translates", "corpus", "epochs", "validation perplexity", "from")]
+    for name, run in named_runs().items():
+        place = "nmtlib" if run.ships else str(run.folder)
+        try:
+            corpus, found = run.settings().corpus, training_summary(run.folder)
+        except (OSError, ValueError) as error:
+            rows.append((name, "", "", "", "", f"{place}, which cannot be loaded: {error}"))
+            continue
+        told = str(found["epochs"]), f"{found['validation_perplexity']:.2f}", place
+        rows.append((name, "-".join(corpus.languages), corpus.name or "own files", *told))
+    print_table(rows)
 
 
 def summary(options: Namespace) -> None:

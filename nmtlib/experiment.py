@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import statistics
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
@@ -15,29 +17,23 @@ from typing import Any
 import torch
 
 from nmtlib.data.batching import Example
-from nmtlib.data.codec import Codec, build_codecs, from_dict
+from nmtlib.data.codec import Codec, build_codecs
 from nmtlib.data.corpus import Corpus
-from nmtlib.data.vocab import SPECIALS, Vocab
 from nmtlib.errors import require
-from nmtlib.examples import load_corpus, read_examples
-from nmtlib.inference.translator import find_run
-from nmtlib.machine import command_line
+from nmtlib.inference.evaluate import write_samples
+from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
 from nmtlib.presets import load_settings
-from nmtlib.recipe import find_recipe
-from nmtlib.records import write_samples
+from nmtlib.recipe import Start, find_recipe, find_start, load_corpus, read_examples
 from nmtlib.run import Run
 from nmtlib.sections import CorpusSettings
 from nmtlib.settings import Settings
+from nmtlib.specials import SPECIALS
 from nmtlib.training.checkpoint import (
-    load_weights,
     read_checkpoint,
-    require_config,
-    require_identity,
 )
-from nmtlib.training.distributed import LostProcess, Processes
-from nmtlib.training.hardware import choose_device
-from nmtlib.training.history import EpochRecord, draw_curves
+from nmtlib.training.hardware import LostProcess, Processes, choose_device, command_line
+from nmtlib.training.history import EpochRecord, draw_curves, read_history
 from nmtlib.training.trainer import SEEDS, Trainer
 
 Report = Callable[[str], None]
@@ -93,7 +89,7 @@ def finish(trainer: Trainer, run: Run, corpus: Corpus, minutes: float | None) ->
     history = trainer.fit(minutes)
     if trainer.processes.is_main and history:
         draw_curves(run.curves_file, history, title=corpus.name)
-        write_samples(run, corpus.validation[:5])
+        write_samples(Translator.load(run.folder), run.samples_file, corpus.validation[:5])
     return history
 
 
@@ -115,7 +111,7 @@ def make_trainer(
         languages = {f"{s}_language": getattr(corpus, f"{s}_language") for s in SIDES}
         settings = replace(settings, corpus=CorpusSettings(**languages))
     corpus = recipe.corpus(corpus or load_corpus(settings.corpus), settings)
-    start = None if run.last_file.is_file() else starting_run(settings)
+    start = None if run.last_file.is_file() else find_start(settings)
     codecs = run.codecs() if resume else make_codecs(settings, corpus, start, processes)
     settings = settings.with_vocabularies(*(len(codec.vocab) for codec in codecs))
     training, validation = read_examples(settings, corpus, codecs, report)
@@ -123,7 +119,7 @@ def make_trainer(
     torch.manual_seed(settings.training.seed % SEEDS)
     model = Transformer(settings.model)
     if start:
-        load_start(model, start)
+        start.load(model)
     identity = hooks.pop("identity", {}) | identity_of(settings, codecs, training, validation)
     options = {"processes": processes, "report": report, "identity": identity, **hooks}
     trainer = Trainer(model, training, validation, settings.training, run, **options)
@@ -139,63 +135,22 @@ def make_trainer(
 
 
 def make_codecs(
-    settings: Settings, corpus: Corpus, start: Run | None, processes: Processes
+    settings: Settings, corpus: Corpus, start: Start | None, processes: Processes
 ) -> tuple[Codec, Codec]:
-    """The codecs of a new run: those of the run that it starts from, or made of the corpus.
+    """The codecs of a new run: those of what it starts from, or made of the corpus.
 
     Raises ValueError where a vocabulary holds no word.
     """
-    made: list[tuple[dict[str, Any], list[str]]] = []
+    pair: Any = None
     if processes.is_main:
         pair = start.codecs() if start else build_codecs(corpus, **asdict(settings.tokenizer))
-        made = [(codec.tokenizer.to_dict(), codec.vocab.tokens) for codec in pair]
         for side, codec in zip(SIDES, pair, strict=True):
             if len(codec.vocab) <= len(SPECIALS):
                 raise ValueError(
                     f"the {side} vocabulary holds no word, so every sentence would be unknown "
                     "words; choose a larger tokenizer.size or a smaller tokenizer.min_count"
                 )
-    source, target = (Codec(from_dict(d), Vocab(words)) for d, words in processes.broadcast(made))
-    return source, target
-
-
-def starting_run(settings: Settings) -> Run | None:
-    """The run that training begins with, if any.  Raises ValueError where it reads other text."""
-    if not settings.training.init_from:
-        return None
-    try:
-        run = find_run(settings.training.init_from)
-        theirs = run.settings()
-    except (FileNotFoundError, ValueError) as error:
-        raise type(error)(f"training.init_from: {error}") from None
-    require_languages("training.init_from", run, settings, either_way=settings.tokenizer.joint)
-    if theirs.tokenizer != settings.tokenizer:
-        raise ValueError(
-            f"training.init_from: the vocabularies of {run.folder} were made with "
-            f"{json.dumps(asdict(theirs.tokenizer))}; give this run the same [tokenizer]"
-        )
-    return run
-
-
-def load_start(model: Transformer, start: Run) -> None:
-    """Give a new model the weights of a run.  Raises ValueError where they do not fit."""
-    weights = start.weights_file()
-    config, tensors, notes = read_checkpoint(weights)
-    require_identity(weights, notes, start.codec_digests())
-    dropouts = {name: getattr(model.config, name) for name in ("dropout", "attention_dropout")}
-    require_config(weights, replace(config, **dropouts), model.config)
-    load_weights(model, tensors, where=weights)
-
-
-def require_languages(where: str, run: Run, settings: Settings, *, either_way: bool) -> None:
-    """Raise ValueError naming `where` a run is given that translates other languages."""
-    languages, known = settings.corpus.languages, run.settings().corpus.languages
-    turned = either_way and sorted(languages) == sorted(known)
-    if languages != known and not turned:
-        raise ValueError(
-            f"{where}: {run.folder} translates {'-'.join(known)}, but this corpus is "
-            f"{'-'.join(languages)}; give a run of these languages"
-        )
+    return processes.broadcast(pair)
 
 
 def digest_of(examples: Iterable[Example]) -> str:
@@ -222,3 +177,23 @@ def identity_of(
     texts |= {f"{side}.json": codec.to_json() for side, codec in zip(SIDES, codecs, strict=True)}
     digests = {part: sha256(text.encode()).hexdigest() for part, text in texts.items()}
     return digests | {"corpus": digest_of(chain(training, validation))}
+
+
+def training_summary(folder: str | Path) -> dict[str, Any]:
+    """How a run was trained: the command, seed, epochs, minutes, speed, and which weights it kept.
+
+    Without a log, as in the models that ship with the package, the command is None.
+    """
+    run = Run(folder)
+    history = read_history(run.history_file)
+    notes = read_checkpoint(run.weights_file())[2]
+    return {
+        "command": run.command(),
+        "seed": run.settings().training.seed,
+        "epochs": len(history),
+        "updates": history[-1].updates,
+        "minutes": round(history[-1].seconds / 60, 2),
+        "tokens_per_second": round(statistics.median(r.tokens_per_second for r in history)),
+        "weights": notes["weights"],
+        "validation_perplexity": round(math.exp(notes["validation_nll"]), 3),
+    }

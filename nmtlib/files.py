@@ -51,10 +51,8 @@ def require_ours(path: Path, option: str, key: str = "") -> None:
         raise ValueError(
             f"{option} {path} must be a file in a folder that is there; choose another"
         )
-    if not key or not path.is_file():
-        return
     try:
-        ours = key in json.loads(path.read_bytes())
+        ours = not key or not path.is_file() or key in json.loads(path.read_bytes())
     except (ValueError, TypeError):  # no JSON, or a number
         ours = False
     if not ours:

@@ -11,9 +11,12 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from nmtlib.data.codec import Codec
+from nmtlib.errors import did_you_mean
 from nmtlib.files import write_atomically
 from nmtlib.settings import Settings
 
+SHIPPED = Path(__file__).parent / "trained"  # the runs that come with the package
+RUNS = Path("runs")  # where `nmtlib train` puts others
 PARTS = "*.????????.part"  # what `write_atomically` leaves where it is killed
 
 
@@ -51,6 +54,11 @@ class Run:
         self.history_file = self.folder / "history.csv"
         self.curves_file = self.folder / "curves.png"
         self.samples_file = self.folder / "samples.txt"
+
+    @property
+    def ships(self) -> bool:
+        """Whether the run comes with the package, however its folder was given."""
+        return self.folder.resolve().parent == SHIPPED.resolve()
 
     @classmethod
     def create(cls, folder: str | Path, settings: Settings, source: Codec, target: Codec) -> Run:
@@ -111,14 +119,22 @@ class Run:
         """The weights after one epoch, counted from 1."""
         return self.folder / f"epoch-{epoch:03d}.safetensors"
 
-    def weights_file(self) -> Path:
+    def weights_file(self, checkpoint: str = "") -> Path:
         """The weights to translate with: those chosen at the end, until then the best epoch's.
 
-        Raises FileNotFoundError before the first epoch has ended.
+        `checkpoint` names others, such as "epoch-003".  Raises FileNotFoundError where they are not
+        there, or before the first epoch has ended.
         """
-        for path in (self.model_file, self.best_file):
-            if path.is_file():
-                return path
+        there = {path.stem: path for path in sorted(self.folder.glob("*.safetensors"))}
+        files = {name: path for name, path in there.items() if path.is_file()}
+        for name in (checkpoint,) if checkpoint else ("model", "best"):
+            if name in files:
+                return files[name]
+        if checkpoint:
+            have = ", ".join(files) or "none"
+            raise FileNotFoundError(
+                f"{self.folder} has no checkpoint {checkpoint!r}; it has {have}"
+            )
         raise FileNotFoundError(
             f"{self.folder} holds no weights yet: its first epoch has not ended; continue with: "
             f"nmtlib train --resume --out {self.folder}"
@@ -164,3 +180,23 @@ class Run:
         """The command that started the run; None where it keeps no log."""
         log = self.log_file.read_text("utf-8") if self.log_file.is_file() else ""
         return log.partition("\n")[0].removeprefix("$ ") or None
+
+
+def named_runs() -> dict[str, Run]:
+    """The runs that ship with the package and those in `RUNS`, by name; by path if it is taken."""
+    found: dict[str, Run] = {}
+    for file in [*sorted(SHIPPED.glob("*/settings.json")), *sorted(RUNS.glob("*/settings.json"))]:
+        folder = file.parent
+        found[str(folder) if folder.name in found else folder.name] = Run(folder)
+    return found
+
+
+def find_run(run: str | Path) -> Run:
+    """The run in a folder, or the one of that name; a shipped run goes before one trained here."""
+    folder, named = Run(run), named_runs()
+    if not folder.settings_file.is_file() and str(run) not in named:
+        raise FileNotFoundError(
+            f"{run} is not a run folder{did_you_mean(str(run), named)}; train one with: "
+            f"nmtlib train PRESET --out {run}; or take one of these: {', '.join(named)}"
+        )
+    return folder if folder.settings_file.is_file() else named[str(run)]

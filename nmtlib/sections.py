@@ -14,7 +14,8 @@ Count = Annotated[int, Field(ge=1)]
 CountOrZero = Annotated[int, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Name = Annotated[str, Field(pattern=r"^(\S(.*\S)?)?$")]  # without spaces around it
-Kind = Literal["whitespace", "spacy", "bpe", "given"]
+Schedule = Literal["noam", "inverse-sqrt", "cosine", "constant"]
+Kind = Literal["whitespace", "spacy", "bpe", "given"]  # `_tokenizer` in data/codec.py makes each
 
 
 @dataclass(frozen=True, config=FROZEN)
@@ -72,12 +73,13 @@ class TrainingSettings:
 
     `learning_rate` is the peak, or for 'noam' the factor; rates and `warmup` count updates.
     `accumulate` batches make one update.  `average`: how many last epochs to average at the end;
-    `keep` is 'best', the epoch or average with the best validation loss, or 'average', even where
-    its loss is worse (BLEU may still rise then).  `patience`: epochs without a better validation
-    loss before training stops, 0 = never.  `save_updates`: also save within an epoch, every so many
-    updates, 0 = no.  `device` is 'auto', 'cpu' or 'cuda'.  `checkpoint_activations` saves memory:
-    the backward pass computes the inside of each layer a second time.  `init_from` is a run, by its
-    folder or its name, whose vocabularies and weights training begins with (fine-tuning).
+    the files of older epochs are deleted.  `keep` is 'best', the epoch or average with the best
+    validation loss, or 'average', even where its loss is worse (BLEU may still rise then).
+    `patience`: epochs without a better validation loss before training stops, 0 = never.
+    `save_updates`: also save within an epoch, every so many updates, 0 = no.  `device` is 'auto',
+    'cpu' or 'cuda'.  `checkpoint_activations` saves memory: the backward pass computes the inside
+    of each layer a second time.  `init_from` is a run, by its folder or its name, whose
+    vocabularies and weights training begins with (fine-tuning).
     """
 
     seed: int = 1
@@ -86,7 +88,7 @@ class TrainingSettings:
     max_length: Count = 200
     accumulate: Count = 1
     learning_rate: Positive = 1e-3
-    schedule: Literal["noam", "inverse-sqrt", "cosine", "constant"] = "cosine"
+    schedule: Schedule = "cosine"
     warmup: Count = 400
     label_smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.1
     grad_clip: Positive = 1.0

@@ -25,8 +25,9 @@ from nmtlib import cli
 from nmtlib.data.corpora import load as load_corpus
 from nmtlib.data.corpora import names
 from nmtlib.files import write_atomically
-from nmtlib.inference.translator import SHIPPED, Translator
+from nmtlib.inference.translator import Translator
 from nmtlib.presets import load_settings, presets
+from nmtlib.run import SHIPPED
 from nmtlib.settings import Settings
 from nmtlib.training.checkpoint import load_model, read_checkpoint
 from nmtlib.training.history import read_history
@@ -463,6 +464,11 @@ def test_long_validation_sentences_do_not_end_a_training_in_an_error(call, prese
     assert re.search(r"\b1 (pairs? )?for validation", printed), "what was left out is told"
 
 
+def test_a_run_that_leaves_nothing_out_does_not_speak_of_it(call, preset, tmp_path):
+    _, printed, _ = call("train", preset, "--out", tmp_path / "run", "--set", "epochs=1")
+    assert "training pairs" in printed and "left out" not in printed
+
+
 def test_each_limit_is_named_with_what_it_left_out(call, preset, tmp_path):
     with open(tmp_path / "train.tsv", "a", encoding="utf-8") as file:
         file.write(f"{'sehr ' * 12}lang\t{'very ' * 12}long\n")
@@ -719,7 +725,7 @@ def test_the_models_of_real_languages_translate_right_after_the_installation(cal
 def test_a_shipped_model_is_scored_and_left_as_it_is(call, tmp_path, monkeypatch):
     toy = load_corpus("toy-de-en")
     few = replace(toy, test=toy.test[:5], train=toy.train[:5])
-    monkeypatch.setattr("nmtlib.examples.load_corpus", lambda settings: few)
+    monkeypatch.setattr("nmtlib.recipe.load_corpus", lambda settings: few)
     before = sorted(SHIPPED.rglob("*"))
     assert (
         call("evaluate", "toy-de-en", "--beam", "1", "--output", tmp_path / "scores.json")[0] == 0

@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("nmtlib", "nmtcheck", "nmtcourse")  # each may import those before it
-LIMITS = {"nmtlib": 5590, "nmtcheck": 6_200}  # lines, docstrings included
+LIMITS = {"nmtlib": 5385, "nmtcheck": 6_200}  # lines, docstrings included
 ROOMS = ("model", "data", "training", "inference")
 MODULE_LINES, FUNCTION_LINES, COLUMNS = 250, 40, 100
 LONGER = ("nmtcourse/homework/masters",)  # an assignment a file: tasks beside their checks
@@ -86,7 +86,7 @@ def test_a_package_stays_small(package):
 
 
 def test_the_rooms_of_the_core_stay_small():
-    assert 0 < lines(*(f"nmtlib/{room}" for room in ROOMS)) <= 3990
+    assert 0 < lines(*(f"nmtlib/{room}" for room in ROOMS)) <= 3870
 
 
 def too_long(text: str) -> list[str]:

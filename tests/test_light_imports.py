@@ -40,7 +40,7 @@ def test_no_module_imports_a_heavy_library():
     found = json.loads(run_python(IMPORT_ALL))
     assert {
         "nmtlib",
-        "nmtlib.data.vocab",
+        "nmtlib.data.codec",
         "nmtlib.data.tokenizers",
         "nmtlib.inference.metrics",
     } <= set(found)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmtlib.machine import command_line, describe_machine
+from nmtlib.training.hardware import command_line, describe_machine
 
 
 def test_the_machine_is_described_by_what_a_timing_depends_on():

@@ -7,7 +7,7 @@ from sampling import sampled
 
 from nmtlib import evaluate, load, load_corpus
 from nmtlib.data.corpora import check
-from nmtlib.inference.translator import SHIPPED
+from nmtlib.run import SHIPPED
 
 MODELS = sorted(path.name for path in SHIPPED.iterdir())
 

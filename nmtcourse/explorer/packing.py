@@ -17,10 +17,10 @@ from nmtcourse.toy import TOY_CORPORA, load_toy
 from nmtlib.data.codec import Codec
 from nmtlib.data.corpus import Pair
 from nmtlib.data.tokenizers import BPETokenizer, SpacyTokenizer
-from nmtlib.data.vocab import SPECIALS, UNK
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
 from nmtlib.run import Run
+from nmtlib.specials import SPECIALS, UNK
 
 EXAMPLES = 200  # sentences of a bundled corpus that ride along
 HARMLESS = str.maketrans("<&", ",.")  # digits of base85 that mean something in HTML, and free ones

@@ -11,8 +11,7 @@ from pathlib import Path
 from nmtcourse.explorer.packing import pack
 from nmtlib.errors import require
 from nmtlib.files import write_atomically
-from nmtlib.inference.translator import find_run
-from nmtlib.run import Run
+from nmtlib.run import Run, find_run
 from nmtlib.training.checkpoint import read_checkpoint
 
 WEB = Path(__file__).with_name("web")

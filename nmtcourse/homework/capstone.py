@@ -99,7 +99,7 @@ def capstone(folder: str | Path, name: str) -> Entry:
 
 def _within_the_rules(run: Run) -> tuple[Challenge, float]:
     """The challenge and the minutes of a run; ValueError if it broke a rule."""
-    from nmtlib.records import training_summary
+    from nmtlib.experiment import training_summary
 
     settings = run.settings()
     corpus, training = settings.corpus, settings.training

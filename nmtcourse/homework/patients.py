@@ -26,11 +26,11 @@ from nmtcheck.bugs import BUGS, Bug
 from nmtcheck.bugs.planting import Edit
 from nmtcourse.homework.compare import same
 from nmtcourse.homework.task import Finding
-from nmtlib.model import attention, dropout, embeddings, layers, masks, transformer
+from nmtlib.model import attention, embeddings, layers, masks, transformer
 from nmtlib.model.config import TransformerConfig
 from nmtlib.specials import BOS, EOS, PAD
 
-PARTS = (masks, dropout, embeddings, attention, layers, transformer)  # dependencies first
+PARTS = (masks, embeddings, attention, layers, transformer)  # dependencies first
 FILE = "patient.py"
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from nmtcourse.recipes.bfloat16 import in_bfloat16
 from nmtlib.data.batching import pad
 from nmtlib.data.corpus import split_words
 from nmtlib.data.tokenizers import SPACE_MARK
@@ -126,7 +127,7 @@ def _identity(translator: Translator, sentences: Sequence[str], search: Search) 
     """All that the lines depend on."""
     return {
         "model": _digest(*(t.cpu().numpy() for t in translator.model.state_dict().values())),
-        "precision": translator.precision,
+        "precision": "bf16" if translator.quicken is in_bfloat16 else "fp32",
         "sentences": _digest("\n".join(sentences).encode()),
         "search": asdict(search),
     }

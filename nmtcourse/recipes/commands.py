@@ -78,7 +78,7 @@ def evaluate(options: Namespace) -> None:
     from nmtcourse.recipes.moses import moses_scorer
     from nmtcourse.recipes.neighbours import WEIGHT, with_neighbours
     from nmtlib import commands
-    from nmtlib.inference.translator import find_run
+    from nmtlib.run import find_run
 
     neighbours, weight = options.neighbours, options.neighbour_weight
     language = find_run(options.folder).settings().corpus.languages[1] if options.moses else ""
@@ -96,7 +96,7 @@ def evaluate(options: Namespace) -> None:
 
 def name_of(runs: Sequence[str | Path]) -> str:
     """A short name of some runs; runs of the same names in other folders have another."""
-    from nmtlib.inference.translator import find_run
+    from nmtlib.run import find_run
 
     places = sorted(str(find_run(run).folder.resolve()) for run in runs)
     digest = hashlib.sha256("\n".join(places).encode()).hexdigest()
@@ -127,8 +127,10 @@ def command_backtranslate(options: Namespace) -> None:
     """Write synthetic pairs of the sentences of a text."""
     from nmtcourse.recipes import monolingual
     from nmtcourse.recipes.backtranslation import Search, backtranslate
+    from nmtcourse.recipes.bfloat16 import in_bfloat16
     from nmtcourse.recipes.ensemble import load_ensemble
     from nmtlib.files import text_lines
+    from nmtlib.inference.kernels import convert
 
     how = ("beam", "temperature", "seed", "tag", "forward")
     search = Search(**{name: getattr(options, name) for name in how})
@@ -136,7 +138,8 @@ def command_backtranslate(options: Namespace) -> None:
         raise ValueError(
             f"--out is the name of a plain text file, such as pairs.tsv, not {str(options.out)!r}"
         )
-    translator = load_ensemble([options.folder, *options.others], precision=options.precision)
+    quicken = in_bfloat16 if options.precision == "bf16" else convert
+    translator = load_ensemble([options.folder, *options.others], quicken=quicken)
     language = translator.settings.corpus.languages[0]
     if Path(options.text).is_file():
         sentences = [line.strip() for line in text_lines(options.text) if line.strip()]

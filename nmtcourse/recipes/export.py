@@ -26,11 +26,11 @@ from nmtcourse.recipes.export_readme import readme
 from nmtcourse.recipes.hugging_face import to_hugging_face
 from nmtcourse.recipes.optional import need
 from nmtlib.data.tokenizers import BPETokenizer
-from nmtlib.data.vocab import UNK
 from nmtlib.errors import require_one_of
-from nmtlib.inference.translator import Translator, find_run
+from nmtlib.inference.translator import Translator
 from nmtlib.model.embeddings import TokenEmbedding
-from nmtlib.records import ships
+from nmtlib.run import find_run
+from nmtlib.specials import UNK
 
 # Those of CTranslate2.
 QUANTIZATIONS = ("int8", "int8_float32", "int16", "float16", "bfloat16", "float32")
@@ -56,7 +56,7 @@ def export(
     found = find_run(run)
     folder = found.folder
     if out is None:
-        out = Path(f"{folder.resolve().name}-{to}") if ships(found) else folder / to
+        out = Path(f"{folder.resolve().name}-{to}") if found.ships else folder / to
     out = Path(out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise FileExistsError(

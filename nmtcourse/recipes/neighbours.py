@@ -20,11 +20,10 @@ from torch.nn import functional as F
 from nmtcourse.recipes.ensemble import Ensemble
 from nmtlib.data.batching import Example, collate, token_batches
 from nmtlib.errors import require
-from nmtlib.examples import encode_pairs, load_corpus
-from nmtlib.inference.kernels import convert
 from nmtlib.inference.translator import Translator
 from nmtlib.model.layers import DecoderState
 from nmtlib.model.transformer import Transformer
+from nmtlib.recipe import encode_pairs, load_corpus
 from nmtlib.specials import PAD
 
 WEIGHT = 0.3  # of the vote, beside 0.7 of the model
@@ -189,12 +188,12 @@ def with_neighbours(
     looked_up = {"neighbours": neighbours, "weight": weight}
     models = []
     for model in getattr(translator.model, "models", [translator.model]):
-        quick = convert(model, translator.precision)  # as it will be asked
+        quick = translator.quicken(model)  # as it will be asked
         models.append(NeighbourModel(model, Datastore.build(quick, examples), **looked_up))
     return Translator(
         models[0] if len(models) == 1 else Ensemble(models),
         translator.source,
         translator.target,
         translator.settings,
-        precision=translator.precision,
+        quicken=translator.quicken,
     )

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nmtlib.data.batching import Batch, Example, lengths_of
-from nmtlib.data.vocab import PAD
+from nmtlib.specials import PAD
 
 
 class PackedExamples(Sequence[Example]):

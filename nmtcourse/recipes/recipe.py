@@ -23,11 +23,10 @@ from nmtlib.data.batching import Batch, Example
 from nmtlib.data.codec import Codec
 from nmtlib.data.corpus import Corpus, read_pairs
 from nmtlib.errors import did_you_mean
-from nmtlib.examples import encode_pairs
 from nmtlib.experiment import digest_of
-from nmtlib.inference.translator import find_run
 from nmtlib.model.transformer import Transformer
-from nmtlib.recipe import Recipe
+from nmtlib.recipe import Recipe, encode_pairs
+from nmtlib.run import find_run
 from nmtlib.sections import FROZEN, TrainingSettings
 from nmtlib.settings import Settings, explain
 from nmtlib.specials import PAD

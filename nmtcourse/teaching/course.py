@@ -15,8 +15,9 @@ from nmtcourse.toy.meaning import Event, Phrase, Sentence
 from nmtlib.data.corpus import Pair
 from nmtlib.data.tokenizers import SPACE_MARK, SpacyTokenizer
 from nmtlib.errors import require_one_of
-from nmtlib.inference.translator import SHIPPED, Translator
+from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
+from nmtlib.run import SHIPPED
 
 DIRECTIONS = ("de-en", "en-zh")
 CHECKPOINTS = SHIPPED

@@ -18,7 +18,7 @@ from nmtcourse import toy
 from nmtcourse.teaching.course import load_toy
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.sections import TrainingSettings
-from nmtlib.training.distributed import Processes
+from nmtlib.training.hardware import Processes
 from nmtlib.training.trainer import Trainer
 
 PAIRS = 160

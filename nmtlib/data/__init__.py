@@ -2,10 +2,9 @@
 """From public corpora or the reader's own text to batches of token ids.
 
 - `corpus`: a sentence pair, and a corpus in its splits, from memory or from text files.
-- `corpora`: the corpora by name, to load, fetch and check; `source` downloads and checks what one
-  needs, `iwslt` reads the one that is an archive, `bundled/` has those of the course.
-- `tokenizers`, `subwords`: a sentence to tokens and back; `vocab`: tokens to ids and back.
-- `codec`: both together, learnt from a corpus.
+- `corpora`: the corpora by name; `source` downloads what one needs, `bundled/` has the toys.
+- `tokenizers`, `subwords`: a sentence to tokens and back.
+- `codec`: tokens to ids and back, and a tokenizer with its vocabulary.
 - `batching`: ids to padded batches of similar lengths.
 """
 
@@ -19,7 +18,7 @@ from nmtlib.data.batching import (
     plan_batches,
     token_batches,
 )
-from nmtlib.data.codec import Codec, build_codecs
+from nmtlib.data.codec import Codec, Vocab, build_codecs
 from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.data.tokenizers import BPETokenizer, SpacyTokenizer, WhitespaceTokenizer
-from nmtlib.data.vocab import BOS, EOS, PAD, SPECIALS, UNK, Vocab
+from nmtlib.specials import BOS, EOS, PAD, SPECIALS, UNK

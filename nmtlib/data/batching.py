@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nmtlib.data.vocab import BOS, EOS, PAD
+from nmtlib.specials import BOS, EOS, PAD
 
 
 class Example(NamedTuple):
@@ -123,3 +123,38 @@ def padding_waste(batches: Iterable[Batch]) -> float:
     if not ids:
         raise ValueError("padding_waste needs at least one batch")
     return float((torch.cat(ids) == PAD).double().mean())
+
+
+def to_device(batch: Batch, device: torch.device) -> Batch:
+    """The batch on the device; the copy to a GPU runs while the next operations are queued."""
+    # A GPU fetches by itself only from memory that the system cannot move.
+    if device.type == "cuda" and not batch.source.is_cuda:
+        batch = Batch(batch.source.pin_memory(), batch.target.pin_memory())
+    return batch.to(device)
+
+
+class BatchLoader:
+    """The batches of an epoch, of at most `max_tokens` tokens each.
+
+    Of each, a process gets its share of the rows, on its device; see `training.hardware.Processes`.
+    Examples that make their own batches, on the device, have a method `batch` of row numbers.
+    """
+
+    def __init__(self, examples: Sequence[Example], max_tokens: int, processes: Any):
+        self.examples, self.max_tokens, self.processes = examples, max_tokens, processes
+        self.lengths = lengths_of(examples)  # (N, 2)
+        self.collate = getattr(examples, "batch", lambda rows: collate([examples[i] for i in rows]))
+
+    def plan(self, seed: int | None = None) -> list[np.ndarray]:
+        """The row numbers of each batch of an epoch; see `plan_batches`."""
+        return plan_batches(self.lengths, self.max_tokens, seed=seed)
+
+    def labels(self, batches: Sequence[np.ndarray]) -> int:
+        """How many labels some batches hold in all processes: all target tokens except BOS."""
+        return int((self.lengths[np.concatenate(batches), 1] - 1).sum())
+
+    def load(self, batches: Sequence[np.ndarray]) -> list[Batch]:
+        """This process's share of some batches; a batch may have too few rows for a share."""
+        shares = map(self.processes.shard, batches)
+        device = self.processes.device
+        return [to_device(self.collate(rows), device) for rows in shares if len(rows)]

@@ -1,20 +1,89 @@
-"""One side of a corpus as ids: a tokenizer and its vocabulary together."""
+"""Tokens to ids and back: a vocabulary, and a codec, which is a tokenizer with its vocabulary."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import get_args
 
 from nmtlib.data.corpus import Corpus
 from nmtlib.data.subwords import JOIN_MARK, SubwordMarkTokenizer
 from nmtlib.data.tokenizers import BPETokenizer, SpacyTokenizer, Tokenizer, WhitespaceTokenizer
-from nmtlib.data.vocab import BOS, EOS, PAD, Vocab
 from nmtlib.errors import require_one_of
+from nmtlib.sections import Kind
+from nmtlib.specials import BOS, EOS, PAD, SPECIALS, UNK
 
-KINDS = ("whitespace", "spacy", "bpe", "given")
+
+class Vocab:
+    """A two-way table between tokens (strings) and ids (0 .. len - 1).
+
+    The first four entries are always `SPECIALS`, with ids PAD, BOS, EOS and UNK.
+
+    >>> vocab = Vocab.build([["ein", "hund"], ["ein", "ball"]])
+    >>> vocab.encode(["ein", "pferd"])
+    [4, 3]
+    >>> vocab.decode([4, 2])
+    ['ein', '<EOS>']
+    """
+
+    def __init__(self, tokens: Sequence[str]):
+        """`tokens[i]` gets id i.
+
+        Raises ValueError for duplicates, missing specials, and a token that is not a string.
+        """
+        if (first := tuple(tokens[:4])) != SPECIALS:
+            raise ValueError(f"a vocabulary starts with {SPECIALS}; this one starts with {first}")
+        if wrong := [token for token in tokens if not isinstance(token, str)]:
+            raise ValueError(f"a token is a string, but this vocabulary has {wrong[0]!r}")
+        self.tokens = list(tokens)
+        self.ids = {token: number for number, token in enumerate(self.tokens)}
+        if len(self.ids) != len(self.tokens):
+            twice = [token for token, count in Counter(self.tokens).items() if count > 1]
+            raise ValueError(f"a token has one id, but these have several: {twice[:5]}")
+
+    @classmethod
+    def build(
+        cls, sentences: Iterable[Iterable[str]], *, min_count: int = 1, max_size: int | None = None
+    ) -> Vocab:
+        """Number the tokens of *training* sentences, most frequent first, ties by alphabet.
+
+        Tokens seen fewer than `min_count` times are left out; `max_size` bounds the whole table.
+        Raises ValueError where `max_size` leaves no room for the specials.
+        """
+        if max_size is not None and max_size < len(SPECIALS):
+            raise ValueError(
+                f"max_size={max_size}, but the specials alone take {len(SPECIALS)} entries"
+            )
+        counts = Counter(token for sentence in sentences for token in sentence)
+        kept = [t for t, count in counts.items() if count >= min_count and t not in SPECIALS]
+        kept.sort(key=lambda t: (-counts[t], t))
+        return cls([*SPECIALS, *kept][:max_size])
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __contains__(self, token: str) -> bool:
+        return token in self.ids
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Vocab) and self.tokens == other.tokens
+
+    def encode(self, tokens: Iterable[str]) -> list[int]:
+        """Ids of the tokens, UNK for one that is not in the table.  Adds no BOS or EOS."""
+        return [self.ids.get(token, UNK) for token in tokens]
+
+    def decode(self, ids: Iterable[int]) -> list[str]:
+        """Tokens of the ids, specials included.  Raises ValueError for an id outside the table."""
+        ids = [int(i) for i in ids]
+        if wrong := [i for i in ids if not 0 <= i < len(self)]:
+            raise ValueError(
+                f"token id {wrong[0]} is outside this vocabulary of {len(self)} entries"
+            )
+        return [self.tokens[i] for i in ids]
 
 
 @dataclass
@@ -64,8 +133,7 @@ class Codec:
 
 def from_dict(description: dict) -> Tokenizer:
     """The tokenizer that `Tokenizer.to_dict` described; raises ValueError or TypeError if none."""
-    kinds = (WhitespaceTokenizer, SubwordMarkTokenizer, SpacyTokenizer, BPETokenizer)
-    known, options = {cls.kind: cls for cls in kinds}, dict(description)
+    known, options = {cls.kind: cls for cls in Tokenizer.__subclasses__()}, dict(description)
     kind = options.pop("kind", None)
     require_one_of("the kind of a tokenizer", known, kind)
     return known[kind](**options)
@@ -83,7 +151,7 @@ def build_codecs(
 ) -> tuple[Codec, Codec]:
     """The codecs of both sides, made from the training split alone.
 
-    `kind` is one of `KINDS`; 'given' takes the vocabularies that the corpus is published with.
+    `kind` is a `Kind`; 'given' takes the vocabularies that the corpus is published with.
     `target_kind` is that of the target side, '' for the same.  `joint` makes one vocabulary for
     both sides (and one tokenizer, for 'bpe').  Raises ValueError where these do not fit together.
     """
@@ -111,7 +179,7 @@ def build_codecs(
 
 def _check_kinds(corpus: Corpus, kinds: tuple[str, str], joint: bool) -> None:
     for kind in kinds:
-        require_one_of("tokenizer.kind", KINDS, kind)
+        require_one_of("tokenizer.kind", get_args(Kind), kind)
     if joint and (kinds[0] != kinds[1] or "given" in kinds):
         raise ValueError(f"a joint vocabulary needs one kind (not given) for both sides: {kinds}")
     if "given" in kinds and corpus.vocabularies is None:
@@ -130,8 +198,11 @@ def _tokenizer(
     if kind == "spacy":
         language = (corpus.source_language, corpus.target_language)[side]
         return SpacyTokenizer(language, lowercase=lowercase)
-    # Published subwords that carry a mark are looked up with it; it is never stripped.
-    subwords = corpus.vocabularies[side] if kind == "given" and corpus.vocabularies else []
-    if any(subword.endswith(JOIN_MARK) for subword in subwords):
-        return SubwordMarkTokenizer(subwords, lowercase=lowercase)
+    if kind == "given" and corpus.vocabularies:
+        # Published subwords that carry a mark are looked up with it; it is never stripped.
+        subwords = corpus.vocabularies[side]
+        if any(subword.endswith(JOIN_MARK) for subword in subwords):
+            return SubwordMarkTokenizer(subwords, lowercase=lowercase)
+    elif kind != "whitespace":
+        raise ValueError(f"no tokenizer is known for the kind {kind!r}; add it here")
     return WhitespaceTokenizer(lowercase=lowercase)

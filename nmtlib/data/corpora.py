@@ -9,9 +9,9 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
+from nmtlib.data.codec import Vocab
 from nmtlib.data.corpus import SPLITS, Corpus, Pair, read_pairs
 from nmtlib.data.source import Report, Source
-from nmtlib.data.vocab import Vocab
 from nmtlib.errors import did_you_mean
 from nmtlib.files import text_lines
 

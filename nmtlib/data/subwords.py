@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from nmtlib.data.tokenizers import Tokenizer, WhitespaceTokenizer
-from nmtlib.data.vocab import SPECIALS
+from nmtlib.specials import SPECIALS
 
 JOIN_MARK = "@@"  # ends a subword whose word continues in the next token (Sennrich et al. 2016)
 ENGLISH_ENDING = re.compile(r"(?<=\w)(?=(?:n't|'(?:s|m|d|re|ve|ll))$)")

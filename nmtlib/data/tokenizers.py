@@ -26,7 +26,7 @@ import tokenizers
 from tokenizers import models, normalizers, pre_tokenizers, trainers
 
 from nmtlib.data.corpus import split_words
-from nmtlib.data.vocab import SPECIALS, UNK
+from nmtlib.specials import SPECIALS, UNK
 
 SPACE_MARK = "▁"  # U+2581
 ENCODED_AT_ONCE = 10_000  # sentences; what the library returns is far larger than the tokens

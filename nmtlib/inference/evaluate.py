@@ -5,13 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmtlib.data.batching import fits
 from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.data.tokenizers import WhitespaceTokenizer
+from nmtlib.files import write_atomically
 from nmtlib.inference.metrics import BleuTokenize, bleu_nltk, bleu_sacre, chrf
-from nmtlib.machine import command_line, describe_machine
+from nmtlib.training.hardware import command_line, describe_machine
 from nmtlib.training.loss import Totals, measure_all
 
 if TYPE_CHECKING:
@@ -40,9 +42,10 @@ class Scores:
 class Evaluation:
     """The scores of one split, and their circumstances.
 
-    `scores_without_leaked` leaves out the pairs whose source is in the training data.  `perplexity`
-    and `token_accuracy` are teacher-forced, on the reference; `seconds` is the time of translating.
-    `more` holds the `notes` of the model, if it has any, and the results of further scorers.
+    `leaked_sources` counts the pairs whose source is in the training data: they measure memory.
+    `perplexity` and `token_accuracy` are teacher-forced, on the reference; `seconds` is the time of
+    translating.  `more` holds the `notes` of the model, if it has any, and the results of further
+    scorers.
     """
 
     corpus: str
@@ -51,11 +54,9 @@ class Evaluation:
     length_penalty: float
     scores: Scores
     leaked_sources: int
-    scores_without_leaked: Scores | None
     perplexity: float
     token_accuracy: float
     seconds: float
-    sentences_per_second: float
     parameters: int
     command: str
     machine: dict[str, Any]
@@ -69,45 +70,29 @@ class Evaluation:
 
     def lines(self) -> list[str]:
         """The evaluation for people."""
-        s, clean = self.scores, self.scores_without_leaked
-        search = "greedy search" if self.beam == 1 else f"beam {self.beam}"
+        s, search = self.scores, "greedy search" if self.beam == 1 else f"beam {self.beam}"
         lines = [
             f"{self.corpus} {self.split}: {s.sentences} sentences, {search}, {self.seconds:.1f} s "
-            f"({self.sentences_per_second:.0f} sentences/s)",
+            f"({s.sentences / self.seconds:.0f} sentences/s)",
             f"  BLEU {s.bleu:.2f} ({s.signature})",
             f"  NLTK corpus BLEU {s.bleu_nltk:.4f}   chrF {s.chrf:.2f}   "
             f"perplexity {self.perplexity:.2f}   token accuracy {self.token_accuracy:.3f}",
         ]
-        if self.more:
-            shown = {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in self.more.items()}
-            lines.append("  " + "   ".join(f"{name} {value}" for name, value in shown.items()))
-        if clean:
+        shown = {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in self.more.items()}
+        lines += ["  " + "   ".join(f"{name} {value}" for name, value in shown.items())] * bool(
+            shown
+        )
+        if self.leaked_sources:
             lines.append(
-                f"  without the {self.leaked_sources} pairs whose source is in the training data: "
-                f"BLEU {clean.bleu:.2f}   NLTK corpus BLEU {clean.bleu_nltk:.4f}"
+                f"  {self.leaked_sources} of the sources are in the training data: on these this "
+                "is a score of memory"
             )
-        elif self.leaked_sources:
-            lines.append("  every source is in the training data: this is a score of memory")
         if self.too_long:
             lines.append(
                 f"  {self.too_long} of the sentences have more tokens than the model reads: an "
                 "empty translation each"
             )
         return lines
-
-
-def measure_readable(translator: Translator, pairs: Sequence[Pair]) -> tuple[Totals, list[str]]:
-    """The totals over the pairs that the model can read, and the sources, '' where too long."""
-    longest = translator.model.config.max_length
-    examples = [translator.example(pair.source, pair.target) for pair in pairs]
-    if not (readable := [example for example in examples if fits(example, longest)]):
-        raise ValueError(
-            f"all {len(pairs)} pairs have more than {longest} tokens, which is all that the model "
-            "reads; there is nothing to score"
-        )
-    kept = zip(examples, pairs, strict=True)
-    sources = [pair.source if len(example.source) <= longest else "" for example, pair in kept]
-    return measure_all(translator.model, readable), sources
 
 
 def evaluate(
@@ -130,19 +115,19 @@ def evaluate(
     started = time.perf_counter()
     hypotheses = translator.translate(sources, beam=how.beam, length_penalty=how.length_penalty)
     seconds = time.perf_counter() - started
-    more, references = dict(getattr(translator.model, "notes", {})), [p.target for p in pairs]
+    more, cut = dict(getattr(translator.model, "notes", {})), translator.settings.tokenizer
     for scorer in scorers:
-        more |= scorer(hypotheses, references)
+        more |= scorer(hypotheses, [pair.target for pair in pairs])
     evaluation = Evaluation(
         corpus=corpus.name,
         split=split,
         beam=how.beam,
         length_penalty=how.length_penalty,
-        **score_with_and_without_leaks(translator, corpus, split, hypotheses),
+        scores=score(hypotheses, pairs, bleu_tokenizer(translator, corpus), cut.lowercase),
+        leaked_sources=len(corpus.leaked(split)),
         perplexity=totals.perplexity,
         token_accuracy=totals.accuracy,
         seconds=seconds,
-        sentences_per_second=len(pairs) / seconds,
         parameters=sum(translator.model.parameter_table().values()),
         command=command_line(),
         machine=describe_machine(translator.device),
@@ -150,6 +135,20 @@ def evaluate(
         more=more,
     )
     return evaluation, hypotheses
+
+
+def measure_readable(translator: Translator, pairs: Sequence[Pair]) -> tuple[Totals, list[str]]:
+    """The totals over the pairs that the model can read, and the sources, '' where too long."""
+    longest = translator.model.config.max_length
+    examples = [translator.example(pair.source, pair.target) for pair in pairs]
+    if not (readable := [example for example in examples if fits(example, longest)]):
+        raise ValueError(
+            f"all {len(pairs)} pairs have more than {longest} tokens, which is all that the model "
+            "reads; there is nothing to score"
+        )
+    kept = zip(examples, pairs, strict=True)
+    sources = [pair.source if len(example.source) <= longest else "" for example, pair in kept]
+    return measure_all(translator.model, readable), sources
 
 
 def require_languages(translator: Translator, corpus: Corpus) -> None:
@@ -161,24 +160,6 @@ def require_languages(translator: Translator, corpus: Corpus) -> None:
             f"the model translates {'-'.join(wanted)}, but the pairs of {corpus.name} are "
             f"{'-'.join(given)}; score it on a corpus of its own languages"
         )
-
-
-def score_with_and_without_leaks(
-    translator: Translator, corpus: Corpus, split: str, hypotheses: list[str]
-) -> dict[str, Any]:
-    """The three fields of an `Evaluation` about the quality of the translations."""
-    pairs, leaked = corpus.split(split), corpus.leaked(split)
-    how = bleu_tokenizer(translator, corpus), translator.settings.tokenizer.lowercase
-
-    def score_rows(rows: Sequence[int]) -> Scores:
-        return score([hypotheses[i] for i in rows], [pairs[i] for i in rows], *how)
-
-    fresh = [i for i in range(len(pairs)) if i not in leaked]
-    return {
-        "scores": score_rows(range(len(pairs))),
-        "leaked_sources": len(leaked),
-        "scores_without_leaked": score_rows(fresh) if leaked and fresh else None,
-    }
 
 
 def bleu_tokenizer(translator: Translator, corpus: Corpus) -> BleuTokenize:
@@ -205,3 +186,20 @@ def score(
     characters = chrf(hypotheses, references, lowercase=lowercase)
     words = bleu_nltk([h.split() for h in hypotheses], [r.split() for r in references])
     return Scores(len(pairs), bleu.score, bleu.signature, words, *characters)
+
+
+def write_samples(translator: Translator, path: Path, pairs: Sequence[Pair]) -> None:
+    """Write the translations of those sentences that the model can read."""
+    limit = translator.model.config.max_length
+    pairs = [p for p in pairs if len(translator.source.encode(p.source)) < limit]
+    hypotheses = translator.translate([p.source for p in pairs])
+    write_atomically(path, "\n".join(format_samples(pairs, hypotheses)))
+
+
+def format_samples(pairs: Sequence[Pair], hypotheses: Sequence[str]) -> list[str]:
+    """Source, translation and reference below each other, a blank line between sentences."""
+    lines = []
+    for pair, said in zip(pairs, hypotheses, strict=True):
+        reference = "(the same)" if said == pair.target else pair.target
+        lines += [f"source     {pair.source}", f"model      {said}", f"reference  {reference}", ""]
+    return lines

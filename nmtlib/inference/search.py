@@ -200,16 +200,16 @@ def beam_search(
 def _decided(
     beams: Beams, finished: Finished, limits: Tensor, n_best: int, length_penalty: float
 ) -> Tensor:
-    """Where enough have finished, or no live prefix can still enter the n best: (n,), bool."""
-    rows, likeliest = beams.rows, beams.log_prob[:, 0]  # (n,) each
-    # A log-probability only falls, but the norm may rise or fall with the length: the best score
-    # that can still be reached is that at the next length or at the greatest.
-    reachable = torch.maximum(
-        likeliest / length_norm(limits[rows], length_penalty),
-        likeliest / length_norm(beams.ids.size(2), length_penalty),
-    )
-    full = finished.count[rows] >= finished.score.size(1)
-    return full | (finished.score[rows, n_best - 1] >= reachable)
+    """Which sentences need no further step, (n,), bool: nothing can change their n best."""
+    rows, beam = beams.rows, finished.score.size(1)
+    enough = finished.count[rows] >= beam  # (n,): as many have finished as the beam is wide
+    # A longer prefix is never more probable, so none ends better than the best live one now.  Its
+    # score also depends on the length, and is greatest at the next length or at the last.
+    best_live = beams.log_prob[:, 0]  # (n,)
+    if_short = best_live / length_norm(beams.ids.size(2), length_penalty)  # (n,)
+    if_long = best_live / length_norm(limits[rows], length_penalty)  # (n,)
+    nth_best = finished.score[rows, n_best - 1]  # (n,): -inf where fewer have finished
+    return enough | (nth_best >= torch.maximum(if_long, if_short))
 
 
 def _select(keep: Tensor, beams: Beams, state: DecoderState, width: int) -> Beams:

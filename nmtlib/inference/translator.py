@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
 
-from nmtlib.data.batching import Example, make_example, pad
+from nmtlib.data.batching import Example, collate, make_example, pad
 from nmtlib.data.codec import Codec
 from nmtlib.data.corpus import Corpus
 from nmtlib.data.tokenizers import SPACE_MARK
-from nmtlib.errors import did_you_mean
-from nmtlib.examples import load_corpus
-from nmtlib.inference.attention_map import AttentionMap, attention_map
 from nmtlib.inference.evaluate import Evaluation, evaluate
 from nmtlib.inference.kernels import convert
 from nmtlib.inference.search import Hypothesis, beam_search
+from nmtlib.model.attention import record_attention
 from nmtlib.model.transformer import Transformer
-from nmtlib.run import Run
+from nmtlib.recipe import load_corpus
+from nmtlib.run import find_run
 from nmtlib.sections import DecodingSettings
 from nmtlib.settings import Settings
 from nmtlib.specials import EOS, SPECIALS, UNK
@@ -32,8 +32,35 @@ from nmtlib.training.checkpoint import (
 )
 from nmtlib.training.hardware import choose_device
 
-SHIPPED = Path(__file__).parents[1] / "trained"  # the runs that come with the package
-RUNS = Path("runs")  # where `nmtlib train` puts others
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True)
+class AttentionMap:
+    """How much each target token attends to each source token, in every layer and head.
+
+    `weights` is (layers, H, T, S), each row of it sums to 1; `source` names the S tokens that are
+    read, `target` the T tokens that are generated, both with EOS.
+    """
+
+    weights: Tensor
+    source: list[str]
+    target: list[str]
+
+    def plot(self, layer: int = -1, head: int | None = None, ax: Axes | None = None) -> Axes:
+        """Draw one head of a layer, or the mean of its heads, as a heat map."""
+        import matplotlib.pyplot as plt
+        import seaborn
+
+        weights = self.weights[layer]  # (H, T, S)
+        weights = weights.mean(dim=0) if head is None else weights[head]  # (T, S)
+        size = (2 + 0.5 * len(self.source), 1 + 0.4 * len(self.target))
+        ax = ax or plt.subplots(figsize=size)[1]
+        labels = {"xticklabels": self.source, "yticklabels": self.target}
+        seaborn.heatmap(weights, vmin=0, vmax=1, cmap="Blues", ax=ax, **labels)
+        ax.tick_params(axis="y", labelrotation=0)
+        return ax
 
 
 class Translator:
@@ -53,10 +80,10 @@ class Translator:
         target: Codec,
         settings: Settings | None = None,
         *,
-        precision: str = "fp32",
+        quicken: Callable[[Any], Any] = convert,
     ):
         self.model, self.source, self.target = model.eval(), source, target
-        self.quick_model, self.precision = convert(model, precision), precision
+        self.quick_model, self.quicken = quicken(model), quicken
         self.settings = settings or Settings()
 
     @classmethod
@@ -66,14 +93,14 @@ class Translator:
         *,
         checkpoint: str = "",
         device: str | None = None,
-        precision: str = "fp32",
+        quicken: Callable[[Any], Any] = convert,
     ) -> Translator:
         """Load a run folder, or by its name a model that comes with the package ("toy-de-en").
 
         `checkpoint`, such as "epoch-003", defaults to the weights chosen at the end of training,
-        until then the best epoch's, and `device` to that of the run if it is there.  `precision`
-        "bf16" is quicker on some CPUs, and changes some words.  Raises FileNotFoundError for a
-        missing run or checkpoint, ValueError for a damaged one.
+        until then the best epoch's, and `device` to that of the run if it is there.  `quicken`
+        makes the copy to search with.  Raises FileNotFoundError for a missing run or checkpoint,
+        ValueError for a damaged one.
         """
         folder = find_run(run)
         settings, (source, target) = folder.settings(), folder.codecs()
@@ -81,14 +108,14 @@ class Translator:
         if trained_on.startswith("cuda") and not torch.cuda.is_available():
             trained_on = "cpu"  # a run is also used on other machines
         place = choose_device(device or trained_on)
-        weights = find_checkpoint(folder, checkpoint) if checkpoint else folder.weights_file()
+        weights = folder.weights_file(checkpoint)
         config, tensors, notes = read_checkpoint(weights)
         sizes = len(source.vocab), len(target.vocab)
         require_config(weights, config, settings.with_vocabularies(*sizes).model)
         require_identity(weights, notes, folder.codec_digests())
         model = Transformer(config).to(place)
         load_weights(model, tensors, where=weights)
-        return cls(model, source, target, settings, precision=precision)
+        return cls(model, source, target, settings, quicken=quicken)
 
     @property
     def device(self) -> torch.device:
@@ -118,9 +145,22 @@ class Translator:
         """Score a split of the run's corpus, or of another, as the function `evaluate` does."""
         return evaluate(self, corpus or load_corpus(self.settings.corpus), split, **how)[0]
 
+    @torch.no_grad()
     def attention(self, sentence: str, translation: str | None = None) -> AttentionMap:
-        """Which source tokens each token of the translation attends to; `.plot()` draws it."""
-        return attention_map(self, sentence, translation)
+        """The cross-attention while the model reads a sentence and predicts its translation.
+
+        `translation` is the model's own unless given.  Raises ValueError for an empty sentence.
+        """
+        if not sentence.strip():
+            raise ValueError("an empty sentence has no tokens to attend to; give a sentence")
+        translation = self.translate([sentence])[0] if translation is None else translation
+        batch = collate([self.example(sentence, translation)]).to(self.device)
+        with record_attention(self.model) as maps:
+            self.model(batch.source, batch.decoder_input)
+        weights = [found[0] for name, found in maps.items() if name.endswith("cross_attention")]
+        source = self.source.vocab.decode(batch.source[0].tolist())
+        target = self.target.vocab.decode(batch.labels[0].tolist())
+        return AttentionMap(torch.cat(weights).cpu(), source, target)  # of (1, H, T, S) a layer
 
     def search(
         self,
@@ -201,36 +241,6 @@ class Translator:
     def example(self, source: str, target: str) -> Example:
         """A pair as the ids that the model was trained on."""
         return make_example(self.source.encode(source), self.target.encode(target))
-
-
-def named_runs() -> dict[str, Run]:
-    """The runs that ship with the package and those in `RUNS`, by name; by path if it is taken."""
-    found: dict[str, Run] = {}
-    for file in [*sorted(SHIPPED.glob("*/settings.json")), *sorted(RUNS.glob("*/settings.json"))]:
-        folder = file.parent
-        found[str(folder) if folder.name in found else folder.name] = Run(folder)
-    return found
-
-
-def find_run(run: str | Path) -> Run:
-    """The run in a folder, or the one of that name; a shipped run goes before one trained here."""
-    folder, named = Run(run), named_runs()
-    if not folder.settings_file.is_file() and str(run) not in named:
-        raise FileNotFoundError(
-            f"{run} is not a run folder{did_you_mean(str(run), named)}; train one with: "
-            f"nmtlib train PRESET --out {run}; or take one of these: {', '.join(named)}"
-        )
-    return folder if folder.settings_file.is_file() else named[str(run)]
-
-
-def find_checkpoint(run: Run, name: str) -> Path:
-    """The file of a checkpoint such as "epoch-003".  Raises FileNotFoundError that names all."""
-    files = {file.stem: file for file in sorted(run.folder.glob("*.safetensors"))}
-    if name not in files:
-        raise FileNotFoundError(
-            f"{run.folder} has no checkpoint {name!r}; it has {', '.join(files) or 'none'}"
-        )
-    return files[name]
 
 
 load = Translator.load

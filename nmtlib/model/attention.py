@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nmtlib.errors import require
-from nmtlib.model.dropout import dropout
+from nmtlib.model.embeddings import dropout
 from nmtlib.model.masks import Mask
 
 

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from nmtlib.model.attention import AttentionClass, MultiHeadAttention
 from nmtlib.model.config import TransformerConfig
-from nmtlib.model.dropout import Dropout
+from nmtlib.model.embeddings import Dropout
 from nmtlib.model.masks import Mask
 
 

@@ -1,4 +1,8 @@
-"""Attention masks: bool tensors that broadcast to (B, H, T, S); True means *may attend*."""
+"""Attention masks: bool tensors that broadcast to (B, H, T, S); True means *may attend*.
+
+Training needs all three.  Decoding needs no causal mask: the cache of a step holds only the tokens
+generated so far, so there is no future to hide (`attend_to_past` in `layers.py`).
+"""
 
 from __future__ import annotations
 

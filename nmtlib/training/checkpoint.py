@@ -1,10 +1,10 @@
-"""Checkpoints: a model's weights and configuration, and notes about them, in one file."""
+"""Checkpoints, one file each: a model and notes about it, or all that resuming a run needs."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,10 @@ from torch import Tensor
 
 from nmtlib.files import write_atomically
 from nmtlib.model.transformer import Transformer, TransformerConfig
+from nmtlib.run import Run
 from nmtlib.settings import explain
+from nmtlib.training.history import Progress, write_history
+from nmtlib.training.loss import Totals, perplexity
 
 HEADER = "nmtlib"  # the one key of the metadata: safetensors would write several in any order
 Tensors = Mapping[str, Tensor]
@@ -150,3 +153,88 @@ def average_checkpoints(
         weights = {name: t for name, t in tensors.items() if name.startswith("model.")}
         total = {name: total.get(name, 0) + tensor.double() for name, tensor in weights.items()}
     return {name: (tensor / len(paths)).float() for name, tensor in total.items()}
+
+
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+def save_state(
+    run: Run, model: Transformer, optimizer: Any, progress: Progress, **notes: Any
+) -> None:
+    """Save all that `load_state` restores: weights, the optimizer's state, and the progress."""
+    state = {
+        f"optimizer.{key}.{name}": value
+        for name, parameter in model.named_parameters()
+        for key, value in optimizer.state[parameter].items()
+    }
+    run.folder.mkdir(parents=True, exist_ok=True)
+    save_checkpoint(run.last_file, model, state, progress=asdict(progress), **notes)
+
+
+def load_state(
+    run: Run, model: Transformer, optimizer: Any, identity: Mapping[str, str]
+) -> tuple[Progress, torch.dtype]:
+    """Restore what `save_state` saved; returns the progress, and the precision of the run.
+
+    Raises FileNotFoundError where nothing was saved, ValueError for a file of another run.
+    """
+    path = run.last_file
+    config, tensors, notes = read_checkpoint(path)
+    if not notes.keys() >= {"progress", "precision"}:
+        raise ValueError(f"{path} holds a model but not the state of its run: it cannot be resumed")
+    require_identity(path, notes, identity)
+    require_config(path, config, model.config)
+    load_weights(model, tensors, where=path)
+    parameters = dict(model.named_parameters())
+    for key, value in tensors.items():
+        if key.startswith("optimizer."):
+            _, kind, name = key.split(".", 2)
+            parameter = parameters[name]
+            optimizer.state[parameter][kind] = value.to(parameter.device)
+    return Progress.from_notes(notes["progress"]), PRECISIONS[notes["precision"]]
+
+
+def keep_epoch(
+    run: Run, model: Transformer, progress: Progress, average: int, **notes: Any
+) -> None:
+    """Write the files of the epoch just ended, and drop the one that is too old to be averaged."""
+    record = progress.history[-1]
+    notes |= {"weights": f"epoch {record.epoch}", "validation_nll": record.validation_nll}
+    if progress.best is record:
+        save_checkpoint(run.best_file, model, **notes)
+        # What an earlier, stopped run chose is worse than this epoch.
+        run.model_file.unlink(missing_ok=True)
+    write_history(run.history_file, progress.history)
+    run.epoch_file(record.epoch - average).unlink(missing_ok=True)
+    save_checkpoint(run.epoch_file(record.epoch), model, **notes)
+
+
+def choose_model(
+    run: Run,
+    model: Transformer,
+    files: list[Path],
+    keep: str,
+    validate: Callable[[Transformer], Totals],
+) -> list[str]:
+    """Write the best epoch, or the average of some `files` where that is better or `keep` says so.
+
+    `model` only says what a model looks like.  Returns what there is to report.
+    """
+    config, device = model.config, next(model.parameters()).device
+    chosen, notes = load_model(run.best_file), read_checkpoint(run.best_file)[2]
+    require_config(run.best_file, chosen.config, config)
+    epochs = [file for file in files if file.is_file()]
+    lost = [file.stem for file in files if file not in epochs]
+    lines = [f"missing, so not averaged: {', '.join(lost)}"] if lost else []
+    always = keep == "average"
+    if len(epochs) > 1 or (epochs and always):
+        averaged = Transformer(config).to(device)
+        load_weights(averaged, average_checkpoints(epochs, config))
+        nll = validate(averaged).nll_per_token
+        if nll < notes["validation_nll"] or always:
+            several = f"average of the last {len(epochs)} epochs"
+            weights = several if len(epochs) > 1 else read_checkpoint(epochs[0])[2]["weights"]
+            chosen, notes = averaged, {**notes, "weights": weights, "validation_nll": nll}
+    save_checkpoint(run.model_file, chosen, **notes)
+    found = perplexity(notes["validation_nll"], 1)
+    return [*lines, f"kept: {notes['weights']}, validation perplexity {found:.2f}"]

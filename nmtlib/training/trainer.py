@@ -12,24 +12,15 @@ from typing import Any
 
 import torch
 
-from nmtlib.data.batching import Batch, Example
+from nmtlib.data.batching import Batch, BatchLoader, Example
 from nmtlib.model.transformer import Transformer
 from nmtlib.run import Run
 from nmtlib.sections import TrainingSettings
 from nmtlib.specials import PAD
-from nmtlib.training import saving
-from nmtlib.training.distributed import Processes, stop_on_signal
-from nmtlib.training.hardware import choose_device, choose_precision
+from nmtlib.training import checkpoint
+from nmtlib.training.hardware import Processes, choose_device, choose_precision, stop_on_signal
 from nmtlib.training.history import EpochRecord, Progress
-from nmtlib.training.loader import BatchLoader
-from nmtlib.training.loss import (
-    Loss,
-    Totals,
-    autocast,
-    measure_all,
-    require_finite,
-    smoothed_loss,
-)
+from nmtlib.training.loss import Loss, Totals, autocast, measure_all, require_finite, smoothed_loss
 from nmtlib.training.schedule import make_schedule
 
 ADAM: dict[str, Any] = {"betas": (0.9, 0.98), "eps": 1e-9}  # Vaswani et al. 2017, 5.3
@@ -201,7 +192,7 @@ class Trainer:
         """Write the weights to translate with: the best epoch, or an average of the last ones."""
         if self.run:
             files, measure = self.epoch_files(), partial(self.totals_of, examples=self.validation)
-            for line in saving.choose_model(
+            for line in checkpoint.choose_model(
                 self.run, self.model, files, self.settings.keep, measure
             ):
                 self.report(line)
@@ -215,19 +206,19 @@ class Trainer:
         """Save all that `resume` needs."""
         if self.run and self.processes.is_main:
             notes = {"identity": self.identity, "precision": str(self.precision).split(".")[-1]}
-            saving.save_state(self.run, self.model, self.optimizer, self.progress, **notes)
+            checkpoint.save_state(self.run, self.model, self.optimizer, self.progress, **notes)
 
     def keep_epoch(self) -> None:
         """Write the files of the epoch just ended."""
         if self.run and self.processes.is_main:
             average, identity = self.settings.average, self.identity
-            saving.keep_epoch(self.run, self.model, self.progress, average, identity=identity)
+            checkpoint.keep_epoch(self.run, self.model, self.progress, average, identity=identity)
 
     def resume(self) -> None:
         """Continue from the last save.  Raises FileNotFoundError or ValueError if there is none."""
         if not self.run:
             raise ValueError("a trainer without a run saves nothing and cannot be resumed")
-        found = saving.load_state(self.run, self.model, self.optimizer, self.identity)
+        found = checkpoint.load_state(self.run, self.model, self.optimizer, self.identity)
         self.progress, self.precision = found
         done = self.progress
         if not (done.batches or self.run.epoch_file(done.epoch).is_file()):

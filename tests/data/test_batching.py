@@ -15,7 +15,7 @@ from nmtlib.data.batching import (
     plan_batches,
     token_batches,
 )
-from nmtlib.data.vocab import BOS, EOS, PAD
+from nmtlib.specials import BOS, EOS, PAD
 
 examples = st.lists(
     st.tuples(st.integers(1, 30), st.integers(2, 30)).map(
@@ -125,7 +125,7 @@ def test_buckets_waste_far_less_than_random_batches():
 
 def test_multi30k_wastes_less_than_eight_percent(multi30k):
     from nmtlib.data.codec import build_codecs
-    from nmtlib.examples import encode_pairs
+    from nmtlib.recipe import encode_pairs
 
     source, target = build_codecs(multi30k, "bpe", size=6000, joint=True, lowercase=True)
     pairs, _ = encode_pairs(multi30k.train, source, target)

@@ -2,14 +2,18 @@
 
 import json
 from collections import Counter
+from typing import get_args
 
 import pytest
 
-from nmtlib.data.codec import KINDS, Codec, build_codecs
+from nmtlib.data.codec import Codec, Vocab, _tokenizer, build_codecs
 from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.data.subwords import SubwordMarkTokenizer
 from nmtlib.data.tokenizers import BPETokenizer, SpacyTokenizer, WhitespaceTokenizer
-from nmtlib.data.vocab import BOS, EOS, PAD, SPECIALS, UNK, Vocab
+from nmtlib.sections import Kind
+from nmtlib.specials import BOS, EOS, PAD, SPECIALS, UNK
+
+KINDS = get_args(Kind)
 
 TRAIN = [
     Pair("Der Hund läuft .", "The dog runs ."),
@@ -47,6 +51,13 @@ def sentences(kind: str) -> list[list[str]]:
 
 def test_all_kinds_are_tested_here():
     assert set(KINDS) == {*MADE, "given"}
+
+
+def test_a_kind_without_a_tokenizer_is_an_error_and_not_whitespace():
+    for kind in KINDS:
+        assert _tokenizer(PUBLISHED, 0, kind, ["a b a b"], size=50, lowercase=False)
+    with pytest.raises(ValueError, match="no tokenizer is known for the kind 'syllables'"):
+        _tokenizer(PUBLISHED, 0, "syllables", [], size=50, lowercase=False)
 
 
 @pytest.mark.parametrize(

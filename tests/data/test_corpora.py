@@ -18,9 +18,10 @@ import requests
 
 from nmtcourse.recipes import iwslt
 from nmtlib.data import corpora
+from nmtlib.data.codec import Vocab
 from nmtlib.data.corpora import check, fetch, find, load, names
 from nmtlib.data.corpus import Pair
-from nmtlib.data.vocab import SPECIALS, Vocab
+from nmtlib.specials import SPECIALS
 
 MULTI30K = "multi30k-de-en"
 REVERSED = {

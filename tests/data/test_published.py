@@ -7,9 +7,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from nmtlib.data.codec import Vocab
 from nmtlib.data.corpora import CMN, MULTI30K, sources
 from nmtlib.data.corpus import Pair
-from nmtlib.data.vocab import SPECIALS, Vocab
+from nmtlib.specials import SPECIALS
 
 
 @pytest.fixture

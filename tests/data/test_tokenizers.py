@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmtlib.data import tokenizers
-from nmtlib.data.codec import from_dict
+from nmtlib.data.codec import Vocab, from_dict
 from nmtlib.data.corpora import check
 from nmtlib.data.source import cache_folder
 from nmtlib.data.subwords import SubwordMarkTokenizer
 from nmtlib.data.tokenizers import BPETokenizer, SpacyTokenizer, Tokenizer, WhitespaceTokenizer
-from nmtlib.data.vocab import BOS, EOS, PAD, SPECIALS, UNK, Vocab
+from nmtlib.specials import BOS, EOS, PAD, SPECIALS, UNK
 
 SENTENCES = {
     "de": ["Ein Hund läuft, z.B. im Park (schnell)!", "Weil's regnet, bleibt Dr. Groß zu Hause."],

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtlib.data.vocab import BOS, EOS, PAD, SPECIALS, UNK, Vocab
+from nmtlib.data.codec import Vocab
+from nmtlib.specials import BOS, EOS, PAD, SPECIALS, UNK
 
 tokens = st.text(alphabet="abcdefghij", min_size=1, max_size=3)
 texts = st.lists(st.lists(tokens, max_size=8), max_size=8)

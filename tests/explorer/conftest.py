@@ -10,9 +10,8 @@ import pytest
 import torch
 
 from nmtcourse.explorer import packing
-from nmtlib.data.codec import Codec
+from nmtlib.data.codec import Codec, Vocab
 from nmtlib.data.tokenizers import WhitespaceTokenizer
-from nmtlib.data.vocab import Vocab
 from nmtlib.model.transformer import Transformer
 from nmtlib.run import Run
 from nmtlib.settings import Settings

@@ -15,11 +15,11 @@ from nmtcourse.explorer import page as page_module
 from nmtcourse.explorer.packing import pack, pack_codec
 from nmtcourse.explorer.page import MARK, WEB, bundle, explore
 from nmtlib import cli
-from nmtlib.data.codec import Codec
+from nmtlib.data.codec import Codec, Vocab
 from nmtlib.data.tokenizers import SpacyTokenizer, WhitespaceTokenizer
-from nmtlib.data.vocab import SPECIALS, Vocab
-from nmtlib.inference.translator import SHIPPED, Translator
-from nmtlib.run import Run
+from nmtlib.inference.translator import Translator
+from nmtlib.run import SHIPPED, Run
+from nmtlib.specials import SPECIALS
 
 MODULES = sorted(path for path in WEB.rglob("*.js"))
 

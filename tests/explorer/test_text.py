@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmtcourse.explorer.packing import pack_codec
-from nmtlib.data.codec import Codec
+from nmtlib.data.codec import Codec, Vocab
 from nmtlib.data.subwords import SubwordMarkTokenizer
 from nmtlib.data.tokenizers import BPETokenizer, SpacyTokenizer, Tokenizer, WhitespaceTokenizer
-from nmtlib.data.vocab import SPECIALS, UNK, Vocab
+from nmtlib.specials import SPECIALS, UNK
 
 TRAINING = [
     "Ein Hund läuft, z.B. im Park (schnell)!",

@@ -17,7 +17,7 @@ from nmtcourse.homework.capstone import (
     read_lines,
 )
 from nmtlib.cli import main
-from nmtlib.inference.translator import SHIPPED
+from nmtlib.run import SHIPPED
 from nmtlib.settings import Settings
 
 ENTRY = Entry("ann", "toy-de-en", 90.0, 14.0, 0.9, 1_000_000, "tok:none", "a" * 64)

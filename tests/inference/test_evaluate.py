@@ -12,7 +12,6 @@ import torch
 from nmtlib.data.codec import build_codecs
 from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.data.tokenizers import SpacyTokenizer
-from nmtlib.data.vocab import BOS, EOS
 from nmtlib.inference import evaluate as module
 from nmtlib.inference.evaluate import bleu_tokenizer, evaluate, score
 from nmtlib.inference.metrics import bleu_nltk
@@ -20,6 +19,7 @@ from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
 from nmtlib.sections import DecodingSettings, TokenizerSettings
 from nmtlib.settings import Settings
+from nmtlib.specials import BOS, EOS
 
 TRAIN = [
     Pair("Der Hund läuft in den Park .", "The dog runs into the park ."),
@@ -132,35 +132,15 @@ def test_languages_with_spaces_are_cut_into_words_unless_they_are_already():
 
 def test_without_leaks_nothing_is_said_of_them():
     evaluation, _ = evaluate(Stub(PERFECT), corpus())
-    assert evaluation.leaked_sources == 0 and evaluation.scores_without_leaked is None
-    assert "training data" not in "\n".join(evaluation.lines())
+    assert evaluation.leaked_sources == 0 and "training data" not in "\n".join(evaluation.lines())
 
 
-def test_leaked_sentences_are_counted_and_scored_apart():
-    half_right = {p.source: p.target.replace("with", "near").replace("good", "new") for p in FRESH}
-    answers = PERFECT | half_right
+def test_sources_of_the_training_data_are_counted_and_told():
     test = [FRESH[0], TRAIN[1], FRESH[1], Pair(TRAIN[0].source, "The dog is running ."), FRESH[2]]
-    evaluation, hypotheses = evaluate(Stub(answers), corpus(test))
+    evaluation, hypotheses = evaluate(Stub(PERFECT), corpus(test))
     assert evaluation.leaked_sources == 2, "the source decides, whatever the reference"
-    assert evaluation.scores_without_leaked == score(
-        [half_right[p.source] for p in FRESH], FRESH, tokenize="none"
-    )
     assert evaluation.scores == score(hypotheses, test, tokenize="none")
-    assert evaluation.scores.sentences == 5 and evaluation.scores_without_leaked.sentences == 3
-    said = "\n".join(evaluation.lines())
-    assert "without the 2 pairs" in said
-    assert (
-        f"{evaluation.scores.bleu:.2f}" in said
-        and f"{evaluation.scores_without_leaked.bleu:.2f}" in said
-    )
-
-
-def test_a_split_of_leaked_sentences_alone_is_told():
-    evaluation, _ = evaluate(Stub(PERFECT), corpus(TRAIN))
-    assert evaluation.leaked_sources == 2 and evaluation.scores_without_leaked is None
-    assert "training data" in "\n".join(evaluation.lines()), (
-        "a score of memory alone must not look like a score"
-    )
+    assert "2 of the sources are in the training data" in "\n".join(evaluation.lines())
 
 
 def test_the_training_split_does_not_leak_into_itself():
@@ -235,17 +215,16 @@ def test_the_speed_is_that_of_translating(monkeypatch):
     clock = iter([10.0, 14.0])
     monkeypatch.setattr(module.time, "perf_counter", lambda: next(clock))
     evaluation, _ = evaluate(Stub(PERFECT), corpus())
-    assert evaluation.seconds == 4 and evaluation.sentences_per_second == len(FRESH) / 4
+    assert evaluation.seconds == 4 and "4.0 s (1 sentences/s)" in evaluation.lines()[0]
 
 
 def test_an_evaluation_is_json():
     stub = Stub(PERFECT)
-    evaluation, _ = evaluate(stub, corpus([*FRESH, TRAIN[0]]))
+    evaluation, _ = evaluate(stub, corpus())
     data = evaluation.to_dict()
     assert json.loads(json.dumps(data, allow_nan=False)) == data
     assert data["parameters"] == sum(p.numel() for p in stub.model.parameters())
     assert data["scores"]["signature"].startswith("nrefs:1|")
-    assert data["scores_without_leaked"]["bleu_nltk"] == pytest.approx(1)
     assert bleu_nltk([p.target.split() for p in FRESH], [p.target.split() for p in FRESH]) == 1
 
 

@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from nmtlib.inference.kernels import HAS_ONEDNN, BFloat16Linear, OneDnnLinear, convert
+from nmtcourse.recipes.bfloat16 import BFloat16Linear, in_bfloat16
+from nmtlib.inference.kernels import HAS_ONEDNN, OneDnnLinear, convert
 from nmtlib.inference.search import beam_search
 from nmtlib.model.attention import record_attention
 from nmtlib.model.transformer import Transformer, TransformerConfig
@@ -14,7 +15,7 @@ CONFIG = TransformerConfig(
 )
 SOURCE = torch.tensor([[4, 5, 2]])
 one_dnn = pytest.mark.skipif(not HAS_ONEDNN, reason="torch without oneDNN")
-both = pytest.mark.parametrize("precision", [pytest.param("fp32", marks=one_dnn), "bf16"])
+both = pytest.mark.parametrize("quicken", [pytest.param(convert, marks=one_dnn), in_bfloat16])
 QUICK = (OneDnnLinear, BFloat16Linear)
 
 
@@ -43,41 +44,41 @@ def test_onednn_gives_what_torch_gives(shape):
 def test_bfloat16_stays_within_its_eight_bits_and_returns_float32(shape):
     model, x = maps(), torch.randn(*shape)
     with torch.no_grad():
-        found, expected = convert(model, "bf16")(x), model(x)
+        found, expected = in_bfloat16(model)(x), model(x)
     assert found.dtype == torch.float32 and not torch.equal(found, expected)
     assert (found - expected).abs().max() < 0.02 * expected.abs().max()
 
 
 @both
-def test_other_types_and_other_linear_maps_stay(precision):
+def test_other_types_and_other_linear_maps_stay(quicken):
     class Own(nn.Linear):
         pass
 
     model = nn.Sequential(nn.Linear(4, 4).double(), Own(4, 4), nn.Linear(4, 4, device="meta"))
-    assert not [m for m in convert(model, precision).modules() if isinstance(m, QUICK)]
+    assert not [m for m in quicken(model).modules() if isinstance(m, QUICK)]
 
 
 @both
-def test_the_model_that_is_given_stays_as_it_is(precision):
+def test_the_model_that_is_given_stays_as_it_is(quicken):
     model = make()
     before, logits = [type(m) for m in model.modules()], model(SOURCE, SOURCE)
-    quick = convert(model, precision)
+    quick = quicken(model)
     assert [m for m in quick.modules() if isinstance(m, QUICK)]
     assert [type(m) for m in model.modules()] == before
     assert torch.equal(model(SOURCE, SOURCE), logits) and logits.requires_grad
 
 
 @both
-def test_a_copy_refuses_gradients(precision):
+def test_a_copy_refuses_gradients(quicken):
     for model in (maps(), maps().requires_grad_(False)):
-        quick, x = convert(model, precision), torch.randn(2, 64)
+        quick, x = quicken(model), torch.randn(2, 64)
         with torch.no_grad():
             quick(x)
         with pytest.raises(RuntimeError, match="has no gradients"):
             quick(x.requires_grad_())
     quick(torch.randn(2, 64))  # frozen weights, and an input that asks for none
     with pytest.raises(RuntimeError, match="has no gradients"):
-        convert(maps(), precision)(torch.randn(2, 64))
+        quicken(maps())(torch.randn(2, 64))
 
 
 @pytest.mark.parametrize("tied", ["none", "target", "all"])
@@ -91,7 +92,7 @@ def test_the_copy_shares_all_weights_and_tied_ones_stay_one(tied):
 
 def test_weights_that_change_in_place_reach_the_copy_in_float32_only():
     model = make()
-    exact, rounded = convert(model), convert(model, "bf16")
+    exact, rounded = convert(model), in_bfloat16(model)
     before = beam_search(model, SOURCE, 2)[0][0].ids
     with torch.no_grad():
         model.output.bias[6] += 30
@@ -111,13 +112,8 @@ def test_who_listens_to_the_model_hears_the_copy():
     assert len(maps["encoder.0.self_attention"]) == 1
 
 
-def test_an_unknown_precision_is_refused():
-    with pytest.raises(ValueError, match="one of fp32, bf16, not 'fp8'"):
-        convert(maps(), "fp8")
-
-
 def test_bfloat16_away_from_a_cpu_is_a_copy_and_leaves_the_model_alone():
     model = make().to("meta")
-    copied = convert(model, "bf16")
+    copied = in_bfloat16(model)
     assert {p.dtype for p in copied.parameters()} == {torch.bfloat16}
     assert {p.dtype for p in model.parameters()} == {torch.float32}

@@ -11,7 +11,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmtlib.data.vocab import BOS, EOS, PAD, UNK
 from nmtlib.inference.beams import best
 from nmtlib.inference.search import (
     Hypothesis,
@@ -22,6 +21,7 @@ from nmtlib.inference.search import (
     sample,
 )
 from nmtlib.model.transformer import Transformer, TransformerConfig
+from nmtlib.specials import BOS, EOS, PAD, UNK
 
 CONFIG = TransformerConfig(
     9, 7, d_model=8, n_heads=2, n_encoder_layers=1, n_decoder_layers=2, d_ff=16, max_length=40

@@ -17,12 +17,12 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from safetensors.torch import save_file
 
+from nmtcourse.recipes.bfloat16 import in_bfloat16
 from nmtlib.cli import build_parser
-from nmtlib.data.codec import Codec
+from nmtlib.data.codec import Codec, Vocab
 from nmtlib.data.corpora import load as load_corpus
 from nmtlib.data.corpus import Corpus
 from nmtlib.data.tokenizers import BPETokenizer, SpacyTokenizer, WhitespaceTokenizer
-from nmtlib.data.vocab import BOS, EOS, SPECIALS, Vocab
 from nmtlib.inference import translator as module
 from nmtlib.inference.evaluate import evaluate
 from nmtlib.inference.translator import Translator
@@ -31,6 +31,7 @@ from nmtlib.model.transformer import Transformer
 from nmtlib.run import Run
 from nmtlib.sections import DecodingSettings
 from nmtlib.settings import Settings
+from nmtlib.specials import BOS, EOS, SPECIALS
 from nmtlib.training.checkpoint import load_model, save_checkpoint
 
 SOURCE, TARGET = [f"s{i}" for i in range(9)], [f"t{i}" for i in range(7)]
@@ -401,15 +402,13 @@ def test_a_score_is_a_number(translator):
 def test_bfloat16_multiplies_otherwise_and_translates_nearly_alike(run):
     exact, quick = (
         Translator.load(run, device="cpu"),
-        Translator.load(run, device="cpu", precision="bf16"),
+        Translator.load(run, device="cpu", quicken=in_bfloat16),
     )
     scores = [
         [best.log_prob for (best,) in t.search(SENTENCES, max_length=1)] for t in (exact, quick)
     ]
     assert scores[0] != scores[1]
     assert scores[0] == pytest.approx(scores[1], abs=0.5)
-    with pytest.raises(ValueError, match="fp32, bf16"):
-        Translator.load(run, precision="fp8")
 
 
 def test_a_run_of_a_gpu_translates_where_there_is_none(run, monkeypatch):
@@ -449,8 +448,7 @@ def test_a_translator_scores_its_own_corpus_or_another(monkeypatch):
     translator, pairs = Translator.load("toy-de-en"), load_corpus("toy-de-en").test[:4]
     few = Corpus("few", "de", "en", test=pairs)
     assert translator.evaluate("test", few, beam=1) == replace(
-        evaluate(translator, few, "test", beam=1)[0],
-        **{name: ANY for name in ("seconds", "sentences_per_second")},
+        evaluate(translator, few, "test", beam=1)[0], seconds=ANY
     )
     monkeypatch.setattr(module, "load_corpus", lambda settings: few)
     assert translator.evaluate().corpus == "few"

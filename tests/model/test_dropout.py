@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from nmtlib.model.dropout import Dropout, dropout
+from nmtlib.model.embeddings import Dropout, dropout
 
 
 @pytest.mark.parametrize("p", [0.1, 0.3, 0.5])

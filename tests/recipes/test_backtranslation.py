@@ -7,6 +7,7 @@ import pytest
 
 from nmtcourse.recipes import backtranslation
 from nmtcourse.recipes.backtranslation import Search, backtranslate
+from nmtcourse.recipes.bfloat16 import in_bfloat16
 from nmtlib.cli import main
 from nmtlib.data.corpora import load as load_corpus
 from nmtlib.data.corpus import read_pairs
@@ -114,7 +115,7 @@ def test_it_does_not_go_on_in_another_precision(translator, sentences, tmp_path)
     out = tmp_path / "pairs.tsv"
     backtranslate(translator, sentences[:3], out, report=quiet)
     with pytest.raises(FileExistsError, match="begun with another precision"):
-        other = Translator.load("toy-de-en", precision="bf16")
+        other = Translator.load("toy-de-en", quicken=in_bfloat16)
         backtranslate(other, sentences[:3], out, report=quiet)
 
 

@@ -16,13 +16,14 @@ from torch.nn import functional as F
 
 from nmtcourse.recipes.export import FORMATS, export
 from nmtlib.data.batching import collate, make_example, pad
-from nmtlib.data.codec import Codec
+from nmtlib.data.codec import Codec, Vocab
 from nmtlib.data.tokenizers import BPETokenizer, WhitespaceTokenizer
-from nmtlib.data.vocab import BOS, EOS, PAD, SPECIALS, UNK, Vocab
-from nmtlib.inference.translator import SHIPPED, Translator
+from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
+from nmtlib.run import SHIPPED
 from nmtlib.sections import DecodingSettings, TokenizerSettings
 from nmtlib.settings import Settings
+from nmtlib.specials import BOS, EOS, PAD, SPECIALS, UNK
 from nmtlib.training.checkpoint import load_weights, save_checkpoint
 
 WORDS = [f"w{i}" for i in range(30)]

@@ -10,10 +10,10 @@ from torch import nn
 
 from nmtcourse.recipes.fixed_decoding import LOOK_EVERY, FixedShapes
 from nmtcourse.teaching.hardware_lab import ledger
-from nmtlib.data.vocab import EOS, PAD
 from nmtlib.inference.search import beam_search, greedy_search
 from nmtlib.model.embeddings import TokenEmbedding
 from nmtlib.model.transformer import Transformer, TransformerConfig
+from nmtlib.specials import EOS, PAD
 
 SIZES = {"d_model": 8, "n_heads": 2, "n_encoder_layers": 1, "n_decoder_layers": 2, "d_ff": 16}
 CONFIG = TransformerConfig(30, 30, **SIZES, max_length=40)

@@ -12,7 +12,7 @@ from nmtcourse.recipes.losses import (
     rows_at_once,
 )
 from nmtcourse.teaching.hardware_lab import ledger
-from nmtlib.data.vocab import PAD
+from nmtlib.specials import PAD
 from nmtlib.training.loss import losses
 
 

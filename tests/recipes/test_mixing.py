@@ -11,8 +11,8 @@ from nmtcourse.recipes.recipe import CourseRecipe
 from nmtlib.data.batching import make_example
 from nmtlib.data.codec import build_codecs
 from nmtlib.data.corpus import Corpus, Pair
-from nmtlib.examples import encode_pairs
 from nmtlib.experiment import train
+from nmtlib.recipe import encode_pairs
 from nmtlib.settings import Settings
 from nmtlib.specials import SPECIALS
 

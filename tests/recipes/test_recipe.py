@@ -9,10 +9,10 @@ from nmtcourse.recipes.losses import distance_to_teacher
 from nmtcourse.recipes.muon import Muon
 from nmtcourse.recipes.recipe import CourseRecipe, RecipeLoss, course
 from nmtlib.data.batching import collate, make_example
-from nmtlib.data.vocab import PAD
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.recipe import Recipe, find_recipe
 from nmtlib.sections import TrainingSettings
+from nmtlib.specials import PAD
 from nmtlib.training.loss import Totals, compute_loss
 from nmtlib.training.trainer import Trainer
 

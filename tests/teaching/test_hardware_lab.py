@@ -10,7 +10,7 @@ from nmtcourse.teaching import hardware_lab as lab
 from nmtcourse.teaching.cost import peak_memory
 from nmtcourse.teaching.show import Shown
 from nmtcourse.teaching.two_processes import losses_of_updates
-from nmtlib.training.distributed import Processes
+from nmtlib.training.hardware import Processes
 
 CPU = torch.device("cpu")
 MODULE = "nmtcourse.teaching.two_processes"

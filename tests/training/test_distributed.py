@@ -18,7 +18,7 @@ from torch import distributed as dist
 from nmtlib.data.batching import lengths_of, make_example
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.sections import TrainingSettings
-from nmtlib.training.distributed import LostProcess, Processes
+from nmtlib.training.hardware import LostProcess, Processes
 from nmtlib.training.trainer import Trainer
 
 CPU = torch.device("cpu")
@@ -34,7 +34,7 @@ def second_of_three(monkeypatch):
         dist, "init_process_group", lambda backend, timeout: sent.append((backend, timeout))
     )
     # A process that ignores SIGTERM here would ignore it for the rest of the tests.
-    monkeypatch.setattr("nmtlib.training.distributed.signal.signal", lambda *a: sent.append(a))
+    monkeypatch.setattr("nmtlib.training.hardware.signal.signal", lambda *a: sent.append(a))
     return Processes(CPU), sent
 
 
@@ -173,7 +173,7 @@ def test_too_little_memory_is_no_lost_process(second_of_three, monkeypatch):
 
 MUTE = """
     import os, sys, time, torch
-    from nmtlib.training.distributed import LostProcess, Processes
+    from nmtlib.training.hardware import LostProcess, Processes
     print("ready", flush=True)
     input()
     processes = Processes(torch.device("cpu"))

@@ -41,12 +41,15 @@ def test_pairs_in_memory_are_trained_on_and_their_languages_are_kept(corpus, tmp
     translator = Translator.load(tmp_path / "run")
     assert translator.settings.corpus.languages == ("de", "en")
     assert len(translator.translate([corpus.train[0].source])) == 1
+    with pytest.raises(ValueError, match="pairs in memory.* as corpus="):
+        translator.evaluate("validation")
+    assert translator.evaluate("validation", corpus).scores.sentences == 10
 
 
 def test_a_resume_of_pairs_in_memory_needs_them_again_and_the_same_ones(corpus, tmp_path):
     whole = train(tmp_path / "whole", SETTINGS, corpus=corpus, report=quiet)
     train(tmp_path / "run", SETTINGS, corpus=corpus, minutes=1e-9, report=quiet)
-    with pytest.raises(ValueError, match=r"\[corpus\] needs a name"):
+    with pytest.raises(ValueError, match="pairs in memory.* as corpus="):
         train(tmp_path / "run", resume=True, report=quiet)
     other = Corpus.from_pairs(corpus.train[1:], corpus.validation, languages=("de", "en"))
     with pytest.raises(ValueError, match="corpus changed since it was written"):

@@ -5,9 +5,9 @@ import timeit
 import pytest
 import torch
 
-from nmtlib.data.batching import collate, make_example
+from nmtlib.data.batching import collate, make_example, to_device
 from nmtlib.training import hardware
-from nmtlib.training.hardware import choose_device, choose_precision, to_device
+from nmtlib.training.hardware import choose_device, choose_precision
 
 CPU = torch.device("cpu")
 

@@ -8,8 +8,8 @@ import torch
 from torch.nn import functional as F
 
 from nmtlib.data.batching import Batch, collate, make_example
-from nmtlib.data.vocab import PAD
 from nmtlib.model.transformer import Transformer, TransformerConfig
+from nmtlib.specials import PAD
 from nmtlib.training.loss import (
     Totals,
     compute_loss,

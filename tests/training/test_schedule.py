@@ -1,10 +1,13 @@
 """Rates rise to their peak at the end of the warm-up, then fall, and are never zero at first."""
 
+from typing import get_args
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtlib.training.schedule import cosine_rate, inverse_sqrt_rate, noam_rate
+from nmtlib.sections import Schedule, TrainingSettings
+from nmtlib.training.schedule import cosine_rate, inverse_sqrt_rate, make_schedule, noam_rate
 
 
 @given(st.integers(1, 10_000), st.integers(1, 8000), st.sampled_from([64, 512]))
@@ -47,3 +50,10 @@ def test_updates_count_from_one_and_the_first_rate_is_not_zero(rate):
 def test_a_cosine_shorter_than_its_warm_up_is_refused():
     with pytest.raises(ValueError, match="warm-up of 10 updates, not 5"):
         cosine_rate(1, 1.0, 10, 5)
+
+
+@pytest.mark.parametrize("name", get_args(Schedule))
+def test_each_schedule_of_the_settings_is_a_function_of_the_update(name):
+    settings = TrainingSettings(schedule=name, learning_rate=0.5, warmup=10)
+    rates = [make_schedule(settings, 64, 40)(step) for step in (1, 10, 40)]
+    assert max(rates) == rates[1] >= rates[2] > 0 and rates[0] > 0

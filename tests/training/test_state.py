@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from nmtlib.data.batching import make_example
-from nmtlib.data.codec import Codec
+from nmtlib.data.codec import Codec, Vocab
 from nmtlib.data.tokenizers import WhitespaceTokenizer
-from nmtlib.data.vocab import SPECIALS, Vocab
 from nmtlib.experiment import identity_of
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.sections import TrainingSettings
 from nmtlib.settings import Settings
+from nmtlib.specials import SPECIALS
 from nmtlib.training import hardware
 from nmtlib.training.checkpoint import read_checkpoint, save_checkpoint
 from nmtlib.training.history import Progress

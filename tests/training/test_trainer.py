@@ -542,7 +542,7 @@ def test_checkpointed_activations_change_no_weight(tmp_path):
 def test_every_batch_travels_through_to_device(tmp_path, monkeypatch):
     sent = []
     monkeypatch.setattr(
-        "nmtlib.training.loader.to_device", lambda batch, device: sent.append(device) or batch
+        "nmtlib.data.batching.to_device", lambda batch, device: sent.append(device) or batch
     )
     trainer = make_trainer(tmp_path, replace(SETTINGS, epochs=1))
     trainer.fit()

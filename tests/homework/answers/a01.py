@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from nmtlib.data.batching import plan_batches
-from nmtlib.data.vocab import Vocab
+from nmtlib.data.codec import Vocab
 
 
 class WithTheCourse:

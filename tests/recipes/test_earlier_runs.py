@@ -13,7 +13,7 @@ from nmtlib.presets import load_settings
 from nmtlib.run import Run
 from nmtlib.settings import Settings
 from nmtlib.training.checkpoint import read_checkpoint
-from nmtlib.training.distributed import LostProcess
+from nmtlib.training.hardware import LostProcess
 
 SMALL = {"d_model": 16, "n_heads": 2, "d_ff": 16, "n_encoder_layers": 1, "n_decoder_layers": 1}
 
