@@ -252,6 +252,11 @@ def test_a_rule_finds_its_defects(project, name):
         assert list(rule(book, project)), f"defect {number} was not found"
 
 
+def test_the_course_keeps_its_limits():
+    books = [nbformat.read(path, as_version=4) for path in NOTEBOOKS]
+    assert list(rules.plain.course(books)) == []
+
+
 def test_the_whole_course_has_its_limits(project):
     book = nbformat.read(project, as_version=4)
     book["cells"][1]["outputs"] = book["cells"][3]["outputs"]
