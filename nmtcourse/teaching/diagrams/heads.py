@@ -172,7 +172,7 @@ def multi_head(n_heads: int = 4) -> Figure:
     which is what fits on the page.
     """
     require(1 <= n_heads <= 8, "n_heads", "1 to 8", n_heads)
-    canvas, middle, width, margin = Canvas(7.5), 2.8, 5.2, 5.5
+    canvas, middle, width, margin = Canvas(7.6), 2.8, 5.2, 5.5
     into_heads = "unflatten(-1, (n_heads, -1)).transpose(1, 2)"
     split = canvas.box(middle, 2.2, width, 0.5, "Split", code=into_heads)
     join = canvas.box(middle, 4.36, width, 0.5, "Concat", code="transpose(1, 2).flatten(2)")
