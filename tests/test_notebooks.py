@@ -232,6 +232,7 @@ DEFECTS = {
         cell(3, source="for i in x:\n    f.append(lambda: i)"),
         cell(3, source="x = [[a for a in b] for b in c]"),
     ],
+    "compares_its_pictures": [metadata(3, tags=["nbval-ignore-output"])],
 }
 
 
@@ -251,6 +252,11 @@ def test_a_rule_finds_its_defects(project, name):
         assert list(rule(book, project)), f"defect {number} was not found"
 
 
+def test_the_course_keeps_its_limits():
+    books = [nbformat.read(path, as_version=4) for path in NOTEBOOKS]
+    assert list(rules.plain.course(books)) == []
+
+
 def test_the_whole_course_has_its_limits(project):
     book = nbformat.read(project, as_version=4)
     book["cells"][1]["outputs"] = book["cells"][3]["outputs"]
@@ -261,6 +267,16 @@ def test_the_whole_course_has_its_limits(project):
     long["cells"][1]["source"] += "\nassert model" * 5_800
     long["cells"][1]["metadata"]["tags"] = ["nbval-ignore-output"]
     assert len(list(rules.plain.course([long]))) == 5
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS[1:13], ids=lambda path: path.name)
+def test_a_closing_names_the_homework_by_its_titles(path):
+    """The three tasks in code; the fourth is a choice."""
+    page = next(path.parent.glob(f"homework/{path.name[:2]}_*.ipynb"))
+    texts = [rules.prose(nbformat.read(file, as_version=4)["cells"]) for file in (path, page)]
+    named = re.search(r"(?s)grades itself: (\*.*?\*)\.", texts[0])
+    titles = re.findall(r"(?m)^## \d\d\.\d (.+)$", texts[1])[:3]
+    assert named and re.findall(r"\*(.+?)\*", " ".join(named[1].split())) == titles
 
 
 def test_pages_describe_their_pictures():

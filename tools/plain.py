@@ -105,6 +105,13 @@ def _has(trees: Iterable[ast.AST], kind: Any) -> bool:
     return any(isinstance(node, kind) for tree in trees for node in ast.walk(tree))
 
 
+def compares_its_pictures(book: dict, path: Path) -> Iterator[str]:
+    for cell in code(book):
+        shown = [output.get("data", {}) for output in cell["outputs"]]
+        if "nbval-ignore-output" in tags(cell) and any("image/png" in data for data in shown):
+            yield f"{cell['id']}: a picture that is not compared; call plots.varies() if it varies"
+
+
 def words_of(book: dict) -> int:
     """The words of the Markdown cells."""
     return len(prose(book["cells"]).split())
@@ -140,4 +147,5 @@ RULES = [
     is_written_in_natural_english,
     gives_each_symbol_one_meaning,
     has_code_to_imitate,
+    compares_its_pictures,
 ]

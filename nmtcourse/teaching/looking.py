@@ -58,7 +58,7 @@ def gold_hits(translator: Translator, pairs: Sequence[Pair]) -> dict[str, float]
 
 @torch.no_grad()
 def typical_products(translator: Translator, pairs: Sequence[Pair]) -> list[float]:
-    """Standard deviation of query @ key in each encoder layer, before the division by sqrt(K)."""
+    """Standard deviation of query @ key in each encoder layer, before the division by sqrt(d_k)."""
     model: Any = translator.model  # layers of a ModuleList, to mypy, have the type of any attribute
     examples = [translator.example(p.source, p.target) for p in pairs]
     source = collate(examples).source  # (B, S)
@@ -66,8 +66,8 @@ def typical_products(translator: Translator, pairs: Sequence[Pair]) -> list[floa
     x, found = model.source_positions(model.source_embedding(source)), []  # (B, S, D)
     for layer in model.encoder:
         attention, normed = layer.self_attention, layer.residuals[0].norm(x)
-        query = attention.split(attention.query(normed))  # (B, H, S, K)
-        key = attention.split(attention.key(normed))  # (B, H, S, K)
+        query = attention.split(attention.query(normed))  # (B, H, S, d_k)
+        key = attention.split(attention.key(normed))  # (B, H, S, d_k)
         products = query @ key.transpose(-2, -1)  # (B, H, S, S)
         found.append(products.masked_select(mask & mask.transpose(-2, -1)).std().item())
         x = layer(x, mask)

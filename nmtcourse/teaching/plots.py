@@ -18,9 +18,9 @@ from matplotlib.text import Text
 
 from nmtcourse.teaching.layout import ArrayLike, as_array, overlap, plain, short, slant_if_long
 from nmtcourse.teaching.matrices import heat_map, heat_maps, mask
-from nmtcourse.teaching.style import COLOURS, DIVERGING, WIDTH, letters, setup
+from nmtcourse.teaching.style import COLOURS, DIVERGING, WIDTH, letters, setup, varies
 
-__all__ = ["setup", "heat_map", "heat_maps", "mask"]
+__all__ = ["setup", "varies", "heat_map", "heat_maps", "mask"]
 __all__ += ["curves", "bars", "histogram", "scatter", "position_table"]
 
 LINES = ("-", "--", ":", "-.")  # tell curves apart when the colours are used up

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from nmtcourse.teaching.alternative import alt_text
-from nmtcourse.teaching.describe import describe
+from nmtcourse.teaching.describe import VARIES, describe
 
 WIDTH = 7.0  # inches: what GitHub and a laptop show without scaling
 CJK_FONT = Path(__file__).parent / "fonts" / "nmtlib-CJK.otf"
@@ -66,6 +66,11 @@ def setup() -> None:
         shell.run_line_magic("matplotlib", "inline")  # drops formatters, so add ours after it
         _add_formatters(shell.display_formatter)
     seaborn.set_theme(style="ticks", palette=COLOURS, rc=STYLE)
+
+
+def varies() -> None:
+    """Say that another machine draws the current figure with other numbers (see `describe`)."""
+    plt.gcf().set_gid(VARIES)
 
 
 def letters(word: object, points: float = 8.0) -> float:

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from nmtcheck import bugs
 from nmtcourse.teaching.style import COLOURS
 
-# What one sees -> the bugs of the catalogue to think of first.
+# What you see -> the bugs of the catalogue to think of first.
 SYMPTOMS = {
     "the loss becomes NaN": ["mask-padded-queries", "mask-infinity-nan"],
     "a splendid loss,\nworthless translations": [
@@ -19,7 +19,7 @@ SYMPTOMS = {
         "mask-fill-small",
         "target-not-shifted",
     ],
-    "the loss rests\non a floor": [
+    "the loss stays\non a plateau": [
         "cross-attention-ignores-memory",
         "pairs-misaligned",
         "mask-inverted",
@@ -29,13 +29,13 @@ SYMPTOMS = {
         "train-mode-in-evaluation",
         "dropout-default",
     ],
-    "another batch size,\nother numbers": [
+    "a different batch size,\ndifferent numbers": [
         "loss-not-divided",
         "mean-of-batch-means",
         "accumulation-not-divided",
         "schedule-per-micro-batch",
     ],
-    "the same sentence in\nother company, other logits": [
+    "the same sentence in another\nbatch, different logits": [
         "cross-attention-no-padding-mask",
         "heads-without-transpose",
     ],
@@ -43,7 +43,7 @@ SYMPTOMS = {
         "decoding-position-zero",
         "wrong-start-symbol",
     ],
-    "a larger beam\nbrings little, or harm": [
+    "a larger beam\ndoes little, or harm": [
         "cache-not-reordered",
         "length-penalty-sign",
         "beam-stops-early",
@@ -53,7 +53,7 @@ SYMPTOMS = {
         "tying-copies",
         "parameters-counted-per-level",
     ],
-    "saved and loaded,\nit is another model": ["rebuilt-with-defaults", "last-weights-saved"],
+    "saved and loaded,\nit is a different model": ["rebuilt-with-defaults", "last-weights-saved"],
     "a score too good\nto be true": [
         "vocabulary-from-test",
         "reference-length-leaks",

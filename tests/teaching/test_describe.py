@@ -211,3 +211,14 @@ def test_other_artists_and_titles_count():
     ]
     texts = {text(), *(text(**change) for change in changed)}
     assert len(texts) == 7 and text() in texts
+
+
+def test_a_figure_that_varies_keeps_its_words_and_loses_its_numbers():
+    texts = []
+    for factor, label in ((1, "loss"), (2, "loss"), (1, "gain")):
+        ax = plots.curves({label: factor * LOSS}, x_label="step", y_label="nats", log_y=True)
+        ax.bar([1, 2], [1, factor])
+        plots.varies()
+        texts.append(text_of(ax))
+    assert texts[0] == texts[1] != texts[2] and "order" not in texts[0]
+    assert "x 60; y 60" in texts[0] and "boxes: x 2×2; y 2×2" in texts[0]

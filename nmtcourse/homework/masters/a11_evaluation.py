@@ -43,7 +43,7 @@ Links = list[set[tuple[int, int]]]
         "A link is right only within its own sentence. How do you count over all sentences?",
         "Add up three numbers over the sentences, and divide once at the end.",
     ),
-    read="notebook 11, section 7",
+    read="notebook 11, section 6",
     mistakes={
         "The sentences' rates are averaged: short sentences weigh as much as long ones.": [
             (

@@ -26,7 +26,7 @@ SHARES = {"limit": 1.0, "sequential": True, "numbers": ".2f"}  # how weights are
 
 
 class Steps(NamedTuple):
-    """What attention computes, one after the other: (T, S) each, and at last (T, K)."""
+    """What attention computes, one after the other: (T, S) each, and at last (T, d_k)."""
 
     products: Tensor
     scores: Tensor
@@ -172,7 +172,7 @@ def multi_head(n_heads: int = 4) -> Figure:
     which is what fits on the page.
     """
     require(1 <= n_heads <= 8, "n_heads", "1 to 8", n_heads)
-    canvas, middle, width, margin = Canvas(7.5), 2.8, 5.2, 5.5
+    canvas, middle, width, margin = Canvas(7.6), 2.8, 5.2, 5.5
     into_heads = "unflatten(-1, (n_heads, -1)).transpose(1, 2)"
     split = canvas.box(middle, 2.2, width, 0.5, "Split", code=into_heads)
     join = canvas.box(middle, 4.36, width, 0.5, "Concat", code="transpose(1, 2).flatten(2)")
@@ -188,10 +188,10 @@ def multi_head(n_heads: int = 4) -> Figure:
         canvas.arrow(linear.top(), (x, split.bottom()[1]))
         canvas.tensor(x - 0.5, 0.22, name, f"(B, {length}, D)")
         canvas.code(x + 0.1, 1.62, f"(B, {length}, D)")
-    for y, name, shape in ((2.85, "query", "(B, H, T, K)"), (2.65, "key, value", "(B, H, S, K)")):
-        canvas.tensor(margin, y, name, shape)
+    for y, name, length in ((2.85, "query", "T"), (2.65, "key, value", "S")):
+        canvas.tensor(margin, y, name, f"(B, H, {length}, d_k)")
     canvas.lines(margin, 3.28, "Scaled Dot-Product", "Attention, H times")
-    canvas.code(margin, 3.82, "(B, H, T, K)")
+    canvas.code(margin, 3.82, "(B, H, T, d_k)")
     output = canvas.box(middle, 5.3, 1.5, 0.44, "Linear", "linear", code="output")
     canvas.arrow(join.top(), output.bottom())
     canvas.code(middle + 0.1, 4.82, "(B, T, D)")

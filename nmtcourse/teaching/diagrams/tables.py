@@ -111,7 +111,7 @@ def cross_attention() -> Figure:
         below = [(x, 0.42)] if name == "query" else [(middle, 0.85), (x, 0.85)]
         canvas.arrow(*below, linear.bottom())
         canvas.arrow(linear.top(), (x, attention.bottom()[1]))
-        canvas.code(x + 0.08, 2.0, f"(B, H, {length}, K)")
+        canvas.code(x + 0.08, 2.0, f"(B, H, {length}, d_k)")
     canvas.arrow((middle, 0.42), (middle, 0.85), head=False)
     canvas.tensor(query - 0.4, 0.27, "x", "(B, T, D)")
     canvas.tensor(middle - 0.6, 0.27, "memory", "(B, S, D)")
@@ -119,7 +119,7 @@ def cross_attention() -> Figure:
     canvas.arrow((value, 3.12), (value, attention.top()[1]))
     output = canvas.box(2.35, 3.4, 1.5, 0.44, "Linear", "linear", code="output")
     canvas.arrow(attention.top(), output.bottom())
-    canvas.code(2.43, 2.93, "(B, H, T, K)")
+    canvas.code(2.43, 2.93, "(B, H, T, d_k)")
     canvas.arrow(output.top(), (2.35, 4.0))
     canvas.code(2.45, 3.85, "(B, T, D)")
     _cross_weights(canvas, 2.2)
@@ -135,7 +135,7 @@ def _cross_weights(canvas: Canvas, y: float) -> None:
     canvas.text(left, y + 1.06, "Weights of one head", bold=True, align="left")
     canvas.code(7.88, y + 1.06, "(T, S)", align="right")
     canvas.outline(table.x, y, table.width, 0.4)
-    canvas.lines(left, y - 0.95, "Having read “the”, the decoder", "looks at “Hund” to say “dog”.")
+    canvas.lines(left, y - 0.95, "Having read “the”, the decoder", "attends to “Hund” for “dog”.")
 
 
 def trained_heads() -> Figure:
