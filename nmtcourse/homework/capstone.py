@@ -9,10 +9,11 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from filelock import FileLock
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
 from nmtcourse.homework.places import require_place
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
 SLACK = 1.01  # the update during which the time runs out is completed
 POSSIBLE = 20.0
+LATE = (
+    ". The {:.0f} seconds beyond it are probably the last update or validation, which is slow on "
+    "this machine; --minutes a little lower, or smaller batches, leaves time for it"
+)
 
 
 @dataclass(frozen=True)
@@ -61,11 +66,31 @@ class Entry:
     parameters: int
     signature: str
     model: str
+    seal: str = ""
 
     def __post_init__(self) -> None:
         for name in ("bleu", "points", "minutes", "parameters"):
             value = getattr(self, name)
             require(math.isfinite(value) and value >= 0, name, "finite and at least 0", value)
+
+    def sealed(self) -> str:
+        """A checksum of all other fields, which shows a line that was changed by hand."""
+        fields = {name: value for name, value in asdict(self).items() if name != "seal"}
+        text = json.dumps(["nmtlib homework capstone", fields], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def require_written_by_capstone(self) -> None:
+        """Raise ValueError for a line that the command cannot have written."""
+        challenge = CHALLENGES.get(self.corpus)
+        if (
+            challenge is None
+            or self.seal != self.sealed()
+            or self.points != challenge.points(self.bleu)
+            or self.minutes > challenge.minutes * SLACK
+        ):
+            raise ValueError(
+                "not written by `nmtlib homework capstone`, or changed since; score the run again"
+            )
 
 
 def capstone(folder: str | Path, name: str) -> Entry:
@@ -85,16 +110,17 @@ def capstone(folder: str | Path, name: str) -> Entry:
     corpus = run.settings().corpus
     evaluation, _ = evaluate(Translator.load(run.folder), load(corpus.name), "test")
     scores = evaluation.scores
-    return Entry(
+    entry = Entry(
         name=name.strip(),
         corpus=corpus.name,
         bleu=round(scores.bleu, 2),
-        points=challenge.points(scores.bleu),
+        points=challenge.points(round(scores.bleu, 2)),
         minutes=minutes,
         parameters=evaluation.parameters,
         signature=scores.signature,
         model=hashlib.sha256(run.weights_file().read_bytes()).hexdigest(),
     )
+    return replace(entry, seal=entry.sealed())
 
 
 def _within_the_rules(run: Run) -> tuple[Challenge, float]:
@@ -122,11 +148,19 @@ def _within_the_rules(run: Run) -> tuple[Challenge, float]:
             f"on {corpus.name} alone, within the budget: train again without "
             f"{' and '.join(used)}"
         )
+    if not run.history_file.exists():
+        raise ValueError(
+            f"{run.folder} has not finished an epoch, so it has no weights to score: continue "
+            f"it with nmtlib train --resume, within {challenge.minutes:g} minutes, or train "
+            "a smaller model whose epoch ends in time"
+        )
     minutes = training_summary(run.folder)["minutes"]
     if minutes > challenge.minutes * SLACK:
+        over = 60 * (minutes - challenge.minutes)
+        late = "" if minutes > 1.25 * challenge.minutes else LATE.format(over)
         raise ValueError(
             f"{run.folder} was trained for {minutes:g} minutes; the budget is "
-            f"{challenge.minutes:g}: train again with --minutes {challenge.minutes:g}"
+            f"{challenge.minutes:g}: train again with --minutes {challenge.minutes:g}{late}"
         )
     return challenge, minutes
 
@@ -153,10 +187,12 @@ def add_line(path: Path, entry: Entry) -> None:
 
     Raises ValueError if an existing entry cannot be read.
     """
-    there, line = board_lines(path), json.dumps(asdict(entry), ensure_ascii=False)
-    if line not in there:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, "".join(f"{each}\n" for each in [*there, line]))
+    line = json.dumps(asdict(entry), ensure_ascii=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_name(f".{path.name}.lock"), timeout=60):  # a second writer waits
+        there = board_lines(path)
+        if line not in there:
+            write_atomically(path, "".join(f"{each}\n" for each in [*there, line]))
 
 
 def read_lines(paths: Iterable[Path]) -> list[Entry]:
@@ -172,10 +208,12 @@ def read_lines(paths: Iterable[Path]) -> list[Entry]:
             if not line.strip():
                 continue
             try:
-                entries.append(TypeAdapter(Entry).validate_json(line, strict=True))
-            except ValidationError as error:
-                at = f"{path}, line {number},"
-                raise ValueError(f"{at} is not an entry: {explain(error)}") from None
+                entry = TypeAdapter(Entry).validate_json(line, strict=True)
+                entry.require_written_by_capstone()
+            except ValueError as error:
+                why = explain(error) if isinstance(error, ValidationError) else str(error)
+                raise ValueError(f"{path}, line {number}, is not an entry: {why}") from None
+            entries.append(entry)
     return entries
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace, _SubParsersAction
 from collections.abc import Callable
 from pathlib import Path
@@ -46,6 +47,9 @@ def add_homework(commands: _SubParsersAction) -> None:
     beside = "a page and a picture are written next to it; none of the three may exist yet"
     option("--csv", type=Path, default=Path("points.csv"), help=f"(default: points.csv); {beside}")
     option("--seed", type=int, default=1, help="of sizes and numbers (default: 1; students: 0)")
+    option("--jobs", type=int, default=0, help="notebooks at a time (default: one a core)")
+    strict = "run the notebooks with this Python, whose nmtlib is installed without solutions"
+    option("--strict", metavar="PYTHON", help=strict)
 
 
 def command_homework(options: Namespace) -> int:
@@ -129,17 +133,25 @@ def do_leaderboard(options: Namespace) -> None:
 
 
 def do_grade(options: Namespace) -> None:
-    """Grade a class and write its reports."""
-    from nmtcourse.homework.submissions import (
-        grade_all,
+    """Grade a class and write its reports; the table also while it is graded."""
+    from nmtcourse.homework.execution import python_without_solutions
+    from nmtcourse.homework.reports import (
         misconceptions,
         report_places,
         write_reports,
+        write_table,
     )
+    from nmtcourse.homework.submissions import grade_all
 
     report_places(options.csv)  # before a class is graded in vain
-    graded = grade_all(options.submissions, options.seed)
-    written = write_reports(graded, options.csv)
+    graded = grade_all(
+        options.submissions,
+        options.seed,
+        python=python_without_solutions(options.strict) if options.strict else sys.executable,
+        jobs=options.jobs,
+        keep=lambda graded: write_table(graded, options.csv),
+    )
+    written = [*write_reports(graded, options.csv)]
     for count, task, cause in misconceptions(graded)[:5]:
         print(f"{count:>3} x {task}: {cause}")
     print("written: " + ", ".join(map(str, written)))

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import ast
+import tempfile
 import types
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from nmtcourse.homework.guards import undisturbed
+from nmtcourse.homework.execution import Session
+from nmtcourse.homework.guards import Stopped, undisturbed
 from nmtcourse.homework.patients import Patient, agree, module_of, patient
 from nmtcourse.homework.task import Finding
+from nmtcourse.homework.wire import Lost
 
+SECONDS = 60.0  # for the file, and for each of two models
 POINTS = {"diagnosis": 6.0, "repair": 10.0, "nothing else": 4.0}
 
 
@@ -30,30 +35,33 @@ class Examination:
 
 
 def examine(path: Path) -> Examination:
-    """Judge a treated patient. The file is run: it is not sandboxed.
+    """Judge a treated patient. The file is run in a process of its own, within limits.
 
-    Raises FileNotFoundError for a missing file, ValueError for one that is not a patient or not
-    Python.
+    Raises FileNotFoundError for a missing file, ValueError for one that is not a patient, not
+    Python, or that ends its process.
     """
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}; make one with: nmtlib homework patient")
     text = path.read_text("utf-8")
-    try:
-        with undisturbed():
-            module = module_of(text)
-        student, diagnosis = str(module.STUDENT), [str(name) for name in module.DIAGNOSIS]
-    except (Exception, SystemExit) as error:
-        raise ValueError(f"{path} cannot be run: {type(error).__name__}: {error}") from None
-    case = patient(student)
-    lost: list[tuple[str, str]] = [
-        ("diagnosis", _diagnosed(case, diagnosis)),
-        ("repair", _borrowed(case, text) or _repaired(case, module)),
-        ("nothing else", _changed_elsewhere(case, text)),
-    ]
-    if lost[1][1]:  # an untouched file has changed nothing, which earns no points
-        lost[2] = ("nothing else", lost[2][1] or "counts once the repair is right")
-    lines = [f"{name}: {why or 'right'}" for name, why in lost]
-    points = sum(POINTS[name] for name, why in lost if not why)
+    with tempfile.TemporaryDirectory() as folder, Session(Path(folder)) as session:
+        try:
+            if error := session.run(text, SECONDS):
+                raise ValueError(f"{path} cannot be run: {': '.join(error)}")
+            student, diagnosis, model = session.values(["STUDENT", "DIAGNOSIS", "Transformer"])
+        except Lost as lost:
+            raise ValueError(f"{path} cannot be run: {lost}") from None
+        if not isinstance(student, str) or not isinstance(diagnosis, list):
+            raise ValueError(f"{path} is no patient: STUDENT must be a text, DIAGNOSIS a list")
+        case, diagnosis = patient(student), [str(name) for name in diagnosis]
+        lost_points: list[tuple[str, str]] = [
+            ("diagnosis", _diagnosed(case, diagnosis)),
+            ("repair", _borrowed(case, text) or _repaired(case, model, session)),
+            ("nothing else", _changed_elsewhere(case, text)),
+        ]
+    if lost_points[1][1]:  # an untouched file has changed nothing, which earns no points
+        lost_points[2] = ("nothing else", lost_points[2][1] or "counts once the repair is right")
+    lines = [f"{name}: {why or 'right'}" for name, why in lost_points]
+    points = sum(POINTS[name] for name, why in lost_points if not why)
     return Examination(student, points, tuple(lines))
 
 
@@ -77,16 +85,18 @@ def _borrowed(case: Patient, text: str) -> str:
     return f"the file imports {', '.join(odd)}: write the model in the file itself" if odd else ""
 
 
-def _repaired(case: Patient, module: types.ModuleType) -> str:
+def _repaired(case: Patient, model: Any, session: Session) -> str:
     """The first difference from a healthy model, or ''."""
     well = module_of(case.source(healthy=True))
     sizes = [case.config, patient(case.student + "'s other sizes").config]
     try:
-        with undisturbed():
-            for config in sizes:
-                agree(module, well, config)
+        for config in sizes:
+            with session.within(SECONDS), undisturbed():
+                agree(types.SimpleNamespace(Transformer=model), well, config)
     except Finding as finding:
         return f"{finding.measured}; a healthy model has {finding.expected}"
+    except (Lost, Stopped):
+        return "the process ended, or did not answer in time"
     except Exception as error:
         return f"{type(error).__name__}: {str(error)[:200]}"
     return ""

@@ -1,119 +1,224 @@
-"""Run cells in a separate process, within limits; continue without a cell that ends it."""
+"""Start and end the process that runs a student's notebook."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
+import contextlib
+import ctypes
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from nmtcourse.homework.grading import assignments
+from nmtcourse.homework.grading import SEED
+from nmtcourse.homework.peer import Peer
+from nmtcourse.homework.task import Task
+from nmtcourse.homework.values import Remote
+from nmtcourse.homework.wire import Lost
 
-MEMORY = 8  # GiB of address space; torch alone takes about three
 GRACE = 10  # seconds within which an interrupted cell must end
-STUCK = "could not be stopped"
-ENDED = "ended the process, so the others were run without it"
-DIED = "ended the process, perhaps for lack of memory, so the others were run without it"
+STARTING = 300  # a busy machine must not end the grading of a class
+ROOT = Path(__file__).parents[2]
+SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER: orphans become children of this process
 
 
-class Loss(NamedTuple):
-    """A cell that ended the process, and how."""
-
-    cell: Any
-    why: str
+class Overdue(Lost):
+    """The process was stopped, because it did not answer in time."""
 
 
-def execute_all(cells: list[Any], folder: Path, seconds: Callable[[Any], float]) -> list[Loss]:
-    """Run cells, again without each one that ended the process; returns those."""
-    lost: list[Loss] = []
-    while loss := execute(cells, folder, seconds):
-        left = [cell for cell in cells if cell is not loss.cell]
-        if len(left) == len(cells):
-            raise RuntimeError("the process ended before the first cell")
-        lost.append(loss)
-        cells = left
-    return lost
+class Channel:
+    """The pipes to a process, as one file that never waits beyond `deadline`."""
+
+    def __init__(self, process: subprocess.Popen):
+        assert process.stdin and process.stdout
+        self.process, self.deadline, self.kept = process, 0.0, bytearray()
+        self.into, self.out = process.stdin.fileno(), process.stdout.fileno()
+        for file in (self.into, self.out):
+            os.set_blocking(file, False)
+
+    def read(self, size: int) -> bytes:
+        """That many bytes; fewer at the end."""
+        while len(self.kept) < size:
+            self.wait([self.out], [])
+            if not (part := os.read(self.out, 2**20)):
+                break
+            self.kept += part
+        found, self.kept = bytes(self.kept[:size]), self.kept[size:]
+        return found
+
+    def write(self, data: bytes) -> None:
+        """Write all of it."""
+        view = memoryview(data)
+        while view:
+            self.wait([], [self.into])
+            view = view[os.write(self.into, view[:65536]) :]
+
+    def flush(self) -> None:
+        """Nothing is kept back."""
+
+    def wait(self, reading: list[int], writing: list[int]) -> None:
+        """Wait for a pipe. Raises Lost if the process has ended, Overdue at the deadline."""
+        while time.monotonic() < self.deadline:
+            if any(select.select(reading, writing, [], 0.5)):
+                return
+            if self.process.poll() is not None:
+                raise Lost("the process has ended")
+        raise Overdue("it did not answer in time")
 
 
-def execute(cells: list[Any], folder: Path, seconds: Callable[[Any], float]) -> Loss | None:
-    """Run cells in a process that starts in this folder; outputs stay in the cells.
+class Session:
+    """A fresh process for one notebook, with a home of its own; used in a `with`."""
 
-    Returns the cell that ended the process early, if any.
+    def __init__(self, folder: Path, python: str = sys.executable):
+        self.folder, self.python = folder, python
+
+    def __enter__(self) -> Session:
+        with contextlib.suppress(OSError, AttributeError):  # Linux alone has it
+            ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
+        self.before = {*children()}
+        self.home = tempfile.TemporaryDirectory(prefix="homework-", ignore_cleanup_errors=True)
+        try:
+            self.start()
+        except Lost:  # once more: the machine may have been busy, or out of memory for a moment
+            self.end()
+            try:
+                self.start()
+            except Lost:
+                self.__exit__()
+                raise RuntimeError("no process for it could be started") from None
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        self.end()
+        self.home.cleanup()
+
+    def start(self) -> None:
+        """Start the process, and wait until it answers."""
+        self.process = subprocess.Popen(
+            [self.python, "-P", "-s", "-m", "nmtcourse.homework.host"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=self.folder,
+            env=environment(Path(self.home.name), self.python),
+            start_new_session=True,
+        )
+        self.channel: Any = Channel(self.process)
+        self.peer = Peer(self.channel, self.channel, trusts=False)
+        self.ask(STARTING, "has", [])
+
+    def ask(self, seconds: float, what: str, *given: Any) -> Any:
+        """Ask the process for something, and wait that long for it."""
+        self.channel.deadline = time.monotonic() + seconds
+        return self.peer.call(0, what, given)
+
+    def run(self, source: str, seconds: float) -> tuple[str, str] | None:
+        """Run a cell; returns the name and the text of the error that it raised, if any."""
+        found = self.ask(seconds + GRACE, "run", source, seconds)
+        return (str(found[0])[:80], str(found[1])[:300]) if found else None
+
+    def answers(self, task: Task, names: list[str]) -> list[Any]:
+        """Answers that the judge can call."""
+        guards = task.pure, [*task.forbidden], [*task.sealed]
+        found = [
+            self.ask(GRACE, "answer", place, name, *guards)
+            for place, name in enumerate(names, start=1)
+        ]
+        for each in found:
+            if isinstance(each, Remote):
+                object.__setattr__(each, "_session", self)
+        # What a function returns is data, and may not say itself what it is.
+        self.peer.attributes = any(isinstance(a, Remote) and a._about["class"] for a in found)
+        return found
+
+    def values(self, names: list[str]) -> list[Any]:
+        """What names stand for, in a file that is no homework. Raises ValueError without them."""
+        there = self.ask(GRACE, "has", names)
+        if missing := [name for name, found in zip(names, there, strict=True) if found is not True]:
+            raise ValueError(f"the file defines no {missing[0]}")
+        return [
+            self.ask(GRACE, "answer", place, name, False, [], [])
+            for place, name in enumerate(names, start=1)
+        ]
+
+    @contextlib.contextmanager
+    def within(self, seconds: float) -> Any:
+        """Limit the calls of the judge to that many seconds altogether."""
+        self.channel.deadline = time.monotonic() + seconds + GRACE
+        self.peer.forget()
+        self.peer.until = time.monotonic() + seconds
+        try:
+            yield
+        finally:
+            self.peer.until = 0.0
+
+    def end(self) -> None:
+        """End the process and all that it has started."""
+        with contextlib.suppress(OSError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.kill()
+        for _ in range(100):
+            left = [pid for pid in children() if pid not in self.before]
+            for pid in left:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+                    if pid != self.process.pid:
+                        os.waitpid(pid, 0)
+            self.process.wait()
+            if not left:
+                break
+        for file in (self.process.stdin, self.process.stdout):
+            with contextlib.suppress(OSError):
+                file.close()  # type: ignore[union-attr]
+
+
+def children() -> list[int]:
+    """The processes that this one has started, or has got from one of them; under Linux."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, ValueError):
+            after = place.read_text("utf-8", "replace").rpartition(")")[2].split()
+            if int(after[1]) == os.getpid():
+                found.append(int(place.parent.name))
+    return found
+
+
+def environment(home: Path, python: str) -> dict[str, str]:
+    """The environment of a notebook: a home of its own, and nothing that loads other code."""
+    others = ("PYTHON", "IPYTHON", "JUPYTER", SEED)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(others)}
+    own = {
+        **dict.fromkeys(["HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP"], str(home)),
+        "IPYTHONDIR": str(home / "ipython"),
+        "MPLCONFIGDIR": str(home / "matplotlib"),
+        "MPLBACKEND": "agg",
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "OMP_NUM_THREADS": "1",
+    }
+    if python == sys.executable and (ROOT / "pyproject.toml").exists():  # not installed
+        own["PYTHONPATH"] = str(ROOT)
+    return kept | own
+
+
+def python_without_solutions(python: str) -> str:
+    """The path of a Python whose nmtlib has no solutions.
+
+    Raises ValueError if it cannot run notebooks, or has the solutions.
     """
-    import nbformat
-    from nbclient import NotebookClient
-    from nbclient.exceptions import DeadKernelError
-
-    opening = f"from nmtcourse.homework import execution\nexecution.prepare({MEMORY})"
-    run = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(opening), *cells])
-    run.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
-    watch = Watch(seconds, lambda: client.km.provisioner.process.kill())
-    client: Any = NotebookClient(
-        run,
-        timeout_func=seconds,
-        startup_timeout=300,  # a busy machine must not end the grading of a class
-        interrupt_on_timeout=True,
-        allow_errors=True,
-        resources={"metadata": {"path": str(folder)}},
-        extra_arguments=["--log-level=ERROR"],
-        on_cell_execute=watch.begin,
-        on_cell_executed=watch.end,
-    )
-    try:
-        client.execute()
-    except Exception as error:  # of several kinds if the process is gone
-        if watch.lost is None:
-            if not isinstance(error, DeadKernelError) or watch.running is None:
-                raise
-            watch.lost = Loss(watch.running, DIED)
-    finally:
-        watch.timer.cancel()
-    return watch.lost
-
-
-class Watch:
-    """Watch each cell from start to end, and kill the process if one cannot be stopped.
-
-    After its `seconds` a cell is interrupted, but an `except` around everything can keep it
-    running.
-    """
-
-    def __init__(self, seconds: Callable[[Any], float], kill: Callable[[], None]):
-        self.seconds, self.kill = seconds, kill
-        self.running: Any = None
-        self.lost: Loss | None = None
-        self.timer = threading.Timer(0, lambda: None)
-
-    def begin(self, cell: Any, cell_index: int) -> None:
-        """Start the clock of a cell."""
-        self.running = cell
-        self.timer = threading.Timer(self.seconds(cell) + GRACE, self.lose, [cell, STUCK])
-        self.timer.start()
-
-    def end(self, cell: Any, cell_index: int, execute_reply: dict[str, Any]) -> None:
-        """Stop the clock; a cell that calls exit() ends the process only some time later."""
-        self.timer.cancel()
-        payload = execute_reply["content"].get("payload", [])
-        if any(each.get("source") == "ask_exit" for each in payload):
-            self.lose(cell, ENDED)
-
-    def lose(self, cell: Any, why: str) -> None:
-        """Kill the process, and record the responsible cell."""
-        self.lost = Loss(cell, why)
-        self.kill()
-
-
-def prepare(gigabytes: float) -> None:
-    """Prepare a kernel before a student's cells run, which may change settings of torch."""
-    assignments()  # masters compute with gradients when they are imported
-    limit_memory(gigabytes)
-
-
-def limit_memory(gigabytes: float) -> None:
-    """Limit the memory, where the system supports it; called in the kernel."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return
-    size = int(gigabytes * 2**30)
-    resource.setrlimit(resource.RLIMIT_AS, (size, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            with Session(Path(folder), python) as session:
+                found = session.ask(STARTING, "solutions")
+        except (OSError, RuntimeError) as error:
+            raise ValueError(f"--strict {python} cannot run a notebook: {error}") from None
+    if found:
+        raise ValueError(
+            f"--strict {python} has the solutions in {found}; install nmtlib there with "
+            "NMTLIB_SOLUTIONS=0, as docs/instructors.md shows"
+        )
+    return python

@@ -7,7 +7,6 @@ import importlib
 import inspect
 import pkgutil
 import textwrap
-import traceback
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,12 +17,17 @@ import torch
 from nmtcourse.homework import masters, progress
 from nmtcourse.homework.draw import Draw, seed_in
 from nmtcourse.homework.guards import Careful, Stopped, undisturbed, within
+from nmtcourse.homework.messages import PLACE, place_in
 from nmtcourse.homework.task import BLANK, Assignment, Finding, Property, Task
+from nmtcourse.homework.values import session_of
+from nmtcourse.homework.wire import Damaged, Lost
 from nmtlib.errors import did_you_mean
 
-OURS = [Path(__file__).parents[2] / name for name in ("nmtlib", "nmtcheck", "nmtcourse")]
-PLACE = ", in line "
 UNWRITTEN = "nothing is written here yet"
+WITHOUT = (
+    "this nmtlib was installed without solutions (NMTLIB_SOLUTIONS=0), to run notebooks; use "
+    "another installation to hand out or grade homework"
+)
 SEED = "NMTLIB_HOMEWORK_SEED"  # set by an instructor; students have 0
 
 
@@ -71,8 +75,10 @@ class Verdict:
 
 @cache
 def assignments() -> dict[str, Assignment]:
-    """All assignments by their numbers."""
+    """All assignments by their numbers. Raises ValueError where they are not installed."""
     names = sorted(module.name for module in pkgutil.iter_modules(masters.__path__))
+    if not names:
+        raise ValueError(WITHOUT)
     found = (importlib.import_module(f"{masters.__name__}.{name}").homework for name in names)
     return {assignment.number: assignment for assignment in found}
 
@@ -159,10 +165,11 @@ def unsupported(task: Task, choice: Any, others: tuple, seed: int) -> Finding | 
 
 def outcome(task: Task, prop: Property, answer: Any, seed: int) -> Finding | None:
     """What is wrong with an answer according to one property, or None."""
-    careful = task.pure and callable(answer) and not inspect.isclass(answer)
+    session = session_of(answer)
+    careful = task.pure and callable(answer) and not inspect.isclass(answer) and not session
     subject = Careful(answer, task.forbidden, task.sealed) if careful else answer
     try:
-        with within(task.seconds):
+        with session.within(task.seconds) if session else within(task.seconds):
             for number in range(prop.draws):
                 torch.manual_seed(seed % 2**64)  # torch accepts no larger one
                 prop.measure(subject, Draw(seed, number))
@@ -175,7 +182,7 @@ def outcome(task: Task, prop: Property, answer: Any, seed: int) -> Finding | Non
             "an answer in much less",
             "An endless loop, or a Python loop over every number.",
         )
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Lost, Damaged):
         raise
     except BaseException as error:  # SystemExit as well would end the reader's kernel
         if isinstance(error, NotImplementedError) and not str(error):  # torch's own have a text
@@ -223,12 +230,8 @@ def of_mistake(task: Task, about: str, prop: Property, seed: int) -> str:
 
 def told(error: BaseException) -> str:
     """An exception in one line, with the line of the student's code that raised it."""
-    frames = traceback.extract_tb(error.__traceback__)
-    outside = [frame for frame in frames if not {*OURS} & {*Path(frame.filename).parents}]
-    own = [frame for frame in outside if "site-packages" not in frame.filename]
-    place = f"{PLACE}{own[-1].lineno} of {own[-1].name}" if own else ""
     said = next(iter(str(error).strip().splitlines()), "")[:200]
-    return f"{type(error).__name__}: {said}{place}"
+    return f"{type(error).__name__}: {said}{place_in(error)}"
 
 
 def without_place(measured: str) -> str:

@@ -4,32 +4,53 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nmtcourse.homework.answers import reaches_for
 from nmtcourse.homework.grading import assignments
-from nmtcourse.homework.task import Assignment
+from nmtcourse.homework.task import Assignment, Task
+
+MOST = 2**26  # bytes of a notebook that is read
 
 
-def read_notebook(path: Path) -> tuple[Any, Assignment]:
-    """A notebook and its assignment, known by the start of its name.
+def read_bytes(path: Path) -> bytes:
+    """The bytes of a notebook. Raises FileNotFoundError, or ValueError for a large one."""
+    number_of(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    if (size := path.stat().st_size) > MOST:
+        raise ValueError(
+            f"{path} has {size / 2**20:.0f} MiB, and at most {MOST / 2**20:.0f} are read: clear "
+            "its outputs, and save it again"
+        )
+    return path.read_bytes()
 
-    Raises FileNotFoundError for a missing file, and ValueError for one that is not a notebook of an
-    assignment or has a damaged cell.
-    """
-    import nbformat
 
+def number_of(path: Path) -> str:
+    """The number of a notebook's assignment. Raises ValueError if its name has none."""
     number = path.name.partition("_")[0]
     if number not in assignments():
         known = ", ".join(a.stem for a in assignments().values())
         raise ValueError(f"{path.name} is not named as an assignment; rename it to one of: {known}")
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
+    return number
+
+
+def parsed(path: Path, raw: bytes) -> tuple[Any, Assignment]:
+    """A notebook and its assignment, known by the start of its name.
+
+    Raises ValueError for what is not a notebook of an assignment or has a damaged cell.
+    """
+    import nbformat
+
+    number = number_of(path)
     try:
-        book = nbformat.read(path, as_version=4)
+        book = nbformat.reads(raw.decode("utf-8"), as_version=4)
         cells = list(book.cells)
     except Exception as error:  # nbformat raises many kinds
-        raise ValueError(f"{path} is not a notebook: {error}") from None
+        why = " ".join(str(error).split())[:200]
+        raise ValueError(f"{path} is not a notebook: {why}") from None
     for place, cell in enumerate(cells, 1):
         if why := damage(cell):
             raise ValueError(f"{path} is damaged: cell {place} {why}")
@@ -65,65 +86,79 @@ def is_check(cell: Any) -> bool:
     )
 
 
-def own_cells(book: Any) -> list[Any]:
-    """The source of a student's code cells, without checks and outputs."""
-    import nbformat
+@dataclass(frozen=True)
+class Step:
+    """What is done with a notebook, in this order: run a cell's source, or judge a task.
 
-    code = (cell for cell in book.cells if cell.cell_type == "code" and not is_check(cell))
-    return [nbformat.v4.new_code_cell(cell.source) for cell in code]
+    A task's step has the source of its check cell; the last chance at the end has none.
+    """
+
+    source: str
+    task: Task | None = None
+
+
+def steps_of(book: Any, assignment: Assignment) -> list[Step]:
+    """The student's cells and the checks, as in the notebook; then each task once more.
+
+    What a student has written into a check cell is run before it is judged.
+    """
+    steps = []
+    for cell in book.cells:
+        if cell.cell_type != "code":
+            continue
+        if not is_check(cell):
+            steps.append(Step(cell.source))
+            continue
+        if rest := without_grade(cell.source):
+            steps.append(Step(rest))
+        if task := checked_task(cell, assignment):
+            steps.append(Step(cell.source or "grade", task))
+    return steps + [Step("", task) for task in assignment.tasks.values()]
+
+
+def checked_task(cell: Any, assignment: Assignment) -> Task | None:
+    """The task that a check cell checks, by its code or its id."""
+    named = re.search(r'grade\(\s*"(\d\d\.\d)"', cell.source)
+    found = named[1] if named else str(cell.get("id", "")).removeprefix("check-").replace("-", ".")
+    return assignment.tasks.get(found)
+
+
+def without_grade(source: str) -> str:
+    """The code of a check cell without its calls of grade; '' if nothing is left."""
+    try:
+        body = ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return source
+    lines = source.splitlines()
+    for node in body:
+        if isinstance(node, ast.Expr) and isinstance(call := node.value, ast.Call):
+            if isinstance(call.func, ast.Name) and call.func.id == "grade":
+                for line in range(node.lineno - 1, node.end_lineno or node.lineno):
+                    lines[line] = ""
+    rest = "\n".join(lines).strip()
+    return rest if any(not line.lstrip().startswith("#") for line in rest.splitlines()) else ""
 
 
 def inspect_cells(book: Any, assignment: Assignment) -> list[str]:
-    """Notices about the cells: checks edited or deleted, missing metadata."""
+    """Notices about the cells: checks edited or deleted, missing metadata, forbidden imports."""
     notices = []
     if not any("nbgrader" in cell.metadata for cell in book.cells):
         notices.append("the cells have lost their metadata: nbgrader would give no points")
     checks = [cell.source.strip() for cell in book.cells if is_check(cell)]
+    if any(checks.count(task.check_line) > 1 for task in assignment.tasks.values()):
+        notices.append("the page is in the notebook more than once; the best answers count")
     for task in assignment.tasks.values():
         if task.check_line not in checks:
             begun = [line for line in checks if line.startswith(f'grade("{task.id}"')]
             known = {cell.get("id") for cell in book.cells}
             how = "edited" if begun or f"check-{task.id.replace('.', '-')}" in known else "deleted"
             notices.append(f"the check of {task.id} was {how}; the original was run")
+    for cell in book.cells:
+        if cell.cell_type == "code" and (found := reaches_for(cell.source)):
+            notices.append(f"the cell {beginning(cell.source)} uses {', '.join(found)}")
     return notices
 
 
-def beginning(cell: Any) -> str:
+def beginning(source: str) -> str:
     """Name a cell by its first line."""
-    return f"that begins {(cell.source.strip().splitlines() or [''])[0][:60]!r}"
-
-
-def written_answers(path: Path) -> dict[str, str]:
-    """A student's answers by task, as code without layout and comments.
-
-    Unchanged stubs and choices are left out.
-    """
-    book, assignment = read_notebook(path)
-    found: dict[str, str] = {}
-    for cell in own_cells(book):
-        found |= definitions(cell.source)
-    tasks = {task.name: task for task in assignment.tasks.values()}
-    written = {
-        task.id: found[name]
-        for name, task in tasks.items()
-        if name in found and found[name] != definitions(task.student_source).get(name)
-    }
-    return written if any(not assignment.tasks[id].uses for id in written) else {}
-
-
-def definitions(source: str) -> dict[str, str]:
-    """The syntax trees of the functions, classes and values that code defines, by name.
-
-    Lines for IPython are left out. Code that is not Python gives none.
-    """
-    try:
-        body = ast.parse(re.sub(r"(?m)^[%!].*$", "", source)).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # ast raises each of them
-        return {}
-    found: dict[str, str] = {}
-    for node in body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            found[node.name] = ast.dump(node)
-        elif isinstance(node, ast.Assign):
-            found |= {t.id: ast.dump(node.value) for t in node.targets if isinstance(t, ast.Name)}
-    return found
+    return f"that begins {(source.strip().splitlines() or [''])[0][:60]!r}"

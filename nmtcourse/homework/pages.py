@@ -59,8 +59,9 @@ def closing(assignment: Assignment) -> str:
     file = f"{assignment.stem}.ipynb"
     return (
         "## When you have finished\n\nRestart the kernel, run all cells, save, and run "
-        f"`nmtlib homework check {file}` in a terminal to see your points. It runs the notebook "
-        "from top to bottom in a separate process, as your instructor's grading does."
+        f"`nmtlib homework check {file}` in a terminal to see your points; from another folder, "
+        f"give its path as well, such as `homework/{file}`. The command runs the notebook from "
+        "top to bottom in a separate process, as your instructor's grading does."
     )
 
 

@@ -26,6 +26,7 @@ from nmtcheck.bugs import BUGS, Bug
 from nmtcheck.bugs.planting import Edit
 from nmtcourse.homework.compare import same
 from nmtcourse.homework.task import Finding
+from nmtlib.files import write_atomically
 from nmtlib.model import attention, embeddings, layers, masks, transformer
 from nmtlib.model.config import TransformerConfig
 from nmtlib.specials import BOS, EOS, PAD
@@ -213,5 +214,5 @@ def write(student: str, folder: Path) -> Path:
         raise FileExistsError(f"{place} exists already; move it away to begin again")
     text = patient(student).source()
     folder.mkdir(parents=True, exist_ok=True)
-    place.write_text(text, "utf-8")
+    write_atomically(place, text)
     return place

@@ -2,48 +2,61 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock
+from pydantic import BaseModel, ValidationError
+
+from nmtcourse.homework.marks import Mark
 from nmtlib.files import write_atomically
 
 FILE = "progress.json"
-KINDS = ("hints", "choices", "checked")
 
 
-def read(folder: Path) -> dict[str, Any]:
+class Checked(BaseModel):
+    """The last check of a notebook."""
+
+    sha256: str
+    marks: list[Mark]
+
+
+class Progress(BaseModel):
+    """What is kept: hints and choices by task, checks by the name of the notebook."""
+
+    hints: dict[str, list[int]] = {}
+    choices: dict[str, list[str]] = {}
+    checked: dict[str, Checked] = {}
+
+
+def read(folder: Path) -> Progress:
     """The progress in a folder; empty if there is no file. Raises ValueError if damaged."""
     place = folder / FILE
     if not place.exists():
-        return {kind: {} for kind in KINDS}
+        return Progress()
     try:
-        found = json.loads(place.read_text("utf-8"))
-        known = {kind: dict(found.get(kind, {})) for kind in KINDS}
-        for kept in (*known["hints"].values(), *known["choices"].values()):
-            _require(list, kept)
-        for checked in known["checked"].values():
-            _require(str, checked["sha256"])
-            for mark in checked["marks"]:
-                _require(str, mark["task"], mark["title"])
-                _require((int, float), mark["points"], mark["possible"])
-        return known
-    except (ValueError, AttributeError, KeyError, TypeError) as error:
+        return Progress.model_validate_json(place.read_bytes())
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the file"
         raise ValueError(
-            f"{place} is damaged ({error!r}); delete it, and check your notebooks again"
+            f"{place} is damaged ({where}: {first['msg']}); delete it, and check your notebooks "
+            "again"
         ) from None
 
 
-def _require(kind: type | tuple[type, ...], *values: Any) -> None:
-    """Raise TypeError for a value of the wrong type."""
-    for value in values:
-        if not isinstance(value, kind):
-            raise TypeError(f"{value!r} is not allowed there")
+@contextmanager
+def changing(folder: Path) -> Iterator[Progress]:
+    """The progress of a folder, to be changed; it is saved at the end.
 
-
-def write(folder: Path, progress: dict[str, Any]) -> None:
-    """Save the progress of a folder."""
-    write_atomically(folder / FILE, json.dumps(progress, indent=1) + "\n")
+    A second process that changes it waits for the first, so that nothing is lost.
+    """
+    with FileLock(folder / f".{FILE}.lock", timeout=30):
+        known = read(folder)
+        yield known
+        write_atomically(folder / FILE, known.model_dump_json(indent=1) + "\n")
 
 
 def place_of(id: str, folder: Path | None = None) -> Path | None:
@@ -69,8 +82,12 @@ def count(kind: str, id: str, what: Any, folder: Path | None = None) -> None:
     """Record a hint or a choice of a task once, where `place_of` finds its homework."""
     if (place := place_of(id, folder)) is None:
         return
-    progress = read(place)
-    kept = progress[kind].setdefault(id, [])
+    with changing(place) as known:
+        add(known, kind, id, what)
+
+
+def add(known: Progress, kind: str, id: str, what: Any) -> None:
+    """Record a hint or a choice of a task once."""
+    kept = getattr(known, kind).setdefault(id, [])
     if what not in kept:
         kept.append(what)
-        write(place, progress)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 
 from nmtcourse.homework import pages, progress
 from nmtcourse.homework.grading import assignments
-from nmtcourse.homework.marking import Marked
-from nmtcourse.homework.task import Assignment
+from nmtcourse.homework.marks import Marked
+from nmtcourse.homework.task import BLANK, Assignment
 from nmtlib.errors import did_you_mean
+from nmtlib.files import write_atomically
 
 TUTOR = Path(__file__).with_name("AGENTS.md")
 
@@ -27,13 +28,12 @@ def start(number: str, folder: Path) -> Path:
             f"{place} exists already and contains your work; move it away to begin again"
         )
     folder.mkdir(parents=True, exist_ok=True)
-    place.write_text(pages.notebook(assignment), "utf-8")
-    for file, text in ((TUTOR.name, TUTOR.read_text("utf-8")), (progress.FILE, "")):
-        if not (folder / file).exists():
-            if text:
-                (folder / file).write_text(text, "utf-8")
-            else:
-                progress.write(folder, progress.read(folder))
+    if not (folder / TUTOR.name).exists():
+        write_atomically(folder / TUTOR.name, TUTOR.read_bytes())
+    with progress.changing(folder):
+        if place.exists():  # another process has begun it
+            raise FileExistsError(f"{place} exists already; move it away to begin again")
+        write_atomically(place, pages.notebook(assignment))  # a full disk leaves no empty one
     return place
 
 
@@ -51,17 +51,16 @@ def find_assignment(number: str) -> Assignment:
 
 
 def keep(marked: Marked) -> None:
-    """Save the points of a notebook in its folder, for `status`.
+    """Save the points of a notebook and the letters chosen in its folder, for `status`.
 
     Raises ValueError if the progress file is damaged, OSError if it cannot be written.
     """
-    path, folder = marked.path, marked.path.parent
-    known = progress.read(folder)
-    known["checked"][path.name] = {
-        "sha256": digest(path),
-        "marks": [{k: v for k, v in asdict(m).items() if k != "text"} for m in marked.marks],
-    }
-    progress.write(folder, known)
+    marks = [replace(mark, text="") for mark in marked.marks]
+    with progress.changing(marked.path.parent) as known:
+        known.checked[marked.path.name] = progress.Checked(sha256=marked.digest, marks=marks)
+        for id, letter in marked.choices.items():
+            if letter != BLANK:
+                progress.add(known, "choices", id, letter)
 
 
 def shown(marked: Marked) -> str:
@@ -81,15 +80,15 @@ def status(folder: Path) -> str:
         assignment = assignments().get(path.name.partition("_")[0])
         if assignment is None:
             continue
-        checked = known["checked"].get(path.name)
+        checked = known.checked.get(path.name)
         hints, choices = (
-            sum(len(kept) for id, kept in known[kind].items() if id in assignment.tasks)
-            for kind in ("hints", "choices")
+            sum(len(kept) for id, kept in counted.items() if id in assignment.tasks)
+            for counted in (known.hints, known.choices)
         )
         points, state = "-", "not checked yet"
         if checked:
-            points = f"{round(sum(mark['points'] for mark in checked['marks']), 1):g}"
-            changed = checked["sha256"] != digest(path)
+            points = f"{round(sum(mark.points for mark in checked.marks), 1):g}"
+            changed = checked.sha256 != digest(path)
             state = "changed since it was checked" if changed else "checked"
         used = f"hints {hints}  choices {choices}"
         rows.append(f"{path.name:<34} {points:>4} of {assignment.points:g}  {used}  {state}")
@@ -99,13 +98,13 @@ def status(folder: Path) -> str:
     return "\n".join([*rows, f"next: {next_step or 'everything here is done'}"])
 
 
-def _next_step(path: Path, checked: dict | None, state: str) -> str:
+def _next_step(path: Path, checked: progress.Checked | None, state: str) -> str:
     """The next step in a notebook, or ''."""
     if state != "checked" or not checked:
         return f"nmtlib homework check {path}"
-    for found in checked["marks"]:
-        if found["points"] < found["possible"]:
-            return f"{found['task']} {found['title']}, in {path.name}"
+    for found in checked.marks:
+        if found.points < found.possible:
+            return f"{found.task} {found.title}, in {path.name}"
     return ""
 
 

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -21,6 +22,7 @@ from nmtlib.run import SHIPPED
 from nmtlib.settings import Settings
 
 ENTRY = Entry("ann", "toy-de-en", 90.0, 14.0, 0.9, 1_000_000, "tok:none", "a" * 64)
+ENTRY = replace(ENTRY, seal=ENTRY.sealed())
 
 
 @pytest.fixture
@@ -114,6 +116,12 @@ def test_a_damaged_board_is_named(tmp_path, capsys):
     assert "there is no leaderboard" in capsys.readouterr().err
 
 
+def resealed(**changes):
+    """The entry with other values, as the command would have written it."""
+    entry = replace(ENTRY, **changes)
+    return replace(entry, seal=entry.sealed())
+
+
 def line_of(**changes):
     """A line of a board."""
     return json.dumps({**vars(ENTRY), **changes}, ensure_ascii=False)
@@ -141,7 +149,7 @@ def test_a_line_with_other_values_is_named(changes, said, tmp_path, capsys):
 @pytest.mark.parametrize("end", ["", "\n", "\n\n", "\r\n", "\n  \n"])
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 def test_a_board_from_any_editor_is_read_and_added_to(mark, end, tmp_path):
-    board, ben = tmp_path / "board.jsonl", replace(ENTRY, name="ben\u2028", model="b" * 64)
+    board, ben = tmp_path / "board.jsonl", resealed(name="ben\u2028", model="b" * 64)
     board.write_bytes(f"{mark}{line_of()}{end}".encode())
     add_line(board, ben)
     add_line(board, ben)
@@ -172,3 +180,42 @@ def test_a_board_that_is_not_utf8_is_named(tmp_path, capsys):
     board.write_bytes(f"{line_of()}\n".encode() + line_of(name="Jörg").encode("latin-1"))
     assert main(["homework", "leaderboard", str(board)]) == 1
     assert f"{board}, line 2: not valid UTF-8" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("entry", "how"),
+    [
+        (replace(ENTRY, name="eve"), "another name"),
+        (replace(ENTRY, bleu=99.5, points=20.0), "other numbers"),
+        (resealed(points=20.0), "points that the BLEU does not have"),
+        (resealed(minutes=2.0), "more than the budget"),
+        (resealed(corpus="other"), "another corpus"),
+        (replace(ENTRY, seal=""), "no seal"),
+    ],
+    ids=lambda given: given if isinstance(given, str) else "",
+)
+def test_a_line_that_capstone_has_not_written_is_refused(entry, how, tmp_path):
+    board = tmp_path / "board.jsonl"
+    board.write_text(json.dumps(vars(entry)) + "\n", "utf-8")
+    with pytest.raises(ValueError, match="line 1, is not an entry: not written by"):
+        read_lines([board])
+
+
+def test_two_writers_lose_no_line(tmp_path):
+    board, entries = tmp_path / "board.jsonl", [resealed(name=f"n{n}") for n in range(24)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda entry: add_line(board, entry), entries))
+    assert sorted(e.name for e in read_lines([board])) == sorted(e.name for e in entries)
+
+
+def test_a_run_without_an_epoch_is_told_what_to_do(run):
+    (run / "history.csv").unlink()
+    with pytest.raises(ValueError, match="has not finished an epoch.*--resume.*smaller model"):
+        capstone(run, "ann")
+
+
+def test_seconds_beyond_the_budget_are_explained(run):
+    seconds = float((run / "history.csv").read_text("utf-8").splitlines()[-1].split(",")[2])
+    with_more_time(run, 63 / seconds)
+    with pytest.raises(ValueError, match="The 3 seconds beyond it are probably the last update"):
+        capstone(run, "ann")

@@ -1,4 +1,4 @@
-"""Damaged notebooks are refused; a cell that ends the process or changes torch costs no check."""
+"""What a notebook may hold: damaged cells, ends of the process, answers in odd places."""
 
 import json
 
@@ -7,11 +7,18 @@ import pytest
 import torch
 from sampling import sampled
 
-from nmtcourse.homework import execution, marking, pages
-from nmtcourse.homework.grading import assignments, find_task
+from nmtcourse.homework import marking, pages
+from nmtcourse.homework.grading import assignments
 from nmtcourse.homework.guards import undisturbed
 
 FOUR = assignments()["04"]
+
+
+HELPED = """\
+def helper(scores):
+    powers = (scores - scores.amax(-1, keepdim=True)).exp()
+    return powers / powers.sum(-1, keepdim=True)
+"""
 
 
 @pytest.fixture
@@ -73,19 +80,63 @@ def test_a_right_answer_has_its_points_where_gradients_are_switched_off(handed_i
     assert marking.mark(handed_in(switch_off)).points == FOUR.points
 
 
-def test_a_check_without_a_mark_says_why():
-    from nbformat.v4 import new_code_cell, new_output
+@pytest.mark.slow
+def test_an_answer_that_ends_the_process_costs_its_own_points_alone(handed_in):
+    def end(cells, _):
+        cells["answer-04-3"]["source"] = [
+            "def causal_self_attention(*given):\n    import os\n    os._exit(0)"
+        ]
 
-    def told(why="", **error):
-        outputs = [new_output("error", traceback=[], **error)] if error else []
-        cell = new_code_cell(outputs=outputs)
-        return marking.mark_of(find_task("04.1"), cell, [execution.Loss(cell, why)])
+    marked = marking.mark(handed_in(end))
+    assert [mark.points for mark in marked.marks] == [4, 6, 0, 2]
+    assert marked.marks[2].measured == "the process ended during the check"
 
-    assert told(execution.STUCK).measured == "the check did not end"
-    assert told(ename="KeyboardInterrupt", evalue="").measured == "the check did not end"
-    assert told(execution.DIED).measured == "the process ended during the check"
-    found = told(ename="RuntimeError", evalue="no grad_fn\nat all")
-    assert found.measured == "the check raised RuntimeError: no grad_fn" and found.points == 0
+
+@pytest.mark.slow
+def test_a_helper_that_a_later_cell_redefines_costs_nothing(handed_in):
+    """Each answer is judged where its check is; one that is repaired later counts, too."""
+
+    def redefine(cells, order):
+        answer = "def stable_softmax(scores):\n    return helper(scores)"
+        cells["answer-04-1"]["source"] = [HELPED + answer]
+        code = {**cells["imports"], "id": "later", "source": ["def helper(x):\n    return x"]}
+        order.insert(order.index(cells["check-04-1"]) + 1, code)
+
+    assert marking.mark(handed_in(redefine)).points == FOUR.points
+
+
+@pytest.mark.slow
+def test_an_answer_in_the_cell_of_its_check_counts(handed_in):
+    def move(cells, _):
+        answer = "".join(cells["answer-04-1"]["source"])
+        cells["answer-04-1"]["source"] = ["pass"]
+        cells["check-04-1"]["source"] = [answer, "\n\n", *cells["check-04-1"]["source"]]
+
+    marked = marking.mark(handed_in(move))
+    assert marked.points == FOUR.points
+    assert "the check of 04.1 was edited; the original was run" in marked.notices
+
+
+@pytest.mark.slow
+def test_a_page_that_is_pasted_twice_gives_one_notice(handed_in):
+    def paste(_, order):
+        page = json.loads(pages.notebook(FOUR))["cells"]
+        order += [{**cell, "id": f"{cell['id']}-2"} for cell in page]
+
+    marked = marking.mark(handed_in(paste))
+    assert marked.points == FOUR.points
+    assert marked.notices == ["the page is in the notebook more than once; the best answers count"]
+
+
+@pytest.mark.slow
+def test_a_notebook_that_deletes_itself_is_graded(handed_in):
+    def delete(_, order):
+        source = "import pathlib\n[p.unlink() for p in pathlib.Path.cwd().glob('*.ipynb')]"
+        order.insert(1, {**order[1], "id": "first", "source": source})
+
+    path = handed_in(delete)
+    marked = marking.mark(path)
+    assert not path.exists() and marked.points == FOUR.points and marked.digest
 
 
 def test_a_check_computes_gradients_where_they_are_switched_off():

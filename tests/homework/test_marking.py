@@ -8,7 +8,7 @@ import homework
 import pytest
 from sampling import sampled
 
-from nmtcourse.homework import execution, marking, pages, progress, student, submissions
+from nmtcourse.homework import execution, marking, pages, progress, reports, student
 from nmtcourse.homework.grading import SEED, assignments, find_task, grade, judge
 from nmtcourse.homework.task import Finding
 from nmtlib.cli import main
@@ -127,7 +127,7 @@ def test_a_student_starts_checks_and_sees_what_is_left(tmp_path, capsys, monkeyp
     path.write_text(write(tmp_path / "done").read_text("utf-8"), "utf-8")
     assert main(["homework", "check", str(path)]) == 0
     assert "total: 20 of 20" in capsys.readouterr().out
-    assert "20 of 20  hints 1  choices 2  checked" in student.status(folder)
+    assert "20 of 20  hints 1  choices 3  checked" in student.status(folder)
     assert "everything here is done" in student.status(folder)
     path.write_text(path.read_text("utf-8").replace("amax", "amin"), "utf-8")
     assert "changed since it was checked" in student.status(folder)
@@ -182,6 +182,7 @@ def test_a_damaged_progress_file_is_named(tmp_path):
         {"checked": {"04.ipynb": {"sha256": 7, "marks": []}}},
         {"checked": {"04.ipynb": {"sha256": "a", "marks": [{"task": "04.1", "title": "Mask"}]}}},
         {"checked": {"04.ipynb": {"sha256": "a", "marks": 5}}},
+        [],
     ],
 )
 def test_progress_of_another_form_is_named(tmp_path, found):
@@ -269,4 +270,4 @@ def test_states_are_as_before():
 
 def test_a_finding_says_what_was_measured_and_expected():
     assert str(Finding("3", "4")) == "3; expected 4"
-    assert submissions.COLUMNS[0] == "student"
+    assert reports.COLUMNS[0] == "student"

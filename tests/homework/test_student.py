@@ -1,10 +1,11 @@
 """The student's commands as the pages show them: hints are counted, and points are not lost."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from nmtcourse.homework import marking
+from nmtcourse.homework import marking, marks, progress, student
 from nmtcourse.homework.grading import assignments, find_task, hint
 from nmtlib.cli import main
 
@@ -69,9 +70,11 @@ def test_a_hint_is_given_though_it_cannot_be_counted(here, capsys):
 
 def test_points_are_shown_though_they_cannot_be_kept(here, capsys, monkeypatch):
     assert homework("start", "04", "--out", "my") == 0
-    done = [marking.Mark("04.1", "Softmax", 4, 4)]
+    done = [marks.Mark("04.1", "Softmax", 4, 4)]
     monkeypatch.setattr(
-        marking, "mark", lambda path: marking.Marked(path, assignments()["04"], done)
+        marking,
+        "mark",
+        lambda path: marks.Marked(path, assignments()["04"], done, digest=student.digest(path)),
     )
     (here / "my" / "progress.json").write_text("[", "utf-8")
     assert homework("check", "my/04_attention.ipynb") == 1
@@ -81,3 +84,33 @@ def test_points_are_shown_though_they_cannot_be_kept(here, capsys, monkeypatch):
     assert homework("check", "my/04_attention.ipynb") == 1
     assert homework("status", "my") == 0
     assert "4 of 20  hints 0  choices 0  checked" in capsys.readouterr().out
+
+
+def test_concurrent_checks_lose_no_progress(here):
+    assert homework("start", "04", "--out", "my") == 0
+    four, my = assignments()["04"], here / "my"
+
+    def check(number):
+        marked = marks.Marked(my / f"04_{number}.ipynb", four, choices={"04.4": "ABC"[number % 3]})
+        student.keep(marked)
+        progress.count("hints", "04.2", number, my)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(check, range(24)))
+    known = progress.read(my)
+    assert len(known.checked) == len(known.hints["04.2"]) == 24
+    assert sorted(known.choices["04.4"]) == ["A", "B", "C"]
+
+
+def test_a_full_disk_leaves_no_empty_work(here, capsys, monkeypatch):
+    def full(number):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    assert homework("start", "04", "--out", "my") == 1
+    assert "No space left" in capsys.readouterr().err
+    assert homework("patient", "ann", "--out", "my") == 1
+    assert not [*here.rglob("*.ipynb"), *here.rglob("patient.py")]
+    monkeypatch.undo()
+    monkeypatch.chdir(here)
+    assert homework("start", "04", "--out", "my") == 0

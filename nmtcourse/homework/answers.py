@@ -1,0 +1,76 @@
+"""What a student has written: definitions without layout, and what they reach for."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+
+from nmtcourse.homework.task import Assignment
+
+HOMEWORK = ("nmtcourse.homework", "nmtlib.homework")
+HANDED_OUT = {"grade", "hint"}  # what the page itself imports from there
+
+
+def written_answers(sources: Iterable[str], assignment: Assignment) -> dict[str, str]:
+    """A student's answers by task, as code without layout and comments.
+
+    Unchanged stubs and choices are left out.
+    """
+    found: dict[str, str] = {}
+    for source in sources:
+        found |= definitions(source)
+    tasks = {task.name: task for task in assignment.tasks.values()}
+    written = {
+        task.id: found[name]
+        for name, task in tasks.items()
+        if name in found and found[name] != definitions(task.student_source).get(name)
+    }
+    return written if any(not assignment.tasks[id].uses for id in written) else {}
+
+
+def definitions(source: str) -> dict[str, str]:
+    """The syntax trees of the functions, classes and values that code defines, by name.
+
+    Lines for IPython are left out. Code that is not Python gives none.
+    """
+    try:
+        body = ast.parse(re.sub(r"(?m)^[%!].*$", "", source)).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # ast raises each of them
+        return {}
+    found: dict[str, str] = {}
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found[node.name] = dumped(node)
+        elif isinstance(node, ast.Assign):
+            found |= {t.id: dumped(node.value) for t in node.targets if isinstance(t, ast.Name)}
+    return found
+
+
+def dumped(node: ast.AST) -> str:
+    """A syntax tree as text; '' for one that is nested too deeply."""
+    try:
+        return ast.dump(node)
+    except RecursionError:
+        return ""
+
+
+def reaches_for(source: str) -> list[str]:
+    """What code imports or names of the homework's own modules and solutions."""
+    found = [
+        word
+        for word in ("homework.masters", "homework.grading", "solutions-spoilers", "find_task")
+        if word in source
+    ]
+    try:
+        nodes = [*ast.walk(ast.parse(re.sub(r"(?m)^[%!].*$", "", source)))]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return found
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names if alias.name.startswith(HOMEWORK)]
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(HOMEWORK):
+            names = {alias.name for alias in node.names}
+            if node.module not in HOMEWORK or names - HANDED_OUT:
+                found.append(f"{', '.join(sorted(names))} of {node.module}")
+    return [*dict.fromkeys(found)]

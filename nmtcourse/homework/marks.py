@@ -1,0 +1,49 @@
+"""The result of a task, and of a notebook."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nmtcourse.homework.task import Assignment
+
+
+@dataclass(frozen=True)
+class Mark:
+    """The result of one task: points, and the parts of the verdict.
+
+    `begun` is False for a stub.
+    """
+
+    task: str
+    title: str
+    points: float
+    possible: float
+    measured: str = ""
+    cause: str = ""
+    text: str = ""
+    begun: bool = True
+
+
+@dataclass
+class Marked:
+    """The result of a notebook: a mark for each task, and notices about the file.
+
+    `was_run` is False if there is no notebook, or none that could be run. `choices` are the letters
+    chosen, and `answers` the student's answers without layout and comments.
+    """
+
+    path: Path
+    assignment: Assignment
+    marks: list[Mark] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    was_run: bool = True
+    choices: dict[str, str] = field(default_factory=dict)
+    answers: str = ""
+    digest: str = ""
+
+    @property
+    def points(self) -> float:
+        """The points of all tasks."""
+        return round(sum(mark.points for mark in self.marks), 1)

@@ -1,0 +1,159 @@
+"""What an instructor gets: a table, a page, and a picture of a graded class."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import textwrap
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+from nmtcourse.homework.mislaid import printable
+from nmtcourse.homework.places import require_place
+from nmtcourse.homework.submissions import Results
+from nmtlib.files import write_atomically
+
+COLUMNS = ("student", "assignment", "task", "points", "possible", "cause", "notices")
+
+
+def points_table(graded: Results) -> str:
+    """A CSV with a row for each student and task."""
+    made = io.StringIO()
+    rows = csv.writer(made, lineterminator="\n")
+    rows.writerow(COLUMNS)
+    for student, marked in graded:
+        for found in marked.marks:
+            cause = found.cause if found.points < found.possible else ""
+            notices = "; ".join(marked.notices)
+            about = (student, marked.assignment.stem, found.task)
+            rows.writerow(
+                [*map(cell, about), found.points, found.possible, cell(cause), cell(notices)]
+            )
+    return made.getvalue()
+
+
+def cell(text: str) -> str:
+    """A text that a spreadsheet shows and does not compute."""
+    shown = printable(text)
+    return f"'{shown}" if shown.startswith(("=", "+", "-", "@")) else shown
+
+
+def inline(text: str) -> str:
+    """A text that Markdown shows as it is, in a line or a table."""
+    return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", printable(text))
+
+
+def identical(graded: Results) -> list[str]:
+    """Groups of students whose answers are the same apart from comments and layout."""
+    groups: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for student, marked in graded:
+        if marked.was_run and marked.answers.strip("'\""):
+            groups[marked.assignment.stem, marked.answers].append(student)
+    return [
+        f"{stem}: the same answers from {', '.join(students)}"
+        for (stem, _), students in groups.items()
+        if len(students) > 1
+    ]
+
+
+def misconceptions(graded: Results) -> list[tuple[int, str, str]]:
+    """How many students failed a task for each cause, the most frequent first; no stubs."""
+    counts = Counter(
+        (found.task, found.cause or found.measured)
+        for _, marked in graded
+        for found in marked.marks
+        if marked.was_run and found.begun and found.points < found.possible
+    )
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return [(count, task, cause) for (task, cause), count in ranked]
+
+
+def class_report(graded: Results) -> str:
+    """A page in Markdown: points by task, misconceptions by frequency, notices."""
+    by_task: dict[str, list[float]] = defaultdict(list)
+    blank: Counter = Counter()
+    for _, marked in graded:
+        for found in marked.marks if marked.was_run else []:
+            name = f"{found.task} {found.title}"
+            by_task[name].append(found.points / found.possible)
+            blank[name] += not found.begun
+    lines = ["# The class", "", "| task | submissions | not begun | mean | full points |"]
+    lines += ["|---|---|---|---|---|"]
+    for task, shares in sorted(by_task.items()):
+        full, mean = sum(share == 1 for share in shares), 100 * sum(shares) / len(shares)
+        lines.append(f"| {task} | {len(shares)} | {blank[task]} | {mean:.0f} % | {full} |")
+    lines += ["", "## What was misunderstood", "", "| students | task | likely cause |"]
+    lines += ["|---|---|---|"]
+    lines += [
+        f"| {count} | {task} | {inline(why)} |" for count, task, why in misconceptions(graded)
+    ]
+    told = [
+        f"- {inline(student)}, {inline(m.path.name)}: {inline(notice)}"
+        for student, m in graded
+        for notice in m.notices
+    ]
+    told += [f"- {inline(line)}" for line in identical(graded)]
+    return "\n".join([*lines, "", "## To look at", "", *(told or ["Nothing."])]) + "\n"
+
+
+def drawn(graded: Results) -> bytes:
+    """A bar chart of the most frequent misconceptions, as PNG; empty if there are none."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+    from matplotlib.ticker import MaxNLocator
+
+    if not (found := misconceptions(graded)[:12]):
+        return b""
+    figure, axes = plt.subplots(figsize=(9, 1 + 0.6 * len(found)), layout="constrained")
+    axes.barh([*range(len(found))], [count for count, *_ in found])
+    labels = [textwrap.fill(printable(f"{task}: {cause}")[:200], 60) for _, task, cause in found]
+    axes.set_yticks([*range(len(found))], labels, parse_math=False)
+    axes.invert_yaxis()
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set(xlabel="students", title="What was misunderstood, the most frequent first")
+    made = io.BytesIO()
+    figure.savefig(made, dpi=120)
+    plt.close(figure)
+    return made.getvalue()
+
+
+def report_places(table: Path) -> tuple[Path, Path, Path]:
+    """The paths of the CSV and of the page and picture next to it.
+
+    Raises ValueError if the table cannot be written or would be replaced by the page or the
+    picture, FileExistsError if one of the three exists.
+    """
+    require_place(table, "--csv")
+    page, picture = table.with_suffix(".md"), table.with_suffix(".png")
+    if table.suffix.lower() in (page.suffix, picture.suffix):
+        raise ValueError(
+            f"--csv must be the name of a table, such as {table.with_suffix('.csv')}, not "
+            f"{table}: the page {page.name} and the picture {picture.name} are written next "
+            "to it"
+        )
+    for path in (table, page, picture):
+        if path.exists():
+            raise FileExistsError(f"{path} exists already; give a different name with --csv")
+    return table, page, picture
+
+
+def write_table(graded: Results, table: Path) -> None:
+    """Write the CSV of the results so far."""
+    table.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(table, points_table(graded))
+
+
+def write_reports(graded: Results, table: Path) -> Iterable[Path]:
+    """Write the CSV, the page and the picture, one after the other; yields the written paths."""
+    write_table(graded, table)
+    yield table
+    page, picture = table.with_suffix(".md"), table.with_suffix(".png")
+    write_atomically(page, class_report(graded))
+    yield page
+    if raw := drawn(graded):
+        write_atomically(picture, raw)
+        yield picture
