@@ -156,7 +156,7 @@ class Preallocated:
     def step(self, x):
         q, k, v = (f(x[:, None])[:, 0] for f in self.f)
         if self.store is None:
-            self.store = x.new_zeros(2, len(x), 64, k.size(-1))
+            self.store = x.new_zeros(2, len(x), 256, k.size(-1))
         self.store[0, :, self.n], self.store[1, :, self.n] = k, v
         self.n += 1
         keys, values = self.store[0, :, : self.n], self.store[1, :, : self.n]
