@@ -286,13 +286,13 @@ def works_on_a_transformer(answer, draw: Draw):
     minutes=30,
     mistakes={
         "Masked scores become -inf: a fully masked row gives NaN.": [
-            ("fill(~mask, lowest)", "fill(~mask, -math.inf)"),
+            ("fill(~mask, lowest)", "fill(~mask, -torch.inf)"),
             ("return weights.masked_fill(~mask, 0.0)", "return weights"),
         ],
         "-inf is added: a fully masked row's NaN weights are replaced, but not its gradients.": [
             (
                 "scores.masked_fill(~mask, lowest)",
-                "(scores + torch.zeros_like(scores).masked_fill(~mask, -math.inf))",
+                "(scores + torch.zeros_like(scores).masked_fill(~mask, -torch.inf))",
             ),
             ("weights.masked_fill(~mask, 0.0)", "weights.nan_to_num(0.0)"),
         ],

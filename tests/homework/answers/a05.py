@@ -241,29 +241,29 @@ def frozen(module):
 
 WRONG = {
     "05.1": [
-        (fixed_to_two, "shape|head"),
-        (words_in_front, "shape"),
-        (returns_true, "shape"),
+        fixed_to_two,
+        words_in_front,
+        returns_true,
     ],
     "05.2": [
-        (self_attention_only, "one head"),
-        (one_head_only, "3 heads"),
-        (mask_only_of_batch, "mask"),
+        self_attention_only,
+        one_head_only,
+        mask_only_of_batch,
     ],
     "05.3": [
-        (no_weights_at_all, "matrix of the query"),
-        (always_single, "float32|RuntimeError"),
-        (wants_a_bias, "NoneType"),
+        no_weights_at_all,
+        always_single,
+        wants_a_bias,
     ],
-    "05.4": [("B", "own function"), ("C", "own function")],
+    "05.4": ["B", "C"],
 }
 
 WRONG["05.1"] += [
-    (sorted_first, "head 0"),
+    sorted_first,
 ]
 WRONG["05.3"] += [
-    (always_three_heads, "heads"),
-    (frozen, "trained"),
+    always_three_heads,
+    frozen,
 ]
 
 
@@ -308,11 +308,11 @@ def in_double(query, memory, weights, n_heads, mask=None):
 
 RIGHT["05.2"] += [in_double]
 WRONG["05.2"] += [
-    (in_a_loop, "without a loop"),
-    (sum_of_heads, "without a loop"),
-    (head_after_head, "without a loop"),
-    (three_heads_or_one, "heads"),
-    (causal_with_itself, "self-attention"),
-    (changes_the_weights, "changed in place"),
-    (sixteen_words, "a result"),
+    in_a_loop,
+    sum_of_heads,
+    head_after_head,
+    three_heads_or_one,
+    causal_with_itself,
+    changes_the_weights,
+    sixteen_words,
 ]
