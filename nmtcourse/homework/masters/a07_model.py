@@ -417,7 +417,8 @@ def loaded(answer, draw: Draw, **given) -> tuple[nn.Module, Tensor, Tensor]:
     OwnTransformer,
     "Which step differs? Compare the memory of both models first.",
     worth=3,
-    draws=12,
+    draws=8,
+    again=False,
 )
 def computes_the_same(answer, draw: Draw):
     """The logits and gradients are those of the course's model, for both norms and both kinds of
