@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nmtlib.machine import command_line
 from shared import RESULTS, parser, write_result
 
 from nmtcourse.homework.execution import children
@@ -29,7 +30,6 @@ from nmtcourse.homework.grading import assignments
 from nmtcourse.homework.pages import notebook
 from nmtcourse.homework.reports import write_reports
 from nmtcourse.homework.submissions import grade_all
-from nmtlib.machine import command_line
 
 FOUR = assignments()["04"]
 NAME = f"{FOUR.stem}.ipynb"

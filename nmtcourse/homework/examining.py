@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.execution import Session
 from nmtcourse.homework.guards import Stopped, undisturbed
 from nmtcourse.homework.patients import Patient, agree, module_of, patient
-from nmtcourse.homework.task import Finding
 from nmtcourse.homework.wire import Lost
 
 SECONDS = 60.0  # for the file, and for each of two models

@@ -123,9 +123,9 @@ class Session:
 
     def answers(self, task: Task, names: list[str]) -> list[Any]:
         """Answers that the judge can call."""
-        guards = task.pure, [*task.forbidden], [*task.sealed]
+        guards = [[*task.forbidden], [*task.sealed], task.seeded]
         found = [
-            self.ask(GRACE, "answer", place, name, *guards)
+            self.ask(GRACE, "answer", place, name, task.pure, guards)
             for place, name in enumerate(names, start=1)
         ]
         for each in found:
@@ -141,20 +141,20 @@ class Session:
         if missing := [name for name, found in zip(names, there, strict=True) if found is not True]:
             raise ValueError(f"the file defines no {missing[0]}")
         return [
-            self.ask(GRACE, "answer", place, name, False, [], [])
+            self.ask(GRACE, "answer", place, name, False, [])
             for place, name in enumerate(names, start=1)
         ]
 
     @contextlib.contextmanager
     def within(self, seconds: float) -> Any:
-        """Limit the calls of the judge to that many seconds altogether."""
-        self.channel.deadline = time.monotonic() + seconds + GRACE
+        """Limit the calls of the judge to that many seconds, or six times as many of waiting."""
+        self.channel.deadline = time.monotonic() + 6 * seconds + GRACE
         self.peer.forget()
-        self.peer.until = time.monotonic() + seconds
+        self.peer.until, self.peer.seconds = time.monotonic() + 6 * seconds, seconds
         try:
             yield
         finally:
-            self.peer.until = 0.0
+            self.peer.until = self.peer.seconds = 0.0
 
     def end(self) -> None:
         """End the process and all that it has started."""

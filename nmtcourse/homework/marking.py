@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from nmtcourse.homework.answers import definitions, written_answers
+from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.execution import Overdue, Session
 from nmtcourse.homework.grading import Verdict, judge
 from nmtcourse.homework.marks import Mark, Marked
@@ -25,7 +26,7 @@ from nmtcourse.homework.notebooks import (
     read_bytes,
     steps_of,
 )
-from nmtcourse.homework.task import Finding, Task
+from nmtcourse.homework.task import Task
 from nmtcourse.homework.wire import Lost
 
 CELL_SECONDS = 60.0

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from nmtcourse.homework.guards import Stopped
-from nmtcourse.homework.task import Finding
+from nmtcourse.homework.compare import Finding
+from nmtcourse.homework.guards import Operations, Stopped
 from nmtcourse.homework.wire import Damaged, Lost
 
 OURS = [Path(__file__).parents[2] / name for name in ("nmtlib", "nmtcheck", "nmtcourse")]
@@ -40,6 +40,7 @@ class Call(Message):
     given: tuple[Any, Any]
     parameters: list[tuple[bool, int, str]]
     seconds: float
+    watch: int | None = None  # the tensor whose operations are noted; -1 for all of them
 
 
 class Told(BaseModel):
@@ -63,6 +64,8 @@ class Reply(Message):
     outputs: list[Any]
     graph: int
     changed: Any = None
+    seen: list[str] = []
+    touched: list[str] = []
 
 
 @contextlib.contextmanager
@@ -75,6 +78,20 @@ def valid() -> Iterator[None]:
     except Exception as error:  # many kinds: of pydantic, of torch, KeyError, RecursionError
         why = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise Damaged(f"its process sent a damaged message ({why})") from None
+
+
+@contextlib.contextmanager
+def watched(call: Call, tensors: list[Any], reply: dict[str, Any]) -> Iterator[None]:
+    """Note torch's operations, if the other side wants to know them."""
+    if call.watch is None:
+        yield
+        return
+    of = tensors[call.watch] if call.watch >= 0 else None
+    try:
+        with Operations(of) as operations:
+            yield
+    finally:
+        reply["seen"], reply["touched"] = operations.seen, operations.touched
 
 
 def tuples(message: Any) -> Any:

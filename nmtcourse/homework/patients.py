@@ -24,8 +24,7 @@ import torch
 
 from nmtcheck.bugs import BUGS, Bug
 from nmtcheck.bugs.planting import Edit
-from nmtcourse.homework.compare import same
-from nmtcourse.homework.task import Finding
+from nmtcourse.homework.compare import Finding, same
 from nmtlib.files import write_atomically
 from nmtlib.model import attention, embeddings, layers, masks, transformer
 from nmtlib.model.config import TransformerConfig

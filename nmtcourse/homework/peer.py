@@ -15,8 +15,20 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import (
+    _disable_current_modes,
+    _get_current_dispatch_mode_stack,
+)
 
-from nmtcourse.homework.messages import Call, Message, Reply, Told, rebuilt, told, tuples, valid
+from nmtcourse.homework.guards import Operations
+from nmtcourse.homework.messages import (
+    Call,
+    Message,
+    Reply,
+    tuples,
+    valid,
+    watched,
+)
 from nmtcourse.homework.mirrors import copied
 from nmtcourse.homework.references import KEPT, References
 from nmtcourse.homework.values import Attach, Link, Values, restore
@@ -32,9 +44,8 @@ class Peer(References):
         self.most = 2**40 if trusts else MOST
         self.graphs: dict[int, tuple[list[Tensor], list[Tensor]]] = {}
         self.freed: list[int] = []
-        self.raised: dict[int, BaseException] = {}
         self.random = b""
-        self.until = 0.0  # when all calls must be done, if not 0
+        self.until = self.seconds = 0.0  # when all calls must be done; of one call, if not 0
         self.around: Callable[[float], Any] | None = None  # what a called function is run within
 
     def forget(self) -> None:
@@ -75,8 +86,6 @@ class Peer(References):
             self.graphs.pop(number, None)
         self.modules.update(message.states, values)
 
-    # Calls
-
     def call(
         self,
         number: int,
@@ -88,8 +97,22 @@ class Peer(References):
         path: str = "",
     ) -> Any:
         """Let the other side call, read or change something of its own; returns the result."""
-        values, kwargs = Values(self), kwargs or {}
-        nodes = [values.encode([*args]), values.encode(kwargs)]
+        watching = [m for m in _get_current_dispatch_mode_stack() if isinstance(m, Operations)]
+        with _disable_current_modes():
+            return self._call(number, name, [*args], kwargs or {}, verb, path, watching)
+
+    def _call(
+        self,
+        number: int,
+        name: str | None,
+        args: list[Any],
+        kwargs: dict[str, Any],
+        verb: str,
+        path: str,
+        watching: list[Operations],
+    ) -> Any:
+        values = Values(self)
+        nodes = [values.encode(args), values.encode(kwargs)]
         inputs = [*values.inputs]
         parameters = self.modules.parameters() if verb != "backward" else []
         self.parcel(
@@ -100,7 +123,8 @@ class Peer(References):
             path=path,
             given=nodes,
             parameters=[known for known, _ in parameters],
-            seconds=max(0.01, self.until - time.monotonic()) if self.until else 0.0,
+            seconds=min(self.seconds, max(0.01, self.until - time.monotonic())),
+            watch=values.place_of(watching[0].made[:1]) if watching else None,
         )
         reply, blobs = self._answered()
         values = Values(self, blobs, [])
@@ -112,8 +136,11 @@ class Peer(References):
                 inputs = [*inputs, *(p for _, p in parameters)]
                 values.outputs = self.attached(reply, values, inputs)
             result = values.decode(reply.value)
-        for old, new in zip([[*args], kwargs], changed or (), strict=False):
+        for old, new in zip([args, kwargs], changed or (), strict=False):
             restore(old, new)
+        for mode in watching:
+            mode.seen += reply.seen
+            mode.touched += reply.touched
         if raised:
             raise raised
         return result
@@ -147,7 +174,7 @@ class Peer(References):
                 args, kwargs = (values.decode(node) for node in call.given)
                 given = [*values.inputs, *map(self.modules.found, call.parameters)]
             before = self._encoded(args, kwargs)
-            with torch.set_grad_enabled(call.grad):
+            with torch.set_grad_enabled(call.grad), watched(call, values.tensors, reply):
                 result = self.perform(call, args, kwargs)
             reply["value"] = made.encode(result)
         except BaseException as error:
@@ -208,15 +235,3 @@ class Peer(References):
         finally:
             for tensor, old in zip(inputs, kept, strict=True):
                 tensor.grad = old
-
-    def told(self, error: BaseException) -> Told:
-        """An exception as data; the judge keeps its own, and gets them back as they were."""
-        found = told(error)
-        if not self.trusts and found.carried is None:
-            found.number = self.next()
-            self.raised[found.number] = error
-        return found
-
-    def rebuilt(self, told: Told) -> BaseException:
-        """The exception that the other side has told of."""
-        return rebuilt(told) if told.carried is None else self.raised[told.carried]

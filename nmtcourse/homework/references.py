@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from nmtcourse.homework import mirrors
+from nmtcourse.homework.messages import Told, rebuilt, told
 from nmtcourse.homework.values import LIBRARIES, Remote, Values, code_of
 
 OPTIMIZER = {"step", "zero_grad", "state_dict", "load_state_dict", "param_groups", "defaults"}
@@ -30,6 +31,7 @@ class References:
         self.numbers: dict[int, int] = {}  # of these, by id()
         self.theirs: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self.modules = mirrors.Modules(self)
+        self.raised: dict[int, BaseException] = {}  # by the judge, and told to the other side
         self.count = KEPT
         self.attributes = True  # of what the other side has: methods of an object, for example
 
@@ -106,3 +108,15 @@ class References:
             if isinstance(value, int | float | str | Tensor) or mirrors.shared_fields(value):
                 return
         raise AttributeError(f"{type(target).__name__} has no {name or verb}")
+
+    def told(self, error: BaseException) -> Told:
+        """An exception as data; the judge keeps its own, and gets them back as they were."""
+        found = told(error)
+        if not self.trusts and found.carried is None:
+            found.number = self.next()
+            self.raised[found.number] = error
+        return found
+
+    def rebuilt(self, told: Told) -> BaseException:
+        """The exception that the other side has told of."""
+        return rebuilt(told) if told.carried is None else self.raised[told.carried]

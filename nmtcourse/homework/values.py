@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import marshal
 import types
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -51,6 +53,10 @@ class Values(Codec):
                 value = value if node["leaf"] else value.clone()
         self.tensors.append(value)
         return value
+
+    def place_of(self, tensor: list[Tensor]) -> int:
+        """Where a tensor is among those sent; -1 for none."""
+        return next((n for n, each in enumerate(self.tensors) if tensor and each is tensor[0]), -1)
 
     def refer(self, value: Any) -> dict[str, Any]:
         return self.peer.refer(value, self)
@@ -101,6 +107,23 @@ def session_of(answer: Any) -> Any:
     """The session that an answer, or one of several, is in; None for those of this process."""
     given = answer if isinstance(answer, tuple) else (answer,)
     return next((each._session for each in given if isinstance(each, Remote)), None)
+
+
+@contextlib.contextmanager
+def replaced(answer: Any, path: str, value: Any) -> Iterator[None]:
+    """While this lasts, a function such as "torch:save" is another, also for a remote answer."""
+    module, _, name = path.partition(":")
+    session, here = session_of(answer), import_module(module)
+    kept = getattr(here, name)
+    setattr(here, name, value)
+    try:
+        if session:
+            session.peer.call(0, "replace", (path, value))
+        yield
+    finally:
+        setattr(here, name, kept)
+        if session:
+            session.peer.call(0, "replace", (path, None))
 
 
 def _forward(name: str) -> Callable:
