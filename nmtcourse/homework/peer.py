@@ -113,8 +113,8 @@ class Peer(References):
     ) -> Any:
         values = Values(self)
         nodes = [values.encode(args), values.encode(kwargs)]
-        inputs = [*values.inputs]
         parameters = self.modules.parameters() if verb != "backward" else []
+        inputs = [*values.inputs, *(parameter for _, parameter in parameters)]
         self.parcel(
             values,
             do=verb,
@@ -132,15 +132,12 @@ class Peer(References):
             self.unpack(reply, values)
             changed = values.decode(reply.changed)
             raised = reply.error and self.rebuilt(reply.error)
-            if reply.outputs:
-                inputs = [*inputs, *(p for _, p in parameters)]
-                values.outputs = self.attached(reply, values, inputs)
+            values.outputs = self.attached(reply, values, inputs) if reply.outputs else []
             result = values.decode(reply.value)
         for old, new in zip([args, kwargs], changed or (), strict=False):
             restore(old, new)
         for mode in watching:
-            mode.seen += reply.seen
-            mode.touched += reply.touched
+            mode.seen, mode.touched = mode.seen + reply.seen, mode.touched + reply.touched
         if raised:
             raise raised
         return result

@@ -101,6 +101,8 @@ def _endless(task: Task) -> Finding:
 
 def tried(task: Task, prop: Property, answer: Any, draw: Draw) -> Trial:
     """What is wrong with an answer on one input, on another of the same sizes, or on it again."""
+    if session := session_of(answer):
+        session.peer.forget()
     subject = guarded(task, answer)
     seen, raised = observed(prop, subject, draw)
     if raised is not None and raised.measured == UNWRITTEN:
