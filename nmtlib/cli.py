@@ -112,8 +112,8 @@ def add_core(commands: _SubParsersAction) -> None:
     option("--model", metavar="RUN", help="the same as RUN; all arguments are then sentences")
     option("--beam", type=int, help=ABOUT_BEAM)
 
-    option = core("data", "list, fetch or check corpora")
-    option("action", choices=["list", "fetch", "check"])
+    option = core("data", "list or fetch corpora")
+    option("action", choices=["list", "fetch"])
     option("name", nargs="?", help="a corpus")
 
     core("models", "list the models that translate: those shipped, and runs trained here")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterable
+from importlib.metadata import entry_points
 from typing import Any
 
 
@@ -26,3 +27,12 @@ def require(holds: bool, name: str, expected: str, given: Any) -> None:
 def require_one_of(name: str, known: Collection[str], given: str) -> None:
     """Raise ValueError unless `given` is one of the known values."""
     require(given in known, name, f"one of {', '.join(known)}", given)
+
+
+def remarks(moment: str, *facts: Any) -> list[str]:
+    """What installed packages remark at a moment, 'training' or 'evaluation', in lines.
+
+    Each is an entry point of that name in the group `nmtlib.remarks`: a function of the facts.
+    """
+    found = entry_points(group="nmtlib.remarks", name=moment)
+    return [line for entry in found for line in entry.load()(*facts)]

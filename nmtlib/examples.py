@@ -21,7 +21,7 @@ def load_corpus(settings: CorpusSettings) -> Corpus:
     settings.require_one_origin()
     if settings.name:
         return load(settings.name)
-    languages = settings.source_language, settings.target_language
+    languages = settings.languages
     if not (settings.train and settings.validation and all(languages)):
         raise ValueError(
             "[corpus] needs a name, or source_language, target_language, train and validation "
@@ -33,7 +33,7 @@ def load_corpus(settings: CorpusSettings) -> Corpus:
         if len(files) > 2:
             raise ValueError(f"[corpus] {split} is one TSV file or two text files, not {files}")
         if files:
-            splits[split] = read_pairs(files)
+            splits[split] = read_pairs(files, (settings.source_language, settings.target_language))
     return Corpus("own", *languages, **splits)
 
 

@@ -6,9 +6,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
+from unicodedata import normalize
 
 from nmtlib.data.batching import fits
 from nmtlib.data.corpus import Corpus, Pair
+from nmtlib.data.subwords import without_marks
 from nmtlib.data.tokenizers import WhitespaceTokenizer
 from nmtlib.inference.metrics import BleuTokenize, bleu_nltk, bleu_sacre, chrf
 from nmtlib.machine import command_line, describe_machine
@@ -197,8 +199,9 @@ def score(
     tokenize: BleuTokenize = "13a",
     lowercase: bool = False,
 ) -> Scores:
-    """All metrics of some translations against the targets of `pairs`."""
-    references = [p.target for p in pairs]
+    """All metrics of some translations against the targets of `pairs`, in one Unicode form."""
+    hypotheses = [normalize("NFC", hypothesis) for hypothesis in hypotheses]
+    references = [normalize("NFC", without_marks(p.target)) for p in pairs]
     if lowercase:
         hypotheses, references = [h.lower() for h in hypotheses], [r.lower() for r in references]
     bleu = bleu_sacre(hypotheses, references, tokenize=tokenize, lowercase=lowercase)
