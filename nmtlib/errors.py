@@ -30,9 +30,6 @@ def require_one_of(name: str, known: Collection[str], given: str) -> None:
 
 
 def remarks(moment: str, *facts: Any) -> list[str]:
-    """What installed packages remark at a moment, 'training' or 'evaluation', in lines.
-
-    Each is an entry point of that name in the group `nmtlib.remarks`: a function of the facts.
-    """
+    """The lines of the entry points `nmtlib.remarks` of that name, functions of some facts."""
     found = entry_points(group="nmtlib.remarks", name=moment)
     return [line for entry in found for line in entry.load()(*facts)]

@@ -18,7 +18,7 @@ from nmtlib.data.batching import Example
 from nmtlib.data.codec import Codec, build_codecs, from_dict
 from nmtlib.data.corpus import Corpus
 from nmtlib.data.vocab import SPECIALS, Vocab
-from nmtlib.errors import remarks, require
+from nmtlib.errors import require
 from nmtlib.examples import load_corpus, read_examples
 from nmtlib.inference.translator import find_run
 from nmtlib.machine import command_line
@@ -90,6 +90,9 @@ def finish(trainer: Trainer, run: Run, corpus: Corpus, minutes: float | None) ->
     """Train from the last save, if there is one, and write what is left to be read."""
     if run.last_file.is_file():
         trainer.resume()
+        if trainer.progress.epoch >= (epochs := trainer.settings.epochs):
+            advice = f"train on in a new run with --set training.init_from={run.folder}"
+            trainer.report(f"all {epochs} epochs are trained; {advice}")
     history = trainer.fit(minutes)
     if trainer.processes.is_main and history:
         draw_curves(run.curves_file, history, title=corpus.name)
@@ -119,8 +122,6 @@ def make_trainer(
     codecs = run.codecs() if resume else make_codecs(settings, corpus, start, processes)
     settings = settings.with_vocabularies(*(len(codec.vocab) for codec in codecs))
     training, validation = read_examples(settings, corpus, codecs, report)
-    for remark in remarks("training", settings, corpus, codecs) if processes.is_main else ():
-        report(remark)
     hooks |= recipe.hooks(corpus, settings, codecs, training, report)
     torch.manual_seed(settings.training.seed % SEEDS)
     model = Transformer(settings.model)

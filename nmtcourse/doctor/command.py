@@ -58,7 +58,7 @@ def check(options: Namespace) -> int:
         require_ours(options.plot, "--plot")
     found = diagnosis_of(options)
     if found is None:
-        return _known(options.name)[0]
+        return 1
     print("\n".join(report.lines(found)), flush=True)
     if options.plot:
         picture.draw(found, options.plot)
@@ -91,8 +91,8 @@ def _refuse(options: Namespace) -> None:
 
 
 def diagnosis_of(options: Namespace) -> Diagnosis | None:
-    """The diagnosis of what is named; None for a corpus by name that is not there, or no pairs."""
-    from nmtcourse.doctor import diagnosis, opening
+    """The diagnosis of what is named; None for a corpus by name that is not there."""
+    from nmtcourse.doctor import diagnosis, known, opening
     from nmtlib.data import corpora
     from nmtlib.presets import load_settings
 
@@ -108,19 +108,13 @@ def diagnosis_of(options: Namespace) -> Diagnosis | None:
         tags = tags if all(tags) else guessed_tags(files)
         split = opening.of_files("train", files, tags, options.encoding)
         return diagnosis.diagnose(" ".join(files), [split], tags)
-    ok, lines = _known(name)
-    print("\n".join([*lines, ""]), flush=True)
-    try:
-        return diagnosis.of_corpus(corpora.load(name)) if ok else None
-    except ValueError:  # sentences without translations
-        return None
-
-
-def _known(name: str) -> tuple[int, list[str]]:
-    from nmtcourse.doctor import known
-
     ok, lines = known.check(name)
-    return int(ok), lines
+    print("\n".join([*lines, ""]), flush=True)
+    if not ok:
+        return None
+    if not corpora.find(name).pairs:  # sentences without translations, which were counted
+        return diagnosis.diagnose(name, [], ("", ""))
+    return diagnosis.of_corpus(corpora.load(name))
 
 
 def guessed_tags(files: list[str]) -> tuple[str, str]:

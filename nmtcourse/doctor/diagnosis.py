@@ -64,7 +64,7 @@ def diagnose(name: str, splits: Sequence[Split], tags: tuple[str, str] = ("", ""
     """Everything that is known about the splits of a corpus, the first of which is train."""
     surveys = {split.name: Survey(split, tags) for split in splits}
     findings = [finding for split in splits for finding in split.findings]
-    findings += judge_tags(tags)
+    findings += judge_tags(tags) if splits else []
     for survey in surveys.values():
         findings += survey.findings.values()
     full = {name: survey for name, survey in surveys.items() if survey.kept.any()}

@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 
@@ -21,6 +22,8 @@ from nmtlib.files import write_atomically
 LOG = "log.jsonl"
 SETTINGS = "own.toml"
 SEED = 1
+SIDES = ("source", "target")
+Files = dict[str, list[TextIO]]
 
 
 def require_new(folder: Path) -> None:
@@ -38,62 +41,81 @@ def write_cleaned(diagnosis: Diagnosis, folder: Path, held_out: int = 0) -> list
     Each split becomes two files with a sentence a line.  `held_out` pairs each are drawn from train
     for validation and test where there is neither.  `log.jsonl` has a line for each pair that was
     changed, dropped or exchanged, with its text before and after.  Raises FileExistsError for a
-    folder that holds something, ValueError where no pair would be left or held out.
+    folder that holds something, ValueError where no pair would be left or held out, or an encoding
+    is undecided.
     """
     require_new(folder)
+    plan = {name: survey for name, survey in diagnosis.surveys.items() if survey.kept.any()}
+    require_decided(diagnosis, "train" in plan)
+    drawn = hold_out(diagnosis, held_out) if held_out else {}
+    ends = [language_of(tag) or side for tag, side in zip(diagnosis.tags, SIDES, strict=True)]
+    ends = ends if ends[0] != ends[1] else list(SIDES)
+    folder.mkdir(parents=True, exist_ok=True)
+    names = [*plan, *(name for name in ("validation", "test") if drawn)]
+    places = {(name, end): folder / f"{name}.{end}.part" for name in names for end in ends}
+    with ExitStack() as stack:
+        files = {
+            key: stack.enter_context(open(place, "w", encoding="utf-8"))
+            for key, place in places.items()
+        }
+        log = stack.enter_context(open(folder / LOG, "w", encoding="utf-8"))
+        log.writelines(line_of(entry) for entry in decoded(diagnosis))
+        sides: Files = {name: [files[name, end] for end in ends] for name in names}
+        said = [write_split(diagnosis, name, sides, drawn, log) for name in plan]
+    for place in places.values():
+        place.rename(place.with_suffix(""))
+    write_atomically(folder / SETTINGS, toml(diagnosis, names, ends))
+    wrong = {f.kind: f for f in diagnosis.findings if f.level == "wrong" and f.kind in BY_HAND}
+    if left := [kind for kind in wrong if kind != "no split" or not drawn]:
+        said.append(f"not mended, look at it first: {', '.join(left)}")
+    advice = f"train on it with: nmtlib train {folder / SETTINGS}"
+    return [*said, f"the copy is in {folder}, with {LOG}; {advice}"]
+
+
+def require_decided(diagnosis: Diagnosis, some: bool) -> None:
+    """Raise ValueError where no pair would be left, or an encoding is undecided."""
     for finding in diagnosis.findings:
         if finding.kind == "encoding":
             raise ValueError(
                 f"nothing was written: {finding.detail}; decide on an encoding, and repeat with "
                 "--encoding NAME"
             )
-    plan = {name: survey for name, survey in diagnosis.surveys.items() if survey.kept.any()}
-    if "train" not in plan:
+    if not some:
         raise ValueError("no pair would be left of train; nothing was written")
-    drawn = hold_out(diagnosis, held_out) if held_out else {}
-    ends = [language_of(tag) or side for tag, side in zip(diagnosis.tags, SIDES, strict=True)]
-    ends = ends if ends[0] != ends[1] else list(SIDES)
-    folder.mkdir(parents=True, exist_ok=True)
-    names = [*plan, *(name for name in ("validation", "test") if drawn)]
-    said = []
-    with ExitStack() as stack:
-        files = {
-            name: [
-                stack.enter_context(open(folder / f"{name}.{end}.part", "w", encoding="utf-8"))
-                for end in ends
-            ]
-            for name in names
-        }
-        log = stack.enter_context(open(folder / LOG, "w", encoding="utf-8"))
-        for finding in diagnosis.findings:
-            if finding.kind == "decoded":
-                entry = {"split": finding.split, "action": "decoded", "file": finding.detail}
-                log.write(json.dumps(entry, ensure_ascii=False) + "\n")
-        for name, survey in plan.items():
-            done = {"kept": 0, "changed": 0, "dropped": 0, "held out": 0}
-            for position, (entry, texts) in enumerate(repaired(diagnosis, survey)):
-                where = drawn.get(position, name) if name == "train" else name
-                done[entry.get("action", "kept")] += 1
-                done["held out"] += where != name
-                if "action" in entry:
-                    log.write(json.dumps(entry, ensure_ascii=False) + "\n")
-                if texts:
-                    for file, text in zip(files[where], texts, strict=True):
-                        file.write(f"{text}\n")
-            said.append(summary(name, len(survey), done))
-    for name in names:
-        for end in ends:
-            (folder / f"{name}.{end}.part").rename(folder / f"{name}.{end}")
-    settings = toml(diagnosis, names, ends)
-    write_atomically(folder / SETTINGS, settings)
-    wrong = [f.kind for f in diagnosis.findings if f.level == "wrong" and f.kind in BY_HAND]
-    if wrong := [kind for kind in wrong if kind != "no split" or not drawn]:
-        said.append(f"not mended, look at it first: {', '.join(dict.fromkeys(wrong))}")
-    return [*said, f"the copy is in {folder}, with {LOG}; train on it with: "
-            f"nmtlib train {folder / SETTINGS}"]  # fmt: skip
 
 
-SIDES = ("source", "target")
+def decoded(diagnosis: Diagnosis) -> Iterator[dict]:
+    """An entry of the log for each file that was read in another encoding."""
+    for finding in diagnosis.findings:
+        if finding.kind == "decoded":
+            yield {"split": finding.split, "action": "decoded", "file": finding.detail}
+
+
+def line_of(entry: dict) -> str:
+    """A line of the log."""
+    return json.dumps(entry, ensure_ascii=False) + "\n"
+
+
+def write_split(
+    diagnosis: Diagnosis,
+    name: str,
+    files: Files,
+    drawn: dict[int, str],
+    log: TextIO,
+) -> str:
+    """Write the pairs of a split, of train some into other splits; returns what was done."""
+    done = {"kept": 0, "changed": 0, "dropped": 0, "held out": 0}
+    survey = diagnosis.surveys[name]
+    for position, (entry, texts) in enumerate(repaired(diagnosis, survey)):
+        where = drawn.get(position, name) if name == "train" else name
+        done[entry.get("action", "kept")] += 1
+        done["held out"] += where != name
+        if "action" in entry:
+            log.write(line_of(entry))
+        if texts:
+            for file, text in zip(files[where], texts, strict=True):
+                file.write(f"{text}\n")
+    return summary(name, len(survey), done)
 
 
 def repaired(diagnosis: Diagnosis, survey: Survey) -> Iterator[tuple[dict, tuple[str, str] | None]]:

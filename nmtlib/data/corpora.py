@@ -114,5 +114,5 @@ def load(name: str, *, root: str | Path | None = None) -> Corpus:
 
 
 def fetch(name: str, *, root: str | Path | None = None) -> Path:
-    """Download what is missing of a corpus and return its folder.  Raises as `load` does."""
+    """Download what is missing of a corpus; its folder.  Raises as `load` does."""
     return find(name).fetch(root)

@@ -17,11 +17,7 @@ INVISIBLE = "\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u00ad"  # a side of thes
 
 
 def language_of(tag: str) -> str:
-    """The language of a tag as the tokenizers and scores know it; another text stays as it is.
-
-    >>> [language_of(tag) for tag in ("zh-CN", "zh_Hans", "cmn", "deu", "pt-BR", "toy")]
-    ['zh', 'zh', 'zh', 'de', 'pt', 'toy']
-    """
+    """The language of a tag: 'zh' of 'zh-CN', 'zh_Hans' and 'cmn'; another text stays as it is."""
     import langcodes
 
     try:
@@ -177,10 +173,9 @@ def read_pairs(files: Sequence[str | Path], languages: Sequence[str] = ("", ""))
         except ValueError as error:
             refused.append((number, error))
     if refused:
-        (_, first), *others = refused
-        also = ", ".join(f"{number:,}" for number, _ in others[:9]) + ", …" * (len(others) > 9)
-        more = f"; {len(others):,} other lines are refused as well: {also}" if others else ""
-        raise ValueError(f"{first}{more}; nmtlib data check … --fix DIR writes a cleaned copy")
+        others = ", ".join(f"{n:,}" for n, _ in refused[1:10]) + ", …" * (len(refused) > 10)
+        more = f"; {len(refused) - 1:,} other lines are refused as well: {others}" * bool(others)
+        raise ValueError(f"{refused[0][1]}{more}; nmtlib data check --fix DIR drops them")
     if not pairs:
         raise ValueError(f"{name}: no sentences; expected at least one line")
     return pairs

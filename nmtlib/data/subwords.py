@@ -15,11 +15,7 @@ ENGLISH_ENDING = re.compile(r"(?<=\w)(?=(?:n't|'(?:s|m|d|re|ve|ll))$)")
 
 
 def without_marks(text: str) -> str:
-    """Whole words in place of subwords that another tool has marked with @@, ▁, ￭ or ##.
-
-    >>> without_marks("na@@ ils"), without_marks("▁the ▁na ils"), without_marks("na ##ils ￭.")
-    ('nails', 'the nails', 'nails.')
-    """
+    """Whole words for the subwords of other tools: "na@@ ils", "▁na ils", "na ##ils" are nails."""
     if text.startswith("▁"):
         text = text.replace(" ", "").replace("▁", " ").strip()
     return re.sub(rf"(?<=[^\s@]){JOIN_MARK}(?: |$)| ?￭ ?| ##(?=\w)", "", text)
