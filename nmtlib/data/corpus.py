@@ -20,10 +20,8 @@ def language_of(tag: str) -> str:
     """The language of a tag: 'zh' of 'zh-CN', 'zh_Hans' and 'cmn'; another text stays as it is."""
     import langcodes
 
-    try:
-        return langcodes.standardize_tag(tag, macro=True).partition("-")[0]
-    except ValueError:
-        return tag
+    valid = langcodes.tag_is_valid(tag)
+    return langcodes.standardize_tag(tag, macro=True).partition("-")[0] if valid else tag
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,14 +159,14 @@ def read_pairs(files: Sequence[str | Path], languages: Sequence[str] = ("", ""))
     name, pairs, refused = " | ".join(map(str, files)), [], []
     for number, row in enumerate(_rows(files, languages), start=1):
         where = f"{name}, line {number}"
-        if len(row) != 2:
-            raise ValueError(f"{where}: expected source TAB target, found {len(row)} column(s)")
-        if None in row:
-            raise ValueError(
-                f"{where}: {files[row.index(None)]} has ended, but the other file has not; "
-                "line i of one must translate line i of the other"
-            )
         try:
+            if len(row) != 2:
+                raise ValueError(f"{where}: expected source TAB target, found {len(row)} column(s)")
+            if None in row:
+                raise ValueError(
+                    f"{where}: {files[row.index(None)]} has ended, but the other file has not; "
+                    "line i of one must translate line i of the other"
+                )
             pairs.append(_checked(row, where))
         except ValueError as error:
             refused.append((number, error))
