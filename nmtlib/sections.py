@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
+from nmtlib.data.corpus import language_of
+
 FROZEN = ConfigDict(extra="forbid", strict=True)
 FILES = ("train", "validation", "test")  # the splits that a reader's own files can make
 Count = Annotated[int, Field(ge=1)]
@@ -36,7 +38,7 @@ class CorpusSettings:
     def languages(self) -> tuple[str, str]:
         """The source language and the target language."""
         if not self.name:
-            return self.source_language, self.target_language
+            return language_of(self.source_language), language_of(self.target_language)
         source, target = self.name.split("-")[-2:]
         return source, target
 
