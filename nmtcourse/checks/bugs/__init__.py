@@ -18,8 +18,8 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from nmtcheck.bugs.bug import Bug, read_bugs
-from nmtcheck.bugs.planting import edited
+from nmtcourse.checks.bugs.bug import Bug, read_bugs
+from nmtcourse.checks.bugs.planting import edited
 from nmtlib.errors import did_you_mean
 
 __all__ = ["BUGS", "Bug", "edited", "get", "plant"]
