@@ -13,19 +13,24 @@ def lines(diagnosis: Diagnosis) -> list[str]:
     """The sizes, a table of the findings with examples and remedies, lengths, and what is left."""
     sizes = ", ".join(f"{name} {len(s):,}" for name, s in diagnosis.surveys.items())
     languages = "-".join(tag or "?" for tag in diagnosis.tags)
-    found = [f"{diagnosis.name} ({languages}): {sizes or 'no'} pairs", ""]
-    rows = [HEADINGS, *((f.level, f.split, _count(f), f.what) for f in diagnosis.findings)]
-    widths = [max(len(row[i]) for row in rows) for i in range(3)]
-    for row, finding in zip(rows, [None, *diagnosis.findings], strict=True):
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        if diagnosis.findings:
-            found.append("  ".join([*cells, row[3]]).rstrip())
-        found += _below(finding) if finding else []
-    if not diagnosis.findings:
-        found.append("nothing wrong was found")
+    found = [f"{diagnosis.name} ({languages}): {sizes or 'no'} pairs", "", *table(diagnosis)]
     for name, survey in diagnosis.surveys.items():
         found += ["", f"{name}:", *percentiles(survey)] if survey.kept.any() else []
     return [*found, "", *left(diagnosis)]
+
+
+def table(diagnosis: Diagnosis, *, details: bool = True) -> list[str]:
+    """The findings in rows, the worst first; with details also examples and what to do."""
+    if not diagnosis.findings:
+        return ["nothing wrong was found"]
+    rows = [HEADINGS, *((f.level, f.split, _count(f), f.what) for f in diagnosis.findings)]
+    widths = [max(len(row[i]) for row in rows) for i in range(3)]
+    found = []
+    for row, finding in zip(rows, [None, *diagnosis.findings], strict=True):
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        found.append("  ".join([*cells, row[3]]).rstrip())
+        found += _below(finding) if finding and details else []
+    return found
 
 
 def _count(finding: Finding) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 from zlib import crc32
 
@@ -85,7 +86,6 @@ class Survey:
                 self.note("empty", row)
                 return (0,) * len(COLUMNS)
         key, other = hash(bare(source)), hash(bare(target))
-        words, others = source.split(), target.split()
         if len(self.sample) < SAMPLE:
             self.sample.append((source, target))
         self.letters[0].update(source)
@@ -95,8 +95,8 @@ class Survey:
             self.note("equal", row)
         kept = found.isdisjoint(DROPPED)
         keys = key, other, hash((key, other)), hash(row.source), bits(source), bits(target)
-        sizes = len(words), len(others), len(source), len(target)
-        return *keys, *sizes, self.turned(row, words, others), kept
+        sizes = len(source.split()), len(target.split()), len(source), len(target)
+        return *keys, *sizes, self.turned(row, source, target), kept
 
     def look_at_pair(self, row: Row, source: str, target: str) -> None:
         """Note what two sides tell only together: numbers, sentences, lengths."""
@@ -111,7 +111,7 @@ class Survey:
                 self.note("sentences", row)
                 break
 
-    def turned(self, row: Row, words: list[str], others: list[str]) -> int:
+    def turned(self, row: Row, source: str, target: str) -> int:
         """1 where each side is in the language of the other, 2 where one is, otherwise 0.
 
         A side is in a language if it has at least two of its frequent words, and none of the other.
@@ -119,7 +119,9 @@ class Survey:
         first, second = self.frequent
         if not first or not second:
             return 0
-        left, right = set(map(str.lower, words)), set(map(str.lower, others))
+        left, right = set(source.lower().split()), set(target.lower().split())
+        if left.isdisjoint(second) and right.isdisjoint(first):
+            return 0  # as nearly always
         wrong_left = len(left & second) > 1 and left.isdisjoint(first)
         wrong_right = len(right & first) > 1 and right.isdisjoint(second)
         if not wrong_left and not wrong_right:
@@ -145,11 +147,17 @@ class Survey:
         return [share_in_script(self.side(i), script_of(self.tags[i])) for i in (0, 1)]
 
 
+@lru_cache(100_000)
+def bit(anchor: str) -> int:
+    """One of 64 bits, the same in each process."""
+    return 1 << (crc32(anchor.encode()) & 63)
+
+
 def bits(text: str) -> int:
     """Names and numbers of a text as 64 bits, each setting one of them."""
     found = 0
     for anchor in ANCHOR.findall(text):
-        found |= 1 << (crc32(anchor.encode()) & 63)
+        found |= bit(anchor)
     return found
 
 

@@ -13,9 +13,7 @@ from nmtlib.data.corpus import INVISIBLE, LONGEST_WORD
 from nmtlib.data.subwords import without_marks
 from nmtlib.specials import SPECIALS, UNK
 
-SUSPICIOUS = re.compile(
-    r"\{\\a|[\x00-\x08\x0a-\x1f\x7f&<]|[^\s@]@@(?:\s|$)|(?:^|\s)##\w"
-)  # in ASCII
+SUSPICIOUS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f&<@#{]")  # of ASCII; most sentences have none
 ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});")
 TAG = re.compile(
     r"</?(?:a|b|i|u|s|p|br|em|strong|font|span|div|sub|sup|seg|tu|tuv|ph|bpt|ept|it|hi|ut|g|x|bx|ex"
@@ -34,11 +32,10 @@ UNSEEN = re.compile(
 SPACE = re.compile(r"[^\S ]")
 WIDE = re.compile("[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\ufb00-\ufb06]")
 PIECES = re.compile("[^\\s@]@@(?:\\s|$)|(?:^|\\s)▁|￭|(?:^|\\s)##\\w")
-# One of these is in whatever is not in ASCII and has a defect; most sentences have none.
+# The same of other text.
 ODD = re.compile(
-    "[\x00-\x08\x0a-\x1f&<@\x7f-\x9f\xad\u0300-\u036f\u061c\u180e\u200b-\u200f\u2028-\u202e"
-    "\u2060-\u206f\u2581\ufb00-\ufb06\ufdd0-\uffff]|[^\x00-\uffff]|(?:^|\\s)##|[\x80-\u024f\u2010-"
-    "\u203a\u20ac\u2122\u02c6\u02dc]{2}|\\{\\\\a"
+    "[\x00-\x08\x0a-\x1f&<@#{\x7f-\x9f\xad\u0300-\u036f\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-"
+    "\u206f\u2581\ufb00-\ufb06\ufdd0-\uff00\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\uffe0-\U0010ffff]|[\xa0-\u024f\u2010-\u203a\u20ac\u2122\u02c6\u02dc]{2}"
 )
 MISREAD = re.compile("[\u0080-\u024f\u2010-\u203a\u20ac\u2122\u02c6\u02dc]{2}")
 
