@@ -16,9 +16,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from nmtlib.machine import command_line, describe_machine
-
 from nmtlib.data.corpora import load
+from nmtlib.training.hardware import command_line, describe_machine
 
 RESULT = Path(__file__).parent / "results" / "doctor.json"
 PAIRS = 1_000_000

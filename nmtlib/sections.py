@@ -8,8 +8,6 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
-from nmtlib.data.corpus import language_of
-
 FROZEN = ConfigDict(extra="forbid", strict=True)
 FILES = ("train", "validation", "test")  # the splits that a reader's own files can make
 Count = Annotated[int, Field(ge=1)]
@@ -18,6 +16,14 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Name = Annotated[str, Field(pattern=r"^(\S(.*\S)?)?$")]  # without spaces around it
 Schedule = Literal["noam", "inverse-sqrt", "cosine", "constant"]
 Kind = Literal["whitespace", "spacy", "bpe", "given"]  # `_tokenizer` in data/codec.py makes each
+
+
+def language_of(tag: str) -> str:
+    """The language of a tag: 'zh' of 'zh-CN', 'zh_Hans' and 'cmn'; another text stays as it is."""
+    import langcodes
+
+    valid = langcodes.tag_is_valid(tag)
+    return langcodes.standardize_tag(tag, macro=True).partition("-")[0] if valid else tag
 
 
 @dataclass(frozen=True, config=FROZEN)

@@ -16,8 +16,8 @@ from nmtcourse.doctor.kinds import BY_HAND
 from nmtcourse.doctor.opening import Row
 from nmtcourse.doctor.survey import Survey
 from nmtcourse.doctor.texts import defects, mended
-from nmtlib.data.corpus import language_of
 from nmtlib.files import write_atomically
+from nmtlib.sections import language_of
 
 LOG = "log.jsonl"
 SETTINGS = "own.toml"

@@ -15,7 +15,8 @@ from xml.etree import ElementTree
 from nmtcourse.doctor.files import Look, look_at
 from nmtcourse.doctor.kinds import Finding
 from nmtcourse.doctor.readers import READERS, is_packed, named_columns, opened, records
-from nmtlib.data.corpus import Pair, language_of
+from nmtlib.data.corpus import Pair
+from nmtlib.sections import language_of
 
 PEEK = 1_000  # rows that tell which columns are which
 HEADINGS = set(

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import IO, Any
 from xml.etree import ElementTree
 
-from nmtlib.data.corpus import language_of
 from nmtlib.files import decoded_lines
+from nmtlib.sections import language_of
 
 Pairs = Iterator[tuple[str, ...] | None]
 XML_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"

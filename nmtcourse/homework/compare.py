@@ -1,56 +1,95 @@
-"""The two comparisons of most checks: two results are equal, and an answer has a form."""
+"""Comparisons of checks: two results are equal, an answer has a form, a call is refused."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from nmtcourse.homework.task import Finding
+ROUNDING = {torch.float64: 1e-8, torch.float16: 1e-2, torch.bfloat16: 6e-2}  # otherwise 1e-4
+
+
+class Finding(AssertionError):
+    """A property does not hold: what was measured, what was expected, and perhaps a cause.
+
+    `usual` is the cause of an exception if no closer one is found.
+    """
+
+    usual = ""
+
+    def __init__(self, measured: str, expected: str, cause: str = ""):
+        super().__init__(f"{measured}; expected {expected}")
+        self.measured, self.expected, self.cause = measured, expected, cause
 
 
 def same(result: Any, expected: Any, what: str, *, cause: str = "", tolerance: float = 0) -> None:
-    """Raise Finding unless two tensors, numbers or other values are equal up to rounding.
+    """Raise Finding unless two tensors, numbers, containers of them or other values are equal.
 
-    `what` names the result in the report. The default tolerance is 1e-4 for float32 and 1e-8 for
-    float64.
+    Numbers are equal up to rounding; `tolerance` is relative to the largest number. `what` names
+    the result in the report.
     """
-    if not isinstance(expected, Tensor | float):
-        if isinstance(result, Tensor) or result != expected:
-            raise Finding(f"{what}: {short(result)}", short(expected), cause)
-        return
-    if isinstance(expected, float):
-        is_number = isinstance(result, int | float) or (
-            isinstance(result, Tensor) and result.numel() == 1
-        )
-        if not is_number:
-            raise Finding(f"{what} is {short(result)}", f"the number {expected:.5g}", cause)
-        result, expected = torch.tensor(float(result)), torch.tensor(expected)
-        tolerance = tolerance or 1e-4
+    if isinstance(expected, Tensor):
+        return _same_tensor(result, expected, what, cause, tolerance)
+    if isinstance(result, np.generic | Tensor) and _size(result) == 1:
+        result = result.item()
+    if isinstance(expected, float) and isinstance(result, int | float):
+        result, wanted = torch.tensor(float(result)).double(), torch.tensor(expected).double()
+        return _same_tensor(result, wanted, what, cause, tolerance or 1e-4)
+    if isinstance(expected, list | tuple) and isinstance(result, type(expected)):
+        for place, (one, other) in enumerate(zip(result, expected, strict=False)):
+            same(one, other, f"{what}: number {place}", cause=cause, tolerance=tolerance)
+        if len(result) != len(expected):
+            raise Finding(f"{what}: {len(result)} of them, {short(result)}", f"{len(expected)}")
+        return None
+    if isinstance(expected, Mapping) and isinstance(result, Mapping):
+        same(sorted(result), sorted(expected), f"the names in {what}", cause=cause)
+        for name, value in expected.items():
+            same(result[name], value, f"{what} of {name}", cause=cause, tolerance=tolerance)
+        return None
+    unlike = isinstance(result, Tensor | np.ndarray) or isinstance(expected, bool) != isinstance(
+        result, bool
+    )
+    if unlike or result != expected:
+        told = f"the number {expected:.4g}" if isinstance(expected, float) else short(expected)
+        raise Finding(f"{what} is {short(result)}", told, cause)
+    return None
+
+
+def _size(value: Any) -> int:
+    return value.numel() if isinstance(value, Tensor) else int(value.size)
+
+
+def _same_tensor(result: Any, expected: Tensor, what: str, cause: str, tolerance: float) -> None:
     shaped(result, expected.shape, what)
-    if result.dtype != expected.dtype and result.is_floating_point():
-        finding = Finding(f"{what} has the dtype {result.dtype}", f"{expected.dtype}", cause)
-        finding.usual = "A tensor made without `dtype=` is float32, whatever the input is."
-        raise finding
-    if torch.bool in (result.dtype, expected.dtype):  # torch has no isfinite for these
-        result, expected = result.float(), expected.float()
-    if not result.isfinite().equal(expected.isfinite()):
-        wrong = (result.isfinite() != expected.isfinite()).nonzero()
-        place = wrong[0].tolist()
-        at, value = f" at {place}" if place else "", float(result[tuple(place)])
-        wanted = f"{float(expected[tuple(place)]):.5g}"
-        raise Finding(f"{what}{at} is {value:.5g}, one of {len(wrong)} wrong ones", wanted, cause)
-    tolerance = tolerance or (1e-4 if expected.dtype != torch.float64 else 1e-8)
-    gap = (result.detach().double() - expected.detach().double()).nan_to_num().abs()
-    if gap.numel() and float(gap.max()) > tolerance * max(1.0, float(expected.abs().max())):
-        place = tuple(torch.unravel_index(gap.argmax(), gap.shape))
-        where = [int(i) for i in place]
-        at = f" at {where}" if where else ""
-        raise Finding(
-            f"{what}{at} is {float(result[place]):.5g}", f"{float(expected[place]):.5g}", cause
-        )
+    if result.dtype != expected.dtype:
+        raise Finding(f"{what} has the dtype {result.dtype}", f"{expected.dtype}")
+    tolerance = tolerance or ROUNDING.get(expected.dtype, 1e-4)
+    found, wanted = result.detach().double(), expected.detach().double()
+    wrong = found.isfinite() != wanted.isfinite()
+    wrong |= ~wanted.isfinite() & (found != wanted) & ~(found.isnan() & wanted.isnan())
+    if not wrong.any():
+        gap = (found - wanted).nan_to_num().abs()
+        largest = float(wanted.nan_to_num(0, 0, 0).abs().max()) if gap.numel() else 0.0
+        wrong = gap > tolerance * max(1.0, largest)
+    if wrong.any():
+        place = tuple(wrong.nonzero()[0].tolist())
+        at = f" at {list(place)}" if place else ""
+        raise Finding(f"{what}{at} is {number(found[place])}", number(wanted[place]), cause)
+
+
+def number(value: Any) -> str:
+    """A number in four digits.
+
+    >>> number(0.123456)
+    '0.1235'
+    """
+    value = float(value)
+    return str(int(value)) if math.isfinite(value) and value == int(value) else f"{value:.4g}"
 
 
 def shaped(result: Any, shape: Any, what: str) -> None:
@@ -59,9 +98,20 @@ def shaped(result: Any, shape: Any, what: str) -> None:
         cause = "A function without `return` gives None." if result is None else ""
         raise Finding(f"{what} is {short(result)}", "a tensor", cause)
     if tuple(result.shape) != tuple(shape):
-        squeezed = tuple(result.shape) == tuple(size for size in shape if size != 1)
-        cause = "An axis of size one is lost: `squeeze()` alone removes all." * squeezed
-        raise Finding(f"{what} has the shape {tuple(result.shape)}", f"{tuple(shape)}", cause)
+        raise Finding(f"{what} has the shape {tuple(result.shape)}", f"{tuple(shape)}")
+
+
+def gradients(result: Tensor, towards: Tensor, *inputs: Tensor) -> list[Tensor]:
+    """The gradients of inputs for that of a result; zeros for an input that is not used.
+
+    Raises Finding if the result has no gradient at all.
+    """
+    shaped(result, towards.shape, "a result")
+    if not result.requires_grad:
+        raise Finding("a result without a gradient", "one with a gradient")
+    found = torch.autograd.grad(result, inputs, towards.to(result.dtype), allow_unused=True)
+    pairs = zip(found, inputs, strict=True)
+    return [torch.zeros_like(x) if g is None else g.to_dense() for g, x in pairs]
 
 
 def holds(condition: Any, measured: str, expected: str, cause: str = "") -> None:
@@ -71,15 +121,18 @@ def holds(condition: Any, measured: str, expected: str, cause: str = "") -> None
 
 
 def refuses(call: Callable, given: tuple, what: str, named: str = "") -> None:
-    """Raise Finding unless a call raises ValueError, whose message contains `named`."""
+    """Raise Finding unless a call raises ValueError, whose message has the pattern `named`."""
     try:
-        call(*given)
+        found = call(*given)
     except ValueError as error:
-        holds(named in str(error), f"the message {str(error)!r}", f"a message that names {named}")
+        wanted = f"a message that names {named.replace(chr(92) + 'b', '')}"
+        holds(re.search(named, str(error)), f"the message {str(error)!r} for {what}", wanted)
+    except NotImplementedError:
+        raise
     except Exception as error:
         holds(False, f"{type(error).__name__} for {what}", "ValueError")
     else:
-        holds(False, f"no error for {what}", "ValueError")
+        holds(False, f"no error for {what}, but {short(found)}", "ValueError")
 
 
 def short(thing: Any) -> str:
@@ -90,5 +143,36 @@ def short(thing: Any) -> str:
     """
     if isinstance(thing, Tensor) and thing.numel() > 6:
         return f"a tensor of shape {tuple(thing.shape)}"
+    if isinstance(thing, Tensor):
+        kind = "" if thing.dtype in (torch.float32, torch.int64, torch.bool) else f" {thing.dtype}"
+        return f"{_rounded(thing.tolist())}{kind.replace('torch.', '')}"
     text = " ".join(repr(thing).split())
     return text if len(text) <= 80 else f"{text[:60]} … {text[-15:]}"
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_rounded(each) for each in value]
+    return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
+def described(given: Mapping[str, Any]) -> str:
+    """The arguments of a call in words.
+
+    >>> described({"x": torch.zeros(2, 5), "n_heads": 2})
+    'x of shape (2, 5), n_heads = 2'
+    """
+    parts = []
+    for name, value in given.items():
+        if isinstance(value, Tensor) and value.numel() > 6:
+            kind = (
+                "" if value.dtype in (torch.float32, torch.int64, torch.bool) else f" {value.dtype}"
+            )
+            parts.append(f"{name} of shape {tuple(value.shape)}{kind.replace('torch.', '')}")
+        elif isinstance(value, torch.nn.Module | torch.Generator) or callable(value):
+            continue
+        elif isinstance(value, dict) and any(isinstance(v, Tensor) for v in value.values()):
+            continue
+        elif value is not None:
+            parts.append(f"{name} = {short(value)}")
+    return ", ".join(parts)

@@ -7,9 +7,9 @@ import types
 from dataclasses import dataclass
 from pathlib import Path
 
+from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.guards import undisturbed
 from nmtcourse.homework.patients import Patient, agree, module_of, patient
-from nmtcourse.homework.task import Finding
 
 POINTS = {"diagnosis": 6.0, "repair": 10.0, "nothing else": 4.0}
 

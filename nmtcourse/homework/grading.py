@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import inspect
 import pkgutil
 import textwrap
-import traceback
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from nmtcourse.homework import masters, progress
-from nmtcourse.homework.draw import Draw, seed_in
-from nmtcourse.homework.guards import Careful, Stopped, undisturbed, within
-from nmtcourse.homework.task import BLANK, Assignment, Finding, Property, Task
+from nmtcourse.homework.compare import Finding
+from nmtcourse.homework.diagnosis import diagnose
+from nmtcourse.homework.draw import seed_in
+from nmtcourse.homework.guards import undisturbed
+from nmtcourse.homework.task import BLANK, Assignment, Task
+from nmtcourse.homework.trials import UNWRITTEN, outcome
 from nmtlib.errors import did_you_mean
 
-OURS = [Path(__file__).parents[2] / name for name in ("nmtlib", "nmtcheck", "nmtcourse")]
-PLACE = ", in line "
-UNWRITTEN = "nothing is written here yet"
 SEED = "NMTLIB_HOMEWORK_SEED"  # set by an instructor; students have 0
 
 
@@ -35,6 +31,7 @@ class Verdict:
     points: float
     statement: str = ""
     finding: Finding | None = None
+    advice: str = ""
 
     @property
     def full(self) -> bool:
@@ -58,6 +55,7 @@ class Verdict:
             "measured": found.measured,
             "expected": found.expected,
             "likely": found.cause,
+            "try": "" if found.cause else self.advice,
             "read": task.read,
         }
         told = [f"{task.id} {task.title}: {points}"]
@@ -128,17 +126,17 @@ def judge(task: Task, answer: Any, *others: Any, seed: int | None = None) -> Ver
     if task.uses and (missing := unsupported(task, answer, others, seed)):
         return Verdict(task, 0.0, task.properties[0].statement, missing)
     given = (answer, *others) if task.uses else answer
-    total, earned = sum(p.worth for p in task.properties), 0.0
+    total, found = sum(p.worth for p in task.properties), []
     with undisturbed():
         for prop in task.properties:
-            finding = outcome(task, prop, given, seed)
+            found.append(outcome(task, prop, given, seed))
+            finding = found[-1].finding
             if finding is not None:
                 if not finding.cause:
-                    named = diagnose(task, prop, finding, answer, seed)
-                    finding.cause = named or finding.usual or prop.cause
+                    finding.cause = diagnose(task, prop, given, found, seed) or finding.usual
+                earned = sum(p.worth for p in task.properties[: len(found) - 1])
                 points = round(task.points * earned / total, 1)
-                return Verdict(task, points, prop.statement, finding)
-            earned += prop.worth
+                return Verdict(task, points, prop.statement, finding, prop.advice)
     return Verdict(task, task.points)
 
 
@@ -155,95 +153,3 @@ def unsupported(task: Task, choice: Any, others: tuple, seed: int) -> Finding | 
             lacking, advice = f"your {name} has no points yet", f"Repair {tasks[name].id} first."
             return Finding(lacking, "one to compare your choice with", advice)
     return None
-
-
-def outcome(task: Task, prop: Property, answer: Any, seed: int) -> Finding | None:
-    """What is wrong with an answer according to one property, or None."""
-    careful = task.pure and callable(answer) and not inspect.isclass(answer)
-    subject = Careful(answer, task.forbidden, task.sealed) if careful else answer
-    try:
-        with within(task.seconds):
-            for number in range(prop.draws):
-                torch.manual_seed(seed % 2**64)  # torch accepts no larger one
-                prop.measure(subject, Draw(seed, number))
-    except Finding as finding:
-        return finding
-    except Stopped:
-        limit = f"{task.seconds:g} s"
-        return Finding(
-            f"stopped after {limit}",
-            "an answer in much less",
-            "An endless loop, or a Python loop over every number.",
-        )
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # SystemExit as well would end the reader's kernel
-        if isinstance(error, NotImplementedError) and not str(error):  # torch's own have a text
-            return Finding(UNWRITTEN, "an answer", "Part of it is still a stub.")
-        raised = Finding(told(error), "a result")
-        raised.usual = _reason(error, answer)
-        return raised
-    return None
-
-
-def diagnose(task: Task, prop: Property, finding: Finding, answer: Any, seed: int) -> str:
-    """The one known mistake that gives the same measurement, or ''.
-
-    Like the answer, it must have passed the earlier properties. If several do, it is the one that
-    agrees in all properties, with a second seed as well.
-    """
-    before = task.properties[: task.properties.index(prop)]
-    given = without_place(finding.measured)
-    anew = measured(task, answer, prop, seed + 1)  # one number may agree by chance
-    same = [
-        about
-        for about in task.mistakes
-        if of_mistake(task, about, prop, seed) == given
-        and of_mistake(task, about, prop, seed + 1) == anew
-        and not any(of_mistake(task, about, earlier, seed) for earlier in before)
-    ]
-    if len(same) > 1:
-        tried = [(p, s) for p in task.properties for s in (seed, seed + 1)]
-        own = [measured(task, answer, *each) for each in tried]
-        same = [a for a in same if [of_mistake(task, a, *each) for each in tried] == own]
-    return same[0] if len(same) == 1 else ""
-
-
-def measured(task: Task, answer: Any, prop: Property, seed: int) -> str:
-    """What a property measures for an answer; nothing if it holds."""
-    found = outcome(task, prop, answer, seed)
-    return without_place(found.measured) if found else ""
-
-
-@cache
-def of_mistake(task: Task, about: str, prop: Property, seed: int) -> str:
-    """What is measured for a known mistake: the same for every answer compared with it."""
-    return measured(task, task.wrong[about], prop, seed)
-
-
-def told(error: BaseException) -> str:
-    """An exception in one line, with the line of the student's code that raised it."""
-    frames = traceback.extract_tb(error.__traceback__)
-    outside = [frame for frame in frames if not {*OURS} & {*Path(frame.filename).parents}]
-    own = [frame for frame in outside if "site-packages" not in frame.filename]
-    place = f"{PLACE}{own[-1].lineno} of {own[-1].name}" if own else ""
-    said = next(iter(str(error).strip().splitlines()), "")[:200]
-    return f"{type(error).__name__}: {said}{place}"
-
-
-def without_place(measured: str) -> str:
-    """The measurement without the line of the student's code."""
-    return measured.partition(PLACE)[0]
-
-
-def _reason(error: BaseException, answer: Any) -> str:
-    """The usual cause of an exception."""
-    if answer is None or answer is ...:
-        return "Your name has no value: run the cell above, or write the answer."
-    if isinstance(error, TypeError) and "argument" in str(error):
-        return "Check that your function takes the arguments of the task, in that order."
-    if isinstance(error, IndexError | ValueError) and (
-        "list" in str(error) or "empty" in str(error)
-    ):
-        return "A list is empty or shorter than expected: when can that happen?"
-    return "The message says what failed; print the shapes before that line."

@@ -6,19 +6,24 @@ import contextlib
 import inspect
 import io
 import os
+import random
 import signal
 import sys
 import tempfile
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
-from nmtcourse.homework.task import Finding
+from nmtcourse.homework.compare import Finding
 
 
 class Stopped(BaseException):
@@ -35,7 +40,7 @@ class Without(TorchFunctionMode):
     def __torch_function__(
         self, called: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        name = getattr(called, "__name__", "")
+        name = getattr(called, "__name__", "").lstrip("_").removeprefix("special_")
         if name in self.forbidden:
             cause = "Write it with simpler operations; the task says which are allowed."
             raise Finding(f"torch's `{name}` was called", "an answer without it", cause)
@@ -54,9 +59,11 @@ def sealing(modules: tuple[str, ...]) -> Iterator[None]:
             called = f"`{frame.f_code.co_name}` of {module.partition('.')[0]} was called"
             raise Finding(called, "an answer without it", cause)
 
+    if not modules:
+        yield
+        return
     before = sys.getprofile()
-    if modules:
-        sys.setprofile(look)
+    sys.setprofile(look)
     try:
         yield
     finally:
@@ -73,55 +80,144 @@ def importing(frame: FrameType | None) -> bool:
 
 
 class Careful:
-    """A student's function that may not change its tensors or call what is forbidden."""
+    """A student's function that may not change what it is given, or call what is forbidden.
+
+    `given` has the arguments of the last call. A `seeded` function has a seed or a generator,
+    and may not use a global one.
+    """
 
     def __init__(
-        self, function: Callable, forbidden: tuple[str, ...] = (), sealed: tuple[str, ...] = ()
+        self,
+        function: Callable,
+        forbidden: tuple[str, ...] = (),
+        sealed: tuple[str, ...] = (),
+        seeded: bool = False,
     ):
         self.function, self.mode, self.sealed = function, Without(forbidden), sealed
+        self.seeded = seeded
+        self.given: dict[str, Any] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        tensors = named_tensors(self.function, args, kwargs)
-        before = [tensor.detach().clone() for tensor in tensors.values()]
-        with self.mode if self.mode.forbidden else contextlib.nullcontext(), sealing(self.sealed):
+        given = named_arguments(self.function, args, kwargs)
+        self.given = given
+        chance = chances() if self.seeded else None
+        watched = self.mode if self.mode.forbidden else contextlib.nullcontext()
+        with unchanged(**given), watched, sealing(self.sealed):
             result = self.function(*args, **kwargs)
-        for old, (name, new) in zip(before, tensors.items(), strict=True):
-            if not torch.equal(old, new.detach()) and not old.isnan().any():
-                raise Finding(
-                    f"`{name}` was changed in place",
-                    "unchanged inputs",
-                    "An in-place operation, such as `x -= 1` or `masked_fill_`, changes the "
-                    "caller's tensor: write `x = x - 1`.",
-                )
+        if chance is not None and not alike(chance, chances()):
+            cause = (
+                "Draw from a generator of your own, such as `torch.Generator().manual_seed(seed)`."
+            )
+            raise Finding("a global random generator was used", "an answer without it", cause)
         return result
 
 
-def named_tensors(function: Callable, args: tuple, kwargs: dict) -> dict[str, torch.Tensor]:
-    """The tensors given to a function, also those in lists and dictionaries, by name."""
+def named_arguments(function: Callable, args: tuple, kwargs: dict) -> dict[str, Any]:
+    """The arguments of a call by name."""
     names = [f"argument {n}" for n in range(len(args))]
     with contextlib.suppress(TypeError, ValueError):  # functions written in C may have no signature
         names = [*inspect.signature(function).parameters, *names]
-    found: dict[str, Any] = {}
-    for name, value in (dict(zip(names, args, strict=False)) | kwargs).items():
-        inner = dict(enumerate(value)) if isinstance(value, list) else value
-        if isinstance(inner, dict):
-            found |= {f"{name}[{key!r}]": each for key, each in inner.items()}
-        found[name] = value
-    return {name: value for name, value in found.items() if isinstance(value, torch.Tensor)}
+    return dict(zip(names, args, strict=False)) | kwargs
+
+
+@contextlib.contextmanager
+def unchanged(**given: Any) -> Iterator[None]:
+    """Raise Finding if what a caller can see of these values is different afterwards."""
+    before = {name: kept(value) for name, value in given.items()}
+    yield
+    for name, value in given.items():
+        if not alike(before[name], kept(value)):
+            cause = (
+                "Operations such as `x -= 1`, `sort()` or `update` change what the caller holds."
+            )
+            raise Finding(f"`{name}` was changed", "unchanged inputs", cause)
+
+
+def chances() -> tuple:
+    """The states of the global random generators."""
+    numbers = np.random.get_state(legacy=False)
+    return torch.get_rng_state(), random.getstate(), repr(numbers)
+
+
+def kept(value: Any) -> Any:
+    """A copy of what a caller can see of a value."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone(), value.requires_grad
+    if isinstance(value, dict):
+        return [(key, kept(each)) for key, each in value.items()]
+    if isinstance(value, list | tuple):
+        return [kept(each) for each in value]
+    if isinstance(value, set):
+        return frozenset(value)
+    if isinstance(value, torch.nn.Module):
+        modes = [(module.training, len(module._forward_hooks)) for module in value.modules()]
+        named = [*value.named_parameters(), *value.named_buffers()]
+        return modes, [(name, kept(tensor)) for name, tensor in named]
+    return value
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Whether two copies show the same, bit by bit."""
+    if isinstance(one, torch.Tensor):
+        if one.shape != other.shape or one.dtype != other.dtype:
+            return False
+        return bool(((one == other) | ((one != one) & (other != other))).all())
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(alike, one, other))
+    return one is other or bool(one == other)
+
+
+PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot", "linear")
+
+
+class Operations(TorchDispatchMode):
+    """The names of torch's operations while this mode is active, in `seen`; `touched` has those
+    that read a tensor `of`, or what was made from it without a product.
+    """
+
+    def __init__(self, of: torch.Tensor | None = None) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+        self.touched: list[str] = []
+        self.made = [] if of is None else [of]  # kept, so that no storage is used again
+
+    def __torch_dispatch__(
+        self, called: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        name = called.overloadpacket.__name__
+        self.seen.append(name)
+        found = called(*args, **(kwargs or {}))
+        places = {each.untyped_storage().data_ptr() for each in self.made}
+        given = (x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor))
+        if any(each.untyped_storage().data_ptr() in places for each in given):
+            self.touched.append(name)
+            if name not in PRODUCTS:
+                self.made += [x for x in tree_leaves(found) if isinstance(x, torch.Tensor)]
+        return found
+
+    def products(self) -> int:
+        """How many of the operations are matrix products."""
+        return sum(name in PRODUCTS for name in self.seen)
 
 
 @contextlib.contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Raise Stopped after some seconds, if the system has an alarm clock for this thread."""
+    """Raise Stopped after some seconds of computing, or six times as many of waiting.
+
+    It needs a system with an alarm clock, and the main thread. A busy machine stops no answer.
+    """
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGALRM"):
         yield
         return
+    computed, started = time.process_time(), time.monotonic()
 
     def stop(number: int, frame: Any) -> None:
-        raise Stopped
+        spent = time.process_time() - computed
+        if spent >= seconds or time.monotonic() - started >= 6 * seconds:
+            raise Stopped
 
     before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds, min(1.0, seconds / 4))
     try:
         yield
     finally:

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.execution import DIED, ENDED, Loss, execute_all
 from nmtcourse.homework.grading import Verdict, find_task, judge
 from nmtcourse.homework.notebooks import beginning, inspect_cells, own_cells, read_notebook
-from nmtcourse.homework.task import Assignment, Finding, Task
+from nmtcourse.homework.task import Assignment, Task
 
 MIME = "application/vnd.nmtlib.verdict+json"
 CELL_SECONDS = 60

@@ -49,7 +49,9 @@ def opening(assignment: Assignment) -> str:
         f"course up to notebook {assignment.number}.\n\n"
         "Replace each stub by your code and run the check below it, as often as you like. A check "
         "prints what it measured, what it expected and the likely cause, but never the answer. "
-        "Hints cost no points. "
+        "Hints cost no points. Unless a task says otherwise, your answer leaves what it is given "
+        "as it is, returns numbers of the type that it is given, keeps nothing from one call to "
+        "the next, and works for every size from 1 on and for tensors of any memory layout. "
         "Your final points come from the same checks with different numbers and sizes."
     )
 

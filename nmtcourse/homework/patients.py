@@ -24,8 +24,7 @@ import torch
 
 from nmtcourse.checks.bugs import BUGS, Bug
 from nmtcourse.checks.bugs.planting import Edit
-from nmtcourse.homework.compare import same
-from nmtcourse.homework.task import Finding
+from nmtcourse.homework.compare import Finding, same
 from nmtlib.model import attention, embeddings, layers, masks, transformer
 from nmtlib.model.config import TransformerConfig
 from nmtlib.specials import BOS, EOS, PAD

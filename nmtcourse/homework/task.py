@@ -18,6 +18,7 @@ from functools import cached_property
 from string import ascii_uppercase
 from typing import Any
 
+from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.draw import Draw
 from nmtlib.errors import require
 
@@ -27,35 +28,27 @@ MARKS = re.compile(r"(?m)^ *### (?:BEGIN|END) SOLUTION\n?")
 STUB = "# YOUR CODE HERE\nraise NotImplementedError()"
 BLANK = "?"  # a choice that is not made yet; unlike the stub, it does not stop "Run All"
 
-Measure = Callable[[Any, Draw], None]
+Measure = Callable[[Any, Draw], Any]
 Edit = tuple[str, str]  # a piece of the solution, and its replacement
-
-
-class Finding(AssertionError):
-    """A property does not hold: what was measured, what was expected, and perhaps a cause.
-
-    `usual` is the cause if no closer one is found.
-    """
-
-    usual = ""
-
-    def __init__(self, measured: str, expected: str, cause: str = ""):
-        super().__init__(f"{measured}; expected {expected}")
-        self.measured, self.expected, self.cause = measured, expected, cause
 
 
 @dataclass(frozen=True)
 class Property:
     """A property of an answer: `measure(answer, draw)` raises `Finding` if it does not hold.
 
-    `worth` is its weight among the points of the task; `draws` is how many sizes are tried.
+    A `measure` that yields pairs of a description and a value has them compared with those of the
+    solution. `worth` is its weight among the points of the task; `draws` is how many inputs are
+    tried, `again` whether each is tried with other numbers and once more as well, and `shrinks`
+    whether a simpler one is looked for.
     """
 
     statement: str
-    cause: str
+    advice: str
     worth: float
     draws: int
     measure: Measure
+    again: bool = True
+    shrinks: bool = True
 
 
 @dataclass(eq=False)
@@ -64,7 +57,8 @@ class Task:
 
     `mistakes` maps each mistake to the edits that turn the solution into it. A task that is not
     `pure` may change its arguments. `forbidden` functions of torch may not be called, nor those of
-    `sealed` modules. `uses` names the answers that a choice needs.
+    `sealed` modules; a `seeded` function may not use a global random generator. `uses` names the
+    answers that a choice needs.
     """
 
     id: str
@@ -83,6 +77,7 @@ class Task:
     pure: bool = True
     forbidden: tuple[str, ...] = ()
     sealed: tuple[str, ...] = ()
+    seeded: bool = False
     seconds: float = 20.0
     uses: tuple[str, ...] = ()
     properties: list[Property] = field(default_factory=list)
@@ -179,14 +174,19 @@ class Assignment:
 
         return register
 
-    def check(self, solution: Any, cause: str, *, worth: float = 1.0, draws: int = 3) -> Any:
-        """Add the decorated function as a property of a task; its docstring states the property."""
+    def check(
+        self, solution: Any, advice: str, *, worth: float = 1.0, draws: int = 16, **about: Any
+    ) -> Any:
+        """Add the decorated function as a property of a task; its docstring states the property.
+
+        `about` has the other fields of `Property`.
+        """
         task = next(t for t in self.tasks.values() if t.name == solution.__name__)
 
         def register(measure: Measure) -> Measure:
             require(bool(measure.__doc__), measure.__name__, "documented: what must hold", None)
             statement = " ".join((measure.__doc__ or "").split())
-            task.properties.append(Property(statement, cause, worth, draws, measure))
+            task.properties.append(Property(statement, advice, worth, draws, measure, **about))
             return measure
 
         return register

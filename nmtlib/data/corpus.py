@@ -10,18 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from nmtlib.files import text_lines
+from nmtlib.sections import language_of
 
 SPLITS = ("train", "validation", "test", "challenge")
 LONGEST_WORD = 1_000  # characters without white space; BPE would need minutes for a million
 INVISIBLE = "\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u00ad"  # a side of these is empty
-
-
-def language_of(tag: str) -> str:
-    """The language of a tag: 'zh' of 'zh-CN', 'zh_Hans' and 'cmn'; another text stays as it is."""
-    import langcodes
-
-    valid = langcodes.tag_is_valid(tag)
-    return langcodes.standardize_tag(tag, macro=True).partition("-")[0] if valid else tag
 
 
 @dataclass(frozen=True, slots=True)

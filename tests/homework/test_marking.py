@@ -9,8 +9,8 @@ import pytest
 from sampling import sampled
 
 from nmtcourse.homework import execution, marking, pages, progress, student, submissions
+from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.grading import SEED, assignments, find_task, grade, judge
-from nmtcourse.homework.task import Finding
 from nmtlib.cli import main
 
 FOUR = assignments()["04"]

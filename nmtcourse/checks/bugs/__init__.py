@@ -34,7 +34,7 @@ def get(key: str) -> Bug:
     """The bug of that key.  Raises ValueError for an unknown one, naming the closest."""
     bugs = {bug.key: bug for bug in BUGS}
     if key not in bugs:
-        hint = did_you_mean(str(key), bugs) or "; the keys stand in nmtcheck.bugs.BUGS"
+        hint = did_you_mean(str(key), bugs) or "; the keys are in nmtcourse.checks.bugs.BUGS"
         raise ValueError(f"there is no bug {key!r} in the catalogue{hint}")
     return bugs[key]
 

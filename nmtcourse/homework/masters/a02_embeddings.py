@@ -7,8 +7,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nmtcourse.homework.compare import holds, refuses, same, shaped
+from nmtcourse.homework.compare import gradients, holds, refuses, same, short
 from nmtcourse.homework.draw import Draw
+from nmtcourse.homework.guards import Operations
 from nmtcourse.homework.task import Assignment
 
 homework = Assignment(
@@ -72,36 +73,42 @@ def lookup(ids: Tensor, table: Tensor) -> Tensor:
     ### END SOLUTION
 
 
-@homework.check(lookup, "The result has the shape of the ids, followed by D.", worth=0)
-def keeps_the_shape(answer, draw: Draw):
-    """Ids of any shape give (..., D)."""
-    v, d, b, s = draw.sizes(4)
-    for shape in [(), (s,), (b, s)]:
-        found = answer(draw.ids(0, v, *shape), draw.normal(v, d))
-        shaped(found, (*shape, d), f"the result for ids of shape {shape}")
+def asked(draw: Draw) -> tuple[Tensor, Tensor]:
+    """Ids of any shape and type, and a table; the page promises no result for no ids."""
+    v, d = draw.sizes(2)
+    ids = draw.ids(0, v, *draw.sizes(draw.size(0, 3), 0, 5, large=30))
+    if ids.dim():
+        ids[..., -1:] = v - 1
+    kind = draw.one_of([torch.int64, torch.int64, torch.int32])
+    draw.lenient |= kind != torch.int64 or not ids.numel()
+    return ids.to(kind), draw.normal(v, d).requires_grad_()
 
 
 @homework.check(lookup, "Print your one-hot rows for ids 0, 1 and V - 1.", worth=2)
 def finds_the_rows(answer, draw: Draw):
-    """The result contains the rows of the words, including the first and the last."""
-    v, d, b, s = draw.sizes(4)
-    table = draw.normal(v, d)
-    for ids in (draw.ids(0, v, b, s), torch.tensor([0, v - 1]), torch.zeros(2, dtype=torch.long)):
-        same(answer(ids, table), table[ids], f"a row of ids {ids.flatten().tolist()[:4]} of {v}")
+    """The result contains the rows of the words, for ids of any shape."""
+    draw.halved()
+    yield "your result", answer(*asked(draw))
 
 
 @homework.check(lookup, "Everything between the table and the result must be differentiable.")
 def gradients_reach_the_table(answer, draw: Draw):
     """The table gets the gradient of torch's embedding: a sum for repeated words."""
-    v, d, s = draw.sizes(3)
-    table = draw.normal(v, d).requires_grad_()
-    ids, towards = torch.cat([draw.ids(0, v, s), torch.tensor([0, 0])]), draw.normal(s + 2, d)
-    result = answer(ids, table)
-    holds(result.requires_grad, "a result without a gradient to the table", "one with a gradient")
-    (result * towards).sum().backward()
-    mine, table.grad = table.grad, None
-    (F.embedding(ids, table) * towards).sum().backward()
-    same(mine, table.grad, "the gradient of the table")
+    ids, table = asked(draw)
+    towards = draw.normal(*ids.shape, table.size(1))
+    yield "the gradient of the table", gradients(answer(ids, table), towards, table)[0]
+
+
+@homework.check(lookup, "Multiply the table as a whole: read no single row of it.", draws=6)
+def is_one_product(answer, draw: Draw):
+    """The table is multiplied once, and not indexed."""
+    ids, table = asked(draw)
+    with Operations(of=table) as operations:
+        answer(ids, table)
+    indexed = {*operations.touched} & {"index", "index_select", "embedding", "gather", "take"}
+    indexed |= {*operations.touched} & {"select", "slice", "unbind", "split", "masked_select"}
+    holds(not indexed, f"the table was indexed, by {sorted(indexed)}", "a matrix multiplication")
+    holds(operations.products() < 2, f"{operations.products()} matrix multiplications", "one")
 
 
 @homework.task(
@@ -167,64 +174,55 @@ class ScaledEmbedding(nn.Module):
 @homework.check(ScaledEmbedding, "Name the table `weight` and make it a parameter.", worth=0)
 def has_one_parameter(answer, draw: Draw):
     """The only parameter is the table, `weight`."""
-    v, d = draw.sizes(2)
-    shapes = {name: tuple(p.shape) for name, p in answer(v, d).named_parameters()}
-    same(shapes, {"weight": (v, d)}, "the parameters")
+    module = answer(*draw.sizes(2, 2))
+    yield "the parameters", {name: [*p.shape] for name, p in module.named_parameters()}
 
 
 @homework.check(
     ScaledEmbedding, "Divide a result by its row of the table: what is the factor?", worth=2
 )
 def is_scaled(answer, draw: Draw):
-    """The result is the rows times the root of D, in training and evaluation mode."""
-    v, d, b, s = draw.sizes(4, 3, 20)
-    module = answer(v, d).to(draw.dtype)
-    ids = draw.ids(1, v, b, s)
-    expected = module.weight.detach()[ids] * math.sqrt(d)
-    same(module(ids), expected, "an embedded word")
-    same(module.eval()(ids), expected, "an embedded word in evaluation mode")
+    """The result is the rows times the root of D, in training and evaluation mode; the table gets
+    the gradient, except for the row of PAD.
+    """
+    draw.halved()
+    (v, d), (b, s) = draw.sizes(2, 2, 20), draw.sizes(2)
+    pad, table, ids = draw.choose(v), draw.normal(v, d), draw.ids(0, v, b, s)
+    module, _ = answer(v, d, pad=pad).to(draw.dtype), answer(v, d, pad=pad)
+    yield "the row of PAD", module.weight[pad]
+    with torch.no_grad():
+        table[pad] = 0
+        module.weight.copy_(table)
+    result, towards = module(ids), draw.normal(b, s, d)
+    yield f"the result for ids {short(ids)} of {v} with pad = {pad}", result
+    yield f"the gradient with pad = {pad}", gradients(result, towards, module.weight)[0]
+    yield "the result in evaluation mode", module.eval()(ids)
 
 
 @homework.check(
     ScaledEmbedding,
     "Factor and initialisation belong together: embedded words should have a deviation of 1.",
+    draws=3,
 )
 def starts_small(answer, draw: Draw):
     """Initially the table has a standard deviation of 1/root(D), and embedded words one of 1."""
     for d in (16, 144):
-        spread = float(answer(400, d).weight.detach()[1:].std() * math.sqrt(d))
-        what = f"standard deviation times root of D = {spread:.1f} for D = {d}"
-        holds(0.93 < spread < 1.07, what, "1")
         one, other = (answer(400, d).weight.detach()[1:] * math.sqrt(d) for _ in range(2))
+        what = f"standard deviation times root of D = {float(one.std()):.2f} for D = {d}"
+        holds(0.93 < one.std() < 1.07, what, "1")
         far = 100 * float((one.abs() > 2).float().mean())
         what = f"{far:.0f} % of the numbers are more than two standard deviations from 0"
         holds(3 < far < 7, what, "5 %, as for normal numbers")
         holds(not torch.equal(one, other), "tables with the same initial values", "random numbers")
 
 
-@homework.check(ScaledEmbedding, "What is the embedding of padding, initially and after training?")
-def padding_stays_zero(answer, draw: Draw):
-    """The row of `pad` is zero and gets no gradient, whichever row it is; all others get one."""
-    v, d = draw.sizes(2, 5)
-    for pad in (0, 3):
-        module = answer(v, d, pad=pad).to(draw.dtype)
-        ids = torch.arange(v).repeat(2)[None]
-        holds((module.weight[pad] == 0).all(), f"row {pad}, of PAD, is not zero", "zeros")
-        module(ids).sum().backward()
-        got = module.weight.grad.abs().sum(1)
-        holds(got[pad] == 0, f"row {pad}, of PAD, gets a gradient", "none")
-        holds(
-            int((got > 0).sum()) == v - 1, f"{int((got > 0).sum())} rows get a gradient", f"{v - 1}"
-        )
-
-
 @homework.check(ScaledEmbedding, "Compare the ids with the size of the table before the lookup.")
 def refuses_strange_ids(answer, draw: Draw):
-    """Ids of -1 and V raise a ValueError that names them."""
-    v, d = draw.sizes(2)
-    for strange in (v, -1):
-        ids = torch.tensor([[0, strange]])
-        refuses(answer(v, d), (ids,), f"the id {strange} of {v}", str(strange))
+    """A negative id, or one of V or more, raises a ValueError that names it."""
+    v, b, s = draw.sizes(3, 3)
+    ids, strange = draw.ids(0, v, b, s), draw.one_of([v, -1, v + 7, -v])
+    ids[draw.choose(b), draw.choose(s)] = strange
+    refuses(answer(v, 5), (ids,), f"the id {strange} of {v}", rf"(?<![-\d]){strange}\b")
 
 
 @homework.task(
@@ -310,52 +308,46 @@ class TiedTable(nn.Module):
         ### END SOLUTION
 
 
-@homework.check(TiedTable, "Count `sum(p.numel() for p in module.parameters())`.")
+@homework.check(TiedTable, "Count `sum(p.numel() for p in module.parameters())`.", draws=6)
 def has_a_single_table(answer, draw: Draw):
     """The only parameter is the table, `weight`, with standard deviation 1/root(D)."""
-    v, d = draw.sizes(2)
-    shapes = {name: tuple(p.shape) for name, p in answer(v, d).named_parameters()}
-    same(shapes, {"weight": (v, d)}, "the parameters")
-    spread = float(answer(400, 144).weight.detach().std() * 12)
-    holds(0.93 < spread < 1.07, f"standard deviation times root of D = {spread:.1f}", "1")
+    module = answer(400, 144)
+    same({n: [*p.shape] for n, p in module.named_parameters()}, {"weight": [400, 144]}, "the parts")
+    same([*module.state_dict()], ["weight"], "the names in the state_dict")
+    spread = float(module.weight.detach().std() * 12)
+    holds(0.93 < spread < 1.07, f"standard deviation times root of D = {spread:.2f}", "1")
+    alike = torch.equal(module.weight, answer(400, 144).weight)
+    holds(not alike, "tables with the same initial values", "random numbers")
 
 
-@homework.check(TiedTable, "Which of the two methods has the factor?", worth=2)
+@homework.check(TiedTable, "Which of the two methods has the factor, and what do copies share?")
 def reads_and_speaks(answer, draw: Draw):
-    """`read` applies the factor; `speak` multiplies by all rows without it."""
-    v, d, b, s = draw.sizes(4)
-    module = answer(v, d).to(draw.dtype)
-    table, ids, x = module.weight.detach(), draw.ids(0, v, b, s), draw.normal(b, s, d)
-    same(module.read(ids), table[ids] * math.sqrt(d), "a vector from `read`")
-    same(module.speak(x), x @ table.T, "a logit from `speak`")
-
-
-@homework.check(TiedTable, "Both methods must use the parameter itself, in every call.", worth=2)
-def both_jobs_train_it(answer, draw: Draw):
-    """The gradient of the table is the sum of both methods', and copies stay tied."""
-    v, d, s = draw.sizes(3)
-    module = answer(v, d).to(draw.dtype)
-    ids, towards = draw.ids(0, v, s), draw.normal(s, v)
-    for name, each in (("the module", module), ("its copy", copy.deepcopy(module))):
-        with torch.no_grad():
-            each.weight.add_(0.5)  # one training step
-        own = each.weight.detach().clone().requires_grad_()
-        (each.speak(each.read(ids)) * towards).sum().backward()
-        (F.linear(F.embedding(ids, own) * math.sqrt(d), own) * towards).sum().backward()
-        holds(each.weight.grad is not None, f"no gradient in {name}", "one")
-        same(each.weight.grad, own.grad, f"the gradient in {name}", tolerance=1e-4)
-
-
-@homework.check(TiedTable, "What does the state_dict contain?")
-def can_be_saved(answer, draw: Draw):
-    """The state_dict contains only the table, and loading it restores the module."""
-    v, d, s = draw.sizes(3)
+    """`read` applies the factor; `speak` multiplies by all rows without it; both train the table,
+    after copies, changes of dtype, reloading and changes of the weights.
+    """
+    draw.halved()
+    v, d = draw.sizes(2, 2)
     module, other = answer(v, d), answer(v, d)
-    same(list(module.state_dict()), ["weight"], "the keys of the state_dict")
-    other.load_state_dict(module.state_dict())
-    ids = draw.ids(0, v, s)
-    expected = module.speak(module.read(ids)).detach()
-    same(other.speak(other.read(ids)), expected, "a logit after reloading")
+    with torch.no_grad():
+        module.weight.copy_(draw.normal(v, d))
+    ids, x = draw.ids(0, v, *draw.sizes(draw.size(0, 3))), draw.normal(*draw.sizes(2), d)
+    how = draw.one_of(["the module", "a copy", "a reloaded module"])
+    if how == "a copy":
+        module = copy.deepcopy(module)
+    elif how == "a reloaded module":
+        module = (other.load_state_dict(module.state_dict()), other)[1]
+    module = module.to(draw.dtype)
+    for _ in range(2):
+        read, speak = module.read(ids), module.speak(x.requires_grad_())
+        yield f"`read` of {how}, V = {v}", read
+        yield f"`speak` of {how}, D = {d}", speak
+        for name, result, inputs in (("read", read, []), ("speak", speak, [x])):
+            towards = (
+                draw.normal(*ids.shape, d) if name == "read" else draw.normal(*x.shape[:-1], v)
+            )
+            yield f"the gradient by `{name}`", gradients(result, towards, module.weight, *inputs)
+        with torch.no_grad():
+            module.weight.add_(0.5)  # one training step
 
 
 @homework.question(

@@ -5,8 +5,9 @@ import math
 import torch
 from torch import Tensor, nn
 
-from nmtcourse.homework.compare import holds, refuses, same, shaped
+from nmtcourse.homework.compare import ROUNDING, gradients, holds, refuses, same
 from nmtcourse.homework.draw import Draw
+from nmtcourse.homework.guards import unchanged
 from nmtcourse.homework.task import Assignment
 from nmtlib.model.embeddings import sinusoidal_table
 
@@ -70,35 +71,29 @@ def position_table(length: int, d_model: int) -> Tensor:
     ### END SOLUTION
 
 
-@homework.check(position_table, "Return a tensor with a row for each position.", worth=0)
-def has_rows_and_columns(answer, draw: Draw):
-    """The table has a row for each position and a column for each dimension."""
-    length, half = draw.sizes(2)
-    shaped(answer(length, 2 * half), (length, 2 * half), "the table")
-
-
 @homework.check(position_table, "Write down the first two rows for D = 4 by hand.", worth=2)
 def is_the_formula(answer, draw: Draw):
-    """Every value is that of the formula, for several lengths and even D."""
-    for length, half in [draw.sizes(2, 3, 20) for _ in range(3)]:
-        expected = sinusoidal_table(length, 2 * half)
-        found = answer(length, 2 * half)
-        same(found, expected, f"the table for D = {2 * half}", tolerance=1e-5)
-        holds(not found.requires_grad, "a table with a gradient", "one without")
+    """Every value is that of the formula, for all lengths and even D."""
+    length, half = draw.sizes(2)
+    for rows, pairs in ((length, half), (length, half + 1), (length + 1, half)):
+        found = answer(rows, 2 * pairs)
+        holds(not getattr(found, "requires_grad", False), "a table with a gradient", "none")
+        yield "the table", found, 1e-5
 
 
-@homework.check(position_table, "Columns come in pairs: check D.", draws=1)
+@homework.check(position_table, "Columns come in pairs: check D.")
 def refuses_half_a_pair(answer, draw: Draw):
     """An odd D raises ValueError."""
-    for d_model in (7, 1, 12 + 1):
-        refuses(answer, (4, d_model), f"D = {d_model}")
+    d_model = 2 * draw.sizes(1)[0] - 1
+    refuses(answer, (draw.size(), d_model), f"D = {d_model}")
 
 
-@homework.check(position_table, "How exact is an angle of thousands of turns in float32?", draws=1)
+@homework.check(
+    position_table, "How exact is an angle of thousands of turns in float32?", draws=1, again=False
+)
 def is_exact_far_out(answer, draw: Draw):
     """Values are correct to three digits even at position 5,000."""
-    expected = sinusoidal_table(5001, 10)[5000]
-    same(answer(5001, 10)[5000].float(), expected, "row 5000", tolerance=2e-3)
+    yield "row 5000", answer(5001, 10)[5000], 2e-3
 
 
 @homework.task(
@@ -151,40 +146,20 @@ def rotation(k: int, d_model: int) -> Tensor:
     ### END SOLUTION
 
 
-def exact_table(length: int, d_model: int) -> Tensor:
-    """The table in float64."""
-    position = torch.arange(length, dtype=torch.float64)[:, None]
-    angle = position * 10000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
-    return torch.stack([angle.sin(), angle.cos()], dim=-1).reshape(length, d_model)
-
-
-@homework.check(rotation, "Return a square matrix of type float64.", worth=0)
-def is_square(answer, draw: Draw):
-    """The matrix is (D, D) and float64."""
-    (half,) = draw.sizes(1)
-    found = answer(3, 2 * half)
-    shaped(found, (2 * half, 2 * half), "the matrix")
-    holds(found.dtype == torch.float64, f"{found.dtype}", "torch.float64")
-
-
 @homework.check(rotation, "Try D = 2 first: one hand, one angle.", worth=2)
 def moves_every_position(answer, draw: Draw):
-    """The matrix shifts every position by k, for several k and D."""
-    half, few = draw.sizes(2, 2, 20)
-    for k in (few, 40 + few):
-        table = exact_table(60 + k, 2 * half)
-        moved = table[:60] @ answer(k, 2 * half).T
-        same(moved, table[k : 60 + k], f"a position shifted by {k}", tolerance=1e-9)
+    """The matrix is that of the formula: float64, (D, D), for k up to a thousand."""
+    k = draw.one_of([1, 2, 3, 7, 40, 1000])
+    half = draw.sizes(1)[0]
+    for step, pairs in ((k, half), (k, half + 1), (k + 1, half)):
+        yield "the matrix", answer(step, 2 * pairs)
 
 
 @homework.check(rotation, "A rotation by -k undoes the rotation by k.")
 def moves_back(answer, draw: Draw):
     """A negative k shifts backwards, and k = 0 gives the identity."""
-    half, k = draw.sizes(2, 2, 20)
-    table = exact_table(60, 2 * half)
-    moved = table[k:] @ answer(-k, 2 * half).T
-    same(moved, table[:-k], f"a position shifted by {-k}", tolerance=1e-9)
-    same(answer(0, 2 * half), torch.eye(2 * half, dtype=torch.float64), "the matrix for k = 0")
+    half, k = draw.sizes(1)[0], draw.one_of([0, -1, -2, -30])
+    yield "the matrix", answer(k, 2 * half)
 
 
 @homework.task(
@@ -273,44 +248,54 @@ class Positions(nn.Module):
         ### END SOLUTION
 
 
-@homework.check(Positions, "Which axis is the sentence, and what is added to it?", worth=2)
+def asked(answer, draw: Draw) -> tuple[nn.Module, str, Tensor, int]:
+    """A module with known tables, its kind, embedded words, and how many came before."""
+    draw.halved()
+    (batch, length, half), kind = draw.sizes(3), draw.one_of(["sinusoidal", "learned"])
+    start, spare = draw.one_of([0, 1, 4]), draw.one_of([0, 1, 100])
+    module = answer(2 * half, start + length + spare, kind).to(draw.dtype)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.copy_(draw.normal(*parameter.shape))
+    return module, kind, draw.normal(batch, length, 2 * half), start
+
+
+@homework.check(Positions, "Which axis is the sentence, and what is added to it?", worth=3)
 def adds_the_table(answer, draw: Draw):
-    """Word s gets the vector of position s, in every sentence of the batch."""
-    batch, length, half = draw.sizes(3)
-    x = draw.normal(batch, length, 2 * half)
-    module = answer(2 * half, length + 3).to(draw.dtype)
-    expected = x + sinusoidal_table(length, 2 * half).to(draw.dtype)
-    same(module(x), expected, "a word plus its position", tolerance=1e-5)
+    """Word s gets the vector of position start + s, in every sentence, in whole or word by word;
+    gradients reach the words and the rows of the learned table that were used.
+    """
+    module, kind, x, start = asked(answer, draw)
+    what = f"the result for {tuple(x.shape)} from {start} on, {kind}"
+    with unchanged(x=x.requires_grad_()):
+        result = module(x, start=start) if start else module(x)
+    yield what, result, ROUNDING.get(draw.dtype, 1e-5)
+    towards = draw.normal(*x.shape)
+    yield f"the gradient ({kind})", gradients(result, towards, x, *module.parameters())
+    steps = [module(x[:, i : i + 1], start + i) for i in draw.shuffled(range(x.size(1)))]
+    yield f"word by word, {what}", torch.cat(steps, 1), ROUNDING.get(draw.dtype, 1e-5)
 
 
-@homework.check(
-    Positions, "What is the position of a word that arrives alone, as the fifth?", worth=2
-)
-def works_step_by_step(answer, draw: Draw):
-    """Words passed one by one, with `start`, give the same result as the whole sentence."""
-    batch, length, half = draw.sizes(3)
-    x = draw.normal(batch, length, 2 * half)
-    for kind in ("sinusoidal", "learned"):
-        module = answer(2 * half, length, kind).to(draw.dtype)
-        steps = [module(x[:, i : i + 1], start=i) for i in range(length)]
-        same(torch.cat(steps, 1), module(x).detach(), f"word by word ({kind})")
-        last = answer(2 * half, length, kind).to(draw.dtype)
-        alone = last(x[:, -1:], start=length - 1)  # the first call, but not the first word
-        same(alone, last(x)[:, -1:].detach(), f"the last word alone ({kind})")
-
-
-@homework.check(Positions, "Parameter, buffer or plain attribute: what is each table?")
+@homework.check(Positions, "Parameter, buffer or plain attribute: what is each table?", draws=8)
 def keeps_its_tables_where_they_belong(answer, draw: Draw):
-    """The learned table is the only parameter; the fixed one is neither a parameter nor saved."""
-    (half,) = draw.sizes(1)
-    fixed, learned = answer(2 * half, 11), answer(2 * half, 11, "learned")
-    same([tuple(p.shape) for p in learned.parameters()], [(11, 2 * half)], "the learned parameters")
+    """The learned table is the only parameter; the fixed one is neither a parameter nor saved, and
+    follows the module to a different dtype or device.
+    """
+    half, length = draw.sizes(2)
+    fixed, learned, other = (
+        answer(2 * half, length + 2, kind) for kind in ("sinusoidal", "learned", "learned")
+    )
+    shapes = [tuple(p.shape) for p in learned.parameters()]
+    same(shapes, [(length + 2, 2 * half)], "the learned parameters")
     same(len(list(fixed.parameters())), 0, "the number of parameters of the fixed kind")
     same(list(fixed.state_dict()), [], "the state_dict of the fixed kind")
-    starts = [list(answer(2 * half, 11, "learned").parameters())[0] for _ in range(2)]
-    holds(not torch.equal(*starts), "tables with the same initial values", "random numbers")
-    words = torch.zeros(1, 3, 2 * half)
-    same(fixed.half()(words.half()).dtype, torch.float16, "the dtype of the result in float16")
+    tables = [next(iter(each.parameters())) for each in (learned, other)]
+    holds(not torch.equal(*tables), "tables with the same initial values", "random numbers")
+    spread = float(next(iter(answer(64, 200, "learned").parameters())).detach().std())
+    holds(0.9 < spread < 1.1, f"a learned table with standard deviation {spread:.2f}", "1")
+    words = torch.zeros(1, length, 2 * half)
+    for dtype in (torch.float16, torch.bfloat16, torch.float64):
+        same(fixed.to(dtype)(words.to(dtype)).dtype, dtype, f"the dtype of the result in {dtype}")
     try:
         fixed.to("meta")(words.to("meta"))
     except Exception:
@@ -318,34 +303,17 @@ def keeps_its_tables_where_they_belong(answer, draw: Draw):
         holds(False, moved, "a table that moves with its module")
 
 
-@homework.check(Positions, "What should be trained, and what is between it and the loss?")
-def passes_gradients_on(answer, draw: Draw):
-    """Gradients reach the embedded words and the rows of the learned table that were used."""
-    batch, length, half = draw.sizes(3)
-    for kind in ("sinusoidal", "learned"):
-        module = answer(2 * half, length + 3, kind).to(draw.dtype)
-        x, towards = (draw.normal(batch, length, 2 * half) for _ in range(2))
-        result = module(x.requires_grad_() * 1, start=2)
-        holds(result.requires_grad, f"a result without gradient ({kind})", "one with a gradient")
-        (result * towards).sum().backward()
-        holds(x.grad is not None, f"no gradient for the words ({kind})", "one")
-        same(x.grad, towards, f"the gradient of the words ({kind})")
-    (table,) = module.parameters()
-    expected = torch.zeros_like(table)
-    expected[2 : length + 2] = towards.sum(0)
-    holds(table.grad is not None, "no gradient for the learned table", "one")
-    same(table.grad, expected, "the gradient of the learned table")
-
-
 @homework.check(Positions, "What is the position of the last word of the input?")
 def refuses_what_is_too_long(answer, draw: Draw):
-    """Positions beyond the table and an unknown kind raise ValueError."""
-    module = answer(4, 6)
-    module(torch.zeros(1, 6, 4))
-    for length, start in [(7, 0), (1, 6), (3, 4)]:
-        words = torch.zeros(1, length, 4)
-        refuses(module, (words, start), f"{length} words from {start} on, of 6")
-    refuses(answer, (4, 6, "round"), 'kind="round"')
+    """Positions beyond the table and an unknown kind raise ValueError; the last position fits."""
+    most, length, kind = draw.size(2, 9), draw.size(1, 3), draw.one_of(["sinusoidal", "learned"])
+    length = min(length, most)
+    module, start = answer(4, most, kind), most - length + 1
+    module(torch.zeros(1, length, 4), start=start - 1)
+    for words, first in draw.one_of([[(most + 1, 0), (length, start)], [(length, start)]]):
+        given = torch.zeros(1, words, 4), first
+        refuses(module, given, f"{words} words from {first} on, of {most}")
+    refuses(answer, (4, most, draw.one_of(["round", "", "Learned"])), "an unknown kind")
 
 
 @homework.question(

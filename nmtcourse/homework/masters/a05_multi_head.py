@@ -4,8 +4,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nmtcourse.homework.compare import holds, refuses, same, shaped
+from nmtcourse.homework.compare import holds, refuses
 from nmtcourse.homework.draw import Draw
+from nmtcourse.homework.guards import Operations
 from nmtcourse.homework.task import Assignment
 from nmtlib.model import MultiHeadAttention
 
@@ -80,31 +81,20 @@ def split_heads(x: Tensor, n_heads: int) -> Tensor:
     ### END SOLUTION
 
 
-@homework.check(split_heads, "The heads are the second axis: (B, H, S, d_k).", worth=0)
-def has_the_shape(answer, draw: Draw):
-    """The shape is (B, H, S, d_k), with all sizes different."""
-    batch, length, heads, size = draw.sizes(4)
-    shaped(
-        answer(draw.normal(batch, length, heads * size), heads), (batch, heads, length, size), "it"
-    )
-
-
 @homework.check(split_heads, "Number the entries and follow one word through your steps.", worth=2)
 def each_row_is_a_word(answer, draw: Draw):
     """Row s of head h contains the numbers h·d_k to (h + 1)·d_k - 1 of word s."""
+    draw.halved()
     batch, length, heads, size = draw.sizes(4)
-    numbers = torch.randperm(batch * length * heads * size, generator=draw.generator)
-    x = numbers.reshape(batch, length, -1).to(draw.dtype)
-    found = answer(x, heads)
-    for h in range(heads):
-        same(found[:, h], x[..., h * size : (h + 1) * size], f"head {h}")
+    yield "your result", answer(draw.normal(batch, length, heads * size), heads)
 
 
 @homework.check(split_heads, "Check that the number of heads divides D before you split.")
 def refuses_what_does_not_divide(answer, draw: Draw):
     """A number of heads that does not divide D raises ValueError."""
-    x = draw.normal(2, 4, 3 * draw.sizes(1)[0] + 1)
-    refuses(answer, (x, 3), f"{x.size(-1)} numbers and 3 heads")
+    (b, s), heads, size = draw.sizes(2), draw.size(2, 9), draw.choose(5)
+    d_model = size * heads + draw.size(1, heads - 1)
+    refuses(answer, (draw.normal(b, s, d_model), heads), f"{d_model} numbers and {heads} heads")
 
 
 @homework.task(
@@ -176,61 +166,54 @@ def multi_head_attention(
     ### END SOLUTION
 
 
-def problem(draw: Draw) -> tuple[Tensor, Tensor, dict[str, Tensor], int]:
-    """Query, memory, weights and a number of heads, with all sizes different."""
-    batch, t, s, size = draw.sizes(4)
-    n_heads = (3, 2, 5)[draw.number]
+def problem(draw: Draw, most: int = 6) -> tuple[Tensor, Tensor, dict[str, Tensor], int]:
+    """Query, memory, weights and a number of heads; in self-attention both are one tensor."""
+    (batch, t, s), n_heads, size = draw.sizes(3), draw.size(1, most), draw.size(1, 6)
     d_model = n_heads * size
     names = ("query", "key", "value", "output")
-    weights = {name: draw.normal(d_model, d_model) for name in names}
-    return draw.normal(batch, t, d_model), draw.normal(batch, s, d_model), weights, n_heads
-
-
-def expected_of(query: Tensor, memory: Tensor, weights: dict, n_heads: int, mask=None) -> Tensor:
-    """The result of the package's module with the same weights."""
-    module = MultiHeadAttention(query.size(-1), n_heads).to(query.dtype)
-    with torch.no_grad():
-        for name, weight in weights.items():
-            getattr(module, name).weight.copy_(weight.T)
-            getattr(module, name).bias.zero_()
-        return module(query, memory, memory, mask)
-
-
-@homework.check(multi_head_attention, "Compare your shapes with the steps of the section.", worth=0)
-def keeps_the_shape(answer, draw: Draw):
-    """The result has the shape of the query."""
-    given = problem(draw)
-    shaped(answer(*given), given[0].shape, "the result")
+    weights = {name: draw.normal(d_model, d_model, scale=0.5) for name in draw.shuffled(names)}
+    query, memory = draw.normal(batch, t, d_model), draw.normal(batch, s, d_model)
+    return query, draw.one_of([memory, query]), weights, n_heads
 
 
 @homework.check(multi_head_attention, "One head needs no split: check the rest.")
 def one_head(answer, draw: Draw):
     """With one head the result is plain attention between four projections."""
-    query, memory, weights, _ = problem(draw)
-    expected = expected_of(query, memory, weights, 1)
-    same(answer(query, memory, weights, 1), expected, "a result with one head")
+    yield "your result", answer(*problem(draw, 1))
 
 
 @homework.check(multi_head_attention, "Check the split, the scale and the merge.", worth=2)
 def several_heads(answer, draw: Draw):
-    """With several heads the result is that of the package's module, including self-attention."""
-    query, memory, weights, n_heads = problem(draw)
-    for keys, whom in ((memory, "on a memory"), (query, "in self-attention")):
-        what = f"a result of {n_heads} heads {whom}"
-        expected = expected_of(query, keys, weights, n_heads)
-        same(answer(query, keys, weights, n_heads), expected, what)
+    """With several heads the result is that of the paper, including self-attention."""
+    draw.halved()
+    yield "your result", answer(*problem(draw))
 
 
 @homework.check(multi_head_attention, "Where is the mask applied, and what does True mean?")
 def obeys_the_mask(answer, draw: Draw):
     """Masks (T, S), (B, 1, 1, S) and one for each head hide the right keys."""
     query, memory, weights, n_heads = problem(draw)
-    batch, t, s = len(query), query.size(1), memory.size(1)
-    for shape in [(t, s), (batch, 1, 1, s), (batch, n_heads, t, s)]:
-        mask = draw.mask(*shape)
-        expected = expected_of(query, memory, weights, n_heads, mask)
-        found = answer(query, memory, weights, n_heads, mask)
-        same(found, expected, f"a result under a mask {shape}")
+    b, t, s = len(query), query.size(1), memory.size(1)
+    shape = draw.one_of(
+        [(t, s), (b, 1, 1, s), (b, n_heads, t, s), (1, n_heads, 1, s), (b, 1, t, s)]
+    )
+    yield "your result", answer(query, memory, weights, n_heads, draw.mask(*shape))
+
+
+@homework.check(
+    multi_head_attention, "One operation can serve all heads: give them an axis.", draws=4
+)
+def takes_all_heads_at_once(answer, draw: Draw):
+    """More heads do not mean more operations: there is no loop over heads."""
+    counts = []
+    for n_heads in (2, 12):
+        query, weight = draw.normal(2, 3, 24), draw.normal(24, 24)
+        weights = dict.fromkeys(("query", "key", "value", "output"), weight)
+        with Operations() as operations:
+            answer(query, query, weights, n_heads)
+        counts.append(len(operations.seen))
+    measured = f"{counts[0]} operations for 2 heads and {counts[1]} for 12"
+    holds(counts[1] < counts[0] + 10, measured, "as many, without a loop")
 
 
 @homework.task(
@@ -300,9 +283,9 @@ def take_over(module: nn.MultiheadAttention) -> MultiHeadAttention:
     ### END SOLUTION
 
 
-def module_of(draw: Draw, bias: bool = True) -> nn.MultiheadAttention:
+def module_of(draw: Draw, bias: bool) -> nn.MultiheadAttention:
     """A module of torch with random weights, including the biases, which start at zero."""
-    heads, size = draw.sizes(2)
+    heads, size = draw.sizes(2, large=0)
     module = nn.MultiheadAttention(heads * size, heads, bias=bias, batch_first=True).to(draw.dtype)
     with torch.no_grad():
         for parameter in module.parameters():
@@ -310,54 +293,51 @@ def module_of(draw: Draw, bias: bool = True) -> nn.MultiheadAttention:
     return module
 
 
-def compare_results(ours: nn.Module, module: nn.MultiheadAttention, draw: Draw, what: str) -> None:
-    """Raise Finding where two modules disagree on queries and a memory."""
-    t, s = draw.sizes(2)
-    query, memory = draw.normal(2, t, module.embed_dim), draw.normal(2, s, module.embed_dim)
-    with torch.no_grad():
-        same(ours(query, memory, memory), module(query, memory, memory)[0], what)
-
-
-@homework.check(take_over, "Return a MultiHeadAttention of nmtlib.", worth=0)
+@homework.check(take_over, "Return a MultiHeadAttention of nmtlib.", worth=0, draws=4)
 def returns_our_module(answer, draw: Draw):
-    """The result is a MultiHeadAttention with the same sizes and number of heads."""
-    module = module_of(draw)
+    """The result is a MultiHeadAttention with the same number of heads, and all of it trains."""
+    module = module_of(draw, bias=True)
     ours = answer(module)
     holds(isinstance(ours, MultiHeadAttention), f"a {type(ours).__name__}", "a MultiHeadAttention")
-    same(ours.n_heads, module.num_heads, "the number of heads")
+    yield "the number of heads", ours.n_heads
+    yield "the weights that train", {n: p.requires_grad for n, p in ours.named_parameters()}
 
 
-@homework.check(take_over, "Copy the projections one by one and compare.", worth=2)
+@homework.check(take_over, "Copy the projections one by one and compare.", worth=2, draws=10)
 def computes_the_same(answer, draw: Draw):
-    """Both modules compute the same, for queries and a memory of different lengths."""
-    module = module_of(draw)
+    """All weights are those of torch's module, with the same dtype, and so are the results."""
+    module = module_of(draw, bias=True)
     ours = answer(module)
-    names = ("query", "key", "value")
-    for name, weight in zip(names, module.in_proj_weight.detach().chunk(3), strict=True):
-        same(getattr(ours, name).weight.detach(), weight, f"the matrix of the {name}")
-    compare_results(ours, module, draw, "a result")
+    for name, weight in ours.named_parameters():
+        yield f"the weight {name}", weight
+    t, s = draw.sizes(2)
+    query, memory = draw.normal(2, t, module.embed_dim), draw.normal(2, s, module.embed_dim)
+    yield "the result", ours(query, memory, memory)
 
 
-@homework.check(take_over, "`in_proj_bias` is None there; what are our biases initially?")
+@homework.check(take_over, "`in_proj_bias` is None there; what are our biases initially?", draws=5)
 def takes_over_a_module_without_biases(answer, draw: Draw):
-    """A module without biases is copied correctly."""
-    module = module_of(draw, bias=False)
-    compare_results(answer(module), module, draw, "a result without biases")
+    """A module without biases is copied correctly: ours are zero."""
+    for name, weight in answer(module_of(draw, bias=False)).named_parameters():
+        yield f"the weight {name}", weight
 
 
-@homework.check(take_over, "Copy the numbers, not the parameter itself.")
+@homework.check(take_over, "Copy the numbers, not the parameter itself.", draws=5)
 def is_independent(answer, draw: Draw):
-    """Changing torch's module later does not change ours, nor the reverse."""
-    module = module_of(draw)
-    ours = answer(module)
-    frozen = sum(not p.requires_grad for p in ours.parameters())
-    holds(not frozen, f"{frozen} weights cannot be trained", "none", "They lost `requires_grad`.")
-    before = [p.detach().clone() for p in ours.parameters()]
+    """Changing one module later changes no other, including a second copy."""
+    module = module_of(draw, bias=draw.one_of([True, False]))
+    ours, other = answer(module), answer(module)
+    for changed, name in ((module, "torch's module"), (other, "a second copy")):
+        with torch.no_grad():
+            for parameter in changed.parameters():
+                parameter.add_(1)
+        for part, weight in ours.named_parameters():
+            yield f"{part} after {name} has changed", weight
     with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.add_(1)
-    unchanged = all(torch.equal(a, b) for a, b in zip(before, ours.parameters(), strict=True))
-    holds(unchanged, "our weights change when torch's are changed", "independent weights")
+        for parameter in ours.parameters():
+            parameter.zero_()
+    for part, weight in module.named_parameters():
+        yield f"torch's {part} after ours has changed", weight
 
 
 @homework.question(
@@ -379,7 +359,7 @@ def what_if_two_heads_change_places(multi_head_attention) -> str:
     Two heads are exchanged: their columns in the matrices of query, key and value, **and** their
     rows in the output matrix. What happens to the result of **your** function?
     """
-    draw = Draw(0, 1)
+    draw = Draw(0)
     query, d_model = draw.normal(2, 5, 8), 8
     weights = {name: draw.normal(d_model, d_model) for name in ("query", "key", "value", "output")}
     order = torch.tensor([4, 5, 6, 7, 0, 1, 2, 3])

@@ -1,7 +1,7 @@
 """Homework 09: early stopping, one update from several batches, a run that can be resumed."""
 
-import copy
 import math
+import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from nmtcourse.homework.compare import holds, same
 from nmtcourse.homework.draw import Draw
+from nmtcourse.homework.guards import unchanged
 from nmtcourse.homework.task import Assignment
 
 homework = Assignment(
@@ -89,53 +90,23 @@ class EarlyStopping:
         ### END SOLUTION
 
 
-def told(answer, patience: int, losses: list[float]) -> tuple[list[bool], Any]:
-    """The answer's results after each loss, and its best epoch at the end."""
-    stopping = answer(patience)
-    return [bool(stopping.update(loss)) for loss in losses], stopping.best
-
-
-@homework.check(EarlyStopping, "Follow it by hand: patience 2, losses 3, 2, 2.5, 2.4.", worth=2)
+@homework.check(
+    EarlyStopping, "Follow it by hand: patience 2, losses 3, 2, 2.5, 2.4.", worth=3, draws=60
+)
 def stops_in_time(answer, draw: Draw):
-    """It stops after exactly `patience` epochs that were no better than the best."""
-    for patience, losses, stops in (
-        (2, [3, 2, 2.5, 2.4], [0, 0, 0, 1]),
-        (3, [5, 4, 4.5, 4.2, 4.1, 3.9], [0, 0, 0, 0, 1, 0]),
-        (1, [2, 1, 1.5], [0, 0, 1]),
-        (3, [4, 5, 3, 5, 2, 5, 1, 5, 5], [0] * 9),
-        (2, [3, 4, 4, 4, 4, 2, 3], [0, 0, 1, 1, 1, 0, 0]),
-        (2, [3, 2, 2 - 1e-9, 2, 2], [0, 0, 0, 0, 1]),
-    ):
-        found = told(answer, patience, [float(x) for x in losses])[0]
-        same(
-            [int(x) for x in found], stops, f"stops with patience {patience} at the losses {losses}"
-        )
-
-
-@homework.check(EarlyStopping, "Which epoch is the best, and what is its number?")
-def knows_the_best(answer, draw: Draw):
-    """`best` is the number of the first epoch with the lowest loss, counted from 0."""
-    losses = [draw.random.uniform(1, 5) for _ in range(7)]
-    same(
-        told(answer, 9, losses)[1], losses.index(min(losses)), f"the best of 7 epochs {losses[:2]}…"
-    )
-    same(told(answer, 9, [3.0, 2.0, 2.0, 2.5])[1], 1, "the best of 3, 2, 2, 2.5")
-    same(answer(3).best, None, "the best before any loss")
-
-
-@homework.check(EarlyStopping, "Is NaN less than 3? Is 3 less than NaN?")
-def survives_nan(answer, draw: Draw):
-    """NaN is never better and does not affect later comparisons; an equal loss is no better."""
-    nan = math.nan
-    for patience, losses, stops, best in (
-        (2, [3.0, nan, 2.5, 2.7], [0, 0, 0, 0], 2),
-        (2, [3.0, nan, nan], [0, 0, 1], 0),
-        (2, [nan, 3.0, 2.0], [0, 0, 0], 2),
-        (2, [2.0, 2.0, 2.0], [0, 0, 1], 0),
-    ):
-        found, where = told(answer, patience, losses)
-        same([int(x) for x in found], stops, f"stops at the losses {losses}")
-        same(where, best, f"the best of {losses}")
+    """It stops after exactly `patience` epochs that were no better than the best, and `best` is the
+    number of the best epoch; an equal loss is no better, and NaN never is.
+    """
+    losses = [2.0, 3.0, 2.5, 2.0 - 1e-9, -1.0, 0.0, *[math.nan] * draw.one_of([0, 2])]
+    losses = [draw.one_of(losses) for _ in range(draw.size(1, 12))]
+    patience = draw.size(1, 4)
+    stopping, other = answer(patience), answer(1)
+    yield "the best before any loss", stopping.best
+    for number in range(1, len(losses) + 1):
+        found = stopping.update(losses[number - 1])
+        other.update(-float(number))
+        yield f"with patience {patience} the stop after {losses[:number]}", bool(found)
+        yield f"the best of {losses[:number]}", stopping.best
 
 
 @homework.task(
@@ -229,32 +200,30 @@ def squares(model: Small, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, int]:
     return (torch.tanh(x @ model.first) @ model.second - y).square().sum(), len(y)
 
 
-def some_batches(draw: Draw) -> list[tuple[Tensor, Tensor]]:
-    """Batches of different sizes."""
-    return [(draw.normal(n, 4), draw.normal(n)) for n in draw.sizes(3)]
+def nothing(model: Small, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, int]:
+    """A loss that is zero, whatever the weights are."""
+    return 0 * squares(model, batch)[0], len(batch[1])
 
 
-def stepped(answer, draw: Draw, max_norm: float, before: bool = False) -> tuple:
-    """The same model after an answer's update and after a reference update, and both norms."""
-    batches, own = some_batches(draw), Small(draw)
-    plain = copy.deepcopy(own)
-    if before:
-        for parameter in own.parameters():
-            parameter.grad = torch.ones_like(parameter)
-    start = copy.deepcopy(own)
-    norm = answer(own, torch.optim.SGD(own.parameters(), lr=0.5), batches, squares, max_norm)
-    total = sum(squares(plain, batch)[0] for batch in batches)
-    (total / sum(len(y) for _, y in batches)).backward()
-    expected = nn.utils.clip_grad_norm_(plain.parameters(), max_norm)
-    torch.optim.SGD(plain.parameters(), lr=0.5).step()
-    return own, plain, norm, float(expected), start
-
-
-def compare(own: Small, plain: Small, start: Small, what: str) -> None:
-    """Raise Finding where two models did not make the same step."""
-    for name in ("first", "second", "unused"):
-        one, other, old = (getattr(m, name).detach() for m in (own, plain, start))
-        same(one - old, other - old, f"the step of {name} {what}", tolerance=2e-5)
+def stepped(answer, draw: Draw, limits: tuple[float, ...], loss=squares, old: bool = False):
+    """What an update does: each parameter, the norm, and what is left behind."""
+    sizes = [draw.size(1, 9), *draw.sizes(draw.size(0, 3), 0, 6, large=40)]
+    batches, model = [(draw.normal(n, 4), draw.normal(n)) for n in sizes], Small(draw)
+    start = {name: p.detach().clone() for name, p in model.named_parameters()}
+    kinds = [(torch.optim.SGD, {}), (torch.optim.SGD, {"momentum": 0.9, "weight_decay": 0.1})]
+    kind, options = draw.one_of([*kinds, (torch.optim.AdamW, {})])
+    optimizer, limit = kind(model.parameters(), lr=0.5, **options), draw.one_of(limits)
+    for parameter in model.parameters() if old else ():
+        parameter.grad = torch.ones_like(parameter)
+    with unchanged(batches=batches):
+        norm = answer(model, optimizer, batches, loss, limit)
+    what = f"for batches of {sizes}, max_norm = {limit:g}, {kind.__name__} {options or ''}"
+    for name, parameter in model.named_parameters():
+        yield f"the step of {name} {what}", parameter.detach() - start[name], 2e-5
+    yield f"the norm {what}", norm, 1e-4
+    left = [name for name, p in model.named_parameters() if p.grad is not None and p.grad.any()]
+    yield "the gradients that remain", left
+    yield "the model is in training mode", model.training
 
 
 @homework.check(
@@ -262,37 +231,27 @@ def compare(own: Small, plain: Small, start: Small, what: str) -> None:
 )
 def makes_the_step_of_the_mean(answer, draw: Draw):
     """Without clipping the step is that of the mean loss over all tokens of all batches."""
-    own, plain, _, _, start = stepped(answer, draw, 1e9)
-    compare(own, plain, start, "without clipping")
+    yield from stepped(answer, draw, (1e9,))
 
 
 @homework.check(train_step, "Which vector has the norm, and when is it scaled?", worth=2)
 def clips_the_whole(answer, draw: Draw):
-    """With a low limit the whole gradient is clipped; a limit above the norm changes nothing."""
-    for limit in (0.01, 1e4):
-        own, plain, _, _, start = stepped(answer, draw, limit)
-        compare(own, plain, start, f"with a limit of {limit:g}")
-
-
-@homework.check(train_step, "Which norm shows whether training is stable?")
-def returns_the_norm_before(answer, draw: Draw):
-    """The result is the norm of the whole gradient before clipping, as a float."""
-    for limit in (0.01, 1e4):
-        _, _, norm, expected, _ = stepped(answer, draw, limit)
-        holds(isinstance(norm, float), f"a {type(norm).__name__}", "a float")
-        same(norm, expected, f"the norm with a limit of {limit:g}")
+    """With a low limit the whole gradient is clipped; a limit above the norm changes nothing; the
+    result is the norm before, as a float.
+    """
+    yield from stepped(answer, draw, (0.01, 1e4, 0.5))
 
 
 @homework.check(train_step, "What is in `.grad` before the first batch, and after the step?")
 def leaves_nothing_behind(answer, draw: Draw):
-    """Old gradients are ignored, and none remain; the model stays in training mode."""
-    own, plain, _, _, start = stepped(answer, draw, 1e9, before=True)
-    for parameter in own.parameters():
-        empty = parameter.grad is None or not parameter.grad.any()
-        holds(empty, "a gradient that remains", "None or zeros")
-    holds(own.training, "the model is left in evaluation mode", "training mode, as before")
-    own.unused.data.copy_(plain.unused.data)
-    compare(own, plain, start, "with old gradients")
+    """Old gradients are ignored, and parameters without a gradient stay as they are."""
+    yield from stepped(answer, draw, (1e9, 0.1), old=True)
+
+
+@homework.check(train_step, "What is the norm of a gradient of zeros?", draws=6)
+def survives_no_gradient(answer, draw: Draw):
+    """A loss of zero has a norm of zero, and leaves the weights as the optimizer does."""
+    yield from stepped(answer, draw, (1.0,), loss=nothing)
 
 
 @homework.task(
@@ -353,7 +312,7 @@ class Checkpoint:
             "random": torch.get_rng_state(),
             "step": step,
         }
-        new = path.with_suffix(".new")
+        new = path.with_name(path.name + ".new")
         torch.save(kept, new)
         new.replace(path)
         ### END SOLUTION
@@ -370,77 +329,89 @@ class Checkpoint:
         ### END SOLUTION
 
 
-def beginning(draw: Draw) -> tuple[nn.Module, torch.optim.Optimizer]:
-    """A model with dropout and its Adam."""
-    torch.manual_seed(draw.number)
+Run = tuple[nn.Module, torch.optim.Optimizer]
+
+
+def beginning(draw: Draw, seed: int = 0) -> Run:
+    """A model with dropout and buffers, in one of two types, and its optimizer."""
+    torch.manual_seed(draw.value_seed % 1000 + seed)
     model = nn.Sequential(nn.Linear(5, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 2))
-    return model, torch.optim.Adam(model.parameters(), lr=0.05)
+    return model.to(draw.dtype), torch.optim.Adam(model.parameters(), lr=0.05)
 
 
-def go_on(model: nn.Module, optimizer: torch.optim.Optimizer, steps: int) -> list[Tensor]:
+def go_on(run: Run, steps: int) -> dict[str, Tensor]:
     """Some steps; returns weights and buffers."""
-    x = torch.linspace(-1, 1, 30).reshape(6, 5)
+    model, optimizer = run
+    x = torch.linspace(-1, 1, 30).reshape(6, 5).to(model[0].weight.dtype)
     for _ in range(steps):
+        optimizer.zero_grad()
         model(x).square().sum().backward()
         optimizer.step()
-        optimizer.zero_grad()
-    return [tensor.clone() for tensor in model.state_dict().values()]
+    return {name: tensor.clone() for name, tensor in model.state_dict().items()}
 
 
-@homework.check(Checkpoint, "Besides the weights, what changes from step to step?", worth=3)
-def resumes_bit_for_bit(answer, draw: Draw):
-    """Weights, buffers, moments, learning rate and random numbers are those of an uninterrupted
-    run, and all of them are in the one file.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        path, (model, optimizer) = Path(folder) / "kept.pt", beginning(draw)
-        optimizer.param_groups[0]["lr"] = 0.02  # as a schedule does
-        at_3 = go_on(model, optimizer, 3)
-        answer.save(path, model, optimizer, 3)
-        at_6 = go_on(model, optimizer, 3)
-        torch.manual_seed(99)
-        torch.rand(7)
-        again, anew = beginning(draw)
-        try:
-            step = answer.load(path.rename(path.with_name("moved.pt")), again, anew)
-        except KeyError as error:
-            holds(
-                False,
-                f"the file cannot be loaded from a different folder: KeyError {error}",
-                "a file that can",
-            )
-        same(step, 3, "the returned step")
-        loaded = [tensor.clone() for tensor in again.state_dict().values()]
-        exact = all(torch.equal(a, b) for a, b in zip(loaded, at_3, strict=True))
-        what = "weights or buffers after loading differ from the saved ones"
-        holds(exact, what, "the same bits")
-        gaps = [(a - b).abs().max() for a, b in zip(go_on(again, anew, 3), at_6, strict=True)]
-        gap = max(map(float, gaps))
-        holds(gap == 0, f"three steps later a weight differs by {gap:.6f}", "0, bit for bit")
-
-
-@homework.check(Checkpoint, "Compare a run that saves with one that does not.")
-def does_not_disturb_the_training(answer, draw: Draw):
-    """Saving does not affect the run."""
-    with tempfile.TemporaryDirectory() as folder:
-        model, optimizer = beginning(draw)
-        undisturbed = go_on(model, optimizer, 4)
-        model, optimizer = beginning(draw)
-        for number in range(4):
-            found = go_on(model, optimizer, 1)
-            answer.save(Path(folder) / "kept.pt", model, optimizer, number)
-        files = len([*Path(folder).iterdir()])
-        holds(files == 1, f"{files} files in the folder after saving", "1, the checkpoint")
-        off = sum(not torch.equal(a, b) for a, b in zip(undisturbed, found, strict=True))
-        holds(off == 0, f"{off} tensors differ from a run that did not save", "none")
+def alike(found: dict[str, Tensor], expected: dict[str, Tensor], what: str) -> None:
+    """Raise Finding where two states differ in a bit or in a type."""
+    for name, tensor in expected.items():
+        kind = found[name].dtype
+        holds(kind == tensor.dtype, f"{what}, {name} is {kind}", f"{tensor.dtype}")
+        gap = float((found[name].double() - tensor.double()).abs().max())
+        measured = f"{what}, {name} differs by {gap:.4g}"
+        holds(torch.equal(found[name], tensor), measured, "the same numbers, bit for bit")
 
 
 @homework.check(
-    Checkpoint, "Which file exists if the machine crashes in the middle of `torch.save`?"
+    Checkpoint, "Besides the weights, what changes from step to step?", worth=3, draws=6
+)
+def resumes_bit_for_bit(answer, draw: Draw):
+    """Weights, buffers, moments, learning rate and random numbers are those of an uninterrupted
+    run, and all of them are in the one file, which later files and runs do not change.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        name = draw.one_of(["kept.pt", "kept", "run.best.pt"])
+        path, run, steps = Path(folder) / name, beginning(draw), draw.size(0, 3)
+        run[1].param_groups[0]["lr"] = 0.02  # as a schedule does
+        at = go_on(run, steps)
+        answer.save(path, *run, steps)
+        path = path.rename(path.with_name("moved" + path.suffix))
+        later = go_on(run, 2)
+        answer.save(path.with_name("other.pt"), *run, steps + 2)
+        for turn in ("first", "second"):
+            again = beginning(draw, seed=1)
+            torch.rand(7)
+            try:
+                step = answer.load(path, *again)
+            except (KeyError, FileNotFoundError) as error:
+                measured = f"a file that was moved cannot be loaded: {type(error).__name__} {error}"
+                holds(False, measured, "a file that can")
+            same(step, steps, "the returned step")
+            alike(again[0].state_dict(), at, f"loaded the {turn} time")
+            alike(go_on(again, 2), later, f"loaded the {turn} time, two steps later")
+
+
+@homework.check(Checkpoint, "Compare a run that saves with one that does not.", draws=3)
+def does_not_disturb_the_training(answer, draw: Draw):
+    """Saving does not affect the run, and leaves nothing but the file."""
+    with tempfile.TemporaryDirectory() as folder:
+        expected = go_on(beginning(draw), 4)
+        run = beginning(draw)
+        run[0][0].weight.grad = torch.ones_like(run[0][0].weight)
+        for number in range(4):
+            found = go_on(run, 1)
+            with unchanged(model=run[0], gradients=[p.grad for p in run[0].parameters()]):
+                answer.save(Path(folder) / "kept.pt", *run, number)
+        files = sorted(each.name for each in Path(folder).iterdir())
+        holds(files == ["kept.pt"], f"the files {files} after saving", "the checkpoint alone")
+        alike(found, expected, "in a run that saves")
+
+
+@homework.check(
+    Checkpoint, "Which file exists if the machine crashes in the middle of `torch.save`?", draws=2
 )
 def survives_a_crash(answer, draw: Draw):
-    """If writing fails half-way, the previous file is intact; `save` can overwrite a file."""
-    whole = torch.save
+    """If writing fails half-way, the previous file is intact: a file is replaced as a whole."""
+    whole, gone = torch.save, os.unlink
+    lost: list[Any] = []
 
     def half(kept: Any, place: Any, *args: Any, **kwargs: Any) -> None:
         if hasattr(place, "write"):
@@ -449,13 +420,26 @@ def survives_a_crash(answer, draw: Draw):
             Path(place).write_bytes(b"half")
         raise OSError("the machine crashed")
 
+    def unlink(place: Any, *args: Any, **kwargs: Any) -> None:
+        lost.append(Path(place).name)
+        gone(place, *args, **kwargs)
+
     with tempfile.TemporaryDirectory() as folder:
-        path, (model, optimizer) = Path(folder) / "kept.pt", beginning(draw)
-        for number in (1, 2):
-            answer.save(path, model, optimizer, number)
+        path, run = Path(folder) / "kept.pt", beginning(draw)
+        answer.save(path, *run, 1)
+        old, before = Path(folder) / "old", path.read_bytes()
+        os.link(path, old)  # the same bytes under another name
+        try:
+            os.unlink = os.remove = unlink
+            answer.save(path, *run, 2)
+        finally:
+            os.unlink = os.remove = gone
+        kept = old.read_bytes() == before
+        holds(kept, "the old file was written to, so a crash leaves half a file", "a new file")
+        holds(path.name not in lost, "the old file was deleted before the new one is there", "both")
         try:
             torch.save = half
-            answer.save(path, model, optimizer, 3)
+            answer.save(path, *run, 3)
         except OSError:
             pass
         finally:
@@ -464,11 +448,8 @@ def survives_a_crash(answer, draw: Draw):
         try:
             step = answer.load(path, *beginning(draw))
         except Exception as error:
-            holds(
-                False,
-                f"after the crash the file cannot be loaded ({type(error).__name__})",
-                "a file that can",
-            )
+            kind = type(error).__name__
+            holds(False, f"after the crash the file cannot be loaded ({kind})", "a file that can")
         holds(step in (2, 3), f"the file of step {step} exists", "that of step 2")
 
 

@@ -1,20 +1,20 @@
 """Homework 10: greedy search, beam search, attention with a key-value cache."""
 
 import inspect
-import itertools
 import math
 import random
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
-from nmtcourse.homework.compare import holds, same, shaped
+from nmtcourse.homework.compare import holds
 from nmtcourse.homework.draw import Draw
+from nmtcourse.homework.guards import unchanged
 from nmtcourse.homework.task import Assignment
 
 BOS, EOS = 1, 2
+
 
 homework = Assignment(
     "10",
@@ -32,6 +32,34 @@ homework = Assignment(
         "from torch import Tensor\nfrom torch.nn import functional as F"
     ),
 )
+
+
+class Model:
+    """Log-probabilities that depend on the whole prefix; counts its calls."""
+
+    def __init__(self, draw: Draw, words: int = 3, end: float = 0.0):
+        self.seed, self.words, self.end, self.calls = draw.value_seed, words, end, 0
+
+    def __call__(self, said: list[int]) -> Tensor:
+        said, self.calls = [int(word) for word in said], self.calls + 1
+        chance = random.Random(f"{self.seed} {said}")
+        scores = torch.tensor([chance.gauss(0, 1.5) for _ in range(4 + self.words)])
+        scores[EOS] += self.end
+        scores[[0, 1, 3]] = -math.inf
+        return scores.double().log_softmax(-1)
+
+
+def path(*words: int) -> Callable[[list[int]], Tensor]:
+    """A model that predicts these words one by one, then EOS."""
+
+    def log_probs(said: list[int]) -> Tensor:
+        scores = torch.full((9,), -5.0)
+        on_it = list(said) == [BOS, *words[: len(said) - 1]]
+        scores[[*words, EOS][len(said) - 1] if on_it and len(said) <= len(words) + 1 else 8] = 5.0
+        scores[[0, 1, 3]] = -math.inf
+        return scores.log_softmax(-1)
+
+    return log_probs
 
 
 @homework.task(
@@ -83,68 +111,21 @@ def greedy(log_probs: Callable[[list[int]], Tensor], longest: int) -> list[int]:
     ### END SOLUTION
 
 
-class Model:
-    """Log-probabilities that depend on the whole prefix; counts its calls and their words."""
-
-    def __init__(self, seed: int, words: int = 3, end: float = 0.0):
-        self.seed, self.words, self.end = seed, words, end
-        self.calls, self.read, self.changed = 0, 0, False
-
-    def __call__(self, said: list[int]) -> Tensor:
-        said = [int(word) for word in said]
-        self.calls, self.read = self.calls + 1, self.read + len(said)
-        chance = random.Random(f"{self.seed} {said}")
-        scores = torch.tensor([chance.gauss(0, 1.5) for _ in range(4 + self.words)])
-        scores[EOS] += self.end
-        scores[[0, 1, 3]] = -math.inf
-        return scores.double().log_softmax(-1)
-
-
-def path(*words: int) -> Callable[[list[int]], Tensor]:
-    """A model that predicts these words one by one, then EOS."""
-
-    def log_probs(said: list[int]) -> Tensor:
-        scores = torch.full((9,), -5.0)
-        on_it = list(said) == [BOS, *words[: len(said) - 1]]
-        scores[[*words, EOS][len(said) - 1] if on_it and len(said) <= len(words) + 1 else 8] = 5.0
-        scores[[0, 1, 3]] = -math.inf
-        return scores.log_softmax(-1)
-
-    return log_probs
-
-
 @homework.check(greedy, "Follow your loop for a model that predicts two words and EOS.", worth=2)
 def says_what_the_model_says(answer, draw: Draw):
-    """The result is the words before EOS, even if there are none."""
-    for words in ([5, 4, 6, 4, 7], [4, 4, 5, 5], [4], []):
-        same(list(answer(path(*words), 20)), words, f"the result for the words {words}")
-    unsure = torch.tensor([0.0, 0.0, 0.4, 0.0, 0.3, 0.3]).log()
-    same(list(answer(lambda said: unsure, 20)), [], "the result where EOS has 0.4, others 0.3")
-
-
-@homework.check(greedy, "Count words, not ids: BOS is not a word.")
-def stops_at_the_limit(answer, draw: Draw):
-    """At most `longest` words are generated, and all of them are returned."""
-    words = [4, 5, 6, 7, 4, 5]
-    for longest in (1, 3, 6):
-        same(
-            list(answer(path(*words), longest)),
-            words[:longest],
-            f"the result with `longest` = {longest}",
-        )
+    """The result is the words before EOS, even if there are none, at most `longest` of them."""
+    words, longest = [4 + draw.choose(4) for _ in range(draw.choose(7))], draw.choose(9)
+    what = f"the result for the words {words} and EOS, `longest` = {longest}"
+    yield what, [int(word) for word in answer(path(*words), longest)]
 
 
 @homework.check(greedy, "Is the model called twice for a word, or once more at the limit?")
 def asks_no_more_than_it_needs(answer, draw: Draw):
     """The model is called once for each word, and once for EOS unless the limit comes first."""
-    for end in (1.0, 0.5, 1.5, 0.0, -9.0):
-        model = Model(draw.random.randint(0, 999), end=end)
-        said = [BOS]
-        while len(said) < 8 and (word := int(Model(model.seed, end=end)(said).argmax())) != EOS:
-            said.append(word)
-        same(list(answer(model, 7)), said[1:], "the result")
-        calls = min(len(said), 7)
-        holds(model.calls <= calls, f"{model.calls} calls for {len(said) - 1} words", f"{calls}")
+    model = Model(draw, words=draw.sizes(1)[0], end=draw.one_of([1.0, 0.0, -9.0]))
+    longest = draw.one_of([7, 0, 1, 2, 3])
+    yield f"the result with `longest` = {longest}", [int(word) for word in answer(model, longest)]
+    yield f"the number of calls with `longest` = {longest}", model.calls
 
 
 def toy(said: list[int]) -> Tensor:
@@ -250,78 +231,48 @@ def beam_search(
     ### END SOLUTION
 
 
-def searched(model: Model, width: int, longest: int) -> tuple[list[int], float]:
-    """The search that the task describes."""
-    going_on, ended = [([BOS], 0.0)], []
-    for length in range(longest + 1):
-        grown = []
-        for said, total in going_on:
-            logp = model(said)
-            words = [EOS] if length == longest else range(len(logp))
-            grown += [([*said, w], total + float(logp[w])) for w in words]
-        grown = sorted(grown, key=lambda c: c[1], reverse=True)[:width]
-        ended += [c for c in grown if c[0][-1] == EOS]
-        going_on = [c for c in grown if c[0][-1] != EOS]
-    ids, total = max(ended, key=lambda c: c[1])
-    return ids[1:-1], total
-
-
-def compare(answer, model: Model, width: int, longest: int, expected: tuple, what: str) -> None:
-    """Raise Finding where an answer finds different words or a different number."""
+def searched(answer, draw: Draw, width: int, longest: int, model: Callable, what: str = ""):
+    """What a search finds: the words and their log-probability."""
     found = answer(model, width, longest)
     holds(isinstance(found, tuple | list) and len(found) == 2, "not a pair", "words and a number")
-    words, total = found
-    what = f"{what}, `longest` {longest}"
-    same([int(word) for word in words], expected[0], f"{what}, the words")
-    same(float(total), expected[1], f"{what}, the log-probability")
+    what = f"{what}of a beam of {width}, `longest` = {longest}"
+    yield f"the words {what}", [int(word) for word in found[0]]
+    yield f"the log-probability {what}", float(found[1])
 
 
 @homework.check(beam_search, "With a width of 1, beam search is greedy search.")
 def a_beam_of_one_is_greedy(answer, draw: Draw):
     """A beam of 1 gives the result of greedy search, with its log-probability."""
-    for _ in range(4):
-        model = Model(draw.random.randint(0, 999), end=1.0)
-        said, total = [BOS], 0.0
-        while said[-1] != EOS:
-            logp = model(said)
-            word = EOS if len(said) > 6 else int(logp.argmax())
-            said, total = [*said, word], total + float(logp[word])
-        compare(answer, model, 1, 6, (said[1:-1], total), "a beam of 1")
+    model = Model(draw, words=draw.size(1, 5), end=draw.one_of([1.0, 0.0, -2.0]))
+    yield from searched(answer, draw, 1, draw.choose(7), model)
 
 
 @homework.check(beam_search, "Compare the log-probabilities of whole hypotheses.", worth=2)
 def a_beam_without_end_finds_the_best(answer, draw: Draw):
     """A beam as wide as the number of hypotheses finds the most probable one."""
-    for _ in range(3):
-        model = Model(draw.random.randint(0, 999), words=2, end=-0.5)
-        every = []
-        for length in range(4):
-            for words in itertools.product((4, 5), repeat=length):
-                ids = [BOS, *words, EOS]
-                total = sum(float(model(ids[:i])[ids[i]]) for i in range(1, len(ids)))
-                every.append((list(words), total))
-        compare(answer, model, 50, 3, max(every, key=lambda c: c[1]), "a beam of 50")
+    model = Model(draw, words=draw.size(1, 3), end=draw.one_of([-0.5, 0.0, 1.0]))
+    yield from searched(answer, draw, 90, draw.choose(4), model)
 
 
 @homework.check(
     beam_search, "Write down the candidates of each step and compare them with the task.", worth=2
 )
 def keeps_what_it_should(answer, draw: Draw):
-    """Beams of 2, 3 and 4 find the described result, for early and late ends."""
-    best = [4, 5], math.log(0.68 * 0.55 * 0.95)  # two are finished while it is still live
-    compare(answer, toy, 2, 7, best, "a beam of 2")
-    for width, longest, end in itertools.product((2, 3, 4), (2, 7), (-1.0, 0.5, 1.0) * 2):
-        model = Model(draw.random.randint(0, 9999), words=4, end=end)
-        expected = searched(model, width, longest)
-        compare(answer, model, width, longest, expected, f"a beam of {width}")
+    """Beams of all widths find the described result, for early and late ends."""
+    model = Model(draw, words=draw.size(1, 6), end=draw.one_of([-1.0, 0.5, 1.0]))
+    yield from searched(answer, draw, draw.size(1, 6), draw.choose(8), model)
+    yield from searched(answer, draw, 2, 7, toy, "for the toy ")
 
 
-@homework.check(beam_search, "When can no better hypothesis follow?")
+@homework.check(beam_search, "When can no better hypothesis follow?", draws=6)
 def stops_when_nothing_better_can_come(answer, draw: Draw):
     """The search ends when a finished hypothesis is at least as probable as every live one."""
-    model = Model(draw.random.randint(0, 999), words=4, end=6.0)
-    answer(model, 3, 40)
-    holds(model.calls < 60, f"{model.calls} calls of a model that predicts EOS at once", "a few")
+    model, width = Model(draw, words=draw.size(1, 6), end=draw.one_of([6.0, 2.0])), draw.size(1, 5)
+    answer(model, width, 30)
+    calls, model.calls = model.calls, 0
+    beam_search(model, width, 30)
+    measured = f"{calls} calls of the model for a beam of {width}"
+    holds(calls <= model.calls + width, measured, f"{model.calls}")
 
 
 @homework.task(
@@ -437,63 +388,31 @@ class Projection:
         self.matrix, self.count = matrix, 0
 
     def __call__(self, x: Tensor) -> Tensor:
+        holds(x.dim() == 3, f"a projection of vectors {tuple(x.shape)}", "(B, T, D)")
         self.count += x.numel() // x.size(-1)
         return x @ self.matrix
 
 
-def remembering(answer, draw: Draw) -> tuple:
-    """An answer with three projections, and sentences for it."""
-    b, t, d, k = draw.sizes(4, 3)
-    maps = [Projection(draw.normal(d, k)) for _ in range(3)]
-    return answer(*maps), draw.normal(b, t, d), maps
-
-
-def in_full(x: Tensor, maps: list[Projection]) -> Tensor:
-    """Causal attention of whole sentences."""
-    q, k, v = (x @ each.matrix for each in maps)
-    return F.scaled_dot_product_attention(q, k, v, is_causal=True)
-
-
-@homework.check(StepAttention, "Return one vector for each sentence.", worth=0)
-def returns_a_vector_for_each(answer, draw: Draw):
-    """A step returns (B, d_k)."""
-    attention, x, maps = remembering(answer, draw)
-    shaped(attention.step(x[:, 0]), (len(x), maps[0].matrix.size(1)), "the result of a step")
-
-
 @homework.check(
-    StepAttention,
-    "A single word gets all the weight. Do rows of the batch affect each other?",
-    worth=0,
-)
-def the_first_word_is_its_value(answer, draw: Draw):
-    """The first step returns the values of the first words, which attend only to themselves."""
-    attention, x, maps = remembering(answer, draw)
-    same(attention.step(x[:, 0]), x[:, 0] @ maps[2].matrix, "the result of the first step")
-
-
-@homework.check(
-    StepAttention, "Compare the second step with causal attention over two words.", worth=2
+    StepAttention, "Compare the second step with causal attention over two words.", worth=3
 )
 def steps_are_causal_attention(answer, draw: Draw):
-    """Step by step the results are those of causal attention on whole sentences."""
-    attention, x, maps = remembering(answer, draw)
-    expected = in_full(x, maps)
-    other = answer(*maps)  # with its own words
-    for number in range(x.size(1)):
-        same(attention.step(x[:, number]), expected[:, number], f"the result of step {number + 1}")
+    """Step by step the results are those of causal attention on whole sentences, for two at once;
+    each word is projected once.
+    """
+    draw.halved()
+    b, t, d, k = draw.sizes(4)
+    maps = [Projection(draw.normal(d, k)) for _ in range(3)]
+    attention, other, x = answer(*maps), answer(*maps), draw.normal(b, t, d)
+    for number in range(t):
+        what = f"step {number + 1} of {b} sentences, D = {d}, d_k = {k}"
+        yield f"the result of {what}", attention.step(x[:, number])
+        for name, each in zip(("query", "key", "value"), maps, strict=True):
+            yield f"the vectors that went through the {name} in {what}", each.count
+            each.count = 0
         other.step(-x[:, number])
-
-
-@homework.check(StepAttention, "What does step 5 project that step 4 did not?")
-def projects_each_word_once(answer, draw: Draw):
-    """Each word is projected once to a query, a key and a value."""
-    attention, x, maps = remembering(answer, draw)
-    for number in range(x.size(1)):
-        attention.step(x[:, number])
-    words = len(x) * x.size(1)
-    for name, each in zip(("query", "key", "value"), maps, strict=True):
-        holds(each.count == words, f"{each.count} vectors went through the {name}", f"{words}")
+        for each in maps:
+            each.count = 0
 
 
 @homework.check(
@@ -501,16 +420,18 @@ def projects_each_word_once(answer, draw: Draw):
 )
 def follows_its_parents(answer, draw: Draw):
     """After `reorder` each row continues its parent's words, whatever the number of rows."""
-    for parents in ([2, 0, 0], [1, 1, 2, 0, 2], [2], [0, 2, 1], [1, 2, 0]):
-        attention, x, maps = remembering(answer, draw)
-        for number in range(2):
-            attention.step(x[:3, number])
-        attention.reorder(torch.tensor(parents))
-        words = x[:3, :2][torch.tensor(parents)]
-        for _ in range(2):
-            words = torch.cat([words, draw.normal(len(parents), 1, x.size(2))], dim=1)
-            expected = in_full(words, maps)[:, -1]
-            same(attention.step(words[:, -1]), expected, f"a result after the parents {parents}")
+    b, d, k = draw.sizes(3, large=20)
+    maps = [Projection(draw.normal(d, k)) for _ in range(3)]
+    attention, said = answer(*maps), []
+    for number in range(draw.size(2, 6)):
+        if number and draw.choose(3):
+            some = [draw.choose(b) for _ in range(draw.size(1, 5))]
+            parents = torch.tensor(draw.one_of([some, [*range(1, b), 0]]))
+            said, b = [*said, parents.tolist()], len(parents)
+            with unchanged(parents=parents):
+                attention.reorder(parents)
+        x = draw.normal(b, d)
+        yield f"the result of step {number + 1} after the parents {said}", attention.step(x)
 
 
 @homework.question(

@@ -156,7 +156,7 @@ class Preallocated:
     def step(self, x):
         q, k, v = (f(x[:, None])[:, 0] for f in self.f)
         if self.store is None:
-            self.store = x.new_zeros(2, len(x), 64, k.size(-1))
+            self.store = x.new_zeros(2, len(x), 256, k.size(-1))
         self.store[0, :, self.n], self.store[1, :, self.n] = k, v
         self.n += 1
         keys, values = self.store[0, :, : self.n], self.store[1, :, : self.n]
@@ -337,36 +337,36 @@ class OneForAll(WithLists):
 
 WRONG = {
     "10.1": [
-        (asks_once_more, "calls"),
-        (never_empty, "the result"),
-        (ignores_the_limit, "`longest` = "),
+        asks_once_more,
+        never_empty,
+        ignores_the_limit,
     ],
     "10.2": [
-        (always_greedy, "a beam of"),
-        (runs_to_the_end, "a beam of|calls"),
-        (positive_scores, "log-probability"),
+        always_greedy,
+        runs_to_the_end,
+        positive_scores,
     ],
     "10.3": [
-        (SharedRows, "parents"),
-        (KeepsTheQueries, "step"),
-        (Recomputes, "vectors went through"),
+        SharedRows,
+        KeepsTheQueries,
+        Recomputes,
     ],
-    "10.4": [("A", "own function"), ("C", "own function")],
+    "10.4": ["A", "C"],
 }
 
 WRONG["10.1"] += [
-    (no_word_twice, "4, 4, 5, 5"),
-    (asks_at_the_limit, "calls"),
-    (ends_above_a_half, "EOS has 0.4"),
+    no_word_twice,
+    asks_at_the_limit,
+    ends_above_a_half,
 ]
 WRONG["10.2"] += [
-    (enough_ended, "a beam of 2"),
-    (ends_take_places, "a beam"),
-    (one_for_each_last_word, "a beam"),
+    enough_ended,
+    ends_take_places,
+    one_for_each_last_word,
 ]
 WRONG["10.3"] += [
-    (WrongWayRound, "parents"),
-    (OneForAll, "step"),
+    WrongWayRound,
+    OneForAll,
 ]
 
 
@@ -381,4 +381,4 @@ class ForgetsTheAxis:
         return F.scaled_dot_product_attention(self.query(x), self.key(x), self.value(x))
 
 
-WRONG["10.3"] += [(ForgetsTheAxis, "rows of the batch")]
+WRONG["10.3"] += [ForgetsTheAxis]

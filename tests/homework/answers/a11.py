@@ -280,33 +280,33 @@ def shifted(one, other, score, times, generator):
 
 
 WRONG = {
-    "11.1": [(precision_only, "rate"), (first_sentence, "rate"), (turned_links, "rate")],
+    "11.1": [precision_only, first_sentence, turned_links],
     "11.2": [
-        (mean_of_sentences, "added up over the set first"),
-        (of_letters, "BLEU of"),
-        (smoothed, "BLEU of"),
+        mean_of_sentences,
+        of_letters,
+        smoothed,
     ],
     "11.3": [
-        (normal_noise, "difference"),
-        (always_seed_zero, "different seed"),
-        (sign_only, "difference"),
+        normal_noise,
+        always_seed_zero,
+        sign_only,
     ],
-    "11.4": [("A", "own function"), ("B", "own function")],
+    "11.4": ["A", "B"],
 }
 
 WRONG["11.1"] += [
-    (cut_to_the_gold, "2 and 1 sentences"),
+    cut_to_the_gold,
 ]
 WRONG["11.2"] += [
-    (smoothed_where_it_can, "4-gram"),
-    (orders_that_match, "4-gram"),
+    smoothed_where_it_can,
+    orders_that_match,
 ]
 WRONG["11.3"] += [
-    (never_the_first, "standard errors|spread"),
-    (better_only, "standard errors|difference of"),
-    (each_draw_twice, "different values"),
-    (mirrored, "difference of"),
-    (shifted, "difference of"),
+    never_the_first,
+    better_only,
+    each_draw_twice,
+    mirrored,
+    shifted,
 ]
 
 
@@ -331,8 +331,8 @@ def in_blocks(one, other, score, times, generator):
 
 
 WRONG["11.3"] += [
-    (in_strata, "group of sentences|standard errors"),
-    (in_blocks, "[Gg]roup|standard deviation"),
+    in_strata,
+    in_blocks,
 ]
 
 
@@ -385,10 +385,10 @@ def with_numbers_for_words(hypotheses, references):
 
 RIGHT["11.2"] += [as_a_fraction, with_numbers_for_words]
 WRONG["11.2"] += [
-    (case_does_not_matter, "BLEU of"),
-    (glued, "BLEU of"),
-    (first_fifty, "120 sentences"),
-    (without_signs, "BLEU of"),
+    case_does_not_matter,
+    glued,
+    first_fifty,
+    without_signs,
 ]
 
 
@@ -405,8 +405,8 @@ def by_nltk(hypotheses, references):
 
 
 WRONG["11.2"] += [
-    (by_sacrebleu, "of sacrebleu was called"),
-    (by_nltk, "of nltk was called"),
+    by_sacrebleu,
+    by_nltk,
 ]
 
 
@@ -419,4 +419,4 @@ def in_one_union(found, gold):
     return 1 - 2 * len(a & s) / (len(a) + len(s))
 
 
-WRONG["11.1"] += [(in_one_union, "in two sentences count as one")]
+WRONG["11.1"] += [in_one_union]

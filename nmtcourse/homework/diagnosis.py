@@ -1,0 +1,56 @@
+"""Name the known mistake that does, on the inputs that were tried, what an answer does."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from nmtcourse.homework.compare import Finding, same
+from nmtcourse.homework.draw import Draw
+from nmtcourse.homework.task import Property, Task
+from nmtcourse.homework.trials import PLACE, Outcome, Trial, tried
+
+NUMBER = re.compile(r"-?\d+\.?\d*(?:e[-+]?\d+)?|nan|inf")
+
+
+def diagnose(task: Task, prop: Property, answer: Any, found: list[Outcome], seed: int) -> str:
+    """The one known mistake that gives the same results as an answer wherever it was tried, or ''.
+
+    The last of `found` is the outcome of `prop`, the others those of the properties before it.
+    """
+    numbered = [*zip(task.properties, found, strict=False)]
+    tests = [(prop, trial) for trial in found[-1].trials[:-3:-1]]
+    tests += [(prop, tried(task, prop, answer, Draw(seed, number))) for number in range(60, 64)]
+    tests += [(each, trial) for each, one in numbered[:-1] for trial in one.trials[:4]]
+
+    def agrees(about: str, pairs: list[tuple[Property, Trial]]) -> bool:
+        return all(
+            alike(tried(task, each, task.wrong[about], Draw(seed, 0, trial.choices)), trial)
+            for each, trial in pairs
+        )
+
+    likely = [about for about in task.mistakes if agrees(about, tests)]
+    if len(likely) > 1:
+        fresh = [(p, Draw(seed, number)) for p in task.properties for number in range(50, 56)]
+        more = [(p, tried(task, p, answer, draw)) for p, draw in fresh]
+        likely = [about for about in likely if agrees(about, more)]
+    return likely[0] if len(likely) == 1 else ""
+
+
+def alike(one: Trial, other: Trial) -> bool:
+    """Whether two answers gave the same on one input, but for rounding and their lines of code."""
+    if one.finding is None or other.finding is None:
+        return one.finding is other.finding
+    texts = [trial.finding.measured.partition(PLACE)[0] for trial in (one, other) if trial.finding]
+    if NUMBER.sub("", texts[0]) != NUMBER.sub("", texts[1]) or len(one.seen) != len(other.seen):
+        return False
+    pairs = zip(*(map(float, NUMBER.findall(text)) for text in texts), strict=True)
+    if not all(a == b or math.isclose(a, b, rel_tol=2e-3) or a != a and b != b for a, b in pairs):
+        return False
+    try:
+        for mine, theirs in zip(one.seen, other.seen, strict=True):
+            same(mine.value, theirs.value, mine.what, tolerance=theirs.tolerance or 2e-3)
+    except Finding:
+        return False
+    return True

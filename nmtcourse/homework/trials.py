@@ -1,0 +1,214 @@
+"""Generate inputs for a check, find one where an answer is wrong, and shrink it.
+
+A check that yields what it observes, as pairs of a description and a value, is run with the answer
+and with the solution on the same input, and the observations are compared. A check that yields
+nothing raises `Finding` itself.
+"""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from nmtcourse.homework.compare import Finding, described, same
+from nmtcourse.homework.draw import Draw, shrink
+from nmtcourse.homework.guards import Careful, Stopped, within
+from nmtcourse.homework.task import Property, Task
+
+OURS = [Path(__file__).parents[2] / name for name in ("nmtlib", "nmtcheck", "nmtcourse")]
+PLACE = ", in line "
+UNWRITTEN = "nothing is written here yet"
+AGAIN = "called again with other values, "
+
+
+@dataclass
+class Seen:
+    """An observation: what it is, its value, how exact it must be, the arguments of the call."""
+
+    what: str
+    value: Any
+    tolerance: float
+    given: dict[str, Any]
+
+
+@dataclass
+class Trial:
+    """An answer on one input: the choices that give it, what is wrong, and all that was seen."""
+
+    choices: list[int]
+    finding: Finding | None
+    seen: list[Seen] = field(default_factory=list)
+
+
+@dataclass
+class Outcome:
+    """What a check has found: the simplest fault, and trials that tell mistakes apart."""
+
+    finding: Finding | None = None
+    trials: list[Trial] = field(default_factory=list)
+
+
+def outcome(task: Task, prop: Property, answer: Any, seed: int) -> Outcome:
+    """The simplest fault that a property finds in an answer."""
+    found = Outcome()
+    try:
+        with within(task.seconds):
+            for number in range(prop.draws):
+                trial = tried(task, prop, answer, Draw(seed, number))
+                found.trials.append(trial)
+                if trial.finding is not None:
+                    found.finding = trial.finding
+                    _simplify(task, prop, answer, seed, found)
+                    break
+    except Stopped:
+        if found.finding is None:
+            found.finding = _endless(task)
+            found.trials = []
+    return found
+
+
+def _simplify(task: Task, prop: Property, answer: Any, seed: int, found: Outcome) -> None:
+    """Shrink the input of the last trial, in turn 0 or 1 as it failed."""
+
+    def fails(choices: list[int]) -> Trial | None:
+        trial = tried(task, prop, answer, Draw(seed, 0, choices))
+        if trial.finding is None or trial.finding.measured == UNWRITTEN:
+            return None
+        return trial
+
+    if found.finding is None or found.finding.measured == UNWRITTEN or not prop.shrinks:
+        return
+    simplest = shrink(found.trials[-1].choices, fails)
+    if simplest is not None:
+        found.trials.append(simplest)
+        found.finding = simplest.finding
+
+
+def _endless(task: Task) -> Finding:
+    cause = "An endless loop, or a Python loop over every number."
+    return Finding(f"stopped after {task.seconds:g} s", "an answer in much less", cause)
+
+
+def tried(task: Task, prop: Property, answer: Any, draw: Draw) -> Trial:
+    """What is wrong with an answer on one input, on another of the same sizes, or on it again."""
+    subject = guarded(task, answer)
+    seen, raised = observed(prop, subject, draw)
+    if raised is not None and raised.measured == UNWRITTEN:
+        return Trial(draw.choices, raised)
+    if not inspect.isgeneratorfunction(prop.measure):
+        allowed = raised is not None and draw.lenient and raised.usual
+        return Trial(draw.choices, None if allowed else raised)
+    expected = expectation(task, prop, draw)
+    finding, every = difference(seen, raised, expected, draw), [*seen]
+    for turn in (1, 0) if prop.again else ():
+        if finding is not None:
+            break
+        other = draw.again(turn)
+        seen, raised = observed(prop, subject, other)
+        wanted = expected if turn == 0 else expectation(task, prop, other)
+        finding, every = difference(seen, raised, wanted, other), [*every, *seen]
+        if finding is not None:
+            finding.measured = AGAIN + finding.measured
+    return Trial(draw.choices, finding, every)
+
+
+def expectation(task: Task, prop: Property, draw: Draw) -> list[Seen]:
+    """What the solution shows on an input."""
+    again = draw.again(draw.turn)
+    seen, failed = observed(prop, guarded(task, task.solution), again)
+    if failed is not None:
+        raise RuntimeError(f"the solution of {task.id} fails on {again.choices}: {failed}")
+    draw.choices = again.choices  # also those of the part that an error has cut off
+    return seen
+
+
+def difference(
+    seen: list[Seen], raised: Finding | None, expected: list[Seen], draw: Draw
+) -> Finding | None:
+    """The first difference between two lists of observations, or what was raised."""
+    for one, other in zip(seen, expected, strict=False):
+        try:
+            same(one.value, other.value, one.what, tolerance=other.tolerance)
+        except Finding as finding:
+            return placed(finding, one.given)
+    if raised is not None and draw.lenient and raised.usual:
+        return None
+    if raised is None and len(seen) != len(expected):
+        return Finding(f"{len(seen)} results", f"{len(expected)}")
+    return raised
+
+
+def observed(prop: Property, subject: Any, draw: Draw) -> tuple[list[Seen], Finding | None]:
+    """What a check shows of an answer, and what was raised."""
+    seen: list[Seen] = []
+    try:
+        torch.default_generator.manual_seed(draw.value_seed)
+        for what, value, *tolerance in prop.measure(subject, draw) or ():
+            seen.append(Seen(what, frozen(value), (*tolerance, 0.0)[0], given_to(subject)))
+    except Finding as finding:
+        return seen, placed(finding, given_to(subject))
+    except (Stopped, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # SystemExit as well would end the reader's kernel
+        if isinstance(error, NotImplementedError) and not str(error):  # torch's own have a text
+            return seen, Finding(UNWRITTEN, "an answer", "Part of it is still a stub.")
+        raised = Finding(told(error), "a result")
+        raised.usual = reason(error, getattr(subject, "function", subject))
+        return seen, placed(raised, given_to(subject))
+    return seen, None
+
+
+def frozen(value: Any) -> Any:
+    """A value as it is now, whatever becomes of it."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone()
+    if isinstance(value, list | tuple):
+        return type(value)(map(frozen, value)) if type(value) in (list, tuple) else value
+    return value
+
+
+def guarded(task: Task, answer: Any) -> Any:
+    """A function under the guards of the task; a class, or a task that may change things, as is."""
+    if task.pure and callable(answer) and not inspect.isclass(answer):
+        return Careful(answer, task.forbidden, task.sealed, task.seeded)
+    return answer
+
+
+def given_to(subject: Any) -> dict[str, Any]:
+    """The arguments of the last call."""
+    return subject.given if isinstance(subject, Careful) else {}
+
+
+def placed(finding: Finding, given: dict[str, Any]) -> Finding:
+    """The finding together with the arguments of the call."""
+    if given and not finding.measured.startswith(("for ", UNWRITTEN)):
+        finding.measured = f"for {described(given)}: {finding.measured}"
+    return finding
+
+
+def told(error: BaseException) -> str:
+    """An exception in one line, with the line of the student's code that raised it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    outside = [frame for frame in frames if not {*OURS} & {*Path(frame.filename).parents}]
+    own = [frame for frame in outside if "site-packages" not in frame.filename]
+    place = f"{PLACE}{own[-1].lineno} of {own[-1].name}" if own else ""
+    said = next(iter(str(error).strip().splitlines()), "")[:200]
+    return f"{type(error).__name__}: {said}{place}"
+
+
+def reason(error: BaseException, answer: Any) -> str:
+    """The usual cause of an exception."""
+    if answer is None or answer is ...:
+        return "Your name has no value: run the cell above, or write the answer."
+    if isinstance(error, TypeError) and "argument" in str(error):
+        return "Check that your function takes the arguments of the task, in that order."
+    if isinstance(error, IndexError | ValueError) and (
+        "list" in str(error) or "empty" in str(error)
+    ):
+        return "A list is empty or shorter than expected: when can that happen?"
+    return "The message says what failed; print the shapes before that line."
