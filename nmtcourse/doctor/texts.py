@@ -34,8 +34,10 @@ WIDE = re.compile("[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\ufb00-\ufb06]")
 PIECES = re.compile("[^\\s@]@@(?:\\s|$)|(?:^|\\s)▁|￭|(?:^|\\s)##\\w")
 # The same of other text.
 ODD = re.compile(
-    "[\x00-\x08\x0a-\x1f&<@#{\x7f-\x9f\xad\u0300-\u036f\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-"
-    "\u206f\u2581\ufb00-\ufb06\ufdd0-\uff00\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\uffe0-\U0010ffff]|[\xa0-\u024f\u2010-\u203a\u20ac\u2122\u02c6\u02dc]{2}"
+    "[\x00-\x08\x0a-\x1f&<@#{\x7f-\x9f\xad\u0300-\u036f\u061c\u180e\u200b-\u200f"
+    "\u2028-\u202e\u2060-\u206f\u2581\ufb00-\ufb06\ufdd0-\uff00\uff10-\uff19"
+    "\uff21-\uff3a\uff41-\uff5a\uffe0-\U0010ffff]"
+    "|[\xa0-\u024f\u2010-\u203a\u20ac\u2122\u02c6\u02dc]{2}"
 )
 MISREAD = re.compile("[\u0080-\u024f\u2010-\u203a\u20ac\u2122\u02c6\u02dc]{2}")
 
