@@ -44,6 +44,7 @@ PAGES = {  # the blocks of each page, and what makes them
         "seeds": tables_scores.several_seeds,
     },
     "docs/commands.md": {"make-train": tables.train_output},
+    "docs/own_text.md": {"doctor": tables_speed.doctor},
     "docs/speed.md": {
         "speed": tables_speed.speed,
         "decode": tables_speed.decode,

@@ -76,6 +76,17 @@ def decoded(found: dict[str, Any]) -> list[str]:
     ]
 
 
+def doctor() -> str:
+    """Time and memory of `nmtlib data check`."""
+    found = read("doctor.json")
+    rows = [
+        [f"{row['pairs']:,}", row["megabytes"], row["processor_seconds"], row["peak_megabytes"]]
+        for row in found["rows"]
+    ]
+    header = "pairs | text, MB | processor seconds | peak memory, MB"
+    return f"`{found['command']}`, on {on_machine(found)}:\n\n{table(header, rows)}"
+
+
 def padding() -> str:
     """Padding and speed of three ways to make batches."""
     found = read("padding.json")

@@ -6,6 +6,7 @@ passed
 """
 
 from importlib import import_module
+from importlib.metadata import entry_points
 from typing import Any
 
 # Where each name lives; it is imported when it is first used, as the command line is to be quick.
@@ -17,13 +18,15 @@ _HOME = {
     "called": "calls",
     "check": "registry",
     "lift": "lifting",
-    "ours": "parts",
 }
-__all__ = [*_HOME]
+_ADDED = "nmtcheck.adapters"  # the entry points of packages that bring an adapter of their own
+__all__ = [*_HOME, "ours"]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
+        for added in entry_points(group=_ADDED, name=name):
+            return added.load()
         raise AttributeError(f"nmtcheck has no {name!r}; it has {', '.join(_HOME)}")
     return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
 

@@ -53,6 +53,7 @@ class Adapter:
     eos: int = FIND_OUT
     first_word: int = 4
     source_bos: bool = False  # True: sources begin with BOS; `make_batch`, if given, tells
+    source_eos: bool | None = None  # False: sources have no EOS; None: as `translate` encodes them
     strict: bool = False  # True: a part is blamed for what no model asks of it, too
     resizable: bool = True  # False: `make_model` makes the same model whatever the sizes asked for
     fixed_positions: bool = True  # False: positions are learned

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter, Sizes
-from nmtcheck.helpers import logits, padded_batch, prepare
+from nmtcheck.helpers import build, logits, padded_batch, prepare
 from nmtcheck.registry import Finding, check
 
 ROWS = 60  # of a position table that are looked at
@@ -69,6 +69,46 @@ def table_rotates(adapter: Adapter, seed: int) -> str:
     return f"one matrix takes each row p of {tables[0][0]!r} to row p + 7"
 
 
+@check("positions.balance", "make_model", "resizable")
+@torch.no_grad()
+def balance(adapter: Adapter, seed: int) -> str:
+    """In a new model words move the input of the first layer about as much as positions do."""
+    model, first = build(adapter, seed, noise=0.0, d_model=64), adapter.first_word
+    widths = {m.embedding_dim for m in model.modules() if isinstance(m, nn.Embedding)}
+    read: list[Tensor] = []
+
+    def listen(module: nn.Module, given: tuple) -> None:
+        if given and isinstance(given[0], Tensor) and given[0].is_floating_point():
+            if given[0].dim() == 3 and given[0].size(-1) in widths and not read:
+                read.append(given[0].reshape(-1, given[0].size(-1)).clone())
+
+    kinds = (
+        m
+        for m in model.modules()
+        if isinstance(m, nn.Linear | nn.MultiheadAttention | nn.LayerNorm)
+    )
+    for module in kinds:
+        module.register_forward_pre_hook(listen)
+    moved = []
+    for ids in ([first] * 6, [first + 1] * 6):
+        read.clear()
+        logits(adapter, model, torch.tensor([ids]), torch.tensor([[adapter.bos, first]]))
+        if not read or len(read[0]) != 6:
+            raise NotImplementedError("the input of the first layer was not found")
+        moved.append(read[0])
+    word = float((moved[0] - moved[1]).pow(2).mean().sqrt())
+    place = float((moved[0] - moved[0].roll(3, 0)).pow(2).mean().sqrt())
+    said = (
+        f"another word moves the first layer's input by {word:.2g}, another position by {place:.2g}"
+    )
+    if word < 0.08 * place:
+        cause = (
+            "Positions drown the words: multiply embeddings by sqrt(d_model), or start them larger."
+        )
+        raise Finding(said, cause)
+    return said
+
+
 @check("layers.norms_apart", "make_model")
 def norms_apart(adapter: Adapter, seed: int) -> str:
     """The output of a normalisation is not normalised again before something is added to it."""
@@ -101,33 +141,26 @@ def device(adapter: Adapter, seed: int) -> str:
     """Everything the model computes with moves with it to a different device."""
     model, source, target = prepare(adapter, seed)
     logits(adapter, model, source, target)  # where no pass succeeds, nothing else can be told
-    plain = [name for _, name, _ in plain_tensors(model)]
-    if not plain:
-        return "every tensor is a parameter or a buffer, which .to(device) moves"
-    try:
-        with torch.device("meta"):
-            model = adapter.make_model(Sizes())
-    except Exception as error:
-        said = (str(error).splitlines() or [""])[0][:80]
-        raise NotImplementedError(f"the model cannot be made without numbers: {said}") from None
     made = list(plain_tensors(model))
-    if not made or not all(value.is_meta for *_, value in made):
-        raise NotImplementedError(f"{plain[0]!r} is put onto a device when it is created")
+    if not made:
+        return "every tensor is a parameter or a buffer, which .to(device) moves"
+    model = model.to("meta")
+    if runs(adapter, model):
+        return f"{made[0][1]!r} is not a buffer and is moved in every pass"
+    for module, name, value in made:  # the experiment: does it run where these are moved as well?
+        setattr(module, name, value.to("meta"))
     if not runs(adapter, model):
         raise NotImplementedError("a pass without numbers raises an error, wherever tensors are")
-    for module, name, value in made:
-        setattr(module, name, torch.zeros(value.shape, dtype=value.dtype, device="cpu"))
-    if not runs(adapter, model):
-        stays = "is neither a parameter nor a buffer: .to(device) does not move it"
-        raise Finding(f"{made[0][1]!r} {stays}, and the pass fails there")
-    return f"{plain[0]!r} is not a buffer and is moved in every pass"
+    stays = "is neither a parameter nor a buffer: .to(device) does not move it"
+    cause = "Register it with register_buffer: once it is moved, the pass succeeds."
+    raise Finding(f"{made[0][1]!r} {stays}, and the pass fails there", cause)
 
 
 def runs(adapter: Adapter, model: nn.Module) -> bool:
     """Whether a pass on the device 'meta' raises no error."""
     source, target, _ = padded_batch(adapter, 0)
     try:
-        with torch.no_grad():
+        with torch.no_grad(), torch.device("meta"):  # masks that a pass makes are made there
             adapter.logits(model.eval(), source.to("meta"), target.to("meta"))
     except Exception:  # it is somebody else's code
         return False

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter
@@ -18,6 +18,7 @@ from nmtcheck.searching import (
     Table,
     Variant,
     Words,
+    conditionals,
     consensus,
     find,
     likely_paths,
@@ -25,10 +26,12 @@ from nmtcheck.searching import (
     sources,
     speaker,
     tables,
-    torn,
     word_ids,
 )
 
+AT_THE_LIMIT = (
+    "At the length limit a live hypothesis is returned, and a better finished one is not."
+)
 UNTOLD = "the model did not learn the example that decides"
 
 
@@ -71,12 +74,13 @@ class Missed(NamedTuple):
     found: Words
     expected: Words
     table: Table
+    raw: Table  # its logits, not normalised
 
 
 def miss_cause(adapter: Adapter, missed: list[Missed]) -> str:
     """Which wrong search would give all these results; empty if none."""
     plain = norms(0.0)[0]
-    kinds = {
+    kinds: dict[str, tuple[int, Variant]] = {
         "Only one hypothesis is kept: the result is that of greedy search.": (1, Variant(plain)),
         "It stops at the first finished hypothesis.": (WIDTH, Variant(plain, stop="any")),
         "It stops when the best hypothesis is finished.": (WIDTH, Variant(plain, stop="first")),
@@ -84,10 +88,20 @@ def miss_cause(adapter: Adapter, missed: list[Missed]) -> str:
             WIDTH,
             Variant(lambda n: n + 1),
         ),
+        "Raw logits are added up, not log-probabilities.": (WIDTH, Variant(plain)),
     }
     for cause, (width, variant) in kinds.items():
-        if all(find(case.table, adapter, width, variant)[0] == case.found for case in missed):
+        tables_ = [case.raw if cause.startswith("Raw") else case.table for case in missed]
+        results = (find(table, adapter, width, variant)[0] for table in tables_)
+        if all(found == case.found for found, case in zip(results, missed, strict=True)):
             return cause
+    worst = (sorted(case.table[()])[:WIDTH] for case in missed)
+    if all(c.found and c.table[()][c.found[0]] in w for c, w in zip(missed, worst, strict=True)):
+        return "Candidates are sorted the other way round: the least probable are kept."
+    if all(len(case.found) >= 8 for case in missed):
+        return (
+            "At the length limit a live hypothesis is returned, and a better finished one is not."
+        )
     return ""
 
 
@@ -105,13 +119,14 @@ def finds_the_best(adapter: Adapter, seed: int) -> str:
             easy = find(table, adapter, 1, Variant(norms(0.0)[0], DEPTH))[0] == expected
             asked, hard = asked + 1, hard + (not easy)
             if (found := best(adapter, model, source, WIDTH, 0.0, 8)) != expected:
-                missed.append(Missed(not easy, found, expected, table))
+                raw = conditionals(adapter, model, source, raw=True)
+                missed.append(Missed(not easy, found, expected, table, raw))
         if hard >= 4:
             break
     if not asked:
         raise NotImplementedError("no random model has one clear best translation")
     if sum(case.hard for case in missed) > hard / 3 or len(missed) > asked / 8:
-        _, found, expected, _ = max(missed, key=lambda case: case.hard)
+        _, found, expected, *_ = max(missed, key=lambda case: case.hard)
         counts = f"{len(missed)} of {asked} times a beam of {WIDTH} misses the most probable"
         said = f"{counts} translation: it returns {list(found)}, not {list(expected)}"
         raise Finding(said, miss_cause(adapter, missed))
@@ -152,7 +167,7 @@ def scores(adapter: Adapter, seed: int) -> str:
         return f"{len(rows)} hypotheses of words only, none twice; scores are not returned"
     target = pad([[adapter.bos, *ids] for _, ids, _ in rows], adapter.pad)
     table = logits(adapter, model, source[[row for row, *_ in rows]], target)
-    for logp, (_, ids, score) in zip(table.log_softmax(-1).tolist(), rows, strict=True):
+    for logp, (row, ids, score) in zip(table.log_softmax(-1).tolist(), rows, strict=True):
         steps = [logp[place][word] for place, word in enumerate([*ids, adapter.eos])]
         # At the length limit some searches return a hypothesis without its EOS.
         allowed = [sum(steps)] + ([sum(steps[:-1])] if len(ids) >= 10 else [])
@@ -160,8 +175,26 @@ def scores(adapter: Adapter, seed: int) -> str:
             given = (
                 f"hypothesis {list(ids)} has the score {float(score):.3f} without length penalty"
             )
-            raise Finding(f"{given}; the model gives it {sum(steps):.3f}")
+            cause = score_cause(adapter, model, source[row], ids, float(score))
+            raise Finding(f"{given}; the model gives it {sum(steps):.3f}", cause)
     return f"{len(rows)} hypotheses have the model's own log-probability, none twice"
+
+
+def score_cause(adapter: Adapter, model: nn.Module, row: Tensor, ids: Words, score: float) -> str:
+    """How a wrong score came about, told by computing what it might be; empty if unknown."""
+    source = row[row != adapter.pad][None]
+    found = beams(adapter, model, source, 4, 0.0, 12)[0]
+    raw = logits(adapter, model, source, torch.tensor([[adapter.bos, *ids]]))[0].double()
+    labels = torch.tensor([*ids, adapter.eos])[:, None]
+    sums = {"raw": float(raw.gather(-1, labels).sum())}
+    logp = float(raw.log_softmax(-1).gather(-1, labels).sum())
+    if any(abs(own - logp) < 1e-2 for words, own in found if words == ids and own is not None):
+        return "Only in a batch: the padding mask of the memory does not reach the search."
+    if abs(score - sums["raw"]) < 1e-2:
+        return "Raw logits are added up, not log-probabilities."
+    if min(abs(score * (len(ids) + n) - logp) for n in (0, 1, 2)) < 1e-2:
+        return "The score is divided by the length, although the length penalty is 0."
+    return ""
 
 
 def refuse_extended(adapter: Adapter, row: int, said: list[Words]) -> None:
@@ -172,78 +205,11 @@ def refuse_extended(adapter: Adapter, row: int, said: list[Words]) -> None:
     for place, ids in enumerate(said):
         if said.count(ids) > 1 and set(ids) <= set(word_ids(adapter)):
             cause = "Finished hypotheses are extended: what follows EOS is removed later."
+            if len(said) > 2 and len(set(said)) == 1:
+                cause = (
+                    "The beam starts with equal copies: give all but the first -inf at the start."
+                )
             raise Finding(f"source {row} gets the hypothesis {list(ids)} twice", cause)
         if adapter.eos in ids or (place == 0 and {adapter.pad, adapter.bos} & set(ids)):
             cause = "Finished hypotheses are extended, or not cut at EOS."
             raise Finding(f"a hypothesis holds special ids: {list(ids)}", cause)
-
-
-def torn_cases(
-    adapter: Adapter, seed: int, short: float
-) -> Iterator[tuple[nn.Module, Tensor, Table]]:
-    """Models with a short and a long translation of similar probability, and their sources."""
-    for number in range(4):
-        model = torn(adapter, seed + 1000 * number, short)
-        for source, table in tables(adapter, model, sources(adapter, seed, 3)):
-            yield model, source, table
-
-
-@check("beam.does_not_stop_early", "make_model", "beam", "resizable")
-def does_not_stop_early(adapter: Adapter, seed: int) -> str:
-    # With a length penalty, a translation of three words beats one of one word that ends earlier.
-    """The search continues while a live hypothesis can still win."""
-    penalty, short = (2.0, 0.47) if adapter.length_penalty else (0.0, 0.35)
-    # The result of a hasty search; without a length penalty the best hypothesis may stop it.
-    stops = ("any", "first") if penalty else ("any",)
-    hasty = [Variant(norm, stop=stop) for norm in norms(penalty) for stop in stops]
-    asked, wrong = 0, []
-    for model, source, table in torn_cases(adapter, seed, short):
-        expected = consensus(table, adapter, 4, penalty)
-        early = [find(table, adapter, 4, variant)[0] for variant in hasty]
-        if expected is None or expected in early:
-            continue
-        asked, found = asked + 1, best(adapter, model, source, 4, penalty, 4)
-        if found != expected:
-            said = f"returns {list(found)}, although {list(expected)}, which ends later, is better"
-            wrong.append((said, hasty_cause(adapter, model, source, found in early)))
-        if asked == 5:
-            break
-    if asked < 2:
-        raise NotImplementedError(UNTOLD)
-    if len(wrong) > asked / 2:
-        said, cause = wrong[0]
-        raise Finding(f"{len(wrong)} of {asked} times the search {said}", cause)
-    return f"{asked} times the winner ends later than another hypothesis and is found"
-
-
-def hasty_cause(adapter: Adapter, model: nn.Module, source: Tensor, early: bool) -> str:
-    """Why the wrong translation wins; empty where it is that of a hasty search."""
-    if not early:
-        return "A different fault: see beam.finds_the_best, beam.length_penalty."
-    if beams(adapter, model, source, 4, 0.0, 4) == beams(adapter, model, source, 4, 2.0, 4):
-        return "The length penalty changes nothing, or the search ends with the first hypothesis."
-    return ""
-
-
-@check("beam.length_penalty", "make_model", "beam", "resizable", "length_penalty")
-def length_penalty(adapter: Adapter, seed: int) -> str:
-    """A larger length penalty favours longer translations."""
-    found: dict[float, list[int]] = {0.0: [], 2.0: []}  # penalty -> lengths
-    for model, source, table in torn_cases(adapter, seed, 0.47):
-        short, long = (consensus(table, adapter, 4, penalty) for penalty in found)
-        if short is None or long is None or len(short) >= len(long):
-            continue
-        for penalty, lengths in found.items():
-            lengths.append(len(best(adapter, model, source, 4, penalty, 4)))
-        if len(found[0.0]) == 5:
-            break
-    if len(found[0.0]) < 2:
-        raise NotImplementedError(UNTOLD)
-    without, with_penalty = (sum(lengths) / len(lengths) for lengths in found.values())
-    if without == with_penalty:
-        message = f"penalties 0 and 2 give translations of {without:.1f} words"
-        raise Finding(message, "The penalty is not used.")
-    if without > with_penalty:
-        became = f"{with_penalty:.1f} words with penalty 2"
-        raise Finding(f"{without:.1f} words without penalty become {became}")
-    return f"{without:.1f} words without penalty, {with_penalty:.1f} with penalty 2"

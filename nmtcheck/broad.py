@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from nmtcheck.adapter import Adapter, IdPair
 from nmtcheck.helpers import source_rows, target_rows
 from nmtcheck.registry import Finding
-from nmtcheck.standins import Batch, Vocabulary
+from nmtcheck.standins import Batch, Loader, Vocabulary
 
 DERIVED = {"greedy": "translate"}  # narrow part -> the broad one of which it is made
 
@@ -32,7 +32,9 @@ def batch_of(adapter: Adapter, pairs: list[IdPair]) -> Batch:
 
 def batches_of(adapter: Adapter, pairs: list[IdPair], size: int = 2) -> list[Batch]:
     """The same in batches of `size` pairs."""
-    return [batch_of(adapter, pairs[i : i + size]) for i in range(0, len(pairs), size)]
+    loader = Loader(batch_of(adapter, pairs[i : i + size]) for i in range(0, len(pairs), size))
+    loader.dataset, loader.batch_size = pairs, size
+    return loader
 
 
 def validated(adapter: Adapter, model: nn.Module, pairs: list[IdPair]) -> float:
@@ -71,6 +73,7 @@ def searcher(adapter: Adapter) -> Callable[[nn.Module, Tensor, int], list[list[i
 def ids_of(words: Vocabulary, said: Any, adapter: Adapter) -> list[int]:
     """The ids of a translation, without a BOS before it and an EOS behind it."""
     listed = said.split() if isinstance(said, str) else list(said)
+    listed = [int(w) if isinstance(w, str) and w.isdigit() else w for w in listed]
     if unknown := [w for w in listed if isinstance(w, str) and w not in words.names]:
         cause = "It speaks the words of nmtcheck.standins.Vocabulary, as a list or a string."
         raise Finding(f"translate says {unknown[0]!r}, which no vocabulary holds", cause)

@@ -9,11 +9,22 @@ tensor([[5., 6.]])
 
 from __future__ import annotations
 
+import inspect
+import math
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.nn import functional as F
+
+from nmtcheck.adapter import Adapter
+from nmtcheck.helpers import TOLERANCE, build, distance
+
+# Masks as annotated scripts make them, as torch does, and as attention layers broadcast them.
+MASKS = ("rows", "torch", "heads")
 
 
 def called(
@@ -24,17 +35,20 @@ def called(
     shifts: bool = False,
     fixed: int = 0,
     first: int = 0,
+    masks: str = "",
+    names: tuple[str, ...] = (),
 ) -> Callable[[Any, Tensor, Tensor], Tensor]:
     """`Adapter.logits` for a model that is called otherwise than `model(source, target)`.
 
     `time_major`: it wants and returns time first.  `lengths`: its third argument is the number of
     tokens (B,) of each source that are not `pad`.  `shifts`: it is given the whole target and cuts
     its last place off itself.  `fixed`: it wants exactly so many positions on both sides.  Where it
-    returns a tuple, the logits stand at `first`.
+    returns a tuple, the logits stand at `first`.  `names` are the arguments after source and
+    target: masks of one of the kinds `MASKS`, or lengths.
     """
 
     def logits(model: Any, source: Tensor, target: Tensor) -> Tensor:
-        length, counts = target.size(1), (source != pad).sum(1)
+        length = target.size(1)
         if fixed and max(source.size(1), length) > fixed:
             given = f"{source.size(1)} source and {length} target positions"
             raise ValueError(f"the model takes at most {fixed} positions, not {given}")
@@ -42,10 +56,75 @@ def called(
             source, target = (F.pad(x, (0, fixed - x.size(1)), value=pad) for x in (source, target))
         if shifts:
             target = F.pad(target, (0, 1), value=pad)
+        more = {name: extra(name, source, target, pad, masks) for name in names}
+        rest = [(source != pad).sum(1)] if lengths else []
         if time_major:
-            source, target = source.t(), target.t()
-        found = model(source, target, counts) if lengths else model(source, target)
-        found = found[first] if isinstance(found, tuple | list) else found
+            source, target = source.t().contiguous(), target.t().contiguous()
+        found = model(source, target, *rest, **more)
+        found = found[first] if isinstance(found, tuple | list) else getattr(found, "logits", found)
         return (found.transpose(0, 1) if time_major else found)[:, :length]
 
     return logits
+
+
+def extra(name: str, source: Tensor, target: Tensor, pad: int, kind: str) -> Tensor | None:
+    """The argument that is meant by a name: a mask of that kind, or lengths."""
+    ours = re.search("trg|tgt|target|dec|look|causal|future|sub", name.lower()) is not None
+    ids = target if ours and "mem" not in name.lower() else source
+    if "len" in name.lower():
+        return (ids != pad).sum(1)
+    seen, size = ids != pad, ids.size(1)  # (B, S)
+    past = torch.ones(size, size, dtype=torch.bool).tril()
+    if kind == "torch":  # True or -inf hides
+        if "pad" in name.lower():
+            return ~seen
+        return torch.full((size, size), -math.inf).triu(1) if ids is target else None
+    rows = seen[:, None]  # (B, 1, S)
+    rows = rows & past if ids is target and "pad" not in name.lower() else rows
+    return rows[:, None] if kind == "heads" else rows
+
+
+def conventions(adapter: Adapter, seed: int) -> dict[str, Any]:
+    """The options of `called` with which a model works, if it is not called as `model(s, t)`.
+
+    A model is taken for what it runs as, if then a sentence moves its own logits and no others.
+    """
+    if adapter.make_model is None or adapter.logits is not Adapter.logits:
+        return {}
+    model = build(adapter, seed)
+    parameters = inspect.signature(model.forward).parameters.values()
+    needed = [p.name for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
+    more = tuple(name for name in needed[2:] if re.search("mask|len|pad", name.lower()))
+    ways: list[dict[str, Any]] = [{}, {"shifts": True}, {"time_major": True}]
+    ways.append({"time_major": True, "shifts": True})
+    if more:
+        ways = [{**way, "masks": kind, "names": more} for way in ways for kind in MASKS]
+    works = (way for way in ways if separates(adapter, model, way))
+    return {name: value for name, value in next(works, {}).items() if value}
+
+
+def taken(adapter: Adapter, way: dict[str, Any], pad: int) -> Adapter:
+    """The adapter, its model called in that way."""
+    return replace(adapter, logits=called(pad=pad, **way)) if way else adapter
+
+
+def separates(adapter: Adapter, model: Any, way: dict[str, Any]) -> bool:
+    """Whether a model that is called in this way keeps three sentences apart."""
+    first = adapter.first_word
+    source, target = (torch.arange(3 * n).view(3, n) % 5 + first for n in (6, 4))
+    run = called(pad=max(adapter.pad, 0), **way)
+    try:
+        with torch.no_grad():
+            plain = run(model, source, target)
+            if plain.dim() != 3 or plain.shape[:2] != target.shape:
+                return False
+            for ids in (source, target):
+                other = ids.clone()
+                other[0] = first + (other[0] - first + 1) % 5
+                given = (other, target) if ids is source else (source, other)
+                moved = run(model, *given)
+                if distance(moved[1:], plain[1:]) > TOLERANCE or torch.equal(moved[0], plain[0]):
+                    return False
+    except Exception:  # it is somebody else's code, called in a way that it does not know
+        return False
+    return True

@@ -1,20 +1,36 @@
-"""`nmtlib check`: run the checks from the command line."""
+"""`nmtcheck`, and `nmtlib check`: run the checks from the command line."""
 
 from __future__ import annotations
 
-import contextlib
-import io
-from argparse import Namespace, _SubParsersAction
+import sys
+from argparse import ArgumentParser, Namespace, _SubParsersAction
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from nmtlib.cli import add_command
+from nmtlib.cli import EXPECTED_ERRORS, add_command, complain
+
+ABOUT = "run the behaviour checks on your Transformer"
+STATUS = "The exit status is 0 if nothing was found, 1 if something was, 2 if nothing could run."
+LOADING, RUNNING = 60, 3_600  # seconds of computing for what a file does, and for all checks
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """`nmtcheck FILE:FACTORY`; returns the exit status."""
+    parser = ArgumentParser(prog="nmtcheck", description=f"{ABOUT}.  {STATUS}")
+    add_options(parser)
+    return command_check(parser.parse_args(arguments))
 
 
 def add_check(commands: _SubParsersAction) -> None:
-    """Add the command and its options."""
-    about = "run the behaviour checks on your Transformer"
-    option = add_command(commands, "check", f"{__name__}:command_check", about).add_argument
+    """Add the command and its options to those of `nmtlib`."""
+    add_options(add_command(commands, "check", f"{__name__}:command_check", ABOUT))
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Add the options of the command."""
+    option = parser.add_argument
     factory = "a .py or .ipynb file, and its function or class that makes a model or an Adapter"
     option("implementation", nargs="?", metavar="FILE:FACTORY", help=f"{factory} (default: nmtlib)")
     option("--only", action="append", metavar="NAME", help="one check, or a subject such as masks")
@@ -31,8 +47,18 @@ def add_check(commands: _SubParsersAction) -> None:
 
 
 def command_check(options: Namespace) -> int:
-    """Run the behaviour checks and report; 1 if they found something."""
-    from nmtcheck import load_adapter, ours, run_checks
+    """Run the behaviour checks and report; 0 sound, 1 findings, 2 nothing could run."""
+    try:
+        return checked(options)
+    except EXPECTED_ERRORS as error:
+        complain(str(error) or "out of memory", error)
+        return 2
+
+
+def checked(options: Namespace) -> int:
+    """The same; raises ValueError or OSError where nothing could run."""
+    from nmtcheck import ours, run_checks
+    from nmtcheck.runner import choose
     from nmtlib.files import require_ours, write_atomically
 
     if options.lift and not options.implementation:
@@ -43,21 +69,61 @@ def command_check(options: Namespace) -> int:
         require_ours(options.html, "--html")
     if options.json and options.html and options.json.resolve() == options.html.resolve():
         raise ValueError(f"--json and --html are both {options.html}; give different files")
-    said = io.StringIO()
+    choose(options.only)
     if options.implementation:
-        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-            adapter = load_adapter(options.implementation, lifted=options.lift, **facts(options))
+        report = apart(options)
     else:
-        adapter = replace(ours(), **facts(options))
-    report = run_checks(adapter, only=options.only, seed=options.seed)
-    report = replace(report, printed=said.getvalue().strip())
+        report = run_checks(replace(ours(), **facts(options)), only=options.only, seed=options.seed)
     for path, text in ((options.json, report.to_json), (options.html, report.to_html)):
         if path:
             write_atomically(path, text())
     print(report)
     if options.badge:
         print(f"\n{report.badge}")
-    return 0 if report.ok else 1
+    if report.missing:
+        print(f"nmtcheck: {report.missing}", file=sys.stderr)
+    return report.status
+
+
+def apart(options: Namespace) -> Any:
+    """The report on a file, all of whose code runs in a process of its own.
+
+    Raises ValueError where the file makes no adapter, where it does not come to an end within
+    `LOADING` seconds of computing, and where it ends the process.
+    """
+    from nmtcheck import load_adapter, run_checks
+    from nmtcheck.apart import worker
+
+    loaded: list[Any] = []
+
+    def work(request: str) -> Any:
+        try:
+            if request == "load":
+                given = {"lifted": options.lift, **facts(options)}
+                loaded.append(load_adapter(options.implementation, **given))
+                return None
+            return run_checks(loaded[0], only=options.only, seed=options.seed)
+        except Exception as error:  # it is somebody else's code
+            return str(error) if isinstance(error, EXPECTED_ERRORS) else repr(error)
+
+    process, where = worker(work), options.implementation
+    try:
+        answer = process.ask("load", LOADING)
+        if answer.ended == "limit":
+            raise ValueError(
+                f"{where} made no model within {LOADING} s; make it small, or --lift it"
+            )
+        printed = answer.printed
+        if not answer.ended and answer.value is None:
+            answer = process.ask("run", RUNNING)
+    finally:
+        process.close()
+    if answer.ended:
+        ended = f"the code of {where} ended the process ({answer.ended})"
+        raise ValueError(f"{ended}; take out what exits or crashes, or try --lift")
+    if isinstance(answer.value, str):
+        raise ValueError(answer.value)
+    return replace(answer.value, printed=printed)
 
 
 def facts(options: Namespace) -> dict[str, int | bool]:

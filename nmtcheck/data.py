@@ -118,7 +118,12 @@ def marks(adapter: Adapter, seed: int) -> str:
     if found != expected:
         cause = "The mark is stripped: 'na@@' became the word 'na'." if found == stripped else ""
         raise Finding(f"'a na@@ ils dog' has the ids {found}, expected {expected}", cause)
-    return "'na@@' and 'na' are two tokens with two ids"
+    if len(adapter.encode_text(tokens, "a unheardof dog")) == len(
+        adapter.encode_text(tokens, "a dog")
+    ):
+        cause = "Unknown words are dropped; they must become UNK."
+        raise Finding("a sentence with an unknown word has as many ids as without it", cause)
+    return "'na@@' and 'na' are two tokens with two ids, and an unknown word has one"
 
 
 @check("data.tokenizer", "vocabulary")

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter
-from nmtcheck.beam import UNTOLD, best
+from nmtcheck.beam import AT_THE_LIMIT, UNTOLD, best
 from nmtcheck.helpers import logits
 from nmtcheck.registry import Finding, check
 from nmtcheck.searching import (
@@ -46,13 +46,17 @@ def first_words(adapter: Adapter, model: nn.Module, source: Tensor) -> Words:
     return tuple(target[0, 1:].tolist())
 
 
-@check("decoding.length_limit", "make_model", "greedy")
+@check("decoding.length_limit", "make_model", "greedy|hypotheses")
 def length_limit(adapter: Adapter, seed: int) -> str:
-    """A translation that reaches the length limit keeps every generated word."""
+    """A translation that reaches the length limit ends there, and keeps every generated word."""
     model, source = rambler(adapter, seed)
-    path, shown = first_words(adapter, model, source), []
+    path, shown = first_words(adapter, model, source), list[int]()
     if len(path) < DEPTH:
         raise NotImplementedError(UNTOLD)
+    if adapter.hypotheses is not None:  # an evaluation has a limit of its own, or it never ends
+        adapter.hypotheses(model, source, [list(path)])
+    if adapter.greedy is None:
+        return "the evaluation of a translation that does not end comes to an end"
     for most in (2, 3, 4):
         with watch_calls() as calls:
             (found,) = adapter.greedy(model, source, most)
@@ -66,6 +70,12 @@ def length_limit(adapter: Adapter, seed: int) -> str:
             lost = f"the search chose {most} words and returned {len(said)}"
             raise Finding(f"of a translation of at most {most} words that does not end {lost}")
         shown.append(len(said))
+    if shown[0] == shown[-1] > 6:
+        given = f"asked for 2, 3 and 4 words at most, the search returns {shown[0]}"
+        (other,) = adapter.greedy(model, source[:, -3:], 2)
+        if len(other) != shown[0]:
+            raise NotImplementedError(f"{given}: its limit depends on the source")
+        raise Finding(given, "The limit that is asked for is ignored.")
     return f"cut at 2, 3 and 4 words, translations have {', '.join(map(str, shown))} of them"
 
 
@@ -96,11 +106,12 @@ def ends_at_eos(adapter: Adapter, seed: int) -> str:
                 continue
             asked, found = asked + 1, best(adapter, model, source, 4, 0.0, 4)
             if found != expected:
-                wrong.append(f"returns {list(found)}, although {list(expected)} is more probable")
+                wrong.append((found, f"returns {list(found)}, although {list(expected)} is better"))
         if asked >= 3:
             break
     if asked < 2:
         raise NotImplementedError(UNTOLD)
     if len(wrong) > asked / 2:
-        raise Finding(f"{len(wrong)} of {asked} times the search {wrong[0]} and ends earlier")
+        cause = AT_THE_LIMIT if all(len(found) > 4 for found, _ in wrong) else ""
+        raise Finding(f"{len(wrong)} of {asked} times the search {wrong[0][1]}", cause)
     return f"{asked} times a short hypothesis wins, whatever follows its EOS"

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter, IdPair
 from nmtcheck.broad import trained, validated
-from nmtcheck.helpers import batch, build, logits, nll, pairs, silence
+from nmtcheck.helpers import batch, build, logits, nll, pairs, silence, still
 from nmtcheck.optimisation import NO_CLIP, quiet
 from nmtcheck.registry import Finding, check
 from nmtcheck.spying import Backwards, Watched, watch_calls, watch_gradients
@@ -21,7 +21,7 @@ def first_update(adapter: Adapter, model: nn.Module, pair: IdPair) -> tuple[Back
 
     All batches are alike then, however the loop makes them.
     """
-    with watch_calls() as calls, watch_gradients(model) as seen:
+    with still(), watch_calls() as calls, watch_gradients(model) as seen:
         if adapter.train is not None:
             adapter.train(model, [[[pair] * 3, [pair] * 3]], NO_CLIP)
         else:
@@ -65,7 +65,8 @@ def scale(adapter: Adapter, seed: int) -> str:
     pair, model = unlike_words(adapter), quiet(adapter, seed)
     untouched = copy.deepcopy(model)
     update, rows = first_update(adapter, model, pair)
-    columns = mean_loss_gradients(adapter, untouched, pair)
+    with still():
+        columns = mean_loss_gradients(adapter, untouched, pair)
     gradient = update.gradient.double()[:, None]
     shares = torch.linalg.lstsq(columns, gradient, driver="gelsd").solution  # (3, 1)
     off = float((columns @ shares - gradient).norm() / gradient.norm())
@@ -133,7 +134,7 @@ def fitted(adapter: Adapter, seed: int, count: int, epochs: int) -> Watched:
 @check("training.epoch_end", "make_model", "fit|epoch")
 def epoch_end(adapter: Adapter, seed: int) -> str:
     """Every backward pass of an epoch is used by an optimizer step."""
-    counts = (12, 16, 20)
+    counts = (12, 14, 20)  # six, seven and ten batches, where two pairs make one
     for count in counts:
         one = fitted(adapter, seed, count, 1)
         if not one.steps:
@@ -160,11 +161,9 @@ def history(adapter: Adapter, seed: int) -> str:
         return f"perplexity {found:.2f} after one epoch, that of the model that is kept"
     if abs(found / loss - 1) < 0.01:
         raise NotImplementedError(f"the history contains the loss ({loss:.2f} nats), no perplexity")
-    causes = {
-        2**loss: "The loss is in nats, to the base e, but 2 is raised to it.",
-        math.exp(nll(adapter, kept, training)): "It is that of the training data.",
-    }
-    cause = next((text for value, text in causes.items() if abs(found / value - 1) < 0.01), "")
+    base = "The loss is in nats, to the base e, but 2 is raised to it."
+    others = {2**loss: base, math.exp(nll(adapter, kept, training)): "It is of the training data."}
+    cause = next((text for value, text in others.items() if abs(found / value - 1) < 0.01), "")
     raise Finding(f"the history says {found:.3f}; the model has {math.exp(loss):.3f}", cause)
 
 

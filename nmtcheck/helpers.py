@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -25,14 +26,14 @@ def tensor(value: object, what: str, shape: tuple[int | str, ...] | None = None)
     """
     if not isinstance(value, Tensor):
         kind = type(value).__name__
-        raise Finding(f"{what} is {kind}, expected a tensor", "The part returns something else.")
+        raise Finding(f"{what} is {kind}, expected a tensor")
     if shape is not None and not _fits(value.shape, shape):
         expected = f"({', '.join(map(str, shape))})"
         cause = "Axes are exchanged, or a position is lost or added."
-        raise Finding(f"{what} has the shape {tuple(value.shape)}, expected {expected}", cause)
+        raise Finding(f"{what} has the shape {tuple(value.shape)}, expected {expected}", "", cause)
     if not value.isfinite().all():
         cause = "A softmax over -inf only, or a number too large for its dtype."
-        raise Finding(f"{what} contains NaN or infinity", cause)
+        raise Finding(f"{what} contains NaN or infinity", "", cause)
     return value
 
 
@@ -53,12 +54,12 @@ def distance(actual: Tensor, expected: Tensor, what: str = "the result") -> floa
 
 
 def close(
-    actual: Tensor, expected: Tensor, message: str, cause: str = "", tolerance: float = TOLERANCE
+    actual: Tensor, expected: Tensor, message: str, possible: str = "", tolerance: float = TOLERANCE
 ) -> float:
     """The distance; a Finding with `message` where it is too large."""
     found = distance(actual, expected)
     if found > tolerance:
-        raise Finding(f"{message}: they differ by {found:.2g}", cause)
+        raise Finding(f"{message}: they differ by {found:.2g}", "", possible)
     return found
 
 
@@ -91,6 +92,21 @@ def silence(model: nn.Module) -> nn.Module:
         elif isinstance(module, nn.MultiheadAttention):
             module.dropout = 0.0
     return model
+
+
+@contextlib.contextmanager
+def still() -> Iterator[None]:
+    """No dropout while the block runs, be it that of a module or a function with a fixed rate."""
+    kept = {name: getattr(F, name) for name in ("dropout", "scaled_dot_product_attention")}
+
+    def attend(*given: Any, **options: Any) -> Tensor:
+        return kept["scaled_dot_product_attention"](*given[:4], **{**options, "dropout_p": 0.0})
+
+    vars(F).update(dropout=lambda x, *given, **options: x, scaled_dot_product_attention=attend)
+    try:
+        yield
+    finally:
+        vars(F).update(kept)
 
 
 @functools.lru_cache(maxsize=16)
@@ -169,7 +185,8 @@ def source_frame(adapter: Adapter) -> tuple[list[int], list[int]]:
             first = row.index(words[0])
             if row[first : first + 3] == words:
                 return row[:first], row[first + 3 :]
-    return [adapter.bos] if adapter.source_bos else [], [adapter.eos]
+    ending = [] if adapter.source_eos is False else [adapter.eos]
+    return [adapter.bos] if adapter.source_bos else [], ending
 
 
 def source_rows(adapter: Adapter, sources: Sequence[Sequence[int]]) -> Tensor:
@@ -209,24 +226,6 @@ def padded_gradients(adapter: Adapter, model: nn.Module, seed: int) -> None:
     for name, parameter in model.named_parameters():
         if parameter.grad is not None:
             tensor(parameter.grad, f"the gradient of {name}")
-
-
-def of_the_part(
-    adapter: Adapter, found: Finding, reached: Callable[[nn.Module], object], seed: int
-) -> Exception:
-    """What to raise for a fault of a part: a mere note where the model never comes to it.
-
-    A model comes to it where `reached` is true of it, or raises.
-    """
-    if adapter.strict or not adapter.has("make_model"):
-        return found
-    try:
-        if reached(build(adapter, seed)):
-            return found
-    except Exception:  # such as the Finding that its gradients are NaN
-        return found
-    note = "this is true of the part, but it never happens in the model"
-    return NotImplementedError(f"{found.measured}; {note}")
 
 
 def nll(adapter: Adapter, model: nn.Module, examples: list[IdPair]) -> float:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 from nmtcheck.adapter import FIND_OUT, Adapter
+from nmtcheck.calls import conventions, taken
 from nmtcheck.helpers import TOLERANCE, build, distance, logits
+from nmtcheck.spying import watch_calls
+from nmtcheck.standins import Vocabulary
 
 # PAD -> the BOS and EOS that usually go with it: here, in torchtext, in the Annotated Transformer,
 # and in SentencePiece.
@@ -39,6 +43,56 @@ def with_ids(adapter: Adapter, pad: int = 0) -> Ids:
         bos = adapter.bos
     free = [i for i in (eos, 2, 3, 1, 0) if i not in (pad, bos)]
     return Ids(pad, bos, free[0] if adapter.eos == FIND_OUT else adapter.eos)
+
+
+class Facts(NamedTuple):
+    """What was found out about an implementation, and the lines that say so."""
+
+    ids: Ids
+    way: dict[str, Any]  # in which its model is called: options of `called`
+    frame: dict[str, bool]  # whether its sources have BOS and EOS
+    note: str
+
+    def of(self, adapter: Adapter) -> Adapter:
+        """The adapter with these facts."""
+        return replace(taken(adapter, self.way, self.ids.pad), **self.ids._asdict(), **self.frame)
+
+
+def find_facts(adapter: Adapter, seed: int = 0) -> Facts:
+    """The facts that an adapter does not say."""
+    way = conventions(adapter, seed)
+    found, note = find_ids(taken(adapter, way, max(adapter.pad, 0)), seed)
+    if way:
+        shown = ", ".join(f"{name}={value!r}" for name, value in way.items())
+        note += f"\nYour model is taken to be called with {shown} (if this is wrong, give logits="
+        note += "nmtcheck.called(...) to an Adapter)"
+    frame = encoded(replace(taken(adapter, way, found.pad), **found._asdict()), seed)
+    if frame:
+        shown = ", ".join(f"{name}={value}" for name, value in frame.items())
+        note += f"\nYour sources are taken to be encoded with {shown}, as in your translation (if "
+        note += "training does otherwise, say so in the Adapter)"
+    return Facts(found, way, frame, note.strip())
+
+
+def encoded(adapter: Adapter, seed: int) -> dict[str, bool]:
+    """Whether a translation reads BOS before and EOS after a source, where nothing else tells."""
+    others = (adapter.make_batch, adapter.train, adapter.fit)
+    if adapter.translate is None or adapter.source_eos is not None or any(others):
+        return {}
+    words = Vocabulary(100, pad=adapter.pad, bos=adapter.bos, eos=adapter.eos)
+    ids, found = [adapter.first_word + n for n in (3, 0, 4, 1)], dict[str, bool]()
+    with contextlib.suppress(Exception), torch.no_grad(), watch_calls() as calls:
+        model = build(adapter, seed)
+        with contextlib.suppress(Exception):  # it may fail later, when it has read the source
+            adapter.translate(model, words.lookup_tokens(ids), 3)
+        rows = [row for call in calls for row in call.rows() if [i for i in row if i in ids] == ids]
+        before, after = (rows[0][: rows[0].index(ids[0])], rows[0][rows[0].index(ids[-1]) + 1 :])
+        if len(before) < 2 and set(after) <= {adapter.eos, adapter.pad}:
+            if before == [adapter.bos] and not adapter.source_bos:
+                found["source_bos"] = True
+            if after[:1] != [adapter.eos]:
+                found["source_eos"] = False
+    return found
 
 
 def find_ids(adapter: Adapter, seed: int = 0) -> tuple[Ids, str]:

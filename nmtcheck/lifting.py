@@ -17,6 +17,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import json
 import linecache
 import re
@@ -28,12 +29,18 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from nmtcheck.filling import on_the_cpu
 from nmtlib.errors import did_you_mean
 
-# Calls on these in a constant neither load nor train anything; `load` and `hub` of torch do.
-HARMLESS = {"torch", "nn", "math", "np", "numpy", "os", "Path"}
-HARMLESS |= {"dict", "float", "int", "len", "list", "max", "min", "range", "set", "str", "tuple"}
-LOADING = {"load", "hub", "utils", "system", "popen", "memmap", "fromfile", "listdir"}
+# What a constant may call: nothing of it reads, writes, loads or trains.
+HARMLESS = re.compile(
+    r"(abs|bool|dict|float|int|len|list|max|min|range|round|set|sorted|str|sum|tuple)|math\.\w+|"
+    r"(dataclasses\.)?(dataclass|field)|(types\.)?SimpleNamespace|(pathlib\.)?Path|"
+    r"os\.(getenv|path\.(join|dirname|abspath|basename)|environ\.get)|"
+    r"(torch\.)?(device|manual_seed|tensor|arange|zeros|ones|full|eye|linspace|cuda\.is_available|"
+    r"backends\.mps\.is_available)|(np|numpy)\.(array|arange|zeros|ones|log|sqrt|exp)|"
+    r"(torch\.)?nn\.[A-Z]\w*"
+)
 BLOCKS = ast.If | ast.Try | ast.With | ast.For | ast.While
 
 
@@ -62,9 +69,8 @@ def lift(file: str | Path, *names: str, **stubs: Any) -> ModuleType:
 
     Functions, classes, imports and constants are taken, all that the file defines where no name is
     given; what trains, loads or prints is not run.  A constant is an assignment that calls nothing
-    but torch's and numpy's constructors; any other is run only where its name is asked for, or
-    where a definition cannot be made without it.  Each of `stubs` takes the place of the name in
-    the file: a missing import, a vocabulary, a device.
+    but `HARMLESS` functions; any other is run only where a definition cannot be made without it.
+    Each of `stubs` takes the place of the name in the file: a missing import, a vocabulary.
 
     Raises FileNotFoundError for a missing file, and ValueError for a name that the file does not
     define, for what is no Python, and for a statement that fails.  A name that was left out raises
@@ -116,14 +122,15 @@ class Definitions:
         known = {name for each in binds for name in each}
         asked = names or [n for s, b in zip(self.body, binds, strict=True) if plain(s) for n in b]
         for name in asked:
-            if name not in known | stubs.keys():
+            if name not in known | stubs.keys() and "*" not in known:
                 hint = did_you_mean(name, known) or f"; it defines {', '.join(sorted(known))}"
                 raise ValueError(f"{self.path.name} defines no {name!r}{hint}")
         wanted = self.needed(list(asked), binds, set(stubs))
         module = self.empty(stubs)
         for number in sorted(wanted):
             self.run(module, self.body[number], stubs)
-        for name in known - vars(module).keys():
+        on_the_cpu(vars(module))
+        for name in known - {"*"} - vars(module).keys():
             line = next(s.lineno for s, b in zip(self.body, binds, strict=True) if name in b)
             vars(module)[name] = NotRun(name, f"(line {line}) was not lifted")
         return module
@@ -135,11 +142,14 @@ class Definitions:
         names in its body it needs when it is called: definitions and constants, and no more.
         """
         chosen, asked = set[int](), set[str]()
+        own = {name for each in binds for name in each} | stubs | vars(builtins).keys()
         waiting = [(name, True) for name in names]
         while waiting:
             name, at_once = waiting.pop()
             for number, statement in enumerate(self.body):
-                if name in stubs or name not in binds[number] or number in chosen:
+                # A name that the file does not define comes from an import with a star.
+                found = name in binds[number] or ("*" in binds[number] and name not in own)
+                if name in stubs or not found or number in chosen:
                     continue
                 if at_once or plain(statement):
                     chosen.add(number)
@@ -208,14 +218,8 @@ def plain(statement: ast.stmt) -> bool:
         return True
     if isinstance(statement, ast.Import | ast.ImportFrom):
         return True
-    return all(harmless(n) for n in ast.walk(statement) if isinstance(n, ast.Call))
-
-
-def harmless(call: ast.Call) -> bool:
-    """Whether a call makes a value and does no more, judged by its name."""
-    names = [n.id for n in ast.walk(call.func) if isinstance(n, ast.Name)]
-    parts = {n.attr for n in ast.walk(call.func) if isinstance(n, ast.Attribute)}
-    return bool(names) and names[0] in HARMLESS and not parts & LOADING
+    calls = (n.func for n in ast.walk(statement) if isinstance(n, ast.Call))
+    return all(HARMLESS.fullmatch(ast.unparse(called)) for called in calls)
 
 
 def uses(statement: ast.stmt) -> tuple[set[str], set[str]]:

@@ -23,51 +23,75 @@ REFERENCES = [
 ]
 
 
-def corpus_bleu(hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> float:
+def corpus_bleu(
+    hypotheses: Sequence[Sequence[str]],
+    references: Sequence[Sequence[str]],
+    *,
+    clipped: bool = True,
+    brevity: bool = True,
+    distinct: bool = False,
+) -> float:
     """BLEU in [0, 1] of token sequences, one reference each, unsmoothed.  Papineni et al. 2002.
 
-    A string is a sequence of letters: that is how letters come to be scored.
+    A string is a sequence of letters: that is how letters come to be scored.  The options are
+    mistakes: n-grams that match more often than they occur, no penalty, each n-gram counted once.
     """
     matches, totals = [0] * 4, [0] * 4
     for pair in zip(hypotheses, references, strict=True):
         for n in range(4):
-            said, wanted = (
-                Counter(zip(*(side[i:] for i in range(n + 1)), strict=False)) for side in pair
-            )
-            matches[n] += (said & wanted).total()
+            grams = (zip(*(side[i:] for i in range(n + 1)), strict=False) for side in pair)
+            said, wanted = (Counter(set(each) if distinct else each) for each in grams)
+            kept = {gram: count for gram, count in said.items() if gram in wanted}
+            matches[n] += (said & wanted).total() if clipped else sum(kept.values())
             totals[n] += said.total()
     if not all(matches):
         return 0.0
     lengths = [sum(map(len, side)) for side in (hypotheses, references)]
     precision = math.exp(sum(math.log(m / t) for m, t in zip(matches, totals, strict=True)) / 4)
-    return min(1.0, math.exp(1 - lengths[1] / lengths[0])) * precision
+    return (min(1.0, math.exp(1 - lengths[1] / lengths[0])) if brevity else 1.0) * precision
 
 
-def compare(found: float) -> str:
-    """Compare a score of `HYPOTHESES` with BLEU over words, on either scale."""
-    words = corpus_bleu([h.split() for h in HYPOTHESES], [r.split() for r in REFERENCES])
-    letters = corpus_bleu(HYPOTHESES, REFERENCES)
-    for scale in (1, 100):
-        if abs(found / scale - words) < 1e-3:
-            return f"{found:.4g}; BLEU over words is {words:.4f}"
-        if abs(found / scale - letters) < 1e-3:
-            raise Finding(
-                f"BLEU is {found:.4g}, that of the characters; over words it is {words:.4f}",
-                "Strings are given instead of lists of tokens: a string is a list of characters.",
-            )
-    raise Finding(f"BLEU is {found:.4g}, expected {words:.4f} (or 100 times that)")
+def judge(found: float, hypotheses: Sequence[str], references: Sequence[str]) -> str:
+    """Compare a score of texts with BLEU over words, on either scale; a Finding says what it is."""
+    words = [h.split() for h in hypotheses], [r.split() for r in references]
+    each = [corpus_bleu([h], [r]) for h, r in zip(*words, strict=True)]
+    joined = [["".join(sentence) for sentence in side] for side in words]
+    known = {
+        "": corpus_bleu(*words),
+        "It is that of the characters: give lists of tokens, not strings.": corpus_bleu(*joined),
+        "It is that of characters and spaces: give lists of tokens.": corpus_bleu(
+            hypotheses, references
+        ),
+        "It is the mean of the sentences' BLEU, not that of the corpus.": sum(each) / len(each),
+        "There is no brevity penalty.": corpus_bleu(*words, brevity=False),
+        "Each n-gram is counted once only.": corpus_bleu(*words, distinct=True),
+        "Matches are not clipped by the reference.": corpus_bleu(*words, clipped=False),
+        "Hypotheses and references are exchanged.": corpus_bleu(*words[::-1]),
+    }
+    for count in range(1, len(hypotheses)):
+        text = f"It is that of the first {count} sentences only."
+        known[text] = corpus_bleu(*(side[:count] for side in words))
+    said = f"BLEU is {found:.4g}"
+    for cause, value in known.items():
+        if min(abs(found - value), abs(found / 100 - value)) < 6e-4:
+            if not cause:
+                return f"{said}; BLEU over words is {value:.4f}"
+            raise Finding(f"{said}; over words it is {known['']:.4f}", cause)
+    raise Finding(f"{said}, expected {known['']:.4f} (or 100 times that)")
 
 
 @check("metrics.bleu", "bleu")
 def bleu(adapter: Adapter, seed: int) -> str:
     """BLEU of plain text counts words, as sacreBLEU does."""
-    return compare(float(adapter.bleu(list(HYPOTHESES), list(REFERENCES), "en")))
+    found = float(adapter.bleu(list(HYPOTHESES), list(REFERENCES), "en"))
+    return judge(found, HYPOTHESES, REFERENCES)
 
 
 @check("metrics.word_bleu", "word_bleu")
 def word_bleu(adapter: Adapter, seed: int) -> str:
     """BLEU of tokenized text counts the tokens, as NLTK does with lists of them."""
-    return compare(float(adapter.word_bleu(list(HYPOTHESES), list(REFERENCES))))
+    found = float(adapter.word_bleu(list(HYPOTHESES), list(REFERENCES)))
+    return judge(found, HYPOTHESES, REFERENCES)
 
 
 @check("metrics.bleu_chinese", "bleu")
@@ -115,24 +139,7 @@ def whole_score(adapter: Adapter, seed: int) -> str:
     references, said = rehearse(adapter, 1, 39)
     tokens = vocabulary(adapter)
     texts = [" ".join(tokens[i] for i in ids) for ids in said]
-    found = float(adapter.score(tokens, said, references))
-    words = [h.split() for h in texts], [r.split() for r in references]
-    expected = corpus_bleu(*words)
-
-    def near(value: float, tolerance: float) -> bool:
-        return min(abs(found - value), abs(found / 100 - value)) < tolerance
-
-    if near(expected, 0.005):
-        return f"{found:.4g} for {len(texts)} sentences; BLEU over words is {expected:.4f}"
-    letters = ([["".join(w) for w in side] for side in words], (texts, references))
-    causes = {corpus_bleu(*sides): "It is that of the characters." for sides in letters}
-    for count in range(1, len(texts)):
-        begin = corpus_bleu(*(side[:count] for side in words))
-        causes.setdefault(begin, f"It is that of the first {count} sentences only.")
-    cause = next((text for value, text in causes.items() if near(value, 1e-4)), "")
-    wrong = "all but the first with two words wrong in eight"
-    given = f"BLEU is {found:.4g} for {len(texts)} sentences, {wrong}"
-    raise Finding(f"{given}; expected {expected:.4f} or 100 times that", cause)
+    return judge(float(adapter.score(tokens, said, references)), texts, references)
 
 
 @check("metrics.unknown_words", "score")

@@ -14,8 +14,9 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from nmtcheck.adapter import Adapter, IdPair, Updates
 from nmtcheck.broad import batch_of, trained
-from nmtcheck.helpers import TOLERANCE, build, close, distance, nll, pairs, silence
+from nmtcheck.helpers import TOLERANCE, build, distance, nll, pairs, silence, still
 from nmtcheck.registry import Finding, check
+from nmtcheck.standins import Loader
 
 NO_CLIP = 1e6  # a gradient norm that is never reached
 
@@ -54,11 +55,11 @@ def train(
     adapter: Adapter, model: nn.Module, updates: Updates, clip: float = NO_CLIP
 ) -> list[Step]:
     """Run the adapter's loop, and find as many steps as there are updates."""
-    with recorded(model) as steps:
+    with still(), recorded(model) as steps:
         if adapter.train is not None:
             adapter.train(model, updates, clip)
         else:
-            adapter.epoch(model, [batch_of(adapter, update[0]) for update in updates], True)
+            adapter.epoch(model, Loader(batch_of(adapter, each[0]) for each in updates), True)
     if len(steps) != len(updates):
         given = f"{len(updates)} updates of {len(updates[0])} micro-batches"
         cause = "The optimizer must step once for each update."
@@ -177,11 +178,13 @@ def gradients_cleared(adapter: Adapter, seed: int) -> str:
     nn.utils.vector_to_parameters(second.weights, own)
     again = train(adapter, fresh, [update])[0]
     left = second.gradient - again.gradient
-    whole = F.cosine_similarity(left, first.gradient, dim=0) > 0.999
+    whole = F.cosine_similarity(left, first.gradient, dim=0).item() > 0.999
     part = "A micro-batch after the last step is left over: see training.accumulation."
     what = "the second gradient and a fresh one at the same weights"
-    off = close(second.gradient, again.gradient, what, "" if whole else part)
-    return f"{what} agree within {off:.0e}"
+    if distance(second.gradient, again.gradient) > TOLERANCE:
+        cause = "zero_grad is not called between updates." if whole else part
+        raise Finding(f"{what} differ" + ", by the first gradient" * whole, cause)
+    return f"{what} agree"
 
 
 @check("training.clipping", "make_model", "train")

@@ -17,7 +17,7 @@ STYLE = Path(__file__).with_name("page.css").read_text("utf-8")
 def table(report: Report) -> str:
     """The summary and a table with inline styles: a notebook shows no others."""
     findings = [
-        _row(r.verdict, r.check.id, [f"{label}: {said}" for label, said in r.notes], "#b2182b")
+        _row(r.verdict, r.title, [f"{label}: {said}" for label, said in r.notes], "#b2182b")
         + _row("", "", [f"{f.check.id} follows from it" for f in report.followers(r)])
         for r in report.findings
     ]
@@ -77,7 +77,7 @@ def _article(report: Report, finding: Result) -> str:
     lines = len(finding.printed.splitlines())
     printed = _details(f"{lines} lines were printed", finding.printed) if lines else ""
     return (
-        f"<article><h2><code>{escape(finding.check.id)}</code><span class=bad>{verdict}</span></h2>"
+        f"<article><h2><code>{escape(finding.title)}</code><span class=bad>{verdict}</span></h2>"
         f"<dl>{rows}</dl><pre>{code}</pre>{printed}</article>"
     )
 

@@ -13,19 +13,23 @@ Measure = Callable[[Adapter, int], str]
 
 
 class Finding(AssertionError):
-    """A property does not hold: what was measured, and a cause more likely than the usual one."""
+    """A property does not hold: what was measured, and its cause.
 
-    def __init__(self, measured: str, cause: str = ""):
+    `cause` is one that an experiment on this implementation singled out; `possible` is one that
+    nothing has proved, but that fits better than the usual ones of causes.toml.
+    """
+
+    def __init__(self, measured: str, cause: str = "", possible: str = ""):
         super().__init__(measured)
-        self.measured, self.cause = measured, cause
+        self.measured, self.cause, self.possible = measured, cause, possible
 
 
 @dataclass(frozen=True)
 class Check:
     """One property of an implementation.
 
-    `property` says in one sentence what holds, `cause` what a failure is mostly due to, `notebook`
-    which notebook explains it, and `needs` which parts of the adapter it calls.
+    `property` says in one sentence what holds, `cause` what may lead to a failure, `notebook` which
+    notebook explains it, and `needs` which parts of the adapter it calls.
     `measure(adapter, seed)` returns one line about what it measured, raises `Finding` where the
     property does not hold, and NotImplementedError where it cannot tell.
     """

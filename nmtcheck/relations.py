@@ -32,8 +32,9 @@ def related(results: Sequence[Result]) -> tuple[Result, ...]:
             return bad[name].follows
         if (first := said[_words(bad[name])]) != name:
             return first
-        known = RELATIONS.get(name, {}).get("follows", ())
-        return next((other for other in known if other in bad), "")
+        known = [n for n in RELATIONS.get(name, {}).get("follows", ()) if n in bad]
+        # What an experiment has shown to be the cause follows from no mere guess.
+        return next((n for n in known if bad[n].proved or not bad[name].proved), "")
 
     def root(name: str) -> str:
         """The failure at the beginning of the chain; of a circle, the one that ran first."""
@@ -52,8 +53,11 @@ def related(results: Sequence[Result]) -> tuple[Result, ...]:
 
 
 def _words(result: Result) -> str:
-    """What was measured, without the part in which an exception was met."""
-    return re.sub(r"^(\w+) \(\w+\):", r"\1:", result.measured)
+    """A proved cause, or what was measured; of an exception, its kind and line if that is known."""
+    if result.verdict != "error":
+        return result.cause if result.proved else result.measured
+    known = re.sub(r"; raised in \S+$", "", result.measured)
+    return re.sub(r"^(\w+): .*(; raised in line .*)$", r"\1\2", known, flags=re.DOTALL)
 
 
 def reproduction(result: Result, where: str, seed: int) -> list[str]:

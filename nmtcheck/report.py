@@ -13,6 +13,7 @@ from nmtcheck.relations import fundamental, reproduction
 from nmtcheck.result import Result
 
 NO_PART = "the adapter has no "  # what is measured begins so where a missing part skips a check
+UNWRITTEN = "your code raises NotImplementedError: "  # and so where it skips one
 WIDTH = 120  # of a report in a terminal
 FOLDED = 3  # lines shown of what the code printed
 BADGE = "https://img.shields.io/badge/nmtlib_check-{}-{}"
@@ -38,7 +39,22 @@ class Report:
     @property
     def ok(self) -> bool:
         """Whether something was checked and nothing was found."""
-        return bool(self.passed) and not self.failed
+        return self.status == 0
+
+    @property
+    def status(self) -> int:
+        """The exit status: 0 sound, 1 something was found, 2 nothing could run."""
+        unwritten = sum(r.measured.startswith(UNWRITTEN) for r in self.skipped)
+        answered = len(self.passed) + len(self.failed)
+        return 2 if unwritten > answered or not answered else 1 if self.failed else 0
+
+    @property
+    def missing(self) -> str:
+        """One line about what is missing where nothing could run; empty otherwise."""
+        if self.status != 2:
+            return ""
+        said = [r.measured for r in self.skipped if not r.measured.startswith(NO_PART)]
+        return f"nothing could run: {said[0] if said else self.absent() or 'no check was chosen'}"
 
     @property
     def passed(self) -> list[Result]:
@@ -97,7 +113,8 @@ class Report:
             | {"follow": [f.check.id for f in self.followers(r)], "reproduce": self.reproduce(r)}
             for r in self.findings
         ]
-        facts = {"name": self.name, "ok": self.ok, "summary": self.summary, "ids": self.note}
+        facts = {"name": self.name, "ok": self.ok, "status": self.status, "summary": self.summary}
+        facts |= {"taken_to_be": self.note.splitlines(), "missing": self.missing}
         return {**facts, "findings": findings, "results": [r.to_dict() for r in self.results]}
 
     def to_json(self) -> str:
@@ -112,7 +129,8 @@ class Report:
         return page.table(self)
 
     def __str__(self) -> str:
-        lines = [self.summary, *textwrap.wrap(self.note, WIDTH)]
+        notes = [*self.note.splitlines(), self.missing]
+        lines = [self.summary, *(line for note in notes for line in textwrap.wrap(note, WIDTH))]
         lines += [*_printed("your file printed: ", self.printed), ""]
         for finding in self.findings:
             lines += [*self._lines_of(finding), ""]
@@ -127,13 +145,14 @@ class Report:
 
     def _lines_of(self, finding: Result) -> list[str]:
         """A finding as lines of at most `WIDTH` characters, except code."""
-        lines = [f"{finding.verdict.upper():<9}{finding.check.id}"]
-        lines += [_wrapped(f"  {f'{label}:':<14}", said) for label, said in finding.notes]
+        lines = [f"{finding.verdict.upper():<9}{finding.title}"]
+        lines += [_wrapped(f"  {f'{label}:':<17}", said) for label, said in finding.notes]
         code = self.reproduce(finding)
-        lines += [f"  {'show again:':<14}{code[0]}", *(f"{'':<16}{line}" for line in code[1:])]
+        lines += [f"  {'show again:':<17}{code[0]}", *(f"{'':<19}{line}" for line in code[1:])]
         if follow := self.followers(finding):
-            lines.append(_wrapped("  follow:       ", ", ".join(f.check.id for f in follow)))
-        return lines + _printed("  printed:      ", finding.printed)
+            names = ", ".join(f.check.id for f in follow)
+            lines.append(_wrapped(f"  {'follow:':<17}", names))
+        return lines + _printed(f"  {'printed:':<17}", finding.printed)
 
     def absent(self) -> str:
         """One line about missing parts: a line for each of their checks would hide the others."""

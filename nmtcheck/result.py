@@ -16,8 +16,9 @@ class Result:
 
     'failed': the property does not hold; 'error': the implementation raised an exception;
     'timeout': it did not return; 'skipped': a part is missing, or nothing could be decided.
-    `cause` is empty for what passed; `follows` names the check whose failure explains this one;
-    `printed` is what the code under the check wrote to its output and error streams.
+    `cause` is empty for what passed, and `proved` where an experiment on this code singled it out;
+    `follows` names the check whose failure explains this one; `printed` is what the code
+    under the check wrote to its output and error streams.
     """
 
     check: Check
@@ -27,11 +28,17 @@ class Result:
     seconds: float = 0.0
     printed: str = ""
     follows: str = ""
+    proved: bool = False
 
     @property
     def bad(self) -> bool:
         """Whether there is something to repair."""
         return self.verdict in ("failed", "error", "timeout")
+
+    @property
+    def title(self) -> str:
+        """The id of the check; an exception is nobody's failure but that of the code."""
+        return "your code" if self.verdict == "error" else self.check.id
 
     @property
     def expected(self) -> str:
@@ -46,13 +53,19 @@ class Result:
     @property
     def notes(self) -> list[tuple[str, str]]:
         """What was measured and what helps with a repair, each with its label."""
+        if self.verdict == "error":
+            return [("measured", self.measured)]
         notes = [("measured", self.measured), ("expected", self.expected)]
-        return [*notes, ("likely cause", self.cause), ("read", self.read)]
+        cause = [("cause" if self.proved else "possible causes", self.cause)] if self.cause else []
+        return [*notes, *cause, ("read", self.read)]
 
     def to_dict(self) -> dict[str, Any]:
         """The result as data for JSON; what is empty is left out."""
         data = {"check": self.check.id, "verdict": self.verdict, "measured": self.measured}
-        if self.bad:
-            data |= {"expected": self.expected, "cause": self.cause, "read": self.read}
+        if self.verdict == "error":
+            data["title"] = self.title
+        elif self.bad:
+            causes = {"cause" if self.proved else "possible_causes": self.cause}
+            data |= {"expected": self.expected, **causes, "read": self.read}
         data |= {"follows": self.follows, "printed": self.printed}
         return {key: value for key, value in data.items() if value}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import random
 import time
 import traceback
@@ -20,13 +21,13 @@ from nmtcheck.apart import Board, worker
 from nmtcheck.broad import DERIVED, completed
 from nmtcheck.registry import CHECKS, Check, Finding
 from nmtcheck.relations import related
-from nmtcheck.report import NO_PART, Report
+from nmtcheck.report import NO_PART, UNWRITTEN, Report
 from nmtcheck.result import Result
 from nmtlib.errors import did_you_mean
 
-HERE = Path(__file__).parent
-# The requests for the special ids, and for those that a model hides; all others name a check.
-IDS, HIDDEN = "ids", "hidden"
+HERE = {Path(inspect.getfile(check.measure)).parent for check in CHECKS.values()}
+# The requests for what is found out, and for the ids that a model hides; others name a check.
+FACTS, HIDDEN = "facts", "hidden"
 ENDLESS = "An endless loop, or a model far larger than the requested sizes."
 
 
@@ -57,7 +58,7 @@ def run_checks(
         torch.optim.SGD([torch.zeros(1, requires_grad=True)])
     with _undisturbed():
         try:
-            note = bench.find_ids()
+            note = bench.find_facts()
             results = related([bench.run(check) for check in chosen])
             note = note or bench.other_pad(results)
         finally:
@@ -86,11 +87,11 @@ class Bench:
         self.given, self.seed, self.limit = adapter, seed, limit
         self.board, self.apart = Board(), worker(self.work)
         self.stuck: dict[str, str] = {}  # part -> the check in which it did not return
-        self.settle(ids.with_ids(adapter))
+        self.settle(ids.Facts(ids.with_ids(adapter), {}, {}, ""))
 
-    def settle(self, found: ids.Ids) -> None:
-        """Take these ids, and watch which part is running."""
-        adapter = completed(replace(self.given, **found._asdict()))
+    def settle(self, found: ids.Facts) -> None:
+        """Take these facts, and watch which part is running."""
+        adapter = completed(found.of(self.given))
         parts = {f.name: getattr(adapter, f.name) for f in fields(adapter)}
         watched = {n: self.watched(n, part) for n, part in parts.items() if callable(part)}
         self.adapter = replace(adapter, **watched)
@@ -108,15 +109,15 @@ class Bench:
 
         return run
 
-    def find_ids(self) -> str:
-        """Find out the ids that the adapter does not say; one line about them."""
-        if ids.said(self.given) or not (self.given.make_model or self.given.make_batch):
+    def find_facts(self) -> str:
+        """Find out what the adapter does not say; the lines about it."""
+        if not (self.given.make_model or self.given.make_batch):
             return ""
-        answer = self.apart.ask(IDS, self.limit)
+        answer = self.apart.ask(FACTS, self.limit)
         if not answer.value:
             return ""  # the checks will say what is wrong
-        self.settle(answer.value[0])
-        return answer.value[1]
+        self.settle(answer.value)
+        return answer.value.note
 
     def other_pad(self, results: Sequence[Result]) -> str:
         """A line about the id that the model hides, where padding is seen and PAD was said."""
@@ -127,34 +128,40 @@ class Bench:
         return f"{said}, but your model hides id {hidden[0]}" if len(hidden) == 1 else ""
 
     def work(self, request: str) -> Any:
-        """What the other process does: find ids, or run a check: verdict, measured, cause."""
+        """What the other process does: find facts, or run a check: verdict, measured, cause."""
         self.board.write("")
         torch.set_grad_enabled(True)  # of this thread alone; a script may have switched it off
         torch.manual_seed(self.seed)
         random.seed(self.seed)
         np.random.seed(self.seed % 2**32)
         try:
-            if request == IDS:
-                found = ids.find_ids(self.given, self.seed)
-                self.settle(found[0])
+            if request == FACTS:
+                found = ids.find_facts(self.given, self.seed)
+                self.settle(found)
                 return found
             if request == HIDDEN:
                 return ids.hidden_ids(self.adapter, self.seed)
-            return "passed", str(CHECKS[request].measure(self.adapter, self.seed)), ""
+            return {"verdict": "passed"} | {
+                "measured": str(CHECKS[request].measure(self.adapter, self.seed))
+            }
         except BaseException as error:  # SystemExit too: this is somebody else's code
             return self.judged(CHECKS[request], error) if request in CHECKS else None
 
-    def judged(self, check: Check, error: BaseException) -> tuple[str, str, str]:
+    def judged(self, check: Check, error: BaseException) -> dict[str, Any]:
         """Verdict, what was measured and the cause, for what a check raised."""
         if isinstance(error, Finding):
-            return "failed", error.measured, error.cause or check.cause
+            cause = error.cause or error.possible or check.cause
+            proved = {"cause": cause, "proved": bool(error.cause)}
+            return {"verdict": "failed", "measured": error.measured, **proved}
         said = next(iter(str(error).strip().splitlines()), "")[:200]
         if isinstance(error, NotImplementedError):
-            return "skipped", said or "not implemented", ""
+            last = traceback.extract_tb(error.__traceback__)[-1].filename
+            begin = "" if HERE & {*Path(last).parents} else UNWRITTEN
+            return {"verdict": "skipped", "measured": begin + (said or "it says nothing more")}
         running = self.board.read()
-        place = f" ({running[0]})" if running else ""
-        measured = f"{type(error).__name__}{place}: {said}{_where(error)}"
-        return "error", measured, f"See the exception; otherwise: {check.cause}"
+        place = _where(error) or f" in {running[0] if running else 'the check'}"
+        measured = f"{type(error).__name__}: {said}; raised{place}"
+        return {"verdict": "error", "measured": measured}
 
     def run(self, check: Check) -> Result:
         """The verdict on one property."""
@@ -169,26 +176,26 @@ class Bench:
         seconds = time.monotonic() - started
         if answer.ended:
             return self.ended(check, answer.ended, seconds, answer.printed)
-        return Result(check, *answer.value, seconds, printed=answer.printed)
+        return Result(check, **answer.value, seconds=seconds, printed=answer.printed)
 
     def ended(self, check: Check, how: str, seconds: float, printed: str) -> Result:
         """The verdict on code that ended with its process."""
         part, since = self.board.read() or ("the check", seconds)
         if how != "limit":
             measured = f"the process ended within {part}: {how}"
-            return Result(check, "error", measured, "The program was ended.", seconds, printed)
+            return Result(check, "error", measured, seconds=seconds, printed=printed)
         if since > self.limit / 2:
             derived = [name for name, source in DERIVED.items() if source == part]
             self.stuck |= dict.fromkeys([part, *derived], check.id)
         measured = f"stopped in {part} after {seconds:.0f} s"
-        return Result(check, "timeout", measured, ENDLESS, seconds, printed)
+        return Result(check, "timeout", measured, ENDLESS, seconds, printed)  # not proved
 
 
 def _where(error: BaseException) -> str:
     """The last line of the reader's own code that the exception came through."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if HERE not in Path(frame.filename).parents and "site-packages" not in frame.filename:
-            return f", at {Path(frame.filename).name}:{frame.lineno} in {frame.name}"
+        if not HERE & {*Path(frame.filename).parents} and "site-packages" not in frame.filename:
+            return f" in line {frame.lineno} of {Path(frame.filename).name} ({frame.name})"
     return ""
 
 

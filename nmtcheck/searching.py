@@ -139,24 +139,23 @@ def likely_paths(
 Table = dict[Words, list[float]]  # beginning -> log-probability of every next token
 
 
-def conditionals(adapter: Adapter, model: nn.Module, source: Tensor) -> Table:
-    """The log-probabilities after every beginning of at most `DEPTH` words; source (1, S)."""
+def conditionals(adapter: Adapter, model: nn.Module, source: Tensor, *, raw: bool = False) -> Table:
+    """The log-probabilities, or logits, after every beginning of `DEPTH` words; source (1, S)."""
     every = list(itertools.product(word_ids(adapter), repeat=DEPTH))
     target = torch.tensor([[adapter.bos, *words] for words in every])
     table = logits(adapter, model, source.expand(len(every), -1), target)
-    logp = table.double().log_softmax(-1).tolist()
+    logp = (table.double() if raw else table.double().log_softmax(-1)).tolist()
     return {words[:n]: logp[row][n] for row, words in enumerate(every) for n in range(DEPTH + 1)}
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to search; all of them are right.
+    """One way to search.
 
     `norm` turns a number of words into what the log-probability is divided by; `longest` is the
-    most words; with `shrink` a finished hypothesis keeps its place in the beam; with `cut` a
-    hypothesis that reached `longest` is returned without EOS; `stop` is 'full' (as many have
-    finished as the beam is wide) or 'never', or, for a search that is wrong, 'first' (the best one
-    has finished) or 'any' (one has finished).
+    most words; with `shrink` a finished hypothesis keeps its place; with `cut` one that reached
+    `longest` is returned without EOS; `stop` is 'full' (as many have finished as the beam is wide)
+    or 'never'; in a wrong search 'first' (the best one has finished) or 'any' (one has).
     """
 
     norm: Callable[[int], float]

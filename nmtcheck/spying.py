@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook
 from torch.optim.optimizer import register_optimizer_step_pre_hook
+from torch.overrides import TorchFunctionMode
 
 
 @dataclass
@@ -94,3 +96,25 @@ def watch_calls() -> Iterator[list[Call]]:
         yield calls
     finally:
         handle.remove()
+
+
+class Tables(TorchFunctionMode):
+    """Keeps a copy of every table of real numbers of one width that torch makes."""
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.width, self.kept = width, list[Tensor]()
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        if isinstance(made, Tensor) and made.is_floating_point() and made.dim():
+            if made.size(-1) == self.width and made.numel() and len(self.kept) < 300:
+                self.kept.append(made.detach().clone())
+        return made
+
+
+@contextmanager
+def watch_tables(width: int) -> Iterator[list[Tensor]]:
+    """See every table (..., width) of real numbers that is made while the block runs."""
+    with Tables(width) as seen:
+        yield seen.kept

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor
 
@@ -115,13 +116,27 @@ class Batch:
 
     src = property(lambda self: self.source)
     trg = tgt = property(lambda self: self.target)
-    decoder_input = property(lambda self: self.target[:, :-1])
-    labels = property(lambda self: self.target[:, 1:])
+    decoder_input = property(lambda self: self.target[:, :-1].contiguous())
+    labels = property(lambda self: self.target[:, 1:].contiguous())
 
     def __iter__(self) -> Iterator[Tensor]:
         """`for source, target in batches`."""
         return iter((self.source, self.target))
 
+    def __getitem__(self, key: Any) -> Tensor:
+        """`batch[0]`, and `batch["src"]` or another of the names."""
+        return getattr(self, key) if isinstance(key, str) else (self.source, self.target)[key]
+
+    def __len__(self) -> int:
+        return 2
+
     def time_major(self) -> Batch:
         """The same with time first: (S, B) and (T + 1, B)."""
-        return Batch(self.source.t(), self.target.t())
+        return Batch(self.source.t().contiguous(), self.target.t().contiguous())
+
+
+class Loader(list):
+    """Batches with what scripts ask of a `DataLoader`: its length, and its `dataset`."""
+
+    dataset: Sequence[tuple[list[int], list[int]]] = ()
+    batch_size = 2

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter, Sizes
-from nmtcheck.filling import fillable, filled, follows_sizes
+from nmtcheck.filling import fillable, filled, follows_sizes, parameters
 from nmtcheck.helpers import prepare
-from nmtcheck.ids import find_ids, with_ids
+from nmtcheck.ids import find_facts, with_ids
 from nmtcheck.lifting import lift
 from nmtlib.errors import did_you_mean
 
@@ -40,8 +40,7 @@ def load_adapter(where: str, *, lifted: bool = False, **facts: Any) -> Adapter:
     that a model's class may do for a factory.  The file's own folder is put on the import path, so
     that it finds its neighbours.
 
-    Raises FileNotFoundError for a missing file, and ValueError, with what to do, for everything
-    else that is wrong.
+    Raises FileNotFoundError for a missing file, and ValueError for everything else that is wrong.
     """
     path, name = _located(where)
     module = lift(path, name) if lifted or path.suffix == ".ipynb" else _import(path)
@@ -51,13 +50,14 @@ def load_adapter(where: str, *, lifted: bool = False, **facts: Any) -> Adapter:
     facts = {"name": path.stem, "where": f"load_adapter({where!r}{options})"} | facts
     needed, meant, resizable = _needed(factory), fillable(factory), True
     if meant and meant.keys() >= set(needed):
-        resizable = follows_sizes(factory)
-        if "pad" in meant.values():
-            facts |= with_ids(Adapter(**facts))._asdict()
-        factory, needed = filled(factory, facts), ["sizes"]
+        known = with_ids(Adapter(**facts))._asdict()
+        facts |= known if "pad" in meant.values() else {}
+        own, factory, needed = factory, filled(factory, known), ["sizes"]
+        resizable = follows_sizes(own, factory)
     elif len(needed) > 1:
-        given = f"the factory needs {len(needed)} arguments ({', '.join(needed)})"
-        raise ValueError(f"{given}; write one that needs none, or only an nmtcheck.Sizes")
+        unknown = [name for name in needed if name not in meant]
+        given = f"{name} needs {', '.join(needed)}, and no value is known for {', '.join(unknown)}"
+        raise ValueError(f"{given}; write a function that needs none, or only an nmtcheck.Sizes")
     first = _call(factory, path, name, *(Sizes() for _ in needed))
     if isinstance(first, Adapter):
         named = first.name if first.name != Adapter.name else path.stem
@@ -65,8 +65,8 @@ def load_adapter(where: str, *, lifted: bool = False, **facts: Any) -> Adapter:
     if needed:
         return Adapter(make_model=factory, resizable=resizable, **facts)
     # A factory may hand out the same model each time; checks change weights, so each gets a copy.
-    own = {"make_model": lambda sizes: copy.deepcopy(factory()), "resizable": False}
-    return Adapter(**own, **facts)
+    same = {"make_model": lambda sizes: copy.deepcopy(factory()), "resizable": False}
+    return Adapter(**same, **facts)
 
 
 def _located(where: str) -> tuple[Path, str]:
@@ -95,7 +95,7 @@ def example(adapter: Adapter, seed: int = 0) -> tuple[Run, Tensor, Tensor]:
 
     The lines that show a finding again begin with it.
     """
-    adapter = replace(adapter, **find_ids(adapter, seed)[0]._asdict())
+    adapter = find_facts(adapter, seed).of(adapter)
     model, source, target = prepare(adapter, seed)
     return Run(model, adapter), source, target
 
@@ -136,12 +136,9 @@ def _find(module: ModuleType, name: str, path: Path) -> Callable[..., Any]:
 
 def _needed(factory: Callable[..., Any]) -> list[str]:
     """The arguments that a factory must be given."""
-    try:
-        parameters = inspect.signature(factory).parameters.values()
-    except ValueError:  # a callable without a signature, from C
-        return []
     optional = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
-    return [p.name for p in parameters if p.default is p.empty and p.kind not in optional]
+    needed = (p for p in parameters(factory) if p.default is p.empty)
+    return [p.name for p in needed if p.kind not in optional]
 
 
 def _call(

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import math
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter, IdPair
-from nmtcheck.helpers import TOLERANCE, batch, build, distance, logits, pairs
+from nmtcheck.helpers import TOLERANCE, batch, build, distance, logits, pairs, source_rows
 from nmtcheck.optimisation import NO_CLIP
 from nmtcheck.registry import Finding, check
 from nmtcheck.searching import sources, torn, word_ids
-from nmtcheck.spying import Call, watch_calls
+from nmtcheck.spying import Call, watch_calls, watch_tables
 from nmtcheck.standins import Vocabulary
 
 
@@ -52,8 +55,9 @@ def trained_ids(adapter: Adapter, seed: int, pair: IdPair) -> list[int]:
     if adapter.make_batch is not None:
         row = adapter.make_batch([pair] * 2)[0][0].tolist()
         return [i for i in row if i != adapter.pad]
-    if not (adapter.train or adapter.fit):
-        return []  # the batches of an epoch are made by the checks
+    if not (adapter.train or adapter.fit):  # the batches of an epoch are made by the checks
+        told = adapter.source_eos is True and adapter.make_batch is None
+        return source_rows(adapter, [pair[0]])[0].tolist() if told else []
     model, training = build(adapter, seed), [pair] * 4
     with watch_calls() as calls:
         if adapter.train is not None:
@@ -61,6 +65,17 @@ def trained_ids(adapter: Adapter, seed: int, pair: IdPair) -> list[int]:
         else:
             adapter.fit(model, training, training, 1)
     return ids_read(adapter, calls, pair[0])
+
+
+def refuse_dropped(adapter: Adapter, model: nn.Module, read: list[int], pair: IdPair) -> None:
+    """A Finding where a translation drops an unknown word from its source."""
+    words = Vocabulary(100, pad=adapter.pad, bos=adapter.bos, eos=adapter.eos)
+    given = words.lookup_tokens(pair[0])
+    with contextlib.suppress(KeyError), torch.no_grad(), watch_calls() as calls:
+        adapter.translate(model, [*given[:3], "unheardof", *given[3:]], 6)
+    if calls and ids_read(adapter, calls, pair[0]) == read:
+        said = "a sentence with an unknown word is encoded like the one without it"
+        raise Finding(said, "Unknown words are dropped; they must become UNK.")
 
 
 def one_pair(adapter: Adapter, seed: int) -> IdPair:
@@ -74,7 +89,8 @@ def one_pair(adapter: Adapter, seed: int) -> IdPair:
 def source_ids(adapter: Adapter, seed: int) -> str:
     """In translation the encoder reads the same ids as in training."""
     pair = one_pair(adapter, seed)
-    calls = translate(adapter, build(adapter, seed), pair)
+    model = build(adapter, seed)
+    calls = translate(adapter, model, pair)
     read, trained = ids_read(adapter, calls, pair[0]), trained_ids(adapter, seed, pair)
     names = {adapter.bos: "BOS", adapter.eos: "EOS"}
     shown, wanted = (", ".join(str(names.get(i, i)) for i in ids) for ids in (read, trained))
@@ -87,29 +103,21 @@ def source_ids(adapter: Adapter, seed: int) -> str:
         raise Finding(
             f"the sentence {sentence} is encoded as {shown}: words are lost, or an id is repeated"
         )
+    if adapter.translate is not None:
+        refuse_dropped(adapter, model, read, pair)
     if not trained:
         raise NotImplementedError(f"a sentence is encoded as {shown}; training ids are unknown")
     return f"{len(read)} ids of a sentence, the same as in training"
 
 
-def first_table(calls: list[Call], size: int) -> Tensor | None:
-    """What the first linear map onto the vocabulary made at the first position: (V,)."""
-    for call in calls:
-        if call.made.size(-1) == size and call.made.dim() > 1 and call.read.is_floating_point():
-            return call.made.reshape(-1, size)[0]
-    return None
-
-
-def start_table(
-    adapter: Adapter, model: nn.Module, source: list[int], start: int, size: int
-) -> Tensor | None:
-    """The same where the trained model reads one id, such as BOS; None where it cannot."""
-    try:
-        with torch.no_grad(), watch_calls() as calls:
-            adapter.logits(model, torch.tensor([source]), torch.tensor([[start]]))
-    except Exception:  # a model may refuse a target of nothing but PAD
-        return None
-    return first_table(calls, size)
+def distributions(tables: list[Tensor]) -> Iterator[Tensor]:
+    """The log-probabilities (V,) that the first rows of logits or probabilities stand for."""
+    for table in tables:
+        row = table.reshape(-1, table.size(-1))[0]
+        if row.min() >= 0 and abs(float(row.sum()) - 1) < TOLERANCE:
+            yield row.log()
+        else:
+            yield row.log_softmax(-1)
 
 
 @check("decoding.search_model", "make_model", "translate|hypotheses|greedy")
@@ -117,22 +125,28 @@ def search_model(adapter: Adapter, seed: int) -> str:
     """The search has the same probabilities as the trained model."""
     pair, model = one_pair(adapter, seed), build(adapter, seed)
     calls = translate(adapter, model, pair)
-    number, source = reading(calls, pair[0])
-    size = logits(adapter, model, torch.tensor([source]), torch.tensor([[adapter.bos]])).size(-1)
-    said = first_table(calls[number:], size)
-    expected = start_table(adapter, model, source, adapter.bos, size)
-    if said is None or expected is None:
-        raise NotImplementedError("no linear layer onto the vocabulary was called")
-    off = distance(said.log_softmax(-1), expected.log_softmax(-1))
+    source = torch.tensor([reading(calls, pair[0])[1]])
+    expected = logits(adapter, model, source, torch.tensor([[adapter.bos]])).log_softmax(-1)[0, 0]
+    with watch_tables(len(expected)) as tables:
+        translate(adapter, model, pair)
+    found = list(distributions(tables))
+    if not found:
+        raise NotImplementedError("no table as wide as the vocabulary was made")
     # Which symbol comes first is another question: see decoding.start_symbol.
+    off = math.inf
     for start in range(adapter.first_word):
-        other = start_table(adapter, model, source, start, size)
-        if other is not None and other.isfinite().all():
-            off = min(off, distance(said.log_softmax(-1), other.log_softmax(-1)))
+        with contextlib.suppress(Exception):  # a model may refuse a target of nothing but PAD
+            other = logits(adapter, model, source, torch.tensor([[start]])).log_softmax(-1)[0, 0]
+            off = min(
+                off, *(distance(row.exp(), other.exp()) for row in found if row.isfinite().all())
+            )
     if off > 30 * TOLERANCE:
-        said, expected = said.softmax(-1), expected.softmax(-1)
-        word = int((said - expected).abs().argmax())
-        shares = f"{said[word]:.2f} in the search, {expected[word]:.2f} in training"
+        said, wanted = (
+            min(found, key=lambda row: float((row - expected).abs().max())).exp(),
+            expected.exp(),
+        )
+        word = int((said - wanted).abs().argmax())
+        shares = f"{said[word]:.2f} in the search, {wanted[word]:.2f} in training"
         raise Finding(f"the first word is {word} with the probability {shares}")
     return f"the probabilities of the first word agree within {off:.0e}"
 

@@ -28,6 +28,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     With NMTLIB_DEBUG=1 in the environment an error shows its traceback.
     """
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # closed by the shell: 2>&-
+    if sys.stdout is None:
+        return complain("standard output is closed; redirect it, as in >/dev/null", OSError())
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="replace")  # on Windows, cp1252 otherwise
@@ -112,8 +115,8 @@ def add_core(commands: _SubParsersAction) -> None:
     option("--model", metavar="RUN", help="the same as RUN; all arguments are then sentences")
     option("--beam", type=int, help=ABOUT_BEAM)
 
-    option = core("data", "list, fetch or check corpora")
-    option("action", choices=["list", "fetch", "check"])
+    option = core("data", "list or fetch corpora")
+    option("action", choices=["list", "fetch"])
     option("name", nargs="?", help="a corpus")
 
     core("models", "list the models that translate: those shipped, and runs trained here")

@@ -16,6 +16,7 @@ from tqdm import tqdm
 
 from nmtlib import experiment
 from nmtlib.data import corpora
+from nmtlib.errors import remarks
 from nmtlib.experiment import training_summary
 from nmtlib.files import decoded, require_ours, write_atomically
 from nmtlib.inference import evaluate as scoring
@@ -104,7 +105,8 @@ def evaluate_run(
     training = training_summary(run.folder)  # read first: what is wrong with it shows at once
     corpus = load_corpus(translator.settings.corpus)
     evaluation, hypotheses = scoring.evaluate(translator, corpus, split, **how)
-    print("\n".join(evaluation.lines()), flush=True)
+    notes = remarks("evaluation", translator, corpus, split, hypotheses)
+    print("\n".join([*evaluation.lines(), *notes]), flush=True)
     scores = {**evaluation.to_dict(), "training": training}
     data = json.dumps(scores, indent=2, ensure_ascii=False) + "\n"
     stem = f"{split}-beam{evaluation.beam}"
@@ -186,24 +188,18 @@ def warn_of_unknown_words(translator: Translator, sentences: Sequence[str]) -> N
         print(f"nmtlib: not in the vocabulary: {shown}", file=sys.stderr)
 
 
-def data(options: Namespace) -> int:
-    """List, fetch or check corpora; 1 if a corpus is not complete."""
+def data(options: Namespace) -> None:
+    """List or fetch corpora."""
     if options.action == "list":
         if options.name:
             raise ValueError(
                 f"data list takes no name; to see one corpus: data check {options.name}"
             )
         print_table(corpora.table())
-        return 0
-    if not options.name:
-        known = ", ".join(corpora.names())
-        raise ValueError(f"data {options.action} needs the name of a corpus: {known}")
-    if options.action == "fetch":
+    elif not options.name:
+        raise ValueError(f"data fetch needs the name of a corpus: {', '.join(corpora.names())}")
+    else:
         print(f"{options.name} is complete in {corpora.fetch(options.name)}")
-        return 0
-    report = corpora.check(options.name)
-    print("\n".join(report.lines))
-    return 0 if report.ok else 1
 
 
 def models(options: Namespace) -> None:

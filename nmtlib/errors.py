@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterable
+from importlib.metadata import entry_points
 from typing import Any
 
 
@@ -26,3 +27,9 @@ def require(holds: bool, name: str, expected: str, given: Any) -> None:
 def require_one_of(name: str, known: Collection[str], given: str) -> None:
     """Raise ValueError unless `given` is one of the known values."""
     require(given in known, name, f"one of {', '.join(known)}", given)
+
+
+def remarks(moment: str, *facts: Any) -> list[str]:
+    """The lines of the entry points `nmtlib.remarks` of that name, functions of some facts."""
+    found = entry_points(group="nmtlib.remarks", name=moment)
+    return [line for entry in found for line in entry.load()(*facts)]

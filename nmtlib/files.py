@@ -92,12 +92,12 @@ def decoded_lines(raw_lines: Iterable[bytes], where: str) -> Iterator[str]:
 def decoded(raw: bytes, number: int, where: str) -> str:
     """One line of `decoded_lines`, counted from 1."""
     raw = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
-    if b"\0" in raw:
-        raise ValueError(f"{where}, line {number}: not valid UTF-8 text: it holds a NUL byte")
     try:
-        return raw.removesuffix(b"\n").decode("utf-8").removesuffix("\r")
+        text = raw.removesuffix(b"\n").decode("utf-8").removesuffix("\r")
+        why = "it holds a NUL byte" if "\0" in text else ""
     except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{where}, line {number}: not valid UTF-8 ({error.reason}); "
-            f"convert it first, for example with iconv -t UTF-8"
-        ) from None
+        text, why = "", error.reason
+    if why:
+        advice = "convert it; nmtlib data check FILE tells from what"
+        raise ValueError(f"{where}, line {number}: not valid UTF-8 text: {why}; {advice}")
+    return text

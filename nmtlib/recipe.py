@@ -10,7 +10,7 @@ from nmtlib.data.batching import Example, fits, make_example
 from nmtlib.data.codec import Codec
 from nmtlib.data.corpora import load
 from nmtlib.data.corpus import Corpus, Pair, read_pairs
-from nmtlib.errors import did_you_mean, require
+from nmtlib.errors import did_you_mean, remarks, require
 from nmtlib.model.transformer import Transformer
 from nmtlib.sections import FILES, CorpusSettings
 from nmtlib.settings import Settings
@@ -96,7 +96,7 @@ def load_corpus(settings: CorpusSettings) -> Corpus:
         if len(files) > 2:
             raise ValueError(f"[corpus] {split} is one TSV file or two text files, not {files}")
         if files:
-            splits[split] = read_pairs(files)
+            splits[split] = read_pairs(files, languages)
     return Corpus("own", *languages, **splits)
 
 
@@ -129,6 +129,6 @@ def read_examples(
             f"left out: {left_out} training pairs longer than {longest} tokens, {unread} pairs for "
             f"validation longer than {readable}"
         )
-    for note in corpus.notes:
+    for note in [*corpus.notes, *remarks("training", settings, corpus, codecs)]:
         report(note)
     return training, validation

@@ -18,6 +18,14 @@ Schedule = Literal["noam", "inverse-sqrt", "cosine", "constant"]
 Kind = Literal["whitespace", "spacy", "bpe", "given"]  # `_tokenizer` in data/codec.py makes each
 
 
+def language_of(tag: str) -> str:
+    """The language of a tag: 'zh' of 'zh-CN', 'zh_Hans' and 'cmn'; another text stays as it is."""
+    import langcodes
+
+    valid = langcodes.tag_is_valid(tag)
+    return langcodes.standardize_tag(tag, macro=True).partition("-")[0] if valid else tag
+
+
 @dataclass(frozen=True, config=FROZEN)
 class CorpusSettings:
     """Either `name`, a corpus that nmtlib knows, or your own files and their two languages.
@@ -36,7 +44,7 @@ class CorpusSettings:
     def languages(self) -> tuple[str, str]:
         """The source language and the target language."""
         if not self.name:
-            return self.source_language, self.target_language
+            return language_of(self.source_language), language_of(self.target_language)
         source, target = self.name.split("-")[-2:]
         return source, target
 

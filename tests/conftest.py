@@ -10,7 +10,8 @@ import pytest
 import torch
 from hypothesis import settings
 
-from nmtlib.data.corpora import check, load
+from nmtcourse.doctor.known import check
+from nmtlib.data.corpora import load
 
 # Set before any parallel work: two busy threads on two busy cores wait more than they work.
 torch.set_num_threads(1)

@@ -142,7 +142,10 @@ def command_problem(arguments: list[str]) -> str:
         return str(error)
     parts = [name.split("-") for name in names()]
     corpora = [*names(), *(f"{stem}-{target}-{source}" for stem, source, target in parts)]
+    files = options.command == "data" and options.action == "check" and "." in (options.name or "")
     if options.command == "data" and options.action != "list" and options.name not in corpora:
+        if files:
+            return ""
         return f"unknown corpus {options.name!r}"
     if options.command == "evaluate" and options.split not in SPLITS:
         return f"unknown split {options.split!r}"

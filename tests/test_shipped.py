@@ -5,8 +5,8 @@ import json
 import pytest
 from sampling import sampled
 
+from nmtcourse.doctor.known import check
 from nmtlib import evaluate, load, load_corpus
-from nmtlib.data.corpora import check
 from nmtlib.run import SHIPPED
 
 MODELS = sorted(path.name for path in SHIPPED.iterdir())

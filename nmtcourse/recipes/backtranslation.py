@@ -102,7 +102,7 @@ def backtranslate(
     out = Path(out)
     notes = out.with_name(f"{out.name}.json")
     identity = _identity(translator, sentences, search)
-    done = _begin(out, notes, identity)
+    done = _begin(out, notes, identity, len(sentences))
     with open(out, "r+b") as file:
         file.truncate(done["bytes"])
         file.seek(done["bytes"])
@@ -133,7 +133,7 @@ def _identity(translator: Translator, sentences: Sequence[str], search: Search) 
     }
 
 
-def _begin(out: Path, notes: Path, identity: dict[str, Any]) -> dict[str, int]:
+def _begin(out: Path, notes: Path, identity: dict[str, Any], total: int) -> dict[str, int]:
     """How far an interrupted call came, or a new file."""
     done = {"sentences": 0, "lines": 0, "bytes": 0}
     if not out.exists() and not notes.exists():
@@ -149,8 +149,10 @@ def _begin(out: Path, notes: Path, identity: dict[str, Any]) -> dict[str, int]:
         )
     try:
         found = json.loads(notes.read_text("utf-8"))
-        done = {key: int(found["done"][key]) for key in done}
-    except (ValueError, KeyError, TypeError):
+        done = {key: found["done"][key] for key in done}
+        if any(type(number) is not int or number < 0 for number in done.values()):
+            raise ValueError("numbers that cannot be")
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise ValueError(
             f"{notes} is damaged; remove it and {out}, or choose another --out"
         ) from None
@@ -166,7 +168,21 @@ def _begin(out: Path, notes: Path, identity: dict[str, Any]) -> dict[str, int]:
             f"{out} was begun with another {' and '.join(other)}; nothing is overwritten: choose "
             f"another --out"
         )
+    _require_whole_lines(out, notes, done, total)
     return done
+
+
+def _require_whole_lines(out: Path, notes: Path, done: dict[str, int], total: int) -> None:
+    """Raise ValueError where the lines before the place to go on are not those that were noted."""
+    with open(out, "rb") as file:
+        written = file.read(done["bytes"])
+    whole = written.count(b"\n") == done["lines"] and written[-1:] in (b"", b"\n")
+    if not whole or not done["lines"] <= done["sentences"] <= total:
+        raise ValueError(
+            f"{notes} tells of {done['lines']:,} lines in {done['bytes']:,} bytes for "
+            f"{done['sentences']:,} of {total:,} sentences, but {out} holds others; remove both, "
+            "or choose another --out"
+        )
 
 
 def _pairs(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
+import sys
 from argparse import Namespace, _SubParsersAction
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -112,6 +113,14 @@ def translate(options: Namespace) -> int:
     def load(run: str) -> Translator:
         return with_neighbours(Translator.load(run), options.neighbours, options.neighbour_weight)
 
+    for text in [options.folder, *options.sentences] if options.model else options.sentences:
+        if text and Path(text).is_file():
+            run = options.model or options.folder
+            print(
+                f"nmtlib: {text} is also a file, and its name is translated; for its lines: "
+                f"nmtlib translate {run} < {text}",
+                file=sys.stderr,
+            )
     return commands.translate(options, load)
 
 

@@ -20,6 +20,11 @@ from nmtcourse.teaching.describe import VARIES, describe
 WIDTH = 7.0  # inches: what GitHub and a laptop show without scaling
 CJK_FONT = Path(__file__).parent / "fonts" / "nmtlib-CJK.otf"
 FONTS = ["DejaVu Sans", "nmtlib CJK"]  # matplotlib takes each glyph from the first font that has it
+# Fonts for other scripts, used where they are installed: for example Debian's fonts-noto.
+OTHERS = ["Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans", "Arial Unicode MS"] + [
+    f"Noto Sans {script}"
+    for script in "Arabic Hebrew Devanagari Bengali Tamil Thai Khmer Ethiopic Georgian".split()
+]
 # Okabe and Ito 2008
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#4D4D4D"]
 SEQUENTIAL, DIVERGING = "Blues", "RdBu_r"  # white is zero in both; safe for colour-blind readers
@@ -65,7 +70,9 @@ def setup() -> None:
     if shell is not None:
         shell.run_line_magic("matplotlib", "inline")  # drops formatters, so add ours after it
         _add_formatters(shell.display_formatter)
-    seaborn.set_theme(style="ticks", palette=COLOURS, rc=STYLE)
+    installed = {entry.name for entry in font_manager.fontManager.ttflist}
+    fonts = FONTS + [name for name in OTHERS if name in installed]
+    seaborn.set_theme(style="ticks", palette=COLOURS, rc=STYLE | {"font.family": fonts})
 
 
 def varies() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import get_args
 
 from nmtlib.data.corpus import Corpus
-from nmtlib.data.subwords import JOIN_MARK, SubwordMarkTokenizer
+from nmtlib.data.subwords import JOIN_MARK, SubwordMarkTokenizer, without_marks
 from nmtlib.data.tokenizers import BPETokenizer, SpacyTokenizer, Tokenizer, WhitespaceTokenizer
 from nmtlib.errors import require_one_of
 from nmtlib.sections import Kind
@@ -108,8 +108,8 @@ class Codec:
         return self.vocab.decode(i for i in ids if i not in (PAD, BOS))
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The sentence that the ids spell."""
-        return self.tokenizer.decode(self.tokens(ids))
+        """The sentence that the ids spell, with the subwords of other tools joined."""
+        return without_marks(self.tokenizer.decode(self.tokens(ids)))
 
     def to_json(self) -> str:
         """Everything as JSON; `Codec.load` reads it back."""

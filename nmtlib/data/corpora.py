@@ -1,4 +1,4 @@
-"""The corpora of the course by name: to load, fetch and check, each in both directions."""
+"""The corpora of the course by name: to load and fetch, each in both directions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from nmtlib.data.codec import Vocab
 from nmtlib.data.corpus import SPLITS, Corpus, Pair, read_pairs
-from nmtlib.data.source import Report, Source
+from nmtlib.data.source import Source
 from nmtlib.errors import did_you_mean
 from nmtlib.files import text_lines
 
@@ -114,10 +114,5 @@ def load(name: str, *, root: str | Path | None = None) -> Corpus:
 
 
 def fetch(name: str, *, root: str | Path | None = None) -> Path:
-    """Download what is missing of a corpus and return its folder.  Raises as `load` does."""
+    """Download what is missing of a corpus; its folder.  Raises as `load` does."""
     return find(name).fetch(root)
-
-
-def check(name: str, *, root: str | Path | None = None) -> Report:
-    """Which files of a corpus are there and intact, and its sizes; without touching the network."""
-    return find(name).check(root)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from importlib.metadata import entry_points
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from nmtlib.files import text_lines
+from nmtlib.sections import language_of
 
 SPLITS = ("train", "validation", "test", "challenge")
 LONGEST_WORD = 1_000  # characters without white space; BPE would need minutes for a million
+INVISIBLE = "\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u00ad"  # a side of these is empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +79,7 @@ class Corpus:
             splits[split] = [_checked(pair, f"{split}[{i}]") for i, pair in enumerate(pairs)]
             if not splits[split] and split != "test":
                 raise ValueError(f"{split} is empty; expected at least one pair")
-        source_language, target_language = languages
-        return cls("own", source_language, target_language, **splits)
+        return cls("own", language_of(languages[0]), language_of(languages[1]), **splits)
 
     def split(self, name: str) -> Sequence[Pair]:
         """The pairs of one split.  Raises ValueError for an unknown or empty split."""
@@ -129,7 +131,7 @@ def _checked(given: Pair | Sequence[str], where: str) -> Pair:
     if isinstance(sides, str) or [type(side) for side in sides] != [str, str]:
         raise ValueError(f"{where}: expected a Pair or (source, target), not {given!r}")
     source, target = (side.strip() for side in sides)
-    if not source or not target:
+    if not source.strip(INVISIBLE) or not target.strip(INVISIBLE):
         raise ValueError(f"{where}: an empty side; remove this pair")
     try:
         split_words(f"{source} {target}")
@@ -138,27 +140,43 @@ def _checked(given: Pair | Sequence[str], where: str) -> Pair:
     return Pair(source, target, getattr(given, "alignment", ()))
 
 
-def read_pairs(files: Sequence[str | Path]) -> list[Pair]:
+def read_pairs(files: Sequence[str | Path], languages: Sequence[str] = ("", "")) -> list[Pair]:
     """The pairs of [one TSV file] or of [source file, target file].
 
     A TSV line is `source TAB target`; of two files, line i of one translates line i of the other.
+    One file may also have an ending that a package reads, in the group `nmtlib.readers`.
     Raises FileNotFoundError for a missing file, and ValueError for files without a line, or naming
     the first line that has no partner, an empty side, a word that `split_words` refuses or another
     number of columns: a shifted line would pair every later sentence with the wrong one.
     """
-    lines = [text_lines(file) for file in files]
-    rows = zip_longest(*lines) if len(files) == 2 else (line.split("\t") for line in lines[0])
-    name, pairs = " | ".join(map(str, files)), []
-    for number, row in enumerate(rows, start=1):
+    name, pairs, refused = " | ".join(map(str, files)), [], []
+    for number, row in enumerate(_rows(files, languages), start=1):
         where = f"{name}, line {number}"
-        if len(row) != 2:
-            raise ValueError(f"{where}: expected source TAB target, found {len(row)} column(s)")
-        if None in row:
-            raise ValueError(
-                f"{where}: {files[row.index(None)]} has ended, but the other file has not; "
-                "line i of one must translate line i of the other"
-            )
-        pairs.append(_checked(row, where))
+        try:
+            if len(row) != 2:
+                raise ValueError(f"{where}: expected source TAB target, found {len(row)} column(s)")
+            if None in row:
+                raise ValueError(
+                    f"{where}: {files[row.index(None)]} has ended, but the other file has not; "
+                    "line i of one must translate line i of the other"
+                )
+            pairs.append(_checked(row, where))
+        except ValueError as error:
+            refused.append((number, error))
+    if refused:
+        others = ", ".join(f"{n:,}" for n, _ in refused[1:10]) + ", …" * (len(refused) > 10)
+        more = f"; {len(refused) - 1:,} other lines are refused as well: {others}" * bool(others)
+        raise ValueError(f"{refused[0][1]}{more}; nmtlib data check --fix DIR drops them")
     if not pairs:
         raise ValueError(f"{name}: no sentences; expected at least one line")
     return pairs
+
+
+def _rows(files: Sequence[str | Path], languages: Sequence[str]) -> Iterable[Sequence[Any]]:
+    """The columns of each line; None where one of two files has ended."""
+    if len(files) == 2:
+        return zip_longest(*map(text_lines, files))
+    ending = str(files[0]).removesuffix(".gz").rpartition(".")[2].lower()
+    for reader in entry_points(group="nmtlib.readers", name=ending):
+        return reader.load()(files[0], languages)
+    return (line.split("\t") for line in text_lines(files[0]))

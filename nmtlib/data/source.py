@@ -8,18 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from nmtlib.data.corpus import SPLITS, Corpus
+from nmtlib.data.corpus import Corpus
 
 TIMEOUT, RETRIES = 20.0, 2  # seconds without an answer; further attempts
-
-
-class Report(NamedTuple):
-    """What a check found: `ok` if the corpus can be loaded as it is, and one line per finding."""
-
-    ok: bool
-    lines: list[str]
 
 
 def cache_folder() -> Path:
@@ -64,7 +57,7 @@ class Source:
         return folder if folder.is_absolute() else Path(root or cache_folder()) / folder
 
     def complete(self, root: str | Path | None = None) -> bool:
-        """Whether every file is there; whether it is intact only `check` can tell."""
+        """Whether every file is there; whether it is intact `wrong` can tell."""
         return all(path.exists() for path in self.paths(root))
 
     def fetch(self, root: str | Path | None = None) -> Path:
@@ -75,7 +68,7 @@ class Source:
         for path in self.paths(root):
             if not path.exists():
                 self._download(path)
-            elif wrong := self._wrong(path):
+            elif wrong := self.wrong(path):
                 raise ValueError(f"{path}: {wrong}; delete this file and fetch {self.name} again")
         return self.place(root)
 
@@ -84,33 +77,7 @@ class Source:
         _, source, target = self.name.rsplit("-", 2)
         return Corpus(self.name, source, target, **self.reader(folder))
 
-    def check(self, root: str | Path | None = None) -> Report:
-        """Which files are there and intact, and what they hold; fetches nothing."""
-        lines = []
-        for path in self.paths(root):
-            if not path.exists():
-                lines.append(f"missing   {path} (from {self.home}/{path.name})")
-            else:
-                wrong = self._wrong(path)
-                lines.append(f"wrong     {path}: {wrong}" if wrong else f"ok        {path}")
-        if not all(line.startswith("ok") for line in lines):
-            return Report(False, [*lines, f"fetch it with: nmtlib data fetch {self.name}"])
-        try:
-            return Report(True, [*lines, *self.findings(root)])
-        except ValueError as error:
-            return Report(False, [*lines, f"wrong     {error}"])
-
-    def findings(self, root: str | Path | None) -> list[str]:
-        """The sizes of the splits, and what a reader of scores should know."""
-        corpus = self.read(self.place(root))
-        sizes = {split: len(getattr(corpus, split)) for split in SPLITS}
-        lines = [f"{split}: {size:,} pairs" for split, size in sizes.items() if size]
-        lines += [f"note: {note}" for note in corpus.notes]
-        if leaked := len(corpus.leaked()):
-            lines.append(f"note: the source of {leaked:,} test pairs is also in the training set")
-        return lines
-
-    def _wrong(self, path: Path) -> str:
+    def wrong(self, path: Path) -> str:
         """What is wrong with the contents of a file, '' if nothing is."""
         expected, given = self.files[path.name], sha256(path.read_bytes()).hexdigest()
         return "" if expected in ("-", given) else f"its SHA-256 is {given}, expected {expected}"

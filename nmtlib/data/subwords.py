@@ -14,6 +14,13 @@ JOIN_MARK = "@@"  # ends a subword whose word continues in the next token (Sennr
 ENGLISH_ENDING = re.compile(r"(?<=\w)(?=(?:n't|'(?:s|m|d|re|ve|ll))$)")
 
 
+def without_marks(text: str) -> str:
+    """Whole words for the subwords of other tools: "na@@ ils", "▁na ils", "na ##ils" are nails."""
+    if text.startswith("▁"):
+        text = text.replace(" ", "").replace("▁", " ").strip()
+    return re.sub(rf"(?<=[^\s@]){JOIN_MARK}(?: |$)| ?￭ ?| ##(?=\w)", "", text)
+
+
 @dataclass(frozen=True)
 class SubwordMarkTokenizer(Tokenizer):
     """Split at white space, then unknown words into the `pieces` of a vocabulary with `@@`.
@@ -53,7 +60,7 @@ class SubwordMarkTokenizer(Tokenizer):
 
     def decode(self, tokens: Sequence[str]) -> str:
         """The tokens with spaces, but marked subwords joined; punctuation stays apart."""
-        return " ".join(tokens).replace(f"{JOIN_MARK} ", "").removesuffix(JOIN_MARK)
+        return without_marks(" ".join(tokens))
 
     def to_dict(self) -> dict:
         """As everywhere, with the subwords in alphabetical order."""

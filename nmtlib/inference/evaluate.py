@@ -7,9 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unicodedata import normalize
 
 from nmtlib.data.batching import fits
 from nmtlib.data.corpus import Corpus, Pair
+from nmtlib.data.subwords import without_marks
 from nmtlib.data.tokenizers import WhitespaceTokenizer
 from nmtlib.files import write_atomically
 from nmtlib.inference.metrics import BleuTokenize, bleu_nltk, bleu_sacre, chrf
@@ -178,8 +180,9 @@ def score(
     tokenize: BleuTokenize = "13a",
     lowercase: bool = False,
 ) -> Scores:
-    """All metrics of some translations against the targets of `pairs`."""
-    references = [p.target for p in pairs]
+    """All metrics of some translations against the targets of `pairs`, in one Unicode form."""
+    hypotheses = [normalize("NFC", hypothesis) for hypothesis in hypotheses]
+    references = [normalize("NFC", without_marks(p.target)) for p in pairs]
     if lowercase:
         hypotheses, references = [h.lower() for h in hypotheses], [r.lower() for r in references]
     bleu = bleu_sacre(hypotheses, references, tokenize=tokenize, lowercase=lowercase)

@@ -16,7 +16,7 @@ import torch
 from sampling import sampled
 
 from nmtcheck import ours, run_checks
-from nmtcheck.bugs import BUGS, Bug, edited, get, plant, planting
+from nmtcourse.checks.bugs import BUGS, Bug, edited, get, plant, planting
 from nmtlib.data import batching
 from nmtlib.inference import search
 from nmtlib.model import attention, embeddings, layers, masks, transformer

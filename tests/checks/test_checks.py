@@ -14,6 +14,7 @@ import mutation
 import peer_torch as foreign
 import pytest
 import torch
+from patients import stranger
 from sampling import sampled
 from some_checks import some_subjects
 from torch import nn
@@ -383,6 +384,11 @@ BROKEN = {
     "masks.future_in_training": logits(lambda m, s, t: m(s, t.roll(-1, 1))),
     "masks.future_in_evaluation": logits(lambda m, s, t: m(s, t if m.training else t.roll(-1, 1))),
     "masks.more_padding": logits(lambda m, s, t: m.decode(t, m.encode(s), no_padding(s))),
+    "inside.heads": stranger("heads joined by a view"),
+    "inside.future": stranger("off by one"),
+    "inside.padding": stranger("no memory mask"),
+    "inside.scale": stranger("no scale"),
+    "positions.balance": stranger("small embeddings"),
     "masks.encoder_padding": replace(OURS, encode=lambda m, s: m.encode(s, no_padding(s))),
     "masks.cross_padding": replace(
         OURS, decode=lambda m, t, memory, s: m.decode(t, memory, no_padding(s))

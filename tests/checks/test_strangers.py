@@ -77,7 +77,7 @@ def test_a_function_with_the_usual_arguments_needs_no_adapter(tmp_path, monkeypa
     adapter("annotated", tmp_path, monkeypatch)
     assert main(["check", "--lift", "annotated.py:make_model", "--only", "masks"]) == 0
     assert "annotated: 4 passed" in capsys.readouterr().out
-    assert main(["check", "annotated.py:make_model"]) == 1
+    assert main(["check", "annotated.py:make_model"]) == 2
     assert "--lift takes definitions out" in capsys.readouterr().err
 
 

@@ -79,7 +79,7 @@ def test_a_factory_of_sizes_is_checked_for_more(file):
         ("{file}:whle", "good_model.py has no 'whle' .did you mean whole..$"),
         ("{file}:xyz", "good_model.py has no 'xyz'; it has Adapter, Mine"),
         ("{file}:limit", "'limit' in good_model.py is int, not a function or class"),
-        ("{file}:two", r"needs 2 arguments \(source_vocab_size, words\)"),
+        ("{file}:two", r"two needs source_vocab_size, words, and no value is known for words"),
         (
             "{file}:number",
             r"number\(\) of good_model.py returned int; expected an Adapter or a torch.nn.Module",

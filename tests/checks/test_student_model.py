@@ -24,12 +24,20 @@ def test_the_three_mistakes_are_found_and_nothing_else(capsys):
     assert main(["check", f"{STUDENT}:make"]) == 1
     said = capsys.readouterr().out
     assert [name for verdict, name in verdicts(said) if verdict not in ("passed", "skipped")] == [
-        "masks.future_in_training",  # the causal mask sees one token ahead
-        "masks.more_padding",  # cross-attention has no padding mask
+        "inside.future",  # the causal mask sees one token ahead
+        "inside.padding",  # cross-attention has no padding mask
         "layers.separate_weights",  # one decoder layer stands in all places
     ]
     follow = re.findall(r"^  follow: +(.*)", said, re.MULTILINE)
-    assert follow == ["masks.future_in_evaluation", "model.batch_invariance"]
+    assert follow == [
+        "masks.future_in_training, masks.future_in_evaluation",
+        "masks.more_padding, model.batch_invariance",
+    ]
+    causes = re.findall(r"^  cause: +(.*)", said, re.MULTILINE)
+    assert [cause.split(":")[0] for cause in causes] == [
+        "Each position sees the next one",
+        "No padding mask of the source reaches cross-attention.",
+    ]
 
 
 def test_its_class_is_checked_without_an_adapter_and_without_an_import(capsys):
@@ -46,7 +54,14 @@ def test_the_findings_are_written_as_data_as_a_page_and_as_a_badge(capsys, tmp_p
     data = json.loads((tmp_path / "r.json").read_text("utf-8"))
     first = data["findings"][0]
     assert not data["ok"] and first["check"] == "masks.future_in_training"
-    assert {"measured", "expected", "cause", "read", "reproduce", "follow"} <= first.keys()
+    assert {
+        "measured",
+        "expected",
+        "possible_causes",
+        "read",
+        "reproduce",
+        "follow",
+    } <= first.keys()
     page = (tmp_path / "r.html").read_text("utf-8")
     assert first["measured"] in page and "http" not in page and "<script" not in page
 
@@ -86,12 +101,12 @@ def test_the_readme_shows_what_the_command_prints(capsys):
 def test_one_subject_can_be_checked_alone_and_an_unknown_one_is_refused(capsys):
     assert main(["check", f"{STUDENT}:make", "--only", "layers"]) == 1
     assert {name.split(".")[0] for _, name in verdicts(capsys.readouterr().out)} == {"layers"}
-    assert main(["check", f"{STUDENT}:make", "--only", "nothing"]) == 1
+    assert main(["check", f"{STUDENT}:make", "--only", "nothing"]) == 2
     assert "nmtlib: there is no check 'nothing'" in capsys.readouterr().err
 
 
 def test_a_file_or_factory_that_is_not_there_is_answered_in_one_line(capsys):
     for where in (f"{STUDENT}:mak", "nowhere.py:make", str(STUDENT)):
-        assert main(["check", where]) == 1
+        assert main(["check", where]) == 2
         error = capsys.readouterr().err
         assert error.startswith("nmtlib: ") and error.count("\n") == 1

@@ -16,10 +16,11 @@ import pooch
 import pytest
 import requests
 
+from nmtcourse.doctor.known import check
 from nmtcourse.recipes import iwslt
 from nmtlib.data import corpora
 from nmtlib.data.codec import Vocab
-from nmtlib.data.corpora import check, fetch, find, load, names
+from nmtlib.data.corpora import fetch, find, load, names
 from nmtlib.data.corpus import Pair
 from nmtlib.specials import SPECIALS
 
@@ -148,7 +149,7 @@ def test_toy_corpora_come_with_the_package_and_need_no_file(tmp_path):
     assert all(pair.alignment for pair in corpus.test), "gold alignments"
     assert fetch("toy-zh-en", root=tmp_path) == corpora.BUNDLED and not tree(tmp_path)
     report = check("toy-de-en", root=tmp_path)
-    assert report.ok and report.lines[:2] == ["train: 20,000 pairs", "validation: 1,000 pairs"]
+    assert report.ok and not report.lines
 
 
 def test_what_one_does_with_a_bundled_corpus_does_not_reach_the_next():
@@ -226,8 +227,9 @@ def test_the_iwslt_archive_is_fetched_and_read_in_place(tmp_path, home):
     assert corpus.name == "iwslt14-en-de" and (len(corpus.train), len(corpus.validation)) == (23, 1)
     assert [path.name for path in tree(root) if path.is_file()] == ["de-en.tgz"]
     report = check("iwslt14-de-en", root=root)
-    assert report.ok and "train: 23 pairs" in report.lines and "test: 5 pairs" in report.lines
-    assert "note: 2 of 26 training pairs are left out for their lengths" in report.lines
+    assert (
+        report.ok and "note: 2 of 26 training pairs are left out for their lengths" in report.lines
+    )
 
 
 def test_a_damaged_iwslt_archive_is_named(tmp_path, home):
@@ -304,7 +306,6 @@ def test_check_tells_ok_missing_and_wrong_apart_without_fetching(tmp_path, home)
     folder = fetch(MULTI30K, root=tmp_path / "cache")
     report = check(MULTI30K, root=tmp_path / "cache")
     assert report.ok and sum(line.startswith("ok ") for line in report.lines) == 6
-    assert report.lines[-3:] == ["train: 2 pairs", "validation: 1 pairs", "test: 1 pairs"]
     data = (folder / "val.de.gz").read_bytes()
     (folder / "val.de.gz").write_bytes(b"wrong")
     report = check(MULTI30K, root=tmp_path / "cache")
@@ -377,6 +378,3 @@ def test_real_cmn_is_covered_by_its_vocabularies_only_with_the_marks(real):
 def test_real_cmn_has_140_test_sentences_that_were_trained_on(real):
     found = {real.test[number].source for number in real.leaked()}
     assert len(found) == 140 and len({pair.source for pair in real.test}) == 2_617
-    assert (
-        "note: the source of 140 test pairs is also in the training set" in check(real.name).lines
-    )

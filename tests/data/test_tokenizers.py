@@ -12,9 +12,9 @@ import tokenizers as library
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nmtcourse.doctor.known import check
 from nmtlib.data import tokenizers
 from nmtlib.data.codec import Vocab, from_dict
-from nmtlib.data.corpora import check
 from nmtlib.data.source import cache_folder
 from nmtlib.data.subwords import SubwordMarkTokenizer
 from nmtlib.data.tokenizers import BPETokenizer, SpacyTokenizer, Tokenizer, WhitespaceTokenizer

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from nmtcourse.doctor.known import check
 from nmtcourse.recipes import monolingual
 from nmtcourse.recipes.monolingual import CAPTIONS, Sentences, comparable, kept_apart
 from nmtlib.data import corpora
@@ -95,7 +96,7 @@ def captions(tmp_path, monkeypatch):
 def test_captions_are_read_by_name(captions):
     root = captions(READY)
     assert monolingual.sentences(CAPTIONS.name, "en", root=root).kept == ["A child plays."]
-    report = corpora.check(CAPTIONS.name, root=root)
+    report = check(CAPTIONS.name, root=root)
     assert report.ok
     assert report.lines[-2:] == [
         "de: 1 sentences; left out: 1 in train",
@@ -110,14 +111,14 @@ def test_the_package_registers_the_captions():
 
 
 def test_a_check_without_multi30k_fetches_nothing_and_says_what_it_needs(captions):
-    *files, note = corpora.check(CAPTIONS.name, root=captions(MULTI30K)).lines
+    *files, note = check(CAPTIONS.name, root=captions(MULTI30K)).lines
     assert len(files) == 2 and "nmtlib data fetch multi30k-de-en" in note
 
 
 def test_a_damaged_file_is_no_text(captions):
     root = captions(READY)
     (root / "multi30k" / "captions" / "train.1.en.gz").write_bytes(b"other")
-    assert not corpora.check(CAPTIONS.name, root=root).ok
+    assert not check(CAPTIONS.name, root=root).ok
     with pytest.raises(ValueError, match="SHA-256"):
         monolingual.sentences(CAPTIONS.name, "en", root=root)
 

@@ -11,6 +11,7 @@ import cmn_facts
 import pytest
 import torch
 
+from nmtcourse.doctor.known import check
 from nmtcourse.teaching import chinese, load_toy, slips
 from nmtlib.data import corpora
 from nmtlib.data.corpora import CMN
@@ -39,9 +40,7 @@ def test_the_facts_about_the_test_set_can_be_counted_again():
     assert set(facts["people"]["twice"]["slips"]) == set(slips.RULES)
 
 
-@pytest.mark.skipif(
-    not corpora.check("cmn-en-zh").ok, reason="the corpus cmn-en-zh is not in the cache"
-)
+@pytest.mark.skipif(not check("cmn-en-zh").ok, reason="the corpus cmn-en-zh is not in the cache")
 def test_the_facts_are_those_of_the_corpus():
     counted = json.loads(json.dumps(cmn_facts.count(corpora.load("cmn-en-zh"))))
     assert counted | {"command": ""} == chinese.facts() | {"command": ""}

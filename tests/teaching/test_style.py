@@ -10,6 +10,7 @@ import pytest
 from fontTools.ttLib import TTFont
 from matplotlib import font_manager
 
+from nmtcourse.doctor.known import check
 from nmtcourse.teaching import style
 from nmtlib.data import corpora
 
@@ -100,7 +101,7 @@ def test_a_missing_font_is_named(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("name", ["toy-en-zh", "cmn-en-zh"])
 def test_the_fonts_have_every_character_of_the_corpora(name):
-    if not corpora.check(name).ok:
+    if not check(name).ok:
         pytest.skip(f"{name} is not in the cache")
     corpus = corpora.load(name)
     used = {

@@ -1,0 +1,195 @@
+"""Checks of the attention inside any model: who reads whom, how heads are joined, and the scale."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from nmtcheck.adapter import Adapter
+from nmtcheck.helpers import TOLERANCE, build, listed
+from nmtcheck.probing import (
+    PARTS,
+    Attention,
+    Probe,
+    all_weights,
+    arrived,
+    attentions,
+    leaks,
+    probed,
+    weights,
+)
+from nmtcheck.registry import Finding, check
+
+UNKNOWN = "no attention made of linear maps was found in the model"
+LOOSE = 30 * TOLERANCE
+NO_SUM = "The softmax runs over a different axis than the keys, or weights are changed after it."
+MIXED = """\
+Heads and tokens are mixed: (B, S, D) is reshaped straight to heads, or (B, H, T, d_k) straight to \
+(B, T, D); exchange the two axes with transpose(1, 2) in between."""
+
+
+@check("inside.heads", "make_model")
+def heads(adapter: Adapter, seed: int) -> str:
+    """Where all values are the same vector, every token gets that vector from its heads."""
+    probe = probed(adapter, build(adapter, seed), seed)
+    found = attentions(probe)
+    if not found:
+        raise NotImplementedError(UNKNOWN)
+    for each in found:
+        real = (probe.source if each.part == "encoder" else probe.target) != adapter.pad
+        place = f"{PARTS[each.part]} ({each.name!r} reads the result)"
+        ones: Tensor = arrived(probe, each, torch.ones_like)[real]
+        seen = (ones - 1)[ones.abs().amax(-1) > TOLERANCE]  # a query may have no key at all
+        if seen.numel() and float(seen.abs().max()) > LOOSE:
+            sums = (
+                f"weights of a query sum to {ones.min():.2f} to {ones.max():.2f}, not 1, in {place}"
+            )
+            raise Finding(sums, NO_SUM)
+        marks = torch.arange(each.width) / each.width
+        said = arrived(probe, each, lambda values, m=marks: m.expand_as(values))[real]
+        said = said[ones.abs().amax(-1) > TOLERANCE]
+        if seen.numel() and (apart := float((said - said[:1]).abs().max())) > LOOSE:
+            raise Finding(
+                f"all values are equal, and tokens differ by {apart:.2g} in {place}", MIXED
+            )
+    return f"in {len(found)} attentions weights sum to one and heads keep their columns"
+
+
+def faults(probe: Probe, part: str, found: Tensor) -> Iterator[tuple[str, str]]:
+    """What is wrong with the weights (B, T, S, n) of one attention, and its cause."""
+    pad, where = probe.adapter.pad, PARTS[part]
+    rows = (probe.source if part == "encoder" else probe.target) != pad
+    keys = (probe.target if part == "decoder" else probe.source) != pad
+    both = rows[:, :, None] & keys[:, None]  # (B, T, S)
+    every = torch.ones(found.shape[1:3], dtype=torch.bool)
+    if part == "decoder":
+        future = leaks(found, both & ~every.tril())
+        own, past = (leaks(found, both & m) for m in (torch.eye(len(every)) > 0, every.tril(-1)))
+        if future > TOLERANCE:
+            cause = f"No causal mask reaches {where}."
+            if alike(found, both & ~every.tril()):
+                cause = "Masked scores are filled with a number that is not low enough."
+            elif leaks(found, both & ~every.tril(1)) < TOLERANCE:
+                cause = "Each position sees the next one: the causal mask is off by one."
+            elif past < TOLERANCE:
+                cause = "The causal mask is inverted: positions see the future and not the past."
+            yield f"in {where} a future token has the weight {future:.2g}, expected 0", cause
+        elif own < TOLERANCE:
+            cause = "The causal mask is off by one: it hides the position itself."
+            yield f"in {where} no position attends to itself", cause
+        return
+    nothing = rows[:, :, None] & ~keys[:, None]
+    if (hidden := leaks(found, nothing)) > TOLERANCE:
+        cause = f"No padding mask of the source reaches {where}."
+        if alike(found, nothing):
+            cause = "Masked scores are filled with a number that is not low enough."
+        elif leaks(found, both) < TOLERANCE:
+            cause = "The padding mask is inverted: PAD is seen, and words are hidden."
+        yield f"in {where} PAD has the weight {hidden:.2g}, expected 0", cause
+    for seen, what in ((every.tril(), "later"), (every.triu(), "earlier")):
+        if leaks(found, both & ~seen) < TOLERANCE < leaks(found, both):
+            said = f"in {where} no query attends to {what} positions of the source"
+            yield said, f"There is a causal mask in {where}: it must see the whole source."
+
+
+def alike(found: Tensor, hidden: Tensor) -> bool:
+    """Whether all hidden keys of a query have one weight: that of a number that fills them."""
+    several = (found[b, t][hidden[b, t]] for b, t in hidden.sum(2).gt(1).nonzero())
+    apart = [float((keys - keys[:1]).abs().max()) for keys in several]
+    return bool(apart) and max(apart) < 1e-6
+
+
+def masked(adapter: Adapter, seed: int, *parts: str) -> str:
+    """What the attentions of some parts read in both modes; a Finding where they must not."""
+    said: dict[bool, dict[str, tuple[str, str]]] = {False: {}, True: {}}
+    read = 0
+    for training, told in said.items():
+        probe = probed(adapter, build(adapter, seed).train(training), seed)
+        for part, name, found in all_weights(probe, parts):
+            read += 1
+            bad = list(faults(probe, part, found))
+            told |= {name: bad[0]} if bad else {}
+    if not read:
+        raise NotImplementedError(UNKNOWN)
+    for training, told in said.items():
+        if told:
+            text, cause = next(iter(told.values()))
+            causes = [cause, *dict.fromkeys(each for _, each in told.values() if each != cause)]
+            if not said[not training]:
+                text += f", in {'train' if training else 'eval'} mode only"
+                causes = [f"{'train' if training else 'eval'} mode drops the mask:".capitalize()]
+                causes.append("`self.training` may affect nothing but dropout.")
+            raise Finding(f"{text} ({listed([*told])})", " ".join(causes))
+    return f"{read // 2} attentions"
+
+
+@check("inside.future", "make_model")
+def no_future(adapter: Adapter, seed: int) -> str:
+    """The decoder's self-attention reads a position itself and what is before it, no more."""
+    return f"{masked(adapter, seed, 'decoder')} give no weight to the future, in both modes"
+
+
+@check("inside.padding", "make_model")
+def no_padding(adapter: Adapter, seed: int) -> str:
+    """The encoder and cross-attention read the whole source, and no PAD."""
+    return f"{masked(adapter, seed, 'encoder', 'cross')} give no weight to PAD, in both modes"
+
+
+def divisor(probe: Probe, each: Attention, n_heads: int) -> tuple[float, float]:
+    """What the scores of one attention are divided by, and how badly that fits."""
+    calls, table = probe.run(), weights(probe, each)
+    made = [calls[i].made for i in each.inner] + [calls[each.value].made]
+    parts = [x for whole in made for x in whole.split(each.width, dim=-1)]
+    flat = [x.transpose(0, 0 if x.size(0) == len(probe.source) else 1) for x in parts]
+    known = (
+        [x for x in flat if x.size(1) == table.size(2)],
+        [x for x in flat if x.size(1) == table.size(1)],
+    )
+    best = (math.inf, 1.0)
+    for k in known[0]:
+        for q in known[1]:
+            if k is q:
+                continue
+            for columns in (
+                torch.arange(each.width).view(n_heads, -1),
+                torch.arange(each.width).view(-1, n_heads).T,
+            ):
+                scores = torch.einsum("bthd,bshd->bths", q[..., columns], k[..., columns])
+                logp = table[..., columns[:, 0]].permute(0, 1, 3, 2).clamp(min=1e-12).log()
+                seen = (logp > -20) & (logp[..., :1] > -20)
+                raw, soft = ((x - x[..., :1])[seen] for x in (scores, logp))
+                factor = float((raw @ soft) / (raw @ raw))
+                off = float((raw * factor - soft).norm() / soft.norm())
+                best = min(best, (off, 1 / factor if factor else math.inf))
+    return best[1], best[0]
+
+
+@check("inside.scale", "make_model", "resizable")
+def scale(adapter: Adapter, seed: int) -> str:
+    """In every attention the scores are divided by the root of the head size."""
+    n_heads, probe = 4, probed(adapter, build(adapter, seed, noise=0.3), seed)
+    told = []
+    for each in attentions(probe):
+        found, off = divisor(probe, each, n_heads)
+        if off > 0.01:
+            continue
+        size = each.width / n_heads
+        told.append(f"{found:.3g}")
+        if abs(found / math.sqrt(size) - 1) > 0.02:
+            known = {
+                1.0: "The scores are not scaled.",
+                size: "The scores are divided by d_k, not by its root.",
+                math.sqrt(each.width): "The scores are divided by the root of d_model, not of d_k.",
+                math.sqrt(size) ** -1: "The scores are multiplied by the root of d_k.",
+            }
+            cause = next(
+                (text for value, text in known.items() if abs(found / value - 1) < 0.02), ""
+            )
+            said = f"in {PARTS[each.part]} the scores are divided by {found:.3g}"
+            raise Finding(f"{said}, expected the root of d_k = {size:g}", cause)
+    if not told:
+        raise NotImplementedError("no scores of queries and keys could be read")
+    return f"the scores of {len(told)} attentions are divided by {', '.join(dict.fromkeys(told))}"

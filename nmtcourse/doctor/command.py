@@ -1,0 +1,130 @@
+"""The command `nmtlib data check`."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace, _SubParsersAction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nmtcourse.doctor.diagnosis import Diagnosis
+
+
+def extend(commands: _SubParsersAction) -> None:
+    """Give `data` the action `check` and its options."""
+    data: ArgumentParser = commands.choices["data"]
+    data.description = "List or fetch corpora, or look for what is wrong with one."
+    for action in data._actions:
+        if action.dest == "action":
+            action.choices = [*(action.choices or ()), "check"]
+        elif action.dest == "name":
+            action.help = "a corpus; to check also own.toml, or a file of pairs, or two text files"
+    option = data.add_argument
+    option("more", nargs="?", metavar="FILE", help="the target of a source file, to check both")
+    new = "check: write a cleaned copy, with a log, into this new folder"
+    option("--fix", type=Path, metavar="DIR", help=new)
+    drawn = "with --fix: hold out N pairs each for validation and test"
+    option("--split", type=int, metavar="N", default=0, help=drawn)
+    option("--plot", type=Path, metavar="FILE", help="check: draw lengths and order (.png, .svg)")
+    decided = "check: read lines that are not UTF-8 in this encoding"
+    option("--encoding", default="", metavar="NAME", help=decided)
+    both = "check: the languages of two files, such as de en"
+    option("--languages", nargs=2, default=("", ""), metavar="TAG", help=both)
+    data.set_defaults(run=run_data)
+
+
+def run_data(options: Namespace) -> int | None:
+    """Check a corpus, or whatever the core does with `data`."""
+    if options.action == "check":
+        return check(options)
+    from nmtlib import commands
+
+    given = {"FILE": options.more, "--fix": options.fix, "--plot": options.plot}
+    if unused := [name for name, value in given.items() if value]:
+        raise ValueError(f"data {options.action} takes no {unused[0]}; it belongs to data check")
+    commands.data(options)
+    return None
+
+
+def check(options: Namespace) -> int:
+    """Print what is wrong with a corpus, and clean or draw it; 1 where training would be wrong."""
+    from nmtcourse.doctor import fixing, picture, report
+    from nmtlib.files import require_ours
+
+    _refuse(options)
+    if options.fix:
+        fixing.require_new(options.fix)
+    if options.plot:
+        require_ours(options.plot, "--plot")
+    found = diagnosis_of(options)
+    if found is None:
+        return 1
+    print("\n".join(report.lines(found)), flush=True)
+    if options.plot:
+        picture.draw(found, options.plot)
+        print(f"the picture is in {options.plot}")
+    if options.fix:
+        print("\n".join(["", *fixing.write_cleaned(found, options.fix, options.split)]))
+    return 0 if found.ok else 1
+
+
+def _refuse(options: Namespace) -> None:
+    from nmtlib.data import corpora
+
+    if not options.name:
+        raise ValueError(
+            "data check needs own.toml, a file of pairs, two text files, or the name of a corpus: "
+            f"{', '.join(corpora.names())}"
+        )
+    if options.split and not options.fix:
+        raise ValueError("--split says how many pairs --fix holds out; give --fix DIR too")
+    if options.split < 0:
+        raise ValueError(f"--split must be 1 or more, not {options.split}")
+    if options.encoding:
+        try:
+            "".encode(options.encoding)
+        except LookupError:
+            raise ValueError(
+                f"--encoding {options.encoding!r} is unknown; it is a name such as cp1252, "
+                "gb18030, utf-16"
+            ) from None
+
+
+def diagnosis_of(options: Namespace) -> Diagnosis | None:
+    """The diagnosis of what is named; None for a corpus by name that is not there."""
+    from nmtcourse.doctor import diagnosis, known, opening
+    from nmtlib.data import corpora
+    from nmtlib.presets import load_settings
+
+    name, path = options.name, Path(options.name)
+    if name.endswith(".toml"):
+        corpus = load_settings(name).corpus
+        if not corpus.name:
+            return diagnosis.of_settings(name, corpus, options.encoding)
+        name = corpus.name
+    elif options.more or path.exists() or path.suffix:
+        files = [name, *([options.more] if options.more else [])]
+        tags = tuple(options.languages)
+        tags = tags if all(tags) else guessed_tags(files)
+        split = opening.of_files("train", files, tags, options.encoding)
+        return diagnosis.diagnose(" ".join(files), [split], tags)
+    ok, lines = known.check(name)
+    print("\n".join([*lines, ""]), flush=True)
+    if not ok:
+        return None
+    if not corpora.find(name).pairs:  # sentences without translations, which were counted
+        return diagnosis.diagnose(name, [], ("", ""))
+    return diagnosis.of_corpus(corpora.load(name))
+
+
+def guessed_tags(files: list[str]) -> tuple[str, str]:
+    """The languages in the endings of two files (train.de, train.en) or one (x.de-en.tsv)."""
+    from nmtcourse.doctor.languages import is_tag
+
+    names = [Path(file).name.lower().removesuffix(".gz").removesuffix(".txt") for file in files]
+    ends = [name.rpartition(".")[2] for name in names]
+    if len(files) == 2 and all(map(is_tag, ends)) and ends[0] != ends[1]:
+        return ends[0], ends[1]
+    parts = names[0].replace("_", ".").replace("-", ".").split(".")
+    tags = [part for part in parts if is_tag(part) and len(part) == 2]
+    return (tags[-2], tags[-1]) if len(files) == 1 and len(tags) > 1 else ("", "")

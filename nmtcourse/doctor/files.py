@@ -1,0 +1,231 @@
+"""What a file is, whatever its name says: text, an archive, a format; and in which encoding."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nmtcourse.doctor.kinds import shown
+from nmtcourse.doctor.readers import opened
+
+HEAD = 65_536  # bytes that tell what a file is
+SAMPLE = 200_000  # bytes of undecodable lines that tell the encoding
+# What a file begins with, what that is, and what to do about it.
+AS_TEXT = "save it as text, or two columns as CSV, in UTF-8"
+AS_LINES = "write it as JSON lines: pandas.read_parquet(…).to_json(…, orient='records', lines=True)"
+MAGIC: list[tuple[bytes, str, str]] = [
+    (b"PK\x03\x04", "a zip archive, or a document of Excel or Word", f"unzip it; or {AS_TEXT}"),
+    (b"BZh", "compressed with bzip2", "bunzip2 {path}"),
+    (b"\xfd7zXZ", "compressed with xz", "unxz {path}"),
+    (b"\x28\xb5\x2f\xfd", "compressed with zstd", "unzstd {path}"),
+    (b"7z\xbc\xaf", "a 7z archive", "7z x {path}"),
+    (b"Rar!", "a rar archive", "unrar x {path}"),
+    (b"%PDF", "a PDF", "export its text; a PDF has no sentences"),
+    (b"PAR1", "a Parquet file", AS_LINES),
+    (b"ARROW1", "an Arrow file", "write it as JSON lines: Dataset.to_json"),
+    (b"SQLite format", "a database of SQLite", "export two columns as CSV"),
+    (b"\xd0\xcf\x11\xe0", "a document of old Word or Excel", AS_TEXT),
+    (b"{\\rtf", "a document in RTF", AS_TEXT),
+    (b"version https://git-lfs", "a pointer of Git LFS, not the file itself", "git lfs pull"),
+    (b"\x89PNG", "a picture", "give a text file"),
+]
+# The same of patterns in the first bytes of text.
+TEXTS: list[tuple[re.Pattern[bytes], str, str]] = [
+    (
+        re.compile(rb"\A\s*<(?:!doctype html|html)", re.I),
+        "a web page: a download that failed?",
+        "download the file itself, not the page about it",
+    ),
+    (re.compile(rb"<xliff\b"), "XLIFF", "convert it to TMX, for example with xliff2tmx"),
+    (
+        re.compile(rb"<(?:srcset|refset|mteval|seg id=)"),
+        "the XML of a test set (mteval)",
+        "keep the lines of <seg>: sed -n 's/.*<seg[^>]*>\\(.*\\)<\\/seg>.*/\\1/p' {path}",
+    ),
+    (
+        re.compile(rb"\A\s*(?:\xef\xbb\xbf)?1\r?\n\d\d:\d\d:\d\d[,.]\d+ -->"),
+        "subtitles with times",
+        "align the subtitles first (OPUS has them aligned)",
+    ),
+    (re.compile(rb"^msgid \"", re.M), "a PO file of gettext", "convert it with po2tmx or po2csv"),
+]
+
+
+@dataclass
+class Look:
+    """What a file turned out to be.
+
+    `format` is 'lines' or a key of `readers.READERS`; `problem` and `advice` say why it cannot be
+    read, `encoding` is what its bytes are read as; `undecodable` are the numbers of lines that are
+    not in UTF-8, and `proposals` the encodings that they may be in, each with a line read so.
+    """
+
+    path: Path
+    format: str = "lines"
+    problem: str = ""
+    advice: str = ""
+    encoding: str = "utf-8"
+    undecodable: list[int] = field(default_factory=list)
+    lines: int = 0
+    proposals: list[tuple[str, str]] = field(default_factory=list)
+
+
+def look_at(path: Path, language: str = "", encoding: str = "") -> Look:
+    """What a file is.  `encoding` is the one that the reader has decided on, '' for none.
+
+    Raises FileNotFoundError for a missing file.
+    """
+    if not path.is_file():
+        there = "a folder" if path.is_dir() else "no such file"
+        raise FileNotFoundError(f"{path}: {there}; expected a text file")
+    look = Look(path)
+    try:
+        with opened(path) as file:
+            head = file.read(HEAD)
+    except (OSError, EOFError) as error:
+        look.problem, look.advice = f"a damaged gzip file ({error})", "fetch it again"
+        return look
+    if not head.strip():
+        look.problem, look.advice = "empty", "give a file with a sentence a line"
+    elif what := _recognised(head, path):
+        look.problem, look.advice = what
+    elif (found := _by_marks(head)) and not encoding:
+        look.encoding = found
+        look.problem = f"this is {found.upper()}"
+        look.advice = f"{_convert(path, found)}; or --encoding {found} with --fix"
+        look.proposals = [(found, _first_line(head, found))]
+    elif b"\0" in head and not encoding:
+        look.problem, look.advice = "a binary file: it holds NUL bytes", "give a text file"
+    else:
+        _read_through(look, language, encoding)
+        look.format = _format(path, head)
+    return look
+
+
+def _recognised(head: bytes, path: Path) -> tuple[str, str] | None:
+    for begin, what, advice in MAGIC:
+        if head.startswith(begin):
+            return what, advice.format(path=path)
+    if head[257:262] == b"ustar":
+        return "a tar archive", f"tar xf {path}"
+    for pattern, what, advice in TEXTS:
+        if pattern.search(head):
+            return what, advice.format(path=path)
+    return None
+
+
+def _format(path: Path, head: bytes) -> str:
+    ending = path.name.removesuffix(".gz").rpartition(".")[2].lower()
+    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if b"<tmx" in head[:4000]:
+        return "tmx"
+    if start[:1] == b"[" and start[1:].lstrip()[:1] in (b"{", b"["):
+        return "json"
+    if start.startswith(b"{") and b'"' in start[:200]:
+        return "json" if ending == "json" and b"\n{" not in start else "jsonl"
+    if start.startswith(b"[") and ending in ("json", "jsonl"):
+        return "jsonl" if ending == "jsonl" else "json"
+    return "csv" if ending == "csv" else "lines"
+
+
+def _by_marks(head: bytes) -> str:
+    """UTF-16 or UTF-32 by its mark, or by where its zeros are; '' for neither."""
+    for mark, name in [(b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32")]:
+        if head.startswith(mark):
+            return name
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "utf-16"
+    even, odd = head[0::2].count(0), head[1::2].count(0)
+    half = len(head) / 2
+    if odd > 0.3 * half and even < 0.05 * half:
+        return "utf-16-le"
+    return "utf-16-be" if even > 0.3 * half and odd < 0.05 * half else ""
+
+
+def _read_through(look: Look, language: str, encoding: str) -> None:
+    """Find the lines that are not UTF-8, and what they may be."""
+    bad, size, returns, number, inside = [], 0, 0, 0, False
+    with opened(look.path) as file:
+        for number, raw in enumerate(file, start=1):
+            returns += raw.count(b"\r")
+            try:
+                inside = bool(raw.decode("utf-8")) and (inside or not raw.isascii())
+            except UnicodeDecodeError:
+                look.undecodable.append(number)
+                if size < SAMPLE:
+                    bad.append(raw)
+                    size += len(raw)
+    look.lines = number
+    if returns > 3 and number <= 1:
+        look.problem, look.advice = (
+            "line ends of an old Mac (CR): all of it is one line",
+            f"tr '\\r' '\\n' < {look.path} > {look.path}.unix",
+        )
+    if encoding:
+        look.encoding = encoding
+    if not bad or encoding:
+        return
+    look.proposals = proposals(b"".join(bad), language)
+    look.encoding = look.proposals[0][0] if look.proposals else "latin-1"
+    mixed = inside and len(look.undecodable) < number
+    said = f"{len(look.undecodable):,} of {number:,} lines are not UTF-8"
+    said += ", others are: files in two encodings were joined" if mixed else ""
+    guesses = " or ".join(name.upper() for name, _ in look.proposals) or "unknown"
+    look.problem = f"{said}; they look like {guesses}"
+    look.advice = f"if the line above reads well: --encoding {look.encoding} with --fix" + (
+        "" if mixed else f", or {_convert(look.path, look.encoding)}"
+    )
+
+
+def _convert(path: Path, encoding: str) -> str:
+    return f"iconv -f {encoding.upper()} -t UTF-8 {path} > {path}.utf8"
+
+
+def _first_line(data: bytes, encoding: str) -> str:
+    text = data[: len(data) // 4 * 4].decode(encoding, "replace")
+    return shown(text.splitlines()[0] if text.strip() else "")
+
+
+# Charsets in which a language was mostly written before Unicode, the likeliest first.
+USUAL = {
+    "cp1252": "de en fr es it pt nl sv da nb nn no fi is ca eu gl ga id sw af",
+    "cp1250": "pl cs sk hu sl hr ro sq bs",
+    "cp1251": "ru uk bg sr mk be",
+    "gb18030": "zh",
+    "cp932": "ja",
+    "cp949": "ko",
+    "cp1253": "el",
+    "cp1254": "tr",
+    "cp1255": "he yi",
+    "cp1256": "ar fa ur",
+    "cp1257": "lt lv et",
+    "cp1258": "vi",
+    "cp874": "th",
+}
+
+
+def proposals(data: bytes, language: str = "") -> list[tuple[str, str]]:
+    """At most three encodings that some bytes may be in, each with a line read in it.
+
+    First the usual one of the language, then what the library takes the bytes for: it counts which
+    characters follow each other, and is mistaken often, so the reader decides.
+    """
+    import charset_normalizer
+
+    usual = [name for name, languages in USUAL.items() if language in languages.split()]
+    usual += ["big5"] * (language == "zh")
+    best = charset_normalizer.from_bytes(data).best()
+    likely = [best.encoding, *best.could_be_from_charset] if best else []
+    found: dict[str, str] = {}
+    for name in [*usual, *likely, "cp1252"]:
+        name = name.replace("_", "-").removeprefix("iso8859-1x")
+        try:
+            text = data.decode(name)
+        except (UnicodeDecodeError, LookupError):
+            continue
+        line = text.splitlines()[0]
+        if text.replace("\n", "").replace("\r", "").replace("\t", "").isprintable() or not found:
+            if line not in found.values():
+                found[name] = line
+    return [(name, shown(line)) for name, line in list(found.items())[:3]]

@@ -1,0 +1,182 @@
+"""The cleaned copy of a corpus: both sides of each split together, settings, and a log."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TextIO
+
+import numpy as np
+
+from nmtcourse.doctor.diagnosis import Diagnosis
+from nmtcourse.doctor.kinds import BY_HAND
+from nmtcourse.doctor.opening import Row
+from nmtcourse.doctor.survey import Survey
+from nmtcourse.doctor.texts import defects, mended
+from nmtlib.files import write_atomically
+from nmtlib.sections import language_of
+
+LOG = "log.jsonl"
+SETTINGS = "own.toml"
+SEED = 1
+SIDES = ("source", "target")
+Files = dict[str, list[TextIO]]
+
+
+def require_new(folder: Path) -> None:
+    """Raise FileExistsError unless a folder is new or empty."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise FileExistsError(
+            f"--fix {folder} is there already and not empty; nothing is overwritten: choose "
+            "another folder"
+        )
+
+
+def write_cleaned(diagnosis: Diagnosis, folder: Path, held_out: int = 0) -> list[str]:
+    """Write the cleaned copy into a new folder, and return what was done, in lines.
+
+    Each split becomes two files with a sentence a line.  `held_out` pairs each are drawn from train
+    for validation and test where there is neither.  `log.jsonl` has a line for each pair that was
+    changed, dropped or exchanged, with its text before and after.  Raises FileExistsError for a
+    folder that holds something, ValueError where no pair would be left or held out, or an encoding
+    is undecided.
+    """
+    require_new(folder)
+    plan = {name: survey for name, survey in diagnosis.surveys.items() if survey.kept.any()}
+    require_decided(diagnosis, "train" in plan)
+    drawn = hold_out(diagnosis, held_out) if held_out else {}
+    ends = [language_of(tag) or side for tag, side in zip(diagnosis.tags, SIDES, strict=True)]
+    ends = ends if ends[0] != ends[1] else list(SIDES)
+    folder.mkdir(parents=True, exist_ok=True)
+    names = [*plan, *(name for name in ("validation", "test") if drawn)]
+    places = {(name, end): folder / f"{name}.{end}.part" for name in names for end in ends}
+    with ExitStack() as stack:
+        files = {
+            key: stack.enter_context(open(place, "w", encoding="utf-8"))
+            for key, place in places.items()
+        }
+        log = stack.enter_context(open(folder / LOG, "w", encoding="utf-8"))
+        log.writelines(line_of(entry) for entry in decoded(diagnosis))
+        sides: Files = {name: [files[name, end] for end in ends] for name in names}
+        said = [write_split(diagnosis, name, sides, drawn, log) for name in plan]
+    for place in places.values():
+        place.rename(place.with_suffix(""))
+    write_atomically(folder / SETTINGS, toml(diagnosis, names, ends))
+    wrong = {f.kind: f for f in diagnosis.findings if f.level == "wrong" and f.kind in BY_HAND}
+    if left := [kind for kind in wrong if kind != "no split" or not drawn]:
+        said.append(f"not mended, look at it first: {', '.join(left)}")
+    advice = f"train on it with: nmtlib train {folder / SETTINGS}"
+    return [*said, f"the copy is in {folder}, with {LOG}; {advice}"]
+
+
+def require_decided(diagnosis: Diagnosis, some: bool) -> None:
+    """Raise ValueError where no pair would be left, or an encoding is undecided."""
+    for finding in diagnosis.findings:
+        if finding.kind == "encoding":
+            raise ValueError(
+                f"nothing was written: {finding.detail}; decide on an encoding, and repeat with "
+                "--encoding NAME"
+            )
+    if not some:
+        raise ValueError("no pair would be left of train; nothing was written")
+
+
+def decoded(diagnosis: Diagnosis) -> Iterator[dict]:
+    """An entry of the log for each file that was read in another encoding."""
+    for finding in diagnosis.findings:
+        if finding.kind == "decoded":
+            yield {"split": finding.split, "action": "decoded", "file": finding.detail}
+
+
+def line_of(entry: dict) -> str:
+    """A line of the log."""
+    return json.dumps(entry, ensure_ascii=False) + "\n"
+
+
+def write_split(
+    diagnosis: Diagnosis,
+    name: str,
+    files: Files,
+    drawn: dict[int, str],
+    log: TextIO,
+) -> str:
+    """Write the pairs of a split, of train some into other splits; returns what was done."""
+    done = {"kept": 0, "changed": 0, "dropped": 0, "held out": 0}
+    survey = diagnosis.surveys[name]
+    for position, (entry, texts) in enumerate(repaired(diagnosis, survey)):
+        where = drawn.get(position, name) if name == "train" else name
+        done[entry.get("action", "kept")] += 1
+        done["held out"] += where != name
+        if "action" in entry:
+            log.write(line_of(entry))
+        if texts:
+            for file, text in zip(files[where], texts, strict=True):
+                file.write(f"{text}\n")
+    return summary(name, len(survey), done)
+
+
+def repaired(diagnosis: Diagnosis, survey: Survey) -> Iterator[tuple[dict, tuple[str, str] | None]]:
+    """Each row with its entry in the log (no action: unchanged) and its texts in the copy."""
+    name = survey.split.name
+    drop = diagnosis.dropped(name)
+    whole = name in diagnosis.exchanged()
+    for position, row in enumerate(survey.split.rows()):
+        entry = {"split": name, "line": row.number, "before": [row.source, row.target]}
+        if drop[position]:
+            entry |= {"action": "dropped", "why": reasons(row, survey, position)}
+            yield entry, None
+            continue
+        texts = tuple(mended(text) for text in (row.source, row.target))
+        turn = whole != (survey.numbers["turned"][position] == 1 and not whole)
+        texts = texts[::-1] if turn else texts
+        if texts != (row.source.strip(), row.target.strip()):
+            why = sorted(defects(row.source) | defects(row.target)) + ["exchanged"] * bool(turn)
+            entry |= {"action": "changed", "why": why or ["spaces"], "after": list(texts)}
+        yield entry, (texts[0], texts[1])
+
+
+def reasons(row: Row, survey: Survey, position: int) -> list[str]:
+    """Why a row is dropped."""
+    if row.problem or not survey.kept[position]:
+        found = sorted(defects(row.source) | defects(row.target))
+        return [row.problem] if row.problem else found or ["empty"]
+    return ["untranslated"] if survey.numbers["turned"][position] == 2 else ["leak"]
+
+
+def hold_out(diagnosis: Diagnosis, count: int) -> dict[int, str]:
+    """Rows of train for validation and test: each from a source that train has once."""
+    survey = diagnosis.surveys["train"]
+    if len(diagnosis.surveys) > 1:
+        raise ValueError("--split is for a single split, and this corpus has more: leave it out")
+    free = np.flatnonzero(~diagnosis.dropped("train"))
+    keys = survey.numbers["source_key"][free]
+    _, first, times = np.unique(keys, return_index=True, return_counts=True)
+    single = sorted(free[first[times == 1]].tolist())
+    if len(single) < 4 * count:
+        raise ValueError(
+            f"--split {count} needs at least {4 * count:,} pairs with different sources, and there "
+            f"are {len(single):,}; give a smaller number"
+        )
+    drawn = random.Random(SEED).sample(single, 2 * count)
+    return {row: ("validation", "test")[i % 2] for i, row in enumerate(drawn)}
+
+
+def summary(name: str, total: int, done: dict[str, int]) -> str:
+    """What was done to a split, in a line."""
+    kept = total - done["dropped"]
+    held = f", {done['held out']:,} of them held out" if done["held out"] else ""
+    return f"{name}: {kept:,} of {total:,} pairs kept{held}; {done['changed']:,} were changed"
+
+
+def toml(diagnosis: Diagnosis, names: list[str], ends: list[str]) -> str:
+    """The settings of the copy."""
+    rows = ["[corpus]"]
+    for side, tag in zip(SIDES, diagnosis.tags, strict=True):
+        rows.append(f"{side}_language = {json.dumps(tag or side, ensure_ascii=False)}")
+    for name in names:
+        files = ", ".join(json.dumps(f"{name}.{end}") for end in ends)
+        rows.append(f"{name} = [{files}]" if name != "challenge" else f"# {name}: {files}")
+    return "\n".join(rows) + "\n"

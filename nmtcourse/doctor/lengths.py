@@ -1,0 +1,67 @@
+"""How long the sentences are, and what that does to training and to scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from nmtcourse.doctor.kinds import Finding
+from nmtcourse.doctor.languages import UNSPACED, script_of, unspaced
+from nmtcourse.doctor.overlap import found
+from nmtcourse.doctor.survey import Survey
+
+FEW = 5_000
+FAR = 4.0  # times as long as usual, or a fourth
+PERCENTILES = (1, 25, 50, 75, 99)
+
+
+def judge_lengths(survey: Survey, tags: tuple[str, str]) -> Iterator[Finding]:
+    """Pairs of strange lengths, and a split too small or too short to tell much."""
+    kept, name = survey.kept, survey.split.name
+    if not kept.any():
+        return
+    source, target = (survey.numbers[f"chars_{side}"] for side in "st")
+    ratio = np.log((target + 3.0) / (source + 3.0))
+    far = kept & (abs(ratio - np.median(ratio[kept])) > np.log(FAR))
+    if far.any():
+        yield found(survey, "ratio", far)
+    if name == "train" and kept.sum() < FEW:
+        yield Finding("few", name, int(kept.sum()))
+    if name == "train":
+        return
+    if unspaced([pair[1] for pair in survey.sample], tags[1]):
+        yield Finding("unspaced", name, int(kept.sum()), len(survey))
+    elif script_of(tags[1]) not in UNSPACED and (survey.numbers["words_t"][kept] < 4).all():
+        yield Finding("bleu", name, int(kept.sum()), len(survey))
+
+
+def judge_letters(surveys: Mapping[str, Survey]) -> Iterator[Finding]:
+    """Characters of the held-out splits that train never shows."""
+    known = surveys["train"].letters
+    for name, survey in surveys.items():
+        for side, word in enumerate(("source", "target")):
+            new = survey.letters[side] - known[side] - {" "}
+            if name != "train" and new:
+                rows = sum(not new.isdisjoint(pair[side]) for pair in survey.sample)
+                listed = " ".join(sorted(new)[:12]) + (" …" if len(new) > 12 else "")
+                detail = f"{len(new)} in the {word}: {listed}"
+                yield Finding("new characters", name, rows, len(survey.sample), [], detail)
+
+
+def percentiles(survey: Survey) -> list[str]:
+    """The lengths of both sides and their ratio, in a line each."""
+    kept = survey.kept
+    if not kept.any():
+        return []
+    rows = []
+    for word, unit in (("words", "words"), ("chars", "characters")):
+        for side in ("source", "target"):
+            values = survey.numbers[f"{word}_{side[0]}"][kept]
+            rows.append((f"{unit} of the {side}", np.percentile(values, PERCENTILES)))
+    ratio = survey.numbers["chars_t"][kept] / np.maximum(survey.numbers["chars_s"][kept], 1)
+    rows.append(("characters, target / source", np.percentile(ratio, PERCENTILES)))
+    head = "".join(f"{p:>8}%" for p in PERCENTILES)
+    return [f"  {'percentiles':<28}{head}"] + [
+        f"  {name:<28}" + "".join(f"{value:>9.4g}" for value in values) for name, values in rows
+    ]

@@ -1,0 +1,70 @@
+"""A diagnosis in words: the table of `nmtlib data check`, and a line or two for a training."""
+
+from __future__ import annotations
+
+from nmtcourse.doctor.diagnosis import Diagnosis
+from nmtcourse.doctor.kinds import Finding
+from nmtcourse.doctor.lengths import percentiles
+
+HEADINGS = ("", "split", "how many", "what")
+
+
+def lines(diagnosis: Diagnosis) -> list[str]:
+    """The sizes, a table of the findings with examples and remedies, lengths, and what is left."""
+    sizes = ", ".join(f"{name} {len(s):,}" for name, s in diagnosis.surveys.items())
+    languages = "-".join(tag or "?" for tag in diagnosis.tags)
+    found = [f"{diagnosis.name} ({languages}): {sizes or 'no'} pairs", "", *table(diagnosis)]
+    for name, survey in diagnosis.surveys.items():
+        found += ["", f"{name}:", *percentiles(survey)] if survey.kept.any() else []
+    return [*found, "", *left(diagnosis)]
+
+
+def table(diagnosis: Diagnosis, *, details: bool = True) -> list[str]:
+    """The findings in rows, the worst first; with details also examples and what to do."""
+    if not diagnosis.findings:
+        return ["nothing wrong was found"]
+    rows = [HEADINGS, *((f.level, f.split, _count(f), f.what) for f in diagnosis.findings)]
+    widths = [max(len(row[i]) for row in rows) for i in range(3)]
+    found = []
+    for row, finding in zip(rows, [None, *diagnosis.findings], strict=True):
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        found.append("  ".join([*cells, row[3]]).rstrip())
+        found += _below(finding) if finding and details else []
+    return found
+
+
+def _count(finding: Finding) -> str:
+    if not finding.count:
+        return ""
+    share = finding.count / finding.total if finding.total else 0
+    return f"{finding.count:,}" + (f" ({share:.1%})" if 0 < share < 1 else "")
+
+
+def _below(finding: Finding) -> list[str]:
+    rows = [f"         {f'line {n:,}: ' if n else ''}{text}" for n, text in finding.examples]
+    return rows + ([f"         → {finding.advice}"] if finding.advice else [])
+
+
+def left(diagnosis: Diagnosis) -> list[str]:
+    """How many pairs the cleaned copy of each split would have."""
+    found = []
+    for name, survey in diagnosis.surveys.items():
+        kept = len(survey) - int(diagnosis.dropped(name).sum())
+        found.append(f"{name}: {kept:,} of {len(survey):,} pairs would be left by --fix")
+    return found
+
+
+def short(diagnosis: Diagnosis) -> list[str]:
+    """The same for a training that is about to begin: a line of warnings, and where to read more.
+
+    Nothing where there is nothing to warn of.
+    """
+    findings = diagnosis.worse()
+    if not findings:
+        return []
+    said = [f"{f.split}: {_count(f)} {f.what}".replace("  ", " ") for f in findings[:3]]
+    more = f", and {len(findings) - 3} more" if len(findings) > 3 else ""
+    return [
+        f"the corpus has problems: {'; '.join(said)}{more}",
+        "see all, and how to mend them, with: nmtlib data check FILE.toml",
+    ]

@@ -1,0 +1,154 @@
+"""What can be wrong inside one sentence, and its repair."""
+
+from __future__ import annotations
+
+import html
+import re
+import sys
+import unicodedata
+from collections.abc import Callable, Set
+from functools import cache
+
+from nmtlib.data.corpus import INVISIBLE, LONGEST_WORD
+from nmtlib.data.subwords import without_marks
+from nmtlib.specials import SPECIALS, UNK
+
+SUSPICIOUS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f&<@#{]")  # of ASCII; most sentences have none
+ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});")
+TAG = re.compile(
+    r"</?(?:a|b|i|u|s|p|br|em|strong|font|span|div|sub|sup|seg|tu|tuv|ph|bpt|ept|it|hi|ut|g|x|bx|ex"
+    r"|title|description|url|talkid|keywords|speaker|doc|s id)\b[^<>]*>|\{\\an?\d\}",
+    re.IGNORECASE,
+)
+BREAK = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
+# Joiners are part of words in Persian and in scripts of India, and of emoji.
+JOINERS = "\u200c\u200d"
+UNSEEN = re.compile(
+    "[\u00ad\u034f\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069"
+    "\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+    f"|(?<=[\\u0000-\\u058f\\u1e00-\\u1fff\\u3000-\\u9fff])[{JOINERS}]"
+    f"|^[{JOINERS}]+|[{JOINERS}]+$"
+)
+SPACE = re.compile(r"[^\S ]")
+WIDE = re.compile("[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\ufb00-\ufb06]")
+PIECES = re.compile("[^\\s@]@@(?:\\s|$)|(?:^|\\s)▁|￭|(?:^|\\s)##\\w")
+# The same of other text.
+ODD = re.compile(
+    "[\x00-\x08\x0a-\x1f&<@#{\x7f-\x9f\xad\u0300-\u036f\u061c\u180e\u200b-\u200f"
+    "\u2028-\u202e\u2060-\u206f\u2581\ufb00-\ufb06\ufdd0-\uff00\uff10-\uff19"
+    "\uff21-\uff3a\uff41-\uff5a\uffe0-\U0010ffff]"
+    "|[\xa0-\u024f\u2010-\u203a\u20ac\u2122\u02c6\u02dc]{2}"
+)
+MISREAD = re.compile("[\u0080-\u024f\u2010-\u203a\u20ac\u2122\u02c6\u02dc]{2}")
+
+
+NOTHING: frozenset[str] = frozenset()
+ECHOES = (("marks", "underscore"), ("mojibake", "return"))  # a kind, and what it also looks like
+
+
+def defects(text: str) -> Set[str]:
+    """The kinds of what is wrong inside a sentence."""
+    odd = SUSPICIOUS if text.isascii() else ODD
+    short = len(text) <= LONGEST_WORD
+    if short and not odd.search(text) and unicodedata.is_normalized("NFC", text):
+        return NOTHING
+    found = {kind for kind, holds in TESTS.items() if holds(text)}
+    return found - {echo for cause, echo in ECHOES if cause in found}
+
+
+def _misread(text: str) -> bool:
+    if not MISREAD.search(text):
+        return False
+    import ftfy
+
+    return ftfy.fix_encoding(text) != text
+
+
+def _decomposed(text: str) -> bool:
+    return not unicodedata.is_normalized("NFC", text)
+
+
+def _entity(text: str) -> bool:
+    return any(html.unescape(found) != found for found in ENTITY.findall(text))
+
+
+def _long_word(text: str) -> bool:
+    return len(text) > LONGEST_WORD and max(map(len, text.split()), default=0) > LONGEST_WORD
+
+
+def _reserved(text: str) -> bool:
+    return not set(SPECIALS[:UNK]).isdisjoint(text.split())
+
+
+def _unseen(text: str) -> bool:
+    return bool(UNSEEN.search(text.replace("\ufeff", "")))
+
+
+TESTS: dict[str, Callable[[str], object]] = {
+    "word": _long_word,
+    "reserved": _reserved,
+    "damaged": lambda text: "\ufffd" in text,
+    "mojibake": _misread,
+    "entities": _entity,
+    "tags": TAG.search,
+    "marks": PIECES.search,
+    "underscore": lambda text: "▁" in text,
+    "return": BREAK.search,
+    "mark of order": lambda text: "\ufeff" in text,
+    "invisible": _unseen,
+    "decomposed": _decomposed,
+    "wide": WIDE.search,
+}
+
+
+def is_empty(text: str) -> bool:
+    """Whether nothing can be seen of a text."""
+    text = text.strip()
+    return not text[:1].isalnum() and not UNSEEN.sub("", text.strip(INVISIBLE)).strip()
+
+
+def mended(text: str) -> str:
+    """The sentence without those of its defects that can be mended; white space becomes single.
+
+    >>> mended("er sagt &amp;quot;ja&amp;quot; , scho\\u0308n\\u200b")
+    'er sagt "ja" , schön'
+    >>> mended("das ist ein ab@@ c"), mended("▁Das ▁ist ▁gu t")
+    ('das ist ein abc', 'Das ist gut')
+    """
+    if MISREAD.search(text):
+        import ftfy
+
+        text = ftfy.fix_encoding(text)
+    for _ in range(3):  # &amp;quot; was escaped twice
+        text = ENTITY.sub(lambda found: html.unescape(found[0]), text)
+    text = TAG.sub(" ", text)
+    text = SPACE.sub(" ", BREAK.sub(" ", text))
+    text = without_marks(UNSEEN.sub("", text)).replace("▁", "_")
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def key_of(text: str) -> str:
+    """What two sentences have in common that mean the same text: mended, then `bare`."""
+    return bare(mended(text))
+
+
+@cache
+def _between() -> re.Pattern[str]:
+    """Everything that is no letter, no digit and no mark on a letter."""
+    characters = map(chr, (*range(0xD800), *range(0xE000, min(0x10000, sys.maxunicode))))
+    other = "".join(c for c in characters if unicodedata.category(c)[0] in "PSZC")
+    return re.compile(f"[{re.escape(other)}\\s]+")
+
+
+def bare(text: str) -> str:
+    """The letters and digits of a mended text, whatever their case, spaces and punctuation.
+
+    Looser, and twice as fast, as `nmtcourse.recipes.monolingual.comparable`, which keeps the spaces
+    between words.  Marks on letters, such as the vowel signs of Hindi, are kept.
+
+    >>> bare("Zwei  Hunde, im Schnee.") == bare("zwei Hunde im Schnee")
+    True
+    >>> bare("की") == bare("का")
+    False
+    """
+    return _between().sub("", text.casefold()) or text

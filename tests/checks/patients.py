@@ -1,0 +1,250 @@
+"""A stranger's Transformer with a loop and a search, and the mistakes that it can be given."""
+
+import math
+from functools import partial
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from nmtcheck import Adapter, called
+
+PAD, BOS, EOS = 0, 1, 2
+
+
+class Heads(nn.Module):
+    def __init__(self, size, count, mistake):
+        super().__init__()
+        self.count, self.mistake = count, mistake
+        self.q, self.k, self.v, self.out = (nn.Linear(size, size) for _ in range(4))
+
+    def split(self, x):
+        if self.mistake == "heads split by a view":
+            return x.reshape(x.size(0), self.count, x.size(1), -1)
+        return x.unflatten(-1, (self.count, -1)).transpose(1, 2)
+
+    def forward(self, x, memory, mask):
+        q, k, v = (
+            self.split(f(y))
+            for f, y in zip((self.q, self.k, self.v), (x, memory, memory), strict=True)
+        )
+        divisors = {"no scale": 1.0, "scaled by the embedding size": math.sqrt(x.size(-1))}
+        scores = q @ k.mT / divisors.get(self.mistake, math.sqrt(q.size(-1)))
+        scores = scores.masked_fill(~mask, -2.0 if self.mistake == "small fill" else -1e9)
+        found = scores.softmax(-2 if self.mistake == "softmax over queries" else -1) @ v
+        if self.mistake != "heads joined by a view":
+            found = found.transpose(1, 2)
+        return self.out(found.reshape(x.shape))
+
+
+class Block(nn.Module):
+    def __init__(self, sizes, mistake, cross):
+        super().__init__()
+        self.own = Heads(sizes.d_model, sizes.n_heads, mistake)
+        self.cross = Heads(sizes.d_model, sizes.n_heads, mistake) if cross else None
+        self.norms = nn.ModuleList(nn.LayerNorm(sizes.d_model) for _ in range(3))
+        self.wide, self.narrow = nn.Linear(sizes.d_model, 24), nn.Linear(24, sizes.d_model)
+        self.drop = nn.Dropout(sizes.dropout)
+
+    def forward(self, x, mask, memory=None, seen=None):
+        y = self.norms[0](x)
+        x = x + self.drop(self.own(y, y, mask))
+        if memory is not None:
+            x = x + self.drop(self.cross(self.norms[1](x), memory, seen))
+        return x + self.drop(self.narrow(self.wide(self.norms[2](x)).relu()))
+
+
+class Stranger(nn.Module):
+    def __init__(self, sizes, mistake=""):
+        super().__init__()
+        self.mistake, size = mistake, sizes.d_model
+        self.tables = nn.ModuleList(
+            nn.Embedding(n, size) for n in (sizes.source_vocab_size, sizes.target_vocab_size)
+        )
+        if mistake == "small embeddings":
+            for table in self.tables:
+                nn.init.normal_(table.weight, std=0.02)
+        angle = torch.arange(60)[:, None] * 1e4 ** (-torch.arange(0, size, 2) / size)
+        places = torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)
+        if mistake == "table is an attribute":
+            self.places = torch.tensor(places.tolist(), device="cpu")
+        else:
+            self.register_buffer("places", places)
+        self.scale = 1.0 if mistake == "small embeddings" else math.sqrt(size)
+        self.encoder, self.decoder = (
+            nn.ModuleList(Block(sizes, mistake, cross) for _ in range(2)) for cross in (False, True)
+        )
+        self.ends = nn.ModuleList(nn.LayerNorm(size) for _ in range(2))
+        self.last = nn.Linear(size, sizes.target_vocab_size)
+
+    def embed(self, side, ids):
+        return self.tables[side](ids) * self.scale + self.places[: ids.size(1)]
+
+    def encode(self, source):
+        x, mask = self.embed(0, source), (source != PAD)[:, None, None]
+        for block in self.encoder:
+            x = block(x, mask)
+        return self.ends[0](x)
+
+    def decode(self, target, memory, seen):
+        x, past = self.embed(1, target), torch.ones(2 * (target.size(1),), dtype=torch.bool).tril()
+        if self.mistake == "off by one":
+            past = past | past.roll(1, 1).tril(1)
+        past = past | (self.mistake == "no mask in eval mode" and not self.training)
+        for block in self.decoder:
+            x = block(x, past, memory, seen)
+        return self.last(self.ends[1](x))
+
+    def forward(self, source, target):
+        seen = (source != PAD)[:, None, None] | (self.mistake == "no memory mask")
+        table = self.decode(target, self.encode(source), seen)
+        if self.mistake == "unused padding":  # what stands at PAD is nobody's business
+            noise = torch.randn(table.shape, dtype=table.dtype)
+            return torch.where((target == PAD)[..., None], noise, table)
+        return table * (3.0 if self.mistake == "a factor at the end" else 1.0)
+
+
+def make(mistake=""):
+    return partial(Stranger, mistake=mistake)
+
+
+# Loops
+
+
+def epoch(model, batches, training, mistake="", every=1, share=0.0):
+    model.train(training)
+    optimizer, losses, tokens = torch.optim.Adam(model.parameters(), 0.001), 0.0, 0
+    with torch.set_grad_enabled(training):
+        for number, batch in enumerate(batches, start=1):
+            source, target = batch[0], batch[1]
+            reads, labels = target[:, :-1], batch.labels.view(-1)
+            table = model(source, reads).flatten(0, 1)
+            if mistake == "fixed dropout":
+                table = F.dropout(table, 0.1, training)
+            ignored = -100 if mistake == "PAD in the loss" else PAD
+            loss = F.cross_entropy(table, labels, ignore_index=ignored, label_smoothing=share)
+            count = int((labels != PAD).sum())
+            losses, tokens = losses + loss.item() * count, tokens + count
+            if training:
+                loss.backward()
+                if number % every == 0:
+                    optimizer.step()
+                    optimizer.zero_grad()
+    assert len(batches) and (not training or len(batches.dataset) or len(batches) < 3)
+    return losses / tokens
+
+
+def train_undivided(model, updates, clip):
+    """Accumulates means without dividing them; its dropout cannot be switched off."""
+    optimizer = torch.optim.SGD(model.train().parameters(), 0.01)
+    for update in updates:
+        optimizer.zero_grad()
+        for pairs in update:
+            source, target, labels = make_batch(pairs)
+            table = F.dropout(model(source, target), 0.1)
+            F.cross_entropy(table.flatten(0, 1), labels.flatten(), ignore_index=PAD).backward()
+        optimizer.step()
+
+
+def make_batch(pairs, end=(EOS,)):
+    width = [max(len(pair[side]) for pair in pairs) + 1 for side in (0, 1)]
+    rows = [
+        (
+            [*s, *end] + [PAD] * (width[0] - len(s) - len(end)),
+            [BOS, *t] + [PAD] * (width[1] - len(t) - 1),
+            [*t, EOS] + [PAD] * (width[1] - len(t) - 1),
+        )
+        for s, t in pairs
+    ]
+    return tuple(map(torch.tensor, zip(*rows, strict=True)))
+
+
+# Searches
+
+
+@torch.no_grad()
+def beam(model, source, width, penalty, longest, mistake=""):
+    model.eval()
+    together = mistake == "no mask in batches"
+    every = source.split(1) if together else [row[row != PAD][None] for row in source]
+    return [search(model, row, width, penalty, longest, mistake) for row in every]
+
+
+def search(model, source, width, penalty, longest, mistake):
+    memory, seen = model.encode(source), torch.ones(1, 1, 1, source.size(1), dtype=torch.bool)
+    copies = width if mistake == "equal copies" else 1
+    going, done = [(0.0, [BOS])] * copies, []
+    for length in range(longest + 1):  # noqa: B007 (it is asked for afterwards)
+        target, wide = torch.tensor([ids for _, ids in going]), (len(going), -1, -1)
+        table = model.decode(target, memory.expand(*wide), seen)[:, -1]
+        logp = table if mistake == "raw logits" else table.log_softmax(-1)
+        grown = [
+            (score + p, [*ids, word])
+            for (score, ids), row in zip(going, logp.tolist(), strict=True)
+            for word, p in enumerate(row)
+        ]
+        order = sorted(grown, key=lambda pair: pair[0], reverse=mistake != "reversed")
+        best = order[:width]
+        for score, ids in best:
+            if ids[-1] == EOS:
+                norm = max(len(ids) - 2, 1) ** penalty
+                done.append((score / norm, ids))
+        going = [(score, ids) for score, ids in best if ids[-1] != EOS]
+        if not going or (len(done) >= width and mistake != "last selection"):
+            break
+    if mistake == "entry 0" and length == longest:
+        done = [*going[:1], *[(score - 99, ids) for score, ids in done]]
+    ranked = sorted(done or going, reverse=True, key=lambda pair: pair[0])
+    return [([i for i in ids if i not in (BOS, EOS)], score) for score, ids in ranked]
+
+
+def greedy(model, source, longest, mistake=""):
+    longest = 30 if mistake == "no limit" else longest
+    return [found[0][0][:longest] for found in beam(model, source, 1, 0.0, longest)]
+
+
+def translate(model, words, longest, width=1, end=(EOS,), known=True, texts=False):
+    names = {f"w{n}": n for n in range(3, 100)}
+    kept = [w for w in words if w in names] if not known else words
+    source = torch.tensor([[*(names.get(w, 3) for w in kept), *end]])
+    ids = beam(model, source, width, 0.0, longest)[0][0][0]
+    return " ".join(map(str, ids)) if texts else [f"w{i}" for i in ids]
+
+
+def stranger(mistake="", **parts):
+    ids = {"pad": PAD, "bos": BOS, "eos": EOS}
+    return Adapter(**{"name": "stranger", "make_model": make(mistake), **ids, **parts})
+
+
+def turned(model, source, target):
+    """The model as one that puts time first."""
+    return model.inner(source.t(), target.t()).transpose(0, 1)
+
+
+class TimeMajor(nn.Module):
+    def __init__(self, sizes):
+        super().__init__()
+        self.inner = Stranger(sizes)
+
+    def forward(self, source, target):
+        return turned(self, source, target)
+
+
+class Shifting(TimeMajor):
+    def forward(self, source, target):
+        return self.inner(source, target[:, :-1])
+
+
+class Masked(TimeMajor):
+    def forward(self, src, tgt, src_mask, tgt_mask):
+        memory = self.inner.embed(0, src)
+        for block in self.inner.encoder:
+            memory = block(memory, src_mask[:, None])
+        memory, x = self.inner.ends[0](memory), self.inner.embed(1, tgt)
+        for block in self.inner.decoder:
+            x = block(x, tgt_mask[:, None], memory, src_mask[:, None])
+        return self.inner.last(self.inner.ends[1](x))
+
+
+WAYS = {"time_major": TimeMajor, "shifts": Shifting, "masks": Masked}
+__all__ = ["WAYS", "called"]

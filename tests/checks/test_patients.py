@@ -1,0 +1,221 @@
+"""Each kind of mistake has a patient that gets its finding and its cause; each convention none."""
+
+from functools import partial
+
+import patients
+import pytest
+import torch
+from patients import BOS, EOS, PAD, beam, epoch, greedy, make_batch, stranger, translate
+
+from nmtcheck import metrics, run_checks
+from nmtcheck.ids import find_facts
+from nmtcheck.metrics import corpus_bleu
+
+
+def findings(adapter, *only):
+    return run_checks(adapter, only=list(only)).findings
+
+
+# Mistakes inside a model: what is planted, the first finding, and a phrase of the proved cause.
+INSIDE = [
+    ("heads joined by a view", "inside.heads", "Heads and tokens are mixed"),
+    ("heads split by a view", "inside.heads", "Heads and tokens are mixed"),
+    ("softmax over queries", "inside.heads", "a different axis than the keys"),
+    ("small fill", "inside.future", "not low enough"),
+    ("off by one", "inside.future", "sees the next one"),
+    ("no mask in eval mode", "inside.future", "Eval mode drops the mask"),
+    ("no memory mask", "inside.padding", "No padding mask of the source reaches cross-attention"),
+    ("no scale", "inside.scale", "not scaled"),
+    ("scaled by the embedding size", "inside.scale", "root of d_model"),
+    ("small embeddings", "positions.balance", "Positions drown the words"),
+    ("table is an attribute", "model.device", "register_buffer"),
+]
+MODEL = ["inside", "positions", "masks", "model.device", "model.batch_invariance", "model.double"]
+
+
+@pytest.mark.parametrize(("mistake", "name", "cause"), INSIDE)
+def test_a_mistake_in_a_model_is_the_only_finding_and_its_cause_is_proved(mistake, name, cause):
+    (found,) = findings(stranger(mistake), *MODEL, "layers.no_dropout", "layers.cross_attention")
+    assert found.check.id == name and found.proved and cause in found.cause, found
+
+
+@pytest.mark.parametrize("mistake", ["", "unused padding"])
+def test_a_healthy_stranger_is_blamed_for_nothing(mistake):
+    report = run_checks(stranger(mistake), only=[*MODEL, "layers.no_dropout"])
+    assert not report.failed and len(report.passed) >= 9, report
+
+
+def test_weights_of_torchs_attention_are_read_too():
+    import peer_torch
+
+    class Leaking(peer_torch.TorchTransformer):
+        def decode(self, target, memory, source):
+            return super().decode(target, memory, torch.ones_like(source))
+
+    made = peer_torch.torch_transformer()
+    wrong = {"pre_norm": False, "learned": False, "scaled": True, "bias": True}
+    broken = stranger()
+    broken = type(broken)(make_model=lambda s: Leaking(s, **wrong), pad=0, bos=1, eos=2)
+    assert findings(made, "inside") == []
+    (found,) = findings(broken, "inside", "masks")
+    assert found.check.id == "inside.padding" and "cross-attention" in found.cause
+
+
+# Loops
+
+
+def test_a_healthy_loop_is_blamed_for_nothing_whatever_a_batch_is_asked_for():
+    report = run_checks(stranger(epoch=epoch), only=["training", "validation"])
+    assert not report.failed and len(report.passed) >= 9, report
+
+
+@pytest.mark.parametrize(
+    ("parts", "name", "cause"),
+    [
+        ({"epoch": partial(epoch, mistake="PAD in the loss")}, "training.gradient", "PAD counts"),
+        ({"epoch": partial(epoch, share=0.1)}, "validation.mean", "smoothed by 0.1"),
+        ({"epoch": partial(epoch, every=2)}, "training.epoch_end", ""),
+        ({"epoch": partial(epoch, every=4)}, "training.epoch_end", ""),
+        ({"train": patients.train_undivided}, "training.accumulation", "not divided"),
+    ],
+)
+def test_a_mistake_in_a_loop_is_found_with_its_cause(parts, name, cause):
+    found = run_checks(stranger(**parts), only=name).findings
+    assert [each.check.id for each in found] == [name] and cause in found[0].cause, found
+
+
+def test_dropout_of_a_function_with_a_fixed_rate_hides_no_gradient():
+    adapter = stranger(epoch=partial(epoch, mistake="fixed dropout"))
+    report = run_checks(adapter, only=["training.gradient", "training.gradients_cleared"])
+    assert len(report.passed) == 2, report
+
+
+# Searches
+
+BEAMS = [
+    ("equal copies", ["beam.scores"], "equal copies"),
+    ("raw logits", ["beam.scores"], "Raw logits"),
+    ("no mask in batches", ["beam.scores"], "Only in a batch"),
+    ("reversed", ["beam.finds_the_best"], "the other way round"),
+    ("entry 0", ["beam.ends_at_eos"], "At the length limit"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("mistake", "only", "cause"), BEAMS)
+def test_a_mistake_in_a_beam_is_told_from_the_others(mistake, only, cause):
+    found = findings(stranger(beam=partial(beam, mistake=mistake)), *only)
+    assert found and found[0].proved and cause in found[0].cause, found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mistake", ["", "last selection"])
+def test_a_healthy_beam_is_blamed_for_nothing(mistake):
+    report = run_checks(stranger(beam=partial(beam, mistake=mistake), greedy=greedy), only="beam")
+    assert not report.failed and len(report.passed) >= 5, report
+
+
+def test_a_factor_that_the_search_lacks_is_found_in_its_probabilities():
+    healthy, broken = (stranger(m, greedy=greedy) for m in ("", "a factor at the end"))
+    assert run_checks(healthy, only="decoding.search_model").ok
+    (found,) = findings(broken, "decoding.search_model")
+    assert "in the search" in found.measured
+
+
+def test_a_limit_that_is_ignored_is_found():
+    adapter = stranger(greedy=partial(greedy, mistake="no limit"))
+    (found,) = findings(adapter, "decoding.length_limit")
+    assert "is ignored" in found.cause
+
+
+SEARCH = ["decoding.greedy", "decoding.start_symbol", "decoding.stops_at_eos"]
+CONVENTIONS = {
+    "plain": {},
+    "a beam": {"width": 4},
+    "ids in a string": {"texts": True},
+    "sources without EOS": {"end": ()},
+    "sources with BOS alone": {"end": ()},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("convention", CONVENTIONS)
+def test_a_convention_of_a_translation_is_no_mistake(convention):
+    adapter = stranger(translate=partial(translate, **CONVENTIONS[convention]))
+    report = run_checks(adapter, only=[*SEARCH, "decoding.source_ids", "decoding.search_model"])
+    assert not report.failed, report
+    assert ("source_eos=False" in report.note) == ("without" in convention or "alone" in convention)
+    taken = [r for r in report.skipped if "taken to be a beam" in r.measured]
+    assert bool(taken) == (convention == "a beam")
+
+
+def test_a_source_that_loses_its_end_is_found_where_training_is_known():
+    told = stranger(translate=partial(translate, end=()), source_eos=True)
+    batches = stranger(translate=partial(translate, end=()), make_batch=make_batch)
+    for adapter in (told, batches):
+        (found,) = findings(adapter, "decoding.source_ids")
+        assert "in training" in found.measured
+    assert not findings(
+        stranger(translate=partial(translate, end=()), make_batch=partial(make_batch, end=())),
+        "decoding.source_ids",
+    )
+
+
+def test_dropped_words_are_found():
+    (found,) = findings(stranger(translate=partial(translate, known=False)), "decoding.source_ids")
+    assert "Unknown words are dropped" in found.cause
+
+
+def test_special_tokens_in_a_text_are_found():
+    def text(ids):
+        return [i for i in (ids[: ids.index(EOS)] if EOS in ids else ids) if i != PAD]
+
+    (found,) = findings(stranger(text=text), "decoding.text_ends_at_eos")
+    assert "Special tokens" in found.cause
+    assert not findings(stranger(text=lambda ids: [i for i in text(ids) if i != BOS]), "decoding")
+
+
+# What is asked for, not assumed
+
+
+@pytest.mark.parametrize("way", patients.WAYS)
+def test_how_a_model_is_called_is_found_out(way):
+    adapter = stranger(make_model=patients.WAYS[way])
+    facts = find_facts(adapter)
+    assert way in facts.way and "is taken to be called with" in facts.note
+    report = run_checks(adapter, only=["inside", "masks", "model.shape", "model.batch_invariance"])
+    assert not report.failed and len(report.passed) >= 7, report
+
+
+def test_a_start_symbol_that_is_pad_is_no_padding():
+    adapter = stranger(bos=PAD, eos=2, epoch=epoch, greedy=None)
+    report = run_checks(adapter, only=["masks", "model", "training.gradient", "validation.mean"])
+    assert not report.failed, report
+
+
+# Scores
+
+VARIANTS = {
+    "mean of the sentences": lambda h, r: (
+        sum(corpus_bleu([a.split()], [b.split()]) for a, b in zip(h, r, strict=True)) / len(h)
+    ),
+    "no brevity penalty": lambda h, r: corpus_bleu(*words(h, r), brevity=False),
+    "counted once": lambda h, r: corpus_bleu(*words(h, r), distinct=True),
+    "not clipped": lambda h, r: corpus_bleu(*words(h, r), clipped=False),
+    "exchanged": lambda h, r: corpus_bleu(*words(r, h)),
+    "not strings": lambda h, r: corpus_bleu(
+        [a.replace(" ", "") for a in h], [b.replace(" ", "") for b in r]
+    ),
+}
+
+
+def words(*sides):
+    return tuple([text.split() for text in side] for side in sides)
+
+
+@pytest.mark.parametrize("cause", VARIANTS)
+def test_which_bleu_was_computed_is_found_by_computing_the_candidates(cause):
+    (found,) = findings(stranger(word_bleu=VARIANTS[cause]), "metrics.word_bleu")
+    assert cause in found.cause and found.proved
+    assert not findings(stranger(word_bleu=lambda h, r: 100 * corpus_bleu(*words(h, r))), "metrics")
+    assert metrics.HYPOTHESES

@@ -1,0 +1,228 @@
+"""What a file is: recognised by its bytes, read where it holds pairs, otherwise explained."""
+
+import csv
+import gzip
+import io
+import json
+import tarfile
+import zipfile
+
+import pytest
+from broken_corpora import levels, nothing, row, run, toy
+
+from nmtcourse.doctor.files import look_at, proposals
+from nmtlib.data.corpus import read_pairs
+
+PAIRS = toy(train=300)["train"]
+LANGUAGES = ("--languages", "de", "en")
+RUSSIAN = "Собака бежит по улице , а кошка спит дома .\nМальчик читает книгу .\n" * 20
+
+
+def tmx(pairs, first="de", second="en"):
+    units = "".join(
+        f'<tu><prop>x</prop><tuv xml:lang="{second}"><seg>{b} &amp; <hi>co</hi></seg></tuv>'
+        f'<tuv xml:lang="{first}"><seg>{a}\n</seg></tuv></tu>'
+        for a, b in pairs
+    )
+    return f'<?xml version="1.0"?><tmx version="1.4"><header/><body>{units}</body></tmx>'
+
+
+def table(pairs, delimiter=",", header=("source", "target")):
+    file = io.StringIO()
+    writer = csv.writer(file, delimiter=delimiter)
+    writer.writerows([*([header] if header else []), *pairs])
+    return file.getvalue()
+
+
+def lines(pairs, make):
+    return "".join(json.dumps(make(a, b), ensure_ascii=False) + "\n" for a, b in pairs)
+
+
+READABLE = {
+    "pairs.jsonl": lines(PAIRS, lambda a, b: {"de": a, "en": b}),
+    "hugging.jsonl": lines(PAIRS, lambda a, b: {"translation": {"en": b, "de": a}}),
+    "lists.jsonl": lines(PAIRS, lambda a, b: [a, b]),
+    "pairs.json": json.dumps([{"target": b, "source": a} for a, b in PAIRS]),
+    "pairs.csv": table(PAIRS),
+    "plain.csv": table(PAIRS, header=None),
+    "tags.csv": table([(b, a) for a, b in PAIRS], ";", ("EN", "DE")),
+    "three.csv": table([(a, 1, b) for a, b in PAIRS], header=("src", "id", "tgt")),
+}
+
+
+@pytest.mark.parametrize("name", READABLE)
+def test_formats_with_pairs_are_read_by_the_doctor_and_by_a_training(tmp_path, name):
+    path = tmp_path / name
+    path.write_text(READABLE[name], "utf-8")
+    status, text = run("data", "check", path, *LANGUAGES)
+    assert status == 0 and nothing(text) and "train 300 pairs" in text
+    found = read_pairs([path], ("de", "en"))
+    assert [(pair.source, pair.target) for pair in found] == PAIRS
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("tags", [("de", "en"), ("DE-de", "en_US"), ("deu", "eng")])
+def test_tmx_is_read_by_its_languages(tmp_path, tags, packed):
+    data = tmx(PAIRS, *tags).encode()
+    path = tmp_path / ("pairs.tmx.gz" if packed else "pairs.tmx")
+    path.write_bytes(gzip.compress(data) if packed else data)
+    status, text = run("data", "check", path, *LANGUAGES)
+    assert status == 0 and nothing(text) and "train 300 pairs" in text
+    found = read_pairs([path], ("de", "en"))
+    assert [(p.source, p.target) for p in found] == [(a, f"{b} & co") for a, b in PAIRS]
+
+
+def test_a_unit_without_one_language_and_a_cut_file_are_told(tmp_path):
+    path = tmp_path / "pairs.tmx"
+    path.write_text(tmx(PAIRS).replace('<tuv xml:lang="de">', '<tuv xml:lang="fr">', 1), "utf-8")
+    status, text = run("data", "check", path, *LANGUAGES)
+    assert status == 1 and " 1 (" in row(text, "an entry that cannot be read")
+    with pytest.raises(ValueError, match=r"pairs\.tmx, entry 1: no text in both of de, en"):
+        read_pairs([path], ("de", "en"))
+    path.write_text(tmx(PAIRS)[:20_000], "utf-8")
+    assert "an entry that cannot be read" in run("data", "check", path, *LANGUAGES)[1]
+    with pytest.raises(ValueError, match="not a sound tmx file"):
+        read_pairs([path], ("de", "en"))
+
+
+NUMBERED = list(enumerate(PAIRS))
+COLUMNS = {
+    "Tatoeba's links": ("x.tsv", [(i, b, i + 7, a) for i, (a, b) in NUMBERED], "\t"),
+    "an attribution": ("x.txt", [(a, b, f"CC-BY 2.0 #{i}") for i, (a, b) in NUMBERED], "\t"),
+    "three bars": ("x.txt", PAIRS, " ||| "),
+    "semicolons": ("x.txt", PAIRS, ";"),
+    "a header": ("x.tsv", [("source", "target"), *PAIRS], "\t"),
+    "a header of tags": ("x.tsv", [("de", "en"), *PAIRS], "\t"),
+    "a table": (
+        "x.csv",
+        [("id", "English", "German"), *((i, b, a) for i, (a, b) in NUMBERED)],
+        ",",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_columns_that_training_refuses_are_proposed_and_written_by_fix(tmp_path, name):
+    file, rows, separator = COLUMNS[name]
+    path = tmp_path / file
+    text = "".join(separator.join(map(str, r)) + "\n" for r in rows)
+    path.write_text(table(rows, header=None) if separator == "," else text, "utf-8")
+    status, text = run("data", "check", path, *LANGUAGES, "--fix", tmp_path / "clean")
+    assert status == 1
+    with pytest.raises((ValueError, AssertionError), match="column|one more"):
+        assert len(read_pairs([path], ("de", "en"))) == 300, "a header is one more"
+    found = read_pairs([tmp_path / "clean" / f"train.{end}" for end in ("de", "en")])
+    assert [(pair.source, pair.target) for pair in found] == PAIRS, text
+
+
+def test_lines_with_a_missing_tab_are_counted(tmp_path):
+    path = tmp_path / "x.tsv"
+    rows = [f"{a}\t{b}" for a, b in PAIRS]
+    rows[4], rows[9] = rows[4].replace("\t", " "), rows[9] + "\tmore"
+    path.write_text("\n".join(rows), "utf-8")
+    status, text = run("data", "check", path, *LANGUAGES)
+    assert status == 1 and " 2 (" in row(text, "lines with another number of columns")
+
+
+def test_another_number_of_lines_is_counted(tmp_path):
+    for end, rows in (("de", PAIRS), ("en", PAIRS[:290])):
+        side = 0 if end == "de" else 1
+        (tmp_path / f"x.{end}").write_text("".join(f"{r[side]}\n" for r in rows), "utf-8")
+    status, text = run("data", "check", tmp_path / "x.de", tmp_path / "x.en")
+    assert status == 1 and " 10 (" in row(text, "a line without a partner")
+
+
+def archive(kind):
+    file = io.BytesIO()
+    if kind == "zip":
+        with zipfile.ZipFile(file, "w") as zipped:
+            zipped.writestr("a.de", "ein Hund\n")
+    else:
+        with tarfile.open(fileobj=file, mode=f"w:{kind}") as tar:
+            tar.addfile(tarfile.TarInfo("a.de"))
+    return file.getvalue()
+
+
+UNREADABLE = {
+    "zip": (archive("zip"), "a zip archive", "unzip"),
+    "tar": (archive(""), "a tar archive", "tar xf"),
+    "tgz": (archive("gz"), "a tar archive", "tar xf"),
+    "bz2": (b"BZh91AY&SY", "bzip2", "bunzip2"),
+    "xz": (b"\xfd7zXZ\0\0", "xz", "unxz"),
+    "zst": (b"\x28\xb5\x2f\xfd\0", "zstd", "unzstd"),
+    "pdf": (b"%PDF-1.7\n", "a PDF", "export"),
+    "parquet": (b"PAR1\0\0", "Parquet", "JSON lines"),
+    "html": (b"<!DOCTYPE html>\n<html>404", "a web page", "download"),
+    "lfs": (b"version https://git-lfs.github.com/spec/v1\noid sha256:1", "Git LFS", "git lfs pull"),
+    "srt": (b"1\n00:00:01,000 --> 00:00:02,000\nHallo\n", "subtitles", "align"),
+    "po": (b'# x\nmsgid "a"\nmsgstr "b"\n', "PO file", "po2csv"),
+    "xliff": (b'<?xml version="1.0"?><xliff version="1.2">', "XLIFF", "TMX"),
+    "sgm": (b'<srcset setid="x"><doc>\n<seg id="1">a</seg>', "mteval", "<seg>"),
+    "bin": (bytes(range(256)) * 4, "a binary file", "text file"),
+    "empty": (b"", "empty", "sentence a line"),
+    "mac": (b"ein Hund\rzwei\rdrei\rvier\rf\xc3\xbcnf\r", "an old Mac", "tr "),
+    "gz": (gzip.compress(b"ein Hund\n" * 999)[:-20], "a damaged gzip file", "fetch"),
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_what_is_no_text_is_recognised_with_a_remedy(tmp_path, name):
+    data, what, remedy = UNREADABLE[name]
+    path = tmp_path / f"file.{name}"
+    path.write_bytes(data)
+    (tmp_path / "file.en").write_text("a dog\n" * 5)
+    status, text = run("data", "check", path, tmp_path / "file.en")
+    assert status == 1 and levels(text)[0] == "wrong"
+    assert what in text and remedy in text
+
+
+def test_a_name_that_belies_its_compression_is_told(tmp_path):
+    (tmp_path / "x.de").write_bytes(gzip.compress("".join(f"{a}\n" for a, _ in PAIRS).encode()))
+    (tmp_path / "x.en.gz").write_text("".join(f"{b}\n" for _, b in PAIRS), "utf-8")
+    status, text = run("data", "check", tmp_path / "x.de", tmp_path / "x.en.gz")
+    assert status == 1 and f"mv {tmp_path / 'x.de'} {tmp_path / 'x.de.gz'}" in text
+    assert f"mv {tmp_path / 'x.en.gz'} {tmp_path / 'x.en'}" in text
+
+
+ENCODED = {
+    "cp1252": ("müde Äpfel für Größe\n" * 30, "de"),
+    "cp1251": (RUSSIAN, "ru"),
+    "gb18030": ("他正在厨房里喝水。\n你想在哪里和她一起跳舞？\n" * 20, "zh"),
+    "cp932": ("犬が走っています。\n猫が好きです。\n" * 20, "ja"),
+    "cp1250": ("Żółw biegnie ścieżką wśród łąk\n" * 20, "pl"),
+}
+
+
+@pytest.mark.parametrize("encoding", ENCODED)
+def test_an_encoding_is_proposed_with_a_line_read_in_it(tmp_path, encoding):
+    text, language = ENCODED[encoding]
+    found = proposals(text.encode(encoding), language)
+    assert found[0] == (encoding, text.splitlines()[0]) and len(found) <= 3
+    path = tmp_path / "x"
+    path.write_bytes(text.encode(encoding))
+    look = look_at(path, language)
+    assert f"iconv -f {encoding.upper()} -t UTF-8 {path}" in look.advice
+    assert look_at(path, language, encoding).problem == ""
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_wide_encodings_are_recognised_with_and_without_their_mark(tmp_path, encoding):
+    path = tmp_path / "x"
+    path.write_bytes("er trinkt gerade in der Küche Wasser .\n".encode(encoding) * 9)
+    look = look_at(path)
+    assert look.problem.startswith("this is UTF-") and f"-f {encoding.upper()}" in look.advice
+    assert "in der Küche" in look.proposals[0][1]
+
+
+def test_two_encodings_in_one_file_are_told(tmp_path):
+    path = tmp_path / "x"
+    path.write_bytes("Küche\n".encode() * 50 + "müde\n".encode("cp1252") * 7)
+    look = look_at(path, "de")
+    assert "7 of 57 lines are not UTF-8, others are" in look.problem
+    assert "iconv" not in look.advice and look.undecodable[0] == 51
+
+
+def test_a_training_says_who_can_tell_the_encoding(tmp_path):
+    (tmp_path / "x.de").write_bytes("müde\n".encode("cp1252"))
+    with pytest.raises(ValueError, match=r"x\.de, line 1: not valid UTF-8 .*data check FILE"):
+        read_pairs([tmp_path / "x.de", tmp_path / "x.de"])

@@ -1,0 +1,198 @@
+"""The cleaned copy: both sides together, the originals untouched, and the score that is right."""
+
+import json
+import unicodedata
+
+import pytest
+from broken_corpora import Own, check, levels, nothing, run, toy
+
+from nmtlib.inference.evaluate import evaluate
+from nmtlib.inference.translator import Translator
+from nmtlib.presets import load_settings
+from nmtlib.recipe import load_corpus
+
+RIGHT = 99.0  # BLEU of the shipped models on the sound corpus
+
+
+@pytest.fixture(scope="module")
+def models():
+    return {name: Translator.load(name) for name in ("toy-de-en", "toy-en-zh")}
+
+
+@pytest.fixture
+def own(tmp_path):
+    (tmp_path / "own").mkdir()
+    return Own(tmp_path / "own", toy(train=400))
+
+
+def score(model, settings):
+    corpus = load_corpus(load_settings(settings).corpus)
+    return evaluate(model, corpus, "test", beam=1)[0].scores.bleu
+
+
+def fixed(own, *options):
+    """Check with --fix; the settings of the copy, and what was printed."""
+    path, copy = own.write(), own.folder.parent / "clean"
+    before = {file.name: file.read_bytes() for file in own.folder.iterdir()}
+    _, text = check(path, "--fix", copy, *options)
+    assert {file.name: file.read_bytes() for file in own.folder.iterdir()} == before
+    return copy / "own.toml", text
+
+
+def log(settings):
+    lines = (settings.parent / "log.jsonl").read_text("utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def pairs(settings, split="train"):
+    corpus = load_corpus(load_settings(settings).corpus)
+    return [(pair.source, pair.target) for pair in corpus.split(split)]
+
+
+def cut(text):
+    """The words of a text in two pieces each, where they are long enough."""
+    return [[w[:3], w[3:]] if len(w) > 4 else [w] for w in text.split()]
+
+
+SCORED = {  # how the test set is broken, the BLEU that remains at most, and a word of the log
+    "NFD": (lambda t: unicodedata.normalize("NFD", t), 95, "decomposed"),
+    "zero width": (lambda t: t.replace(" ", " \u200b", 1), 90, "invisible"),
+    "entities": (lambda t: t.replace("e", "&#101;", 1), 70, "entities"),
+    "misread": (lambda t: t.encode().decode("latin-1"), 95, "mojibake"),
+    "@@": (lambda t: " ".join("@@ ".join(w) for w in cut(t)), 60, "marks"),
+    "▁": (lambda t: " ".join("▁" + " ".join(w) for w in cut(t)), 10, "marks"),
+    "##": (lambda t: " ".join(" ##".join(w) for w in cut(t)), 60, "marks"),
+}
+
+
+@pytest.mark.parametrize("name", SCORED)
+def test_a_score_that_a_broken_text_spoils_is_right_after_the_repair(own, models, name):
+    how, most, why = SCORED[name]
+    own.change_both("test", how)
+    assert score(models["toy-de-en"], own.write()) < most
+    settings, _ = fixed(own)
+    assert score(models["toy-de-en"], settings) > RIGHT
+    assert why in {word for entry in log(settings) for word in entry["why"]}
+    assert nothing(check(settings)[1])
+
+
+def test_exchanged_sides_are_put_right(own, models):
+    own.splits["test"] = [(b, a) for a, b in own.splits["test"]]
+    assert score(models["toy-de-en"], own.write()) < 5
+    settings, _ = fixed(own)
+    assert score(models["toy-de-en"], settings) > RIGHT
+    assert all(entry["why"] == ["exchanged"] for entry in log(settings))
+
+
+@pytest.mark.parametrize(("encoding", "name"), [("cp1252", "cp1252"), ("utf-16", "utf-16")])
+def test_another_encoding_is_decoded_only_when_the_reader_says_so(own, models, encoding, name):
+    own.encoding = encoding
+    settings, text = fixed(own)
+    assert "nothing was written" in text and not settings.exists()
+    settings, text = fixed(own, "--encoding", name)
+    assert score(models["toy-de-en"], settings) > RIGHT
+    assert "decoded" in {entry["action"] for entry in log(settings)}
+
+
+def test_a_chinese_tag_of_a_region_is_scored_as_chinese(own, models):
+    own.splits, own.tags = toy("toy-en-zh"), ("eng", "zh_CN")
+    corpus = load_corpus(load_settings(own.write()).corpus)
+    found = evaluate(models["toy-en-zh"], corpus, "test", beam=1)[0].scores
+    assert found.bleu > RIGHT and "tok:zh" in found.signature
+
+
+def test_pairs_are_dropped_together_with_their_text_in_the_log(own):
+    own.change("train", 1, lambda text: "", 3, 7)
+    own.change("train", 0, lambda text: f"{text} <EOS>", 9)
+    sound = [p for n, p in enumerate(own.splits["train"], 1) if n not in (3, 7, 9)]
+    settings, text = fixed(own)
+    assert pairs(settings) == sound and "train: 397 of 400 pairs kept" in text
+    assert [entry["line"] for entry in log(settings)] == [3, 7, 9]
+    assert [entry["why"] for entry in log(settings)] == [["empty"], ["empty"], ["reserved"]]
+    assert log(settings)[0]["before"][1] == "" and log(settings)[0]["action"] == "dropped"
+
+
+def test_what_is_held_out_leaves_train(own):
+    own.splits["train"] += [(a.upper(), b) for a, b in own.splits["test"][:30]]
+    own.splits["train"] += own.splits["validation"][:5]
+    settings, _ = fixed(own)
+    assert len(pairs(settings)) == 400 and len(pairs(settings, "test")) == 100
+    assert {tuple(entry["why"]) for entry in log(settings)} == {("leak",)}
+
+
+def test_a_sound_corpus_is_copied_as_it_is(own):
+    settings, _ = fixed(own)
+    for split, expected in own.splits.items():
+        assert pairs(settings, split) == expected
+    assert log(settings) == [] and sorted(p.name for p in settings.parent.iterdir()) == sorted(
+        ["log.jsonl", "own.toml", *(f"{s}.{e}" for s in own.splits for e in ("de", "en"))]
+    )
+
+
+def test_a_copy_of_a_copy_changes_nothing(own):
+    own.change_both("test", lambda text: f" <b>{text}</b>&nbsp;")
+    settings, _ = fixed(own)
+    again = own.folder.parent / "again"
+    check(settings, "--fix", again)
+    assert (again / "test.de").read_bytes() == (settings.parent / "test.de").read_bytes()
+    assert (again / "log.jsonl").read_bytes() == b""
+
+
+def test_what_a_person_has_to_mend_is_said(own):
+    rows = own.splits["train"]
+    targets = ["the cat sleeps .", *(b for _, b in rows)]
+    own.splits["train"] = list(zip((a for a, _ in rows), targets, strict=False))
+    _, text = fixed(own)
+    assert "not mended, look at it first: shifted" in text
+
+
+@pytest.mark.parametrize("there", ["file", "full"])
+def test_nothing_is_overwritten(own, there):
+    copy = own.folder.parent / "clean"
+    if there == "file":
+        copy.write_text("mine")
+    else:
+        copy.mkdir()
+        (copy / "train.de").write_text("mine")
+    status, text = check(own.write(), "--fix", copy)
+    assert status == 1 and "nothing is overwritten" in text
+    assert (copy if there == "file" else copy / "train.de").read_text() == "mine"
+
+
+def two_files(own, count=400):
+    """Two text files alone, without validation and test."""
+    own.splits = {"train": toy(train=count)["train"]}
+    own.write()
+    names = [own.folder / "all.de", own.folder / "all.en"]
+    for end, name in zip("ab", names, strict=True):
+        (own.folder / f"train.{end}").rename(name)
+    return names
+
+
+def test_two_files_become_three_splits_that_share_no_source(own):
+    names = two_files(own)
+    copy = own.folder.parent / "clean"
+    status, text = run("data", "check", *names, "--fix", copy, "--split", 50)
+    assert status == 0 and "100 of them held out" in text
+    found = {split: pairs(copy / "own.toml", split) for split in ("train", "validation", "test")}
+    assert len(found["validation"]) == len(found["test"]) == 50
+    sources = {split: {source for source, _ in rows} for split, rows in found.items()}
+    assert not sources["test"] & (sources["train"] | sources["validation"])
+    assert sorted(sum(found.values(), [])) == sorted(own.splits["train"])
+    assert levels(check(copy / "own.toml")[1]) == []
+
+
+def test_what_is_held_out_is_the_same_again(own):
+    names = two_files(own)
+    for copy in ("one", "two"):
+        run("data", "check", *names, "--fix", own.folder.parent / copy, "--split", 20)
+    one, two = (own.folder.parent / copy / "test.en" for copy in ("one", "two"))
+    assert one.read_bytes() == two.read_bytes()
+
+
+def test_too_many_cannot_be_held_out(own):
+    status, text = run(
+        "data", "check", *two_files(own), "--fix", own.folder.parent / "c", "--split", 200
+    )
+    assert status == 1 and "needs at least 800 pairs" in text
+    assert not (own.folder.parent / "c").exists()
