@@ -97,7 +97,7 @@ KINDS: dict[str, Kind] = {
     "turned": Kind("warning", "pairs the other way round", "--fix exchanges their sides", 0.01),
     "untranslated": Kind("warning", "one side is in the language of the other", DROPS, 0.02),
     "script": Kind("wrong", "another script than the language is written in", "", 0.5),
-    "shifted": Kind("wrong", "lines are shifted against each other", ""),
+    "shifted": Kind("wrong", "lines are shifted against each other", "", 0.02),
     "unrelated": Kind("wrong", "sides do not belong together", ""),
     "validation leak": Kind(
         "wrong", "the source is also in train", "--fix drops it from train", 0.5
