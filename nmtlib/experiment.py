@@ -86,9 +86,9 @@ def finish(trainer: Trainer, run: Run, corpus: Corpus, minutes: float | None) ->
     """Train from the last save, if there is one, and write what is left to be read."""
     if run.last_file.is_file():
         trainer.resume()
-        if trainer.progress.epoch >= (epochs := trainer.settings.epochs):
-            advice = f"train on in a new run with --set training.init_from={run.folder}"
-            trainer.report(f"all {epochs} epochs are trained; {advice}")
+        if trainer.progress.epoch >= trainer.settings.epochs:
+            more = f"train on in a new run with --set training.init_from={run.folder}"
+            trainer.report(f"all epochs are trained; {more}")
     history = trainer.fit(minutes)
     if trainer.processes.is_main and history:
         draw_curves(run.curves_file, history, title=corpus.name)

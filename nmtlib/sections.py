@@ -45,8 +45,7 @@ class CorpusSettings:
         """The source language and the target language."""
         if not self.name:
             return language_of(self.source_language), language_of(self.target_language)
-        source, target = self.name.split("-")[-2:]
-        return source, target
+        return tuple(self.name.split("-")[-2:])  # type: ignore[return-value]
 
     def require_one_origin(self) -> None:
         """Raise ValueError where both a name and files are given: one would be ignored."""

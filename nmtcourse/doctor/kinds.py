@@ -50,7 +50,9 @@ KINDS: dict[str, Kind] = {
         "--fix repairs what can be repaired",
         0.01,
     ),
-    "entities": Kind("warning", "HTML entities such as &quot;", "--fix resolves them", 0.01),
+    "entities": Kind(
+        "warning", "HTML entities such as &quot; (or escapes, \\u00fc)", "--fix resolves them", 0.01
+    ),
     "tags": Kind("warning", "markup such as <b>", "--fix removes it", 0.01),
     "marks": Kind(
         "warning",
@@ -95,7 +97,7 @@ KINDS: dict[str, Kind] = {
     "turned": Kind("warning", "pairs the other way round", "--fix exchanges their sides", 0.01),
     "untranslated": Kind("warning", "one side is in the language of the other", DROPS, 0.02),
     "script": Kind("wrong", "another script than the language is written in", "", 0.5),
-    "shifted": Kind("wrong", "lines are shifted against each other", ""),
+    "shifted": Kind("wrong", "lines are shifted against each other", "", 0.02),
     "unrelated": Kind("wrong", "sides do not belong together", ""),
     "validation leak": Kind(
         "wrong", "the source is also in train", "--fix drops it from train", 0.5
@@ -119,6 +121,24 @@ KINDS: dict[str, Kind] = {
         "warning",
         "references hardly have spaces, and BLEU counts words",
         "read chrF, or give the tag of the language (zh, ja, th, …)",
+    ),
+    "numbered": Kind(
+        "warning",
+        "lines that begin with their own number",
+        "remove it: sed -E 's/^[0-9]+[.):]? *//'",
+        0.5,
+    ),
+    "quoted": Kind(
+        "warning",
+        "lines in quotation marks, as from a table",
+        "export without quotes, or as CSV",
+        0.5,
+    ),
+    "capitals": Kind(
+        "warning",
+        "sentences all in capitals",
+        "set tokenizer.lowercase = true, or change the text",
+        0.2,
     ),
     "long": Kind("note", "more than 200 words: training leaves them out", "split them"),
     "ratio": Kind("warning", "one side is far longer than the other", "read some", 0.05),

@@ -76,7 +76,7 @@ def function_words(tag: str) -> frozenset[str]:
         return frozenset()
     try:
         words = runpy.run_path(str(file))["STOP_WORDS"]
-        return frozenset(word for word in words if word.isalpha())
+        return frozenset(word for word in words if word.isalpha() and len(word) > 1)
     except (ImportError, KeyError, SyntaxError):
         return frozenset()
 

@@ -18,6 +18,7 @@ from nmtcourse.doctor.texts import bare, defects, is_empty, mended
 
 ANCHOR = re.compile(r"\d+|[A-Z]\w{2,}")  # numbers and names stay the same in a translation
 DIGITS = re.compile(r"\d+")
+NUMBER = re.compile(r"([0-9]{1,9})[.):]?\s")
 STOP = re.compile("[.!?…。！？]")
 ENDS = re.compile(
     r"[.!?…][\"'”»)]*\s+(?=[\"'„“«(]*[A-ZÄÖÜÀ-Þ\u0410-\u042f])|[。！？](?=[^”」』）\s])"
@@ -106,6 +107,13 @@ class Survey:
         if max(len(source), len(target)) > 2 * LONG:
             if max(source.count(" "), target.count(" ")) >= LONG:
                 self.note("long", row)
+        if source[0].isdigit() and (first := NUMBER.match(source)):
+            if int(first[1]) in (row.number - 1, row.number):
+                self.note("numbered", row)
+        if source[0] == source[-1] == '"' and target[0] == target[-1] == '"':
+            self.note("quoted", row)
+        if (source.isupper() or target.isupper()) and len(source) > 10:
+            self.note("capitals", row)
         for text in (source, target):
             if STOP.search(text, 0, len(text) - 3) and ENDS.search(text):
                 self.note("sentences", row)

@@ -13,8 +13,9 @@ from nmtlib.data.corpus import INVISIBLE, LONGEST_WORD
 from nmtlib.data.subwords import without_marks
 from nmtlib.specials import SPECIALS, UNK
 
-SUSPICIOUS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f&<@#{]")  # of ASCII; most sentences have none
+SUSPICIOUS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f&<@#{\\]")  # of ASCII; most sentences have none
 ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});")
+ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")  # as in JSON
 TAG = re.compile(
     r"</?(?:a|b|i|u|s|p|br|em|strong|font|span|div|sub|sup|seg|tu|tuv|ph|bpt|ept|it|hi|ut|g|x|bx|ex"
     r"|title|description|url|talkid|keywords|speaker|doc|s id)\b[^<>]*>|\{\\an?\d\}",
@@ -69,6 +70,8 @@ def _decomposed(text: str) -> bool:
 
 
 def _entity(text: str) -> bool:
+    if ESCAPE.search(text):
+        return True
     return any(html.unescape(found) != found for found in ENTITY.findall(text))
 
 
@@ -121,6 +124,7 @@ def mended(text: str) -> str:
         text = ftfy.fix_encoding(text)
     for _ in range(3):  # &amp;quot; was escaped twice
         text = ENTITY.sub(lambda found: html.unescape(found[0]), text)
+    text = ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
     text = TAG.sub(" ", text)
     text = SPACE.sub(" ", BREAK.sub(" ", text))
     text = without_marks(UNSEEN.sub("", text)).replace("▁", "_")

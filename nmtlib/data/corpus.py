@@ -143,8 +143,8 @@ def _checked(given: Pair | Sequence[str], where: str) -> Pair:
 def read_pairs(files: Sequence[str | Path], languages: Sequence[str] = ("", "")) -> list[Pair]:
     """The pairs of [one TSV file] or of [source file, target file].
 
-    A TSV line is `source TAB target`; of two files, line i of one translates line i of the other.
-    One file may also have an ending that a package reads, in the group `nmtlib.readers`.
+    A TSV line is `source TAB target`; of two files, line i of one translates line i of the other;
+    a package may read other endings, in the group `nmtlib.readers`.
     Raises FileNotFoundError for a missing file, and ValueError for files without a line, or naming
     the first line that has no partner, an empty side, a word that `split_words` refuses or another
     number of columns: a shifted line would pair every later sentence with the wrong one.
@@ -164,16 +164,15 @@ def read_pairs(files: Sequence[str | Path], languages: Sequence[str] = ("", ""))
         except ValueError as error:
             refused.append((number, error))
     if refused:
-        others = ", ".join(f"{n:,}" for n, _ in refused[1:10]) + ", …" * (len(refused) > 10)
-        more = f"; {len(refused) - 1:,} other lines are refused as well: {others}" * bool(others)
-        raise ValueError(f"{refused[0][1]}{more}; nmtlib data check --fix DIR drops them")
+        others = ", ".join(f"{n:,}" for n, _ in refused[1:10]) or "none"
+        more = f"{len(refused) - 1:,} other lines are refused as well: {others}"
+        raise ValueError(f"{refused[0][1]}; {more}; nmtlib data check --fix DIR drops them")
     if not pairs:
         raise ValueError(f"{name}: no sentences; expected at least one line")
     return pairs
 
 
 def _rows(files: Sequence[str | Path], languages: Sequence[str]) -> Iterable[Sequence[Any]]:
-    """The columns of each line; None where one of two files has ended."""
     if len(files) == 2:
         return zip_longest(*map(text_lines, files))
     ending = str(files[0]).removesuffix(".gz").rpartition(".")[2].lower()

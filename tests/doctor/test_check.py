@@ -321,3 +321,43 @@ def test_bad_arguments_are_explained(arguments, says, tmp_path, monkeypatch):
 def test_the_same_corpus_has_the_same_diagnosis_in_memory():
     found = of_corpus(load("toy-de-en"))
     assert found.ok and found.worse() == [] and len(found.surveys["train"]) == 20_000
+
+
+STRANGERS = {  # corpora that learners bring: how each pair looks, and what is said
+    "numbered": (lambda n, a, b: (f"{n}. {a}", b), "begin with their own number"),
+    "numbered from 0": (lambda n, a, b: (f"{n - 1} {a}", f"{n - 1} {b}"), "their own number"),
+    "quoted": (lambda n, a, b: (f'"{a}"', f'"{b}"'), "lines in quotation marks"),
+    "capitals": (lambda n, a, b: (a.upper(), b.upper()), "all in capitals"),
+    "escaped": (lambda n, a, b: (a.replace("e", "\\u0065"), b), "HTML entities"),
+    "letters": (lambda n, a, b: (" ".join(a), b), "hardly has a frequent word of 'de'"),
+    "typed symbols": (lambda n, a, b: (f"<s> {a} </s>", b), "markup"),
+    "blank lines": (lambda n, a, b: (a, b) if n % 2 else ("", ""), "an empty side"),
+    "numbers as text": (lambda n, a, b: (f"{len(a)} 7", f"{len(b)} 9"), "'de'"),
+    "one word": (lambda n, a, b: (a.split()[0], b.split()[0]), "the same pair again"),
+    "mostly copies": (lambda n, a, b: (a, a) if n % 4 else (a, b), "both sides are equal"),
+}
+
+
+@pytest.mark.parametrize("name", STRANGERS)
+def test_what_learners_bring_is_noticed(own, name):
+    how, words = STRANGERS[name]
+    rows = enumerate(own.splits["train"][:400], start=1)
+    own.splits["train"] = [how(n, a, b) for n, (a, b) in rows]
+    assert row(check(own.write())[1], words).startswith(("warning", "wrong"))
+
+
+def test_sorted_and_reversed_sides_belong_to_no_partner(own):
+    pairs = own.splits["train"]
+    for order in (sorted, lambda side: side[::-1]):
+        targets = order([target for _, target in pairs])
+        own.splits["train"] = [(a, t) for (a, _), t in zip(pairs, targets, strict=True)]
+        assert row(check(own.write())[1], "do not belong together").startswith("wrong")
+
+
+def test_two_lost_lines_are_told_with_the_stretch_between_them(own):
+    pairs = own.splits["train"]
+    sources = [a for n, (a, _) in enumerate(pairs) if n != 300]
+    targets = [b for n, (_, b) in enumerate(pairs) if n != 900]
+    own.splits["train"] = list(zip(sources, targets, strict=True))
+    found = row(check(own.write())[1], "lines are shifted")
+    assert "from about line 30" in found and "the target is 1 line late" in found

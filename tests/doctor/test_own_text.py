@@ -78,6 +78,7 @@ def test_the_iwslt_sets_have_no_false_warning(tmp_path):
         (tmp_path / f"ted.{end}").write_text("".join(f"{text}\n" for text in texts), "utf-8")
     status, text = run("data", "check", tmp_path / "ted.de", tmp_path / "ted.en")
     assert status == 0 and levels(text) == [] and "train 6,750 pairs" in text
+    assert "from about line 1,79" in text, "seventy lines of TEDX.dev2012 are really out of step"
 
 
 def read(path):

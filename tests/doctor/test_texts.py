@@ -20,6 +20,7 @@ BROKEN = {  # text, its kind, and what it should be
     "entity": ("er sagt &quot;ja&quot;", "entities", 'er sagt "ja"'),
     "number entity": ("Tom&#39;s", "entities", "Tom's"),
     "escaped twice": ("A &amp;amp; B", "entities", "A & B"),
+    "JSON": ("gr\\u00fcn", "entities", "grün"),
     "markup": ("ein <b>Hund</b>", "tags", "ein Hund"),
     "subtitle": ("{\\an8}ein Hund", "tags", "ein Hund"),
     "misread": ("schÃ¶n", "mojibake", "schön"),
