@@ -22,17 +22,20 @@ from typing import Any
 
 from shared import require_finished
 
+from nmtcourse.teaching.case_studies import CAPTIONS
 from nmtcourse.teaching.course import DIRECTIONS
 from nmtlib.data.corpora import load
-from nmtlib.data.corpus import Corpus
+from nmtlib.data.corpus import Corpus, Pair
+from nmtlib.data.subwords import JOIN_MARK
 from nmtlib.experiment import training_summary
 from nmtlib.files import write_atomically
-from nmtlib.inference.evaluate import evaluate
+from nmtlib.inference.evaluate import evaluate, write_samples
 from nmtlib.inference.translator import Translator
 from nmtlib.run import SHIPPED, Run
 from nmtlib.training.checkpoint import read_checkpoint, save_checkpoint
 from nmtlib.training.loss import measure_all
 
+SAMPLES = 40  # sentences that ride along with a model
 COPIED = ("source.json", "target.json", "history.csv")
 
 
@@ -60,8 +63,27 @@ def store(run: Path, folder: Path) -> dict[str, Any]:
     summary = training_summary(run)
     kept = {key: summary[key] for key in ("command", "seed", "epochs", "updates", "weights")}
     notes = {**kept, "as_trained": before, "as_shipped": after}
+    store_samples(Run(folder), corpus)
     write_atomically(folder / "notes.json", json.dumps(notes, indent=2) + "\n")
     return notes
+
+
+def store_samples(run: Run, corpus: Corpus) -> None:
+    """Translate sentences that may be passed on, for the explorer; the toys bring their own.
+
+    The captions are the course's own; the sentences of `cmn-en-zh` are under CC BY 2.0 FR.
+    """
+    if corpus.name == "multi30k-de-en":
+        credit, lines = "Sentences of this course.", CAPTIONS.read_text("utf-8").splitlines()
+        pairs = [Pair(*line.split("\t")) for line in lines]
+    elif corpus.name == "cmn-en-zh":
+        credit = "Sentences of tatoeba.org, CC BY 2.0 FR, by way of cmn-eng-simple."
+        chosen = [p for p in corpus.validation if 6 <= len(p.source.split()) <= 12][:SAMPLES]
+        pairs = [replace(p, source=p.source.replace(f"{JOIN_MARK} ", "")) for p in chosen]
+    else:
+        return
+    write_samples(Translator.load(run.folder, device="cpu"), run.samples_file, pairs)
+    write_atomically(run.samples_file, f"# {credit}\n\n{run.samples_file.read_text('utf-8')}")
 
 
 def scores(translator: Translator, corpus: Corpus) -> dict[str, float]:

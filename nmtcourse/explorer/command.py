@@ -15,8 +15,8 @@ def add_explore(commands: _SubParsersAction) -> None:
     option("folder", metavar="RUN", help=ABOUT_RUN)
     page = "the file (default: explorer.html); an older explorer page is replaced"
     option("--out", type=Path, metavar="FILE", default=Path("explorer.html"), help=page)
-    largest = "how large the file may be (default: 2.5)"
-    option("--megabytes", type=float, metavar="N", default=2.5, help=largest)
+    largest = "how large the file may be (default: 6)"
+    option("--megabytes", type=float, metavar="N", default=6.0, help=largest)
 
 
 def command_explore(options: Namespace) -> None:

@@ -23,6 +23,16 @@ from nmtlib.run import Run
 from nmtlib.specials import SPECIALS, UNK
 
 EXAMPLES = 200  # sentences of a bundled corpus that ride along
+# Of the grammars' other sentences, ones that beam search gets right and greedy search does not.
+HARD = {
+    "toy-de-en": [
+        Pair(
+            "haben die Männer heute Morgen diese Vögel hinter dem Haus gesehen ?",
+            "did the men see these birds behind the house this morning ?",
+        )
+    ],
+    "toy-en-zh": [Pair("is the meat fresh ?", "肉 新鲜 吗 ？")],
+}
 HARMLESS = str.maketrans("<&", ",.")  # digits of base85 that mean something in HTML, and free ones
 
 
@@ -40,9 +50,13 @@ def pack(run: Run, name: str) -> dict[str, Any]:
         "languages": list(translator.settings.corpus.languages),
         "config": asdict(translator.model.config),
         "decoding": {"beam": decoding.beam, "lengthPenalty": decoding.length_penalty},
+        "smoothing": translator.settings.training.label_smoothing,
+        "toy": toy_corpus(translator) != "",
         "source": pack_codec(translator.source, sides[0]),
         "target": pack_codec(translator.target, sides[1]),
         "examples": [[p.source, p.target, pharaoh(p)] for p in pairs],
+        "contests": contests(translator, [*pairs, *HARD.get(toy_corpus(translator), [])]),
+        "credit": credit(run),
         "links": [],
         "weights": pack_weights(translator.model),
     }
@@ -109,15 +123,21 @@ def pack_bpe(tokenizer: BPETokenizer) -> dict[str, Any]:
     return {"kind": "bpe", "lowercase": "Lowercase" in normalizers, "merges": merges}
 
 
+def toy_corpus(translator: Translator) -> str:
+    """The bundled corpus that a model was trained on, in either direction; "" for another one."""
+    name = translator.settings.corpus.name
+    both = {f"toy-{b}-{a}": toy for toy, (a, b) in TOY_CORPORA.items()}
+    return name if name in TOY_CORPORA else both.get(name, "")
+
+
 def examples(translator: Translator, run: Run) -> list[Pair]:
     """Sentences to choose from: of a bundled corpus test pairs, with gold links; else samples."""
-    name = translator.settings.corpus.name
-    for toy, (source, target) in TOY_CORPORA.items():
-        if name in (toy, f"toy-{target}-{source}"):
-            test = load_toy(toy, train=0, challenge=0).test
-            chosen = random.Random(0).sample(test, EXAMPLES)
-            return chosen if name == toy else [pair.reversed() for pair in chosen]
-    return samples(run)
+    toy = toy_corpus(translator)
+    if not toy:
+        return samples(run)
+    chosen = random.Random(0).sample(load_toy(toy, train=0, challenge=0).test, EXAMPLES)
+    same = translator.settings.corpus.name == toy
+    return chosen if same else [pair.reversed() for pair in chosen]
 
 
 def samples(run: Run) -> list[Pair]:
@@ -127,6 +147,33 @@ def samples(run: Run) -> list[Pair]:
     text = run.samples_file.read_text("utf-8")
     found = re.findall(r"^source {5}(.*)\nmodel {6}(.*)\nreference {2}(.*)$", text, re.MULTILINE)
     return [Pair(s, said if ref == "(the same)" else ref) for s, said, ref in found]
+
+
+def credit(run: Run) -> str:
+    """Where the samples are from: the lines of their file that begin with "# "."""
+    if not run.samples_file.is_file():
+        return ""
+    lines = run.samples_file.read_text("utf-8").splitlines()
+    return " ".join(line.removeprefix("# ") for line in lines if line.startswith("# "))
+
+
+def contests(translator: Translator, pairs: Sequence[Pair]) -> dict[str, str]:
+    """A sentence for which beam search finds a more probable translation than greedy search does,
+    "wins", and one for which it finds a less probable one, "loses"; "" where there is none.
+
+    Preferred is one whose more probable translation is the reference.
+    """
+    sources = [pair.source for pair in pairs]
+    found: dict[str, list[tuple[bool, str]]] = {"wins": [(False, "")], "loses": [(False, "")]}
+    beams, greedy = translator.search(sources), translator.search(sources, beam=1)
+    for pair, (wide, *_), (one, *_) in zip(pairs, beams, greedy, strict=True):
+        if wide.ids != one.ids:
+            kind, better = ("wins", wide) if wide.log_prob > one.log_prob else ("loses", one)
+            right = translator.target.decode(better.ids) == pair.target
+            found[kind].append((right, pair.source))
+    return {
+        kind: max(all_, key=lambda one: (one[0], one[1] != ""))[1] for kind, all_ in found.items()
+    }
 
 
 def pharaoh(pair: Pair) -> str:

@@ -16,7 +16,7 @@ from nmtlib.training.checkpoint import read_checkpoint
 
 WEB = Path(__file__).with_name("web")
 MARK = "<!-- written by nmtlib explore -->"  # what says that a file may be written again
-MEGABYTES = 2.5
+MEGABYTES = 6.0
 BYTES_A_WEIGHT = 2.14  # two, of which one can be compressed, five digits for each four
 REST = 200_000  # bytes of the program and the examples
 

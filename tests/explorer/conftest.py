@@ -3,8 +3,9 @@
 import json
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -19,6 +20,7 @@ from nmtlib.specials import EOS, SPECIALS, UNK
 from nmtlib.training.checkpoint import save_checkpoint
 
 NODE = shutil.which("node")
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 WEB = Path(packing.__file__).with_name("web")
 WORDS = Codec(WhitespaceTokenizer(), Vocab([*SPECIALS, *"abcdefghijklmnopqrstuvwxyz"]))
 
@@ -95,3 +97,39 @@ def small_run(tmp_path_factory) -> Callable[..., Run]:
         return run
 
     return make
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    if CHROMIUM is None:
+        pytest.skip("Chromium is not installed")
+    from playwright import sync_api
+
+    options = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+    with sync_api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=options)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
+    """Opens pages, ready, which must leave no error and ask nobody for anything."""
+    troubles: list[str] = []
+    pages = []
+
+    def open_(file: Path, state: str = "", **options: Any) -> Any:
+        page = browser.new_page(locale="en-GB", **options)
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("console", lambda message: troubles.append(message.text))
+        page.on("dialog", lambda dialog: (troubles.append(dialog.message), dialog.dismiss()))
+        page.on("request", lambda r: r.url.startswith("file:") or troubles.append(r.url))
+        page.goto(f"{file.as_uri()}#{state}")
+        page.wait_for_selector("html[data-ready]", timeout=120_000)
+        pages.append(page)
+        return page
+
+    yield open_
+    for page in pages:
+        page.close()
+    assert not troubles

@@ -58,12 +58,16 @@ def test_a_page_holds_the_run_and_needs_nothing_else(small_run, tmp_path):
 
 
 def test_the_pages_of_the_shipped_models_are_small(tmp_path):
-    for run in sorted(SHIPPED.glob("toy-*")):
+    for run in sorted(SHIPPED.iterdir()):
         page = explore(run.name, tmp_path / f"{run.name}.html")
-        assert page.stat().st_size <= 2.5e6
+        toy = run.name.startswith("toy-")
+        assert page.stat().st_size <= (2.5e6 if toy else 6e6)
         data = payload_of(page)
-        assert not data["weights"]["rounded"] and data["languages"] == run.name.split("-")[1:]
-        assert len(data["examples"]) == 200 and all(links for _, _, links in data["examples"])
+        assert not data["weights"]["rounded"] and data["languages"] == run.name.split("-")[-2:]
+        assert len(data["examples"]) >= (200 if toy else 20) and data["toy"] == toy
+        assert all(bool(links) == toy for _, _, links in data["examples"])
+        assert all(data["contests"].values()), "a tour shows where the beam wins and where it loses"
+        assert toy or data["credit"]
 
 
 def test_the_command_writes_a_page_and_replaces_only_its_own(small_run, tmp_path, capsys, refused):
@@ -88,7 +92,7 @@ def test_what_cannot_be_a_page_is_refused(small_run, tmp_path, refused):
     large = small_run(d_model=256, d_ff=2048, n_encoder_layers=2)
     line = refused("explore", large.folder, "--out", out)
     given, advised = re.search(r"about ([\d.]+) MB.*--megabytes ([\d.]+)", line).groups()
-    assert "more than 2.5 MB" in line and float(advised) > float(given) > 2.5
+    assert "more than 6 MB" in line and float(advised) > float(given) > 6
     assert (
         explore(large.folder, out, megabytes=float(advised)).stat().st_size <= float(advised) * 1e6
     )
@@ -107,7 +111,7 @@ def test_the_advice_counts_the_words_of_a_large_vocabulary(small_run, tmp_path):
     codec = Codec(WhitespaceTokenizer(), Vocab([*SPECIALS, *words]))
     run = small_run(codec, codec)
     with pytest.raises(ValueError, match="--megabytes") as caught:
-        explore(run.folder, tmp_path / "x.html")
+        explore(run.folder, tmp_path / "x.html", megabytes=2.5)
     advised = float(re.search(r"--megabytes ([\d.]+)", str(caught.value))[1])
     assert explore(run.folder, tmp_path / "x.html", megabytes=advised).is_file()
 

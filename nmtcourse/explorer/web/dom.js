@@ -26,14 +26,11 @@ export function byId(id) {
   return document.getElementById(id);
 }
 
-/** Text with *emphasis*, `code` and [links](address) as nodes: what words.js may use. */
+/** Text with *emphasis* and `code` as nodes, and nothing else: some of the words are a stranger's. */
 export function marked(text) {
   const nodes = [];
-  for (const part of text.split(/(\*[^*]+\*|`[^`]+`|\[[^\]]+\]\([^)]+\))/)) {
-    const link = part.match(/^\[([^\]]+)\]\(([^)]+)\)$/);
-    if (link)
-      nodes.push(element("a", { href: link[2], target: "_blank", rel: "noopener" }, link[1]));
-    else if (/^\*.+\*$/.test(part)) nodes.push(element("em", {}, part.slice(1, -1)));
+  for (const part of text.split(/(\*[^*]+\*|`[^`]+`)/)) {
+    if (/^\*.+\*$/.test(part)) nodes.push(element("em", {}, part.slice(1, -1)));
     else if (/^`.+`$/.test(part)) nodes.push(element("code", {}, part.slice(1, -1)));
     else if (part) nodes.push(part);
   }

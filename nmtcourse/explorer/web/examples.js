@@ -26,37 +26,31 @@ const UNKNOWN = {
   de: { before: "wir suchen gerade unseren Hund .", known: "Hund", word: "Elefanten" },
   en: { before: "she is looking for our dog .", known: "dog", word: "hedgehog" },
 };
-// Sentences whose best translation is behind for some steps of the beam.
-const UNSURE = {
-  de: "die Nachbarin glaubt , dass ihr Auto neben dem Haus ist .",
-  en: "an old teacher is drinking water .",
-};
-
+const SHOWN = 5; // sentences of a corpus whose patterns are not known
 const MOST = 14; // words: longer ones do not fit a telephone
 
-export function offered({ examples, languages, source }) {
-  const [from] = languages;
+export function offered(model) {
+  const { examples, languages, toy } = model;
   const short = examples.filter((one) => one.source.split(" ").length <= MOST);
-  const tries = Object.entries(PATTERNS[from] ?? {}).flatMap(([key, pattern]) => {
+  const patterns = Object.entries((toy && PATTERNS[languages[0]]) || {});
+  const tries = patterns.flatMap(([key, pattern]) => {
     const found = short.find((one) => pattern.test(` ${one.source}`) && !taken(key, one.source));
     return found ? [{ key, sentence: found.source }] : [];
   });
-  if (!tries.length)
-    tries.push(...short.slice(0, 4).map((one) => ({ key: "example", sentence: one.source })));
-  const { after } = unknownOf({ languages, source }, tries);
-  if (source.encode(after).unknown.some(Boolean)) tries.push({ key: "unknown", sentence: after });
-  return tries;
+  if (!tries.length) tries.push(...short.slice(0, SHOWN).map((one) => ({ sentence: one.source })));
+  const unknown = unknownOf(model);
+  return unknown ? [...tries, { key: "unknown", sentence: unknown.after }] : tries;
 }
 
-/** {before, after, word}: a sentence, and the same with an unknown word in it. */
-export function unknownOf({ languages: [from] }, tries) {
-  const first = tries[0]?.sentence ?? "";
-  const { before, known, word } = UNKNOWN[from] ?? {
-    before: first,
-    known: first.split(" ")[0],
-    word: "xyzzy",
-  };
-  return { before, word, after: before.replace(known, word) };
+/** {before, after, word}: a sentence, and the same with an unknown word in it, where that exists. */
+export function unknownOf({ languages: [from], source, examples }) {
+  const first = examples[0]?.source ?? "";
+  const other = { before: first, known: first.split(" ")[0], word: "xyzzy" };
+  const isKnown = (sentence) => !source.encode(sentence).unknown.some(Boolean);
+  const sentences = [UNKNOWN[from], other].filter(Boolean).map(({ before, known, word }) => {
+    return { before, word, after: before.replace(known, word) };
+  });
+  return sentences.find(({ before, after }) => before && isKnown(before) && !isKnown(after));
 }
 
 /** A question is no example of negation, and so on: each sentence shows one thing. */
@@ -64,16 +58,11 @@ function taken(key, sentence) {
   return key !== "clause" && key !== "because" && / dass | weil | that | because /.test(sentence);
 }
 
-/** A sentence in which a word occurs twice, for the embedding table. */
-export function repeating({ examples }) {
-  const twice = examples.find(
-    ({ source }) => new Set(source.split(" ")).size < source.split(" ").length,
-  );
-  return (twice ?? examples[0])?.source ?? "";
-}
-
-/** A sentence for the stop about the beam, where one is known for these languages. */
-export function unsure({ languages: [from], source }) {
-  const sentence = UNSURE[from];
-  return sentence && !source.encode(sentence).unknown.some(Boolean) ? sentence : undefined;
+/** A sentence in which a word occurs twice, for the embedding table, where there is one. */
+export function repeating({ examples, source }) {
+  const twice = ({ source: text }) => {
+    const { ids } = source.encode(text);
+    return new Set(ids).size < ids.length;
+  };
+  return examples.find(twice)?.source;
 }

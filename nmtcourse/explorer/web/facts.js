@@ -28,11 +28,11 @@ export function findAll(model, state) {
   // Maps name an unknown word as it was typed.
   const typed = [...source.tokens, ...trace.columns.cross.slice(source.tokens.length)];
   trace.columns.cross = trace.rows["encoder-self"] = trace.columns["encoder-self"] = typed;
-  const seen = () => told.map((id, row) => logSoftmax(trace.logits[row])[id]);
   // Without the causal mask the rows of a trace have seen the words after them.
-  const logProbs = state.causal ? seen() : spoken(model, source.ids, now.ids, switches);
+  const next = state.causal ? trace.logits.map(logSoftmax) : steps(model, source.ids, now.ids, switches);
+  const logProbs = told.map((id, row) => next[row][id]);
   const perplexity = Math.exp(-sumOf(logProbs) / logProbs.length);
-  return { source, usual, now, told, read, trace, logProbs, touched, perplexity };
+  return { source, usual, now, told, read, trace, next, logProbs, touched, perplexity };
 }
 
 /** Whether any switch stands otherwise than it was trained. */
@@ -56,11 +56,16 @@ export function sumOf(values) {
 
 /** Log-probabilities of given words, EOS included, each from the words before it alone. */
 export function spoken(model, sourceIds, ids, switches) {
-  let state = model.start(model.encode(sourceIds, switches), switches);
-  return [...ids, EOS].map((id, n) => {
-    const next = model.step(state, n ? ids[n - 1] : BOS);
+  return steps(model, sourceIds, ids, switches).map((row, n) => row[ids[n] ?? EOS]);
+}
+
+/** The log-probabilities of all words after BOS and after each of these, (T, V). */
+function steps(model, sourceIds, ids, switches) {
+  let state = model.begin(sourceIds, switches);
+  return [BOS, ...ids].map((id) => {
+    const next = model.step(state, id);
     state = next.state;
-    return logSoftmax(next.logits)[id];
+    return logSoftmax(next.logits);
   });
 }
 

@@ -28,17 +28,18 @@ export async function loadModel(payload) {
 
 export class Model {
   constructor(payload, tensors) {
-    this.config = payload.config;
-    this.name = payload.name;
-    this.languages = payload.languages;
-    this.decoding = payload.decoding; // {beam, lengthPenalty}: the run's own
+    // `decoding` is the run's own {beam, lengthPenalty}; `smoothing` that of the labels; `toy` whether
+    // its language is a bundled one; `contests` {wins, loses}: sentences, of beam against greedy
+    // search; `credit` says whose the examples are; `links` [{name, href}] are pages of other models.
+    const { config, name, languages, decoding, smoothing, toy, contests, credit, links } = payload;
+    Object.assign(this, { config, name, languages, decoding, smoothing, toy, contests, credit, links });
     this.rounded = payload.weights.rounded; // whether float32 weights were rounded to float16
-    this.links = payload.links; // [{name, href}] of pages with other models
     this.source = readingOf(payload.source);
     this.target = readingOf(payload.target);
     this.examples = payload.examples.map(exampleOf);
     this.tensors = tensors;
     this.tables = this.#positionTables();
+    this.begun = {}; // see `begin`
   }
 
   /** Ids of a source sentence with EOS, as `encode` takes them.  Throws where it is too long. */
@@ -56,11 +57,14 @@ export class Model {
    * Source ids, EOS included, to the memory, with the switches that made it.
    * @param {number[]} sourceIds
    * @param {Switches} [switches]
-   * @returns {{rows: Float32Array[], ids: number[]}} rows (S, D); ids with the PADs of `padTo`
+   * @returns {{rows: Float32Array[], ids: number[], maps: Float32Array[][]}} rows (S, D); ids with
+   *   the PADs of `padTo`; the weights of each layer and head
    */
-  encode(sourceIds, switches = {}, listen = undefined) {
+  encode(sourceIds, switches = {}) {
     const ids = padded(sourceIds, switches.padTo);
     const mayAttend = keysOf(ids, switches);
+    const maps = [];
+    const listen = (kind, layer, weights) => (maps[layer] = weights);
     let x = this.#embed("source", ids, 0, switches);
     for (let n = 0; n < this.config.n_encoder_layers; n++) {
       const attention = (y) => {
@@ -70,7 +74,7 @@ export class Model {
       x = this.#residual(`encoder.${n}`, 0, x, attention);
       x = this.#residual(`encoder.${n}`, 1, x, (y) => this.#feedForward(`encoder.${n}`, y));
     }
-    return { rows: this.#lastNorm("encoder_norm", x), ids };
+    return { rows: this.#lastNorm("encoder_norm", x), ids, maps };
   }
 
   /**
@@ -109,22 +113,34 @@ export class Model {
       const [keys, values] = this.#project(`decoder.${n}.cross_attention`, memory.rows);
       return { memoryKeys: keys, memoryValues: values, keys: [], values: [] };
     });
-    return { memory, switches, layers, ids: [] };
+    return { memory, switches, layers, ids: [], after: new Map() };
+  }
+
+  /** `start`, kept with every step taken from it, so that nothing of a sentence is computed twice. */
+  begin(sourceIds, switches = {}) {
+    if (sourceIds.join() !== this.begun.sentence) this.begun = { sentence: sourceIds.join(), all: {} };
+    const { all } = this.begun;
+    return (all[JSON.stringify(switches)] ??= this.start(this.encode(sourceIds, switches), switches));
   }
 
   /**
-   * One token more: logits for the token after it, and the new state.
+   * One token more: logits for the token after it, and the new state; computed once.
    *
    * Without the causal mask the positions before change with each token, so nothing that was
    * computed for them can be kept: all is computed again.
    * @returns {{logits: Float32Array, state: object}}
    */
   step(state, token) {
+    if (!state.after.has(token)) state.after.set(token, this.#step(state, token));
+    return state.after.get(token);
+  }
+
+  #step(state, token) {
     const { memory, switches } = state;
     const ids = [...state.ids, token];
     if (switches.causal === false) {
       const { logits } = this.decode(memory, ids, switches);
-      return { logits: logits.at(-1), state: { ...state, ids } };
+      return { logits: logits.at(-1), state: { ...state, ids, after: new Map() } };
     }
     let x = this.#embed("target", [token], state.ids.length, switches);
     const mayRead = keysOf(memory.ids, switches);
@@ -142,7 +158,7 @@ export class Model {
       x = this.#residual(`decoder.${n}`, 2, x, (y) => this.#feedForward(`decoder.${n}`, y));
       return next;
     });
-    return { logits: this.#logits(x)[0], state: { ...state, layers, ids } };
+    return { logits: this.#logits(x)[0], state: { ...state, layers, ids, after: new Map() } };
   }
 
   /**
@@ -152,9 +168,9 @@ export class Model {
    * the decoder is named after the word that is said there, a column after the word that is read.
    */
   trace(sourceIds, targetIds, switches = {}) {
-    const maps = { "encoder-self": [], "decoder-self": [], cross: [] };
+    const { memory } = this.begin(sourceIds, switches);
+    const maps = { "encoder-self": memory.maps, "decoder-self": [], cross: [] };
     const listen = (kind, layer, weights) => (maps[kind][layer] = weights);
-    const memory = this.encode(sourceIds, switches, listen);
     const { logits } = this.decode(memory, targetIds, switches, listen);
     const source = memory.ids.map((id) => this.source.tokens[id]);
     const read = targetIds.map((id) => this.target.tokens[id]);
@@ -177,22 +193,12 @@ export class Model {
     return flat;
   }
 
-  /** The name, shape and meaning of each tensor on its way through; see `shapes` in sizes.js. */
-  shapes(S, T) {
-    return shapes(this.config, S, T);
-  }
+  // What follows from the sizes alone: see sizes.js.
+  shapes = (S, T) => shapes(this.config, S, T);
+  multiplications = (sizes) => multiplications(this.config, sizes);
+  cacheBytes = (sizes) => cacheBytes(this.config, sizes);
 
-  /** Of a decoder that reads `target` tokens one after the other; see sizes.js. */
-  multiplications(sizes) {
-    return multiplications(this.config, sizes);
-  }
-
-  /** Of the keys and values that a cache holds; see sizes.js. */
-  cacheBytes(sizes) {
-    return cacheBytes(this.config, sizes);
-  }
-
-  /** The values of a parameter by nmtlib's name; a tied table is stored once. */
+  /** A parameter by nmtlib's name; a tied table is stored once. */
   #tensor(name) {
     const { tied } = this.config;
     if (name === "output.weight" && tied !== "none") return this.#tensor("target_embedding.weight");

@@ -1,9 +1,9 @@
 // What all parts of the page share: the model, the state, what was found, and how it changes.
 
 import { element } from "./dom.js";
-import { offered, repeating, unknownOf, unsure } from "./examples.js";
+import { offered, repeating, unknownOf } from "./examples.js";
 import { findAll } from "./facts.js";
-import { COMPUTED, readState, writeState } from "./state.js";
+import { COMPUTED, START, readState, writeState } from "./state.js";
 import { languageOf, textOf } from "./words.js";
 
 export class Page {
@@ -14,9 +14,12 @@ export class Page {
     this.notebooks = notebooks ?? "";
     this.render = render;
     this.tries = offered(model);
-    this.unknown = unknownOf(model, this.tries);
+    this.unknown = unknownOf(model);
+    this.repeating = repeating(model);
+    const { beam, lengthPenalty } = model.decoding; // as `nmtlib translate` searches
+    Object.assign(START, { beam: Math.min(beam, 8), alpha: Math.min(lengthPenalty, 3) });
     this.state = readState(location.hash);
-    this.state.sentence ||= this.sentence("because");
+    this.state.sentence = model.source.meant(this.state.sentence) || this.sentence("because");
     this.problem = undefined;
     this.say = (key, values) => textOf(this.language, key, values);
     this.shadeRow = () => {}; // words above take the weights of a row of cross-attention
@@ -55,13 +58,8 @@ export class Page {
 
   /** The sentence of the first of these kinds that there is. */
   sentence(...keys) {
-    if (keys[0] === "unsure" && unsure(this.model)) return unsure(this.model);
     const found = keys.map((key) => this.tries.find((one) => one.key === key)).find(Boolean);
     return (found ?? this.tries[0])?.sentence ?? "";
-  }
-
-  repeating() {
-    return repeating(this.model);
   }
 
   another() {
@@ -72,6 +70,7 @@ export class Page {
 
   /** Change the state, compute what depends on it, and show it. */
   set(changes) {
+    if ("sentence" in changes) changes.sentence = this.model.source.meant(changes.sentence);
     const other = "sentence" in changes && changes.sentence !== this.state.sentence;
     Object.assign(this.state, other ? { row: -1, step: -1 } : {}, changes);
     if (COMPUTED.some((name) => name in changes)) this.compute();
@@ -96,7 +95,7 @@ export class Page {
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
       this.problem = error;
-      this.found ??= findAll(this.model, { ...this.state, sentence: "" });
+      this.found = findAll(this.model, { ...this.state, sentence: "" });
     }
   }
 }

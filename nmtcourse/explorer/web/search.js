@@ -21,7 +21,7 @@ export function greedy(model, source, { switches = {}, maxLength } = {}) {
   const sourceIds = idsOf(model, source);
   if (sourceIds.length) {
     const limit = lengthLimit(model, sourceIds, maxLength);
-    let state = model.start(model.encode(sourceIds, switches), switches);
+    let state = model.begin(sourceIds, switches);
     for (let token = BOS; token !== EOS; ) {
       const next = model.step(state, token);
       state = next.state;
@@ -59,7 +59,7 @@ export function beam(model, source, options = {}) {
   if (!sourceIds.length) return nothingToSay(began);
   const limit = lengthLimit(model, sourceIds, maxLength);
   const record = new Record(model, width, lengthPenalty);
-  const start = model.start(model.encode(sourceIds, switches), switches);
+  const start = model.begin(sourceIds, switches);
   let open = [{ id: 0, ids: [BOS], logProb: 0, state: start }];
   for (let length = 1; length <= limit && open.length; length++) {
     // One of the words is EOS, so that of 2 * width candidates at least `width` go on.

@@ -23,14 +23,13 @@ export const START = {
   lang: "",
   theme: "",
   tour: 0,
+  embed: false, // nothing but the sentence and the picture: for another page
 };
 
 /** What changes a translation; everything else only shows it in another way. */
 export const COMPUTED = "model sentence beam alpha off causal padding pads positions scale".split(
   " ",
 );
-/** What the reader takes along when a stop of the tour sets the page. */
-export const KEPT = ["lang", "theme", "model"];
 
 const ALLOWED = {
   view: VIEWS,
@@ -43,10 +42,10 @@ const RANGES = {
   head: [-1, 99],
   row: [-1, 999],
   beam: [1, 8],
-  alpha: [0, 2],
+  alpha: [0, 3],
   step: [-1, 999],
   pads: [0, 8],
-  tour: [0, 12],
+  tour: [0, 13],
 };
 
 /** The state that an address names; what it leaves out or spells wrongly is as at the start. */
@@ -75,7 +74,7 @@ export function writeState(state) {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(START)) {
     if (state[name] === value) continue;
-    query.set(name, typeof value === "boolean" ? "0" : String(state[name]));
+    query.set(name, String(typeof value === "boolean" ? Number(state[name]) : state[name]));
   }
   return `#${query}`;
 }

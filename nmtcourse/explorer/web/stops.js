@@ -1,4 +1,4 @@
-// The twelve stops of the tour: what each shows, asks, and measures for its answer.
+// The stops of the tour: what each needs, shows, asks, and measures for its answer.
 
 import { bestHead, spoken, goldOf, leaked, onPads, sharpness, sumOf } from "./facts.js";
 import { START, switchesOf } from "./state.js";
@@ -8,14 +8,15 @@ import { costOf } from "./views/cache.js";
 import { percent } from "./views/switches.js";
 
 /**
- * A stop: `stem` of its notebook, `part` that is lit, `state` to begin with, `after` to go on to
- * when the reader has predicted; `values` fill the texts before, `answer` gives {right, values} after.
+ * A stop: `needs` says whether the model has what it speaks of; `stem` of its notebook, `part` that is lit, `state` to begin with, `after` to go on to
+ * when the reader has predicted; `head` chooses the map to show; `values` fill the texts before, `answer` gives {right, values} after.
  * `veil` names what is hidden until then.
  */
 export const STOPS = [
   {
     stem: "01_text_to_tensors",
     part: "source-chips",
+    needs: (page) => page.unknown,
     state: (page) => ({ sentence: page.unknown.before }),
     values: (page) => ({ V: page.model.source.tokens.length, word: page.unknown.word }),
     after: (page) => ({ sentence: page.unknown.after }),
@@ -24,7 +25,8 @@ export const STOPS = [
   {
     stem: "02_embeddings",
     part: "shape-source_embedding",
-    state: (page) => ({ view: "shapes", sentence: page.repeating() }),
+    needs: (page) => page.repeating,
+    state: (page) => ({ view: "shapes", sentence: page.repeating }),
     values: ({ model, found }) => {
       const { ids } = found.source;
       const distinct = new Set(ids).size;
@@ -35,6 +37,7 @@ export const STOPS = [
   {
     stem: "03_positional_encoding",
     part: "table-box",
+    needs: ({ model }) => model.config.positions === "sinusoidal",
     state: (page) => ({ view: "positions", sentence: page.sentence("clause") }),
     after: () => ({ positions: false }),
     answer: ({ found }) => ({ right: kindOfChange(found) }),
@@ -44,6 +47,7 @@ export const STOPS = [
     stem: "04_scaled_dot_product_attention",
     part: "one",
     state: (page) => ({ view: "attention", sentence: page.sentence("because") }),
+    head: goldHead,
     after: () => ({ scale: false }),
     answer({ found, model, state }) {
       const usual = switchesOf(START, found.source.ids.length);
@@ -56,7 +60,9 @@ export const STOPS = [
   {
     stem: "05_multi_head_attention",
     part: "multiples",
+    needs: ({ examples }) => examples.some((one) => one.alignment.length),
     state: (page) => ({ view: "attention", sentence: page.sentence("because") }),
+    head: goldHead,
     values: (page) => ({ H: page.model.config.n_heads, ...goldHead(page) }),
     after: (page) => ({ off: `cross.${goldHead(page).layer}.${goldHead(page).head}` }),
     answer(page) {
@@ -109,8 +115,9 @@ export const STOPS = [
   {
     stem: "08_label_smoothing_and_noam",
     part: "target-chips",
+    needs: ({ model }) => model.smoothing > 0,
     state: (page) => ({ sentence: page.sentence("clause") }),
-    values: ({ found }) => ({ n: found.told.length }),
+    values: ({ found, model }) => ({ n: found.told.length, right: rounded(1 - model.smoothing) }),
     veil: "probabilities",
     answer({ found }) {
       const sure = found.logProbs.map(Math.exp).sort((a, b) => a - b);
@@ -123,18 +130,19 @@ export const STOPS = [
     stem: "09_training",
     part: "facts",
     state: (page) => ({ sentence: page.sentence("because") }),
-    values: ({ found }) => ({ ppl: rounded(found.perplexity) }),
-    after: ({ found }) => ({ sentence: shuffled(found.source.tokens.slice(0, -1)).join(" ") }),
-    answer(page) {
+    values: ({ found }) => ({ was: found.perplexity, ppl: rounded(found.perplexity) }),
+    after: ({ state }) => ({ sentence: shuffled(state.sentence.split(" ")).join(" ") }),
+    answer(page, { was }) {
       const { perplexity, now } = page.found;
       const values = { ppl: rounded(perplexity), text: page.joined(now.text) };
-      return { right: bucket(perplexity, 1.5, 2), values };
+      return { right: bucket(perplexity / was, 1.1, 1.5), values };
     },
   },
   {
     stem: "10_decoding",
     part: "tree-box",
-    state: (page) => ({ view: "beam", step: 0, sentence: page.sentence("unsure", "unknown") }),
+    needs: ({ model }) => model.contests.wins,
+    state: ({ model }) => ({ view: "beam", step: 0, sentence: model.contests.wins }),
     values: ({ state }) => ({ k: state.beam }),
     after: () => ({ step: -1 }),
     answer(page) {
@@ -144,12 +152,18 @@ export const STOPS = [
         (step) => 1 + step.findIndex((one) => path.has(one.id)),
       );
       const way = ranks.filter((rank) => rank > 0);
-      const { logProb: a, text, greedy } = found.now;
-      const b = sumOf(greedy.logProbs);
-      const said = { text: page.joined(text), greedy: page.joined(greedy.text) };
-      const values = { ranks: way.join(" "), ...said, a: rounded(a), b: rounded(b) };
+      const values = { ranks: way.join(" "), ...bothSearches(page).values };
       return { right: way.some((rank) => rank > 1) ? 1 : 0, values };
     },
+  },
+  {
+    stem: "10_decoding",
+    part: "tree-box",
+    needs: ({ model }) => model.contests.loses,
+    state: ({ model }) => ({ view: "beam", step: 0, sentence: model.contests.loses }),
+    values: (page) => ({ k: page.state.beam, ...bothSearches(page).values }),
+    after: () => ({ step: -1 }),
+    answer: (page) => ({ right: 1 - Math.sign(bothSearches(page).gain) }),
   },
   {
     stem: "10_decoding",
@@ -165,6 +179,21 @@ export const STOPS = [
     },
   },
 ];
+
+/** The numbers of the stops that this model can be asked about. */
+export function offeredStops(page) {
+  if (!page.tries.length) return [];
+  return [...STOPS.keys()].filter((i) => !STOPS[i].needs || STOPS[i].needs(page)).map((i) => i + 1);
+}
+
+/** What beam search and greedy search find, and how much more probable the beam's is, in nats. */
+function bothSearches(page) {
+  const { logProb, text, greedy } = page.found.now;
+  const other = sumOf(greedy.logProbs);
+  const said = { text: page.joined(text), greedy: page.joined(greedy.text) };
+  const gain = text === greedy.text ? 0 : logProb - other;
+  return { gain, values: { ...said, a: rounded(logProb), b: rounded(other) } };
+}
 
 /** 0 below the first bound, 2 above the second, else 1. */
 function bucket(value, low, high) {

@@ -12,17 +12,21 @@ const SPACES = /[\t-\r\x1c- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\
  * One side of a corpus.
  * @param {{tokenizer: {kind: string}, tokens: string[]}} codec as the payload holds it
  * @returns {{kind: string, tokens: string[], typed: boolean,
+ *   meant(text: string): string,
  *   encode(text: string): {ids: number[], tokens: string[], unknown: boolean[]},
- *   decode(ids: Iterable<number>): string}} ids without BOS and EOS; `typed` is false where only
+ *   decode(ids: Iterable<number>): string}} ids without BOS and EOS; `meant` is what a
+ *   person types, as the corpus writes it; `typed` is false where only
  *   prepared sentences, or tokens with spaces between them, can be read
  */
 export function readingOf({ tokenizer, tokens }) {
   const ids = new Map(tokens.map((token, id) => [token, id]));
   const { cut, join, typed = true } = TOKENIZERS[tokenizer.kind](tokenizer, ids);
+  const asMeant = tokenizer.kind === "whitespace" ? spelt(ids) : (word) => word;
   return {
     kind: tokenizer.kind,
     tokens,
     typed,
+    meant: (text) => text.split(SPACES).filter(Boolean).flatMap(asMeant).join(" "),
     encode(text) {
       const found = cut(text);
       const numbers = found.map((token) => ids.get(token) ?? UNK);
@@ -66,6 +70,18 @@ const TOKENIZERS = {
     typed: false,
   }),
 };
+
+/** A word as the vocabulary has it: apart from its punctuation, with the capitals that are known. */
+function spelt(ids) {
+  const known = (word) => {
+    const capital = word.slice(0, 1).toUpperCase() + word.slice(1).toLowerCase();
+    return [word, word.toLowerCase(), capital].find((form) => ids.has(form)) ?? word;
+  };
+  return (word) => {
+    const parts = ids.has(word) ? [word] : word.split(/([.,?!。，？！])/).filter(Boolean);
+    return parts.map(known);
+  };
+}
 
 /** Tokens of which each after a space begins with the mark. */
 function joinSpaced(tokens) {

@@ -2,7 +2,7 @@
 
 import { byId, element, marked } from "./dom.js";
 import { START } from "./state.js";
-import { STOPS } from "./stops.js";
+import { STOPS, offeredStops } from "./stops.js";
 
 export function tourView(page) {
   const { say } = page;
@@ -10,10 +10,11 @@ export function tourView(page) {
   let values = {};
   let answered; // the number of the option chosen, and what the page measured
 
-  /** Enter stop number n, counted from 1; 0 leaves the tour. */
-  function open(n) {
+  /** Enter stop number n of all, counted from 1, or the next that is offered; 0 leaves the tour. */
+  function open(wanted) {
     answered = undefined;
     unlight();
+    const n = wanted && (offeredStops(page).find((one) => one >= wanted) ?? 0);
     const stop = STOPS[n - 1];
     document.body.classList.toggle("touring", Boolean(stop));
     document.body.dataset.veil = stop?.veil ?? "";
@@ -21,6 +22,7 @@ export function tourView(page) {
     const { lang, theme } = page.state;
     page.set({ ...START, ...stop.state(page), lang, theme, tour: n });
     values = stop.values?.(page) ?? {};
+    if (stop.head) page.set(stop.head(page));
     draw();
     light(stop.part);
     node.focus({ preventScroll: true });
@@ -36,7 +38,7 @@ export function tourView(page) {
     const stop = STOPS[page.state.tour - 1];
     document.body.dataset.veil = "";
     if (stop.after) page.set(stop.after(page));
-    const found = stop.answer(page);
+    const found = stop.answer(page, values);
     answered = { choice, right: found.right };
     values = { ...values, ...found.values };
     draw();
@@ -50,13 +52,15 @@ export function tourView(page) {
     node.hidden = !stop;
     if (!stop) return;
     const text = (key) => marked(say(`tour.${n}.${key}`, values));
-    const place = element("p", { class: "line" }, say("tour.place", { n, all: STOPS.length }));
+    const offered = offeredStops(page);
+    const here = { n: offered.indexOf(n) + 1, all: offered.length };
+    const place = element("p", { class: "line" }, say("tour.place", here));
     place.append(page.notebook(stop.stem));
     node.setAttribute("aria-label", say("tour"));
     node.classList.toggle("answered", Boolean(answered));
     node.replaceChildren(
       place,
-      dots(n),
+      dots(here),
       element("h2", {}, ...text("title")),
       element("p", { class: "see" }, ...text("see")),
       element("h3", {}, say("tour.predict")),
@@ -93,16 +97,18 @@ export function tourView(page) {
   }
 
   function buttons(n) {
-    const last = n === STOPS.length;
-    const back = { id: "tour-back", class: "quiet", disabled: n === 1, onclick: () => open(n - 1) };
-    const next = { id: "tour-next", class: "strong", onclick: () => open(last ? 0 : n + 1) };
+    const offered = offeredStops(page);
+    const before = offered[offered.indexOf(n) - 1];
+    const after = offered[offered.indexOf(n) + 1];
+    const back = { id: "tour-back", class: "quiet", disabled: !before, onclick: () => open(before) };
+    const next = { id: "tour-next", class: "strong", onclick: () => open(after ?? 0) };
     const leave = { id: "tour-leave", class: "quiet", onclick: () => open(0) };
     return element(
       "div",
       { class: "tour-buttons" },
       element("button", leave, say("tour.leave")),
       element("button", back, say("tour.back")),
-      element("button", next, say(last ? "tour.end" : "tour.next")),
+      element("button", next, say(after ? "tour.next" : "tour.end")),
     );
   }
 
@@ -116,8 +122,8 @@ export function tourView(page) {
   return { node, open, update };
 }
 
-function dots(n) {
-  const marks = STOPS.map((_, i) =>
+function dots({ n, all }) {
+  const marks = Array.from({ length: all }, (_, i) =>
     element("i", { class: i + 1 === n ? "here" : i + 1 < n ? "seen" : "" }),
   );
   return element("div", { class: "dots", "aria-hidden": true }, ...marks);

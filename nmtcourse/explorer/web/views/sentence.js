@@ -3,6 +3,7 @@
 import { element, marked, onArrows, rounded } from "../dom.js";
 import { changes, mapOf } from "../facts.js";
 
+const SPECIALS = 4; // tokens of a vocabulary that are no words
 const TYPING = 60; // milliseconds without a key before the model starts
 
 export function sentenceView(page) {
@@ -35,13 +36,13 @@ export function sentenceView(page) {
   input.readOnly = !page.model.source.typed;
   input.addEventListener("input", () => {
     clearTimeout(timer);
-    timer = setTimeout(() => page.set({ sentence: spaced(page, input.value) }), TYPING);
+    timer = setTimeout(() => page.set({ sentence: input.value }), TYPING);
   });
   input.addEventListener("keydown", (event) => {
     if (event.key !== "Enter") return;
     event.preventDefault();
     clearTimeout(timer);
-    page.set({ sentence: spaced(page, input.value) });
+    page.set({ sentence: input.value });
   });
 
   function chipRow(side) {
@@ -94,7 +95,7 @@ export function sentenceView(page) {
     label.textContent = say("type", { language: from });
     another.textContent = say("another");
     targetLabel.textContent = to;
-    if (spaced(page, input.value) !== state.sentence) input.value = state.sentence;
+    if (model.source.meant(input.value) !== state.sentence) input.value = state.sentence;
     input.lang = source.lang = model.languages[0];
     text.lang = target.lang = model.languages[1];
     hint.replaceChildren(...marked(hintOf(page)));
@@ -120,13 +121,6 @@ function gapBefore(page, word) {
   return /^[.,?!]$/.test(word) ? "\u00a0" : page.joined(" ");
 }
 
-/** As the corpus writes it: one space between words, and one before a full stop or comma. */
-function spaced({ model }, text) {
-  const apart =
-    model.source.kind === "whitespace" ? text.replace(/([.,?!。，？！])/g, " $1 ") : text;
-  return apart.replace(/\s+/g, " ").trim();
-}
-
 /** What to do about a sentence that cannot be read, or words that the model does not know. */
 function hintOf({ found, model, say, problem }) {
   if (problem) return say(problem.most ? "error.long" : "error.symbol", problem);
@@ -134,11 +128,7 @@ function hintOf({ found, model, say, problem }) {
   const words = tokens.filter((_, i) => unknown[i]);
   if (!words.length) return "";
   const named = words.map((word) => `*${word}*`).join(say("comma"));
-  const lower = words
-    .map((word) => word.toLowerCase())
-    .filter((word) => model.source.tokens.includes(word));
-  const values = { words: named, V: model.source.tokens.length, lower: lower.join(say("comma")) };
-  return say(lower.length ? "hint.lower" : "hint", values);
+  return say("hint", { words: named, V: model.source.tokens.length - SPECIALS });
 }
 
 function tryButton(page, { key, sentence }) {
@@ -147,7 +137,7 @@ function tryButton(page, { key, sentence }) {
   return element(
     "button",
     { class: "try", "aria-pressed": pressed, onclick: choose },
-    page.say(`try.${key}`),
+    key ? page.say(`try.${key}`) : sentence,
   );
 }
 

@@ -1,0 +1,118 @@
+"""The page of every shipped model and of a run of one's own, in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from nmtlib.data.vocab import Vocab
+
+from nmtcourse.explorer.page import explore
+from nmtlib.data.codec import Codec
+from nmtlib.data.tokenizers import WhitespaceTokenizer
+from nmtlib.specials import SPECIALS
+
+pytestmark = [pytest.mark.slow, pytest.mark.extras("playwright")]
+OWN = "own"
+MODELS = ("toy-de-en", "toy-en-zh", "multi30k-de-en", "cmn-en-zh", OWN)
+STOPS = {"toy-de-en": 13, "toy-en-zh": 13}  # the others lack gold alignments, or unknown words
+VIEWS = ("attention", "beam", "cache", "positions", "shapes")
+SAMPLES = "".join(
+    f"source     {text}\nmodel      {text}\nreference  (the same)\n\n"
+    for text in ("a b c d", "b a a e", "c d e f")
+)
+
+
+@pytest.fixture(scope="module")
+def file_of(tmp_path_factory: pytest.TempPathFactory, small_run: Any) -> Callable[[str], Path]:
+    folder, found = tmp_path_factory.mktemp("pages"), {}
+
+    def make(model: str) -> Path:
+        if model not in found:
+            run: Any = model
+            if model == OWN:
+                run = small_run()
+                run.samples_file.write_text(SAMPLES, "utf-8")
+                run = run.folder
+            found[model] = explore(run, folder / f"{model}.html")
+        return found[model]
+
+    return make
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_page_opens_with_a_sentence_and_its_examples_work(model, file_of, open_page) -> None:
+    page = open_page(file_of(model))
+    said = "#target-chips" if model == OWN else "#translation"  # untrained, it may say EOS alone
+    assert page.input_value("#input") and page.inner_text(said).strip()
+    tries = page.locator(".try")
+    assert tries.count() >= (3 if model == OWN else 5)
+    for n in range(0, tries.count(), 2):
+        tries.nth(n).click()
+        assert tries.nth(n).get_attribute("aria-pressed") == "true"
+        assert page.inner_text(said).strip()
+        assert page.locator(".chip.unknown").count() == (
+            "unknown" in tries.nth(n).inner_text().split()
+        )
+    for view in VIEWS:
+        page.click(f"#tab-{view}")
+        assert page.locator("#panel svg, #shapes").count()
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_each_stop_that_is_offered_has_what_it_speaks_of(model, file_of, open_page) -> None:
+    page = open_page(file_of(model))
+    page.click("#start-tour")
+    stops = int(page.inner_text("#tour .line").split(" of ")[1].split()[0])
+    assert stops == STOPS.get(model, stops) and stops >= 7
+    for stop in range(1, stops + 1):
+        assert page.inner_text("#tour .line").startswith(f"Stop {stop} of {stops}")
+        assert page.locator(".lit").count() == 1 and page.input_value("#input")
+        gold = "outlined" in page.inner_text("#tour .see")
+        assert not gold or page.locator("#map .gold").count(), "it speaks of gold: gold is shown"
+        page.click("#option-1")
+        text = page.inner_text("#tour")
+        assert page.locator(".option.right").count() == 1
+        assert not any(sign in text for sign in ("{", "undefined", "NaN", "Infinity")), text
+        page.click("#tour-next")
+    assert not page.is_visible("#tour")
+
+
+HOSTILE = (
+    "[a](https://evil.example)",
+    "<img/src=x/onerror=alert(1)>",
+    "`c`",
+    "*d*",
+    "</script><script>alert(2)</script>",
+)
+
+
+def test_hostile_words_and_names_stay_text(small_run, tmp_path, open_page) -> None:
+    codec = Codec(WhitespaceTokenizer(), Vocab([*SPECIALS, *HOSTILE]))
+    name = tmp_path / "[n](x)<img src=x onerror=alert(3)>"
+    small_run(codec, codec).folder.rename(name)
+    (name / "samples.txt").write_text(SAMPLES.replace("a b c d", " ".join(HOSTILE)), "utf-8")
+    file = explore(name, tmp_path / "page.html")
+    for sentence in (
+        " ".join(HOSTILE),
+        "[u](javascript:alert(4)) <svg/onload=alert(5)> " + HOSTILE[0],
+    ):
+        page = open_page(file, f"sentence={quote(sentence)}&off={quote(HOSTILE[0])}")
+        for view in VIEWS:
+            page.evaluate("(view) => explorer.set({ view })", view)
+            made = page.evaluate(
+                "[...document.querySelectorAll('body a, body img, body iframe, #page script')]"
+                ".map((n) => n.outerHTML)"
+            )
+            assert made == []
+        shown = page.inner_text("body")
+        assert all(word in page.inner_text("#source-chips") for word in sentence.split())
+        assert name.name in shown and HOSTILE[0] in shown
+    page.click("#start-tour")
+    for _ in range(7):
+        page.click("#option-0")
+        assert page.locator("#tour a, #page img").count() == 0
+        page.click("#tour-next")
