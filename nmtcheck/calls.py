@@ -9,6 +9,7 @@ tensor([[5., 6.]])
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import math
 import re
@@ -17,7 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nmtcheck.adapter import Adapter
@@ -37,34 +38,52 @@ def called(
     first: int = 0,
     masks: str = "",
     names: tuple[str, ...] = (),
+    keyword: str = "",
+    head: str = "",
 ) -> Callable[[Any, Tensor, Tensor], Tensor]:
-    """`Adapter.logits` for a model that is called otherwise than `model(source, target)`.
+    """`Adapter.logits` for a model that is not called as `model(source, target)`.
 
     `time_major`: it wants and returns time first.  `lengths`: its third argument is the number of
     tokens (B,) of each source that are not `pad`.  `shifts`: it is given the whole target and cuts
     its last place off itself.  `fixed`: it wants exactly so many positions on both sides.  Where it
     returns a tuple, the logits stand at `first`.  `names` are the arguments after source and
-    target: masks of one of the kinds `MASKS`, or lengths.
+    target: masks of one of the kinds `MASKS`, or lengths.  `keyword` names the decoder's input, if
+    it is not the second argument; `head` the module that makes logits of what the model returns.
     """
 
     def logits(model: Any, source: Tensor, target: Tensor) -> Tensor:
         length = target.size(1)
-        if fixed and max(source.size(1), length) > fixed:
-            given = f"{source.size(1)} source and {length} target positions"
-            raise ValueError(f"the model takes at most {fixed} positions, not {given}")
         if fixed:
-            source, target = (F.pad(x, (0, fixed - x.size(1)), value=pad) for x in (source, target))
+            source, target = (filled_up(x, fixed, pad) for x in (source, target))
         if shifts:
             target = F.pad(target, (0, 1), value=pad)
         more = {name: extra(name, source, target, pad, masks) for name in names}
         rest = [(source != pad).sum(1)] if lengths else []
         if time_major:
             source, target = source.t().contiguous(), target.t().contiguous()
-        found = model(source, target, *rest, **more)
-        found = found[first] if isinstance(found, tuple | list) else getattr(found, "logits", found)
+        by_name = {keyword: target} if keyword else {}
+        found = model(source, *([] if keyword else [target]), *rest, **more, **by_name)
+        found = unpacked(found, first)
+        found = getattr(model, head)(found) if head else found
         return (found.transpose(0, 1) if time_major else found)[:, :length]
 
     return logits
+
+
+def filled_up(ids: Tensor, fixed: int, pad: int) -> Tensor:
+    """Ids (B, S) as exactly `fixed` positions; ValueError where there are more."""
+    if ids.size(1) > fixed:
+        raise ValueError(f"the model takes at most {fixed} positions, not {ids.size(1)}")
+    return F.pad(ids, (0, fixed - ids.size(1)), value=pad)
+
+
+def unpacked(found: Any, first: int = 0) -> Any:
+    """The logits in what a model returns: an output object, a table, or a tuple."""
+    found = found.get("logits") if isinstance(found, dict) else getattr(found, "logits", found)
+    if not isinstance(found, tuple | list):
+        return found
+    tables = [x for x in found[first:] if isinstance(x, Tensor) and x.dim() == 3]
+    return tables[0] if tables else found[first]
 
 
 def extra(name: str, source: Tensor, target: Tensor, pad: int, kind: str) -> Tensor | None:
@@ -92,27 +111,56 @@ def conventions(adapter: Adapter, seed: int) -> dict[str, Any]:
     if adapter.make_model is None or adapter.logits is not Adapter.logits:
         return {}
     model = build(adapter, seed)
-    parameters = inspect.signature(model.forward).parameters.values()
+    parameters = list(inspect.signature(model.forward).parameters.values())
     needed = [p.name for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
-    more = tuple(name for name in needed[2:] if re.search("mask|len|pad", name.lower()))
+    extras = [name for name in needed[1:] if re.search("mask|len|pad", name.lower())]
+    named = (p.name for p in parameters[1:] if p.name not in extras)
+    ours = [name for name in named if re.match("dec.*in|tgt|trg|target", name.lower())]
     ways: list[dict[str, Any]] = [{}, {"shifts": True}, {"time_major": True}]
     ways.append({"time_major": True, "shifts": True})
-    if more:
+    if ours and ours[0] not in needed[1:2]:
+        ways = [*ways, *({**way, "keyword": ours[0]} for way in ways)]
+    if more := tuple(extras):
         ways = [{**way, "masks": kind, "names": more} for way in ways for kind in MASKS]
     works = (way for way in ways if separates(adapter, model, way))
-    return {name: value for name, value in next(works, {}).items() if value}
+    way = {name: value for name, value in next(works, {}).items() if value}
+    with contextlib.suppress(Exception), torch.no_grad():
+        ids = torch.full((2, 3), adapter.first_word)
+        if not way and isinstance(model(ids, ids), tuple | list | dict):
+            way["pad"] = max(adapter.pad, 0)  # any option unpacks what the model returns
+    return way | ({"head": head} if (head := unused_head(adapter, model, way)) else {})
+
+
+def unused_head(adapter: Adapter, model: nn.Module, way: dict[str, Any]) -> str:
+    """The name of a part that no pass calls and that takes what the model returns; '' for none."""
+    source, target = (torch.arange(3 * n).view(3, n) % 5 + adapter.first_word for n in (6, 4))
+    named, used = dict(model.named_children()), set[str]()
+    handles = [
+        module.register_forward_pre_hook(lambda *_, name=name: used.add(name))
+        for name, part in named.items()
+        for module in part.modules()
+    ]
+    with contextlib.suppress(Exception), torch.no_grad():
+        found = called(**{"pad": max(adapter.pad, 0), **way})(model, source, target)
+        for name in named.keys() - used:
+            with contextlib.suppress(Exception):
+                if named[name](found).shape[:2] == target.shape:
+                    return name
+    for handle in handles:
+        handle.remove()
+    return ""
 
 
 def taken(adapter: Adapter, way: dict[str, Any], pad: int) -> Adapter:
     """The adapter, its model called in that way."""
-    return replace(adapter, logits=called(pad=pad, **way)) if way else adapter
+    return replace(adapter, logits=called(**{"pad": pad, **way})) if way else adapter
 
 
 def separates(adapter: Adapter, model: Any, way: dict[str, Any]) -> bool:
     """Whether a model that is called in this way keeps three sentences apart."""
     first = adapter.first_word
     source, target = (torch.arange(3 * n).view(3, n) % 5 + first for n in (6, 4))
-    run = called(pad=max(adapter.pad, 0), **way)
+    run = called(**{"pad": max(adapter.pad, 0), **way})
     try:
         with torch.no_grad():
             plain = run(model, source, target)

@@ -74,10 +74,10 @@ def faults(probe: Probe, part: str, found: Tensor) -> Iterator[tuple[str, str]]:
                 cause = "Masked scores are filled with a number that is not low enough."
             elif leaks(found, both & ~every.tril(1)) < TOLERANCE:
                 cause = "Each position sees the next one: the causal mask is off by one."
-            elif past < TOLERANCE:
+            elif past == 0.0:
                 cause = "The causal mask is inverted: positions see the future and not the past."
             yield f"in {where} a future token has the weight {future:.2g}, expected 0", cause
-        elif own < TOLERANCE:
+        elif own == 0.0:
             cause = "The causal mask is off by one: it hides the position itself."
             yield f"in {where} no position attends to itself", cause
         return
@@ -86,11 +86,12 @@ def faults(probe: Probe, part: str, found: Tensor) -> Iterator[tuple[str, str]]:
         cause = f"No padding mask of the source reaches {where}."
         if alike(found, nothing):
             cause = "Masked scores are filled with a number that is not low enough."
-        elif leaks(found, both) < TOLERANCE:
+        elif leaks(found, both) == 0.0:
             cause = "The padding mask is inverted: PAD is seen, and words are hidden."
         yield f"in {where} PAD has the weight {hidden:.2g}, expected 0", cause
     for seen, what in ((every.tril(), "later"), (every.triu(), "earlier")):
-        if leaks(found, both & ~seen) < TOLERANCE < leaks(found, both):
+        # Sharp attention gives tiny weights; only a mask gives zero.
+        if leaks(found, both & ~seen) == 0.0 < leaks(found, both):
             said = f"in {where} no query attends to {what} positions of the source"
             yield said, f"There is a causal mask in {where}: it must see the whole source."
 

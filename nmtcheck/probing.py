@@ -110,7 +110,8 @@ def attentions(probe: Probe) -> list[Attention]:
                     (lengths[1],) * 2: "decoder",
                     lengths: "cross",
                 }
-                if part := kinds.get(tuple(sizes)):
+                part = kinds.get(tuple(sizes), "")
+                if part and mixes(probe, Attention(part, "", (), value, out, begin, width)):
                     others = tuple(i for i in inner if i != value)
                     name = names.get(id(call.weight), "a linear map")
                     found.append(Attention(part, name, others, value, out, begin, width))
@@ -143,6 +144,14 @@ def arrived(probe: Probe, attention: Attention, change: Change) -> Tensor:
     return read.transpose(0, batch_axis(probe, read))
 
 
+def mixes(probe: Probe, attention: Attention) -> bool:
+    """Whether the first position reaches others: a feed-forward block keeps them apart."""
+    read = arrived(
+        probe, attention, lambda x: x.new_ones(x.shape) * (torch.arange(x.size(1)) == 0)[:, None]
+    )
+    return bool(read[:, 1:].any())
+
+
 def weights(probe: Probe, attention: Attention) -> Tensor:
     """The weights (B, T, S, n) with which each column of the result reads the source positions."""
     length = (probe.target if attention.part == "decoder" else probe.source).size(1)
@@ -158,8 +167,6 @@ def weights(probe: Probe, attention: Attention) -> Tensor:
 def shown_weights(model: nn.Module) -> Iterator[list[tuple[str, Tensor]]]:
     """See the weights (B, H, T, S) of every `nn.MultiheadAttention` while the block runs."""
     seen: list[tuple[str, Tensor]] = []
-    fast = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)  # which calls no module
     handles = []
     for name, module in model.named_modules():
         if isinstance(module, nn.MultiheadAttention):
@@ -171,7 +178,6 @@ def shown_weights(model: nn.Module) -> Iterator[list[tuple[str, Tensor]]]:
     try:
         yield seen
     finally:
-        torch.backends.mha.set_fastpath_enabled(fast)
         for handle in handles:
             handle.remove()
 

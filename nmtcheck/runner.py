@@ -206,10 +206,13 @@ def _undisturbed() -> Iterator[None]:
     on_gpu = torch.cuda.is_available() and torch.cuda.is_initialized()
     cuda = torch.cuda.get_rng_state_all() if on_gpu else []
     threads, dtype = torch.get_num_threads(), torch.get_default_dtype()
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)  # which calls no module, and packs tensors
     torch.set_num_threads(1)  # tiny tensors: threads would wait for each other
     try:
         yield
     finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
         torch.set_num_threads(threads)
         torch.set_default_dtype(dtype)
         torch.set_rng_state(states[0])

@@ -8,9 +8,10 @@ from case_inputs import given
 
 def check(what: str, *arguments: str, **rest) -> Case:
     """`nmtlib check` with these arguments."""
-    return given("nmtlib check", what, "check", *arguments, **rest)
+    return given("nmtlib check", what, "check", *arguments, **{"status": 2, **rest})
 
 
+MADE = ("__pycache__/*",)
 MASKS = ("--only", "masks", "--seed")
 CHECK = ("check", "mine.py:make", "--only", "masks")
 
@@ -19,7 +20,8 @@ def mine(what: str, code: str | bytes, says: str = "", arguments=CHECK, **rest) 
     """`nmtlib check` of this code."""
     data = code.encode() if isinstance(code, str) else code
     files = {"mine.py": data}
-    return Case("nmtlib check", what, arguments, says, 1, files, makes=("__pycache__/*",), **rest)
+    status = 1 if "printed" in rest else 2  # a report of findings, or nothing that could run
+    return Case("nmtlib check", what, arguments, says, status, files, makes=MADE, **rest)
 
 
 MODEL = (
@@ -50,7 +52,7 @@ CASES = [
         "import torch\ndef make(): return torch.nn.Linear",
         "type",
     ),
-    mine("a function of two arguments", "def make(a, b): pass", "2 arguments"),
+    mine("a function of two arguments", "def make(a, b): pass", "no value is known for a, b"),
     mine("a function that ends the program", "def make(): raise SystemExit(3)", "SystemExit"),
     mine("a function without end", "def make(): return make()", "RecursionError"),
     mine("a model that fails", MODEL.format("raise OSError('no disk')"), "no disk", **REPORT),
