@@ -8,10 +8,9 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from nmtlib.data.vocab import Vocab
 
 from nmtcourse.explorer.page import explore
-from nmtlib.data.codec import Codec
+from nmtlib.data.codec import Codec, Vocab
 from nmtlib.data.tokenizers import WhitespaceTokenizer
 from nmtlib.specials import SPECIALS
 
