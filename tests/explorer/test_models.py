@@ -8,10 +8,9 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from nmtlib.data.vocab import Vocab
 
 from nmtcourse.explorer.page import explore
-from nmtlib.data.codec import Codec
+from nmtlib.data.codec import Codec, Vocab
 from nmtlib.data.tokenizers import WhitespaceTokenizer
 from nmtlib.specials import SPECIALS
 
@@ -79,6 +78,75 @@ def test_each_stop_that_is_offered_has_what_it_speaks_of(model, file_of, open_pa
         assert not any(sign in text for sign in ("{", "undefined", "NaN", "Infinity")), text
         page.click("#tour-next")
     assert not page.is_visible("#tour")
+
+
+@pytest.mark.parametrize("scheme", ("light", "dark"))
+@pytest.mark.parametrize("model", ("toy-en-zh", "multi30k-de-en"))
+def test_no_width_overflows_and_all_text_can_be_read(model, scheme, file_of, open_page) -> None:
+    page = open_page(file_of(model), color_scheme=scheme)
+    for width in (400, 900, 1024, 1400):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    nameless = page.evaluate(
+        "[...document.querySelectorAll('button, input, textarea, a, [role=img], [role=switch]')]"
+        ".filter((n) => !(n.getAttribute('aria-label') || n.innerText || n.labels?.length"
+        " || n.textContent)).map((n) => n.outerHTML)"
+    )
+    assert nameless == []
+    faint = page.evaluate(CONTRAST)
+    assert faint == []
+
+
+# Text with a contrast under 4.5 to what is behind it (WCAG 2.2, 1.4.3); SVG is left out.
+CONTRAST = """(() => {
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const rgba = (colour) => {
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    return canvas.getImageData(0, 0, 1, 1).data;
+  };
+  const light = (colour) => {
+    const [r, g, b] = [...rgba(colour)].map((v) => v / 255)
+      .map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = (node) => {
+    for (; node; node = node.parentElement) {
+      const colour = getComputedStyle(node).backgroundColor;
+      if (rgba(colour)[3] > 250) return colour;
+    }
+    return "white";
+  };
+  return [...document.querySelectorAll("body *:not(svg *)")].flatMap((node) => {
+    const own = [...node.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
+    if (!own || !node.checkVisibility() || node.closest(":disabled, noscript, script")) return [];
+    const [a, b] = [light(getComputedStyle(node).color), light(behind(node))];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    return ratio < 4.5 ? [`${node.className} ${node.innerText}: ${ratio.toFixed(2)}`] : [];
+  });
+})()"""
+
+
+def test_the_picture_moves_word_by_word(file_of, open_page) -> None:
+    page = open_page(file_of("toy-de-en"), "sentence=Anna schläft im Garten .")
+    assert (
+        page.locator("path.line.now").count() and page.locator("#next-words .chosen").count() == 1
+    )
+    page.click("#play")
+    page.wait_for_selector("#target-chips .later")  # not generated yet
+    words = page.inner_text("#next-words")
+    page.wait_for_function(
+        "(words) => document.querySelector('#next-words').innerText != words", arg=words
+    )
+    page.wait_for_selector("#target-chips .chip.now:last-child")
+    assert page.locator("#target-chips .later").count() == 0
+    page.click("#encoder-box")
+    assert page.get_attribute("#kind-encoder-self", "aria-pressed") == "true"
+    page.click("#beam-box")
+    assert page.get_attribute("#tab-beam", "aria-selected") == "true"
+    page = open_page(file_of("toy-de-en"), "embed=1")
+    assert page.is_visible("#picture") and page.is_hidden("#panel") and page.is_hidden("footer")
 
 
 HOSTILE = (

@@ -33,7 +33,8 @@ function begin(model) {
   const tour = tourView(page);
   sentence.node.append(effect.node);
   const rail = element("aside", { class: "rail" }, tour.node, switches.node);
-  byId("page").append(sentence.node, rail, views.node);
+  const work = element("div", { class: "work" }, sentence.node, views.node);
+  byId("page").append(work, rail);
   byId("page").hidden = false;
   listen(page, tour);
 
@@ -78,6 +79,9 @@ function renderFrame(page) {
   else delete root.dataset.theme;
   for (const node of document.querySelectorAll("[data-say]"))
     node.textContent = say(node.dataset.say);
+  document.body.classList.toggle("embedded", state.embed);
+  const V = page.model.source.tokens.length - 4; // without the special tokens
+  byId("lead").textContent = say(page.model.toy ? "lead.toy" : "lead", { V });
   document.title = say("title");
   byId("language").textContent = page.language === "zh" ? "English" : "中文";
   byId("language").setAttribute("aria-label", say("other"));
@@ -91,6 +95,7 @@ function renderFoot({ model, say }) {
   let weights = 0;
   for (const { values } of model.tensors.values()) weights += values.length;
   const said = [say("footer", { name: model.name, weights: counted(weights), E, L, H })];
+  if (model.credit) said.push(model.credit);
   if (model.rounded) said.push(say("footer.rounded"));
   if (model.links?.length) said.push(say("models"));
   const links = (model.links ?? []).map(({ name, href }) => element("a", { href }, name));

@@ -21,6 +21,7 @@ export class Page {
     this.state = readState(location.hash);
     this.state.sentence = model.source.meant(this.state.sentence) || this.sentence("because");
     this.problem = undefined;
+    this.moves = false; // whether a new translation is played word by word
     this.say = (key, values) => textOf(this.language, key, values);
     this.shadeRow = () => {}; // words above take the weights of a row of cross-attention
     this.pointRow = () => {}; // and the map below shows the row of a word above

@@ -2,6 +2,7 @@
 
 import { element, marked, onArrows, rounded } from "../dom.js";
 import { changes, mapOf } from "../facts.js";
+import { pictureView } from "./picture.js";
 
 const SPECIALS = 4; // tokens of a vocabulary that are no words
 const TYPING = 60; // milliseconds without a key before the model starts
@@ -28,13 +29,15 @@ export function sentenceView(page) {
   const facts = element("p", { class: "facts", id: "facts" });
   const hint = element("p", { class: "hint", id: "hint", "aria-live": "polite" });
   const top = element("div", { class: "line" }, label, another);
-  const side = element("div", { class: "side" }, top, input, tries, source, hint);
-  const other = element("div", { class: "side result" }, targetLabel, text, target, facts);
-  const node = element("section", { class: "card sentence", id: "sentence" }, side, other);
+  const picture = pictureView(page, source, target);
+  const side = element("div", { class: "side" }, top, input, tries, hint);
+  const other = element("div", { class: "side result" }, targetLabel, text, facts, picture.head);
+  const node = element("section", { class: "card sentence", id: "sentence" }, side, other, picture.node);
   let timer;
 
   input.readOnly = !page.model.source.typed;
   input.addEventListener("input", () => {
+    page.moves = true;
     clearTimeout(timer);
     timer = setTimeout(() => page.set({ sentence: input.value }), TYPING);
   });
@@ -67,6 +70,7 @@ export function sentenceView(page) {
     const width = columns.cross.length;
     if (side === "target") {
       page.pointRow(index);
+      picture.show(index);
       return shade({ target: index, source: map.subarray(index * width, (index + 1) * width) });
     }
     const weights = rows.cross.map((_, row) => map[row * width + index]);
@@ -87,6 +91,7 @@ export function sentenceView(page) {
     const width = page.found.trace.columns.cross.length;
     const map = mapOf(page.found.trace, "cross", page.state.layer, page.state.head);
     shade({ target: row, source: map.subarray(row * width, (row + 1) * width) });
+    picture.follow(row);
   };
 
   function update() {
@@ -111,6 +116,9 @@ export function sentenceView(page) {
     text.replaceChildren(...words.flatMap((word) => [gapBefore(page, word.textContent), word]));
     facts.replaceChildren(...marked(factsOf(page)));
     for (const row of [source, target]) row.firstElementChild?.setAttribute("tabindex", 0);
+    const empty = source.children.length < 2;
+    if (empty) [text, target, facts].forEach((one) => one.replaceChildren());
+    picture.update();
   }
 
   return { node, update };

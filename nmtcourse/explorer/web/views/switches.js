@@ -97,7 +97,7 @@ function headRow(page, kind) {
 
 function headButton(page, name, off) {
   const [kind, layer, head] = name.split(".");
-  const label = page.say("head.label", { kind: page.say(`kind.${kind}`), layer, head });
+  const label = page.say("head.label", { kind: page.say(`long.${kind}`), layer, head });
   const shape = { class: "head", id: `head-${name}`, title: label, "aria-label": label };
   const checked = { role: "switch", "aria-checked": String(!off.includes(name)) };
   return element(
@@ -165,8 +165,11 @@ export function percent(share) {
 
 const MEASURED = {
   heads({ state, say }) {
-    const names = state.off.split(",").map((name) => `\`${name}\``);
-    return say("effect.heads", { names: names.join(say("comma")), n: names.length });
+    const names = state.off.split(",").map((name) => {
+      const [kind, layer, head] = name.split(".");
+      return KINDS.includes(kind) ? say("head.label", { kind: say(`long.${kind}`), layer, head }) : name;
+    });
+    return say("effect.heads", { names: names.join(" · ") });
   },
   causal({ found, model, state, say }) {
     const { ids } = found.usual;
