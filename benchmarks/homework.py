@@ -24,6 +24,7 @@ from nmtlib.files import write_atomically
 
 PAGE = Path(__file__).with_name("HOMEWORK.md")
 RESULT = RESULTS / "homework.json"
+ROUNDS = RESULTS / "homework-rounds.json"
 ROOT = Path(__file__).resolve().parents[1]
 ANSWERS = ROOT / "tests" / "homework"
 SOURCES = ("nmtcourse/homework/**/*.py", "tests/homework/answers/*.py", "benchmarks/homework.py")
@@ -114,7 +115,37 @@ def page(rows: list[dict[str, Any]]) -> str:
             f"{row['wrong_accepted']} of {row['wrong']} | {row['named']} of {row['known']} | "
             f"{row['seconds']} |"
         )
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *rounds()]) + "\n"
+
+
+def rounds() -> list[str]:
+    """The section about answers that nobody here had seen."""
+    lines = [
+        "",
+        "## Answers that nobody here had seen",
+        "",
+        "The table above is about our own list of answers, and true of nothing else. In a round,",
+        "right answers in unusual styles and wrong ones of the subtle kinds are written from the",
+        "student pages alone, without sight of graders or solutions, and judged by a reference of",
+        "their authors on inputs that the page allows. Only the first measurement of a round is of",
+        "unseen answers; *again* is the same round after the graders were mended for its kinds.",
+        "Wrong answers that break no sentence of the page, only common sense, are counted apart.",
+        "A cause misleads if a reader finds that it is not what is wrong with the answer.",
+        "",
+        "| round | date | right refused | wrong accepted | unstated accepted | causes claimed | "
+        "misleading |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    found = json.loads(ROUNDS.read_text("utf-8"))["rounds"] if ROUNDS.exists() else {}
+    for name, each in sorted(found.items()):
+        n = each["summary"]
+        lines.append(
+            f"| {name} | {each['date']} | {n['right_refused']} of {n['right']} | "
+            f"{n['wrong_accepted']} of {n['wrong']} | "
+            f"{n['unstated_accepted']} of {n['unstated']} | "
+            f"{n['causes_claimed']} | {n['causes_misleading']} |"
+        )
+    return lines
 
 
 def main() -> int:

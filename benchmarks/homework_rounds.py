@@ -2,19 +2,20 @@
 
     python benchmarks/homework_rounds.py 1
 
-The answers of a round are in tests/homework/rounds/N, a file a task.  They were written from the
-student pages alone, and judged by a reference of their authors before any grader saw them.  A round
-counts as it was first measured: the result of a round that is there is not written again, except
-with --again, which is recorded as such.
+The answers of a round are in tests/homework/rounds/1, a file a task. They were written from the
+student pages alone, and judged by a reference of their authors before any grader saw them. A round
+counts as it was first measured: with --again it is measured with the graders as they are now, and
+recorded as that. `--take FOLDER` copies the answers of a round from their authors' files.
 """
 
 from __future__ import annotations
 
-import importlib.util
+import datetime
 import json
+import runpy
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from shared import RESULTS, parser, write_result
@@ -23,54 +24,53 @@ from nmtcourse.homework.grading import find_task, judge
 
 RESULT = RESULTS / "homework-rounds.json"
 ROUNDS = Path(__file__).resolve().parents[1] / "tests" / "homework" / "rounds"
+MISLED = ROUNDS / "misled.json"  # by round, the answers whose claimed cause is not what is wrong
+FIELDS = ("TASK", "NAME", "PRELUDE", "GIVEN", "ANSWERS")
 
 
-def loaded(path: Path) -> ModuleType:
-    """A file of answers as a module."""
-    spec = importlib.util.spec_from_file_location(f"round_{path.parent.name}_{path.stem}", path)
-    if spec is None or spec.loader is None:
-        raise ValueError(f"{path} is no Python file")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def take(source: Path, folder: Path) -> None:
+    """Copy the answers of a round, as data, without their authors' demonstrations."""
+    folder.mkdir(parents=True)
+    for path in sorted(source.glob("t*.py")):
+        found = runpy.run_path(str(path))
+        kept = json.dumps({name: found[name] for name in FIELDS}, indent=1, ensure_ascii=False)
+        (folder / f"{path.stem}.json").write_text(f"{kept}\n", "utf-8")
 
 
-def built(module: ModuleType, source: str) -> Any:
+def built(page: dict[str, Any], source: str) -> Any:
     """The object that a student's source defines, with the imports and cells of the page."""
     namespace: dict[str, Any] = {"__name__": "answer"}
-    for text in (module.PRELUDE, module.GIVEN, source):
-        exec(compile(text, f"<answer to {module.TASK}>", "exec"), namespace)
-    return namespace[module.NAME]
+    for text in (page["PRELUDE"], page["GIVEN"], source):
+        exec(compile(text, f"<answer to {page['TASK']}>", "exec"), namespace)
+    return namespace[page["NAME"]]
 
 
-def judged(module: ModuleType, number: int, answer: dict[str, Any]) -> dict[str, Any]:
-    """What the grader says to one answer."""
-    verdict = judge(find_task(module.TASK), built(module, answer["source"]), seed=0)
-    found = verdict.finding
-    row = {"answer": f"{module.TASK}/{number}", "label": answer["label"], "kind": answer["kind"]}
-    row |= {"stated": answer.get("stated", True), "about": answer["cause"], "full": verdict.full}
-    if found is not None:
-        row |= {"measured": found.measured[:200], "claimed": found.cause}
-    return row
-
-
-def measured(folder: Path) -> list[dict[str, Any]]:
-    """What the grader says to all answers of a round."""
-    rows = []
-    for path in sorted(folder.glob("t*.py")):
-        module = loaded(path)
-        for number, answer in enumerate(module.ANSWERS):
-            rows.append(judged(module, number, answer))
-            print(rows[-1], flush=True)
+def judged(path: Path) -> list[dict[str, Any]]:
+    """What the grader says to all answers of a task."""
+    page, rows = json.loads(path.read_text("utf-8")), []
+    for number, answer in enumerate(page["ANSWERS"]):
+        task = find_task(page["TASK"])
+        verdict = judge(task, built(page, answer["source"]), seed=0)
+        row = {"answer": f"{page['TASK']}/{number}", "label": answer["label"]}
+        row |= {"kind": answer["kind"], "about": answer["cause"], "full": verdict.full}
+        if not answer.get("stated", True):
+            row["stated"] = False
+        if verdict.finding is not None:
+            row |= {"measured": verdict.finding.measured[:160], "claimed": verdict.finding.cause}
+            row["known"] = verdict.finding.cause in task.mistakes
+        rows.append(row)
+    print(rows[0]["answer"], sum(row["full"] for row in rows), "of", len(rows), flush=True)
     return rows
 
 
-def summary(rows: list[dict[str, Any]]) -> dict[str, int]:
-    """The counts of a round; wrong answers that break no sentence of the page are apart."""
+def summary(rows: list[dict[str, Any]], misled: list[str]) -> dict[str, int]:
+    """The counts of a round; wrong answers that break no sentence of the page are apart.
+
+    `misled` are the answers whose claimed cause was read and found to be another than their own.
+    """
     right = [row for row in rows if row["label"] == "right"]
-    wrong = [row for row in rows if row["label"] == "wrong" and row["stated"]]
-    apart = [row for row in rows if row["label"] == "wrong" and not row["stated"]]
-    claimed = [row for row in wrong + apart if row.get("claimed")]
+    wrong = [row for row in rows if row["label"] == "wrong" and row.get("stated", True)]
+    apart = [row for row in rows if row["label"] == "wrong" and not row.get("stated", True)]
     return {
         "right": len(right),
         "right_refused": sum(not row["full"] for row in right),
@@ -78,27 +78,33 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, int]:
         "wrong_accepted": sum(row["full"] for row in wrong),
         "unstated": len(apart),
         "unstated_accepted": sum(row["full"] for row in apart),
-        "causes_claimed": len(claimed),
-        "causes_right": sum(row.get("cause_right") is True for row in claimed),
+        "causes_claimed": sum(bool(row.get("known")) for row in wrong + apart),
+        "causes_misleading": sum(row["answer"] in misled for row in wrong + apart),
     }
 
 
 def main() -> int:
     options = parser(__doc__)
     options.add_argument("round", type=int)
-    options.add_argument(
-        "--again", action="store_true", help="measure a round after the graders changed"
-    )
+    options.add_argument("--again", action="store_true", help="with the graders as they are now")
+    options.add_argument("--take", type=Path, help="the folder of the round's authors")
+    options.add_argument("--processes", type=int, default=2)
     given = options.parse_args()
-    kept = json.loads(RESULT.read_text("utf-8")) if RESULT.exists() else {"rounds": {}}
+    folder = ROUNDS / str(given.round)
+    if given.take:
+        take(given.take, folder)
+    kept = json.loads(RESULT.read_text("utf-8"))["rounds"] if RESULT.exists() else {}
     name = f"{given.round}{' again' * given.again}"
-    if name in kept["rounds"] and not given.again:
-        raise SystemExit(f"round {name} is measured; use --again for the graders as they are now")
-    rows = measured(ROUNDS / str(given.round))
-    kept["rounds"][name] = {"summary": summary(rows), "answers": rows}
-    command = "python benchmarks/homework_rounds.py 1"
-    write_result(RESULT, {"command": command, "rounds": kept["rounds"]})
-    print(summary(rows))
+    if name in kept and not given.again:
+        raise SystemExit(f"round {name} is measured: add --again for the graders as they are now")
+    with ProcessPoolExecutor(given.processes) as pool:
+        rows = [row for each in pool.map(judged, sorted(folder.glob("t*.json"))) for row in each]
+    kept[name] = {"date": f"{datetime.date.today()}", "answers": rows}
+    misled = json.loads(MISLED.read_text("utf-8")) if MISLED.exists() else {}
+    for number, each in kept.items():
+        each["summary"] = summary(each["answers"], misled.get(number, []))
+    write_result(RESULT, {"command": "python benchmarks/homework_rounds.py 1", "rounds": kept})
+    print(kept[name]["summary"])
     return 0
 
 

@@ -25,9 +25,8 @@ def table(header: str, rows: list[list[Any]]) -> str:
 def headlines() -> str:
     """The main result of three other pages, a line each."""
     training, decoding, bugs = read("train.json"), read("decode.json"), read("mutation.json")
-    tasks = read("homework.json")["tasks"]
-    right, refused = (sum(task[key] for task in tasks) for key in ("right", "right_refused"))
-    wrong, accepted = (sum(task[key] for task in tasks) for key in ("wrong", "wrong_accepted"))
+    rounds = read("homework-rounds.json")["rounds"]
+    unseen = rounds[max(name for name in rounds if name.isdigit())]["summary"]
     theirs = decoding["beam 5"]["transformers float32"]["nmtlib_speed_over_this"]
     machine = training["machine"]["processor"]
     ctranslate2 = 1 / decoding["beam 5"]["CTranslate2 float32"]["nmtlib_speed_over_this"]
@@ -42,8 +41,10 @@ def headlines() -> str:
             f"- {bugs['caught']} of {bugs['planted']} silent bugs, planted in this code one at a "
             "time, are caught by a check that names their cause. The same checks test *your* "
             "Transformer. [Checks](docs/checks.md)",
-            f"- The homework grades itself, and we grade the graders: they refuse {refused} of "
-            f"{right} right answers and accept {accepted} of {wrong} wrong ones. "
+            "- The homework grades itself, and we grade the graders. Of answers that were written "
+            "from the student pages alone, before any grader saw them, they refused "
+            f"{unseen['right_refused']} of {unseen['right']} right ones and accepted "
+            f"{unseen['wrong_accepted']} of {unseen['wrong']} wrong ones. "
             "[The graders' own grades](benchmarks/HOMEWORK.md)",
         ]
     )

@@ -17,7 +17,7 @@ ROUNDING = {torch.float64: 1e-8, torch.float16: 1e-2, torch.bfloat16: 6e-2}  # o
 class Finding(AssertionError):
     """A property does not hold: what was measured, what was expected, and perhaps a cause.
 
-    `usual` is the cause of an exception if no closer one is found.
+    `usual` is the advice that goes with an exception.
     """
 
     usual = ""
@@ -35,7 +35,7 @@ def same(result: Any, expected: Any, what: str, *, cause: str = "", tolerance: f
     """
     if isinstance(expected, Tensor):
         return _same_tensor(result, expected, what, cause, tolerance)
-    if isinstance(result, np.generic | Tensor) and _size(result) == 1:
+    if isinstance(result, np.generic):
         result = result.item()
     if isinstance(expected, float) and isinstance(result, int | float):
         result, wanted = torch.tensor(float(result)).double(), torch.tensor(expected).double()
@@ -51,17 +51,12 @@ def same(result: Any, expected: Any, what: str, *, cause: str = "", tolerance: f
         for name, value in expected.items():
             same(result[name], value, f"{what} of {name}", cause=cause, tolerance=tolerance)
         return None
-    unlike = isinstance(result, Tensor | np.ndarray) or isinstance(expected, bool) != isinstance(
-        result, bool
-    )
+    unlike = isinstance(expected, bool | int) and type(result) is not type(expected)
+    unlike = unlike or isinstance(result, Tensor | np.ndarray)
     if unlike or result != expected:
         told = f"the number {expected:.4g}" if isinstance(expected, float) else short(expected)
         raise Finding(f"{what} is {short(result)}", told, cause)
     return None
-
-
-def _size(value: Any) -> int:
-    return value.numel() if isinstance(value, Tensor) else int(value.size)
 
 
 def _same_tensor(result: Any, expected: Tensor, what: str, cause: str, tolerance: float) -> None:
@@ -102,13 +97,10 @@ def shaped(result: Any, shape: Any, what: str) -> None:
 
 
 def gradients(result: Tensor, towards: Tensor, *inputs: Tensor) -> list[Tensor]:
-    """The gradients of inputs for that of a result; zeros for an input that is not used.
-
-    Raises Finding if the result has no gradient at all.
-    """
+    """The gradients of inputs for that of a result; zeros for an input that is not used."""
     shaped(result, towards.shape, "a result")
     if not result.requires_grad:
-        raise Finding("a result without a gradient", "one with a gradient")
+        return [torch.zeros_like(x) for x in inputs]
     found = torch.autograd.grad(result, inputs, towards.to(result.dtype), allow_unused=True)
     pairs = zip(found, inputs, strict=True)
     return [torch.zeros_like(x) if g is None else g.to_dense() for g, x in pairs]

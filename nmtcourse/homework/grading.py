@@ -139,10 +139,10 @@ def judge(task: Task, answer: Any, *others: Any, seed: int | None = None) -> Ver
             finding = found[-1].finding
             if finding is not None:
                 if not finding.cause:
-                    finding.cause = diagnose(task, prop, given, found, seed) or finding.usual
+                    finding.cause = diagnose(task, prop, given, found, seed)
                 earned = sum(p.worth for p in task.properties[: len(found) - 1])
                 points = round(task.points * earned / total, 1)
-                return Verdict(task, points, prop.statement, finding, prop.advice)
+                return Verdict(task, points, prop.statement, finding, finding.usual or prop.advice)
     return Verdict(task, task.points)
 
 

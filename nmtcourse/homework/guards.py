@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from nmtcourse.homework.compare import Finding
@@ -96,6 +95,7 @@ class Careful:
         self.function, self.mode, self.sealed = function, Without(forbidden), sealed
         self.seeded = seeded
         self.given: dict[str, Any] = {}
+        self.results: list[tuple[Any, Any]] = []  # and copies of what they were
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         given = named_arguments(self.function, args, kwargs)
@@ -104,12 +104,27 @@ class Careful:
         watched = self.mode if self.mode.forbidden else contextlib.nullcontext()
         with unchanged(**given), watched, sealing(self.sealed):
             result = self.function(*args, **kwargs)
+        if not isinstance(result, torch.nn.Module):  # its weights may change
+            self.results.append((result, kept(result)))
         if chance is not None and not alike(chance, chances()):
             cause = (
                 "Draw from a generator of your own, such as `torch.Generator().manual_seed(seed)`."
             )
             raise Finding("a global random generator was used", "an answer without it", cause)
         return result
+
+    def settle(self) -> None:
+        """Raise Finding if a later call has changed an earlier result; spoil all of them.
+
+        A result belongs to the caller: what happens to it must not reach the next call.
+        """
+        results, self.results = self.results, []
+        if not all(alike(before, kept(result)) for result, before in results):
+            raise Finding("a later call changed an earlier result", "results that stay", "")
+        for tensor in tree_leaves([result for result, _ in results]):
+            if isinstance(tensor, torch.Tensor):
+                with contextlib.suppress(RuntimeError):  # several numbers in one place
+                    tensor.detach().zero_()
 
 
 def named_arguments(function: Callable, args: tuple, kwargs: dict) -> dict[str, Any]:
@@ -165,39 +180,6 @@ def alike(one: Any, other: Any) -> bool:
     if isinstance(one, list | tuple):
         return len(one) == len(other) and all(map(alike, one, other))
     return one is other or bool(one == other)
-
-
-PRODUCTS = ("mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot", "linear")
-
-
-class Operations(TorchDispatchMode):
-    """The names of torch's operations while this mode is active, in `seen`; `touched` has those
-    that read a tensor `of`, or what was made from it without a product.
-    """
-
-    def __init__(self, of: torch.Tensor | None = None) -> None:
-        super().__init__()
-        self.seen: list[str] = []
-        self.touched: list[str] = []
-        self.made = [] if of is None else [of]  # kept, so that no storage is used again
-
-    def __torch_dispatch__(
-        self, called: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        name = called.overloadpacket.__name__
-        self.seen.append(name)
-        found = called(*args, **(kwargs or {}))
-        places = {each.untyped_storage().data_ptr() for each in self.made}
-        given = (x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor))
-        if any(each.untyped_storage().data_ptr() in places for each in given):
-            self.touched.append(name)
-            if name not in PRODUCTS:
-                self.made += [x for x in tree_leaves(found) if isinstance(x, torch.Tensor)]
-        return found
-
-    def products(self) -> int:
-        """How many of the operations are matrix products."""
-        return sum(name in PRODUCTS for name in self.seen)
 
 
 @contextlib.contextmanager

@@ -12,7 +12,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from nmtcourse.homework.compare import Finding
-from nmtcourse.homework.guards import Operations, Stopped
+from nmtcourse.homework.guards import Stopped
+from nmtcourse.homework.operations import Operations
 from nmtcourse.homework.wire import Damaged, Lost
 
 OURS = [Path(__file__).parents[2] / name for name in ("nmtlib", "nmtcheck", "nmtcourse")]

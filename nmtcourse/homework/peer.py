@@ -20,7 +20,6 @@ from torch.utils._python_dispatch import (
     _get_current_dispatch_mode_stack,
 )
 
-from nmtcourse.homework.guards import Operations
 from nmtcourse.homework.messages import (
     Call,
     Message,
@@ -30,6 +29,7 @@ from nmtcourse.homework.messages import (
     watched,
 )
 from nmtcourse.homework.mirrors import copied
+from nmtcourse.homework.operations import Operations
 from nmtcourse.homework.references import KEPT, References
 from nmtcourse.homework.values import Attach, Link, Values, restore
 from nmtcourse.homework.wire import DTYPES, MOST, Damaged, Lost, receive, send

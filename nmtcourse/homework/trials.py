@@ -157,6 +157,8 @@ def observed(prop: Property, subject: Any, draw: Draw) -> tuple[list[Seen], Find
         torch.default_generator.manual_seed(draw.value_seed)
         for what, value, *tolerance in prop.measure(subject, draw) or ():
             seen.append(Seen(what, frozen(value), (*tolerance, 0.0)[0], given_to(subject)))
+        if isinstance(subject, Careful):
+            subject.settle()
     except Finding as finding:
         return seen, placed(finding, given_to(subject))
     except (Stopped, KeyboardInterrupt, Lost, Damaged):

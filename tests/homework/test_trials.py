@@ -12,7 +12,8 @@ from torch import nn
 from nmtcourse.homework.compare import Finding, described, same
 from nmtcourse.homework.draw import Draw, shrink
 from nmtcourse.homework.grading import find_task, judge
-from nmtcourse.homework.guards import Operations, unchanged
+from nmtcourse.homework.guards import unchanged
+from nmtcourse.homework.operations import Operations
 from nmtcourse.homework.trials import AGAIN
 from nmtcourse.teaching.alignment import alignment_error_rate
 from nmtlib.model import Transformer, TransformerConfig

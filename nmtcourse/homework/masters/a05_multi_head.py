@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 from nmtcourse.homework.compare import holds, refuses
 from nmtcourse.homework.draw import Draw
-from nmtcourse.homework.guards import Operations
+from nmtcourse.homework.operations import Operations
 from nmtcourse.homework.task import Assignment
 from nmtlib.model import MultiHeadAttention
 

@@ -219,6 +219,8 @@ def asked(draw: Draw, count: int) -> tuple[Decoder, Tensor, Tensor, int]:
     target[:] = draw.one_of([target, torch.tensor(4), torch.tensor(vocabulary - 1)])
     pairs = [(later, earlier) for later in range(t) for earlier in range(later)]
     leaks = [draw.one_of(pairs) for _ in range(count)]
+    if draw.choose(2):  # one change that moves several positions
+        leaks += [(leaks[0][0], earlier) for earlier in range(leaks[0][0])] if leaks else []
     sources = draw.one_of([source, source[-1:], source[b // 2 : b // 2 + 1]])
     return (
         Decoder(draw, leaks, sources, vocabulary, draw.one_of([1.0, 3e-4])),
@@ -240,6 +242,7 @@ def finds_no_leak_where_there_is_none(answer, draw: Draw):
     leaks,
     "Does every token really change, one at a time, and is every sentence compared?",
     worth=3,
+    draws=12,
 )
 def finds_every_leak(answer, draw: Draw):
     """Leaks are found at their distances: near, far, faint, in one sentence, late or early, even
@@ -247,7 +250,8 @@ def finds_every_leak(answer, draw: Draw):
     """
     given = asked(draw, draw.size(1, 3))
     where = f"of {given[0].leaks} in {len(given[0].sources)} of {len(given[1])} sentences"
-    yield f"your result for leaks {where}", list(answer(*given))
+    found = answer(*given)
+    yield f"your result for leaks {where}", list(found) if isinstance(found, tuple) else found
 
 
 @homework.check(leaks, "Compare single positions, not sums over positions.", draws=3)

@@ -81,8 +81,9 @@ def is_equation_3(answer, draw: Draw):
         (step, d_model + 1, warmup),
         (step, d_model, warmup + 1),
     ):
-        found = float(answer(*given))
-        holds(found > 0, f"the rate {found}", "a positive number")
+        found = answer(*given)
+        kind = type(found).__name__
+        holds(isinstance(found, float) and found > 0, f"the {kind} {found}", "a positive float")
         yield "the logarithm of your result", math.log(found)
 
 
@@ -289,6 +290,7 @@ class Guesser(nn.Module):
         super().__init__()
         self.table = nn.Parameter(draw.normal(11, 6))
         self.output = nn.Parameter(draw.normal(6, 11))
+        self.unused = nn.Parameter(draw.normal(2))
         self.calls, self.alive, self.most, self.resting = 0, 0, 0, 0
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:

@@ -213,7 +213,7 @@ def stepped(answer, draw: Draw, limits: tuple[float, ...], loss=squares, old: bo
     batches, model = [(draw.normal(n, 4), draw.normal(n)) for n in sizes], Small(draw)
     start = {name: p.detach().clone() for name, p in model.named_parameters()}
     kinds = [(torch.optim.SGD, {}), (torch.optim.SGD, {"momentum": 0.9, "weight_decay": 0.1})]
-    kind, options = draw.one_of([*kinds, (torch.optim.AdamW, {})])
+    kind, options = draw.one_of([*kinds, (torch.optim.AdamW, {})] if loss is squares else kinds[:1])
     optimizer, limit = kind(model.parameters(), lr=0.5, **options), draw.one_of(limits)
     for parameter in model.parameters() if old else ():
         parameter.grad = torch.ones_like(parameter)
@@ -408,7 +408,7 @@ def does_not_disturb_the_training(answer, draw: Draw):
 
 
 @homework.check(
-    Checkpoint, "Which file exists if the machine crashes in the middle of `torch.save`?", draws=2
+    Checkpoint, "Which file exists if the machine crashes in the middle of `torch.save`?", draws=8
 )
 def survives_a_crash(answer, draw: Draw):
     """If writing fails half-way, the previous file is intact: a file is replaced as a whole."""
@@ -427,7 +427,8 @@ def survives_a_crash(answer, draw: Draw):
         gone(place, *args, **kwargs)
 
     with tempfile.TemporaryDirectory() as folder:
-        path, run = Path(folder) / "kept.pt", beginning(draw)
+        name = draw.one_of(["kept.pt", "run.tmp", "run.new", "run"])
+        path, run = Path(folder) / name, beginning(draw)
         answer.save(path, *run, 1)
         old, before = Path(folder) / "old", path.read_bytes()
         os.link(path, old)  # the same bytes under another name

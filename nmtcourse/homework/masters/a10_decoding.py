@@ -4,6 +4,7 @@ import inspect
 import math
 import random
 from collections.abc import Callable
+from numbers import Integral
 
 import torch
 from torch import Tensor
@@ -116,7 +117,10 @@ def says_what_the_model_says(answer, draw: Draw):
     """The result is the words before EOS, even if there are none, at most `longest` of them."""
     words, longest = [4 + draw.choose(4) for _ in range(draw.choose(7))], draw.choose(9)
     what = f"the result for the words {words} and EOS, `longest` = {longest}"
-    yield what, [int(word) for word in answer(path(*words), longest)]
+    found = list(answer(path(*words), longest))
+    numbers = all(isinstance(word, Integral) for word in found)
+    holds(numbers, f"{what} is {found}", "whole numbers, not tensors")
+    yield what, [int(word) for word in found]
 
 
 @homework.check(greedy, "Is the model called twice for a word, or once more at the limit?")
@@ -237,7 +241,9 @@ def searched(answer, draw: Draw, width: int, longest: int, model: Callable, what
     holds(isinstance(found, tuple | list) and len(found) == 2, "not a pair", "words and a number")
     what = f"{what}of a beam of {width}, `longest` = {longest}"
     yield f"the words {what}", [int(word) for word in found[0]]
-    yield f"the log-probability {what}", float(found[1])
+    number = isinstance(found[1], float)
+    holds(number, f"a {type(found[1]).__name__} as the log-probability", "a float")
+    yield f"the log-probability {what}", found[1]
 
 
 @homework.check(beam_search, "With a width of 1, beam search is greedy search.")
@@ -262,6 +268,16 @@ def keeps_what_it_should(answer, draw: Draw):
     model = Model(draw, words=draw.size(1, 6), end=draw.one_of([-1.0, 0.5, 1.0]))
     yield from searched(answer, draw, draw.size(1, 6), draw.choose(8), model)
     yield from searched(answer, draw, 2, 7, toy, "for the toy ")
+
+
+@homework.check(
+    beam_search, "What is a product of hundreds of probabilities?", draws=1, again=False
+)
+def adds_logarithms(answer, draw: Draw):
+    """A sentence of 200 words has the right log-probability, below -700."""
+    scores = torch.linspace(-1, 1, 100).double()
+    scores[[0, 1, 3]], scores[EOS] = -math.inf, -9
+    yield from searched(answer, draw, 2, 200, lambda said: scores.log_softmax(0))
 
 
 @homework.check(beam_search, "When can no better hypothesis follow?", draws=6)

@@ -371,7 +371,11 @@ def has_its_form(answer, draw: Draw):
 def is_paired(answer, draw: Draw):
     """A system that is better by 1 on each sentence is better by N on every sample."""
     n, seed = draw.sizes(1)[0], draw.choose(3)
+    whole = draw.one_of([None, torch.int64, torch.uint8])
     one = draw.normal(n, 2) * 5
+    if whole is not None:
+        draw.lenient = True  # the page promises no whole numbers
+        one = draw.ids(0, 10**9 if whole is torch.int64 else 200, n, 2).to(whole)
     found = run(answer, one, one + 1, first_count, 7, seed)
     expected = torch.full((7,), float(n), dtype=torch.float64)
     same(found, expected, f"a difference with N = {n}", tolerance=1e-4)
@@ -409,8 +413,8 @@ def draws_freely(answer, draw: Draw):
 
     def remember(counts: Tensor) -> float:
         if counts.any():
-            drawn.append(counts)  # of the identity matrix: how often each sentence was sampled
-        return float(counts @ torch.arange(1.0, n + 1))
+            drawn.append(counts.double())  # how often each sentence was sampled: one is an identity
+        return float(counts.double() @ torch.arange(1, n + 1).double())
 
     run(answer, torch.zeros(n, n), torch.eye(n), remember, times, draw.choose(9))
     holds(len(drawn) >= times, f"{len(drawn)} test sets were scored", f"{times}")

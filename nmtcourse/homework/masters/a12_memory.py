@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from numbers import Integral
 
 import torch
 from torch import Tensor, nn
@@ -83,7 +84,8 @@ def some_model(draw: Draw) -> nn.Module:
     kinds = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
     model = nn.Sequential()
     for _ in range(draw.size(0, 4)):
-        layer = draw.one_of([nn.Linear(a, b), nn.BatchNorm1d(a), nn.Embedding(b, a), nn.GRU(a, b)])
+        inner = nn.Sequential(nn.Linear(a, b), nn.Sequential(nn.BatchNorm1d(b)))
+        layer = draw.one_of([nn.Linear(a, b), nn.BatchNorm1d(a), inner, nn.GRU(a, b)])
         layer.to(draw.one_of(kinds)).requires_grad_(draw.one_of([True, True, False]))
         model.append(layer)
     if len(model) > 1 and draw.one_of([False, True]):
@@ -108,6 +110,7 @@ def is_what_adam_holds(answer, draw: Draw):
 def knows_special_tensors(answer, draw: Draw):
     """Shared tensors, frozen ones and buffers are counted correctly, each with its own type."""
     model = some_model(draw)
+    draw.lenient = not any(p.requires_grad for p in model.parameters())  # nothing for Adam
     yield f"the bytes of {model}", int(answer(model))
 
 
@@ -220,7 +223,10 @@ def takes_any_size(answer, draw: Draw):
 
 def reduced(answer, draw: Draw, devices: int, size: int):
     """An answer's results for random vectors."""
-    found = list(answer([draw.normal(size) for _ in range(devices)], Ring()))
+    vectors = [draw.normal(size) for _ in range(devices)]
+    if draw.choose(4) == 3:
+        vectors = [draw.ids(0, 2**40, size) for _ in range(devices)]
+    found = list(answer(vectors, Ring()))
     yield f"the results of {devices} devices for N = {size}", found
 
 
@@ -317,6 +323,8 @@ def fitting_batches(
 
 def quadratic(n: int, s: int, t: int) -> float:
     """Like a Transformer: a term for each token, and one for each pair of tokens."""
+    given = isinstance(n, Integral) and isinstance(s, Integral) and isinstance(t, Integral)
+    holds(given, f"cost({n!r}, {s!r}, {t!r})", "whole numbers, not tensors")
     return n * (40 * s + 90 * t + 2 * s * s + 3 * t * t + s * t)
 
 
@@ -336,7 +344,10 @@ def corpus(draw: Draw, size: int) -> Tensor:
 
 def planned(answer, lengths: Tensor, cost: Callable, capacity: float) -> list[list[int]]:
     """The batches of an answer without empty ones."""
-    return [[int(i) for i in batch] for batch in answer(lengths, cost, capacity) if len(batch)]
+    found = [list(batch) for batch in answer(lengths, cost, capacity) if len(batch)]
+    whole = all(isinstance(i, Integral) for batch in found for i in batch)
+    holds(whole, f"the batch {short(found[:1])}", "whole numbers, not tensors")
+    return [[int(i) for i in batch] for batch in found]
 
 
 def asked(draw: Draw) -> tuple[Tensor, Callable, float]:

@@ -109,6 +109,10 @@ def with_tuples(words, merges):
     return found
 
 
+def in_alphabetical_order(words, merges):
+    return with_tuples(dict(sorted(words.items())), merges)
+
+
 def as_lists(words, merges):
     return [list(pair) for pair in with_tuples(words, merges)]
 
@@ -174,7 +178,7 @@ def longest_first(lengths, budget, seed):
 
 RIGHT = {
     "01.1": [WithTheCourse, WithDictionaries, AsTuples, AsTensors, WithNumpy],
-    "01.2": [with_strings, with_tuples, as_lists, with_recursion],
+    "01.2": [with_strings, with_tuples, in_alphabetical_order, with_recursion],
     "01.3": [with_the_package, with_random, longest_first],
     "01.4": ["A", "a"],
 }
@@ -243,7 +247,7 @@ WRONG = {
         Lowered,
         GrowsWhileEncoding,
     ],
-    "01.2": [counts_once, with_end_of_word, one_count_for_all],
+    "01.2": [counts_once, with_end_of_word, one_count_for_all, as_lists],
     "01.3": [random_batches, sorted_only, one_by_one],
     "01.4": ["B", "C"],
 }

@@ -12,7 +12,7 @@ def with_torchs_one_hot(ids, table):
 
 
 def with_an_identity(ids, table):
-    return torch.eye(len(table), dtype=table.dtype)[ids] @ table
+    return torch.eye(len(table), dtype=table.dtype)[ids.long()] @ table
 
 
 def with_scatter(ids, table):

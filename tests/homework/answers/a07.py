@@ -1,5 +1,6 @@
 """Answers to homework 07."""
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -95,6 +96,19 @@ def part_by_part(config):
     return total
 
 
+def by_shapes(config):
+    c, d = config, config.d_model
+    norm, attention = [(2, d)], [(d + 1, d)] * 4
+    feed = [(d + 1, c.d_ff), (c.d_ff + 1, d)]
+    shapes = (attention + feed + 2 * norm) * c.n_encoder_layers
+    shapes += (2 * attention + feed + 3 * norm) * c.n_decoder_layers
+    shapes += norm * 2 * (c.norm == "pre") + [(c.max_length, d)] * 2 * (c.positions == "learned")
+    tables = {"none": (c.source_vocab_size, c.target_vocab_size, c.target_vocab_size)}
+    tables |= {"target": (c.source_vocab_size, c.target_vocab_size), "all": (c.target_vocab_size,)}
+    shapes += [(v, d) for v in tables[c.tied]] + [(1, c.target_vocab_size)]
+    return sum(a * b for a, b in shapes)
+
+
 def as_a_float(config):
     return float(part_by_part(config))
 
@@ -113,6 +127,10 @@ def in_vectors(config):
     tables = v.get(c.tied, c.target_vocab_size) * d + c.target_vocab_size
     extra = 4 * d * (c.norm == "pre") + 2 * c.max_length * d * (c.positions == "learned")
     return int(stacks + tables + extra)
+
+
+def in_numpy(config):
+    return np.int64(part_by_part(config))
 
 
 class Inherited(Transformer):
@@ -178,7 +196,7 @@ class OneByOne(Encoded):
 
 RIGHT = {
     "07.1": [ByHand, Functional, factory, TwoKinds, Inherits],
-    "07.2": [on_meta, part_by_part, as_a_float, in_vectors],
+    "07.2": [by_shapes, part_by_part, in_vectors, in_numpy],
     "07.3": [Inherited, Encoded, Functions, OneByOne],
     "07.4": ["B", "b"],
 }
@@ -265,6 +283,8 @@ WRONG = {
         WholeRows,
     ],
     "07.2": [
+        on_meta,
+        as_a_float,
         square_only,
         of_the_state_dict,
         one_vocabulary,

@@ -111,7 +111,7 @@ def with_autograd_grad(model, optimizer, batches, loss_sum, max_norm):
     flat = torch.cat([g.flatten() for g in sums]) / count
     norm = float(flat.norm())
     for p, g in zip(parameters, sums, strict=True):
-        p.grad = g / count * min(1.0, max_norm / norm)
+        p.grad = g / count * min(1.0, max_norm / max(norm, 1e-12)) if g.any() else None
     optimizer.step()
     optimizer.zero_grad(set_to_none=False)
     return norm
@@ -361,7 +361,7 @@ class TensorsOnly(WithClassMethods):
 class Synced(WithClassMethods):
     @classmethod
     def save(cls, path, model, optimizer, step):
-        new = Path(path).with_suffix(".tmp")
+        new = Path(path).with_name("half-written")
         with open(new, "wb") as file:
             torch.save(cls.everything(model, optimizer) | {"step": step}, file)
             file.flush()
