@@ -145,6 +145,7 @@ def new_shell() -> Any:
     config.HistoryManager.enabled = False
     shell = InteractiveShell.instance(config=config)
     shell.xmode = "Minimal"
+    shell.ask_exit = lambda: os._exit(0)  # type: ignore[attr-defined]  # what `exit()` calls
     return shell
 
 
