@@ -11,6 +11,10 @@ GOOD = """## 2 · 掩码
 20,000 行中有 3 行的键是 `PAD`，见 [05](05_multi_head_attention.ipynb)：由 $d_k$ 决定。"""
 
 
+def test_every_notebook_is_translated():
+    assert edition.names() == sorted(path.stem for path in edition.NOTEBOOKS.glob("*.ipynb"))
+
+
 @pytest.mark.parametrize("name", edition.names())
 def test_a_notebook_is_translated_as_it_is_today(name):
     assert list(edition.findings(name)) == []

@@ -28,6 +28,7 @@ PAGES = [
     "benchmarks/*.md",
     "notebooks/*.ipynb",
     "notebooks/deeper/*.ipynb",
+    "notebooks/zh/*.ipynb",
     "notebooks/homework/*.ipynb",
 ]
 PICTURES = (".png", ".svg", ".jpg")
@@ -52,7 +53,8 @@ def gather(source: Path, repository: str, branch: str) -> None:
             return _target(target, name, pages, shown)
 
         if name.endswith(".ipynb"):
-            text = notebook(text, link, launch(name, repository, branch))
+            up = "../" * name.count("/")
+            text = notebook(text, link, launch(name, repository, branch), up)
         else:
             text = relink(text, link)
         write(source / name, text)
@@ -112,9 +114,13 @@ def launch(name: str, repository: str, branch: str) -> str:
     """The line below the title of a notebook: where it can be run, taken along and changed."""
     up = "../" * name.count("/")
     links, note, stem = {"Download": f"{up}_sources/{name}"}, "", Path(name).stem
-    if Path(name).parent == Path("notebooks"):
+    folder = Path(name).parent
+    if folder == Path("notebooks"):
+        links["中文"] = f"zh/{stem}.html"
         links["Slides"] = f"{up}slides/{stem}.html"
-    if (PRINTED / f"{stem}.pdf").is_file():
+    if folder == Path("notebooks/zh"):
+        links["English"] = f"../{stem}.html"
+    elif (PRINTED / f"{stem}.pdf").is_file():
         links["PDF"] = f"{up}print/{stem}.pdf"
     if "github.com/" in repository:
         place = repository.partition("github.com/")[2]
@@ -127,18 +133,19 @@ def launch(name: str, repository: str, branch: str) -> str:
     return f'<p class="launch">{joined}{note}</p>'
 
 
-def view(found: re.Match[str]) -> str:
+def view(found: re.Match[str], up: str) -> str:
     """A link to a view of the explorer, from the page of a notebook."""
-    address = html.escape(f"../explorer/toy-de-en.html{found[1]}")
+    address = html.escape(f"{up}explorer/toy-de-en.html{found[1]}")
     return f'<a href="{address}"><code>explorer.html{html.escape(found[1])}</code></a>'
 
 
-def notebook(text: str, link: Callable[[str], str], line: str) -> str:
+def notebook(text: str, link: Callable[[str], str], line: str, up: str = "../") -> str:
     """A notebook as the site shows it: the line below its title, links that lead somewhere."""
     book = json.loads(text)
     for cell in book["cells"]:
         if cell["cell_type"] == "markdown":
-            cell["source"] = EXPLORER.sub(view, relink("".join(cell["source"]), link))
+            text = relink("".join(cell["source"]), link)
+            cell["source"] = EXPLORER.sub(lambda found: view(found, up), text)
         elif "predict" in cell["metadata"].get("tags", ()):
             cell["metadata"]["tags"].append("remove-input")  # as JupyterLab folds it away
         kept = [output.get("metadata", {}) for output in cell.get("outputs", ())]
