@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmtlib.machine import command_line
+from nmtlib.training.hardware import command_line
 from shared import RESULTS, parser, write_result
 
 from nmtcourse.homework.execution import children

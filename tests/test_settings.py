@@ -47,7 +47,7 @@ PATHS = st.text(max_size=8).filter(lambda path: path.strip() and "\0" not in pat
 @given(
     st.fixed_dictionaries(
         {
-            "corpus.source_language": st.text(max_size=8).map(str.strip),
+            "corpus.source_language": st.from_regex(r"([a-z]{2,8})?", fullmatch=True),
             "corpus.train": st.lists(PATHS, max_size=2),
             "tokenizer.joint": st.booleans(),
             "training.epochs": st.integers(1, 10**12),

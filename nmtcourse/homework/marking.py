@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from nmtcourse.homework.answers import definitions, written_answers
 from nmtcourse.homework.compare import Finding
@@ -147,10 +148,20 @@ class Marking:
             answers = session.answers(task, names)
             if task.uses and isinstance(answers[0], str):
                 self.result.choices[task.id] = answers[0].strip().upper()[:1]
-            verdict = judge(task, *answers, seed=self.seed)
+            others = map(self.earlier, task.uses, answers[1:])
+            verdict = judge(task, answers[0], *others, seed=self.seed)
         made, known = mark_of(verdict), self.marks.get(task.id)
         if known is None or made.points > known.points or not known.begun:
             self.marks[task.id] = made
+
+    def earlier(self, name: str, answer: Any) -> Any:
+        """An answer that a choice is compared with; the solution where it had full points before.
+
+        A later cell may have redefined what it uses.
+        """
+        tasks = {task.name: task for task in self.result.assignment.tasks.values()}
+        mark = self.marks.get(tasks[name].id)
+        return tasks[name].solution if mark and mark.points == mark.possible else answer
 
     def tell_of_loss(self, step: Step, lost: Lost) -> None:
         """Say which cell or answer ended the process."""

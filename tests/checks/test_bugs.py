@@ -254,7 +254,7 @@ def test_an_unknown_key_names_the_closest():
     assert get("pad-in-loss").number == 32
     with pytest.raises(ValueError, match="did you mean attention-no-scale"):
         get("atention-no-scale")
-    with pytest.raises(ValueError, match="keys stand in nmtcheck.bugs.BUGS"):
+    with pytest.raises(ValueError, match="keys are in nmtcourse.checks.bugs.BUGS"):
         plant("§§§")
 
 

@@ -91,7 +91,6 @@ class Half(Plain):
         ("shape", "failed"),
         ("nan", "failed"),
         ("later", "skipped"),
-        ("tuple", "failed"),
         ("endless", "timeout"),
     ],
 )

@@ -30,8 +30,8 @@ def test_the_three_mistakes_are_found_and_nothing_else(capsys):
     ]
     follow = re.findall(r"^  follow: +(.*)", said, re.MULTILINE)
     assert follow == [
-        "masks.future_in_training, masks.future_in_evaluation",
-        "masks.more_padding, model.batch_invariance",
+        "masks.future_in_training, masks.future_in_evaluation, masks.more_padding, "
+        "model.batch_invariance",
     ]
     causes = re.findall(r"^  cause: +(.*)", said, re.MULTILINE)
     assert [cause.split(":")[0] for cause in causes] == [

@@ -70,7 +70,7 @@ def course_map() -> Figure:
 
 
 STEP = 2.78  # inches from box to box of the data flow
-TEXT = {"Corpus": "corpora", "Tokenizer and\nvocabulary": "tokenizers, vocab", "Batch": "batching"}
+TEXT = {"Corpus": "corpora", "Tokenizer and\nvocabulary": "tokenizers, codec", "Batch": "batching"}
 USE = {"Translator": "translator, search", "Metrics": "metrics, evaluate"}
 STAGES = {  # height of a row: its stages, each a folder, the kind of its boxes, {text: modules}
     5.06: [("data", "data", TEXT)],
