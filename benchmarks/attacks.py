@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmtlib.training.hardware import command_line
 from shared import RESULTS, parser, write_result
 
 from nmtcourse.homework.execution import children
@@ -30,6 +29,7 @@ from nmtcourse.homework.grading import assignments
 from nmtcourse.homework.pages import notebook
 from nmtcourse.homework.reports import write_reports
 from nmtcourse.homework.submissions import grade_all
+from nmtlib.training.hardware import command_line
 
 FOUR = assignments()["04"]
 NAME = f"{FOUR.stem}.ipynb"
