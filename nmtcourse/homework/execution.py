@@ -177,12 +177,12 @@ class Session:
 
 
 def children() -> list[int]:
-    """The processes that this one has started, or has got from one of them; under Linux."""
+    """The live processes that this one has started, or got from one of them; under Linux."""
     found = []
     for place in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, ValueError):
             after = place.read_text("utf-8", "replace").rpartition(")")[2].split()
-            if int(after[1]) == os.getpid():
+            if int(after[1]) == os.getpid() and after[0] != "Z":
                 found.append(int(place.parent.name))
     return found
 

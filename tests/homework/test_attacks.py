@@ -54,6 +54,19 @@ def test_a_fault_would_be_seen():
     assert attacks.faults_of(lost, [])["honest-1"].startswith("-1 points")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="read from /proc")
+def test_children_are_those_that_live():
+    """One that has ended, but for which nobody has waited yet, is no process that is left."""
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        assert process.pid in execution.children()
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert process.pid not in execution.children()
+    finally:
+        process.communicate()
+
+
 @pytest.fixture(scope="module")
 def session(tmp_path_factory):
     """A process that a notebook may have."""
