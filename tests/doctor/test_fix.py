@@ -4,7 +4,7 @@ import json
 import unicodedata
 
 import pytest
-from broken_corpora import Own, check, levels, nothing, run, toy
+from broken_corpora import Own, check, levels, nothing, row, run, toy
 
 from nmtlib.inference.evaluate import evaluate
 from nmtlib.inference.translator import Translator
@@ -110,6 +110,16 @@ def test_pairs_are_dropped_together_with_their_text_in_the_log(own):
     assert [entry["line"] for entry in log(settings)] == [3, 7, 9]
     assert [entry["why"] for entry in log(settings)] == [["empty"], ["empty"], ["reserved"]]
     assert log(settings)[0]["before"][1] == "" and log(settings)[0]["action"] == "dropped"
+
+
+def test_lost_characters_drop_their_pair_and_a_literal_mark_of_space_is_written_as_one(own):
+    own.change("train", 1, lambda t: f"{t} \ufffd", *range(1, 21))
+    own.change("train", 0, lambda t: t.replace(" ", "▁", 1), 30)
+    settings, text = fixed(own)
+    assert row(text, "U+FFFD").startswith("warning") and "20 (5.0%)" in row(text, "U+FFFD")
+    assert row(text, "a literal ▁").startswith("warning") and "line 30:" in text
+    kept = pairs(settings)
+    assert len(kept) == 380 and sum("_" in source for source, _ in kept) == 1
 
 
 def test_what_is_held_out_leaves_train(own):
