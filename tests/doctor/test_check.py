@@ -76,6 +76,19 @@ def test_equal_sides_are_named(own):
     assert status == 1 and row(text, "both sides are equal").startswith("wrong")
 
 
+def test_another_script_than_that_of_the_tag_is_wrong(own):
+    own.tags = ("de", "ru")
+    status, text = check(own.write())
+    assert status == 1 and row(text, "another script").startswith("wrong")
+    assert "0% of the letters of the target are in the script of 'ru'" in text
+
+
+def test_full_width_letters_are_named(own):
+    own.change("train", 0, lambda text: text.replace("a", "ａ"), *range(1, 301))
+    status, text = check(own.write())
+    assert status == 0 and row(text, "full-width").startswith("warning")
+
+
 def test_one_file_given_twice_is_named(own):
     own.write()
     status, text = run("data", "check", own.folder / "train.a", own.folder / "train.a")
