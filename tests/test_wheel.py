@@ -13,7 +13,9 @@ import pytest
 from nmtlib import load
 
 ROOT = Path(__file__).resolve().parents[1]
-BUILT_FROM = ("nmtlib", "nmtcheck", "nmtcourse", "pyproject.toml", "README.md", "LICENSE")
+FOLDERS = ("nmtlib", "nmtcheck", "nmtcourse", "notebooks")
+BUILT_FROM = (*FOLDERS, "pyproject.toml", "setup.py", "README.md", "LICENSE")
+MEGABYTES = 30  # of the wheel, at most
 NOTEBOOKS = sorted(path.name for path in ROOT.glob("notebooks/*.ipynb"))
 OWN = """
 [corpus]
@@ -95,12 +97,30 @@ def test_it_trains_an_epoch_and_translates_with_that_run(outside, tmp_path):
     outside("nmtlib", "translate", "--model", run, "der Hund A .")
 
 
+def test_the_wheel_is_small(wheel):
+    assert wheel.stat().st_size < MEGABYTES * 1e6
+
+
+@pytest.fixture(scope="session")
+def course(outside, tmp_path_factory) -> Path:
+    """The course as `nmtlib course` writes it where there is no clone."""
+    folder = tmp_path_factory.mktemp("course")
+    said = outside("nmtlib", "course", str(folder), "--lang", "zh")
+    assert "kept" not in said and str(folder / "zh" / NOTEBOOKS[0]) in said
+    return folder
+
+
+def test_the_course_is_written_without_a_clone(course):
+    for pattern in ("*.ipynb", "deeper/*.ipynb", "zh/*.ipynb", "homework/*.ipynb"):
+        expected = {path.name for path in (ROOT / "notebooks").glob(pattern)}
+        assert {path.name for path in course.glob(pattern)} == expected != set()
+
+
 @pytest.mark.parametrize(
     "name",
     [NOTEBOOKS[0], *(pytest.param(other, marks=pytest.mark.nightly) for other in NOTEBOOKS[1:])],
 )
-def test_a_notebook_runs_without_the_project_around_it(name, outside, tmp_path):
-    book = shutil.copy(ROOT / "notebooks" / name, tmp_path)
+def test_a_notebook_runs_without_the_project_around_it(name, outside, course):
     options = ["--nbval-lax", "--nbval-current-env", "--nbval-cell-timeout=600", "-q"]
-    said = outside("python", "-m", "pytest", "-p", "no:cacheprovider", *options, str(book))
+    said = outside("python", "-m", "pytest", "-p", "no:cacheprovider", *options, str(course / name))
     assert " passed" in said

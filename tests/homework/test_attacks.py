@@ -157,6 +157,7 @@ def installed(place, solutions):
     ignored = shutil.ignore_patterns("*.pyc", "trained", "recorded", "node_modules")
     for name in ("nmtlib", "nmtcheck", "nmtcourse"):
         shutil.copytree(ROOT / name, source / name, ignore=ignored)
+    (source / "notebooks").symlink_to(ROOT / "notebooks")  # the build wants them
     for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     venv.create(place / "env", with_pip=False, symlinks=True)
