@@ -18,6 +18,7 @@ def own(tmp_path):
 def test_a_sound_corpus_has_no_problem(own):
     status, text = check(own.write())
     assert status == 0 and nothing(text) and "train: 1,600 of 1,600 pairs would be left" in text
+    assert row(text, "few pairs").startswith("note")
     assert "characters, target / source" in text, "lengths by percentiles"
 
 
