@@ -17,10 +17,11 @@ ROUNDING = {torch.float64: 1e-8, torch.float16: 1e-2, torch.bfloat16: 6e-2}  # o
 class Finding(AssertionError):
     """A property does not hold: what was measured, what was expected, and perhaps a cause.
 
-    `usual` is the advice that goes with an exception.
+    `usual` is the advice that goes with an exception, `given` the part of `measured` that says what
+    the answer was called with.
     """
 
-    usual = ""
+    usual = given = ""
 
     def __init__(self, measured: str, expected: str, cause: str = ""):
         super().__init__(f"{measured}; expected {expected}")

@@ -8,9 +8,10 @@ from typing import Any
 
 from nmtcourse.homework.compare import Finding, same
 from nmtcourse.homework.draw import Draw
+from nmtcourse.homework.guards import Stopped
 from nmtcourse.homework.messages import PLACE
 from nmtcourse.homework.task import Property, Task
-from nmtcourse.homework.trials import Outcome, Trial, tried
+from nmtcourse.homework.trials import Outcome, Trial, limited, tried
 
 NUMBER = re.compile(r"-?\d+\.?\d*(?:e[-+]?\d+)?|nan|inf")
 
@@ -20,6 +21,14 @@ def diagnose(task: Task, prop: Property, answer: Any, found: list[Outcome], seed
 
     The last of `found` is the outcome of `prop`, the others those of the properties before it.
     """
+    try:
+        with limited(task, answer):
+            return _diagnosed(task, prop, answer, found, seed)
+    except Stopped:
+        return ""
+
+
+def _diagnosed(task: Task, prop: Property, answer: Any, found: list[Outcome], seed: int) -> str:
     numbered = [*zip(task.properties, found, strict=False)]
     tests = [(prop, trial) for trial in found[-1].trials[:-3:-1]]
     tests += [(prop, tried(task, prop, answer, Draw(seed, number))) for number in range(60, 64)]
@@ -40,10 +49,16 @@ def diagnose(task: Task, prop: Property, answer: Any, found: list[Outcome], seed
 
 
 def alike(one: Trial, other: Trial) -> bool:
-    """Whether two answers gave the same on one input, but for rounding and their lines of code."""
+    """Whether two answers gave the same on one input.
+
+    Rounding, lines of code and the names of arguments may differ.
+    """
     if one.finding is None or other.finding is None:
         return one.finding is other.finding
-    texts = [trial.finding.measured.partition(PLACE)[0] for trial in (one, other) if trial.finding]
+    texts = [
+        found.measured.replace(found.given, "", 1).partition(PLACE)[0]
+        for found in (one.finding, other.finding)
+    ]
     if NUMBER.sub("", texts[0]) != NUMBER.sub("", texts[1]) or len(one.seen) != len(other.seen):
         return False
     pairs = zip(*(map(float, NUMBER.findall(text)) for text in texts), strict=True)

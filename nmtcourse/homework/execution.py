@@ -23,6 +23,11 @@ from nmtcourse.homework.wire import Lost
 GRACE = 10  # seconds within which an interrupted cell must end
 STARTING = 300  # a busy machine must not end the grading of a class
 ROOT = Path(__file__).parents[2]
+WINDOWS = (
+    "a notebook is checked, and a class graded, in a process of its own, which needs Linux or "
+    "macOS; on Windows use WSL (https://learn.microsoft.com/windows/wsl/install). The checks in "
+    "the notebook itself work everywhere"
+)
 SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER: orphans become children of this process
 
 
@@ -70,13 +75,23 @@ class Channel:
         raise Overdue("it did not answer in time")
 
 
+def require_pipes() -> None:
+    """Raise ValueError on Windows, where a process cannot be waited for as `Channel` does it."""
+    if sys.platform == "win32":
+        raise ValueError(WINDOWS)
+
+
 class Session:
-    """A fresh process for one notebook, with a home of its own; used in a `with`."""
+    """A fresh process for one notebook, with a home of its own; used in a `with`.
+
+    Raises ValueError on Windows, RuntimeError if no process can be started.
+    """
 
     def __init__(self, folder: Path, python: str = sys.executable):
         self.folder, self.python = folder, python
 
     def __enter__(self) -> Session:
+        require_pipes()
         with contextlib.suppress(OSError, AttributeError):  # Linux alone has it
             ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
         self.before = {*children()}

@@ -93,6 +93,7 @@ class Careful:
         seeded: bool = False,
     ):
         self.function, self.mode, self.sealed = function, Without(forbidden), sealed
+        self.__wrapped__ = function  # where `inspect` finds the names of the arguments
         self.seeded = seeded
         self.given: dict[str, Any] = {}
         self.results: list[tuple[Any, Any]] = []  # and copies of what they were

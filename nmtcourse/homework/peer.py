@@ -31,7 +31,7 @@ from nmtcourse.homework.messages import (
 from nmtcourse.homework.mirrors import copied
 from nmtcourse.homework.operations import Operations
 from nmtcourse.homework.references import KEPT, References
-from nmtcourse.homework.values import Attach, Link, Values, restore
+from nmtcourse.homework.values import Attach, Link, Values, leaves_of, restore
 from nmtcourse.homework.wire import DTYPES, MOST, Damaged, Lost, receive, send
 
 
@@ -44,6 +44,7 @@ class Peer(References):
         self.most = 2**40 if trusts else MOST
         self.graphs: dict[int, tuple[list[Tensor], list[Tensor]]] = {}
         self.freed: list[int] = []
+        self.leaves: list[Tensor] = []  # that functions called back have used without being given
         self.random = b""
         self.until = self.seconds = 0.0  # when all calls must be done; of one call, if not 0
         self.around: Callable[[float], Any] | None = None  # what a called function is run within
@@ -126,14 +127,16 @@ class Peer(References):
             seconds=min(self.seconds, max(0.01, self.until - time.monotonic())),
             watch=values.place_of(watching[0].made[:1]) if watching else None,
         )
+        outer, self.leaves = self.leaves, []
         reply, blobs = self._answered()
         values = Values(self, blobs, [])
         with valid():
             self.unpack(reply, values)
-            changed = values.decode(reply.changed)
+            leaves, self.leaves = self.leaves, outer
             raised = reply.error and self.rebuilt(reply.error)
-            values.outputs = self.attached(reply, values, inputs) if reply.outputs else []
-            result = values.decode(reply.value)
+            values.outputs = self.attached(reply, values, inputs, leaves) if reply.outputs else []
+            result = values.decode(reply.value)  # in the order in which they were encoded
+            changed = values.decode(reply.changed)
         for old, new in zip([args, kwargs], changed or (), strict=False):
             restore(old, new)
         for mode in watching:
@@ -142,11 +145,13 @@ class Peer(References):
             raise raised
         return result
 
-    def attached(self, reply: Reply, values: Values, inputs: list[Tensor]) -> list[Tensor]:
-        """Results with the graph that they have on the other side."""
-        link = Link(self, reply.graph, [values._tensor(node) for node in reply.outputs])
+    def attached(
+        self, reply: Reply, values: Values, inputs: list[Tensor], leaves: list[Tensor]
+    ) -> list[Tensor]:
+        """Results with the graph that they have on the other side, and what called back adds."""
+        link = Link(self, reply.graph, [values._tensor(node) for node in reply.outputs], leaves)
         with torch.enable_grad():
-            made = [*Attach.apply(link, link.blank, *inputs)]
+            made = [*Attach.apply(link, link.blank, *inputs, *leaves)]
         link.outputs = []
         return made
 
@@ -182,6 +187,7 @@ class Peer(References):
         if made.inputs and made.outputs:
             reply["graph"], reply["outputs"] = self.next(), made.outputs
             self.graphs[reply["graph"]] = made.inputs, given
+            self.leaves += leaves_of(made.inputs, given)
         if before is not None and self._encoded(args, kwargs) != before:
             made.outputs = None
             reply["changed"] = made.encode([args, kwargs])

@@ -85,7 +85,8 @@ class References:
     def remote(self, node: dict[str, Any]) -> Remote:
         """The stand-in for an object of the other side."""
         number = int(node["theirs"])
-        if (known := self.theirs.get(number)) is None:
+        known = self.theirs.get(number)
+        if known is None or known._about != node:  # a number that another answer had before
             kind = type(str(node["type"])[:80], (Remote,), {})
             known = self.theirs[number] = kind(self, number, node)
         return known

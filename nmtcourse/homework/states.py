@@ -111,7 +111,7 @@ def adopt(module: nn.Module, state: State, grow: bool) -> None:
         else:
             path, training, attributes = row
             part = module.get_submodule(path.rstrip("."))
-            part.training = bool(training)
+            part.__dict__["training"] = bool(training)  # a GRU asks for other attributes first
             if "_place" in part.__dict__:  # a mirror
                 part.__dict__.update(checked(attributes))
 

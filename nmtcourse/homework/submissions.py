@@ -19,6 +19,7 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
+from nmtcourse.homework.execution import require_pipes
 from nmtcourse.homework.grading import assignments
 from nmtcourse.homework.marking import ALL_SECONDS, Marking
 from nmtcourse.homework.marks import Mark, Marked
@@ -73,8 +74,10 @@ def grade_all(
     """Grade a notebook of each student and assignment; the files are only read.
 
     If a student's notebook cannot be graded, or is missing while others have submitted one, the
-    result has no points and says why. `keep` gets the results so far, after each.
+    result has no points and says why. `keep` gets the results so far, after each. Raises ValueError
+    on Windows.
     """
+    require_pipes()
     students = find_submissions(folder)
     failed: dict[tuple[str, str], str] = {}
     entries: list[Entry] = []

@@ -199,7 +199,8 @@ def given_to(subject: Any) -> dict[str, Any]:
 def placed(finding: Finding, given: dict[str, Any]) -> Finding:
     """The finding together with the arguments of the call."""
     if given and not finding.measured.startswith(("for ", UNWRITTEN)):
-        finding.measured = f"for {described(given)}: {finding.measured}"
+        finding.given = f"for {described(given)}: "
+        finding.measured = finding.given + finding.measured
     return finding
 
 

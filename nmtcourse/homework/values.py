@@ -65,7 +65,8 @@ class Values(Codec):
         if "again" in node:
             return self.tensors[node["again"]]
         if "output" in node and self.outputs is not None:
-            return self.outputs[node["output"]]
+            self.tensors.append(self.outputs[node["output"]])
+            return self.tensors[-1]
         return self.peer.resolve(node, self)
 
 
@@ -150,16 +151,36 @@ class Attach(torch.autograd.Function):
         return (None, *ctx.link.backward(grads))
 
 
+def leaves_of(results: list[Tensor], given: list[Tensor]) -> list[Tensor]:
+    """The leaves, such as weights, that results depend on apart from those that were given."""
+    found: dict[int, Tensor] = {}
+    nodes, seen = [each.grad_fn for each in results], set()
+    while nodes:
+        if (node := nodes.pop()) is not None and node not in seen:
+            seen.add(node)
+            nodes += [each for each, _ in node.next_functions]
+            if hasattr(node, "variable"):
+                found[id(node.variable)] = node.variable
+    return [each for each in found.values() if all(each is not one for one in given)]
+
+
 class Link:
     """The part of a graph that is in the other process, until it is freed."""
 
-    def __init__(self, peer: Peer, number: int, outputs: list[Tensor]):
-        self.peer, self.number, self.outputs = peer, number, outputs
+    def __init__(self, peer: Peer, number: int, outputs: list[Tensor], leaves: list[Tensor]):
+        self.peer, self.number, self.outputs, self.leaves = peer, number, outputs, leaves
         self.blank = torch.zeros((), requires_grad=True)  # there may be no other input
 
     def backward(self, grads: tuple[Any, ...]) -> list[Any]:
-        """The gradients of the inputs."""
-        return [None, *self.peer.call(self.number, None, grads, verb="backward")]
+        """The gradients of the inputs, and of leaves, which calls back reach meanwhile."""
+        before = [leaf.grad for leaf in self.leaves]
+        for leaf in self.leaves:
+            leaf.grad = None
+        found = self.peer.call(self.number, None, grads, verb="backward")
+        reached = [leaf.grad for leaf in self.leaves]
+        for leaf, old in zip(self.leaves, before, strict=True):
+            leaf.grad = old
+        return [None, *found, *reached]
 
     def __del__(self) -> None:
         self.peer.freed.append(self.number)

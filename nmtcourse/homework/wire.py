@@ -144,7 +144,7 @@ class Codec:
             return Path(str(node["path"]))
         if "generator" in node:
             generator = torch.Generator()
-            generator.set_state(self._tensor(node["generator"]))
+            generator.set_state(self.decode(node["generator"]))
             return generator
         return self.resolve(node)
 

@@ -56,7 +56,8 @@ def test_a_class_is_graded_and_its_files_stay_as_they_are(tmp_path, capsys):
     table = tmp_path / "points.csv"
     assert main(["homework", "grade", str(tmp_path / "class"), "--csv", str(table)]) == 0
     said = capsys.readouterr().out
-    assert "eve: no notebook" in said and "2 x 04.1: " in said, said
+    assert "eve: no notebook" in said, said
+    assert "2 x 04.1: Nothing is subtracted, so large scores overflow." in said, said
     rows = list(csv.DictReader(table.open()))
     points = {(row["student"], row["task"]): float(row["points"]) for row in rows}
     assert points["ben", "04.2"] == find_task("04.2").points
@@ -226,6 +227,20 @@ def test_an_endless_loop_is_stopped(monkeypatch):
 
     monkeypatch.setattr(find_task("04.1"), "seconds", 0.3)
     assert "stopped after 0.3 s" in str(judge(find_task("04.1"), endless))
+
+
+def test_an_endless_loop_in_the_diagnosis_is_stopped(monkeypatch):
+    """The cause is looked for on other inputs, on which an answer may never end."""
+    from nmtcourse.homework import diagnosis
+
+    def looked(*given):
+        while True:
+            pass
+
+    monkeypatch.setattr(find_task("04.1"), "seconds", 0.5)
+    monkeypatch.setattr(diagnosis, "tried", looked)
+    verdict = judge(find_task("04.1"), lambda scores: scores)
+    assert not verdict.full and verdict.finding.cause == ""
 
 
 def test_an_argument_that_is_changed_is_a_finding():
