@@ -1,6 +1,7 @@
 """The Chinese edition is that of today's English text, and is written by its rules."""
 
 import json
+import re
 
 import edition
 import pytest
@@ -32,6 +33,33 @@ def test_a_notebook_has_the_code_and_outputs_of_the_english_one(name):
             assert ours["source"] == theirs["source"]
             if "predict" not in theirs["metadata"].get("tags", ()):
                 assert ours["outputs"] == theirs["outputs"]
+
+
+@pytest.mark.parametrize("file", [path.name for path in sorted(edition.HOMEWORK.glob("*.toml"))])
+def test_the_homework_is_translated_as_it_is_today(file):
+    assert list(edition.homework_findings(file, edition.long_texts()[file])) == []
+
+
+def test_a_task_that_was_rewritten_is_stale():
+    now = edition.long_texts()["04.toml"]
+    later = now | {"04.1": now["04.1"].replace("a few hundred", "a thousand")}
+    (told,) = edition.homework_findings("04.toml", later)
+    assert "04.1 is stale" in told and "of a thousand" in told and "溢出" in told
+
+
+def test_the_pages_of_the_homework_are_made_of_their_texts():
+    pages, titles = edition.homework(), re.compile(r'"## \d\d\.\d [^"]*[\u3400-\u9fff]')
+    kept = {*(edition.CHINESE / "homework").glob("*.ipynb")}
+    assert len(pages) == 12 and kept == pages.keys()
+    for path, text in pages.items():
+        assert path.read_text("utf-8") == text, "run: python tools/edition.py"
+        theirs = json.loads((edition.NOTEBOOKS / "homework" / path.name).read_text("utf-8"))
+        for ours, english in zip(json.loads(text)["cells"], theirs["cells"], strict=True):
+            same = ours == english if ours["cell_type"] == "code" else ours["id"] == english["id"]
+            assert same, (path.name, ours["id"])
+            found = edition.differences(edition.source(english), edition.source(ours))
+            assert ours["cell_type"] == "code" or list(found) == [], (path.name, ours["id"])
+        assert len(titles.findall(text)) + ("## 11.2 BLEU" in text) == 4
 
 
 def test_a_translation_is_of_one_english_text():
@@ -81,6 +109,7 @@ def test_links_lead_out_of_the_folder(monkeypatch):
         "[a](06_masking.ipynb) [b](../07_the_full_model.ipynb) [c](../../docs/map.md) "
         "[d](https://x.org)"
     )
+    assert edition.moved("`nmtlib homework start 04`") == "`nmtlib homework start 04 --lang zh`"
 
 
 def test_a_link_within_a_page_leads_to_a_heading():

@@ -5,8 +5,8 @@
     python tools/edition.py --todo 06  what of notebook 06 has no current translation
 
 `notebooks/zh/NN.toml` holds, for each Markdown cell, the digest of the English text that was
-translated, and the Chinese text; `nmtcourse/teaching/asked/zh/NN.toml` does so for the questions.
-Code and outputs are those of the English notebook.
+translated, and the Chinese text; `nmtcourse/teaching/asked/zh/NN.toml` does so for the questions,
+`nmtcourse/homework/zh/*.toml` for the homework. Code and outputs are those of the English notebook.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ NOTEBOOKS = ROOT / "notebooks"
 CHINESE = NOTEBOOKS / "zh"
 GLOSSARY = ROOT / "docs" / "zh" / "glossary.toml"
 ASKED = ROOT / "nmtcourse" / "teaching" / "asked"
+HOMEWORK = ROOT / "nmtcourse" / "homework" / "zh"
 HAN = r"[\u3400-\u9fff]"
 # code, formulas and addresses: the same in both languages
 CODE = r"```[\s\S]*?```|`(?:[^`\n]|\n(?!\n))*`"
@@ -104,6 +105,38 @@ def findings(name: str) -> Iterator[str]:
     yield from (f"{name}: no heading #{anchor}" for anchor in lost_anchors(page))
 
 
+def homework() -> dict[Path, str]:
+    """The pages of the homework in Chinese."""
+    from nmtcourse.homework import grading, pages  # only now: it imports torch
+
+    made = grading.assignments().values()
+    return {
+        CHINESE / "homework" / f"{each.stem}.ipynb": pages.notebook(each, language="zh")
+        for each in made
+    }
+
+
+def homework_findings(file: str, now: dict[str, str]) -> Iterator[str]:
+    """What is wrong with the long texts in a file of the homework; `now` are the English ones."""
+    translated = read(HOMEWORK / file).get("texts", {})
+    yield from (f"homework, {file}: {finding}" for finding in stale(now, translated))
+    for key in now.keys() & translated.keys():
+        told = differences(now[key], translated[key]["text"])
+        yield from (f"homework, {file}, {key}: {finding}" for finding in told)
+
+
+def long_texts() -> dict[str, dict[str, str]]:
+    """The long English texts of the homework by the file of their translation."""
+    from nmtcourse.homework import grading, pages
+
+    frame = {"opening": pages.OPENING, "task": pages.TASK, "closing": pages.CLOSING}
+    found = {"common.toml": frame}
+    for number, each in grading.assignments().items():
+        tasks = {task.id: task.text for task in each.tasks.values()}
+        found[f"{number}.toml"] = {"opening": each.opening, **tasks}
+    return found
+
+
 def lost_anchors(page: str) -> list[str]:
     """The headings that a page links to and does not have."""
     found = {heading.strip().replace(" ", "-") for heading in re.findall(r"(?m)^#+ (.*)$", page)}
@@ -170,7 +203,7 @@ def chinese(name: str) -> dict:
 
 
 def moved(text: str) -> str:
-    """Links as they are seen from notebooks/zh."""
+    """Links as they are seen from notebooks/zh, and commands that write a page in Chinese."""
 
     def seen(match: re.Match) -> str:
         target = match[1]
@@ -179,6 +212,7 @@ def moved(text: str) -> str:
             return match[0]
         return f"](../{target})" if elsewhere or Path(target).stem not in names() else match[0]
 
+    text = re.sub(r"`(nmtlib homework start \d\d)`", r"`\1 --lang zh`", text)
     return re.sub(LINK, seen, text)
 
 
@@ -211,13 +245,15 @@ def main() -> int:
         print("\n\n".join(findings(name)) or "all is translated")
         return 0
     told = [finding for name in names() for finding in findings(name)]
+    told += [found for item in long_texts().items() for found in homework_findings(*item)]
     print("\n".join(told), end="\n" if told else "")
-    for name in names() if not told else ():
-        path, text = CHINESE / f"{name}.ipynb", written(chinese(name))
+    made = {} if told else {CHINESE / f"{name}.ipynb": written(chinese(name)) for name in names()}
+    for path, text in (made | homework() if made else made).items():
         if not path.is_file() or path.read_text("utf-8") != text:
-            told.append(name)
-            print(f"{path.name} {'would change' if options.check else 'made'}")
+            told.append(path.name)
+            print(f"{path.relative_to(NOTEBOOKS)} {'would change' if options.check else 'made'}")
             if not options.check:
+                path.parent.mkdir(exist_ok=True)
                 path.write_text(text, "utf-8", newline="\n")
     return 1 if told and options.check else 0
 

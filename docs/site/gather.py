@@ -30,6 +30,7 @@ PAGES = [
     "notebooks/deeper/*.ipynb",
     "notebooks/zh/*.ipynb",
     "notebooks/homework/*.ipynb",
+    "notebooks/zh/homework/*.ipynb",
 ]
 PICTURES = (".png", ".svg", ".jpg")
 INSTEAD = {"notebooks": "/course.md", "notebooks/homework": "/homework.md"}
@@ -118,7 +119,11 @@ def launch(name: str, repository: str, branch: str) -> str:
     if folder == Path("notebooks"):
         links["中文"] = f"zh/{stem}.html"
         links["Slides"] = f"{up}slides/{stem}.html"
-    if folder == Path("notebooks/zh"):
+    if folder == Path("notebooks/homework"):
+        links["中文"] = f"../zh/homework/{stem}.html"
+    if folder == Path("notebooks/zh/homework"):
+        links["English"] = f"../../homework/{stem}.html"
+    elif folder == Path("notebooks/zh"):
         links["English"] = f"../{stem}.html"
     elif (PRINTED / f"{stem}.pdf").is_file():
         links["PDF"] = f"{up}print/{stem}.pdf"

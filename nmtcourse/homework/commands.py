@@ -22,13 +22,13 @@ def add_homework(commands: _SubParsersAction) -> None:
     option = add("start", "write the notebook of an assignment; never over an existing one")
     option("assignment", help="its number, such as 04, or its name")
     option("--out", type=Path, default=Path("homework"), metavar="DIR", help="(default: homework)")
+    option("--lang", choices=["en", "zh"], default="en", help="of the page and its checks")
     option = add("check", "run your notebook and print its points; exit status 1 unless full")
     option("notebook", type=Path)
     option = add("hint", "print a hint for a task")
     option("task", help="such as 04.2")
     option("number", type=int, nargs="?", default=1, help="1 or 2")
-    counts = "your homework's folder, which counts the hint (default: this one, or homework)"
-    option("--folder", type=Path, metavar="DIR", help=counts)
+    option("--folder", type=Path, metavar="DIR", help="where it counts (default: . or homework)")
     option = add("status", "show what is done in a folder, and what comes next")
     option("folder", type=Path, nargs="?", default=Path("homework"))
     option = add("patient", "write your personal patient: a Transformer with silent bugs")
@@ -61,7 +61,7 @@ def do_start(options: Namespace) -> None:
     """Write the notebook of an assignment."""
     from nmtcourse.homework.student import start
 
-    place = start(options.assignment, options.out)
+    place = start(options.assignment, options.out, options.lang)
     print(f"your homework is {place}; open it with: jupyter lab {place}")
 
 

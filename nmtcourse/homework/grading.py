@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from nmtcourse.homework import masters, progress
+from nmtcourse.homework.chinese import chinese, language_here, speaks
 from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.diagnosis import diagnose
 from nmtcourse.homework.draw import seed_in
@@ -48,12 +49,18 @@ class Verdict:
         return self.finding is None or self.finding.measured != UNWRITTEN
 
     def __str__(self) -> str:
-        task, points = self.task, f"{self.points:g} of {self.task.points:g} points"
-        if self.finding is None:
-            return f"{task.id} {task.title}: {points}. All properties hold."
-        found = self.finding
+        return self.told("en")
+
+    def told(self, language: str) -> str:
+        """The verdict in words."""
+        say, task, found = speaks(language), self.task, self.finding
+        colon, stop = ("：", "。") if language == "zh" else (": ", ". ")
+        points = say(f"{self.points:g} of {task.points:g} points")
+        title = f"{task.id} {say(task.title)}{colon}{points}"
+        if found is None:
+            return f"{title}{stop}{say('All properties hold.')}"
         if not self.begun and not self.points:
-            return f"{task.id} {task.title}: {points}: {UNWRITTEN}, or a part is still a stub."
+            return f"{title}{colon}{say(f'{UNWRITTEN}, or a part is still a stub.')}"
         lines = {
             "property": self.statement,
             "measured": found.measured,
@@ -62,12 +69,13 @@ class Verdict:
             "try": "" if found.cause else self.advice,
             "read": task.read,
         }
-        told = [f"{task.id} {task.title}: {points}"]
+        told = [title]
         for name, text in lines.items():
-            if text:
-                told += textwrap.wrap(
-                    text, 96, initial_indent=f"  {name:<9} ", subsequent_indent=" " * 12
-                )
+            if text and language == "zh":  # nothing else wraps lines without spaces
+                told.append(f"  {say(name)}{colon}{say(text)}")
+            elif text:
+                start = f"  {name:<9} "
+                told += textwrap.wrap(text, 96, initial_indent=start, subsequent_indent=" " * 12)
         return "\n".join(told)
 
 
@@ -105,7 +113,7 @@ def grade(id: str, answer: Any, *others: Any, seed: int | None = None) -> float:
     if task.uses and verdict.begun:
         with contextlib.suppress(OSError, ValueError):  # a verdict needs no file
             progress.count("choices", id, str(answer).strip().upper()[:1])
-    print(verdict)
+    print(verdict.told(language_here(id[:2])))
     return verdict.points
 
 
@@ -117,8 +125,9 @@ def hint(id: str, number: int = 1, folder: Path | None = None) -> None:
     task = find_task(id)
     if number not in (1, 2):
         raise ValueError(f"there are hints 1 and 2, not {number!r}")
+    language, text = language_here(id[:2], folder or progress.place_of(id)), task.hints[number - 1]
     more = f'\n(More: hint("{id}", 2))' if number == 1 else ""
-    print(textwrap.fill(task.hints[number - 1], 96) + more)
+    print(textwrap.fill(text, 96) + more if language == "en" else chinese(text) + chinese(more))
     progress.count("hints", id, number, folder)  # last: a hint needs no file
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from nmtcourse.homework.answers import definitions, written_answers
+from nmtcourse.homework.chinese import language_of
 from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.execution import Overdue, Session
 from nmtcourse.homework.grading import Verdict, judge
@@ -67,6 +68,7 @@ class Marking:
         self.result = Marked(path, assignment, notices=inspect_cells(book, assignment))
         self.seed, self.cell_seconds, self.closed = seed, cell_seconds, [*closed]
         own = [step.source for step in self.steps if step.task is None]
+        self.result.language = language_of(raw)
         self.result.answers = repr(written_answers(own, assignment) or "")
         self.marks: dict[str, Mark] = {}
         self.lost: set[int] = set()  # steps that ended the process
@@ -104,7 +106,7 @@ class Marking:
                 return number
         for task in self.result.assignment.tasks.values():
             missing = Finding("it was not reached", "a notebook that ends", "")
-            self.marks.setdefault(task.id, mark_of(Verdict(task, 0.0, "", missing)))
+            self.marks.setdefault(task.id, self.mark_of(Verdict(task, 0.0, "", missing)))
         self.tell_of_files(session)
         return None
 
@@ -150,7 +152,7 @@ class Marking:
                 self.result.choices[task.id] = answers[0].strip().upper()[:1]
             others = map(self.earlier, task.uses, answers[1:])
             verdict = judge(task, answers[0], *others, seed=self.seed)
-        made, known = mark_of(verdict), self.marks.get(task.id)
+        made, known = self.mark_of(verdict), self.marks.get(task.id)
         if known is None or made.points > known.points or not known.begun:
             self.marks[task.id] = made
 
@@ -174,7 +176,7 @@ class Marking:
         if stuck:
             measured, cause = "the check did not end", "An endless loop."
         finding = Finding(measured, "an answer", cause)
-        self.marks.setdefault(step.task.id, mark_of(Verdict(step.task, 0.0, "", finding)))
+        self.marks.setdefault(step.task.id, self.mark_of(Verdict(step.task, 0.0, "", finding)))
 
     def tell_of_files(self, session: Session) -> None:
         """Say which files of the homework or of other students a notebook has opened."""
@@ -184,18 +186,17 @@ class Marking:
                 names = ", ".join(str(name)[-80:] for name in found[:5])
                 self.result.notices.append(f"the notebook has opened {names}")
 
-
-def mark_of(verdict: Verdict) -> Mark:
-    """The mark of a verdict."""
-    task, found = verdict.task, verdict.finding
-    measured, cause = (found.measured, found.cause) if found else ("", "")
-    return Mark(
-        task.id,
-        task.title,
-        verdict.points,
-        task.points,
-        measured,
-        cause,
-        text=str(verdict),
-        begun=verdict.begun,
-    )
+    def mark_of(self, verdict: Verdict) -> Mark:
+        """The mark of a verdict, whose text has the language of the page."""
+        task, found = verdict.task, verdict.finding
+        measured, cause = (found.measured, found.cause) if found else ("", "")
+        return Mark(
+            task.id,
+            task.title,
+            verdict.points,
+            task.points,
+            measured,
+            cause,
+            text=verdict.told(self.result.language),
+            begun=verdict.begun,
+        )

@@ -42,6 +42,7 @@ class Marked:
     choices: dict[str, str] = field(default_factory=dict)
     answers: str = ""
     digest: str = ""
+    language: str = "en"
 
     @property
     def points(self) -> float:

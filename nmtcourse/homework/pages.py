@@ -13,6 +13,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from nmtcourse.homework.chinese import Say, speaks
 from nmtcourse.homework.grading import assignments
 from nmtcourse.homework.task import Assignment, Task
 from nmtlib.files import write_atomically
@@ -27,55 +28,70 @@ from nmtcourse.homework import grade
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
-def notebook(assignment: Assignment, kind: str = "student") -> str:
+OPENING = """\
+# Homework {number} · {title}
+
+{opening}
+
+**Time:** about {minutes} minutes. **Points:** {points:g}. **Needs:** the course up to notebook \
+{number}.
+
+Replace each stub by your code and run the check below it, as often as you like. A check prints \
+what it measured, what it expected and the likely cause, but never the answer. Hints cost no \
+points. Unless a task says otherwise, your answer leaves what it is given as it is, returns \
+numbers of the type that it is given, keeps nothing from one call to the next, and works for every \
+size from 1 on and for tensors of any memory layout. Your final points come from the same checks \
+with different numbers and sizes."""
+TASK = """\
+## {id} {title}
+
+*{level}, about {minutes} minutes, {points:g} points. Read: {read}.*
+
+{text}
+
+Stuck? `hint("{id}")`."""
+CLOSING = """\
+## When you have finished
+
+Restart the kernel, run all cells, save, and run `nmtlib homework check {file}` in a terminal to \
+see your points; from another folder, give its path as well, such as `homework/{file}`. The \
+command runs the notebook from top to bottom in a separate process, as your instructor's grading \
+does."""
+
+
+def notebook(assignment: Assignment, kind: str = "student", language: str = "en") -> str:
     """The notebook of an assignment as text: 'student', 'solution', or 'source' for nbgrader."""
-    cells = [
-        text_cell("opening", opening(assignment)),
-        code_cell("imports", f"{assignment.imports}\n\nfrom nmtcourse.homework import grade, hint"),
-    ]
-    for task in assignment.tasks.values():
-        cells += task_cells(task, kind)
-    cells.append(text_cell("closing", closing(assignment)))
-    book = {"cells": cells, "metadata": {"kernelspec": KERNEL}, "nbformat": 4, "nbformat_minor": 5}
+    say, tasks = speaks(language), assignment.tasks.values()
+    opening = say(OPENING).format(
+        number=assignment.number,
+        title=say(assignment.title),
+        opening=say(assignment.opening),
+        minutes=sum(task.minutes for task in tasks),
+        points=assignment.points,
+    )
+    imports = f"{assignment.imports}\n\nfrom nmtcourse.homework import grade, hint"
+    cells = [text_cell("opening", opening), code_cell("imports", imports)]
+    for task in tasks:
+        cells += task_cells(task, kind, say)
+    cells.append(text_cell("closing", say(CLOSING).format(file=f"{assignment.stem}.ipynb")))
+    about = {"kernelspec": KERNEL} | ({"nmtlib": {"language": "zh"}} if language == "zh" else {})
+    book = {"cells": cells, "metadata": about, "nbformat": 4, "nbformat_minor": 5}
     return json.dumps(book, indent=1, ensure_ascii=False) + "\n"
 
 
-def opening(assignment: Assignment) -> str:
-    """Title, opening, minutes and points, and how to check an answer."""
-    minutes = sum(task.minutes for task in assignment.tasks.values())
-    return (
-        f"# Homework {assignment.number} · {assignment.title}\n\n{assignment.opening}\n\n"
-        f"**Time:** about {minutes} minutes. **Points:** {assignment.points:g}. **Needs:** the "
-        f"course up to notebook {assignment.number}.\n\n"
-        "Replace each stub by your code and run the check below it, as often as you like. A check "
-        "prints what it measured, what it expected and the likely cause, but never the answer. "
-        "Hints cost no points. Unless a task says otherwise, your answer leaves what it is given "
-        "as it is, returns numbers of the type that it is given, keeps nothing from one call to "
-        "the next, and works for every size from 1 on and for tensors of any memory layout. "
-        "Your final points come from the same checks with different numbers and sizes."
-    )
-
-
-def closing(assignment: Assignment) -> str:
-    """The steps at the end."""
-    file = f"{assignment.stem}.ipynb"
-    return (
-        "## When you have finished\n\nRestart the kernel, run all cells, save, and run "
-        f"`nmtlib homework check {file}` in a terminal to see your points; from another folder, "
-        f"give its path as well, such as `homework/{file}`. The command runs the notebook from "
-        "top to bottom in a separate process, as your instructor's grading does."
-    )
-
-
-def task_cells(task: Task, kind: str) -> list[dict[str, Any]]:
+def task_cells(task: Task, kind: str, say: Say) -> list[dict[str, Any]]:
     """The cells of a task: text, given code, the answer, perhaps an example, the check."""
     name = task.id.replace(".", "-")
-    level = "a choice" if task.level == "question" else task.level
-    about = f"*{level}, about {task.minutes} minutes, {task.points:g} points. Read: {task.read}.*"
-    more = f'Stuck? `hint("{task.id}")`.'
-    cells = [
-        text_cell(f"text-{name}", f"## {task.id} {task.title}\n\n{about}\n\n{task.text}\n\n{more}")
-    ]
+    about = say(TASK).format(
+        id=task.id,
+        title=say(task.title),
+        level=say("a choice" if task.level == "question" else task.level),
+        minutes=task.minutes,
+        points=task.points,
+        read=say(task.read),
+        text=say(task.text),
+    )
+    cells = [text_cell(f"text-{name}", about)]
     if task.given:
         cells.append(code_cell(f"given-{name}", textwrap.dedent(task.given).strip()))
     sources = {

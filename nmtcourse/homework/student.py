@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from nmtcourse.homework import pages, progress
+from nmtcourse.homework.chinese import speaks
 from nmtcourse.homework.grading import assignments
 from nmtcourse.homework.marks import Marked
 from nmtcourse.homework.task import BLANK, Assignment
@@ -16,8 +17,10 @@ from nmtlib.files import write_atomically
 TUTOR = Path(__file__).with_name("AGENTS.md")
 
 
-def start(number: str, folder: Path) -> Path:
+def start(number: str, folder: Path, language: str = "en") -> Path:
     """Write the student's notebook of an assignment into a folder and return its path.
+
+    `language` is "en" or "zh".
 
     Raises ValueError for an unknown assignment and FileExistsError if the notebook exists.
     """
@@ -33,7 +36,8 @@ def start(number: str, folder: Path) -> Path:
     with progress.changing(folder):
         if place.exists():  # another process has begun it
             raise FileExistsError(f"{place} exists already; move it away to begin again")
-        write_atomically(place, pages.notebook(assignment))  # a full disk leaves no empty one
+        page = pages.notebook(assignment, language=language)
+        write_atomically(place, page)  # a full disk leaves no empty one
     return place
 
 
@@ -65,11 +69,14 @@ def keep(marked: Marked) -> None:
 
 def shown(marked: Marked) -> str:
     """The verdicts on all tasks, notices about the file, and a table of points."""
+    say, possible = speaks(marked.language), marked.assignment.points
     parts = [mark.text or f"{mark.task} {mark.title}: {mark.measured}" for mark in marked.marks]
-    parts += [f"Note: {notice}." for notice in marked.notices]
-    possible = marked.assignment.points
-    table = [f"{m.task}  {m.points:>4g} of {m.possible:<3g}  {m.title}" for m in marked.marks]
-    total = f"total: {marked.points:g} of {possible:g}, in {marked.seconds:.0f} s"
+    parts += [f"{say('Note: ')}{say(notice)}{say('.')}" for notice in marked.notices]
+    of = say("of")
+    table = [
+        f"{m.task}  {m.points:>4g} {of} {m.possible:<3g}  {say(m.title)}" for m in marked.marks
+    ]
+    total = say(f"total: {marked.points:g} of {possible:g}, in {marked.seconds:.0f} s")
     return "\n\n".join([*parts, "\n".join([*table, total])])
 
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from nmtcourse.homework import marking, marks, progress, student
-from nmtcourse.homework.grading import assignments, find_task, hint
+from nmtcourse.homework.grading import assignments, find_task, grade, hint
 from nmtlib.cli import main
 
 
@@ -50,6 +50,24 @@ def test_hints_that_are_not_counted_say_so(here, capsys):
     assert homework("hint", "01.1") == 0
     assert "Not counted" not in capsys.readouterr().out
     assert hints_of("homework", capsys) == 1
+
+
+def test_a_chinese_page_has_chinese_hints_and_verdicts(here, capsys, monkeypatch):
+    assert homework("start", "04", "--lang", "zh") == 0
+    assert homework("hint", "04.2") == 0
+    assert "循环" in capsys.readouterr().out
+    monkeypatch.chdir("homework")
+    for language, shown in (
+        ("", "4 分里得 0 分"),
+        ("en", "0 of 4 points"),
+        ("zh", "4 分里得 0 分"),
+    ):
+        monkeypatch.setenv("NMTLIB_LANG", language)
+        assert grade("04.1", lambda scores: scores) == 0
+        assert shown in capsys.readouterr().out, language
+    monkeypatch.delenv("NMTLIB_LANG")
+    assert grade("05.1", lambda x, heads: x) == 0  # its page is not here
+    assert "0 of 4 points" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("folder", [".", "nowhere"])
