@@ -59,7 +59,11 @@ PAGES = {  # the blocks of each page, and what makes them
         "names": tables_course.public_names,
         "modules": tables_course.modules,
     },
-    "docs/checks.md": {"check": tables.check_output, "mutation": tables.mutation},
+    "docs/checks.md": {
+        "check": tables.check_output,
+        "mutation": tables.mutation,
+        "strangers": tables.strangers,
+    },
     "docs/instructors.md": {
         "syllabus": tables_homework.syllabus,
         "tasks": tables_homework.tasks,

@@ -1,79 +1,148 @@
 """Do the checks find faults in models by people who have not seen them?  Run them on a folder.
 
-    python benchmarks/strangers.py FOLDER [--parts mask attention …] [--out FILE] [--label after]
+    python benchmarks/strangers.py FOLDER RAW --label "round 2, before" [--adapters FOLDER]
 
-FOLDER holds MANIFEST.json, a list of {stranger, variant, file, factory, fault, part, cause, …} that
-was written before any run; a variant without a fault is healthy.  Each is checked without an
-adapter, as `nmtlib check FILE:FACTORY` does.  A fault counts as detected if a finding is reported
-that the healthy variant of the same stranger does not have; that is also how alarms are counted.
-The result goes under `label` into FILE, results/strangers.json by default.
+FOLDER/MANIFEST.json lists strangers, each with a healthy variant and faulty ones whose fault, cause
+and repair were written down and proved before any run.  Each variant is checked as
+`nmtcheck FILE:FACTORY --json` does; with --adapters, through STRANGER.py of that folder, copied
+next to the file.  A variant whose factory needs only definitions that equal the healthy ones is not
+run without an adapter: the checks would read the same model.  RAW keeps the reports, and what it
+holds is not run again.  Whether a first finding names the planted part, and whether a proved
+cause is the planted one, is judged by a reader in results/strangers-judged.json.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import io
+import ast
 import json
 import os
+import resource
+import shutil
 import sys
-from multiprocessing import get_context
+import time
+from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
-from nmtcheck import load_adapter, run_checks
+from nmtcheck import every  # noqa: F401 (before the processes are forked)
+from nmtcheck.command import main as command
+from nmtcheck.lifting import Definitions, bound, statements
 
 RESULTS = Path(__file__).parent / "results" / "strangers.json"
+JUDGED = RESULTS.with_name("strangers-judged.json")
 # Faults of these parts show in a model alone; the others need a loop, a search or a metric.
 REACHED = "embedding position attention mask feed-forward norm output".split()
+PLANTED = "part fault cause repair".split()
+LIMIT = 120  # seconds of computing of one process
+# With an adapter: subjects that need more than the model, for faults outside of it.
+BROAD = "training validation data loss schedule decoding beam metrics".split()
 
 
-def report(task: tuple[Path, dict[str, Any], list[str] | None]) -> dict[str, Any]:
-    """What the checks say of one variant: exit status and findings; in a process of its own."""
-    folder, entry, only = task
-    file = folder / entry["file"]
-    os.chdir(file.parent)
-    sys.path[:0] = [str(file.parent), str(file.parent.parent)]  # as its README would have it
-    told = {k: entry[k] for k in ("stranger", "variant", "part", "fault", "cause")}
-    told["planted"] = told.pop("cause")
-    try:
-        said = io.StringIO()
-        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-            adapter = load_adapter(f"{file.name}:{entry['factory']}")
-        data = run_checks(adapter, only=only, time_limit=60.0).to_dict()
-    except Exception as error:  # it is somebody else's code
-        return told | {"status": 2, "findings": [], "said": str(error)[:300]}
-    keys = ("title", "check", "measured", "cause", "possible_causes")
-    findings = [{k: f[k] for k in keys if k in f} for f in data["findings"]]
-    passed = sum(r["verdict"] == "passed" for r in data["results"])
-    status = data.get("status", int(bool(findings)))
-    taken = data.get("taken_to_be", data.get("ids"))
-    return told | {"status": status, "taken": taken, "passed": passed, "findings": findings}
+class Variant(NamedTuple):
+    """A model of the folder; a healthy one has no fault."""
+
+    stranger: str
+    name: str
+    file: Path
+    factory: str
+    fault: dict[str, Any]
+
+    @property
+    def key(self) -> str:
+        return f"{self.stranger}/{self.name}"
 
 
-def judged(reports: list[dict[str, Any]]) -> dict[str, Any]:
-    """Counts: detected faults, proved causes, and alarms on healthy variants."""
-    healthy = {
-        r["stranger"]: {f["check"] for f in r["findings"]} for r in reports if not r["fault"]
-    }
-    faulty = [r for r in reports if r["fault"]]
-    found = {
-        f"{r['stranger']}/{r['variant']}": [
-            f for f in r["findings"] if f["check"] not in healthy.get(r["stranger"], set())
-        ]
-        for r in faulty
-    }
-    ran = [r for r in reports if not r["fault"] and r["status"] in (0, 1) and r["passed"] > 3]
+def variants(folder: Path) -> list[Variant]:
+    """All models of a folder, healthy ones first."""
+    told = json.loads((folder / "MANIFEST.json").read_text("utf-8"))
+    healthy = [(name, "healthy", one["healthy"], {}) for name, one in told["strangers"].items()]
+    faulty = [(one["stranger"], one["variant"], one, one) for one in told["faults"]]
+    return [
+        Variant(stranger, name, folder / at["file"], at["factory"], fault)
+        for stranger, name, at, fault in [*healthy, *faulty]
+    ]
+
+
+def model_code(variant: Variant) -> list[str]:
+    """The definitions that a factory needs."""
+    body = statements(variant.file)
+    needed = Definitions(variant.file, body).needed([variant.factory], [*map(bound, body)], set())
+    return [ast.dump(body[number]) for number in sorted(needed)]
+
+
+def check(variant: Variant, out: Path, adapters: Path | None) -> None:
+    """Check a variant in a process of its own; `out` gets the report, or the exit status."""
+    file, factory, options = variant.file, variant.factory, list[str]()
+    if adapters:
+        place = out.with_suffix("")
+        shutil.copytree(file.parent, place, dirs_exist_ok=True)
+        file = Path(shutil.copy(adapters / f"{variant.stranger}.py", place / "adapter.py"))
+        far = variant.fault and variant.fault["part"] not in REACHED
+        factory, options = "make", [x for name in BROAD for x in ("--only", name)] if far else []
+    begun, child = time.time(), os.fork()
+    if not child:
+        resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, LIMIT))
+        os.chdir(file.parent)
+        with out.with_suffix(".txt").open("w") as said:
+            os.dup2(said.fileno(), 1), os.dup2(said.fileno(), 2)
+            status = 3
+            try:
+                status = command([f"{file.name}:{factory}", "--json", str(out), *options])
+            finally:
+                sys.stdout.flush()
+                os._exit(status)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    meta = {"rc": status, "wall": round(time.time() - begun, 1)}
+    out.with_suffix(".meta").write_text(json.dumps(meta), "utf-8")
+
+
+def row(variant: Variant, ran: Variant, raw: Path) -> dict[str, Any]:
+    """What the checks say of a variant, or of the one that `ran` in its place."""
+    out = raw / f"{ran.stranger}-{ran.name}.json"
+    planted = {f"planted_{k}": variant.fault[k] for k in PLANTED if variant.fault}
+    told = {"variant": variant.key, **planted} | ({"not_run": True} if ran != variant else {})
+    told["status"] = json.loads(out.with_suffix(".meta").read_text("utf-8"))["rc"]
+    report = json.loads(out.read_text("utf-8")) if out.is_file() else {}
+    keys = ("check", "verdict", "measured", "cause", "possible_causes", "follow")
+    told["findings"] = [{k: f[k] for k in keys if f.get(k)} for f in report.get("findings", [])]
+    told["passed"] = sum(r["verdict"] == "passed" for r in report.get("results", []))
+    return told | {"taken_to_be": report.get("taken_to_be", [])}
+
+
+def counted(rows: list[dict[str, Any]], judged: dict[str, str]) -> dict[str, Any]:
+    """Counts.  A fault is detected if a check fails that passes the healthy variant.
+
+    `judged` has for a variant words of a reader: 'first' if the first finding is in the planted
+    part, and 'right' or 'wrong' if it proves a cause.
+    """
+    healthy = {r["variant"].split("/")[0]: r for r in rows if "planted_part" not in r}
+    faulty = [r for r in rows if "planted_part" in r]
+
+    def new(each: dict[str, Any]) -> bool:
+        known = {f["check"] for f in healthy[each["variant"].split("/")[0]]["findings"]}
+        return any(f["check"] not in known for f in each["findings"])
+
+    found = [r["variant"] for r in faulty if new(r)]
+    near = [r["variant"] for r in faulty if r["planted_part"] in REACHED]
+    words = [judged.get(name, "").split() for name in found]
+    alarms = [name for name, r in healthy.items() if r["findings"]]
+    ran = [n for n, r in healthy.items() if r["status"] == 0 and r["passed"] > 3]
     return {
-        "strangers": len(healthy),
-        "strangers_that_ran_without_an_adapter": len(ran),
-        "healthy_with_alarms": sorted(name for name, checks in healthy.items() if checks),
+        "healthy": len(healthy),
+        "alarms": alarms,
+        "healthy_passed": len(ran),
+        "status": dict(Counter(r["status"] for r in rows)),
         "faults": len(faulty),
-        "detected": sum(map(bool, found.values())),
-        "with_a_proved_cause_first": sum(bool(f and f[0].get("cause")) for f in found.values()),
-        "missed": sorted(name for name, findings in found.items() if not findings),
+        "detected": len(found),
+        "in_the_model": len(near),
+        "detected_in_the_model": len([name for name in near if name in found]),
+        "first_is_the_part": sum("first" in each for each in words),
+        "causes_claimed": sum(bool({"right", "wrong"} & {*each}) for each in words),
+        "causes_right": sum("right" in each for each in words),
+        "missed": sorted({r["variant"] for r in faulty} - {*found}),
     }
 
 
@@ -82,28 +151,37 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--parts", nargs="+", default=REACHED)
+    parser.add_argument("raw", type=Path)
+    parser.add_argument("--adapters", type=Path)
+    parser.add_argument("--only", nargs="+", help="variants such as 01_single_file/v01, or parts")
     parser.add_argument("--label", default="after")
-    parser.add_argument("--out", type=Path, default=RESULTS)
-    parser.add_argument("--only", nargs="+", help="checks or subjects (default: all)")
-    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--date", default=time.strftime("%Y-%m-%d"))
     options = parser.parse_args()
-    folder = options.folder.resolve()
-    every = json.loads((folder / "MANIFEST.json").read_text("utf-8"))
-    entries = [e for e in every if not e["fault"] or e["part"] in options.parts]
-    tasks = [(folder, e, options.only) for e in sorted(entries, key=lambda e: bool(e["fault"]))]
-    reports: list[dict[str, Any]] = []
+    every_one, raw = variants(options.folder.resolve()), options.raw.resolve()
+    raw.mkdir(parents=True, exist_ok=True)
+    if options.only:
+        chosen = {*options.only}
+        every_one = [v for v in every_one if not v.fault or chosen & {v.key, v.fault["part"]}]
+    healthy = {v.stranger: v for v in every_one if not v.fault}
     torch.set_num_threads(1)
-    with get_context("fork").Pool(options.workers, maxtasksperchild=1) as pool:
-        for each in pool.imap_unordered(report, tasks):
-            reports.append(each)
-            ordered = sorted(reports, key=lambda r: (r["stranger"], r["variant"] != "healthy"))
-            about = {"command": "python benchmarks/strangers.py FOLDER", "parts": options.parts}
-            about |= {"only": options.only, "counts": judged(reports), "reports": ordered}
-            kept = json.loads(options.out.read_text("utf-8")) if options.out.is_file() else {}
-            text = json.dumps(kept | {options.label: about}, indent=1, ensure_ascii=False)
-            options.out.write_text(text + "\n", "utf-8")
-    print(json.dumps(judged(reports), indent=1))
+    rows = list[dict[str, Any]]()
+    for one in every_one:
+        same = one.fault and not options.adapters
+        same = same and model_code(one) == model_code(healthy[one.stranger])
+        if not (raw / f"{one.stranger}-{one.name}.meta").exists() and not same:
+            out = raw / f"{one.stranger}-{one.name}.json"
+            check(one, out, options.adapters and options.adapters.resolve())
+        rows.append(row(one, healthy[one.stranger] if same else one, raw))
+    judged = json.loads(JUDGED.read_text("utf-8")).get(options.label, {})
+    about = {
+        "date": options.date,
+        "faults_of": options.only or "all",
+        "counts": counted(rows, judged),
+    }
+    kept = json.loads(RESULTS.read_text("utf-8")) if RESULTS.is_file() else {}
+    kept |= {options.label: about | {"reports": rows}}
+    RESULTS.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    print(json.dumps(about["counts"], indent=1))
     return 0
 
 

@@ -91,6 +91,26 @@ def mutation() -> str:
     )
 
 
+def strangers() -> str:
+    """How the checks fare on models by strangers, by round; the text says who wrote them."""
+    rows = []
+    for label, about in read("strangers.json").items():
+        if not label.startswith("round"):
+            continue
+        found = about["counts"]
+        rows.append(
+            [
+                label,
+                f"{len(found['alarms'])} of {found['healthy']}",
+                f"{found['detected']} of {found['faults']}",
+                f"{found['first_is_the_part']} of {found['detected']}",
+                f"{found['causes_right']} of {found['causes_claimed']}",
+            ]
+        )
+    header = "round, what was given | healthy models with a false alarm | faults detected"
+    return table(f"{header} | first finding names the part | proved causes that are right", rows)
+
+
 def ablation(file: str = "ablation.json") -> str:
     """What each switch changes, on validation data."""
     found = read(file)
