@@ -17,6 +17,16 @@ from nmtcourse.teaching.show import Shown, kernel_with_widgets
 from nmtlib.errors import did_you_mean
 
 ASKED = Path(__file__).with_name("asked")
+# While a question waits (its answer is folded, or no button is pressed), JupyterLab and the pages
+# that nbconvert makes hide what the next code cells put out, except errors, up to the next text.
+WAITS = "waits-for-a-choice"
+QUESTION = f".jp-OutputArea-child + .jp-OutputArea-child :is(details:not([open]), .{WAITS})"
+AFTER = ["+ .jp-CodeCell " * n for n in range(1, 7)]
+AFTER += ["+ .jp-MarkdownCell " + cells for cells in AFTER[:2]]
+RESULT = """.jp-OutputArea:has(.jp-OutputArea-child):not(:has([data-mime-type$=error])) {{
+&::before {{ content: "{}"; opacity: 0.6; margin-left: calc(var(--jp-cell-prompt-width) + 6px); }}
+.jp-OutputArea-child {{ display: none; }}
+}}"""
 
 
 class Words(NamedTuple):
@@ -30,6 +40,7 @@ class Words(NamedTuple):
     right: str
     compare: str
     call: str
+    first: str
 
 
 WORDS = {
@@ -42,6 +53,7 @@ WORDS = {
         right="You chose {}, which is right.",
         compare="You chose {}. Compare your reason with this one.",
         call="For the answer: {}, with your letter.",
+        first="First answer the question above.",
     ),
     "zh": Words(
         predict="先猜一猜。",
@@ -52,6 +64,7 @@ WORDS = {
         right="你选了 {}，答对了。",
         compare="你选了 {}。对照一下你的理由和下面的理由。",
         call="查看答案：{}，换成你选的字母。",
+        first="先回答上面的问题，结果才会显示。",
     ),
 }
 
@@ -118,6 +131,14 @@ def displayed(key: str, *, mine: str | None = None, language: str = "en") -> tup
     return text, _opened(question, mine.upper(), words) if mine else _folded(question, words)
 
 
+def hiding(language: str = "en") -> Shown:
+    """A style for the page: results stay hidden until the question before them is answered."""
+    after = ",\n".join(f"& {cells.strip()}" for cells in AFTER)
+    result = RESULT.format(WORDS[language].first)
+    style = f"<style>\n.jp-Cell:has({QUESTION}) {{\n{after} {{\n{result}\n}}\n}}\n</style>"
+    return Shown(style, "", kind="text/html")
+
+
 def remark(chosen: str, answer: str, words: Words = WORDS["en"]) -> str:
     """A friendly line on what the reader chose.
 
@@ -156,6 +177,8 @@ def _buttons(question: Question, words: Words) -> Any:
     def reveal(change: dict[str, Any]) -> None:
         data = _opened(question, change["new"], words)._repr_mimebundle_()
         page.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
+        box.remove_class(WAITS)
 
     choice.observe(reveal, names="value")
-    return ipywidgets.VBox([choice, page])
+    box = ipywidgets.VBox([choice, page]).add_class(WAITS)
+    return box

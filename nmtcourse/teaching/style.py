@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 
 from nmtcourse.teaching.alternative import alt_text
 from nmtcourse.teaching.describe import VARIES, describe
+from nmtcourse.teaching.predictions import hiding, language_here
 
 WIDTH = 7.0  # inches: what GitHub and a laptop show without scaling
 CJK_FONT = Path(__file__).parent / "fonts" / "nmtlib-CJK.otf"
@@ -62,7 +63,8 @@ def setup() -> None:
     In a notebook kernel it also chooses inline figures, shows each figure once and then closes it,
     makes the hidden text form of a figure say what is drawn (see `describe`), so that a test of the
     stored notebook notices a figure that changed, and gives each picture an alternative text (see
-    `alt_text`) in its metadata.  Elsewhere only the theme of seaborn changes.
+    `alt_text`) in its metadata.  It hides what answers a question until the reader has chosen (see
+    `predictions`).  Elsewhere only the theme of seaborn changes.
     Calling it again does no harm.  Raises FileNotFoundError where the package's font is missing.
     """
     _add_font()
@@ -70,6 +72,7 @@ def setup() -> None:
     if shell is not None:
         shell.run_line_magic("matplotlib", "inline")  # drops formatters, so add ours after it
         _add_formatters(shell.display_formatter)
+        shell.display_pub.publish(hiding(language_here())._repr_mimebundle_())
     installed = {entry.name for entry in font_manager.fontManager.ttflist}
     fonts = FONTS + [name for name in OTHERS if name in installed]
     seaborn.set_theme(style="ticks", palette=COLOURS, rc=STYLE | {"font.family": fonts})

@@ -1,6 +1,7 @@
 """The questions of the course, and that a reader who chooses sees the answer, and no one else."""
 
 import re
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from nmtcourse.teaching import predictions
 from nmtcourse.teaching.predictions import Question, predict, questions
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 ENTROPY = Question("99.entropy", "And the entropy?", ["grows", "stays"], 1, "nothing changed.")
 
 
@@ -79,7 +81,9 @@ def test_choosing_a_button_opens_the_answer(monkeypatch, shown):
     _, reveal = shown()
     choice, page = reveal.widget.children
     assert list(choice.options) == ["A", "B"] and choice.value is None and page.outputs == ()
+    assert predictions.WAITS in reveal.widget._dom_classes, "results are hidden"
     choice.value = "A"
+    assert predictions.WAITS not in reveal.widget._dom_classes, "results are shown"
     opened = page.outputs[0]["data"]["text/markdown"]
     assert opened.startswith("You chose A. Compare")
     assert "**Answer: B**, because nothing changed." in opened
@@ -112,3 +116,73 @@ def test_a_notebook_in_the_folder_zh_asks_in_chinese(monkeypatch, tmp_path, show
     monkeypatch.chdir(tmp_path / "zh")
     question, reveal = shown(mine="A")
     assert question.text.startswith("**先猜一猜。**") and reveal.text.startswith("你选了 A。")
+
+
+def results(cells):
+    """The marks of the cells between a question and the text about its result.
+
+    A `C` has outputs, a `c` has none; M is Markdown, which is the end after an output, and P
+    another question.
+    """
+    marks = ""
+    for cell in cells:
+        if cell.source.startswith("predict("):
+            return marks + "P"
+        if cell.cell_type == "markdown" and "C" in marks:
+            break
+        marks += "M" if cell.cell_type == "markdown" else "C" if cell.outputs else "c"
+    return marks.rstrip("c")
+
+
+BEYOND = {"03.slip", "09.faults", "06.leak"}  # a text between the code and what it shows
+
+
+def test_the_style_reaches_every_result_and_no_question():
+    reached = {"".join(re.findall(r"-(.)", cells)) for cells in predictions.AFTER}
+    found, beyond = 0, set()
+    for path in NOTEBOOKS.glob("*.ipynb"):
+        cells = nbformat.read(path, as_version=4).cells
+        for place, cell in enumerate(cells, start=1):
+            if key := re.match(r'predict\("(.+?)"\)', cell.source):
+                found += 1
+                if results(cells[place:]).upper() not in reached:
+                    beyond.add(key[1])
+    assert found > 90 and beyond == BEYOND
+
+
+@pytest.mark.slow
+@pytest.mark.extras("playwright")
+@pytest.mark.skipif(not CHROMIUM, reason="needs Chromium")
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_page_hides_the_result_until_the_answer_is_opened(language):
+    """In a page that nbconvert makes, whose cells have the classes of JupyterLab's."""
+    from nbconvert import HTMLExporter
+    from playwright.sync_api import sync_playwright
+
+    def code(*shown):
+        bundles = [each if isinstance(each, dict) else each._repr_mimebundle_() for each in shown]
+        outputs = [nbformat.v4.new_output("display_data", data) for data in bundles]
+        return nbformat.v4.new_code_cell("1", outputs=outputs)
+
+    texts = ["a result", "one more", "after the text", "not for this"]
+    first, more, after, other = (code({"text/plain": text}) for text in texts)
+    question = code(*predictions.displayed("06.leak", language=language))
+    worked = code({"text/markdown": "**Problem.**\n\n<details><summary>x</summary>y</details>"})
+    text = nbformat.v4.new_markdown_cell("text")
+    style = code(predictions.hiding(language))
+    cells = [style, question, code(), first, more, text, after, worked, other]
+    page, _ = HTMLExporter().from_notebook_node(nbformat.v4.new_notebook(cells=cells))
+    with sync_playwright() as playwright:
+        launch = playwright.chromium.launch
+        browser = launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        view = browser.new_page()
+        view.route(re.compile("^https?:"), lambda route: route.abort())
+        view.set_content(page, wait_until="domcontentloaded")
+
+        def seen():
+            return [view.get_by_text(text, exact=True).is_visible() for text in texts]
+
+        assert seen() == [False, False, True, True]
+        view.locator("summary").first.click()
+        assert seen() == [True] * 4
+        browser.close()
