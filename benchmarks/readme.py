@@ -15,6 +15,7 @@ import io
 import itertools
 import re
 import sys
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,12 +33,22 @@ from nmtlib.training.history import draw_curves, read_history
 ROOT = Path(__file__).parents[1]
 FIGURES = ROOT / "figures"
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00")  # Okabe and Ito 2008
+# The words of README.zh.md around the same numbers
+CHINESE = tomllib.loads((ROOT / "docs" / "zh" / "readme.toml").read_text("utf-8"))
 PAGES = {  # the blocks of each page, and what makes them
     "README.md": {
+        "badges": tables.badges,
         "headlines": tables.headlines,
         "notebooks": tables_course.notebooks,
         "tree": tables_course.tree,
         "results": tables_scores.results,
+    },
+    "README.zh.md": {
+        "badges": tables.badges,
+        "headlines": lambda: tables.headlines(CHINESE["headlines"]),
+        "notebooks": lambda: tables_course.notebooks("notebooks/zh", CHINESE["notebooks"]),
+        "tree": tables_course.tree,
+        "results": lambda: tables_scores.results(CHINESE["systems"]),
     },
     "docs/results.md": {
         "all-results": tables_scores.all_results,
@@ -84,30 +95,6 @@ RECORDS = ROOT / "nmtlib" / "presets" / "records.json"
 # The results that notebook 12 shows: an installed package has no folder of benchmarks.
 SHOWN = ("operations", "scaling", "padding", "step", "gpu")
 COPIES = ROOT / "nmtcourse" / "teaching" / "recorded" / "benchmarks"
-
-
-def draw_attention(path: Path) -> None:
-    """Draw what one head of the shipped model attends to for each token that it generates."""
-    import matplotlib
-
-    from nmtcourse.teaching import matrices, style
-    from nmtcourse.teaching.course import load_toy, running_pair
-    from nmtcourse.teaching.explorer import attention_maps
-
-    with matplotlib.rc_context():
-        style.setup()
-        found = attention_maps(load_toy("de-en"), running_pair("de-en").source)
-        last = found.maps["cross"][-1]  # (H, T, S)
-        peaked = last.amax(-1).mean(-1).argmax()  # the head with the largest weights on average
-        axes = matrices.heat_map(
-            last[peaked].numpy(),
-            found.rows["cross"],
-            found.columns["cross"],
-            column_label="source token",
-            row_label="generated token",
-            limits=(0, 1),
-        )
-        axes.figure.savefig(path, dpi=150)
 
 
 def draw_time_to_bleu(path: Path, found: Mapping[str, Sequence[dict[str, Any]]]) -> None:
@@ -161,8 +148,7 @@ def fill(page: str, text: str) -> str:
 
 
 def draw() -> None:
-    """The opening picture, the curves of the committed trainings, and BLEU against time."""
-    draw_attention(FIGURES / "attention.png")
+    """The curves of the committed trainings, and BLEU against time."""
     for preset in ("multi30k-de-en", "cmn-en-zh"):
         draw_curves(
             FIGURES / f"{preset}-curves.png",

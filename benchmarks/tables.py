@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -22,32 +23,63 @@ def table(header: str, rows: list[list[Any]]) -> str:
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
 
 
-def headlines() -> str:
-    """The main result of three other pages, a line each."""
+SHIELD = "https://img.shields.io/badge"
+HEADLINES = [
+    "**Checked against others.** With the same weights, beam search gives the same "
+    "translations as `generate` of Hugging Face in {same_hf} of {sentences} sentences, and as "
+    "CTranslate2 in {same_ct2}. Training is {slow:.1f}× (float32) to {fast:.1f}× (bfloat16) as "
+    "fast as `torch.nn.Transformer`, on one machine ({machine}). [Speed](docs/speed.md)",
+    "**Silent bugs are found.** {caught} of {planted} bugs, planted in this code one at a "
+    "time, are caught by a check that names their cause. The same checks test *your* "
+    "Transformer. [Checks](docs/checks.md)",
+    "**The homework grades itself, and we grade the graders.** Of answers that were written "
+    "from the student pages alone, before any grader saw them, they refused {refused} of "
+    "{right} right ones and accepted {accepted} of {wrong} wrong ones. "
+    "[The graders' own grades](benchmarks/HOMEWORK.md)",
+]
+
+
+def badges() -> str:
+    """The state of CI, the versions of Python and the licence, as pyproject.toml names them."""
+    project = tomllib.loads((RESULTS.parents[1] / "pyproject.toml").read_text("utf-8"))["project"]
+    versions = [each.rpartition(" ")[2] for each in project["classifiers"] if ":: 3." in each]
+    python = "%20%7C%20".join(versions)
+    licence = project["license"].partition(" ")[0]
+    ci = "../../actions/workflows/ci.yml"  # as seen from the page of the repository, in any fork
+    return "\n".join(
+        [
+            f"[![CI]({ci}/badge.svg)]({ci})",
+            f"[![Python {', '.join(versions)}]({SHIELD}/python-{python}-08519c)](pyproject.toml)",
+            f"[![{licence}]({SHIELD}/licence-{licence}-08519c)](LICENSE)",
+        ]
+    )
+
+
+def headlines(lines: list[str] = HEADLINES) -> str:
+    """The main result of three other pages, a line each; `lines` are the words around it."""
     training, decoding, bugs = read("train.json"), read("decode.json"), read("mutation.json")
     rounds = read("homework-rounds.json")["rounds"]
     unseen = rounds[max(name for name in rounds if name.isdigit())]["summary"]
-    theirs = decoding["beam 5"]["transformers float32"]["nmtlib_speed_over_this"]
-    machine = training["machine"]["processor"]
-    ctranslate2 = 1 / decoding["beam 5"]["CTranslate2 float32"]["nmtlib_speed_over_this"]
-    return "\n".join(
-        [
-            f"- On one machine ({machine}), training is {training['ratio_as_used']:.1f}× as fast "
-            "as with `torch.nn.Transformer` at each library's default precision (bfloat16 and "
-            "float32), "
-            f"and {training['ratios']['nn.Transformer bfloat16']:.1f}× with both in bfloat16. Beam "
-            f"search is {theirs:.1f}× as fast as Hugging Face's `generate` with the same weights; "
-            f"CTranslate2 is {ctranslate2:.1f}× as fast as ours. [Speed](docs/speed.md)",
-            f"- {bugs['caught']} of {bugs['planted']} silent bugs, planted in this code one at a "
-            "time, are caught by a check that names their cause. The same checks test *your* "
-            "Transformer. [Checks](docs/checks.md)",
-            "- The homework grades itself, and we grade the graders. Of answers that were written "
-            "from the student pages alone, before any grader saw them, they refused "
-            f"{unseen['right_refused']} of {unseen['right']} right ones and accepted "
-            f"{unseen['wrong_accepted']} of {unseen['wrong']} wrong ones. "
-            "[The graders' own grades](benchmarks/HOMEWORK.md)",
-        ]
-    )
+    same = {
+        short: round(decoding["beam 5"][name]["same_as_nmtlib"] * decoding["sentences"])
+        for short, name in (("hf", "transformers float32"), ("ct2", "CTranslate2 float32"))
+    }
+    ratios = [training["ratios"][f"nn.Transformer {kind}"] for kind in ("float32", "bfloat16")]
+    facts = {
+        "same_hf": same["hf"],
+        "same_ct2": same["ct2"],
+        "sentences": decoding["sentences"],
+        "slow": ratios[0],
+        "fast": ratios[1],
+        "machine": training["machine"]["processor"],
+        "caught": bugs["caught"],
+        "planted": bugs["planted"],
+        "refused": unseen["right_refused"],
+        "right": unseen["right"],
+        "accepted": unseen["wrong_accepted"],
+        "wrong": unseen["wrong"],
+    }
+    return "\n".join(f"- {line.format(**facts)}" for line in lines)
 
 
 def printed(name: str) -> str:

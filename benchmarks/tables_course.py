@@ -6,13 +6,14 @@ import ast
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 from tables import table
 
 import nmtlib
 
 ROOT = Path(__file__).parents[1]
-PACKAGE, NOTEBOOKS = ROOT / "nmtlib", ROOT / "notebooks"
+PACKAGE = ROOT / "nmtlib"
 TIMINGS = ROOT / "tools" / "timings.json"
 LEARNED = {  # number of a notebook -> what you learn in it, and the modules that it shows
     "00": (
@@ -68,6 +69,12 @@ LEARNED = {  # number of a notebook -> what you learn in it, and the modules tha
         "`nmtcheck`, `homework`",
     ),
 }
+WORDS = {  # of the table of notebooks
+    "learned": {number: learned for number, (learned, _) in LEARNED.items()},
+    "minutes": r"\*\*Time\*\* (\d+) minutes",
+    "units": ["min", "s"],
+    "columns": "notebook | what you learn | modules | to read | to run",
+}
 ROOMS = {  # in the order in which data flows
     "nmtlib/model": "the Transformer, without data",
     "nmtlib/data": "corpora, tokens and batches, without the model",
@@ -119,17 +126,25 @@ PATH = {  # what happens to a sentence pair in the core -> the modules to read, 
 }
 
 
-def notebooks() -> str:
+def notebooks(folder: str = "notebooks", words: dict[str, Any] = WORDS) -> str:
     """What each notebook teaches, about which modules, and how long it takes to read and to run."""
     seconds = json.loads(TIMINGS.read_text("utf-8"))
     rows = []
-    for path in sorted(NOTEBOOKS.glob("[0-9]*.ipynb")):
+    for path in sorted((ROOT / folder).glob("[0-9]*.ipynb")):
         opening = "".join(json.loads(path.read_text("utf-8"))["cells"][0]["source"])
         title = re.search(r"# (.+)", opening)[1]
-        minutes = re.search(r"\*\*Time\*\* (\d+) minutes", opening)[1]
-        link = f"[{title}](notebooks/{path.name})"
-        rows.append([link, *LEARNED[path.stem[:2]], f"{minutes} min", f"{seconds[path.stem]} s"])
-    return table("notebook | what you learn | modules | to read | to run", rows)
+        minutes = re.search(words["minutes"], opening)[1]
+        learned = words["learned"][path.stem[:2]]
+        rows.append(
+            [
+                f"[{title}]({folder}/{path.name})",
+                learned,
+                LEARNED[path.stem[:2]][1],
+                f"{minutes} {words['units'][0]}",
+                f"{seconds[path.stem]} {words['units'][1]}",
+            ]
+        )
+    return table(words["columns"], rows)
 
 
 def first_sentence(docstring: str | None) -> str:
@@ -152,21 +167,18 @@ def modules() -> str:
 
 
 def tree() -> str:
-    """The core as a tree: each folder and file with its lines and the first sentence about it."""
-
-    def counted(paths: list[Path]) -> str:
-        return f"{sum(len(path.read_text('utf-8').splitlines()) for path in paths):>6,}"
-
-    rows = [f"{'nmtlib/':<24}{counted([*PACKAGE.rglob('*.py')])}"]
-    rooms = [PACKAGE / name for name in ("model", "data", "training", "inference")]
-    for room in [PACKAGE, *rooms]:
-        indent = "  " if room == PACKAGE else "    "
-        files = [path for path in sorted(room.glob("*.py")) if not path.name.startswith("__")]
-        if room != PACKAGE:
-            rows.append(f"{f'  {room.name}/':<24}{counted([*room.rglob('*.py')])}")
-        for path in files:
-            about = first_sentence(ast.get_docstring(ast.parse(path.read_text("utf-8"))))
-            rows.append(f"{indent + path.name:<24}{counted([path])}  {about}")
+    """The core as a tree: each folder with its lines, what it holds, and the names of its files."""
+    rows = []
+    core = [room for room in ROOMS if room.partition("/")[0] == "nmtlib"]
+    for room in sorted(core, key=lambda name: "/" in name):
+        folder, indent = ROOT / room, "  " * room.count("/")
+        files = sorted(folder.glob("*.py"))
+        counted = files if indent else folder.rglob("*.py")
+        count = sum(len(path.read_text("utf-8").splitlines()) for path in counted)
+        texts = {path.stem: path.read_text("utf-8") for path in files}
+        names = [n for n, text in texts.items() if n[0] != "_" and "The former name" not in text]
+        rows.append(f"{f'{indent}{folder.name}/':<14}{count:>6,}  {ROOMS[room]}")
+        rows.append(f"{indent}  {' '.join(names)}")
     return "```text\n" + "\n".join(rows) + "\n```"
 
 

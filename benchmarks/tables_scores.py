@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from statistics import median
 from typing import Any
 
@@ -54,13 +55,16 @@ def size_and_training(found: dict[str, Any]) -> list[str]:
     ]
 
 
-def results() -> str:
-    """The best search of each preset on its test split."""
+def results(words: Mapping[str, str] | None = None) -> str:
+    """The best search of each preset on its test split; `words` are replaced, the longest first."""
     rows = [
         [name, *size_and_training(found), f"{found['scores']['bleu']:.1f}"]
         for name, found in best_searches()
     ]
-    return table("system | parameters | training, on CPUs | sacreBLEU, test", rows)
+    block = table("system | parameters | training, on CPUs | sacreBLEU, test", rows)
+    for old in sorted(words or (), key=len, reverse=True):
+        block = block.replace(old, words[old])
+    return block
 
 
 def records() -> str:

@@ -1,6 +1,7 @@
 """The website: whole, without a broken link or a request to elsewhere, and usable in a browser."""
 
 import functools
+import gzip
 import http.server
 import json
 import shutil
@@ -18,7 +19,13 @@ ROOT = Path(__file__).resolve().parents[1]
 FORK = "https://github.com/someone/their-fork"
 ATTENTION = "notebooks/04_scaled_dot_product_attention.html"
 LOOKED_AT = ["index.html", ATTENTION, "docs/results.html", "api/nmtlib.model.html"]
-LOOKED_AT += ["docs/map.html", "search.html?q=attention", "notebooks/homework/07_model.html"]
+LOOKED_AT += [
+    "glossary.html",
+    "explorer.html",
+    "docs/map.html",
+    "search.html?q=attention",
+    "notebooks/homework/07_model.html",
+]
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
 FLAGS += ["--disable-background-networking"]
@@ -30,12 +37,13 @@ pytestmark = [
 
 
 class Page(HTMLParser):
-    """What a page links to, what it loads, and the places in it that a link may name."""
+    """What a page links to, what it loads, at once or later, and the places a link may name."""
 
     def __init__(self, path: Path):
         super().__init__()
         self.links: set[str] = set()
         self.loads: set[str] = set()
+        self.later: set[str] = set()
         self.places: set[str] = {""}
         self.feed(path.read_text("utf-8"))
 
@@ -46,7 +54,9 @@ class Page(HTMLParser):
             self.links.add(named["href"])
         elif tag == "link" and named.get("rel") in ("stylesheet", "icon"):
             self.loads.add(named["href"])
-        elif tag in ("img", "script", "iframe") and named.get("src"):
+        elif tag == "iframe":
+            (self.later if named.get("loading") == "lazy" else self.loads).add(named["src"])
+        elif tag in ("img", "script") and named.get("src"):
             self.loads.add(named["src"])
 
 
@@ -91,7 +101,7 @@ def test_no_link_is_broken_and_nothing_that_a_page_loads_is_missing(site, pages)
     found = {
         (path.relative_to(site).as_posix(), address)
         for path, page in pages.items()
-        for address in page.links | page.loads
+        for address in page.links | page.loads | page.later
         if broken(path, address, pages)
     }
     assert found == set()
@@ -119,7 +129,7 @@ def test_a_broken_link_is_found(pages, site):
 
 
 def test_no_page_loads_anything_from_elsewhere(pages):
-    loaded = {address for page in pages.values() for address in page.loads}
+    loaded = {address for page in pages.values() for address in page.loads | page.later}
     assert {address for address in loaded if urlsplit(address).netloc} == set()
 
 
@@ -137,11 +147,16 @@ def test_a_notebook_can_be_run_elsewhere_taken_along_and_changed(site, pages):
         assert (site / "_sources" / name).read_bytes() == notebook.read_bytes()
 
 
+def sent(path: Path) -> int:
+    """The bytes of a file as a server sends them: pictures as they are, text compressed."""
+    content = path.read_bytes()
+    return min(len(content), len(gzip.compress(content)))
+
+
 def test_the_first_page_is_light(site, pages):
     loads = {urlsplit(address).path for address in pages[site / "index.html"].loads}
-    sizes = {name: (site / name).stat().st_size for name in [*loads, "index.html"]}
-    formulas = {name for name in sizes if "mathjax" in name}
-    assert sum(size for name, size in sizes.items() if name not in formulas) < 1e6, sizes
+    sizes = {name: sent(site / name) for name in [*loads, "index.html"] if "mathjax" not in name}
+    assert "_static/explorer.webp" in sizes and sum(sizes.values()) < 1.5e6, sizes
 
 
 def test_the_search_index_knows_where_label_smoothing_is_explained(site):
@@ -236,8 +251,33 @@ def test_the_page_turns_dark(page, address):
     assert page.evaluate(background) != bright
 
 
-@pytest.mark.parametrize("name", ["toy-de-en", "toy-en-zh"])
-def test_the_explorer_of_a_bundled_model_opens(page, address, name):
+def test_the_first_page_becomes_the_explorer_only_when_asked(page, address):
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(urlsplit(request.url).path))
+    page.goto(address)
+    page.locator("details.explorer img").wait_for()
+    page.mouse.wheel(0, 500)
+    page.wait_for_load_state("networkidle")
+    assert not [path for path in asked if "/explorer/" in path]
+    page.locator("details.explorer summary").click()
+    inside = page.frame_locator("details.explorer iframe")
+    inside.locator("#target-chips .chip").first.wait_for()
+    assert asked[-1] == "/explorer/toy-de-en.html"
+    assert not page.locator("details.explorer img").is_visible()
+
+
+def test_the_search_finds_a_term_in_the_glossary(page, address):
+    page.goto(f"{address}/search.html?q=简短惩罚")
+    page.get_by_text("Search finished").wait_for()
+    found = page.locator("#search-results li a")
+    assert "glossary.html" in [
+        a.get_attribute("href").split("?")[0].split("#")[0] for a in found.all()
+    ]
+
+
+@pytest.mark.parametrize("name", ["toy-de-en", "toy-en-zh", "multi30k-de-en", "cmn-en-zh"])
+def test_the_explorer_of_a_bundled_model_opens(page, site, address, name):
+    assert (site / "explorer" / f"{name}.html").stat().st_size < 6e6
     assert page.goto(f"{address}/explorer/{name}.html").ok
     page.wait_for_selector("html[data-ready]")
     links = [link.get_attribute("href") for link in page.locator("a[href]").all()]

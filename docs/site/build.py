@@ -21,7 +21,8 @@ from gather import PRINTED, gather
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-EXPLORED = ("toy-de-en", "toy-en-zh")  # the models whose explorer is a page of the site
+# the models whose explorer is a page of the site
+EXPLORED = ("toy-de-en", "toy-en-zh", "multi30k-de-en", "cmn-en-zh")
 
 
 def repository() -> str:
@@ -32,7 +33,7 @@ def repository() -> str:
 
 
 def explore(html: Path) -> None:
-    """Write the explorer of each bundled model, with links to the notebooks and to the other."""
+    """Write the explorer of each bundled model, with links to the notebooks and to the others."""
     from nmtcourse.explorer.page import explore as write  # only now: it imports torch
 
     (html / "explorer").mkdir(exist_ok=True)

@@ -20,6 +20,7 @@ smartquotes = False  # --set is two hyphens
 html_theme = "sphinx_book_theme"
 html_title = "nmtlib"
 html_static_path = ["static", str(ROOT / "nmtcourse" / "teaching" / "fonts")]
+html_static_path.append(str(ROOT / "figures" / "explorer.webp"))
 html_favicon = str(HERE / "static" / "favicon.svg")
 html_context = {"default_mode": "auto"}
 html_css_files = ["site.css"]

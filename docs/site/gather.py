@@ -16,6 +16,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 import api
+import glossary
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -32,7 +33,7 @@ PAGES = [
     "notebooks/homework/*.ipynb",
     "notebooks/zh/homework/*.ipynb",
 ]
-PICTURES = (".png", ".svg", ".jpg")
+PICTURES = (".png", ".svg", ".jpg", ".webp")
 INSTEAD = {"notebooks": "/course.md", "notebooks/homework": "/homework.md"}
 CODE_OR_LINK = re.compile(r"(?s)(^```.*?^```|`[^`\n]*`)|\]\(([^)\s]+)\)", re.MULTILINE)
 EXPLORER = re.compile(r"`explorer\.html(#[^`]*)`")  # a view of a page that the site has
@@ -60,6 +61,7 @@ def gather(source: Path, repository: str, branch: str) -> None:
             text = relink(text, link)
         write(source / name, text)
     list_others(source / "index.md", pages)
+    write(source / "glossary.md", glossary.page())
     for name, text in api.pages().items():
         write(source / "api" / name, text)
     while shown:

@@ -1,0 +1,58 @@
+"""The glossary: each term in both languages, and the notebook to read about it."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+TERMS = ROOT / "docs" / "zh" / "glossary.toml"
+HEAD = """# Glossary
+
+The terms of the course in English and Chinese. The last column leads to the notebook that has the
+term in its headings, or else uses it most.
+
+| term | 中文 | notebook |
+| --- | --- | --- |
+"""
+
+
+def page() -> str:
+    """The page, in the order of the alphabet."""
+    texts = {path: prose(path) for path in sorted(ROOT.glob("notebooks/[0-9]*.ipynb"))}
+    terms = tomllib.loads(TERMS.read_text("utf-8"))["term"]
+    rows = [row(term, texts) for term in sorted(terms, key=lambda each: each["en"].lower())]
+    return HEAD + "\n".join(rows) + "\n"
+
+
+def prose(notebook: Path) -> str:
+    """The Markdown of a notebook."""
+    cells = json.loads(notebook.read_text("utf-8"))["cells"]
+    told = ["".join(each["source"]) for each in cells if each["cell_type"] == "markdown"]
+    return "\n".join(told)
+
+
+def row(term: dict[str, str], texts: dict[Path, str]) -> str:
+    """A term, its Chinese, and a link to the notebook to read about it."""
+    link = ""
+    if best := explained(re.sub(r" \(.*", "", term["en"]), texts):
+        title = re.search(r"# (.+)", texts[best])[1]
+        link = f"[{title}](notebooks/{best.name})"
+    return f"| {term['en']} | {term['zh']} | {link} |"
+
+
+def explained(term: str, texts: dict[Path, str]) -> Path | None:
+    """The notebook whose numbered headings name a term most, or else the one that uses it most.
+
+    None where no notebook has it; the first of several equals wins.
+    """
+    word = re.compile(rf"\b{re.escape(term)}", re.IGNORECASE)
+
+    def weight(path: Path) -> tuple[int, int]:
+        heads = re.findall(r"(?m)^#+ \S+ · (.*)", texts[path])
+        return sum(bool(word.search(each)) for each in heads), len(word.findall(texts[path]))
+
+    best = max(texts, key=weight)
+    return best if weight(best)[1] else None

@@ -1,0 +1,89 @@
+"""Take the pictures of the explorer: figures/explorer.webp, in which it translates, and .png.
+
+    python tools/film.py            # needs Chromium and playwright
+
+The film is the page of a shipped model as another page embeds it, one frame for each word that
+the model generates, at the page's own pace.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+ROOT = Path(__file__).parents[1]
+FIGURES = ROOT / "figures"
+SECONDS = 6.0  # one round of the film
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+FILM = (
+    "multi30k-de-en",
+    "embed=1&theme=light&lang=en&sentence=Ein Mann repariert vor seinem Haus ein altes Fahrrad.",
+)
+STILL = (
+    "toy-de-en",
+    "theme=light&lang=en&layer=1&head=1&row=7&sentence=Tom hat am Montag keine Tasche gekauft .",
+)
+# What a viewer cannot use, and the milliseconds of a page that is being photographed.
+HIDDEN = """#tries, #another, #facts, .id { display: none !important }
+#sentence #input, #sentence .translation { min-height: 0 }"""
+
+
+def pace() -> int:
+    """The milliseconds that the page gives to a word while it plays."""
+    code = (ROOT / "nmtcourse" / "explorer" / "web" / "views" / "picture.js").read_text("utf-8")
+    return int(re.search(r"PACE = (\d+)", code)[1])
+
+
+def opened(browser: Any, address: tuple[str, str], folder: Path, **size: int) -> Any:
+    """The page of a shipped model in the given state."""
+    from nmtcourse.explorer.page import explore
+
+    name, state = address
+    page = explore(name, folder / f"{name}.html")
+    view = browser.new_page(viewport=size, device_scale_factor=1.5)
+    view.goto(f"{page.as_uri()}#{state}")
+    view.wait_for_selector("html[data-ready]")
+    return view
+
+
+def frames(view: Any) -> list[Image.Image]:
+    """What the page shows after each word, from the first to the last."""
+    view.add_style_tag(content=HIDDEN)
+    view.clock.install(time=0)
+    view.clock.pause_at(1000)  # from here on a picture takes no time
+    view.locator("#play").click()
+    found = []
+    for _ in range(view.locator("#target-chips .chip").count()):
+        found.append(Image.open(io.BytesIO(view.locator("#sentence").screenshot())).convert("RGB"))
+        view.clock.run_for(pace())
+    return found
+
+
+def main() -> int:
+    """Write both pictures."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
+        start = playwright.chromium.launch
+        browser = start(executable_path=shutil.which("chromium"), args=FLAGS)
+        first, *rest = frames(opened(browser, FILM, Path(folder), width=920, height=700))
+        times = [pace()] * len(rest)
+        times.append(round(1000 * SECONDS) - sum(times))  # the last frame stays
+        film = {"save_all": True, "append_images": rest, "duration": times, "loop": 0}
+        first.save(FIGURES / "explorer.webp", lossless=True, method=6, **film)
+        still = opened(browser, STILL, Path(folder), width=1400, height=900)
+        photo = Image.open(io.BytesIO(still.screenshot(full_page=True))).convert("RGB")
+        photo.quantize(256).save(FIGURES / "explorer.png", optimize=True)
+        browser.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
