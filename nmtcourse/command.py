@@ -12,6 +12,7 @@ import re
 from argparse import Namespace, _SubParsersAction
 from collections.abc import Iterator
 from importlib.metadata import distribution
+from itertools import product
 from pathlib import Path
 
 from nmtlib.cli import add_command
@@ -55,10 +56,12 @@ def write_course(out: Path, language: str = "en") -> tuple[list[str], list[str]]
     from nmtcourse.homework.grading import assignments
     from nmtcourse.homework.student import start
 
-    for folder in (out, out / "deeper", out / "zh", out / "homework"):
+    homework = {"en": "homework", "zh": "zh/homework"}
+    for folder in (out, out / "deeper", out / "zh", *(out / each for each in homework.values())):
         if folder.exists() and not folder.is_dir():
             raise NotADirectoryError(f"{folder} is a file where the course needs a folder; move it")
-    patterns = [each for name in dict.fromkeys(["en", language]) for each in LANGUAGES[name]]
+    languages = list(dict.fromkeys(["en", language]))
+    patterns = [each for name in languages for each in LANGUAGES[name]]
     names = [path.relative_to(NOTEBOOKS).as_posix() for p in patterns for path in _found(p)]
     written, kept = [], []
     for name in names:
@@ -69,10 +72,10 @@ def write_course(out: Path, language: str = "en") -> tuple[list[str], list[str]]
         place.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(place, relinked((NOTEBOOKS / name).read_text("utf-8"), name, names))
         written.append(name)
-    for number, assignment in assignments().items():
-        name = f"homework/{assignment.stem}.ipynb"
+    for each, (number, assignment) in product(languages, assignments().items()):
+        name = f"{homework[each]}/{assignment.stem}.ipynb"
         try:
-            start(number, out / "homework")
+            start(number, out / homework[each], each)
             written.append(name)
         except FileExistsError:
             kept.append(name)

@@ -38,9 +38,10 @@ def course(tmp_path_factory):
 
 
 def test_every_notebook_and_all_homework_is_written(course):
-    patterns = ("*.ipynb", "deeper/*.ipynb", "zh/*.ipynb", "homework/*.ipynb")
+    homework = ("homework/*.ipynb", "zh/homework/*.ipynb")
+    patterns = ("*.ipynb", "deeper/*.ipynb", "zh/*.ipynb", *homework)
     assert names(course, *patterns) == names(NOTEBOOKS, *patterns)
-    for name in names(NOTEBOOKS, "homework/*.ipynb"):
+    for name in names(NOTEBOOKS, *homework):
         assert (course / name).read_bytes() == (NOTEBOOKS / name).read_bytes()
 
 
