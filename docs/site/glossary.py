@@ -11,8 +11,8 @@ ROOT = Path(__file__).resolve().parents[2]
 TERMS = ROOT / "docs" / "zh" / "glossary.toml"
 HEAD = """# Glossary
 
-The terms of the course in English and Chinese. The last column leads to the notebook that has the
-term in its headings, or else uses it most.
+The terms of the course in English and Chinese. The last column leads to the notebook that
+uses the term most.
 
 | term | 中文 | notebook |
 | --- | --- | --- |
@@ -44,15 +44,8 @@ def row(term: dict[str, str], texts: dict[Path, str]) -> str:
 
 
 def explained(term: str, texts: dict[Path, str]) -> Path | None:
-    """The notebook whose numbered headings name a term most, or else the one that uses it most.
-
-    None where no notebook has it; the first of several equals wins.
-    """
+    """The notebook whose text uses a term most, the first of equals; None where none does."""
     word = re.compile(rf"\b{re.escape(term)}", re.IGNORECASE)
-
-    def weight(path: Path) -> tuple[int, int]:
-        heads = re.findall(r"(?m)^#+ \S+ · (.*)", texts[path])
-        return sum(bool(word.search(each)) for each in heads), len(word.findall(texts[path]))
-
-    best = max(texts, key=weight)
-    return best if weight(best)[1] else None
+    used = {path: len(word.findall(re.sub(r"(?m)^#.*", "", text))) for path, text in texts.items()}
+    best = max(used, key=used.__getitem__)
+    return best if used[best] else None
