@@ -53,7 +53,15 @@ def outputs():
         "extra_arguments": ["--log-level=ERROR"],
     }
     nbclient.NotebookClient(notebook, **kernel).execute()
-    return {name: cell.outputs for name, cell in zip(NOTEBOOK, notebook.cells, strict=True)}
+    return {
+        name: [each for each in cell.outputs if not is_page_style(each)]
+        for name, cell in zip(NOTEBOOK, notebook.cells, strict=True)
+    }
+
+
+def is_page_style(output) -> bool:
+    """Whether an output is the style that hides results until a question is answered."""
+    return output.get("data", {}).get("text/html", "").startswith("<style>")
 
 
 def picture(text: str) -> np.ndarray:
