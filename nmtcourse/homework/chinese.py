@@ -19,6 +19,10 @@ from pathlib import Path
 FOLDER = Path(__file__).with_name("zh")
 LANGUAGE = "NMTLIB_LANG"  # "zh" or "en" decides; otherwise the page does
 ERROR = re.compile(r"\w*(Error|Exception|Exit|Interrupt)\b")  # what Python says stays as it is
+GIVEN = re.compile(r"for ((?:[^{}]|{[^{}]*})+?): (.+)", re.DOTALL)  # arguments, what they give
+SPACES = re.compile(  # missing ones, between Chinese and Latin letters, digits or code
+    r"(?<=[\u3400-\u9fff])(?=[-`(\[A-Za-z0-9])|(?<=[%`)\]A-Za-z0-9])(?=[\u3400-\u9fff])"
+)
 Say = Callable[[str], str]
 
 
@@ -59,11 +63,13 @@ def chinese(text: str) -> str:
         return phrases[text]
     if (long := texts.get(digest(text))) is not None:
         return long
+    if found := GIVEN.fullmatch(text):
+        return f"{chinese(found[1])} 时：{chinese(found[2])}"
     whole = ERROR.match(text) or text.endswith((".", "?"))  # a sentence is translated as a whole
     for english, translated in partial if not whole else ():
         if found := english.fullmatch(text):
             parts = {name: chinese(part) for name, part in found.groupdict().items()}
-            return translated.format_map(parts)
+            return SPACES.sub(" ", translated.format_map(parts))
     return text
 
 
