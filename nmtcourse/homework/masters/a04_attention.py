@@ -158,7 +158,9 @@ def asked(draw: Draw) -> tuple[list[int], Tensor, Tensor, Tensor]:
     return lead, draw.normal(*lead, t, k), draw.normal(*lead, s, k), draw.normal(*lead, s, v)
 
 
-@homework.check(masked_attention, "Compare the scale and the softmax with equation 1.", worth=2)
+@homework.check(
+    masked_attention, "Compare the scale and the softmax with equation 1.", worth=2, draws=40
+)
 def follows_equation_1(answer, draw: Draw):
     """Without a mask the result is that of equation 1."""
     draw.halved()

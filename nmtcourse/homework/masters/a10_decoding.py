@@ -235,6 +235,19 @@ def beam_search(
     ### END SOLUTION
 
 
+def late(draw: Draw) -> Callable[[list[int]], Tensor]:
+    """A model whose best translation is the third of three hypotheses, after an improbable end."""
+    a, b, c, d, e = draw.shuffled(range(4, 9))
+    tree = {(): {a: 0.5, b: 0.4, EOS: 0.1}, (a,): {c: 0.5, d: 0.5}, (b,): {e: 0.6, d: 0.4}}
+    tree |= {(a, c): {c: 0.7, EOS: 0.3}, (a, d): {d: 0.7, EOS: 0.3}}
+
+    def log_probs(said: list[int]) -> Tensor:
+        chances = tree.get(tuple(int(word) for word in said[1:]), {EOS: 1.0})
+        return torch.tensor([chances.get(word, 0.0) for word in range(9)]).log()
+
+    return log_probs
+
+
 def searched(answer, draw: Draw, width: int, longest: int, model: Callable, what: str = ""):
     """What a search finds: the words and their log-probability."""
     found = answer(model, width, longest)
@@ -268,6 +281,7 @@ def keeps_what_it_should(answer, draw: Draw):
     model = Model(draw, words=draw.size(1, 6), end=draw.one_of([-1.0, 0.5, 1.0]))
     yield from searched(answer, draw, draw.size(1, 6), draw.choose(8), model)
     yield from searched(answer, draw, 2, 7, toy, "for the toy ")
+    yield from searched(answer, draw, 3, 7, late(draw), "for a good late end ")
 
 
 @homework.check(
