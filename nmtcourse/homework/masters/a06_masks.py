@@ -222,7 +222,7 @@ def asked(draw: Draw, count: int) -> tuple[Decoder, Tensor, Tensor, int]:
         leaks += [(leaks[0][0], earlier) for earlier in range(leaks[0][0])] if leaks else []
     sources = draw.one_of([source, source[-1:], source[b // 2 : b // 2 + 1]])
     return (
-        Decoder(draw, leaks, sources, vocabulary, draw.one_of([1.0, 1.5e-4])),
+        Decoder(draw, leaks, sources, vocabulary, draw.one_of([1.0, 1.2e-4])),
         source,
         target,
         vocabulary,

@@ -9,7 +9,7 @@ from numbers import Integral
 import torch
 from torch import Tensor
 
-from nmtcourse.homework.compare import holds
+from nmtcourse.homework.compare import holds, listed
 from nmtcourse.homework.draw import Draw
 from nmtcourse.homework.guards import unchanged
 from nmtcourse.homework.task import Assignment
@@ -117,7 +117,7 @@ def says_what_the_model_says(answer, draw: Draw):
     """The result is the words before EOS, even if there are none, at most `longest` of them."""
     words, longest = [4 + draw.choose(4) for _ in range(draw.choose(7))], draw.choose(9)
     what = f"the result for the words {words} and EOS, `longest` = {longest}"
-    found = list(answer(path(*words), longest))
+    found = listed(answer(path(*words), longest), what)
     numbers = all(isinstance(word, Integral) for word in found)
     holds(numbers, f"{what} is {found}", "whole numbers, not tensors")
     yield what, [int(word) for word in found]
@@ -253,7 +253,7 @@ def searched(answer, draw: Draw, width: int, longest: int, model: Callable, what
     found = answer(model, width, longest)
     holds(isinstance(found, tuple | list) and len(found) == 2, "not a pair", "words and a number")
     what = f"{what}of a beam of {width}, `longest` = {longest}"
-    yield f"the words {what}", [int(word) for word in found[0]]
+    yield f"the words {what}", [int(word) for word in listed(found[0], "a translation")]
     number = isinstance(found[1], float)
     holds(number, f"a {type(found[1]).__name__} as the log-probability", "a float")
     yield f"the log-probability {what}", found[1]
