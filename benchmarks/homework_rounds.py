@@ -5,7 +5,8 @@
 The answers of a round are in tests/homework/rounds/1, a file a task. They were written from the
 student pages alone, and judged by a reference of their authors before any grader saw them. A round
 counts as it was first measured: with --again it is measured with the graders as they are now, and
-recorded as that. `--take FOLDER` copies the answers of a round from their authors' files.
+recorded as that. `--take FOLDER` copies the answers of a round from their authors' files; those
+that come later are added, each measured once.
 """
 
 from __future__ import annotations
@@ -29,9 +30,11 @@ FIELDS = ("TASK", "NAME", "PRELUDE", "GIVEN", "ANSWERS")
 
 
 def take(source: Path, folder: Path) -> None:
-    """Copy the answers of a round, as data, without their authors' demonstrations."""
-    folder.mkdir(parents=True)
+    """Copy new answers of a round, as data, without their authors' demonstrations."""
+    folder.mkdir(parents=True, exist_ok=True)
     for path in sorted(source.glob("t*.py")):
+        if (folder / f"{path.stem}.json").exists():
+            continue
         found = runpy.run_path(str(path))
         kept = json.dumps({name: found[name] for name in FIELDS}, indent=1, ensure_ascii=False)
         (folder / f"{path.stem}.json").write_text(f"{kept}\n", "utf-8")
@@ -50,7 +53,14 @@ def judged(path: Path) -> list[dict[str, Any]]:
     page, rows = json.loads(path.read_text("utf-8")), []
     for number, answer in enumerate(page["ANSWERS"]):
         task = find_task(page["TASK"])
-        verdict = judge(task, built(page, answer["source"]), seed=0)
+        try:
+            given = built(page, answer["source"])
+        except Exception as error:  # its author's mistake: no answer, and counted as none
+            label = "not judged"
+            row = {"answer": f"{page['TASK']}/{number}", "label": label, "full": False}
+            rows.append({**row, "about": answer["cause"], "measured": f"{type(error).__name__}"})
+            continue
+        verdict = judge(task, given, seed=0)
         row = {"answer": f"{page['TASK']}/{number}", "label": answer["label"]}
         row |= {"kind": answer["kind"], "about": answer["cause"], "full": verdict.full}
         if not answer.get("stated", True):
@@ -72,6 +82,7 @@ def summary(rows: list[dict[str, Any]], misled: list[str]) -> dict[str, int]:
     wrong = [row for row in rows if row["label"] == "wrong" and row.get("stated", True)]
     apart = [row for row in rows if row["label"] == "wrong" and not row.get("stated", True)]
     return {
+        "not_judged": sum(row["label"] == "not judged" for row in rows),
         "right": len(right),
         "right_refused": sum(not row["full"] for row in right),
         "wrong": len(wrong),
@@ -95,15 +106,20 @@ def main() -> int:
         take(given.take, folder)
     kept = json.loads(RESULT.read_text("utf-8"))["rounds"] if RESULT.exists() else {}
     name = f"{given.round}{' again' * given.again}"
-    if name in kept and not given.again:
+    rows = [] if given.again or name not in kept else kept[name]["answers"]
+    had = {row["answer"].partition("/")[0] for row in rows}
+    paths = [p for p in sorted(folder.glob("t*.json")) if p.stem[1:].replace("_", ".") not in had]
+    if not paths:
         raise SystemExit(f"round {name} is measured: add --again for the graders as they are now")
-    with ProcessPoolExecutor(given.processes) as pool:
-        rows = [row for each in pool.map(judged, sorted(folder.glob("t*.json"))) for row in each]
-    kept[name] = {"date": f"{datetime.date.today()}", "answers": rows}
     misled = json.loads(MISLED.read_text("utf-8")) if MISLED.exists() else {}
-    for number, each in kept.items():
-        each["summary"] = summary(each["answers"], misled.get(number, []))
-    write_result(RESULT, {"command": "python benchmarks/homework_rounds.py 1", "rounds": kept})
+    with ProcessPoolExecutor(given.processes) as pool:
+        for each in pool.map(judged, paths):
+            rows += each
+            kept[name] = {"date": f"{datetime.date.today()}", "answers": rows}
+            for number, one in kept.items():
+                one["summary"] = summary(one["answers"], misled.get(number, []))
+            command = "python benchmarks/homework_rounds.py 1"
+            write_result(RESULT, {"command": command, "rounds": kept})
     print(kept[name]["summary"])
     return 0
 

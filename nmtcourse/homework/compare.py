@@ -107,6 +107,12 @@ def gradients(result: Tensor, towards: Tensor, *inputs: Tensor) -> list[Tensor]:
     return [torch.zeros_like(x) if g is None else g.to_dense() for g, x in pairs]
 
 
+def listed(found: Any, what: str) -> list[Any]:
+    """A list, as it was asked for; Finding for a tensor or an array, which may hold the same."""
+    holds(isinstance(found, list | tuple), f"{what} is {short(found)}", "a list")
+    return [*found]
+
+
 def holds(condition: Any, measured: str, expected: str, cause: str = "") -> None:
     """Raise Finding unless the condition is true."""
     if not condition:

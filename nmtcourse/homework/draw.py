@@ -50,7 +50,7 @@ class Draw:
     def __init__(
         self, seed: int, number: int = 0, choices: Sequence[int] | None = None, turn: int = 0
     ):
-        self.seed, self.turn, self.lenient = seed, turn, False
+        self.seed, self.number, self.turn, self.lenient = seed, number, turn, False
         self.given = [] if number == 0 and choices is None else choices
         self.choices: list[int] = []
         self.fresh, self.edges = random.Random(f"{seed}/{number}"), number % 4 == 1
@@ -63,11 +63,13 @@ class Draw:
         """The same input anew, or with `turn` 1 one of the same structure."""
         return Draw(self.seed, 0, self.choices, turn)
 
-    def choose(self, count: int) -> int:
-        """A number from 0 to count - 1; 0 is the simplest."""
+    def choose(self, count: int, wanted: int | None = None) -> int:
+        """A number from 0 to count - 1; 0 is the simplest. A fresh input has the `wanted` one."""
         place = len(self.choices)
         if self.given is not None:
             found = min(self.given[place], count - 1) if place < len(self.given) else 0
+        elif wanted is not None:
+            found = wanted
         elif self.edges and self.fresh.random() < 0.5:
             found = self.fresh.choice((0, count - 1))
         else:
@@ -100,7 +102,7 @@ class Draw:
     @cached_property
     def layout(self) -> int:
         """How tensors lie in memory: 0 contiguous, 1 with exchanged axes, 2 with gaps."""
-        return max(0, self.choose(5) - 2)
+        return max(0, self.choose(4, {2: 2, 3: 3}.get(self.number % 4)) - 1)
 
     def halved(self) -> bool:
         """Use float16 or bfloat16 for a few inputs, which are lenient; returns whether it is so."""

@@ -4,7 +4,7 @@ from collections import Counter
 
 import torch
 
-from nmtcourse.homework.compare import holds, refuses, short
+from nmtcourse.homework.compare import holds, listed, refuses, short
 from nmtcourse.homework.draw import Draw
 from nmtcourse.homework.guards import unchanged
 from nmtcourse.homework.task import Assignment
@@ -109,7 +109,8 @@ def numbers_words_by_frequency(answer, draw: Draw):
         answer(others).encode(words)
     for _ in range(2):
         found = vocabulary.encode([*words, "never-seen"])
-        yield f"{sentences} encoded as {words}", [int(i) for i in found]
+        what = f"{sentences} encoded as {words}"
+        yield what, [int(i) for i in listed(found, what)]
 
 
 @homework.check(Vocabulary, "Which words does `min_count` keep, and which id do the others get?")
@@ -127,8 +128,10 @@ def comes_back(answer, draw: Draw):
     sentences, words = some_sentences(draw)
     ids = draw.random.choices(range(4 + len(words)), k=draw.size(0, 9))
     vocabulary = answer(sentences)
+    vocabulary.encode(["never-seen", *words])
     with unchanged(ids=ids):
-        yield f"the decoded ids {ids} of {len(words)} words", list(vocabulary.decode(ids))
+        what = f"the decoded ids {ids} of {len(words)} words"
+        yield what, listed(vocabulary.decode(ids), what)
     yield "the words, encoded and decoded", list(vocabulary.decode(vocabulary.encode(words)))
 
 

@@ -68,10 +68,10 @@ def equals_the_formula(answer, draw: Draw):
 
 @homework.check(stable_softmax, "Subtract something from the scores before the exponential.")
 def does_not_overflow(answer, draw: Draw):
-    """Rows around 0, 1000 and -1000 in one tensor give the weights of the formula."""
+    """Rows around 0, 1000, -1000 and numbers between in one tensor give the formula's weights."""
     scores = draw.normal(*draw.sizes(draw.size(1, 3)))
     shift = draw.ids(-1, 2, *scores.shape[:-1], 1)
-    yield "a weight", answer(scores + 10 ** draw.size(3, 3) * shift)
+    yield "a weight", answer(scores + draw.one_of([1000, 100, 300, 600]) * shift)
 
 
 @homework.check(stable_softmax, "A weight of 1e-20 is not 0: do not round or clamp.")
@@ -158,7 +158,9 @@ def asked(draw: Draw) -> tuple[list[int], Tensor, Tensor, Tensor]:
     return lead, draw.normal(*lead, t, k), draw.normal(*lead, s, k), draw.normal(*lead, s, v)
 
 
-@homework.check(masked_attention, "Compare the scale and the softmax with equation 1.", worth=2)
+@homework.check(
+    masked_attention, "Compare the scale and the softmax with equation 1.", worth=2, draws=40
+)
 def follows_equation_1(answer, draw: Draw):
     """Without a mask the result is that of equation 1."""
     draw.halved()

@@ -9,7 +9,7 @@ from numbers import Integral
 import torch
 from torch import Tensor
 
-from nmtcourse.homework.compare import holds
+from nmtcourse.homework.compare import holds, listed
 from nmtcourse.homework.draw import Draw
 from nmtcourse.homework.guards import unchanged
 from nmtcourse.homework.task import Assignment
@@ -117,7 +117,7 @@ def says_what_the_model_says(answer, draw: Draw):
     """The result is the words before EOS, even if there are none, at most `longest` of them."""
     words, longest = [4 + draw.choose(4) for _ in range(draw.choose(7))], draw.choose(9)
     what = f"the result for the words {words} and EOS, `longest` = {longest}"
-    found = list(answer(path(*words), longest))
+    found = listed(answer(path(*words), longest), what)
     numbers = all(isinstance(word, Integral) for word in found)
     holds(numbers, f"{what} is {found}", "whole numbers, not tensors")
     yield what, [int(word) for word in found]
@@ -235,12 +235,25 @@ def beam_search(
     ### END SOLUTION
 
 
+def late(draw: Draw) -> Callable[[list[int]], Tensor]:
+    """A model whose best translation is the third of three hypotheses, after an improbable end."""
+    a, b, c, d, e = draw.shuffled(range(4, 9))
+    tree = {(): {a: 0.5, b: 0.4, EOS: 0.1}, (a,): {c: 0.5, d: 0.5}, (b,): {e: 0.6, d: 0.4}}
+    tree |= {(a, c): {c: 0.7, EOS: 0.3}, (a, d): {d: 0.7, EOS: 0.3}}
+
+    def log_probs(said: list[int]) -> Tensor:
+        chances = tree.get(tuple(int(word) for word in said[1:]), {EOS: 1.0})
+        return torch.tensor([chances.get(word, 0.0) for word in range(9)]).log()
+
+    return log_probs
+
+
 def searched(answer, draw: Draw, width: int, longest: int, model: Callable, what: str = ""):
     """What a search finds: the words and their log-probability."""
     found = answer(model, width, longest)
     holds(isinstance(found, tuple | list) and len(found) == 2, "not a pair", "words and a number")
     what = f"{what}of a beam of {width}, `longest` = {longest}"
-    yield f"the words {what}", [int(word) for word in found[0]]
+    yield f"the words {what}", [int(word) for word in listed(found[0], "a translation")]
     number = isinstance(found[1], float)
     holds(number, f"a {type(found[1]).__name__} as the log-probability", "a float")
     yield f"the log-probability {what}", found[1]
@@ -268,6 +281,7 @@ def keeps_what_it_should(answer, draw: Draw):
     model = Model(draw, words=draw.size(1, 6), end=draw.one_of([-1.0, 0.5, 1.0]))
     yield from searched(answer, draw, draw.size(1, 6), draw.choose(8), model)
     yield from searched(answer, draw, 2, 7, toy, "for the toy ")
+    yield from searched(answer, draw, 3, 7, late(draw), "for a good late end ")
 
 
 @homework.check(
