@@ -160,8 +160,10 @@ def main() -> int:
     every_one, raw = variants(options.folder.resolve()), options.raw.resolve()
     raw.mkdir(parents=True, exist_ok=True)
     if options.only:
-        chosen = {*options.only}
-        every_one = [v for v in every_one if not v.fault or chosen & {v.key, v.fault["part"]}]
+        faulty = [v for v in every_one if v.fault and {v.key, v.fault["part"]} & {*options.only}]
+        named = {v.stranger for v in faulty if v.key in options.only}  # of these alone, if any
+        sound = [v for v in every_one if not v.fault and (v.stranger in named or not named)]
+        every_one = [*sound, *faulty]
     healthy = {v.stranger: v for v in every_one if not v.fault}
     torch.set_num_threads(1)
     rows = list[dict[str, Any]]()
