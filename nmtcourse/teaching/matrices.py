@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Sequence
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from matplotlib.axes import Axes
@@ -120,6 +121,33 @@ def mask(
     ax.grid(which="minor", color="#B0B0B0", linewidth=0.6)
     ax.tick_params(which="minor", length=0)
     return ax
+
+
+def draw_input(
+    sentence: Sequence[str], vocabulary: Sequence[str], table: ArrayLike, positions: ArrayLike
+) -> Figure:
+    """What a model reads: one-hot rows times the table of words, plus the table of positions.
+
+    `table` is (V, D) and `positions` (S, D).  Raises ValueError for a word without a row.
+    """
+    table, positions = as_matrix(table, vocabulary, None), as_matrix(positions, sentence, None)
+    one_hot = np.eye(len(vocabulary))[[vocabulary.index(word) for word in sentence]]  # (S, V)
+    words = one_hot @ table  # (S, D)
+    shown = [
+        ("one-hot rows", one_hot, sentence, vocabulary),
+        ("× table of words", table, vocabulary, None),
+        ("= sentence matrix", words, sentence, None),
+        ("sentence matrix", words, sentence, None),
+        ("+ position vectors", positions, sentence, None),
+        ("= what layer 0 reads", words + positions, sentence, None),
+    ]
+    high = max(float(np.abs(matrix).max()) for _, matrix, *_ in shown)
+    figure, axes = plt.subplots(2, 3, figsize=(7.2, 3.6), layout="constrained")
+    for ax, (title, matrix, *labels) in zip(axes.flat, shown, strict=True):
+        image = _draw(ax, matrix, *labels, (-high, high), True)
+        ax.set_title(title)
+    figure.colorbar(image, ax=axes, shrink=0.8, label="value")
+    return figure
 
 
 def as_matrix(values: ArrayLike, rows: Words, columns: Words) -> np.ndarray:

@@ -10,7 +10,7 @@ import pytest
 import torch
 from matplotlib.colors import to_rgb
 
-from nmtcourse.teaching import plots
+from nmtcourse.teaching import matrices, plots
 from nmtcourse.teaching.style import COLOURS, WIDTH
 
 matplotlib.use("Agg")
@@ -371,3 +371,13 @@ def test_given_axes_are_used():
         plots.scatter([[0, 0]], ["a"], ax=axes[1, 2]),
     ]
     assert drawn == list(axes.flat) and plt.get_fignums() == [figure.number]
+
+
+def test_what_a_model_reads_is_drawn_as_it_is_computed():
+    table, positions = np.arange(8.0).reshape(4, 2), np.ones((3, 2))
+    figure = matrices.draw_input("cab", "abcd", table, positions)
+    drawn = {ax.get_title(): ax.images[0].get_array().data for ax in figure.axes if ax.images}
+    assert (drawn["one-hot rows"] @ drawn["× table of words"] == table[[2, 0, 1]]).all()
+    assert (drawn["= what layer 0 reads"] == table[[2, 0, 1]] + 1).all()
+    with pytest.raises(ValueError):
+        matrices.draw_input("xyz", "abcd", table, positions)
