@@ -157,20 +157,23 @@ def rounds() -> list[str]:
         "their authors on inputs that the page allows. Only the first measurement of a round is of",
         "unseen answers; *again* is the same round after the graders were mended for its kinds.",
         "Wrong answers that break no sentence of the page, only common sense, are counted apart.",
-        "A cause misleads if a reader finds that it is not what is wrong with the answer.",
+        "A cause misleads if a reader finds that it is not what is wrong with the answer. An",
+        "answer that is not Python is not judged. Rounds 2 and 3 were stopped by the clock: the",
+        "number of tasks says how far they came. Nothing was changed for round 3 after it.",
         "",
-        "| round | date | right refused | wrong accepted | unstated accepted | causes claimed | "
-        "misleading |",
-        "|---|---|---|---|---|---|---|",
+        "| round | date | tasks | right refused | wrong accepted | unstated accepted | "
+        "causes claimed | misleading | not judged |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     found = json.loads(ROUNDS.read_text("utf-8"))["rounds"] if ROUNDS.exists() else {}
     for name, each in sorted(found.items()):
-        n = each["summary"]
+        n, tasks = each["summary"], {row["answer"][:4] for row in each["answers"]}
         lines.append(
-            f"| {name} | {each['date']} | {n['right_refused']} of {n['right']} | "
+            f"| {name} | {each['date']} | {len(tasks)} of 36 | "
+            f"{n['right_refused']} of {n['right']} | "
             f"{n['wrong_accepted']} of {n['wrong']} | "
             f"{n['unstated_accepted']} of {n['unstated']} | "
-            f"{n['causes_claimed']} | {n['causes_misleading']} |"
+            f"{n['causes_claimed']} | {n['causes_misleading']} | {n['not_judged']} |"
         )
     return lines
 
