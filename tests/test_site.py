@@ -32,7 +32,7 @@ FLAGS += ["--disable-background-networking"]
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.extras("sphinx", "myst_nb", "sphinx_book_theme", "playwright"),
+    pytest.mark.extras("sphinx", "myst_nb", "sphinx_book_theme", "jieba", "playwright"),
 ]
 
 
@@ -238,6 +238,30 @@ def test_the_search_finds_the_notebook(page, address):
     first = page.locator("#search-results li a").first
     first.wait_for()
     assert "08_label_smoothing" in first.get_attribute("href")
+
+
+@pytest.mark.parametrize(
+    ("query", "number"),
+    [
+        ("显存不足怎么办", "12"),
+        ("训练很慢", "12"),
+        ("标签平滑", "08"),
+        ("批大小 损失", "08"),
+        ("为什么除以根号", "04"),
+        ("波长", "03"),
+        ("贪心搜索 同一句", "10"),
+        ("早停 留下哪些权重", "09"),
+        ("-1e12 NaN", "06"),
+        ("为什么八个头", "05"),
+        ("多少个参数", "07"),
+        ("层归一化 批量归一化", "07"),
+    ],
+)
+def test_the_search_finds_a_chinese_question(page, address, query, number):
+    page.goto(f"{address}/search.html?q={query}")
+    page.get_by_text("Search finished").wait_for()
+    found = [link.get_attribute("href") for link in page.locator("#search-results li a").all()]
+    assert any(f"notebooks/zh/{number}_" in href for href in found[:5]), found
 
 
 def test_the_page_turns_dark(page, address):

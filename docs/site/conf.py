@@ -5,7 +5,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from shutil import copy
 
+import jieba  # without it, Sphinx would find no Chinese word, and say nothing
 from sphinx.application import Sphinx
+from sphinx.search.zh import SearchChinese
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -25,6 +27,9 @@ html_favicon = str(HERE / "static" / "favicon.svg")
 html_context = {"default_mode": "auto"}
 html_css_files = ["site.css"]
 html_js_files = [("search.js", {"defer": "defer"})]
+html_search_language = "zh"  # words of both languages: jieba finds the Chinese ones
+SearchChinese.language_name = "English"  # the stemmer of its Latin words: there is no Chinese one
+jieba.setLogLevel("WARNING")
 html_copy_source = True  # the notebooks to download
 html_sourcelink_suffix = ""
 html_show_copyright = html_show_sphinx = False
