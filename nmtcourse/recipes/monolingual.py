@@ -134,6 +134,7 @@ CAPTIONS = MonolingualText(
     megabytes=5.6,
     folder="multi30k/captions",
     home=MULTI30K.home.replace("task1", "task2"),
+    mirror=MULTI30K.mirror.replace("task1", "task2"),
     texts={side: [f"train.{n}.{side}.gz" for n in range(1, 6)] for side in ("de", "en")},
     apart_from=MULTI30K,
     files={

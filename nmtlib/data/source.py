@@ -45,6 +45,7 @@ class Source:
     megabytes: float = 0.0
     folder: str = ""
     home: str = ""
+    mirror: str = ""  # a second address, asked where the first fails and the SHA-256 is published
     files: dict[str, str] = field(default_factory=dict, repr=False)
 
     def paths(self, root: str | Path | None) -> list[Path]:
@@ -87,21 +88,25 @@ class Source:
         import pooch
 
         pooch.get_logger().setLevel("WARNING")
-        url, known = f"{self.home}/{path.name}", self.files[path.name].removeprefix("-") or None
-        registry, home = {path.name: known}, f"{self.home}/"
-        keeper = pooch.create(path.parent, home, registry=registry, retry_if_failed=RETRIES)
+        known = {path.name: self.files[path.name].removeprefix("-") or None}
         downloader = pooch.HTTPDownloader(progressbar=sys.stderr.isatty(), timeout=TIMEOUT)
-        try:
-            keeper.fetch(path.name, downloader=downloader)
-            path.chmod(0o644)  # a part file of pooch is for its owner alone
-        except ValueError as error:
-            raise ValueError(f"{url} is not the expected file and was not kept: {error}") from error
-        except OSError as error:
-            if error.errno:  # those of the network have none
-                why = f"could not write {path} ({error.strerror}): make room or set NMTLIB_DATA"
-                raise OSError(error.errno, why) from error
-            raise FileNotFoundError(
-                f"{path} is missing and could not be fetched ({error}).  Get {url} and save it as "
-                f"{path}, or set the environment variable NMTLIB_DATA to a folder that holds "
-                f"{Path(self.folder, path.name).as_posix()}"
-            ) from error
+        errors: dict[str, Exception] = {}  # by address
+        for home in filter(None, [self.home, self.mirror if known[path.name] else ""]):
+            keeper = pooch.create(path.parent, f"{home}/", registry=known, retry_if_failed=RETRIES)
+            try:
+                keeper.fetch(path.name, downloader=downloader)
+                path.chmod(0o644)  # a part file of pooch is for its owner alone
+                return
+            except (ValueError, OSError) as error:
+                if isinstance(error, OSError) and error.errno:  # those of the network have none
+                    why = f"could not write {path} ({error.strerror}): make room or set NMTLIB_DATA"
+                    raise OSError(error.errno, why) from error
+                errors[f"{home}/{path.name}"] = error
+        told = "; ".join(f"{url}: {error}" for url, error in errors.items())
+        if all(isinstance(error, ValueError) for error in errors.values()):
+            raise ValueError(f"{path.name} is not the expected file and was not kept: {told}")
+        raise FileNotFoundError(
+            f"{path} is missing and could not be fetched ({told}).  Get {' or '.join(errors)} "
+            f"and save it as {path}, or set NMTLIB_DATA to a folder that holds "
+            f"{self.folder}/{path.name}"
+        )

@@ -15,6 +15,7 @@ import pooch
 import pytest
 
 from nmtlib.data import source as module
+from nmtlib.data.corpora import sources
 from nmtlib.data.source import Source, cache_folder
 
 BODY = bytes(range(256)) * 1200  # 300 KB: several blocks
@@ -34,6 +35,7 @@ class Server(ThreadingHTTPServer):
         self.body, self.statuses, self.delay = body, list(statuses), delay
         # Cut the first `breaks` answers after so many bytes.
         self.break_after, self.breaks, self.asked = break_after, breaks, 0
+        self.paths = []
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -43,6 +45,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         server = self.server
         server.asked += 1
+        server.paths.append(self.path)
         if server.statuses:
             return self.send_error(server.statuses.pop(0))
         body = server.body
@@ -78,7 +81,8 @@ def one_file(server, body=BODY, **options):
     """A source of one file, whose published checksum is that of `body`."""
     options = {"files": {"file.gz": hashlib.sha256(body).hexdigest()}} | options
     about = {"name": "own-de-en", "licence": "none", "pairs": (1, 1, 1), "folder": "own"}
-    return Source(**about, reader=lambda folder: {}, home=server.home, **options)
+    about |= {"home": server.home} | options
+    return Source(**about, reader=lambda folder: {})
 
 
 def names(folder):
@@ -152,6 +156,54 @@ def test_without_a_server_the_error_says_what_to_do(server, tmp_path):
     assert f"Get {closed.home}/file.gz and save it as {path}" in str(caught.value)
     assert "NMTLIB_DATA to a folder that holds own/file.gz" in str(caught.value)
     assert names(tmp_path / "own") == []
+
+
+@pytest.fixture
+def closed():
+    """The address of a server that has gone."""
+    with Server() as gone:
+        return gone.home
+
+
+def test_the_second_address_is_asked_when_the_first_fails(server, tmp_path, closed):
+    source = one_file(server, home=closed, mirror=f"{server.home}/mirror")
+    assert (source.fetch(tmp_path) / "file.gz").read_bytes() == BODY
+    assert server.paths == ["/mirror/file.gz"] and names(tmp_path / "own") == ["file.gz"]
+
+
+def test_the_second_address_is_not_asked_when_the_first_answers(server, tmp_path, closed):
+    one_file(server, mirror=closed).fetch(tmp_path)
+    assert server.paths == ["/file.gz"]
+
+
+def test_where_both_addresses_fail_both_are_named(server, tmp_path, closed):
+    server.reset(statuses=[404] * 9)
+    with pytest.raises(FileNotFoundError, match="404 Client Error.*refused") as caught:
+        one_file(server, mirror=f"{closed}/mirror").fetch(tmp_path)
+    assert f"Get {server.home}/file.gz or {closed}/mirror/file.gz and save" in str(caught.value)
+    assert names(tmp_path / "own") == []
+
+
+def test_a_wrong_file_at_the_second_address_is_not_kept(server, tmp_path, closed):
+    server.reset(b"something else")
+    with pytest.raises(FileNotFoundError, match=hashlib.sha256(b"something else").hexdigest()):
+        one_file(server, home=closed, mirror=server.home).fetch(tmp_path)
+    assert names(tmp_path / "own") == []
+
+
+def test_without_a_published_checksum_no_second_address_is_trusted(server, tmp_path, closed):
+    source = one_file(server, home=closed, mirror=server.home, files={"file.gz": "-"})
+    with pytest.raises(FileNotFoundError, match="refused"):
+        source.fetch(tmp_path)
+    assert server.asked == 0
+
+
+def test_the_second_address_of_a_corpus_is_the_same_commit_elsewhere():
+    for source in sources():
+        if source.home.startswith("https://raw.githubusercontent.com/"):
+            owner, name, commit, folder = source.home.split("/", 6)[3:]
+            place = f"https://cdn.jsdelivr.net/gh/{owner}/{name}@{commit}/{folder}"
+            assert source.mirror == place and len(commit) == 40
 
 
 def test_what_cannot_be_written_is_told_apart_from_a_broken_connection(server, tmp_path):
