@@ -69,7 +69,7 @@ def table_rotates(adapter: Adapter, seed: int) -> str:
     return f"one matrix takes each row p of {tables[0][0]!r} to row p + 7"
 
 
-@check("positions.balance", "make_model", "resizable")
+@check("positions.balance", "make_model")
 @torch.no_grad()
 def balance(adapter: Adapter, seed: int) -> str:
     """In a new model words move the input of the first layer about as much as positions do."""
@@ -82,13 +82,9 @@ def balance(adapter: Adapter, seed: int) -> str:
             if given[0].dim() == 3 and given[0].size(-1) in widths and not read:
                 read.append(given[0].reshape(-1, given[0].size(-1)).clone())
 
-    kinds = (
-        m
-        for m in model.modules()
-        if isinstance(m, nn.Linear | nn.MultiheadAttention | nn.LayerNorm)
-    )
-    for module in kinds:
-        module.register_forward_pre_hook(listen)
+    for module in model.modules():
+        if isinstance(module, nn.Linear | nn.MultiheadAttention | nn.LayerNorm):
+            module.register_forward_pre_hook(listen)
     moved = []
     for ids in ([first] * 6, [first + 1] * 6):
         read.clear()
@@ -102,9 +98,7 @@ def balance(adapter: Adapter, seed: int) -> str:
         f"another word moves the first layer's input by {word:.2g}, another position by {place:.2g}"
     )
     if word < 0.08 * place:
-        cause = (
-            "Positions drown the words: multiply embeddings by sqrt(d_model), or start them larger."
-        )
+        cause = "Positions drown the words: multiply embeddings by sqrt(d_model), or start larger."
         raise Finding(said, cause)
     return said
 
@@ -152,7 +146,9 @@ def device(adapter: Adapter, seed: int) -> str:
     if not runs(adapter, model):
         raise NotImplementedError("a pass without numbers raises an error, wherever tensors are")
     stays = "is neither a parameter nor a buffer: .to(device) does not move it"
-    cause = "Register it with register_buffer: once it is moved, the pass succeeds."
+    cause = (
+        "Once it is moved, the pass succeeds: use register_buffer, or nn.Parameter if it learns."
+    )
     raise Finding(f"{made[0][1]!r} {stays}, and the pass fails there", cause)
 
 

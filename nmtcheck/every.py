@@ -6,8 +6,8 @@ from importlib.metadata import entry_points
 from nmtcheck.registry import CHECKS
 
 MODULES = (
-    "inside positions masks layers model anatomy loss optimisation validation epochs gradients "
-    "decoding translation beam penalties endings data metrics"
+    "inside blocks positions masks layers model anatomy loss optimisation validation epochs "
+    "gradients decoding translation beam penalties endings data metrics"
 ).split()
 
 for added in entry_points(group="nmtcheck.checks"):  # checks of single parts come first

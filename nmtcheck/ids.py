@@ -110,10 +110,7 @@ def find_ids(adapter: Adapter, seed: int = 0) -> tuple[Ids, str]:
         return with_ids(adapter), ""
     hidden, named = hidden_ids(adapter, seed), padding_ids(adapter, seed)
     if len(hidden) == 1:
-        found, how = (
-            with_ids(adapter, hidden[0]),
-            "seems to be {}: the model ignores it",
-        )
+        found, how = with_ids(adapter, hidden[0]), "seems to be {}: the model ignores it"
     elif len(named) == 1:
         found, how = with_ids(adapter, named[0]), "seems to be {}, as the embeddings say"
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -26,6 +26,9 @@ from nmtcheck.registry import Finding, check
 UNKNOWN = "no attention made of linear maps was found in the model"
 LOOSE = 30 * TOLERANCE
 NO_SUM = "The softmax runs over a different axis than the keys, or weights are changed after it."
+ANOTHERS = """\
+Alone each sentence is masked; in a batch one gets the mask of another: masks or lengths are \
+repeated for the heads in the wrong order (repeat instead of repeat_interleave)."""
 MIXED = """\
 Heads and tokens are mixed: (B, S, D) is reshaped straight to heads, or (B, H, T, d_k) straight to \
 (B, T, D); exchange the two axes with transpose(1, 2) in between."""
@@ -84,10 +87,14 @@ def faults(probe: Probe, part: str, found: Tensor) -> Iterator[tuple[str, str]]:
     nothing = rows[:, :, None] & ~keys[:, None]
     if (hidden := leaks(found, nothing)) > TOLERANCE:
         cause = f"No padding mask of the source reaches {where}."
-        if alike(found, nothing):
-            cause = "Masked scores are filled with a number that is not low enough."
-        elif leaks(found, both) == 0.0:
+        # Of a query for which all keys are hidden the weights are even, or no numbers.
+        padded = both & nothing.any(2, keepdim=True)
+        if leaks(found, padded) == 0.0:
             cause = "The padding mask is inverted: PAD is seen, and words are hidden."
+        elif leaks(found, nothing & (nothing.cumsum(2) > 1)) == 0.0:
+            cause = "The padding mask is off by one: the first PAD is seen, and no other."
+        elif alike(found, nothing):
+            cause = "Masked scores are filled with a number that is not low enough."
         yield f"in {where} PAD has the weight {hidden:.2g}, expected 0", cause
     for seen, what in ((every.tril(), "later"), (every.triu(), "earlier")):
         # Sharp attention gives tiny weights; only a mask gives zero.
@@ -103,12 +110,19 @@ def alike(found: Tensor, hidden: Tensor) -> bool:
     return bool(apart) and max(apart) < 1e-6
 
 
+def single(probe: Probe, parts: Sequence[str]) -> bool:
+    """Whether a padded sentence alone is read as it should be."""
+    one = Probe(probe.adapter, probe.model, probe.source[1:2], probe.target[1:2])
+    told = [[*faults(one, part, found)] for part, _, found in all_weights(one, parts)]
+    return bool(told) and not any(told)
+
+
 def masked(adapter: Adapter, seed: int, *parts: str) -> str:
     """What the attentions of some parts read in both modes; a Finding where they must not."""
     said: dict[bool, dict[str, tuple[str, str]]] = {False: {}, True: {}}
-    read = 0
+    read, probes = 0, dict[bool, Probe]()
     for training, told in said.items():
-        probe = probed(adapter, build(adapter, seed).train(training), seed)
+        probe = probes[training] = probed(adapter, build(adapter, seed).train(training), seed)
         for part, name, found in all_weights(probe, parts):
             read += 1
             bad = list(faults(probe, part, found))
@@ -123,6 +137,8 @@ def masked(adapter: Adapter, seed: int, *parts: str) -> str:
                 text += f", in {'train' if training else 'eval'} mode only"
                 causes = [f"{'train' if training else 'eval'} mode drops the mask:".capitalize()]
                 causes.append("`self.training` may affect nothing but dropout.")
+            elif single(probes[training], parts):
+                causes = [ANOTHERS]
             raise Finding(f"{text} ({listed([*told])})", " ".join(causes))
     return f"{read // 2} attentions"
 
@@ -140,24 +156,18 @@ def no_padding(adapter: Adapter, seed: int) -> str:
 
 
 def divisor(probe: Probe, each: Attention, n_heads: int) -> tuple[float, float]:
-    """What the scores of one attention are divided by, and how badly that fits."""
+    """How badly heads of one attention fit, and what its scores are divided by."""
     calls, table = probe.run(), weights(probe, each)
     made = [calls[i].made for i in each.inner] + [calls[each.value].made]
     parts = [x for whole in made for x in whole.split(each.width, dim=-1)]
     flat = [x.transpose(0, 0 if x.size(0) == len(probe.source) else 1) for x in parts]
-    known = (
-        [x for x in flat if x.size(1) == table.size(2)],
-        [x for x in flat if x.size(1) == table.size(1)],
-    )
-    best = (math.inf, 1.0)
-    for k in known[0]:
-        for q in known[1]:
+    queries, keys = ([x for x in flat if x.size(1) == n] for n in table.shape[1:3])
+    best, numbers = (math.inf, 1.0), torch.arange(each.width)
+    for k in keys:
+        for q in queries:
             if k is q:
                 continue
-            for columns in (
-                torch.arange(each.width).view(n_heads, -1),
-                torch.arange(each.width).view(-1, n_heads).T,
-            ):
+            for columns in (numbers.view(n_heads, -1), numbers.view(-1, n_heads).T):
                 scores = torch.einsum("bthd,bshd->bths", q[..., columns], k[..., columns])
                 logp = table[..., columns[:, 0]].permute(0, 1, 3, 2).clamp(min=1e-12).log()
                 seen = (logp > -20) & (logp[..., :1] > -20)
@@ -165,16 +175,17 @@ def divisor(probe: Probe, each: Attention, n_heads: int) -> tuple[float, float]:
                 factor = float((raw @ soft) / (raw @ raw))
                 off = float((raw * factor - soft).norm() / soft.norm())
                 best = min(best, (off, 1 / factor if factor else math.inf))
-    return best[1], best[0]
+    return best
 
 
-@check("inside.scale", "make_model", "resizable")
+@check("inside.scale", "make_model")
 def scale(adapter: Adapter, seed: int) -> str:
     """In every attention the scores are divided by the root of the head size."""
-    n_heads, probe = 4, probed(adapter, build(adapter, seed, noise=0.3), seed)
-    told = []
+    probe, told = probed(adapter, build(adapter, seed, noise=0.3), seed), []
     for each in attentions(probe):
-        found, off = divisor(probe, each, n_heads)
+        # Whatever number of heads a model has, the scores of a different number do not fit.
+        counts = [4] if adapter.resizable else [n for n in range(1, 33) if each.width % n == 0]
+        (off, found), n_heads = min((divisor(probe, each, n), n) for n in counts)
         if off > 0.01:
             continue
         size = each.width / n_heads

@@ -35,13 +35,18 @@ def future(adapter: Adapter, seed: int, training: bool) -> str:
     leak = distance(after[:2], before[:2])
     if leak > TOLERANCE:
         first = distance(after[0], before[0]) > TOLERANCE
+        # Each layer passes a leak of one position on by one more: none arrives from far behind.
+        longer = torch.cat([target, target[:, 1:], target[:, 1:]], dim=1)
+        other = longer.clone()
+        other[0, 8] = another_word(adapter, other[0, 8])
+        near = not first or distance(run(other)[0], run(longer)[0]) < TOLERANCE / 100
         raise Finding(
             f"token 2 was changed, and the logits of position {1 - first} move by {leak:.2g}",
-            "" if first else "Each position sees the next token: the diagonal is off by one.",
+            "Each position sees the next token: the diagonal is off by one." if near else "",
         )
     if distance(after[2:], before[2:]) < TOLERANCE:
         message = "a changed token does not affect later positions either"
-        raise Finding(message, "The decoder does not read its input.")
+        raise Finding(message, possible="The decoder does not read its input.")
     return f"a changed token moves nothing before it (within {leak:.0e})"
 
 
@@ -54,14 +59,7 @@ def future_in_training(adapter: Adapter, seed: int) -> str:
 @check("masks.future_in_evaluation", "make_model")
 def future_in_evaluation(adapter: Adapter, seed: int) -> str:
     """In eval mode a future token does not affect earlier positions."""
-    try:
-        return future(adapter, seed, training=False)
-    except Finding as found:
-        try:
-            future(adapter, seed, training=True)
-        except Finding:
-            found.cause = found.cause or "The same in train mode: see masks.future_in_training."
-        raise
+    return future(adapter, seed, training=False)
 
 
 @check("masks.more_padding", "make_model")

@@ -41,7 +41,8 @@ def order_seen(adapter: Adapter, seed: int, side: str, *, noise: float = 1.0) ->
     exchanged = distance(said([words[2], words[1], words[0], *words[3:]]), said(words))
     replaced = distance(said([words[-1] + 1, *words[1:]]), said(words))
     if replaced == 0 and least < 1e-4:  # in double precision nothing is lost
-        raise Finding(f"a different first word of the {side} changes no logit", "It is never read.")
+        never = f"a different first word of the {side} changes no logit"
+        raise Finding(never, possible="It is never read.")
     if replaced < least:
         raise NotImplementedError(f"another word of the {side} moves the logits by {replaced:.0e}")
     if exchanged <= share * replaced:

@@ -30,6 +30,8 @@ class Heads(nn.Module):
         )
         divisors = {"no scale": 1.0, "scaled by the embedding size": math.sqrt(x.size(-1))}
         scores = q @ k.mT / divisors.get(self.mistake, math.sqrt(q.size(-1)))
+        if self.mistake == "a mask of another" and mask.dim() == 4:
+            mask = mask.repeat(self.count, 1, 1, 1).view(len(x), self.count, *mask.shape[2:])
         scores = scores.masked_fill(~mask, -2.0 if self.mistake == "small fill" else -1e9)
         found = scores.softmax(-2 if self.mistake == "softmax over queries" else -1) @ v
         if self.mistake != "heads joined by a view":
@@ -40,18 +42,23 @@ class Heads(nn.Module):
 class Block(nn.Module):
     def __init__(self, sizes, mistake, cross):
         super().__init__()
-        self.own = Heads(sizes.d_model, sizes.n_heads, mistake)
+        self.mistake, self.own = mistake, Heads(sizes.d_model, sizes.n_heads, mistake)
         self.cross = Heads(sizes.d_model, sizes.n_heads, mistake) if cross else None
         self.norms = nn.ModuleList(nn.LayerNorm(sizes.d_model) for _ in range(3))
         self.wide, self.narrow = nn.Linear(sizes.d_model, 24), nn.Linear(24, sizes.d_model)
         self.drop = nn.Dropout(sizes.dropout)
 
     def forward(self, x, mask, memory=None, seen=None):
+        if self.mistake == "no residual":
+            x = self.own(self.norms[0](x), self.norms[0](x), mask)
+            x = x if memory is None else self.cross(self.norms[1](x), memory, seen)
+            return self.narrow(self.wide(self.norms[2](x)).relu())
         y = self.norms[0](x)
         x = x + self.drop(self.own(y, y, mask))
         if memory is not None:
             x = x + self.drop(self.cross(self.norms[1](x), memory, seen))
-        return x + self.drop(self.narrow(self.wide(self.norms[2](x)).relu()))
+        wide = self.wide(self.norms[2](x))
+        return x + self.drop(self.narrow(wide if self.mistake == "no activation" else wide.relu()))
 
 
 class Stranger(nn.Module):
@@ -80,8 +87,16 @@ class Stranger(nn.Module):
     def embed(self, side, ids):
         return self.tables[side](ids) * self.scale + self.places[: ids.size(1)]
 
+    def seen(self, source):
+        seen = source != PAD
+        if self.mistake == "PAD for words":
+            seen = ~seen
+        if self.mistake == "one PAD too many":
+            seen = seen | F.pad(seen, (1, -1))
+        return seen[:, None, None]
+
     def encode(self, source):
-        x, mask = self.embed(0, source), (source != PAD)[:, None, None]
+        x, mask = self.embed(0, source), self.seen(source)
         for block in self.encoder:
             x = block(x, mask)
         return self.ends[0](x)
@@ -96,7 +111,7 @@ class Stranger(nn.Module):
         return self.last(self.ends[1](x))
 
     def forward(self, source, target):
-        seen = (source != PAD)[:, None, None] | (self.mistake == "no memory mask")
+        seen = self.seen(source) | (self.mistake == "no memory mask")
         table = self.decode(target, self.encode(source), seen)
         if self.mistake == "unused padding":  # what stands at PAD is nobody's business
             noise = torch.randn(table.shape, dtype=table.dtype)

@@ -387,6 +387,8 @@ BROKEN = {
     "inside.heads": stranger("heads joined by a view"),
     "inside.future": stranger("off by one"),
     "inside.padding": stranger("no memory mask"),
+    "inside.residual": stranger("no residual"),
+    "inside.activation": stranger("no activation"),
     "inside.scale": stranger("no scale"),
     "positions.balance": stranger("small embeddings"),
     "masks.encoder_padding": replace(OURS, encode=lambda m, s: m.encode(s, no_padding(s))),

@@ -8,6 +8,7 @@ import torch
 from patients import BOS, EOS, PAD, beam, epoch, greedy, make_batch, stranger, translate
 
 from nmtcheck import metrics, run_checks
+from nmtcheck.adapter import Sizes
 from nmtcheck.ids import find_facts
 from nmtcheck.metrics import corpus_bleu
 
@@ -25,6 +26,11 @@ INSIDE = [
     ("off by one", "inside.future", "sees the next one"),
     ("no mask in eval mode", "inside.future", "Eval mode drops the mask"),
     ("no memory mask", "inside.padding", "No padding mask of the source reaches cross-attention"),
+    ("PAD for words", "inside.padding", "inverted"),
+    ("one PAD too many", "inside.padding", "off by one: the first PAD"),
+    ("a mask of another", "inside.padding", "Alone each sentence is masked"),
+    ("no residual", "inside.residual", "x + sublayer(x)"),
+    ("no activation", "inside.activation", "no activation"),
     ("no scale", "inside.scale", "not scaled"),
     ("scaled by the embedding size", "inside.scale", "root of d_model"),
     ("small embeddings", "positions.balance", "Positions drown the words"),
@@ -37,6 +43,26 @@ MODEL = ["inside", "positions", "masks", "model.device", "model.batch_invariance
 def test_a_mistake_in_a_model_is_the_only_finding_and_its_cause_is_proved(mistake, name, cause):
     (found,) = findings(stranger(mistake), *MODEL, "layers.no_dropout", "layers.cross_attention")
     assert found.check.id == name and found.proved and cause in found.cause, found
+
+
+def test_a_leak_of_one_position_is_told_from_a_missing_mask_by_its_reach():
+    for name in ("masks.future_in_training", "masks.future_in_evaluation"):
+        (found,) = findings(stranger("off by one"), name)
+        assert found.proved and "off by one" in found.cause
+        (found,) = findings(stranger("no mask in eval mode"), "masks.future_in_evaluation")
+        assert not found.proved
+
+
+@pytest.mark.parametrize(
+    ("mistake", "name"), [("no scale", "inside.scale"), ("small embeddings", "positions.balance")]
+)
+def test_a_model_of_one_size_is_checked_whatever_its_number_of_heads(mistake, name):
+    sizes = Sizes(d_model=24, n_heads=3)
+    for planted in ("", mistake):
+        made = lambda _, planted=planted: patients.Stranger(sizes, planted)  # noqa: E731
+        report = run_checks(stranger(make_model=made, resizable=False), only=name)
+        assert [r.check.id for r in report.findings] == [name] * bool(planted), report
+        assert report.findings or report.passed
 
 
 @pytest.mark.parametrize("mistake", ["", "unused padding"])
