@@ -113,20 +113,19 @@ class Peer(References):
         watching: list[Operations],
     ) -> Any:
         values = Values(self)
-        nodes = [values.encode(args), values.encode(kwargs)]
         parameters = self.modules.parameters() if verb != "backward" else []
-        inputs = [*values.inputs, *(parameter for _, parameter in parameters)]
         self.parcel(
             values,
             do=verb,
             on=number,
             name=name,
             path=path,
-            given=nodes,
+            given=[values.encode(args), values.encode(kwargs)],
             parameters=[known for known, _ in parameters],
             seconds=min(self.seconds, max(0.01, self.until - time.monotonic())),
             watch=values.place_of(watching[0].made[:1]) if watching else None,
         )
+        inputs = [*values.inputs, *(parameter for _, parameter in parameters)]
         outer, self.leaves = self.leaves, []
         reply, blobs = self._answered()
         values = Values(self, blobs, [])
@@ -135,8 +134,7 @@ class Peer(References):
             leaves, self.leaves = self.leaves, outer
             raised = reply.error and self.rebuilt(reply.error)
             values.outputs = self.attached(reply, values, inputs, leaves) if reply.outputs else []
-            result = values.decode(reply.value)  # in the order in which they were encoded
-            changed = values.decode(reply.changed)
+            result, changed = map(values.decode, (reply.value, reply.changed))  # as encoded
         for old, new in zip([args, kwargs], changed or (), strict=False):
             restore(old, new)
         for mode in watching:

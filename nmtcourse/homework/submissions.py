@@ -74,14 +74,12 @@ def grade_all(
     """Grade a notebook of each student and assignment; the files are only read.
 
     If a student's notebook cannot be graded, or is missing while others have submitted one, the
-    result has no points and says why. `keep` gets the results so far, after each. Raises ValueError
-    on Windows.
+    result has no points and says why. `keep` gets the results so far. Raises ValueError on Windows.
     """
     require_pipes()
     students = find_submissions(folder)
     failed: dict[tuple[str, str], str] = {}
-    entries: list[Entry] = []
-    graded: Results = []
+    entries, graded = list[Entry](), Results()
 
     def fail(student: str, path: Path, why: str) -> None:
         failed.setdefault((student, path.name.partition("_")[0]), why)
