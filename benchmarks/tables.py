@@ -48,9 +48,9 @@ def badges() -> str:
     ci = "../../actions/workflows/ci.yml"  # as seen from the page of the repository, in any fork
     return "\n".join(
         [
-            f"[![CI]({ci}/badge.svg)]({ci})",
+            f"[![State of the newest run of CI]({ci}/badge.svg)]({ci})",
             f"[![Python {', '.join(versions)}]({SHIELD}/python-{python}-08519c)](pyproject.toml)",
-            f"[![{licence}]({SHIELD}/licence-{licence}-08519c)](LICENSE)",
+            f"[![Licence of the code: {licence}]({SHIELD}/licence-{licence}-08519c)](LICENSE)",
         ]
     )
 

@@ -50,14 +50,14 @@ def test_the_findings_are_written_as_data_as_a_page_and_as_a_badge(capsys, tmp_p
     files = ["--json", str(tmp_path / "r.json"), "--html", str(tmp_path / "r.html"), "--badge"]
     assert main(["check", f"{STUDENT}:make", "--only", "masks", "--pad", "0", *files]) == 1
     badge = capsys.readouterr().out.splitlines()[-1]
-    assert re.fullmatch(r"!\[nmtlib check: 2 findings\]\(https://\S+2%20findings-red\)", badge)
+    assert re.fullmatch(r"!\[nmtlib check: 1 finding\]\(https://\S+1%20finding-red\)", badge)
     data = json.loads((tmp_path / "r.json").read_text("utf-8"))
     first = data["findings"][0]
     assert not data["ok"] and first["check"] == "masks.future_in_training"
     assert {
         "measured",
         "expected",
-        "possible_causes",
+        "cause",
         "read",
         "reproduce",
         "follow",

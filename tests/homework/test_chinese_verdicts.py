@@ -84,7 +84,8 @@ def written(path):
 
 # inputs of checks, types with a number, parts of a longer message
 DATA = re.compile(
-    r"der (hund|ball) .*|(the )?7 7|cost\(.*|the machine crashed|for the toy|for a good late end|7of a .*"
+    r"der (hund|ball) .*|(the )?7 7|cost\(.*|the machine crashed|7of a .*"
+    r"|for (the toy|a good late end)"
 )
 
 
