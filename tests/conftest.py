@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+import shutil
 import socket
 from collections import Counter
 from importlib.util import find_spec
@@ -82,6 +83,22 @@ def pytest_sessionfinish(session, exitstatus):
         terminal.write_line("\nskipped for another reason than a missing extra:", red=True)
         terminal.write_line("\n".join(unexpected))
         session.exitstatus = exitstatus or pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A Chromium without a window; a process can drive one only."""
+    found = shutil.which("chromium") or shutil.which("google-chrome")
+    if found is None:
+        pytest.skip("Chromium is not installed")
+    from playwright import sync_api
+
+    flags = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+    flags += ["--disable-background-networking"]
+    with sync_api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=found, args=flags)
+        yield chromium
+        chromium.close()
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ import functools
 import gzip
 import http.server
 import json
-import shutil
 import subprocess
 import sys
 import threading
@@ -26,9 +25,6 @@ LOOKED_AT += [
     "search.html?q=attention",
     "notebooks/homework/07_model.html",
 ]
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-FLAGS += ["--disable-background-networking"]
 
 pytestmark = [
     pytest.mark.slow,
@@ -189,19 +185,6 @@ def address(site) -> Iterator[str]:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    """A Chromium without a window."""
-    from playwright import sync_api as api
-
-    if not CHROMIUM:
-        pytest.skip("there is no Chromium on this machine")
-    with api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield started
-        started.close()
 
 
 @pytest.fixture

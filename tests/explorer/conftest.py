@@ -20,7 +20,6 @@ from nmtlib.specials import EOS, SPECIALS, UNK
 from nmtlib.training.checkpoint import save_checkpoint
 
 NODE = shutil.which("node")
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 WEB = Path(packing.__file__).with_name("web")
 WORDS = Codec(WhitespaceTokenizer(), Vocab([*SPECIALS, *"abcdefghijklmnopqrstuvwxyz"]))
 
@@ -97,19 +96,6 @@ def small_run(tmp_path_factory) -> Callable[..., Run]:
         return run
 
     return make
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    if CHROMIUM is None:
-        pytest.skip("Chromium is not installed")
-    from playwright import sync_api
-
-    options = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-    with sync_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=options)
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture

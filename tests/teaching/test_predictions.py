@@ -1,7 +1,6 @@
 """The questions of the course, and that a reader who chooses sees the answer, and no one else."""
 
 import re
-import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from nmtcourse.teaching import predictions
 from nmtcourse.teaching.predictions import Question, predict, questions
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 ENTROPY = Question("99.entropy", "And the entropy?", ["grows", "stays"], 1, "nothing changed.")
 
 
@@ -152,12 +150,10 @@ def test_the_style_reaches_every_result_and_no_question():
 
 @pytest.mark.slow
 @pytest.mark.extras("playwright")
-@pytest.mark.skipif(not CHROMIUM, reason="needs Chromium")
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_a_page_hides_the_result_until_the_answer_is_opened(language):
+def test_a_page_hides_the_result_until_the_answer_is_opened(language, browser):
     """In a page that nbconvert makes, whose cells have the classes of JupyterLab's."""
     from nbconvert import HTMLExporter
-    from playwright.sync_api import sync_playwright
 
     def code(*shown):
         bundles = [each if isinstance(each, dict) else each._repr_mimebundle_() for each in shown]
@@ -172,17 +168,14 @@ def test_a_page_hides_the_result_until_the_answer_is_opened(language):
     style = code(predictions.hiding(language))
     cells = [style, question, code(), first, more, text, after, worked, other]
     page, _ = HTMLExporter().from_notebook_node(nbformat.v4.new_notebook(cells=cells))
-    with sync_playwright() as playwright:
-        launch = playwright.chromium.launch
-        browser = launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        view = browser.new_page()
-        view.route(re.compile("^https?:"), lambda route: route.abort())
-        view.set_content(page, wait_until="domcontentloaded")
+    view = browser.new_page()
+    view.route(re.compile("^https?:"), lambda route: route.abort())
+    view.set_content(page, wait_until="domcontentloaded")
 
-        def seen():
-            return [view.get_by_text(text, exact=True).is_visible() for text in texts]
+    def seen():
+        return [view.get_by_text(text, exact=True).is_visible() for text in texts]
 
-        assert seen() == [False, False, True, True]
-        view.locator("summary").first.click()
-        assert seen() == [True] * 4
-        browser.close()
+    assert seen() == [False, False, True, True]
+    view.locator("summary").first.click()
+    assert seen() == [True] * 4
+    view.close()

@@ -177,7 +177,7 @@ def longest_first(lengths, budget, seed):
 
 
 RIGHT = {
-    "01.1": [WithTheCourse, WithDictionaries, AsTuples, AsTensors, WithNumpy],
+    "01.1": [WithTheCourse, WithDictionaries, AsTuples, WithNumpy],
     "01.2": [with_strings, with_tuples, in_alphabetical_order, with_recursion],
     "01.3": [with_the_package, with_random, longest_first],
     "01.4": ["A", "a"],
@@ -287,8 +287,10 @@ class AsBytes(WithDictionaries):
         return bytearray(super().encode(words))
 
 
-RIGHT["01.1"] += [WithADefault, AsBytes]
+RIGHT["01.1"] += [WithADefault]
 WRONG["01.1"] += [
+    AsTensors,  # the page asks for lists
+    AsBytes,
     StopsAtEos,
     TenWords,
     SmallLetters,
