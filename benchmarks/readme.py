@@ -56,6 +56,7 @@ PAGES = {  # the blocks of each page, and what makes them
     },
     "docs/commands.md": {"make-train": tables.train_output},
     "docs/own_text.md": {"doctor": tables_speed.doctor},
+    "docs/explorer.md": {"pages": tables_speed.explorer},
     "docs/speed.md": {
         "speed": tables_speed.speed,
         "decode": tables_speed.decode,

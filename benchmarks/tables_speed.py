@@ -87,6 +87,18 @@ def doctor() -> str:
     return f"`{found['command']}`, on {on_machine(found)}:\n\n{table(header, rows)}"
 
 
+def explorer() -> str:
+    """Size and speed of the explorer's pages."""
+    found = read("explorer-page.json")
+    rows = [
+        [f"`{model}`", row["megabytes"], row["first_ms"], row["typed_ms"], row["typed_longest_ms"]]
+        for model, row in found["models"].items()
+    ]
+    header = "model | MB | first translation, ms | after a key, ms | longest of the examples, ms"
+    where = f"{on_machine(found)}, {found['machine']['browser']}"
+    return f"`{found['command']}`, on {where}:\n\n{table(header, rows)}"
+
+
 def padding() -> str:
     """Padding and speed of three ways to make batches."""
     found = read("padding.json")

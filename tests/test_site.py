@@ -208,6 +208,7 @@ def test_formulas_and_pictures_are_drawn(page, address):
     written = page.locator("article .math").count()
     assert page.locator("article mjx-container svg").count() >= written > 10
     assert page.locator("mjx-merror, [data-mjx-error]").count() == 0
+    page.evaluate("document.querySelectorAll('article details').forEach((d) => (d.open = true))")
     for picture in page.locator("article img").all():
         picture.scroll_into_view_if_needed()
         assert picture.evaluate("img => img.decode().then(() => img.naturalWidth)") > 100
