@@ -171,7 +171,7 @@ def small(tmp_path, monkeypatch):
     """All cases on a corpus of forty pairs, with a model of 16 numbers a word."""
     vocabularies = tuple(codec.vocab.tokens for codec in codecs())
     corpus = replace(CORPUS, vocabularies=vocabularies)
-    for name in ("MARKS", "TALKS", "CLASSIC"):
+    for name in ("MARKS", "TALKS", "CLASSIC", "LARGE"):
         given = getattr(authors, name)
         training = given["training"] | {"epochs": 2, "warmup": 2, "average": 2}
         monkeypatch.setitem(given, "training", training)
@@ -212,12 +212,14 @@ def test_talks_have_four_sizes_and_a_cure(small):
     assert small("talks", 1)["runs"] == found["runs"]
 
 
-def test_the_classic_recipe_has_two_warm_ups_measured_after_each_part(small):
+def test_the_classic_recipe_is_varied_and_measured_after_each_part(small):
     found = small("classic", 1)
-    assert [run["warmup"] for run in found["runs"]] == [2000, 200]
+    assert [run["case"] for run in found["runs"]] == ["classic", "warm-up 200", "no smoothing"]
     for run in found["runs"]:
         first, last = run["points"]
-        assert last["updates"] == 2 * first["updates"] and 1 <= run["beam"]["different"] <= 7
+        assert last["updates"] == 2 * first["updates"]
+        assert all(1 <= found["different"] <= 7 for found in run["beam"])
+    assert small("classic", 1)["runs"] == found["runs"]
 
 
 def test_memory_grows_with_the_batch_and_padding_never_lowers_it(small):
@@ -227,10 +229,11 @@ def test_memory_grows_with_the_batch_and_padding_never_lowers_it(small):
     assert all(row["peaks"]["padded to the corpus"] >= row["peaks"]["largest"] for row in rows)
 
 
-def test_the_large_model_is_timed_and_not_trained(small, monkeypatch, tmp_path):
+def test_the_large_model_is_timed_and_a_smaller_one_trained(small, monkeypatch):
     tiny = authors.TransformerConfig(5, 5, **TINY)
     base = lambda source, target: replace(tiny, source_vocab_size=source, target_vocab_size=target)  # noqa: E731
     monkeypatch.setattr(authors.TransformerConfig, "base", base)
     found = small("large", 1)
-    assert found["updates_per_epoch"] == len(found["cpu_seconds"]) == 1
-    assert not (tmp_path / "runs").exists()
+    assert found["timed"]["updates_per_epoch"] == len(found["timed"]["cpu_seconds"]) == 1
+    (run,) = found["runs"]
+    assert len(run["history"]) == 2 and {"words", "last_words"} < run.keys()
