@@ -32,7 +32,10 @@ def related(results: Sequence[Result]) -> tuple[Result, ...]:
             return bad[name].follows
         if (first := said[_words(bad[name])]) != name:
             return first
-        known = [n for n in RELATIONS.get(name, {}).get("follows", ()) if n in bad]
+        words, others = RELATIONS.get(name, {}).get("unless", (bad[name].measured, ()))
+        others = others if words in bad[name].measured else ()
+        follows = RELATIONS.get(name, {}).get("follows", ())
+        known = [n for n in follows if n in bad and n not in others]
         # What an experiment has shown to be the cause follows from no mere guess.
         return next((n for n in known if bad[n].proved or not bad[name].proved), "")
 

@@ -91,10 +91,7 @@ class Run(NamedTuple):
 
 
 def example(adapter: Adapter, seed: int = 0) -> tuple[Run, Tensor, Tensor]:
-    """A model as the checks make it, a padded source (3, S) and the decoder input (3, T) beside it.
-
-    The lines that show a finding again begin with it.
-    """
+    """A model as the checks make it, a padded source (3, S) and its decoder input (3, T)."""
     adapter = find_facts(adapter, seed).of(adapter)
     model, source, target = prepare(adapter, seed)
     return Run(model, adapter), source, target

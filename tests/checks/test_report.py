@@ -46,6 +46,14 @@ def test_a_report_is_good_when_something_holds_and_nothing_fails():
     assert not Report("mine", (LEFT,), 1.0).ok, "nothing was shown to hold"
 
 
+def test_padding_of_the_source_is_not_explained_by_a_leak_in_the_target():
+    leak = Result(CHECKS["masks.future_in_evaluation"], "failed", "a leak")
+    for side, follows in (("source", ""), ("target", leak.check.id)):
+        measured = f"more PAD in the {side} move logits"
+        found = related([leak, Result(CHECKS["masks.more_padding"], "failed", measured)])
+        assert found[1].follows == follows
+
+
 def test_what_follows_leads_to_findings_and_never_in_a_circle():
     for name, relation in RELATIONS.items():
         seen, waiting = set(), list(relation.get("follows", ()))
