@@ -30,8 +30,8 @@ def test_the_three_mistakes_are_found_and_nothing_else(capsys):
     ]
     follow = re.findall(r"^  follow: +(.*)", said, re.MULTILINE)
     assert follow == [
-        "masks.future_in_training, masks.future_in_evaluation, masks.more_padding, "
-        "model.batch_invariance",
+        "masks.future_in_training, masks.future_in_evaluation, model.batch_invariance",
+        "masks.more_padding",
     ]
     causes = re.findall(r"^  cause: +(.*)", said, re.MULTILINE)
     assert [cause.split(":")[0] for cause in causes] == [
@@ -50,7 +50,7 @@ def test_the_findings_are_written_as_data_as_a_page_and_as_a_badge(capsys, tmp_p
     files = ["--json", str(tmp_path / "r.json"), "--html", str(tmp_path / "r.html"), "--badge"]
     assert main(["check", f"{STUDENT}:make", "--only", "masks", "--pad", "0", *files]) == 1
     badge = capsys.readouterr().out.splitlines()[-1]
-    assert re.fullmatch(r"!\[nmtlib check: 1 finding\]\(https://\S+1%20finding-red\)", badge)
+    assert re.fullmatch(r"!\[nmtlib check: 2 findings\]\(https://\S+2%20findings-red\)", badge)
     data = json.loads((tmp_path / "r.json").read_text("utf-8"))
     first = data["findings"][0]
     assert not data["ok"] and first["check"] == "masks.future_in_training"
