@@ -5,10 +5,11 @@
 FOLDER/MANIFEST.json lists strangers, each with a healthy variant and faulty ones whose fault, cause
 and repair were written down and proved before any run.  Each variant is checked as
 `nmtcheck FILE:FACTORY --json` does; with --adapters, through STRANGER.py of that folder, copied
-next to the file.  A variant whose factory needs only definitions that equal the healthy ones is not
-run without an adapter: the checks would read the same model.  RAW keeps the reports, and what it
-holds is not run again.  Whether a first finding names the planted part, and whether a proved
-cause is the planted one, is judged by a reader in results/strangers-judged.json.
+next to the file, which finds the name of the variant's module in STRANGER_MODULE.  A variant whose
+factory needs only definitions that equal the healthy ones is not run without an adapter: the checks
+would read the same model.  RAW keeps the reports, and what it holds is not run again.  Whether a
+first finding names the planted part, and whether a proved cause is the planted one, is judged by a
+reader in results/strangers-judged.json.
 """
 
 from __future__ import annotations
@@ -86,6 +87,7 @@ def check(variant: Variant, out: Path, adapters: Path | None) -> None:
     if not child:
         resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, LIMIT))
         os.chdir(file.parent)
+        os.environ["STRANGER_MODULE"] = variant.file.stem
         with out.with_suffix(".txt").open("w") as said:
             os.dup2(said.fileno(), 1), os.dup2(said.fileno(), 2)
             status = 3

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from tqdm import tqdm
 
 from nmtlib.data.batching import Example, collate, make_example, pad
 from nmtlib.data.codec import Codec
@@ -179,7 +180,8 @@ class Translator:
         decoding, encoded = self.decoding(beam, length_penalty), self._read_all(sentences)
         options = {"length_penalty": decoding.length_penalty, "max_length": max_length}
         results = [[Hypothesis([], 0.0, 0.0)]] * len(encoded)
-        for rows in self.batches(encoded, max(decoding.max_tokens // decoding.beam, 1)):
+        batches = self.batches(encoded, max(decoding.max_tokens // decoding.beam, 1))
+        for rows in tqdm(batches, "translating", unit="batch", leave=False, delay=2, disable=None):
             source = pad([[*encoded[i], EOS] for i in rows]).to(self.device)  # (B, S)
             found = beam_search(self.quick_model, source, decoding.beam, n_best=n_best, **options)
             for i, hypotheses in zip(rows, found, strict=True):

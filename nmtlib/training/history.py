@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, field, fields
@@ -68,8 +67,7 @@ class Progress:
     """How far training is; saved with every checkpoint, so that a run resumes from there.
 
     `epoch` counts the finished epochs and `batches` those done of the next; `totals` are the
-    running totals of that epoch and `epoch_seconds` its time; `seconds` is the time of the whole
-    run.
+    running totals of that epoch, `epoch_seconds` its time, and `seconds` that of the whole run.
     """
 
     epoch: int = 0
@@ -97,10 +95,8 @@ class Progress:
 
     def bar(self, epochs: int, batches: int, *, shown: bool) -> tqdm:
         """A progress bar for the batches of this epoch; on a terminal only."""
-        title = f"epoch {self.epoch + 1}/{epochs}"
-        look = {"desc": title, "unit": "batch", "leave": False}
-        hidden = not (shown and sys.stderr.isatty())
-        return tqdm(total=batches, initial=self.batches, disable=hidden, **look)
+        look = {"desc": f"epoch {self.epoch + 1}/{epochs}", "unit": "batch", "leave": False}
+        return tqdm(total=batches, initial=self.batches, disable=None if shown else True, **look)
 
     def count_time(self, since: float) -> float:
         """Count the time since a moment (as `time.monotonic` gives it); returns the present one."""

@@ -128,6 +128,8 @@ class Trainer:
                 totals += self.update(self.loader.load(batches), self.loader.labels(batches))
                 progress.batches += len(batches)
                 bar.update(len(batches))
+                if progress.batches % 50 < len(batches) and not bar.disable:
+                    bar.set_postfix_str(f"loss {totals.loss_per_token:.3f}")
                 clock = progress.count_time(since=clock)
                 if progress.batches < len(plan) and self.stops_here(totals):
                     return False
