@@ -1,9 +1,10 @@
 """What Sphinx is told: `docs/site/build.py` calls it on the pages that it has gathered."""
 
+import re
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from shutil import copy
+from shutil import copy, rmtree
 
 import jieba  # without it, Sphinx would find no Chinese word, and say nothing
 from sphinx.application import Sphinx
@@ -21,6 +22,7 @@ exclude_patterns = ["README.md"]  # the front page and others include its parts
 smartquotes = False  # --set is two hyphens
 html_theme = "sphinx_book_theme"
 html_title = "nmtlib"
+templates_path = ["templates"]
 html_static_path = ["static", str(ROOT / "nmtcourse" / "teaching" / "fonts")]
 html_static_path.append(str(ROOT / "figures" / "explorer.webp"))
 html_favicon = str(HERE / "static" / "favicon.svg")
@@ -55,6 +57,9 @@ nb_ipywidgets_js = {}  # else a script from elsewhere
 nb_render_markdown_format = "myst"
 
 
+ICONS = r"\.fa-[\w-]+(?:,\.fa-[\w-]+)*\{--fa:[^}]*\}|@font-face\{[^}]*Font ?Awesome[^}]*\}"
+
+
 def finish(app: Sphinx, error: Exception | None) -> None:
     """Add the one file of MathJax and the stored notebooks; take out what no page needs."""
     if error:
@@ -64,6 +69,9 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     (out / "_static" / "mathjax").mkdir(exist_ok=True)
     copy(package / "static" / mathjax_path, out / "_static" / "mathjax")
     (out / "_static" / "scripts" / "fontawesome.js").write_text("// site.css draws the icons\n")
+    rmtree(out / "_static" / "vendor" / "fontawesome" / "webfonts")
+    theme = out / "_static" / "styles" / "pydata-sphinx-theme.css"
+    theme.write_text(re.sub(ICONS, "", theme.read_text("utf-8")), "utf-8")
     for unused in out.glob("_static/**/*.map"):
         unused.unlink()
     for page in out.glob("_sources/notebooks/**/*.ipynb"):

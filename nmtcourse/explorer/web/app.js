@@ -3,6 +3,7 @@
 import { byId, counted, element } from "./dom.js";
 import { loadModel } from "./model.js";
 import { Page } from "./page.js";
+import { SPECIALS } from "./specials.js";
 import { VIEWS, readState } from "./state.js";
 import { tourView } from "./tour.js";
 import { attentionView } from "./views/attention.js";
@@ -80,7 +81,7 @@ function renderFrame(page) {
   for (const node of document.querySelectorAll("[data-say]"))
     node.textContent = say(node.dataset.say);
   document.body.classList.toggle("embedded", state.embed);
-  const V = page.model.source.tokens.length - 4; // without the special tokens
+  const V = page.model.source.tokens.length - SPECIALS;
   byId("lead").textContent = say(page.model.toy ? "lead.toy" : "lead", { V });
   document.title = say("title");
   byId("language").textContent = page.language === "zh" ? "English" : "中文";

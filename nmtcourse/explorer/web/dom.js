@@ -58,11 +58,12 @@ export function millions(value) {
   return `${rounded(value / 1e6, value < 9.95e6 ? 2 : 1)}\u00a0M`;
 }
 
-/** How wide a word will be, about: Chinese characters are square. */
+const pen = document.createElement("canvas").getContext("2d");
+
+/** How wide a word is when it is chosen, and bold. */
 export function textWidth(text, size) {
-  let wide = 0;
-  for (const sign of text) wide += sign.codePointAt(0) > 0x2e80 ? 1 : 0.6;
-  return wide * size;
+  pen.font = `600 ${size}px ${getComputedStyle(document.body).fontFamily}`;
+  return pen.measureText(text).width;
 }
 
 /** Arrow keys on `node`: move({left, right, up, down, home, end}) gets columns and rows to go. */
@@ -74,6 +75,14 @@ export function onArrows(node, move) {
     if (!step || event.altKey || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
     move(...step);
+  });
+}
+
+/** A row of things to focus as one stop of the Tab key: arrow keys move from one to the next. */
+export function arrowsAmong(row) {
+  onArrows(row, (x, y) => {
+    const all = [...row.children];
+    all[between(all.indexOf(document.activeElement) + x + y, 0, all.length - 1)].focus();
   });
 }
 

@@ -29,14 +29,15 @@ export async function loadModel(payload) {
 export class Model {
   constructor(payload, tensors) {
     // `decoding` is the run's own {beam, lengthPenalty}; `smoothing` that of the labels; `toy` whether
-    // its language is a bundled one; `contests` {wins, loses}: sentences, of beam against greedy
-    // search; `credit` says whose the examples are; `links` [{name, href}] are pages of other models.
-    const { config, name, languages, decoding, smoothing, toy, contests, credit, links } = payload;
-    Object.assign(this, { config, name, languages, decoding, smoothing, toy, contests, credit, links });
-    this.rounded = payload.weights.rounded; // whether float32 weights were rounded to float16
-    this.source = readingOf(payload.source);
-    this.target = readingOf(payload.target);
-    this.examples = payload.examples.map(exampleOf);
+    // its language is a bundled one, whose words `lexicon` groups; `contests` {wins, loses}:
+    // sentences, of beam against greedy search; `credit` says whose the examples are; `links`
+    // [{name, href}] are pages of other models.
+    const { weights, source, target, examples, ...known } = payload;
+    Object.assign(this, known);
+    this.rounded = weights.rounded; // whether float32 weights were rounded to float16
+    this.source = readingOf(source);
+    this.target = readingOf(target);
+    this.examples = examples.map(exampleOf);
     this.tensors = tensors;
     this.tables = this.#positionTables();
     this.begun = {}; // see `begin`

@@ -25,7 +25,7 @@ export function greedy(model, source, { switches = {}, maxLength } = {}) {
     for (let token = BOS; token !== EOS; ) {
       const next = model.step(state, token);
       state = next.state;
-      const logp = allowed(next.logits, logProbs.length + 1, limit);
+      const logp = allowed(next, logProbs.length + 1, limit);
       token = argmax(logp);
       logProbs.push(logp[token]);
       if (token !== EOS) ids.push(token);
@@ -89,8 +89,9 @@ function idsOf(model, source) {
 }
 
 /** Log-probabilities of token number `length`; -Infinity where it may not be said. */
-function allowed(logits, length, limit) {
-  const logp = logSoftmax(logits);
+function allowed(next, length, limit) {
+  next.logProbs ??= logSoftmax(next.logits); // both searches come here
+  const logp = next.logProbs.slice();
   for (const word of NEVER_GENERATED) logp[word] = -Infinity;
   if (length < limit) return logp;
   return logp.map((value, word) => (word === EOS ? value : -Infinity)); // only EOS is left
@@ -105,13 +106,13 @@ function argmax(row) {
 /** The `count` best beginnings with one word more, the most probable first. */
 function expand(model, open, length, limit, count) {
   const grown = open.flatMap((parent) => {
-    const { logits, state } = model.step(parent.state, parent.ids.at(-1));
-    const logp = allowed(logits, length, limit);
+    const next = model.step(parent.state, parent.ids.at(-1));
+    const logp = allowed(next, length, limit);
     return best(logp, count).map((tokenId) => {
       const tokenLogProb = logp[tokenId];
       // Sums are float32, as in PyTorch, so that what is equal there is equal here.
       const logProb = Math.fround(parent.logProb + tokenLogProb);
-      return { parent, tokenId, tokenLogProb, logProb, state };
+      return { parent, tokenId, tokenLogProb, logProb, state: next.state };
     });
   });
   return grown.sort((a, b) => b.logProb - a.logProb).slice(0, count);

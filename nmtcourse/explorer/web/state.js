@@ -10,6 +10,7 @@ export const START = {
   kind: "cross",
   layer: -1, // -1 is the last
   head: -1, // -1 is the mean of all heads
+  lines: false, // lines between words, or a grid
   row: -1, // the word whose weights are shown; -1 is none
   beam: 4,
   alpha: 1,

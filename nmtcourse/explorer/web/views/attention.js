@@ -4,6 +4,7 @@ import { between, drawn, element, marked, onArrows, rounded } from "../dom.js";
 import { goldOf, mapOf } from "../facts.js";
 import { KINDS } from "../state.js";
 import { largeMap, smallMap } from "./heatmap.js";
+import { lineMap } from "./lines.js";
 
 export function attentionView(page) {
   const { say } = page;
@@ -14,10 +15,12 @@ export function attentionView(page) {
   const scroll = element("div", { class: "scroll" }, svg);
   const bars = element("div", { class: "bars" });
   const title = element("h3", { id: "map-title" });
+  const ways = element("div", { class: "choice", role: "group", id: "ways" });
+  const head = element("div", { class: "line" }, title, ways);
   const readout = element("p", { class: "readout", id: "readout", "aria-live": "polite" });
   const legend = element("p", { class: "legend" });
   const large = element("div", { class: "large" }, scroll, bars);
-  const one = element("div", { class: "one", id: "one" }, title, readout, large, legend);
+  const one = element("div", { class: "one", id: "one" }, head, readout, large, legend);
   const node = element("div", {}, kinds, about, multiples, one);
   let shown;
 
@@ -31,6 +34,8 @@ export function attentionView(page) {
     multiples.style.setProperty("--heads", page.found.trace.maps[state.kind][0].length + 1);
     multiples.replaceChildren(...smallMaps(page, shown));
     title.textContent = mapName(page, state.kind, shown.layer, state.head);
+    ways.replaceChildren(...[false, true].map((lines) => wayButton(page, lines)));
+    ways.setAttribute("aria-label", say("ways"));
     svg.setAttribute("aria-label", say("map.label", { name: title.textContent }));
     legend.replaceChildren(...legendOf(page, shown));
     draw();
@@ -38,7 +43,9 @@ export function attentionView(page) {
 
   function draw() {
     const beside = getComputedStyle(bars).flexBasis === "230px" ? 254 : 0;
-    largeMap(svg, shown, (large.clientWidth || 854) - beside, { point: select, choose: keep });
+    const [room, on] = [(large.clientWidth || 854) - beside, { point: select, choose: keep }];
+    if (page.state.lines) lineMap(svg, shown, room, on, [say("lines.from"), say("lines.to")]);
+    else largeMap(svg, shown, room, on);
     bars.replaceChildren(...rowBars(page, shown));
     readout.replaceChildren(...marked(readoutOf(page, shown)));
     if (page.state.kind === "cross") page.shadeRow(shown.row);
@@ -71,6 +78,14 @@ function kindButton(page, kind) {
     { id: `kind-${kind}`, "aria-pressed": String(pressed), onclick: show },
     name,
   );
+}
+
+/** A grid, or lines between words: two drawings of the same weights. */
+function wayButton(page, lines) {
+  const name = lines ? "lines" : "grid";
+  const pressed = String(page.state.lines === lines);
+  const onclick = () => page.set({ lines, row: page.state.row });
+  return element("button", { id: `as-${name}`, "aria-pressed": pressed, onclick }, page.say(`as.${name}`));
 }
 
 /** The map that the state chooses; the longest word is shown where none is chosen. */
@@ -176,9 +191,10 @@ function readoutOf(page, { weights, rows, columns, row, column, gold }) {
 function legendOf(page, shown) {
   const { say, state } = page;
   const sample = (kind) => element("i", { class: kind, "aria-hidden": true });
-  const parts = [element("span", {}, sample("ramp"), say("legend.weights"))];
+  const weights = state.lines ? say("legend.lines") : say("legend.weights");
+  const parts = [element("span", {}, sample(state.lines ? "thick" : "ramp"), weights)];
   if (state.kind === "cross" && shown.gold.size) {
-    parts.push(element("span", {}, sample("goldkey"), say("legend.gold")));
+    parts.push(element("span", {}, sample(state.lines ? "goldkey flat" : "goldkey"), say("legend.gold")));
   } else if (state.kind === "cross") {
     parts.push(element("span", {}, say("legend.nogold")));
   }

@@ -2,6 +2,7 @@
 
 import { byId, drawn, element, rounded } from "../dom.js";
 import { mapOf } from "../facts.js";
+import { strand } from "./lines.js";
 
 const LIKELY = 5; // words of the distribution that are shown
 const PACE = 420; // milliseconds a word while it plays
@@ -87,11 +88,7 @@ export function pictureView(page, source, target) {
       if (playing && t > row) return [];
       const y = middleOf(chip);
       return ends.map((from, s) => {
-        const w = weight(t, s);
-        if (w < 0.04) return null;
-        const d = `M0 ${from}C${frame.width / 2} ${from} ${frame.width / 2} ${y} ${frame.width} ${y}`;
-        const kind = t === row ? "line now" : "line";
-        return drawn("path", { d, class: kind, "stroke-width": (0.5 + 7 * w).toFixed(2) });
+        return strand([0, from], [frame.width, y], weight(t, s), t === row ? "line now" : "line");
       });
     });
     lines.setAttribute("viewBox", `0 0 ${frame.width || 1} ${frame.height || 1}`);

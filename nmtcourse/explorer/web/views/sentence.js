@@ -1,11 +1,12 @@
 // What one types, as words and ids, and what the model makes of it, word by word.
 
-import { element, marked, onArrows, rounded } from "../dom.js";
+import { arrowsAmong, element, marked, rounded } from "../dom.js";
 import { changes, mapOf } from "../facts.js";
+import { SPECIALS } from "../specials.js";
+import { lexiconView } from "./lexicon.js";
 import { pictureView } from "./picture.js";
 
-const SPECIALS = 4; // tokens of a vocabulary that are no words
-const TYPING = 60; // milliseconds without a key before the model starts
+const TYPING = 20; // milliseconds without a key before the model starts
 
 export function sentenceView(page) {
   const { say } = page;
@@ -30,7 +31,8 @@ export function sentenceView(page) {
   const hint = element("p", { class: "hint", id: "hint", "aria-live": "polite" });
   const top = element("div", { class: "line" }, label, another);
   const picture = pictureView(page, source, target);
-  const side = element("div", { class: "side" }, top, input, tries, hint);
+  const lexicon = lexiconView(page);
+  const side = element("div", { class: "side" }, top, input, tries, lexicon.node, hint);
   const other = element("div", { class: "side result" }, targetLabel, text, facts, picture.head);
   const node = element("section", { class: "card sentence", id: "sentence" }, side, other, picture.node);
   let timer;
@@ -54,11 +56,7 @@ export function sentenceView(page) {
     row.addEventListener("pointerover", (event) => point(event.target.closest(".chip")));
     row.addEventListener("focusin", (event) => point(event.target.closest(".chip")));
     row.addEventListener("pointerleave", () => shade());
-    onArrows(row, (x) => {
-      const chips = [...row.children];
-      const from = chips.indexOf(document.activeElement);
-      chips[Math.min(Math.max(from + x, 0), chips.length - 1)].focus();
-    });
+    arrowsAmong(row);
     return row;
   }
 
@@ -118,6 +116,7 @@ export function sentenceView(page) {
     for (const row of [source, target]) row.firstElementChild?.setAttribute("tabindex", 0);
     const empty = source.children.length < 2;
     if (empty) [text, target, facts].forEach((one) => one.replaceChildren());
+    lexicon.update();
     picture.update();
   }
 
