@@ -4,7 +4,10 @@ import re
 from pathlib import Path
 
 import edition
+import film
 import pytest
+import stamp
+import tiles
 from PIL import Image
 from test_docs import PAGES, links
 
@@ -90,3 +93,14 @@ def test_the_film_is_short_and_light_and_moves():
             film.load()
             times.append(film.info["duration"])
     assert len(times) > 5 and sum(times) <= 6000
+
+
+@pytest.mark.parametrize("made", [film.digests, lambda: {tiles.PICTURE: tiles.digest()}])
+def test_the_pictures_are_of_todays_page_and_notebooks(made):
+    assert stamp.check(made()) == 0, "run the tool that this names"
+
+
+def test_a_picture_of_older_figures_is_found(monkeypatch, capsys):
+    monkeypatch.setattr(tiles, "stored", lambda notebook: b"another figure")
+    assert stamp.check({tiles.PICTURE: tiles.digest()}) == 1
+    assert "course.png is out of date" in capsys.readouterr().out

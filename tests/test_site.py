@@ -4,6 +4,7 @@ import functools
 import gzip
 import http.server
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -143,6 +144,18 @@ def test_a_notebook_can_be_run_elsewhere_taken_along_and_changed(site, pages):
         assert (site / "_sources" / name).read_bytes() == notebook.read_bytes()
 
 
+def test_the_first_page_says_how_to_install_from_its_own_repository(site):
+    text = (site / "index.html").read_text("utf-8")
+    assert f"pip install git+{FORK}" in text and "git+URL" not in text
+
+
+def test_the_glossary_says_in_a_line_what_each_term_means(site):
+    text = (site / "glossary.html").read_text("utf-8")
+    rows = re.findall(r"<tr class=\"row-(?:even|odd)\">(.+?)</tr>", text, re.DOTALL)[1:]
+    told = [re.findall(r"<p>(.*?)</p>", row, re.DOTALL)[1].split() for row in rows]
+    assert len(told) > 100 and [words for words in told if not 3 <= len(words) <= 20] == []
+
+
 def sent(path: Path) -> int:
     """The bytes of a file as a server sends them: pictures as they are, text compressed."""
     content = path.read_bytes()
@@ -270,7 +283,7 @@ def test_the_first_page_becomes_the_explorer_only_when_asked(page, address):
     page.locator("details.explorer summary").click()
     inside = page.frame_locator("details.explorer iframe")
     inside.locator("#target-chips .chip").first.wait_for()
-    assert asked[-1] == "/explorer/toy-de-en.html"
+    assert asked[-1] == "/explorer/multi30k-de-en.html"
     assert not page.locator("details.explorer img").is_visible()
 
 

@@ -1,6 +1,7 @@
 """Take the pictures of the explorer: figures/explorer.webp, in which it translates, and .png.
 
     python tools/film.py            # needs Chromium and playwright
+    python tools/film.py --check    # are the stored ones of today's page? (needs neither)
 
 The film is the page of a shipped model as another page embeds it, one frame for each word that
 the model generates, at the page's own pace.
@@ -16,6 +17,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import stamp
 from PIL import Image
 
 ROOT = Path(__file__).parents[1]
@@ -39,6 +41,18 @@ def pace() -> int:
     """The milliseconds that the page gives to a word while it plays."""
     code = (ROOT / "nmtcourse" / "explorer" / "web" / "views" / "picture.js").read_text("utf-8")
     return int(re.search(r"PACE = (\d+)", code)[1])
+
+
+def digests() -> dict[Path, str]:
+    """What each picture is made from: this file, the program of the page, a model."""
+    from nmtcourse.explorer.page import build
+    from nmtlib.run import find_run
+
+    parts, made = [Path(__file__).read_bytes(), build({}).encode()], {}
+    for picture, (name, _) in {"explorer.webp": FILM, "explorer.png": STILL}.items():
+        files = sorted(path for path in find_run(name).folder.iterdir() if path.is_file())
+        made[FIGURES / picture] = stamp.digest(*parts, *(path.read_bytes() for path in files))
+    return made
 
 
 def opened(browser: Any, address: tuple[str, str], folder: Path, **size: int) -> Any:
@@ -68,9 +82,12 @@ def frames(view: Any) -> list[Image.Image]:
 
 
 def main() -> int:
-    """Write both pictures."""
+    """Write both pictures, or compare what they were made from with what there is today."""
+    if "--check" in sys.argv[1:]:
+        return stamp.check(digests())
     from playwright.sync_api import sync_playwright
 
+    exif = {path.name: stamp.marked(digest) for path, digest in digests().items()}
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
         start = playwright.chromium.launch
         browser = start(executable_path=shutil.which("chromium"), args=FLAGS)
@@ -78,10 +95,12 @@ def main() -> int:
         times = [pace()] * len(rest)
         times.append(round(1000 * SECONDS) - sum(times))  # the last frame stays
         film = {"save_all": True, "append_images": rest, "duration": times, "loop": 0}
-        first.save(FIGURES / "explorer.webp", lossless=True, method=6, **film)
+        film |= {"lossless": True, "method": 6, "exif": exif["explorer.webp"]}
+        first.save(FIGURES / "explorer.webp", **film)
         still = opened(browser, STILL, Path(folder), width=1400, height=900)
         photo = Image.open(io.BytesIO(still.screenshot(full_page=True))).convert("RGB")
-        photo.quantize(256).save(FIGURES / "explorer.png", optimize=True)
+        colours = photo.quantize(256)
+        colours.save(FIGURES / "explorer.png", optimize=True, exif=exif["explorer.png"])
         browser.close()
     return 0
 

@@ -1,6 +1,7 @@
 """Draw figures/course.png: a tile for each notebook, with its number, its title and a figure of it.
 
 python tools/tiles.py           # from the outputs that the notebooks store
+python tools/tiles.py --check   # is the stored picture of today's outputs?
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import sys
 from pathlib import Path
 
+import stamp
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
@@ -39,15 +41,28 @@ SHOWN = {  # notebook -> the cell whose figure stands for it
     "14": "rulers-drawn",
     "15": "p78-seen",
 }
+PICTURE = ROOT / "figures" / "course.png"
 COLUMNS, WIDTH, HEIGHT = 4, 2.6, 2.2  # the tiles of a row; inches of one
 
 
-def figure_of(notebook: str) -> Image.Image:
-    """The figure that the chosen cell of a notebook stores, without its white margins."""
+def stored(notebook: str) -> bytes:
+    """The figure that the chosen cell of a notebook stores."""
     cells = json.loads((ROOT / "notebooks" / f"{notebook}.ipynb").read_text("utf-8"))["cells"]
     (cell,) = [each for each in cells if each["id"] == SHOWN[notebook[:2]]]
-    (stored,) = [png for o in cell["outputs"] if (png := o.get("data", {}).get("image/png"))]
-    image = Image.open(io.BytesIO(base64.b64decode(stored))).convert("RGB")
+    (png,) = [png for o in cell["outputs"] if (png := o.get("data", {}).get("image/png"))]
+    return base64.b64decode(png)
+
+
+def digest() -> str:
+    """What the picture is made from: titles, figures and this file."""
+    titles = repr(COURSE).encode()
+    figures = [stored(notebook) for _, _, notebook, _ in COURSE]
+    return stamp.digest(Path(__file__).read_bytes(), titles, *figures)
+
+
+def figure_of(notebook: str) -> Image.Image:
+    """The same without its white margins."""
+    image = Image.open(io.BytesIO(stored(notebook))).convert("RGB")
     return image.crop(ImageOps.invert(image).getbbox())
 
 
@@ -78,13 +93,15 @@ def course() -> Figure:
 
 
 def main() -> int:
-    """Write the picture."""
+    """Write the picture, or compare what it was made from with today's notebooks."""
+    if "--check" in sys.argv[1:]:
+        return stamp.check({PICTURE: digest()})
     drawn = io.BytesIO()
     with rc_context():
         style.setup()
         course().savefig(drawn, dpi=150, facecolor="white")
     colours = Image.open(drawn).convert("RGB").quantize(256)
-    colours.save(ROOT / "figures" / "course.png", optimize=True)
+    colours.save(PICTURE, optimize=True, exif=stamp.marked(digest()))
     return 0
 
 

@@ -58,7 +58,7 @@ def gather(source: Path, repository: str, branch: str) -> None:
             up = "../" * name.count("/")
             text = notebook(text, link, launch(name, repository, branch), up)
         else:
-            text = relink(text, link)
+            text = relink(text.replace("git+URL", f"git+{repository or 'URL'}"), link)
         write(source / name, text)
     list_others(source / "index.md", pages)
     write(source / "glossary.md", glossary.page())

@@ -1,4 +1,4 @@
-"""The glossary: each term in both languages, and the notebook to read about it."""
+"""The glossary: each term, what it means, its Chinese, and the notebook to read about it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ ROOT = Path(__file__).resolve().parents[2]
 TERMS = ROOT / "docs" / "zh" / "glossary.toml"
 HEAD = """# Glossary
 
-The terms of the course in English and Chinese. The last column leads to the notebook that
-uses the term most.
+The terms of the course, each in one line, with its Chinese. The last column leads to the
+notebook that uses the term most.
 
-| term | 中文 | notebook |
-| --- | --- | --- |
+| term | what it means | 中文 | notebook |
+| --- | --- | --- | --- |
 """
 
 
@@ -35,12 +35,12 @@ def prose(notebook: Path) -> str:
 
 
 def row(term: dict[str, str], texts: dict[Path, str]) -> str:
-    """A term, its Chinese, and a link to the notebook to read about it."""
+    """A term, what it means, its Chinese, and a link to the notebook to read about it."""
     link = ""
     if best := explained(re.sub(r" \(.*", "", term["en"]), texts):
         title = re.search(r"# (.+)", texts[best])[1]
         link = f"[{title}](notebooks/{best.name})"
-    return f"| {term['en']} | {term['zh']} | {link} |"
+    return f"| {term['en']} | {term['means']} | {term['zh']} | {link} |"
 
 
 def explained(term: str, texts: dict[Path, str]) -> Path | None:

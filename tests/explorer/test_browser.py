@@ -141,7 +141,7 @@ def test_the_keyboard_reaches_and_moves_everything(page: Any, file: Path) -> Non
 
 def test_the_page_is_whole_in_both_languages_at_both_widths(page: Any, file: Path) -> None:
     opened(page, file)
-    for width in (400, 1400):
+    for width in (360, 1400):
         page.set_viewport_size({"width": width, "height": 900})
         for language in ("en", "zh"):
             for view in ("attention", "beam", "cache", "positions", "shapes"):
