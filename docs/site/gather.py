@@ -58,9 +58,12 @@ def gather(source: Path, repository: str, branch: str) -> None:
             up = "../" * name.count("/")
             text = notebook(text, link, launch(name, repository, branch), up)
         else:
-            text = relink(text.replace("git+URL", f"git+{repository or 'URL'}"), link)
+            text = relink(text, link)
         write(source / name, text)
     list_others(source / "index.md", pages)
+    for name in ("index.md", "README.md"):
+        text = (source / name).read_text("utf-8")
+        write(source / name, text.replace("git+URL", f"git+{repository or 'URL'}"))
     write(source / "glossary.md", glossary.page())
     for name, text in api.pages().items():
         write(source / "api" / name, text)

@@ -158,7 +158,7 @@ def lexicon(translator: Translator) -> str:
         for word, keys in render(sampler.sentence()):
             seen[word].update(map(group_of, keys))
     words = source.vocab.tokens[len(SPECIALS) :]
-    return "".join(str(max(seen[w], key=seen[w].get, default=len(GROUPS))) for w in words)
+    return "".join(str(max(seen[w], key=seen[w].__getitem__, default=len(GROUPS))) for w in words)
 
 
 def group_of(key: str) -> int:

@@ -37,7 +37,11 @@ export function offered(model) {
     const found = short.find((one) => pattern.test(` ${one.source}`) && !taken(key, one.source));
     return found ? [{ key, sentence: found.source }] : [];
   });
-  if (!tries.length) tries.push(...short.slice(0, SHOWN).map((one) => ({ sentence: one.source })));
+  if (!tries.length) {
+    const some = short.slice(0, SHOWN).map((one) => one.source);
+    some.sort((a, b) => a.length - b.length); // the page opens with the easiest
+    tries.push(...some.map((sentence) => ({ sentence })));
+  }
   const unknown = unknownOf(model);
   return unknown ? [...tries, { key: "unknown", sentence: unknown.after }] : tries;
 }

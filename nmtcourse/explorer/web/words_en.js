@@ -2,7 +2,7 @@
 
 export const ENGLISH = {
   "title": "NMT Explorer",
-  "lead": "A small Transformer on this page translates what you type. Look inside while it works.",
+  "lead": "A small Transformer on this page translates what you type, best what resembles the examples. Look inside while it works.",
   "lead.toy": "A small Transformer on this page translates a toy language of {V} words. Look inside while it works.",
   "tour": "Guided tour",
   "theme": "Light or dark",

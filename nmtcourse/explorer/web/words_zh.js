@@ -2,7 +2,7 @@
 
 export const CHINESE = {
   "title": "NMT 探索器",
-  "lead": "这个网页里装着一个小小的 Transformer：你输入句子，它来翻译，内部如何运作，一目了然。",
+  "lead": "这个网页里装着一个小小的 Transformer：你输入句子，它来翻译（跟例句相近的译得最好），内部如何运作，一目了然。",
   "lead.toy": "这个网页里的小 Transformer 翻译一种只有 {V} 个词的玩具语言，内部如何运作，一目了然。",
   "tour": "导览",
   "theme": "切换浅色或深色",
