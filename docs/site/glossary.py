@@ -12,7 +12,7 @@ TERMS = ROOT / "docs" / "zh" / "glossary.toml"
 HEAD = """# Glossary
 
 The terms of the course, each in one line, with its Chinese. The last column leads to the
-notebook that uses the term most.
+notebook to read about it.
 
 | term | what it means | 中文 | notebook |
 | --- | --- | --- | --- |
@@ -37,7 +37,8 @@ def prose(notebook: Path) -> str:
 def row(term: dict[str, str], texts: dict[Path, str]) -> str:
     """A term, what it means, its Chinese, and a link to the notebook to read about it."""
     link = ""
-    if best := explained(re.sub(r" \(.*", "", term["en"]), texts):
+    named = [path for path in texts if path.name.startswith(term.get("notebook", "none"))]
+    if best := (named or [explained(re.sub(r" \(.*", "", term["en"]), texts)])[0]:
         title = re.search(r"# (.+)", texts[best])[1]
         link = f"[{title}](notebooks/{best.name})"
     return f"| {term['en']} | {term['means']} | {term['zh']} | {link} |"
