@@ -307,6 +307,13 @@ def test_the_explorer_of_a_bundled_model_opens(page, site, address, name):
         assert page.request.get(urljoin(page.url, href)).ok, href
 
 
+@pytest.mark.parametrize("name", ["index.html", "notebooks/10_decoding.html"])
+def test_code_is_not_cut_off_beside_the_side_bars(page, address, name):
+    page.goto(f"{address}/{name}")  # 1280 pixels wide
+    widths = "pres => pres.map(pre => pre.scrollWidth - pre.clientWidth)"
+    assert max(page.locator(".bd-article pre").evaluate_all(widths)) <= 0
+
+
 @pytest.mark.parametrize("name", LOOKED_AT)
 def test_a_page_fits_a_phone(page, address, name):
     page.set_viewport_size({"width": 360, "height": 740})
