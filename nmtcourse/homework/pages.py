@@ -37,11 +37,20 @@ OPENING = """\
 {number}.
 
 Replace each stub by your code and run the check below it, as often as you like. A check prints \
-what it measured, what it expected and the likely cause, but never the answer. Hints cost no \
-points. Unless a task says otherwise, your answer leaves what it is given as it is, returns \
-numbers of the type that it is given, keeps nothing from one call to the next, and works for every \
-size from 1 on and for tensors of any memory layout. Your final points come from the same checks \
-with different numbers and sizes."""
+what it measured, what it expected and the likely cause, but never the answer; it stops after 20 \
+seconds. Hints cost no points. Your final points come from the same checks with different numbers \
+and sizes.
+
+Unless a task says otherwise:
+
+- Leave what you are given as it is. Return numbers of its floating-point type, be it float16 or \
+bfloat16; torch's default type is float32. A list holds plain numbers or words, not tensors.
+- Sizes start at 1, and a tensor may have any memory layout.
+- Keep nothing from one call to the next: a result depends on the arguments alone, whatever was \
+called before and whatever the caller has changed in earlier arguments and results since. Later \
+calls leave earlier results as they are, and two objects of a class share nothing.
+- A module can be trained, copied, and given other weights or another type. A function passes \
+gradients on only where its task says so."""
 TASK = """\
 ## {id} {title}
 

@@ -27,9 +27,9 @@ homework = Assignment(
     """
     Write a vocabulary of words, built from tokenised training sentences (lists of words). Ids 0 to
     3 are `<PAD>`, `<BOS>`, `<EOS>` and `<UNK>`; the words follow, most frequent first, and words of
-    equal frequency in alphabetical order. Words that occur fewer than `min_count` times get no id.
-    `encode(words)` returns a list of ids, with UNK for words that have none. `decode(ids)` returns
-    the words: it drops PAD, BOS and EOS and shows UNK as `<UNK>`.
+    equal frequency in the order of Python's `sorted`. Words that occur fewer than `min_count` times
+    get no id. `encode(words)` returns a list of ids, with UNK for words that have none.
+    `decode(ids)` returns the words: it drops PAD, BOS and EOS and shows UNK as `<UNK>`.
     """,
     hints=(
         "Build the list of tokens first; the dictionary from word to id follows from it.",
@@ -141,10 +141,10 @@ def comes_back(answer, draw: Draw):
     """
     `words` maps each word to its number of occurrences. Every word starts as a sequence of
     characters. Each step finds the most frequent pair of adjacent symbols in all words and merges
-    every occurrence into one symbol, from left to right within a word. Of pairs with equal counts,
-    the first in the order of Python tuples is merged. Return the first `merges` pairs, as tuples,
-    in the order of merging, or fewer if no pair is left. There is no end-of-word symbol. (Sennrich
-    et al. 2016, section 3.2.)
+    every occurrence into one symbol, from left to right within a word. Overlapping pairs count:
+    `aaa` has (a, a) twice. Of pairs with equal counts, the first in the order of Python tuples is
+    merged. Return the first `merges` pairs, as tuples, in the order of merging, or fewer if no pair
+    is left. There is no end-of-word symbol. (Sennrich et al. 2016, section 3.2.)
     """,
     hints=(
         "Do three merges for {'aab': 2, 'ab': 3} with pen and paper first.",
@@ -233,13 +233,15 @@ def finds_the_merges(answer, draw: Draw):
 
     - every sentence is in exactly one batch;
     - the padded size of a batch (number of sentences times the longest length) is at most `budget`;
-    - on a corpus of a thousand sentences, less than 10 % of all positions are padding;
+    - on a corpus of a thousand sentences, less than 10 % of all positions are padding, and there
+      are fewer batches than 1.5 times the number of tokens / `budget`;
     - the same `seed` gives the same batches, and a different seed a different order;
     - neither the batches nor sentences of equal length keep the order of the corpus, and the
       batches are not sorted by length.
 
-    A sentence longer than the budget raises a `ValueError` that names its index. Draw from a
-    generator of your own: Python's, NumPy's and torch's global generators stay untouched.
+    The order within a batch is free. A sentence longer than the budget raises a `ValueError` that
+    names its index. Draw from a generator of your own: Python's, NumPy's and torch's global
+    generators stay untouched.
     """,
     seeded=True,
     hints=(

@@ -32,10 +32,10 @@ homework = Assignment(
     "easy",
     "A lookup is a matrix multiplication",
     """
-    `table` (V, D) has a row for each word of the vocabulary; `ids` is an integer tensor of any
-    shape. Return the rows (..., D) of these words as **one matrix multiplication** of a tensor of
-    zeros and ones with the table, without indexing the table. Gradients must reach the table, and
-    the result must have its dtype.
+    `table` (V, D) has a row for each word of the vocabulary; `ids` is an int64 tensor of any shape.
+    Return the rows (..., D) of these words as **one matrix multiplication** of a tensor of zeros
+    and ones with the table, without indexing the table. Gradients must reach the table, and the
+    result must have its dtype.
     """,
     hints=(
         "Write it for one word first: a row with a single 1.",
@@ -121,8 +121,8 @@ def is_one_product(answer, draw: Draw):
     """
     Write a module that looks up ids (B, S) and multiplies the rows by $\\sqrt{D}$ (Vaswani et al.
     2017, section 3.4). Its table is a parameter `weight` (V, D), initialised from a normal
-    distribution with standard deviation $1 / \\sqrt{D}$. The row of `pad` is initialised to zero
-    and gets no gradient. An id outside 0 to V - 1 raises a `ValueError` that names it.
+    distribution with standard deviation $1 / \\sqrt{D}$. The row of `pad` is initialised to zero,
+    and its gradient is always zero. An id outside 0 to V - 1 raises a `ValueError` that names it.
     """,
     hints=(
         "Does the factor belong to the parameter or to the forward pass?",

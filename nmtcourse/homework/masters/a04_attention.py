@@ -28,7 +28,8 @@ homework = Assignment(
     """
     Softmax turns a row of scores into positive weights that add up to 1. The plain formula $e^{s_i}
     / \\sum_j e^{s_j}$ overflows for scores of a few hundred. Write a softmax that does not, over
-    the *last* dimension of a tensor of any shape, without `torch.softmax` and its relatives.
+    the *last* dimension of a tensor of any shape, without `softmax`, `log_softmax` or `softmin`;
+    `logsumexp` is allowed. A score of -inf gets no weight; no row is all -inf.
     """,
     hints=(
         "What happens to the weights if you add the same number to all scores of a row?",

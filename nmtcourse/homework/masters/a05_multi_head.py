@@ -104,7 +104,8 @@ def refuses_what_does_not_divide(answer, draw: Draw):
     Write multi-head attention (Vaswani et al. 2017, section 3.2.2) from queries (B, T, D) to a
     memory (B, S, D). `weights` contains four matrices (D, D), `"query"`, `"key"`, `"value"` and
     `"output"`, applied as `x @ weights["query"]`, without biases. Head h uses columns h·d_k to (h +
-    1)·d_k - 1. The mask broadcasts to (B, H, T, S); True means may attend. You may use
+    1)·d_k - 1. The mask, (T, S) or of four dimensions, broadcasts to (B, H, T, S); True means may
+    attend, and each query may attend to some key. You may use
     `F.scaled_dot_product_attention(query, key, value, mask)`; do not loop over heads.
     """,
     hints=(
@@ -224,7 +225,8 @@ def takes_all_heads_at_once(answer, draw: Draw):
     `in_proj_weight` (3D, D) with `in_proj_bias` (3D); the output projection is `out_proj`. Write a
     function that returns a new `MultiHeadAttention` of nmtlib with the same sizes, weights and
     dtype, so that both compute the same. If the module has `bias=False`, our biases are zero. The
-    copy is independent: changing one module must not change the other.
+    copy is independent: changing one module must not change the other. The given module has no
+    dropout and no frozen weights.
     """,
     hints=(
         "Print `{name: p.shape for name, p in module.named_parameters()}` for both modules.",

@@ -120,7 +120,8 @@ def hide_padded_keys(answer, draw: Draw):
     logits *before* j must not change. Return the sorted list of all distances d > 0 at which a
     change at some j changes the logits at j - d; an empty list means that there is no leak. Ids
     range from 4 to `vocabulary - 1`. Detect leaks that show in only one sentence of the batch, and
-    ignore rounding differences (less than 1e-4).
+    ignore rounding differences (less than 1e-4 in each logit). One other id at each position is
+    enough. Global random generators stay untouched.
     """,
     hints=(
         "Change one target token at a time, for every j, and compare all earlier logits.",

@@ -37,8 +37,8 @@ homework = Assignment(
     Write the residual connection with LayerNorm and dropout around a sub-layer f. With
     `norm="post"`, as in the paper, the result is LayerNorm(x + dropout(f(x))); with `norm="pre"` it
     is x + dropout(f(LayerNorm(x))). In training, dropout sets each number of f's result to zero
-    with probability `dropout` and divides the others by 1 - `dropout`. `nn.LayerNorm` and
-    `nn.Dropout` are allowed.
+    with probability `dropout` and divides the others by 1 - `dropout`. Call f once. `nn.LayerNorm`
+    and `nn.Dropout` are allowed.
     """,
     hints=(
         "To which of x, f's result and their sum do LayerNorm and dropout apply?",

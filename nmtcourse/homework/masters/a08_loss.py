@@ -101,9 +101,9 @@ def refuses_update_0(answer, draw: Draw):
     Given logits (B, T, V) and labels (B, T), with PAD = 0, return the cross-entropy against a
     smoothed target: it gives $1 - \\varepsilon$ to the label and distributes $\\varepsilon$ evenly
     over the **V - 1 classes other than PAD**, the label included. The result, in nats, is the mean
-    over all labels that are not PAD. Logits may be as large as 1,000. Ready-made losses, from
-    `torch` or the course, are not allowed; `log_softmax` is. If all labels are PAD, raise a
-    `ValueError`.
+    over all labels that are not PAD. The loss and its gradient are finite for logits as large as
+    1,000. Ready-made losses, from `torch` or the course, are not allowed; `log_softmax` is. If all
+    labels are PAD, raise a `ValueError`.
     """,
     hints=(
         "Write the target of one label first, then its dot product with the log-probabilities.",
@@ -209,8 +209,8 @@ def large_logits(answer, draw: Draw):
     replaces the model's gradients by those of the smoothed loss averaged over all labels of *all*
     batches, and returns the mean **unsmoothed** negative log-likelihood (nats) of these labels as a
     float. The model takes `batch.source` and `batch.decoder_input`; `batch.labels` is padded with
-    PAD = 0. Call the model once for each batch, and do not keep the graphs of all batches in
-    memory.
+    PAD = 0, and no batch is all PAD. Call the model once for each batch, and do not keep the graphs
+    of all batches in memory.
     """,
     hints=(
         "What is each batch divided by, and what should it be divided by?",

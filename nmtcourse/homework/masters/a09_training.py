@@ -39,8 +39,8 @@ homework = Assignment(
     """
     Write a class that receives the validation loss after each epoch. `update(loss)` returns True if
     none of the last `patience` epochs was better than the best before them, otherwise False. Better
-    means strictly lower; NaN is never better. `best` is the number of the best epoch, counted from
-    0, or None if there is none yet.
+    means strictly lower; an epoch with NaN counts, but is never better, not even as the first.
+    `best` is the number of the best epoch, counted from 0, or None if there is none yet.
     """,
     hints=(
         "What must be remembered between two epochs? Three numbers are enough.",
@@ -262,9 +262,9 @@ def survives_no_gradient(answer, draw: Draw):
     """
     Write `save` and `load` such that a run that is stopped and resumed in a new process gives the
     same numbers, bit for bit, as an uninterrupted run. Dropout uses torch's global generator.
-    `load` restores everything into a new model and a new optimizer of the same kind and returns the
-    step number. If the machine crashes while `save` writes, the previous file must stay intact.
-    `torch.save` and `torch.load` are allowed.
+    `load` restores everything except gradients and modes into a new model and a new optimizer of
+    the same kind and returns the step number. If the machine crashes while `save` writes, the
+    previous file must stay intact. `torch.save` and `torch.load` are allowed.
     """,
     hints=(
         "Besides the weights, what changes from step to step?",

@@ -26,7 +26,7 @@ homework = Assignment(
     and beam search for one sentence, and the cache that makes both fast. In the first two tasks
     `log_probs(said)` is the model: it takes the list of ids generated so far, starting with BOS =
     1, and returns the log-probabilities (V,) of the next token. EOS is 2; PAD, BOS and UNK are
-    never generated. As with a real model, each call costs time.
+    never generated. As with a real model, each call costs time. Break ties as you like.
     """,
     imports=(
         "import math\nfrom collections.abc import Callable\n\nimport torch\n"
@@ -313,9 +313,9 @@ def stops_when_nothing_better_can_come(answer, draw: Draw):
     Write a class that is built from three functions, which project vectors (B, T, D) to queries,
     keys and values (B, T, d_k). `step(x)` takes the next word of each sentence, (B, D), and returns
     (B, d_k): its attention to all words so far, including itself. Add a time axis to x before you
-    project it. Project each word **once**. Between two steps, beam search calls `reorder(parents)`:
-    row n then continues the old row `parents[n]`; the number of parents may change, and they may
-    repeat.
+    project it. Project each word **once**; the functions return new tensors. Between two steps,
+    beam search calls `reorder(parents)`: row n then continues the old row `parents[n]`; the number
+    of parents may change, and they may repeat.
     """,
     hints=(
         "What must be kept for the next step, and what is needed only once?",

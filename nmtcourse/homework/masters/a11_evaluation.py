@@ -36,7 +36,7 @@ Links = list[set[tuple[int, int]]]
     A link is a pair (source position, target position). `found` and `gold` contain a set of links
     for each sentence. With A all found links and S all gold links of the **whole** test set, return
     $1 - 2\\,|A \\cap S| / (|A| + |S|)$. The link (0, 0) in two sentences counts as two links. Raise
-    a `ValueError` if the numbers of sentences differ, or if there are no links at all.
+    a `ValueError` if the numbers of sentences differ, or if neither side has any link.
     """,
     hints=(
         "A link is right only within its own sentence. How do you count over all sentences?",
@@ -260,7 +260,8 @@ def survives_short_sentences(answer, draw: Draw):
     each sentence, and `score` computes a number from the **summed** counts (C,) of a test set.
     Sample a test set of N sentences with replacement, `times` times, and return the differences
     (times,) in float64: the score of `other` minus that of `one`, on the same sample. All
-    randomness comes from `generator`.
+    randomness comes from `generator` itself, not from a copy: the next call with it draws other
+    samples.
     """,
     hints=(
         "What is sampled: counts, or indices of sentences?",

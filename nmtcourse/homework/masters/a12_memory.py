@@ -32,8 +32,8 @@ homework = Assignment(
     """
     Return the number of bytes that a model needs during training with Adam, without activations:
     its parameters, their gradients, and Adam's two moments, each with the size and dtype of its
-    parameter. A shared tensor counts once. A frozen parameter (`requires_grad` is False) has no
-    gradient and no moments. Buffers count as well.
+    parameter. A tensor under several names counts once. A frozen parameter (`requires_grad` is
+    False) has no gradient and no moments. Buffers count as well.
     """,
     hints=(
         "How many tensors of the size of a weight exist after one update?",
@@ -120,10 +120,11 @@ def knows_special_tensors(answer, draw: Draw):
     """
     Each of R devices has a vector (N,), and each must end with the sum of all. The devices form a
     ring: `exchange(messages)` sends `messages[r]` from device r to device r + 1, and from the last
-    to the first, and returns what each has received. Return the list of the R sums. Each device may
-    send at most $2 (R - 1) \\lceil N / R \\rceil$ numbers, in $2 (R - 1)$ exchanges of messages of
-    equal length: split the vectors into R chunks, add up in the first half, and pass the finished
-    sums around in the second. N need not be a multiple of R. Do not change the given vectors.
+    to the first, and returns what each has received. Return the list of the R sums, which may share
+    memory. Each device may send at most $2 (R - 1) \\lceil N / R \\rceil$ numbers, in $2 (R - 1)$
+    exchanges of messages of equal length: split the vectors into R chunks, add up in the first
+    half, and pass the finished sums around in the second. N need not be a multiple of R. Do not
+    change the given vectors.
     """,
     hints=(
         "Draw three devices with three chunks. After R - 1 additions, which has which sum?",
@@ -252,8 +253,8 @@ def sends_no_more_than_it_must(answer, draw: Draw):
     is padded to its longest source s and its longest target t, and needs `cost(n, s, t)` bytes,
     which grows with each argument. Return batches, as lists of sentence indices, such that each
     sentence is in exactly one and none costs more than `capacity`. Use few batches: at most 40 %
-    more than good sorting needs, and far fewer than in the given order. A sentence that does not
-    fit alone raises a `ValueError` that names its index.
+    more than if you sort by the longer of both lengths and fill one batch after the other. A
+    sentence that does not fit alone raises a `ValueError` that names its index.
     """,
     hints=(
         "What should the sentences of a batch have in common?",
