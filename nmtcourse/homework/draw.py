@@ -44,13 +44,14 @@ class Draw:
     The same seed and number give the same input, and so do the same `choices`; number 0 is the
     simplest, in which every choice is the first.  `turn` 1 has the same structure as turn 0 with
     other numbers.  `lenient` is set for an input that the page does not promise: there an error is
-    no fault, but a wrong result is.
+    no fault, but a wrong result is. `half` is so for errors of a library that lacks the type.
     """
 
     def __init__(
         self, seed: int, number: int = 0, choices: Sequence[int] | None = None, turn: int = 0
     ):
-        self.seed, self.number, self.turn, self.lenient = seed, number, turn, False
+        self.seed, self.number, self.turn = seed, number, turn
+        self.lenient = self.half = False
         self.given = [] if number == 0 and choices is None else choices
         self.choices: list[int] = []
         self.fresh, self.edges = random.Random(f"{seed}/{number}"), number % 4 == 1
@@ -105,10 +106,10 @@ class Draw:
         return max(0, self.choose(4, {2: 2, 3: 3}.get(self.number % 4)) - 1)
 
     def halved(self) -> bool:
-        """Use float16 or bfloat16 for a few inputs, which are lenient; returns whether it is so."""
+        """Use float16 or bfloat16 for a few inputs; returns whether it is so."""
         self.dtype = self.one_of((*TYPES[:1] * 3, *TYPES[1:] * 3, *HALVES))
-        self.lenient = self.dtype in HALVES
-        return self.lenient
+        self.half = self.dtype in HALVES
+        return self.half
 
     def normal(self, *shape: int, scale: float = 1.0) -> Tensor:
         """A tensor of normal numbers with two decimals, in this input's type and layout."""

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from nmtcourse.homework.careful import methods_of
 from nmtcourse.homework.grading import SEED
 from nmtcourse.homework.peer import Peer
 from nmtcourse.homework.task import Task
@@ -138,7 +139,7 @@ class Session:
 
     def answers(self, task: Task, names: list[str]) -> list[Any]:
         """Answers that the judge can call."""
-        guards = [[*task.forbidden], [*task.sealed], task.seeded]
+        guards = [[*task.forbidden], [*task.sealed], task.seeded, methods_of(task.solution)]
         found = [
             self.ask(GRACE, "answer", place, name, task.pure, guards)
             for place, name in enumerate(names, start=1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import io
 import os
 import random
@@ -13,14 +12,13 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
 import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_leaves
 
 from nmtcourse.homework.compare import Finding
 
@@ -76,64 +74,6 @@ def importing(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
-
-
-class Careful:
-    """A student's function that may not change what it is given, or call what is forbidden.
-
-    `given` has the arguments of the last call. A `seeded` function has a seed or a generator,
-    and may not use a global one.
-    """
-
-    def __init__(
-        self,
-        function: Callable,
-        forbidden: tuple[str, ...] = (),
-        sealed: tuple[str, ...] = (),
-        seeded: bool = False,
-    ):
-        self.function, self.mode, self.sealed = function, Without(forbidden), sealed
-        self.__wrapped__ = function  # where `inspect` finds the names of the arguments
-        self.seeded = seeded
-        self.given: dict[str, Any] = {}
-        self.results: list[tuple[Any, Any]] = []  # and copies of what they were
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        given = named_arguments(self.function, args, kwargs)
-        self.given = given
-        chance = chances() if self.seeded else None
-        watched = self.mode if self.mode.forbidden else contextlib.nullcontext()
-        with unchanged(**given), watched, sealing(self.sealed):
-            result = self.function(*args, **kwargs)
-        if not isinstance(result, torch.nn.Module):  # its weights may change
-            self.results.append((result, kept(result)))
-        if chance is not None and not alike(chance, chances()):
-            cause = (
-                "Draw from a generator of your own, such as `torch.Generator().manual_seed(seed)`."
-            )
-            raise Finding("a global random generator was used", "an answer without it", cause)
-        return result
-
-    def settle(self) -> None:
-        """Raise Finding if a later call has changed an earlier result; spoil all of them.
-
-        A result belongs to the caller: what happens to it must not reach the next call.
-        """
-        results, self.results = self.results, []
-        if not all(alike(before, kept(result)) for result, before in results):
-            raise Finding("a later call changed an earlier result", "results that stay", "")
-        for tensor in tree_leaves([result for result, _ in results]):
-            if isinstance(tensor, torch.Tensor):
-                with contextlib.suppress(RuntimeError):  # several numbers in one place
-                    tensor.detach().zero_()
-
-
-def named_arguments(function: Callable, args: tuple, kwargs: dict) -> dict[str, Any]:
-    """The arguments of a call by name."""
-    names = [f"argument {n}" for n in range(len(args))]
-    with contextlib.suppress(TypeError, ValueError):  # functions written in C may have no signature
-        names = [*inspect.signature(function).parameters, *names]
-    return dict(zip(names, args, strict=False)) | kwargs
 
 
 @contextlib.contextmanager

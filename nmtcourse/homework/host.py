@@ -22,7 +22,8 @@ import torch
 
 import nmtcourse.homework
 from nmtcourse.homework import masters
-from nmtcourse.homework.guards import Careful, Stopped, within
+from nmtcourse.homework.careful import Careful, CarefulClass
+from nmtcourse.homework.guards import Stopped, within
 from nmtcourse.homework.peer import Peer
 from nmtcourse.homework.wire import Lost, receive
 
@@ -61,6 +62,7 @@ class Host:
     def __init__(self, peer: Peer):
         self.peer, self.depth = peer, 0
         self.opened: list[str] = []
+        self.careful: list[Careful] = []
         self.kept: dict[str, Any] = {}  # functions of libraries that `replace` has replaced
         peer.around = self.limited
         peer.number(self, 0)
@@ -82,9 +84,13 @@ class Host:
     def answer(self, place: int, name: str, pure: bool, guards: list) -> Any:
         """The answer with that name, as data or as something to call."""
         found = self.shell.user_ns[name]
-        if pure and callable(found) and not inspect.isclass(found):
-            forbidden, sealed, seeded = guards
-            found = Careful(found, tuple(forbidden), tuple(sealed), seeded)
+        if pure and callable(found):
+            forbidden, sealed, seeded, methods = guards
+            careful = Careful(found, tuple(forbidden), tuple(sealed), seeded)
+            if inspect.isclass(found):
+                careful = CarefulClass(found, methods)
+            self.careful.append(careful)
+            found = careful.function if inspect.isclass(found) else careful
         if callable(found):
             self.peer.number(found, place)
         return found
@@ -124,6 +130,13 @@ class Host:
     def forget(self) -> None:
         """Drop what calls have left."""
         self.peer.clear()
+        for each in self.careful:
+            each.forget()
+
+    def settle(self) -> None:
+        """End a turn of a check."""
+        for each in self.careful:
+            each.settle()
 
     @contextlib.contextmanager
     def limited(self, seconds: float) -> Iterator[None]:

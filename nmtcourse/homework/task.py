@@ -57,8 +57,8 @@ class Task:
 
     `mistakes` maps each mistake to the edits that turn the solution into it. A task that is not
     `pure` may change its arguments. `forbidden` functions of torch may not be called, nor those of
-    `sealed` modules; a `seeded` function may not use a global random generator. `uses` names the
-    answers that a choice needs.
+    `sealed` modules; a `seeded` function may not use a global random generator. One that `mixes`
+    takes arguments of two inputs of the same sizes. `uses` names the answers that a choice needs.
     """
 
     id: str
@@ -78,6 +78,7 @@ class Task:
     forbidden: tuple[str, ...] = ()
     sealed: tuple[str, ...] = ()
     seeded: bool = False
+    mixes: bool = False
     seconds: float = 20.0
     uses: tuple[str, ...] = ()
     properties: list[Property] = field(default_factory=list)
@@ -177,10 +178,7 @@ class Assignment:
     def check(
         self, solution: Any, advice: str, *, worth: float = 1.0, draws: int = 16, **about: Any
     ) -> Any:
-        """Add the decorated function as a property of a task; its docstring states the property.
-
-        `about` has the other fields of `Property`.
-        """
+        """Add the decorated function, with its docstring, as a `Property`; `about` has the rest."""
         task = next(t for t in self.tasks.values() if t.name == solution.__name__)
 
         def register(measure: Measure) -> Measure:
@@ -226,7 +224,8 @@ class Assignment:
                 uses=tuple(u.__name__ for u in uses),
             )
             cause = "The result of your own function contradicts this choice: print its numbers."
-            task.properties.append(Property("the choice is right", cause, 1.0, 1, measure))
+            prop = Property("the choice is right", cause, 1.0, 1, measure, again=False)
+            task.properties.append(prop)
             self._add(task)
             return right
 

@@ -8,20 +8,23 @@ nothing raises `Finding` itself.
 from __future__ import annotations
 
 import inspect
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
+from nmtcourse.homework.careful import Careful, CarefulClass, methods_of
 from nmtcourse.homework.compare import Finding, described, same
 from nmtcourse.homework.draw import Draw, shrink
-from nmtcourse.homework.guards import Careful, Stopped, within
+from nmtcourse.homework.guards import Stopped, within
 from nmtcourse.homework.messages import place_in
 from nmtcourse.homework.task import Property, Task
 from nmtcourse.homework.values import Remote, session_of
 from nmtcourse.homework.wire import Damaged, Lost
 
 UNWRITTEN = "nothing is written here yet"
+UNSUPPORTED = re.compile("not implemented for|unsupported ScalarType")  # a type in a library
 AGAIN = "called again with other values, "
 
 
@@ -100,34 +103,51 @@ def _endless(task: Task) -> Finding:
 
 
 def tried(task: Task, prop: Property, answer: Any, draw: Draw) -> Trial:
-    """What is wrong with an answer on one input, on another of the same sizes, or on it again."""
+    """What is wrong with an answer on one input, and when it is called again.
+
+    The later turns have other values of the same sizes, at first for one argument alone if the task
+    `mixes` them, and then those of the first turn once more.
+    """
     if session := session_of(answer):
         session.peer.forget()
-    subject = guarded(task, answer)
-    seen, raised = observed(prop, subject, draw)
+    subject, solution = guarded(task, answer), guarded(task, task.solution)
+    compared = inspect.isgeneratorfunction(prop.measure)
+    every, raised = observed(prop, subject, draw)
     if raised is not None and raised.measured == UNWRITTEN:
         return Trial(draw.choices, raised)
-    if not inspect.isgeneratorfunction(prop.measure):
-        allowed = raised is not None and draw.lenient and raised.usual
-        return Trial(draw.choices, None if allowed else raised)
-    expected = expectation(task, prop, draw)
-    finding, every = difference(seen, raised, expected, draw), [*seen]
-    for turn in (1, 0) if prop.again else ():
+    first = expectation(task, prop, solution, draw, draw.turn) if compared else []
+    finding = difference(every, raised, first or [], draw)
+    for turn, mixed in turns(prop, compared and task.mixes):
         if finding is not None:
             break
+        wanted, only = first, sum(draw.choices) if mixed else None
+        if turn and compared:
+            wanted = expectation(task, prop, solution, draw, turn, only)
+        if wanted is None:
+            continue
         other = draw.again(turn)
-        seen, raised = observed(prop, subject, other)
-        wanted = expected if turn == 0 else expectation(task, prop, other)
-        finding, every = difference(seen, raised, wanted, other), [*every, *seen]
+        seen, raised = observed(prop, subject, other, only)
+        every = [*every, *seen]
+        finding = difference(seen, raised, wanted, other)
         if finding is not None:
             finding.measured = AGAIN + finding.measured
     return Trial(draw.choices, finding, every)
 
 
-def expectation(task: Task, prop: Property, draw: Draw) -> list[Seen]:
-    """What the solution shows on an input."""
-    again = draw.again(draw.turn)
-    seen, failed = observed(prop, guarded(task, task.solution), again)
+def turns(prop: Property, mixes: bool) -> list[tuple[int, bool]]:
+    """The turns after the first: which values, and whether for one argument alone."""
+    again = prop.again and (prop.shrinks or inspect.isgeneratorfunction(prop.measure))
+    return [(1, True)] * (again and mixes) + [(1, False), (0, False)] * again
+
+
+def expectation(
+    task: Task, prop: Property, solution: Any, draw: Draw, turn: int, only: int | None = None
+) -> list[Seen] | None:
+    """What the solution shows on an input; None if it has no result for mixed arguments."""
+    again = draw.again(turn)
+    seen, failed = observed(prop, solution, again, only)
+    if failed is not None and only is not None:
+        return None
     if failed is not None:
         raise RuntimeError(f"the solution of {task.id} fails on {again.choices}: {failed}")
     draw.choices = again.choices  # also those of the part that an error has cut off
@@ -143,16 +163,21 @@ def difference(
             same(one.value, other.value, one.what, tolerance=other.tolerance)
         except Finding as finding:
             return placed(finding, one.given)
-    if raised is not None and draw.lenient and raised.usual:
-        return None
+    if raised is not None and raised.usual:
+        if draw.lenient or draw.half and UNSUPPORTED.search(raised.measured):
+            return None
     if raised is None and len(seen) != len(expected):
         return Finding(f"{len(seen)} results", f"{len(expected)}")
     return raised
 
 
-def observed(prop: Property, subject: Any, draw: Draw) -> tuple[list[Seen], Finding | None]:
+def observed(
+    prop: Property, subject: Any, draw: Draw, only: int | None = None
+) -> tuple[list[Seen], Finding | None]:
     """What a check shows of an answer, and what was raised."""
     seen: list[Seen] = []
+    if isinstance(subject, Careful):
+        subject.calls, subject.only = [], only
     try:
         torch.default_generator.manual_seed(draw.value_seed)
         for what, value, *tolerance in prop.measure(subject, draw) or ():
@@ -182,13 +207,15 @@ def frozen(value: Any) -> Any:
 
 
 def guarded(task: Task, answer: Any) -> Any:
-    """A function under the guards of the task; a class, or a task that may change things, as is."""
-    if task.pure and session_of(answer):  # what is forbidden is watched in its own process
-        function = isinstance(answer, Remote) and not answer._about["class"]
-        return Careful(answer) if function else answer
-    if task.pure and callable(answer) and not inspect.isclass(answer):
-        return Careful(answer, task.forbidden, task.sealed, task.seeded)
-    return answer
+    """An answer under the guards of its task; one that may change things, or a value, as it is."""
+    if not task.pure or not callable(answer):
+        return answer
+    about = answer._about["class"] if isinstance(answer, Remote) else inspect.isclass(answer)
+    if about:
+        return CarefulClass(answer, methods_of(task.solution))
+    if isinstance(answer, Remote):  # what is forbidden is watched in its own process
+        return Careful(answer)
+    return Careful(answer, task.forbidden, task.sealed, task.seeded)
 
 
 def given_to(subject: Any) -> dict[str, Any]:

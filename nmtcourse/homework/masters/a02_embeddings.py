@@ -9,7 +9,6 @@ from torch.nn import functional as F
 
 from nmtcourse.homework.compare import gradients, holds, refuses, same, short
 from nmtcourse.homework.draw import Draw
-from nmtcourse.homework.guards import unchanged
 from nmtcourse.homework.operations import Operations
 from nmtcourse.homework.task import Assignment
 
@@ -42,6 +41,7 @@ homework = Assignment(
         "Compare each id with the numbers 0 to V - 1: the result is a tensor (..., V).",
     ),
     read="notebook 02, the section on one-hot vectors",
+    mixes=True,
     mistakes={
         "The width of the one-hot rows is the largest id, not the number of rows of the table.": [
             ("len(table)", "int(ids.max()) + 1"),
@@ -75,16 +75,12 @@ def lookup(ids: Tensor, table: Tensor) -> Tensor:
 
 
 def asked(draw: Draw) -> tuple[Tensor, Tensor]:
-    """Ids of any shape and type, and a table; the page promises no result for no ids."""
+    """Ids of any shape, and a table."""
     v, d = draw.sizes(2, large=300)
-    ids = draw.ids(0, v, *draw.sizes(draw.size(0, 3), 0, 5, large=30))
+    ids = draw.ids(0, v, *draw.sizes(draw.size(0, 3), 1, 5, large=30))
     if ids.dim():
         ids[..., -1:] = v - 1
-    kinds = [torch.int64, torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8]
-    kind = draw.one_of(kinds)
-    ids = ids.clamp(max=torch.iinfo(kind).max)
-    draw.lenient |= kind != torch.int64 or not ids.numel()
-    return ids.to(kind), draw.normal(v, d).requires_grad_()
+    return ids, draw.normal(v, d).requires_grad_()
 
 
 @homework.check(lookup, "Print your one-hot rows for ids 0, 1 and V - 1.", worth=2)
@@ -191,22 +187,22 @@ def is_scaled(answer, draw: Draw):
     """
     draw.halved()
     (v, d), (b, s) = draw.sizes(2, 2, 20), draw.sizes(2)
-    pad, table, ids = draw.choose(v), draw.normal(v, d), draw.ids(0, v, b, s)
+    pad, ids = draw.choose(v), draw.ids(0, v, b, s)
     module, _ = answer(v, d, pad=pad).to(draw.dtype), answer(v, d, pad=pad)
     yield "the row of PAD", module.weight[pad]
-    with torch.no_grad():
-        table[pad] = 0
-        module.weight.copy_(table)
-    result, towards = module(ids), draw.normal(b, s, d)
-    yield f"the result for ids {short(ids)} of {v} with pad = {pad}", result
-    yield f"the gradient with pad = {pad}", gradients(result, towards, module.weight)[0]
-    yield "the result in evaluation mode", module.eval()(ids)
+    for training in (True, False):
+        with torch.no_grad():
+            module.train(training).weight.copy_(draw.normal(v, d))[pad] = 0
+        result, towards = module(ids), draw.normal(b, s, d)
+        yield f"the result for ids {short(ids)} of {v} with pad = {pad}", result
+        yield f"the gradient with pad = {pad}", gradients(result, towards, module.weight)[0]
 
 
 @homework.check(
     ScaledEmbedding,
     "Factor and initialisation belong together: embedded words should have a deviation of 1.",
     draws=3,
+    again=False,
 )
 def starts_small(answer, draw: Draw):
     """Initially the table has a standard deviation of 1/root(D), and embedded words one of 1."""
@@ -226,8 +222,7 @@ def refuses_strange_ids(answer, draw: Draw):
     v, b, s = draw.sizes(3, 3)
     ids, strange = draw.ids(0, v, b, s), draw.one_of([v, -1, v + 7, -v])
     ids[draw.choose(b), draw.choose(s)] = strange
-    with unchanged(ids=ids):
-        refuses(answer(v, 5), (ids,), f"the id {strange} of {v}", rf"(?<![-\d]){strange}\b")
+    refuses(answer(v, 5), (ids,), f"the id {strange} of {v}", rf"(?<![-\d]){strange}\b")
 
 
 @homework.task(
@@ -313,7 +308,9 @@ class TiedTable(nn.Module):
         ### END SOLUTION
 
 
-@homework.check(TiedTable, "Count `sum(p.numel() for p in module.parameters())`.", draws=6)
+@homework.check(
+    TiedTable, "Count `sum(p.numel() for p in module.parameters())`.", draws=6, again=False
+)
 def has_a_single_table(answer, draw: Draw):
     """The only parameter is the table, `weight`, with standard deviation 1/root(D)."""
     module = answer(400, 144)

@@ -110,6 +110,7 @@ def minus_infinity_is_no_weight(answer, draw: Draw):
     ),
     read="notebook 04, sections 2, 4 and 8",
     forbidden=("scaled_dot_product_attention", "multi_head_attention_forward"),
+    mixes=True,
     mistakes={
         "The scores are divided by the root of the number of keys, not of d_k.": [
             ("math.sqrt(query.size(-1))", "math.sqrt(key.size(-2))")
@@ -159,6 +160,13 @@ def asked(draw: Draw) -> tuple[list[int], Tensor, Tensor, Tensor]:
     return lead, draw.normal(*lead, t, k), draw.normal(*lead, s, k), draw.normal(*lead, s, v)
 
 
+def a_shape(draw: Draw, lead: list[int], query: Tensor, key: Tensor) -> tuple[int, ...]:
+    """The shape of a mask, broadcast or not."""
+    t, s = query.size(-2), key.size(-2)
+    ones = [1 for _ in lead]
+    return draw.one_of([(*lead, t, s), (t, s), (*ones, 1, s), (*lead, 1, s), (*lead, t, 1)])
+
+
 @homework.check(
     masked_attention, "Compare the scale and the softmax with equation 1.", worth=2, draws=40
 )
@@ -172,9 +180,7 @@ def follows_equation_1(answer, draw: Draw):
 def obeys_the_mask(answer, draw: Draw):
     """Under a mask, broadcast or not, only allowed keys take part, even with very low scores."""
     lead, query, key, value = asked(draw)
-    t, s = query.size(-2), key.size(-2)
-    shapes = [(*lead, t, s), (t, s), (*(1 for _ in lead), 1, s), (*lead, 1, s), (*lead, t, 1)]
-    mask = draw.mask(*draw.one_of(shapes))
+    mask = draw.mask(*a_shape(draw, lead, query, key))
     yield "your result", answer(query, key, value, mask)
     low = torch.tensor(draw.one_of([-1.0, -60.0, -600.0]) / math.sqrt(query.size(-1)))
     query, key = torch.full_like(query, low).double(), 1 + key.double() / 200
@@ -185,7 +191,7 @@ def obeys_the_mask(answer, draw: Draw):
 def nothing_allowed_gives_zeros(answer, draw: Draw):
     """A query that may not attend gets zeros; the other queries are unaffected."""
     lead, query, key, value = asked(draw)
-    mask = draw.mask(*lead, query.size(-2), key.size(-2), empty=True)
+    mask = draw.mask(*a_shape(draw, lead, query, key), empty=True)
     yield "your result", answer(query, key, value, mask)
 
 
@@ -203,6 +209,7 @@ def nothing_allowed_gives_zeros(answer, draw: Draw):
     ),
     read="notebook 04, sections 3 and 4",
     minutes=40,
+    mixes=True,
     mistakes={
         "A position may not attend to itself, so the first one attends to nothing.": [
             (".tril()", ".tril(-1)")

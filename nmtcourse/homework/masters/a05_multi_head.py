@@ -113,6 +113,7 @@ def refuses_what_does_not_divide(answer, draw: Draw):
         "To merge, exchange the axes of heads and words first, then flatten (H, d_k) to D.",
     ),
     read="notebook 05, the section on all heads at once",
+    mixes=True,
     mistakes={
         "The heads are merged without exchanging the axes back.": [
             ("heads.transpose(1, 2).reshape(query.shape)", "heads.reshape(query.shape)")
@@ -226,7 +227,7 @@ def takes_all_heads_at_once(answer, draw: Draw):
     function that returns a new `MultiHeadAttention` of nmtlib with the same sizes, weights and
     dtype, so that both compute the same. If the module has `bias=False`, our biases are zero. The
     copy is independent: changing one module must not change the other. The given module has no
-    dropout and no frozen weights.
+    dropout, and no frozen or shared weights; ours may be parts of one new tensor.
     """,
     hints=(
         "Print `{name: p.shape for name, p in module.named_parameters()}` for both modules.",

@@ -8,7 +8,6 @@ from torch import Tensor, nn
 
 from nmtcourse.homework.compare import gradients, holds, short
 from nmtcourse.homework.draw import Draw
-from nmtcourse.homework.guards import unchanged
 from nmtcourse.homework.task import Assignment
 from nmtlib.model import Transformer, TransformerConfig
 from nmtlib.model.embeddings import Positions, TokenEmbedding
@@ -119,16 +118,16 @@ def follows_the_formulas(answer, draw: Draw):
         calls.append(y)
         return torch.tanh(y @ matrix)
 
-    with unchanged(x=x):
-        result = module(x, f)
+    result = module(x, f)
     what = f"{norm} for x of shape {(b, s, d)}"
     yield f"the number of calls of f, {what}", len(calls)
     yield f"the result of {what}", result
     found = gradients(result, draw.normal(b, s, d), x, matrix)
-    yield f"the gradients of {what}", found, 1e-1 if draw.lenient else 1e-3
+    if not draw.half:  # there the gradient of LayerNorm may overflow
+        yield f"the gradients of {what}", found, 1e-3
 
 
-@homework.check(Residual, "To which of the three does dropout apply?", worth=1, draws=4)
+@homework.check(Residual, "To which of the three does dropout apply?", draws=4, again=False)
 def drops_what_f_brings(answer, draw: Draw):
     """In training with pre-norm, dropout leaves x alone; a share p of f's numbers is 0, the others
     are / (1 - p).
@@ -153,7 +152,7 @@ def drops_what_f_brings(answer, draw: Draw):
     holds(not same_rows, "the same numbers are dropped in all sentences or words", "others")
 
 
-@homework.check(Residual, "Both variants need dropout.", draws=4)
+@homework.check(Residual, "Both variants need dropout.", draws=4, again=False)
 def drops_with_post_norm(answer, draw: Draw):
     """In training with post-norm, a share p of f's numbers is dropped, and none of x's."""
     x, brought = 1 + draw.normal(1, 100, 64), torch.ones(1, 100, 64, dtype=draw.dtype)
@@ -251,9 +250,10 @@ def count(config: TransformerConfig) -> int:
     ### END SOLUTION
 
 
-def some_config(draw: Draw, **given) -> TransformerConfig:
-    """A small config; its norm, positions and tying are drawn if they are not given."""
-    vs, vt, d, f, longest = draw.sizes(5, 4, 40, large=1000)
+def some_config(draw: Draw, large: int = 16_000, **given) -> TransformerConfig:
+    """A config; its norm, positions and tying are drawn if they are not given."""
+    vs, vt, d, f, longest = draw.sizes(5, 4, 40, large=large)
+    d += draw.one_of([0, 0, 0, large])  # more parameters than 32 bits can count
     heads, encoder, decoder = draw.one_of([1, 2, 4]), draw.size(1, 3), draw.size(1, 3)
     chosen = {
         "norm": draw.one_of(["post", "pre"]),
@@ -263,7 +263,7 @@ def some_config(draw: Draw, **given) -> TransformerConfig:
     return TransformerConfig(
         vt if chosen["tied"] == "all" else vs,
         vt,
-        d_model=4 * d,
+        d_model=4 * d if chosen["positions"] == "sinusoidal" else heads * d,
         n_heads=heads,
         d_ff=f,
         n_encoder_layers=encoder,
@@ -394,7 +394,7 @@ class OwnTransformer(nn.Module):
 
 def loaded(answer, draw: Draw, **given) -> tuple[nn.Module, Tensor, Tensor]:
     """An answer with the weights of a course model, and sentences, some of them padded."""
-    config = some_config(draw, tied="none", **{"dropout": 0.0, **given})
+    config = some_config(draw, 1000, tied="none", **{"dropout": 0.0, **given})
     config = replace(config, d_model=config.n_heads * draw.one_of([4, 2]), max_length=20)
     theirs, own = Transformer(config).to(draw.dtype), answer(config).to(draw.dtype).eval()
     weights = {
@@ -434,7 +434,9 @@ def computes_the_same(answer, draw: Draw):
         yield f"the gradient of {name} {shapes}", gradient, 1e-3
 
 
-@homework.check(OwnTransformer, "Where does dropout apply, besides inside the layers?", draws=4)
+@homework.check(
+    OwnTransformer, "Where does dropout apply, besides inside the layers?", draws=4, again=False
+)
 def drops_in_training(answer, draw: Draw):
     """In training, dropout applies to embeddings plus positions, on both sides."""
     own, _, _ = loaded(answer, draw, dropout=0.4)

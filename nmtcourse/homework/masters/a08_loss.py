@@ -112,6 +112,7 @@ def refuses_update_0(answer, draw: Draw):
     read="notebook 08, the section on the loss of a batch",
     forbidden=("cross_entropy", "nll_loss", "kl_div"),
     sealed=("nmtlib.training.loss",),
+    mixes=True,
     mistakes={
         "PAD gets a share of the smoothing.": [
             ("(logp.sum(-1) - logp[..., 0])", "logp.sum(-1)"),

@@ -43,6 +43,7 @@ Links = list[set[tuple[int, int]]]
         "Add up three numbers over the sentences, and divide once at the end.",
     ),
     read="notebook 11, section 6",
+    mixes=True,
     mistakes={
         "The sentences' rates are averaged: short sentences weigh as much as long ones.": [
             (
@@ -150,6 +151,7 @@ def refuses_what_has_no_rate(answer, draw: Draw):
     ),
     read="notebook 11, section 1",
     sealed=("sacrebleu", "nltk.translate", "nmtlib.inference", "nmtcourse.recipes"),
+    mixes=True,
     mistakes={
         "BLEU is computed for each sentence; counts should be added up over the set first.": [
             (

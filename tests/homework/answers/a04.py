@@ -88,8 +88,17 @@ def linear_layers(x, w_query, w_key, w_value):
             linear.weight.copy_(w.T)
     q, k, v = (linear(x) for linear in maps)
     causal = torch.tril(torch.ones(x.shape[1], x.shape[1])) == 0
-    weights = (q @ k.transpose(1, 2) / math.sqrt(q.shape[2])).masked_fill(causal, -1e30).softmax(2)
+    lowest = torch.finfo(x.dtype).min
+    weights = (q @ k.transpose(1, 2) / math.sqrt(q.shape[2])).masked_fill(causal, lowest)
+    weights = weights.softmax(2)
     return weights.detach() @ v.detach(), weights.detach()
+
+
+def beyond_float16(x, w_query, w_key, w_value):
+    causal = torch.ones(x.size(1), x.size(1)).triu(1).bool()
+    scores = (x @ w_query) @ (x @ w_key).mT / math.sqrt(w_query.size(1))
+    weights = scores.masked_fill(causal, -1e30).softmax(2)
+    return weights @ (x @ w_value), weights
 
 
 def one_product(x, w_query, w_key, w_value):
@@ -241,6 +250,7 @@ WRONG["04.2"] += [
 WRONG["04.3"] += [
     weights_of_another,
     an_even_share,
+    beyond_float16,
 ]
 
 

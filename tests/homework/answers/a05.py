@@ -4,6 +4,7 @@ import copy
 
 import numpy as np
 import torch
+from torch import nn
 from torch.nn import functional as F
 
 from nmtlib.model import MultiHeadAttention, scaled_dot_product_attention
@@ -171,10 +172,19 @@ def with_one_projection(query, memory, weights, n_heads, mask=None):
     return (scores.softmax(-1) @ v).movedim(1, 2).flatten(2) @ weights["output"]
 
 
+def parts_of_one_tensor(module):
+    ours = MultiHeadAttention(module.embed_dim, module.num_heads)
+    weight = module.in_proj_weight.detach().clone()
+    ours.to(weight.dtype).load_state_dict(by_state_dict(module).state_dict())
+    for linear, part in zip((ours.query, ours.key, ours.value), weight.chunk(3), strict=True):
+        linear.weight = nn.Parameter(part)
+    return ours
+
+
 RIGHT = {
     "05.1": [by_unflatten, by_chunks, head_by_head, with_numpy, with_view],
     "05.2": [with_einsum, with_our_module, with_one_projection],
-    "05.3": [by_state_dict, with_data, with_deep_copies, as_float64_first],
+    "05.3": [by_state_dict, with_data, with_deep_copies, as_float64_first, parts_of_one_tensor],
     "05.4": ["A", "a"],
 }
 

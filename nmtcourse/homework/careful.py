@@ -1,0 +1,230 @@
+"""An answer under guard: what it is given, what it keeps, and what it gives away.
+
+A turn is one run of a check. In the next one an answer meets the same objects with other numbers,
+and what it returned before is emptied: a result hangs on the arguments alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable, Iterator
+from itertools import starmap
+from types import new_class
+from typing import Any
+
+from torch import Tensor, nn
+
+from nmtcourse.homework.compare import Finding
+from nmtcourse.homework.guards import Without, alike, chances, kept, sealing, unchanged
+from nmtcourse.homework.values import Remote
+
+CONTAINERS = (list, tuple, dict, set)
+
+
+class Careful:
+    """A student's function that may not change what it is given, or call what is forbidden.
+
+    `given` has the arguments of the last call. A `seeded` function has a seed or a generator, and
+    may not use a global one. With a number `only`, calls get the arguments of the turn before,
+    except for one.
+    """
+
+    def __init__(
+        self,
+        function: Callable,
+        forbidden: tuple[str, ...] = (),
+        sealed: tuple[str, ...] = (),
+        seeded: bool = False,
+    ):
+        self.function, self.mode, self.sealed = function, Without(forbidden), sealed
+        self.__wrapped__ = function  # where `inspect` finds the names of the arguments
+        self.seeded, self.busy = seeded, False
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew, as if it had never been called."""
+        self.only: int | None = None
+        self.given: dict[str, Any] = {}
+        self.calls: list[tuple[list, list]] = []  # arguments in this turn, and copies of them
+        self.earlier: list[tuple[list, list]] = []  # those of the turn before
+        self.results: list[tuple[Any, Any]] = []  # and copies of what they must stay
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        used = self.renewed(args)
+        self.given = named_arguments(self.function, used, kwargs)
+        return self.watched(self.function, used, kwargs)
+
+    def watched(self, function: Callable, args: Any, kwargs: Any, owner: Any = None) -> Any:
+        """The result of a function, or of a method of `owner`."""
+        given = named_arguments(function, args, kwargs)
+        chance = chances() if self.seeded else None
+        watched = self.mode if self.mode.forbidden else contextlib.nullcontext()
+        with unchanged(**given), watched, sealing(self.sealed):
+            result = function(*args, **kwargs)
+        if chance is not None and not alike(chance, chances()):
+            cause = (
+                "Draw from a generator of your own, such as `torch.Generator().manual_seed(seed)`."
+            )
+            raise Finding("a global random generator was used", "an answer without it", cause)
+        return self.taken(result, [given, owner])
+
+    def renewed(self, args: tuple) -> list[Any]:
+        """The objects of the same call in the turn before, with the values of now."""
+        place, used = len(self.calls), [*args]
+        if place < len(self.earlier) and len(self.earlier[place][0]) == len(args):
+            objects, before = self.earlier[place]
+            if self.only is not None:
+                used = mixed(before, used, self.only)
+            memo: dict[int, int] = {}
+            used = [refilled(old, new, memo) for old, new in zip(objects, used, strict=True)]
+        self.calls.append((used, [copied(value) for value in used]))
+        return used
+
+    def taken(self, result: Any, given: Any) -> Any:
+        """The result in new lists, while those that the answer may have kept are emptied."""
+        if isinstance(result, nn.Module):
+            return result  # its weights may change
+        own = {key_of(part) for part in parts(given)}
+        for part in [*parts(result)]:
+            if isinstance(part, Tensor) and key_of(part) not in own:
+                self.results.append((part, kept(part)))
+        found = copied(result, tensors=False)
+        for part in [*parts(result)]:
+            if type(part) in (list, dict, set) and key_of(part) not in own:
+                part.clear()
+                self.results.append((part, kept(part)))
+        return found
+
+    def settle(self) -> None:
+        """End a turn. Raise Finding if a call has changed an earlier result; spoil all of them.
+
+        A result belongs to the caller: what happens to it must not reach the next call.
+        """
+        if isinstance(self.function, Remote):
+            self.function._peer.call(0, "settle")
+        if not all(alike(before, kept(result)) for result, before in self.results):
+            raise Finding("a later call changed an earlier result", "results that stay", "")
+        for result, _ in self.results:
+            if isinstance(result, Tensor):
+                with contextlib.suppress(RuntimeError):  # several numbers in one place
+                    result.detach().zero_()
+        self.results = [(result, kept(result)) for result, _ in self.results]
+        self.earlier, self.calls = self.calls, []
+
+
+class CarefulClass(Careful):
+    """A student's class whose objects have guarded `methods`, if it may have a subclass."""
+
+    def __init__(self, made: Any, methods: list[str]):
+        super().__init__(made)
+        if inspect.isclass(made):
+            own: dict[str, Any] = {n: self.guarded(n) for n in methods if hasattr(made, n)}
+            own |= {"__module__": made.__module__, "__doc__": made.__doc__}
+            with contextlib.suppress(Exception):  # raised by the student's `__init_subclass__`
+                self.function = new_class(made.__name__, (made,), {}, lambda d: d.update(own))
+
+    def guarded(self, name: str) -> Callable:
+        """A method that is watched, except where another method calls it."""
+
+        def method(owner: Any, *args: Any, **kwargs: Any) -> Any:
+            bound = getattr(super(self.function, owner), name)
+            if self.busy:
+                return bound(*args, **kwargs)
+            self.busy = True
+            try:
+                return self.watched(bound, self.renewed(args), kwargs, owner)
+            finally:
+                self.busy = False
+
+        return method
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        with unchanged(**named_arguments(self.__wrapped__, args, kwargs)):
+            return self.function(*args, **kwargs)
+
+
+def methods_of(solution: Any) -> list[str]:
+    """The methods of a class that a check may call."""
+    own = vars(solution) if inspect.isclass(solution) else {}
+    return [name for name, each in own.items() if callable(each) and name[0] != "_"]
+
+
+def named_arguments(function: Callable, args: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a call by name."""
+    names = [f"argument {n}" for n in range(len(args))]
+    with contextlib.suppress(TypeError, ValueError):  # functions written in C may have no signature
+        names = [*inspect.signature(function).parameters, *names]
+    return dict(zip(names, args, strict=False)) | kwargs
+
+
+def parts(value: Any) -> Iterator[Any]:
+    """A value and all that is in it: lists, their items, weights."""
+    yield value
+    inner: Any = value if type(value) in CONTAINERS else ()
+    if isinstance(value, dict):
+        inner = value.values()
+    elif isinstance(value, nn.Module):
+        inner = value.state_dict(keep_vars=True).values()
+    for each in inner:
+        yield from parts(each)
+
+
+def key_of(value: Any) -> int:
+    """What two values that share memory have in common."""
+    if isinstance(value, Tensor):
+        return value.untyped_storage().data_ptr()
+    return -id(value)
+
+
+def copied(value: Any, tensors: bool = True) -> Any:
+    """A copy of lists and the like, and of their tensors; other objects stay."""
+    if isinstance(value, Tensor) and tensors and not isinstance(value, nn.Parameter):
+        return value.detach().clone().requires_grad_(value.requires_grad)
+    if type(value) is dict:
+        return {key: copied(each, tensors) for key, each in value.items()}
+    if type(value) in CONTAINERS:
+        return type(value)(copied(each, tensors) for each in value)
+    return value
+
+
+def mixed(old: list, new: list, number: int) -> list[Any]:
+    """The old arguments, except for one of those that differ."""
+    places = [n for n, pair in enumerate(zip(old, new, strict=True)) if not alike(*map(kept, pair))]
+    chosen = places[number % len(places)] if places else len(old)
+    return [
+        crossed(*pair) if n == chosen else pair[0]
+        for n, pair in enumerate(zip(old, new, strict=True))
+    ]
+
+
+def crossed(old: Any, new: Any) -> Any:
+    """The new value; a dictionary has the old keys with new values."""
+    if type(old) is type(new) is dict:
+        return dict(zip(old, new.values(), strict=False))
+    return new
+
+
+def refilled(old: Any, new: Any, memo: dict[int, int]) -> Any:
+    """The old object with the new value where it can have it, otherwise the new one."""
+    if type(old) is not type(new) or memo.setdefault(id(old), id(new)) != id(new):
+        return new
+    if isinstance(new, Tensor):
+        plain = not (old.requires_grad or new.requires_grad)
+        if plain and (old.shape, old.dtype) == (new.shape, new.dtype):
+            with contextlib.suppress(RuntimeError):  # several numbers in one place
+                return old.copy_(new)
+        return new
+    if type(new) is list:
+        pairs = zip(old, new, strict=False)
+        old[:] = [*starmap(lambda a, b: refilled(a, b, memo), pairs), *new[len(old) :]]
+    elif type(new) is dict:
+        filled = {k: refilled(old.get(k), v, memo) for k, v in new.items()}
+        old.clear()
+        old.update(filled)
+    elif type(new) is set:
+        old.clear()
+        old.update(new)
+    else:
+        return new
+    return old

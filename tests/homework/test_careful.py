@@ -1,0 +1,245 @@
+"""An answer that hangs on more than its arguments is refused; one in an odd form is not."""
+
+import dataclasses
+import functools
+import math
+
+import pytest
+import torch
+from test_execution import handed_in  # noqa: F401
+from torch import nn
+
+from nmtcourse.homework import marking
+from nmtcourse.homework.careful import Careful, CarefulClass
+from nmtcourse.homework.compare import Finding
+from nmtcourse.homework.grading import find_task, judge
+from nmtcourse.homework.trials import AGAIN
+
+
+def solution(id):
+    return find_task(id).solution
+
+
+def by_object():
+    kept = {}
+    return lambda scores: kept.setdefault(id(scores), solution("04.1")(scores))
+
+
+def by_values(id, place):
+    """The solution that knows one of its arguments only: its values, or a dictionary's names."""
+    kept = {}
+
+    def cached(*given):
+        value = given[place]
+        key = tuple(value) if isinstance(value, dict) else str(value.tolist())
+        if key not in kept:
+            kept[key] = solution(id)(*given)
+        return kept[key].clone() if isinstance(kept[key], torch.Tensor) else [*kept[key]]
+
+    return cached
+
+
+def one_list_for_all():
+    kept = {}
+
+    def learn_merges(words, merges):
+        key = (*words.items(), merges)
+        return kept.setdefault(key, solution("01.2")(words, merges))
+
+    return learn_merges
+
+
+def one_buffer():
+    kept = {}
+
+    def split_heads(x, n_heads):
+        found = solution("05.1")(x, n_heads)
+        buffer = kept.setdefault((found.shape, found.dtype), torch.empty_like(found))
+        return found if found.requires_grad else buffer.copy_(found)
+
+    return split_heads
+
+
+class RowsKept(solution("02.2")):
+    """It looks each row up once, whatever becomes of the table."""
+
+    def forward(self, ids):
+        if ids.min() < 0 or ids.max() >= len(self.weight):
+            return super().forward(ids)
+        if not hasattr(self, "rows"):
+            self.rows = super().forward(ids)
+        return self.rows
+
+
+class SharedWords(solution("01.1")):
+    known = {}
+
+    def encode(self, words):
+        return self.known.setdefault(tuple(words), super().encode(words))
+
+
+STATES = [
+    ("04.1", by_object()),
+    ("02.1", by_values("02.1", 0)),
+    ("02.1", by_values("02.1", 1)),
+    ("04.2", by_values("04.2", 1)),
+    ("01.2", by_values("01.2", 0)),
+    ("01.2", one_list_for_all()),
+    ("05.1", one_buffer()),
+    ("02.2", RowsKept),
+    ("01.1", SharedWords),
+]
+
+
+@pytest.mark.parametrize(("id", "answer"), STATES, ids=lambda each: getattr(each, "__name__", each))
+def test_what_is_kept_between_calls_is_found(id, answer):
+    assert not judge(find_task(id), answer, seed=0).full
+
+
+def test_a_number_of_parameters_in_32_bits_is_found():
+    def count(config):
+        return (solution("07.2")(config) + 2**31) % 2**32 - 2**31
+
+    assert not judge(find_task("07.2"), count, seed=0).full
+
+
+def test_float16_is_a_type_like_others_except_where_a_library_lacks_it():
+    def raising(text):
+        def softmax(scores):
+            if scores.dtype == torch.float16:
+                raise RuntimeError(text)
+            return (scores - scores.logsumexp(-1, keepdim=True)).exp()
+
+        return judge(find_task("04.1"), softmax, seed=0).full
+
+    assert raising("\"exp_cpu\" not implemented for 'Half'")
+    assert not raising("value cannot be converted to type c10::Half without overflow")
+
+
+def test_an_earlier_result_that_changes_is_named():
+    careful = Careful(one_buffer())
+    careful(torch.ones(1, 2, 4), 2)
+    careful.settle()
+    careful(torch.ones(1, 2, 4), 2)
+    with pytest.raises(Finding, match="a later call changed an earlier result"):
+        careful.settle()
+
+
+@functools.cache
+def past(size):
+    return torch.ones(size, size).tril() > 0
+
+
+def with_a_kept_mask(x, w_query, w_key, w_value):
+    query, key, value = x @ w_query, x @ w_key, x @ w_value
+    scores = query @ key.mT / math.sqrt(query.size(-1))
+    weights = scores.masked_fill(~past(x.size(1)), -math.inf).softmax(-1)
+    return weights @ value, weights
+
+
+class WithSlots:
+    __slots__ = ("best", "losses", "patience")
+
+    def __init__(self, patience):
+        self.patience, self.best, self.losses = patience, None, []
+
+    def update(self, loss):
+        self.losses += [loss]
+        for n, each in enumerate(self.losses):
+            if each == each and (self.best is None or each < self.losses[self.best]):
+                self.best = n
+        return len(self.losses) - 1 - (-1 if self.best is None else self.best) >= self.patience
+
+
+@dataclasses.dataclass
+class AsFields:
+    patience: int
+    best: int | None = None
+    seen: int = -1
+    lowest: float = math.inf
+
+    def update(self, loss):
+        self.seen += 1
+        if loss < self.lowest:
+            self.lowest, self.best = loss, self.seen
+        return self.seen - (-1 if self.best is None else self.best) >= self.patience
+
+
+class Final(solution("09.1")):
+    def __init_subclass__(cls, **given):
+        raise TypeError("this class is final")
+
+
+class ByAttribute(nn.Module):
+    """Its `forward` is made for each object."""
+
+    def __init__(self, *given, **named):
+        super().__init__()
+        self.inner = solution("07.1")(*given, **named)
+        self.forward = lambda x, f: self.inner(x, f)
+
+
+class AFunction:
+    def __call__(self, ids, table):
+        return nn.functional.one_hot(ids, len(table)).to(table.dtype) @ table
+
+
+def merges_from_a_generator(words, merges):
+    yielded = iter(solution("01.2")(words, merges))
+    return [each for each in yielded]
+
+
+ODD = [
+    ("02.1", AFunction()),
+    ("02.1", functools.partial(AFunction().__call__)),
+    ("04.3", with_a_kept_mask),
+    ("09.1", WithSlots),
+    ("09.1", AsFields),
+    ("09.1", Final),
+    ("09.1", lambda patience: WithSlots(patience)),
+    ("07.1", ByAttribute),
+    ("01.2", merges_from_a_generator),
+]
+
+
+@pytest.mark.parametrize(("id", "answer"), ODD, ids=lambda each: getattr(each, "__name__", each))
+def test_a_right_answer_in_an_odd_form_has_full_points(id, answer):
+    for seed in (0, 7):
+        verdict = judge(find_task(id), answer, seed=seed)
+        assert verdict.full, verdict
+
+
+def test_a_list_that_was_given_stays_the_callers():
+    given = [1, 2]
+    assert Careful(lambda items: items)(given) == [1, 2] == given
+
+
+def test_a_method_that_calls_another_is_watched_once():
+    class Doubled:
+        def one(self, items):
+            return [*items]
+
+        def two(self, items):
+            return self.one(items) * 2
+
+    careful = CarefulClass(Doubled, ["one", "two"])
+    assert careful().two([1]) == [1, 1] and len(careful.calls) == 1
+
+
+KEPT = """\
+KEPT = {}
+
+def stable_softmax(scores):
+    powers = (scores - scores.amax(-1, keepdim=True)).exp()
+    return KEPT.setdefault(id(scores), powers / powers.sum(-1, keepdim=True))
+"""
+
+
+@pytest.mark.slow
+def test_what_is_kept_is_found_in_another_process_too(handed_in):  # noqa: F811
+    def keep(cells, _):
+        cells["answer-04-1"]["source"] = [KEPT]
+
+    first, *others = marking.mark(handed_in(keep)).marks
+    assert AGAIN in first.measured or "earlier result" in first.measured
+    assert [mark.points for mark in others] == [6, 8, 0]  # the choice needs the first
