@@ -179,6 +179,7 @@ def follows_equation_1(answer, draw: Draw):
 @homework.check(masked_attention, "Masked keys take part, or allowed keys do not.", worth=2)
 def obeys_the_mask(answer, draw: Draw):
     """Under a mask, broadcast or not, only allowed keys take part, even with very low scores."""
+    draw.halved()
     lead, query, key, value = asked(draw)
     mask = draw.mask(*a_shape(draw, lead, query, key))
     yield "your result", answer(query, key, value, mask)

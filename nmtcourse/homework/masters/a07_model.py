@@ -279,7 +279,9 @@ def is_that_of_a_plain_model(answer, draw: Draw):
     yield "the count", answer(some_config(draw, norm="post", positions="sinusoidal", tied="none"))
 
 
-@homework.check(count, "Which options of the config add parameters, and which save some?", worth=2)
+@homework.check(
+    count, "Which options of the config add parameters, and which save some?", worth=2, draws=40
+)
 def knows_the_options(answer, draw: Draw):
     """Norm, positions and tying are counted as built, alone and together."""
     yield "the count", answer(some_config(draw))

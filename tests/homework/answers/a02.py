@@ -77,6 +77,22 @@ class Hooked(nn.Module):
         )
 
 
+class HooksEachTime(Hooked):
+    """Unlike the hook of the parameter, this one is also in a copy."""
+
+    def __init__(self, vocab_size, d_model, pad=0):
+        super().__init__(vocab_size, d_model, pad)
+        self.pad = pad
+
+    def forward(self, ids):
+        if ids.lt(0).any() or ids.ge(self.weight.shape[0]).any():
+            raise ValueError(f"{ids.tolist()} are not all in the vocabulary")
+        table = self.weight * math.sqrt(self.d_model)
+        if table.requires_grad:
+            table.register_hook(lambda g: g.index_fill(0, torch.tensor([self.pad]), 0))
+        return table[ids]
+
+
 class Gathered(OwnEmbedding):
     def forward(self, ids):
         if int(ids.min()) < 0 or int(ids.max()) > len(self.weight) - 1:
@@ -124,7 +140,7 @@ class AnEmbedding(nn.Embedding):
 
 RIGHT = {
     "02.1": [with_torchs_one_hot, with_an_identity, with_scatter, with_einsum, as_a_linear_map],
-    "02.2": [OwnEmbedding, Indexed, Hooked, Gathered],
+    "02.2": [OwnEmbedding, Indexed, Gathered, HooksEachTime],
     "02.3": [WithIndexing, WithEinsum, ReadsByProduct, AnEmbedding],
     "02.4": ["C", "c"],
 }
@@ -255,4 +271,4 @@ class PlainInEvaluation(OwnEmbedding):
         return found if self.training else found / self.embedding_dim**0.5
 
 
-WRONG["02.2"] += [PlainInEvaluation]
+WRONG["02.2"] += [PlainInEvaluation, Hooked]
