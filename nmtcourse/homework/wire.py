@@ -110,8 +110,10 @@ class Codec:
             node["stride"] = [*plain.stride()]
             spread = sum((n - 1) * s for n, s in zip(plain.shape, plain.stride(), strict=True)) + 1
             plain = plain.as_strided((spread,), (1,))
-        raw = plain.contiguous().reshape(-1).view(torch.uint8) if plain.numel() else plain
-        return {"tensor": self._blob(raw.numpy().tobytes() if plain.numel() else b""), **node}
+        if not plain.numel():
+            return {"tensor": self._blob(b""), **node}
+        flat = plain.reshape(-1).clone(memory_format=torch.contiguous_format)
+        return {"tensor": self._blob(flat.view(torch.uint8).numpy().tobytes()), **node}
 
     def decode(self, node: Any) -> Any:
         """The value of a node. Raises Damaged for anything that `encode` does not make."""
