@@ -29,7 +29,7 @@ LOOKED_AT += [
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.extras("sphinx", "myst_nb", "sphinx_book_theme", "jieba", "playwright"),
+    pytest.mark.extras("sphinx", "myst_nb", "sphinx_book_theme", "playwright"),
 ]
 
 

@@ -6,9 +6,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from shutil import copy, rmtree
 
-import jieba  # without it, Sphinx would find no Chinese word, and say nothing
 from sphinx.application import Sphinx
-from sphinx.search.zh import SearchChinese
+from sphinx.search.en import SearchEnglish
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -29,9 +28,6 @@ html_favicon = str(HERE / "static" / "favicon.svg")
 html_context = {"default_mode": "auto"}
 html_css_files = ["site.css"]
 html_js_files = [("search.js", {"defer": "defer"})]
-html_search_language = "zh"  # words of both languages: jieba finds the Chinese ones
-SearchChinese.language_name = "English"  # the stemmer of its Latin words: there is no Chinese one
-jieba.setLogLevel("WARNING")
 html_copy_source = True  # the notebooks to download
 html_sourcelink_suffix = ""
 html_show_copyright = html_show_sphinx = False
@@ -78,6 +74,16 @@ def finish(app: Sphinx, error: Exception | None) -> None:
         copy(ROOT / page.relative_to(out / "_sources"), page)
 
 
+class Search(SearchEnglish):
+    """English words, and Chinese pairs of characters: a dictionary would cut them in two ways."""
+
+    def split(self, text: str) -> list[str]:
+        """The words of a text; `splitQuery` in search.js does the same to a query."""
+        pairs = re.findall(r"(?=([\u3400-\u9fff]{2}))", text)
+        return pairs + re.findall(r"[^\W\u3400-\u9fff]+", text)
+
+
 def setup(app: Sphinx) -> None:
     """Connect `finish` to the end of the build."""
+    app.add_search_language(Search)
     app.connect("build-finished", finish)

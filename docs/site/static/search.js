@@ -1,5 +1,5 @@
-// What the search quotes of a page starts below its header and its printed table of contents.
 if (typeof Search !== "undefined") {
+  // What the search quotes of a page starts below its header and its printed table of contents.
   const textOf = Search.htmlToText;
   Search.htmlToText = (html, anchor) => {
     const page = new DOMParser().parseFromString(html, "text/html");
@@ -7,23 +7,55 @@ if (typeof Search !== "undefined") {
     return textOf(page.documentElement.outerHTML, anchor);
   };
 
-  // The index has Chinese words: a query's are the longest ones that the index has.
-  const common = new Set(["为什么", "什么", "怎么", "怎么办", "怎样", "如何", "是否", "可以", "哪些"]);
-  const isWord = (text) => [Search._index.terms, Search._index.titleterms].some((t) => t[text]);
-  const chineseWords = (run) => {
-    const found = [];
-    for (let start = 0; start < run.length; ) {
-      let end = Math.min(run.length, start + 8);
-      while (end > start + 1 && !isWord(run.slice(start, end))) end--;
-      if (end > start + 1) found.push(run.slice(start, end));
-      start = end;
-    }
-    const telling = found.filter((word) => !common.has(word));
-    return telling.length ? telling : found;
-  };
+  // Chinese is searched by its pairs of characters, as conf.py has written them into the index.
+  const HAN = /[\u3400-\u9fff]/;
   const split = splitQuery;
-  splitQuery = (query) =>
-    split(query.replace(/\p{Script=Han}+/gu, " $& ")).flatMap((term) =>
-      Search._index && /\p{Script=Han}/u.test(term) ? chineseWords(term) : [term],
-    );
+  splitQuery = (query) => {
+    const pairs = Array.from(query.matchAll(/(?=([\u3400-\u9fff]{2}))/g), (found) => found[1]);
+    const others = split(query.replace(/[\u3400-\u9fff]+/g, " "));
+    return pairs.length + others.length ? [...pairs, ...others] : split(query);
+  };
+
+  // What a page shows in colour are the words as they were typed.
+  const parse = Search._parseQuery;
+  Search._parseQuery = (query) => {
+    const parsed = parse(query);
+    const typed = query.toLowerCase().match(/[\u3400-\u9fff]+|[^\W_]{2,}/g) ?? [];
+    localStorage.setItem("sphinx_highlight_terms", typed.join(" "));
+    return parsed.with(3, new Set(typed));
+  };
+
+  // A page scores by the words that it has: a rare one more, one in a heading three times as much.
+  // Its language counts as well.  Pages with less than a third of the best score are not shown.
+  Search.performTermsSearch = (words) => {
+    const { terms, titleterms, docnames, titles, filenames } = Search._index;
+    const chinese = [...words].some((word) => HAN.test(word));
+    const pagesWith = (index, word) => {
+      const inside = word.length !== 2 && !Object.hasOwn(index, word);
+      const keys = inside ? Object.keys(index).filter((term) => term.includes(word)) : [word];
+      return keys.flatMap((key) => (Object.hasOwn(index, key) ? index[key] : []));
+    };
+    const scores = new Map();
+    for (const word of words) {
+      const headings = new Set(pagesWith(titleterms, word));
+      const found = new Set([...headings, ...pagesWith(terms, word)]);
+      for (const page of found) {
+        const language = /^glossary|\bzh\//.test(docnames[page]) === chinese ? 1.5 : 1;
+        const rare = Math.log(docnames.length / found.size) * (headings.has(page) ? 2 : 1);
+        scores.set(page, (scores.get(page) ?? 0) + language * rare);
+      }
+    }
+    const best = Math.max(...scores.values());
+    return [...scores]
+      .filter(([, score]) => score >= best / 3)
+      .map(([page, score]) => [
+        docnames[page],
+        titles[page],
+        "",
+        null,
+        (Scorer.title * score) / best,
+        filenames[page],
+        SearchResultKind.text,
+      ]);
+  };
 }
