@@ -4,7 +4,10 @@ import json
 import re
 
 import edition
+import nbformat
 import pytest
+from cells import headings, prose
+from nbformat.v4 import new_markdown_cell, new_notebook
 
 ENGLISH = """## 2 · The mask
 A key is `PAD` in 3 of 20,000 rows, see [05](05_multi_head_attention.ipynb): $d_k$ decides."""
@@ -106,13 +109,51 @@ def test_links_lead_out_of_the_folder(monkeypatch):
     text = (
         "[a](06_masking.ipynb) [b](07_the_full_model.ipynb) [c](../docs/map.md) [d](https://x.org)"
     )
-    assert edition.moved(text) == (
+    assert edition.moved(text, "14") == (
         "[a](06_masking.ipynb) [b](../07_the_full_model.ipynb) [c](../../docs/map.md) "
         "[d](https://x.org)"
     )
-    assert edition.moved("`nmtlib homework start 04`") == "`nmtlib homework start 04 --lang zh`"
+    assert (
+        edition.moved("`nmtlib homework start 04`", "04") == "`nmtlib homework start 04 --lang zh`"
+    )
 
 
-def test_a_link_within_a_page_leads_to_a_heading():
-    assert edition.lost_anchors("## 都 好\n[a](#都-好) [b](06.ipynb#都)") == []
-    assert edition.lost_anchors("## 都好\n[a](#不好)") == ["不好"]
+PAGES = sorted({*edition.CHINESE.glob("*.ipynb"), *edition.CHINESE.glob("homework/*.ipynb")})
+
+
+def lost_places(path):
+    """The links of a page that name no cell with a heading, or the English of a translated page."""
+    text = prose(nbformat.read(path, as_version=4)["cells"])
+    for page, cell in re.findall(r"\]\(([^()\s]+\.ipynb)(?:#([^()\s]+))?\)", text):
+        cells = nbformat.read(path.parent / page, as_version=4)["cells"]
+        named = [each["source"] for each in cells if f"cell-id={each['id']}" == cell]
+        if cell and not (named and headings(named[0])):
+            yield f"{page}#{cell}"
+        if re.search(r"\.\./(homework/)?\d\d_", page):
+            yield page
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_links_lead_to_headings_and_never_to_an_english_page_that_is_translated(path):
+    assert list(lost_places(path)) == []  # their anchors on the site: test_site
+
+
+def test_a_lost_place_is_found(tmp_path):
+    text = (
+        "# A\n[a](a.ipynb#cell-id=one) [b](a.ipynb#cell-id=two) [c](a.ipynb#A) [d](../01_a.ipynb)"
+    )
+    cells = [new_markdown_cell(text, id="one"), new_markdown_cell("no heading", id="two")]
+    (tmp_path / "zh").mkdir()
+    for name in ("zh/a.ipynb", "01_a.ipynb"):
+        nbformat.write(new_notebook(cells=cells), tmp_path / name)
+    found = ["a.ipynb#cell-id=two", "a.ipynb#A", "../01_a.ipynb"]
+    assert list(lost_places(tmp_path / "zh" / "a.ipynb")) == found
+
+
+def test_a_heading_is_named_by_its_cell():
+    there = "[a](06_masking.ipynb#4-%C2%B7-Does-my-decoder-see-the-future%3F-Change-one-token)"
+    assert edition.moved(there, "14_x") == "[a](06_masking.ipynb#cell-id=cell-33)"
+    here = edition.moved("[b](#Is-everything-installed?)", "00_tour")
+    assert here == "[b](00_tour.ipynb#cell-id=cell-36)"
+    with pytest.raises(ValueError, match="06_masking has no cell whose first heading is #Nowhere"):
+        edition.moved("[c](06_masking.ipynb#Nowhere)", "14_x")

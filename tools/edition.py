@@ -21,6 +21,9 @@ from collections import Counter
 from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
+from urllib.parse import unquote
+
+from cells import headings
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = ROOT / "notebooks"
@@ -33,7 +36,6 @@ HAN = r"[\u3400-\u9fff]"
 CODE = r"```[\s\S]*?```|`(?:[^`\n]|\n(?!\n))*`"
 FORMULA = r"\$\$[\s\S]*?\$\$|\$(?:[^$\n]|\n(?!\n))+\$"
 LINK = r"\]\(([^)\s]+)\)"
-ELSEWHERE = r"\]\(([^)\s#][^)\s]*)\)"  # a link that leads to another page
 NUMBER = r"(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?"
 TYPOGRAPHY = {
     rf"{HAN}[,;:!?](?![\w/])|[,;:!?] ?{HAN}": "full-width punctuation after Chinese",
@@ -101,8 +103,6 @@ def findings(name: str) -> Iterator[str]:
             texts = about["text"] if "text" in about else question_text(about)
             told = differences(now[key], texts)
             yield from (f"{name}, {key}: {finding}" for finding in told)
-    page = "\n\n".join(about["text"] for about in read(CHINESE / f"{number}.toml").values())
-    yield from (f"{name}: no heading #{anchor}" for anchor in lost_anchors(page))
 
 
 def homework() -> dict[Path, str]:
@@ -137,12 +137,6 @@ def long_texts() -> dict[str, dict[str, str]]:
     return found
 
 
-def lost_anchors(page: str) -> list[str]:
-    """The headings that a page links to and does not have."""
-    found = {heading.strip().replace(" ", "-") for heading in re.findall(r"(?m)^#+ (.*)$", page)}
-    return [anchor for anchor in re.findall(r"\]\(#([^)\s]+)\)", page) if anchor not in found]
-
-
 def question_text(about: dict) -> str:
     """A translated question in the form of the English one in `questions`."""
     return json.dumps({k: v for k, v in about.items() if k != "english"}, ensure_ascii=False)
@@ -150,7 +144,7 @@ def question_text(about: dict) -> str:
 
 def differences(text: str, chinese: str) -> Iterator[str]:
     """Where a translation differs in what is no matter of language, or breaks a rule of writing."""
-    for what, pattern in {"code": CODE, "formulas": FORMULA, "links": ELSEWHERE}.items():
+    for what, pattern in {"code": CODE, "formulas": FORMULA, "links": LINK}.items():
         found = [re.findall(pattern, each) for each in (chinese, text)]
         ours, theirs = (Counter(" ".join(one.split()) for one in ones) for ones in found)
         if ours != theirs:
@@ -198,7 +192,7 @@ def chinese(name: str) -> dict:
     notebook, translated = deepcopy(english(name)), read(CHINESE / f"{name[:2]}.toml")
     for cell in notebook["cells"]:
         if cell["cell_type"] == "markdown":
-            cell["source"] = moved(translated[cell["id"]]["text"].strip("\n"))
+            cell["source"] = moved(translated[cell["id"]]["text"].strip("\n"), name)
         elif asked := re.match(r'predict\("(\d\d\.[\w-]+)"\)$', source(cell)):
             cell["outputs"] = outputs(asked[1])
         elif "plots.setup()" in source(cell):  # its output says when results are shown
@@ -206,18 +200,32 @@ def chinese(name: str) -> dict:
     return notebook
 
 
-def moved(text: str) -> str:
-    """Links as they are seen from notebooks/zh, and commands that write a page in Chinese."""
+def moved(text: str, name: str) -> str:
+    """Links as they are seen from a notebook in notebooks/zh, and commands for a Chinese page.
+
+    A heading is named by its cell: JupyterLab does not find one by a name in Chinese.
+    """
 
     def seen(match: re.Match) -> str:
-        target = match[1]
-        elsewhere = target.startswith("../") or not (NOTEBOOKS / target).is_file()
-        if re.match(r"https?:|#|mailto:", target):
+        page, sharp, heading = match[1].partition("#")
+        if re.match(r"https?:|mailto:", page):
             return match[0]
-        return f"](../{target})" if elsewhere or Path(target).stem not in names() else match[0]
+        if page.startswith("../") or page and Path(page).stem not in names():
+            return f"](../{match[1]})"
+        page = page or f"{name}.ipynb"
+        return f"]({page}{sharp}{sharp and 'cell-id=' + cell_of(Path(page).stem, heading)})"
 
     text = re.sub(r"`(nmtlib homework start \d\d)`", r"`\1 --lang zh`", text)
     return re.sub(LINK, seen, text)
+
+
+def cell_of(name: str, heading: str) -> str:
+    """The id of the cell of a notebook that begins with a heading, given as in JupyterLab."""
+    for cell in english(name)["cells"]:
+        found = [each.replace(" ", "-") for each in headings(source(cell))]
+        if cell["cell_type"] == "markdown" and found[:1] == [unquote(heading)]:
+            return cell["id"]
+    raise ValueError(f"{name} has no cell whose first heading is #{heading}")
 
 
 def outputs(key: str) -> list[dict]:

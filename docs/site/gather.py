@@ -92,6 +92,16 @@ def slug(heading: str) -> str:
     return re.sub(r"[\W_]+", "-", bare).strip("-")
 
 
+def heading(name: str, fragment: str) -> str:
+    """The heading that a link to a place in a file names, itself or by the id of its cell."""
+    cell = fragment.removeprefix("cell-id=")
+    if cell == fragment:
+        return fragment
+    cells = json.loads((ROOT / name).read_text("utf-8"))["cells"]
+    (text,) = ("".join(each["source"]) for each in cells if each["id"] == cell)
+    return re.search(r"(?m)^#+ (.*)$", text)[1]
+
+
 def relink(text: str, link: Callable[[str], str]) -> str:
     """Some Markdown with each target of a link outside code replaced by `link(target)`."""
     return CODE_OR_LINK.sub(lambda found: found[1] or f"]({link(found[2])})", text)
@@ -102,8 +112,8 @@ def _target(target: str, page: str, pages: set[str], shown: set[str]) -> str:
     if re.match(r"[a-z]+:", target):
         return target
     path, sharp, fragment = target.partition("#")
-    end = sharp + slug(unquote(fragment))
     place = os.path.normpath(Path(page).parent / unquote(path)) if path else page
+    end = sharp + slug(heading(place, unquote(fragment)))
     if not path or place in pages or place.endswith(PICTURES):
         return path + end
     if place in INSTEAD:
