@@ -7,6 +7,7 @@ from pathlib import Path
 from shutil import copy, rmtree
 
 from sphinx.application import Sphinx
+from sphinx.locale import _ as gettext
 from sphinx.search.en import SearchEnglish
 
 HERE = Path(__file__).resolve().parent
@@ -83,7 +84,21 @@ class Search(SearchEnglish):
         return pairs + re.findall(r"[^\W\u3400-\u9fff]+", text)
 
 
+def speak(app: Sphinx, page: str, template: str, context: dict, tree: object) -> None:
+    """Say in the head of a Chinese page that it is one, and what stands around its text."""
+    if "/zh/" in page:
+        words = {
+            "previous": "上一页",
+            "next": "下一页",
+            "previous page": "上一页",
+            "next page": "下一页",
+        }
+        context["language"], context["theme_toc_title"] = "zh-CN", "目录"
+        context["_"] = lambda text: words.get(text, gettext(text))
+
+
 def setup(app: Sphinx) -> None:
-    """Connect `finish` to the end of the build."""
+    """Connect the functions above to the steps of the build."""
     app.add_search_language(Search)
+    app.connect("html-page-context", speak)
     app.connect("build-finished", finish)

@@ -129,7 +129,8 @@ def _target(target: str, page: str, pages: set[str], shown: set[str]) -> str:
 def launch(name: str, repository: str, branch: str) -> str:
     """The line below the title of a notebook: where it can be run, taken along and changed."""
     up = "../" * name.count("/")
-    links, note, stem = {"Download": f"{up}_sources/{name}"}, "", Path(name).stem
+    download = "下载" if "/zh/" in name else "Download"
+    links, note, stem = {download: f"{up}_sources/{name}"}, "", Path(name).stem
     folder = Path(name).parent
     if folder == Path("notebooks"):
         links["中文"] = f"zh/{stem}.html"
