@@ -104,6 +104,15 @@ def test_no_link_is_broken_and_nothing_that_a_page_loads_is_missing(site, pages)
     assert found == set()
 
 
+def test_a_chinese_page_says_so_and_has_chinese_labels(site):
+    for name in ("06_masking.html", "homework/06_masks.html"):
+        text = (site / "notebooks" / "zh" / name).read_text("utf-8")
+        assert '<html lang="zh-CN"' in text and "目录" in text and ">下载</a>" in text
+        assert "下一页" in text and ">next<" not in text
+    english = (site / "notebooks" / "06_masking.html").read_text("utf-8")
+    assert '<html lang="en"' in english and ">Download</a>" in english and ">next<" in english
+
+
 def test_a_notebook_leads_to_its_slides_and_to_a_pdf_that_was_printed(site, tmp_path, monkeypatch):
     text = (site / ATTENTION).read_text("utf-8")
     assert 'href="../slides/04_scaled_dot_product_attention.html"' in text
