@@ -273,6 +273,14 @@ def test_the_search_finds_the_notebook(page, address):
         ("验证集 准确率 第10轮", "09"),
         ("键值缓存", "10"),
         ("头", "05"),
+        ("掩码是什么", "06"),
+        ("为什么要乘以 sqrt(d_model)", "02"),
+        ("OOM", "12"),
+        ("断点续训", "09"),
+        ("梯度累积", "12"),
+        ("混合精度", "12"),
+        ("长度惩罚", "10"),
+        ("隐藏的 bug 怎么找", "15"),
     ],
 )
 def test_the_search_finds_a_chinese_question(page, address, query, number):

@@ -9,10 +9,14 @@ if (typeof Search !== "undefined") {
 
   // Chinese is searched by its pairs of characters, as conf.py has written them into the index.
   const HAN = /[\u3400-\u9fff]/;
+  const ASKING = /为什么|是什么|什么是|什么|怎么办|怎么|怎样|如何|哪些|吗/g; // of any question
+  let chinese = false;
   const split = splitQuery;
   splitQuery = (query) => {
-    const pairs = Array.from(query.matchAll(/(?=([\u3400-\u9fff]{2}))/g), (found) => found[1]);
-    const others = split(query.replace(/[\u3400-\u9fff]+/g, " "));
+    chinese = HAN.test(query);
+    const asked = query.replace(ASKING, " ");
+    const pairs = Array.from(asked.matchAll(/(?=([\u3400-\u9fff]{2}))/g), (found) => found[1]);
+    const others = split(asked.replace(/[\u3400-\u9fff]+/g, " "));
     return pairs.length + others.length ? [...pairs, ...others] : split(query);
   };
 
@@ -25,13 +29,13 @@ if (typeof Search !== "undefined") {
     return parsed.with(3, new Set(typed));
   };
 
-  // A page scores by the words that it has: a rare one more, one in a heading three times as much.
+  // A page scores by the words that it has: a rare one more, one in a heading or the title also.
   // Its language counts as well.  Pages with less than a third of the best score are not shown.
   Search.performTermsSearch = (words) => {
     const { terms, titleterms, docnames, titles, filenames } = Search._index;
-    const chinese = [...words].some((word) => HAN.test(word));
     const pagesWith = (index, word) => {
-      const inside = word.length !== 2 && !Object.hasOwn(index, word);
+      const known = Object.hasOwn(terms, word) || Object.hasOwn(titleterms, word);
+      const inside = word.length !== 2 && !known;
       const keys = inside ? Object.keys(index).filter((term) => term.includes(word)) : [word];
       return keys.flatMap((key) => (Object.hasOwn(index, key) ? index[key] : []));
     };
@@ -41,8 +45,9 @@ if (typeof Search !== "undefined") {
       const found = new Set([...headings, ...pagesWith(terms, word)]);
       for (const page of found) {
         const language = /^glossary|\bzh\//.test(docnames[page]) === chinese ? 1.5 : 1;
-        const rare = Math.log(docnames.length / found.size) * (headings.has(page) ? 2 : 1);
-        scores.set(page, (scores.get(page) ?? 0) + language * rare);
+        const place = (headings.has(page) ? 2 : 1) + (titles[page].includes(word) ? 1 : 0);
+        const rare = Math.log(docnames.length / found.size);
+        scores.set(page, (scores.get(page) ?? 0) + language * place * rare);
       }
     }
     const best = Math.max(...scores.values());
