@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 
 FOLDER = Path(__file__).with_name("zh")
-LANGUAGE = "NMTLIB_LANG"  # "zh" or "en" decides; otherwise the page does
+LANGUAGE = "NMTLIB_LANG"  # "zh" or "en" decides; otherwise --lang or the page does
 ERROR = re.compile(r"\w*(Error|Exception|Exit|Interrupt)\b")  # what Python says stays as it is
 GIVEN = re.compile(r"for ((?:[^{}]|{[^{}]*})+?): (.+)", re.DOTALL)  # arguments, what they give
 SPACES = re.compile(  # missing ones, between Chinese and Latin letters, digits or code
@@ -78,10 +78,10 @@ def speaks(language: str) -> Say:
     return chinese if language == "zh" else str
 
 
-def language_of(page: str | bytes) -> str:
+def language_of(page: str | bytes = b"") -> str:
     """The language of a page of homework, from its metadata."""
     if chosen := os.environ.get(LANGUAGE, ""):
-        return chosen[:2].lower()
+        return "zh" if chosen.lower().startswith("zh") else "en"
     try:
         return str(json.loads(page)["metadata"]["nmtlib"]["language"])
     except (ValueError, KeyError, TypeError):

@@ -22,7 +22,8 @@ def add_homework(commands: _SubParsersAction) -> None:
     option = add("start", "write the notebook of an assignment; never over an existing one")
     option("assignment", help="its number, such as 04, or its name")
     option("--out", type=Path, default=Path("homework"), metavar="DIR", help="(default: homework)")
-    option("--lang", choices=["en", "zh"], default="en", help="of the page and its checks")
+    language = "of the page and its checks (default: NMTLIB_LANG, or en)"
+    option("--lang", choices=["en", "zh"], help=language)
     option = add("check", "run your notebook and print its points; exit status 1 unless full")
     option("notebook", type=Path)
     option = add("hint", "print a hint for a task")
@@ -59,10 +60,12 @@ def command_homework(options: Namespace) -> int:
 
 def do_start(options: Namespace) -> None:
     """Write the notebook of an assignment."""
+    from nmtcourse.homework.chinese import language_of, speaks
     from nmtcourse.homework.student import start
 
-    place = start(options.assignment, options.out, options.lang)
-    print(f"your homework is {place}; open it with: jupyter lab {place}")
+    language = options.lang or language_of()
+    place = start(options.assignment, options.out, language)
+    print(speaks(language)(f"your homework is {place}; open it with: jupyter lab {place}"))
 
 
 def do_check(options: Namespace) -> int:
@@ -78,14 +81,17 @@ def do_check(options: Namespace) -> int:
 
 def do_hint(options: Namespace) -> None:
     """Print a hint, and say so if it is not counted."""
+    from nmtcourse.homework.chinese import language_here, speaks
     from nmtcourse.homework.grading import hint
     from nmtcourse.homework.progress import place_of
 
     hint(options.task, options.number, options.folder)
     if place_of(options.task, options.folder) is None:
         print(
-            "(Not counted: there is no homework here or in the folder homework; name its "
-            "folder with --folder.)"
+            speaks(language_here(options.task[:2], options.folder))(
+                "(Not counted: there is no homework here or in the folder homework; name its "
+                "folder with --folder.)"
+            )
         )
 
 
@@ -98,17 +104,20 @@ def do_status(options: Namespace) -> None:
 
 def do_patient(options: Namespace) -> None:
     """Write a personal patient."""
+    from nmtcourse.homework.chinese import language_of, speaks
     from nmtcourse.homework.patients import write
 
-    print(f"your patient is {write(options.student, options.out)}; its first lines say what to do")
+    place = write(options.student, options.out)
+    print(speaks(language_of())(f"your patient is {place}; its first lines say what to do"))
 
 
 def do_examine(options: Namespace) -> int:
     """Judge a treated patient; 1 if points are missing."""
+    from nmtcourse.homework.chinese import language_of
     from nmtcourse.homework.examining import POINTS, examine
 
     found = examine(options.file)
-    print(found)
+    print(found.told(language_of()))
     return 0 if found.points == sum(POINTS.values()) else 1
 
 

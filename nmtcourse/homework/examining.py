@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nmtcourse.homework.chinese import speaks
 from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.execution import Session
 from nmtcourse.homework.guards import Stopped, undisturbed
@@ -28,10 +29,15 @@ class Examination:
     lines: tuple[str, ...]
 
     def __str__(self) -> str:
-        opening = f"the patient of {self.student}"
-        return "\n".join(
-            [opening, *self.lines, f"total: {self.points:g} of {sum(POINTS.values()):g}"]
-        )
+        return self.told("en")
+
+    def told(self, language: str) -> str:
+        """The result in words."""
+        say, colon = speaks(language), "：" if language == "zh" else ": "
+        parts = (line.partition(": ") for line in self.lines)
+        lines = [f"{say(name)}{colon}{say(why)}" for name, _, why in parts]
+        total = f"total: {self.points:g} of {sum(POINTS.values()):g}"
+        return "\n".join([say(f"the patient of {self.student}"), *lines, say(total)])
 
 
 def examine(path: Path) -> Examination:

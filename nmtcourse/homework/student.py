@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from nmtcourse.homework import pages, progress
-from nmtcourse.homework.chinese import speaks
+from nmtcourse.homework.chinese import Say, language_of, speaks
 from nmtcourse.homework.grading import assignments
 from nmtcourse.homework.marks import Marked
 from nmtcourse.homework.task import BLANK, Assignment
@@ -82,11 +82,12 @@ def shown(marked: Marked) -> str:
 
 def status(folder: Path) -> str:
     """A table of the notebooks in a folder: points, hints used, choices tried, next step."""
-    known, rows, next_step = progress.read(folder), [], ""
+    known, rows, next_step, say = progress.read(folder), [], "", speaks("en")
     for path in sorted(folder.glob("*.ipynb")):
         assignment = assignments().get(path.name.partition("_")[0])
         if assignment is None:
             continue
+        say = say if rows else speaks(language_of(path.read_bytes()))  # of the first page
         checked = known.checked.get(path.name)
         hints, choices = (
             sum(len(kept) for id, kept in counted.items() if id in assignment.tasks)
@@ -97,21 +98,23 @@ def status(folder: Path) -> str:
             points = f"{round(sum(mark.points for mark in checked.marks), 1):g}"
             changed = checked.sha256 != digest(path)
             state = "changed since it was checked" if changed else "checked"
-        used = f"hints {hints}  choices {choices}"
-        rows.append(f"{path.name:<34} {points:>4} of {assignment.points:g}  {used}  {state}")
-        next_step = next_step or _next_step(path, checked, state)
+        possible = f"{say('of')} {assignment.points:g}"
+        used = say(f"hints {hints}  choices {choices}")
+        rows.append(f"{path.name:<34} {points:>4} {possible}  {used}  {say(state)}")
+        next_step = next_step or _next_step(path, checked, state, say)
     if not rows:
-        return f"no assignment in {folder}; begin with: nmtlib homework start 01 --out {folder}"
-    return "\n".join([*rows, f"next: {next_step or 'everything here is done'}"])
+        none = f"no assignment in {folder}; begin with: nmtlib homework start 01 --out {folder}"
+        return speaks(language_of())(none)
+    return "\n".join([*rows, say("next: ") + (next_step or say("everything here is done"))])
 
 
-def _next_step(path: Path, checked: progress.Checked | None, state: str) -> str:
+def _next_step(path: Path, checked: progress.Checked | None, state: str, say: Say) -> str:
     """The next step in a notebook, or ''."""
     if state != "checked" or not checked:
         return f"nmtlib homework check {path}"
     for found in checked.marks:
         if found.points < found.possible:
-            return f"{found.task} {found.title}, in {path.name}"
+            return f"{found.task} {say(found.title)} ({path.name})"
     return ""
 
 

@@ -17,6 +17,8 @@ ALIKE = {"BLEU", "`float((found <= 0).double().mean())`"}  # in both languages
 JOINED = {  # of parts that are written in two places
     "stopped after {time} s: the cell {cell}",
     "nothing is written here yet, or a part is still a stub.",
+    "(Not counted: there is no homework here or in the folder homework; name its folder with "
+    "--folder.)",
 }
 
 

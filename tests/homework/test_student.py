@@ -70,6 +70,30 @@ def test_a_chinese_page_has_chinese_hints_and_verdicts(here, capsys, monkeypatch
     assert "0 of 4 points" in capsys.readouterr().out
 
 
+def test_the_commands_of_a_student_have_the_language_of_the_page_or_the_one_chosen(
+    here, capsys, monkeypatch
+):
+    def said(*arguments):
+        homework(*arguments)
+        return capsys.readouterr().out
+
+    assert "no assignment in homework" in said("status")
+    assert "作业写好了" in said("start", "04", "--lang", "zh")
+    assert "提示 0  选过 0  还没检查\n下一步：nmtlib homework check" in said("status")
+    assert "没有记下" not in said("hint", "04.2") and "Not counted" in said("hint", "05.1")
+    monkeypatch.setenv("NMTLIB_LANG", "en")
+    assert "hints 1  choices 0  not checked yet\nnext: nmtlib" in said("status")
+    monkeypatch.setenv("NMTLIB_LANG", "zh_CN.UTF-8")
+    assert "里没有作业" in said("status", "nowhere") and "没有记下" in said("hint", "05.1")
+    assert "作业写好了" in said("start", "05", "--out", "new")
+    assert '"language": "zh"' in next(here.glob("new/05*.ipynb")).read_text("utf-8")
+    assert "your homework" in said("start", "06", "--out", "new", "--lang", "en")
+    assert "你的病人在" in said("patient", "小明")
+    told = said("examine", "homework/patient.py")
+    assert "诊断：1 个 bug 说对了 0 个" in told and "健康的模型是" in told
+    assert not re.search(r"\b(a|in|of|the|is|right)\b", told)
+
+
 @pytest.mark.parametrize("folder", [".", "nowhere"])
 def test_a_folder_without_the_homework_is_named(folder, here, capsys):
     assert homework("hint", "04.2", "--folder", folder) == 1
