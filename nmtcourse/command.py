@@ -29,19 +29,22 @@ def add_course(commands: _SubParsersAction) -> None:
     about = "write the notebooks and the homework into a folder; never over an existing file"
     option = add_command(commands, "course", f"{__name__}:command_course", about).add_argument
     option("out", type=Path, metavar="OUT", help="the folder, which may exist")
-    chinese = "zh also writes the Chinese notebooks, into OUT/zh (default: en)"
-    option("--lang", choices=[*LANGUAGES], default="en", help=chinese)
+    chinese = "zh also writes the Chinese notebooks, into OUT/zh (default: NMTLIB_LANG, or en)"
+    option("--lang", choices=[*LANGUAGES], help=chinese)
     option("--lab", action="store_true", help="then open JupyterLab at the tour")
 
 
 def command_course(options: Namespace) -> None:
     """Write what is missing, name what was kept, and open JupyterLab if asked to."""
-    written, kept = write_course(options.out, options.lang)
+    from nmtcourse.homework.chinese import language_of
+
+    language = options.lang or language_of()
+    written, kept = write_course(options.out, language)
     print(f"{len(written)} notebooks of the course and its homework are new in {options.out}")
     if kept:
         print(f"kept, because they were there already: {', '.join(kept)}")
         print("for a fresh copy of one, move it away and run this command again")
-    tour = options.out / ("zh" if options.lang == "zh" else "") / "00_tour.ipynb"
+    tour = options.out / ("zh" if language == "zh" else "") / "00_tour.ipynb"
     if options.lab:
         open_lab(tour, options.out, written)
     else:

@@ -122,7 +122,8 @@ def test_the_lab_opens_at_the_tour_with_what_we_wrote_trusted(tmp_path, monkeypa
     monkeypatch.setattr(command, "LANGUAGES", {"en": ("06_*.ipynb",), "zh": ("zh/00_*.ipynb",)})
     monkeypatch.setattr(NotebookNotary, "sign", lambda self, book: signed.append(book))
     monkeypatch.setattr(LabApp, "launch_instance", opened.append)
-    assert main(["course", str(tmp_path), "--lang", "zh", "--lab"]) == 0
+    monkeypatch.setenv("NMTLIB_LANG", "zh")  # as --lang zh
+    assert main(["course", str(tmp_path), "--lab"]) == 0
     page = "--LabApp.default_url=/lab/tree/zh/00_tour.ipynb"
     assert opened == [[f"--ServerApp.root_dir={tmp_path.resolve()}", page]]
     assert len(signed) == len(names(tmp_path, "**/*.ipynb"))

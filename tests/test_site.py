@@ -280,7 +280,8 @@ def test_the_search_finds_the_notebook(page, address):
         ("梯度累积", "12"),
         ("混合精度", "12"),
         ("长度惩罚", "10"),
-        ("隐藏的 bug 怎么找", "15"),
+        ("BLEU 怎么算", "11"),
+        ("隐藏的 bug 调试", "15"),
     ],
 )
 def test_the_search_finds_a_chinese_question(page, address, query, number):

@@ -22,8 +22,7 @@ def add_homework(commands: _SubParsersAction) -> None:
     option = add("start", "write the notebook of an assignment; never over an existing one")
     option("assignment", help="its number, such as 04, or its name")
     option("--out", type=Path, default=Path("homework"), metavar="DIR", help="(default: homework)")
-    language = "of the page and its checks (default: NMTLIB_LANG, or en)"
-    option("--lang", choices=["en", "zh"], help=language)
+    option("--lang", choices=["en", "zh"], help="of the page and its checks (default: NMTLIB_LANG)")
     option = add("check", "run your notebook and print its points; exit status 1 unless full")
     option("notebook", type=Path)
     option = add("hint", "print a hint for a task")

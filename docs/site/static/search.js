@@ -9,7 +9,7 @@ if (typeof Search !== "undefined") {
 
   // Chinese is searched by its pairs of characters, as conf.py has written them into the index.
   const HAN = /[\u3400-\u9fff]/;
-  const ASKING = /为什么|是什么|什么是|什么|怎么办|怎么|怎样|如何|哪些|吗/g; // of any question
+  const ASKING = /为什么|是什么|什么是|什么|怎么办|如何/g; // of any question
   let chinese = false;
   const split = splitQuery;
   splitQuery = (query) => {
