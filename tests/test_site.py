@@ -108,6 +108,7 @@ def test_a_chinese_page_says_so_and_has_chinese_labels(site):
     for name in ("06_masking.html", "homework/06_masks.html"):
         text = (site / "notebooks" / "zh" / name).read_text("utf-8")
         assert '<html lang="zh-CN"' in text and "目录" in text and ">下载</a>" in text
+        assert ">在 Colab 打开</a>" in text and "在 Colab 上先运行 <code>%pip" in text
         assert "下一页" in text and ">next<" not in text
     english = (site / "notebooks" / "06_masking.html").read_text("utf-8")
     assert '<html lang="en"' in english and ">Download</a>" in english and ">next<" in english

@@ -129,7 +129,10 @@ def _target(target: str, page: str, pages: set[str], shown: set[str]) -> str:
 def launch(name: str, repository: str, branch: str) -> str:
     """The line below the title of a notebook: where it can be run, taken along and changed."""
     up = "../" * name.count("/")
-    download = "下载" if "/zh/" in name else "Download"
+    words = ("Download", "Open in Colab", "Edit", "On Colab, first run")
+    if "/zh/" in name:
+        words = ("下载", "在 Colab 打开", "编辑", "在 Colab 上先运行")
+    download, open_it, change, first = words
     links, note, stem = {download: f"{up}_sources/{name}"}, "", Path(name).stem
     folder = Path(name).parent
     if folder == Path("notebooks"):
@@ -148,8 +151,8 @@ def launch(name: str, repository: str, branch: str) -> str:
         colab = f"https://colab.research.google.com/github/{place}/blob/{branch}/{name}"
         binder = f"https://mybinder.org/v2/gh/{place}/{branch}?urlpath=lab/tree/{name}"
         edit = f"{repository}/edit/{branch}/{name}"
-        links = {"Open in Colab": colab, "Binder": binder, **links, "Edit": edit}
-        note = f"<span>On Colab, first run <code>%pip install -q git+{repository}</code></span>"
+        links = {open_it: colab, "Binder": binder, **links, change: edit}
+        note = f"<span>{first} <code>%pip install -q git+{repository}</code></span>"
     joined = "".join(f'<a href="{address}">{text}</a>' for text, address in links.items())
     return f'<p class="launch">{joined}{note}</p>'
 

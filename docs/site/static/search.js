@@ -30,7 +30,7 @@ if (typeof Search !== "undefined") {
   };
 
   // A page scores by the words that it has: a rare one more, one in a heading or the title also.
-  // Its language counts as well.  Pages with less than a third of the best score are not shown.
+  // Its language counts as well, and homework a little less.  Pages with less than a third of the best score are not shown.
   Search.performTermsSearch = (words) => {
     const { terms, titleterms, docnames, titles, filenames } = Search._index;
     const pagesWith = (index, word) => {
@@ -47,7 +47,8 @@ if (typeof Search !== "undefined") {
         const language = /^glossary|\bzh\//.test(docnames[page]) === chinese ? 1.5 : 1;
         const place = (headings.has(page) ? 2 : 1) + (titles[page].includes(word) ? 1 : 0);
         const rare = Math.log(docnames.length / found.size);
-        scores.set(page, (scores.get(page) ?? 0) + language * place * rare);
+        const kind = docnames[page].includes("homework/") ? 0.9 : 1;
+        scores.set(page, (scores.get(page) ?? 0) + language * kind * place * rare);
       }
     }
     const best = Math.max(...scores.values());
