@@ -82,7 +82,8 @@ def shown(marked: Marked) -> str:
 
 def status(folder: Path) -> str:
     """A table of the notebooks in a folder: points, hints used, choices tried, next step."""
-    known, rows, next_step, say = progress.read(folder), [], "", speaks("en")
+    known, next_step, say = progress.read(folder), "", speaks("en")
+    rows: list[str] = []
     for path in sorted(folder.glob("*.ipynb")):
         assignment = assignments().get(path.name.partition("_")[0])
         if assignment is None:
