@@ -204,10 +204,11 @@ TALKS = {
     "decoding": {"beam": 1},
 }
 LONGEST = 16  # words a side of the pairs that are trained on; memory is counted for all of them
-CURE = {
+CURE = {  # on pairs of every length
     "tokenizer": {"kind": "bpe", "size": 2000, "joint": True},
-    "model": {"dropout": 0.3, "tied": "all"},
-    "training": {"max_tokens": 512, "warmup": 100, "epochs": 12, "patience": 3},
+    "model": {"d_model": 128, "n_encoder_layers": 2, "n_decoder_layers": 2, "d_ff": 512}
+    | {"dropout": 0.2, "tied": "all"},
+    "training": {"max_tokens": 512, "learning_rate": 2e-3, "epochs": 20, "patience": 4},
     "decoding": {"beam": 5},
 }
 
@@ -227,9 +228,10 @@ def talks(seeds: Sequence[int], out: Path) -> None:
         for case in [case for case in cases if (case, seed) not in made]:
             chosen = cases[case]
             chosen, folder = chosen.with_value("training.seed", seed), out / f"talks-{case}-{seed}"
-            codecs = build_codecs(corpus, **asdict(chosen.tokenizer))
+            read = replace(corpus, train=whole.train) if case == "cure" else corpus
+            codecs = build_codecs(read, **asdict(chosen.tokenizer))
             kind = list if case == "cure" else BySentences
-            history = fit(folder, chosen, codecs, corpus, kind)
+            history = fit(folder, chosen, codecs, read, kind)
             translator = Translator.load(folder)
             said = translator.translate([p.source for p in corpus.test])
             bleu = bleu_sacre(said, [p.target for p in corpus.test], lowercase=True).score

@@ -207,8 +207,7 @@ class Assignment:
                     raise Finding(f"you chose {choice!r}", "what your own function computes")
 
             name, text = f"choice_{self.number}", f"{_text(right.__doc__ or '')}\n\n{listed}"
-            answer = right(*uses)
-            marked = f'### BEGIN SOLUTION\n{name} = "{answer}"\n### END SOLUTION'
+            marked = f'### BEGIN SOLUTION\n{name} = "{right(*uses)}"\n### END SOLUTION'
             source = f'{name} = "{BLANK}"  # replace the question mark by a letter\n{marked}'
             task = Task(
                 self._next(),
