@@ -20,10 +20,7 @@ TOLERANCE = 1e-4
 
 
 def tensor(value: object, what: str, shape: tuple[int | str, ...] | None = None) -> Tensor:
-    """The value, where it is a tensor of that shape holding numbers only; otherwise a Finding.
-
-    A letter in the shape names a size that may be any.
-    """
+    """The value, if it is a tensor of numbers of that shape, where a letter stands for any size."""
     if not isinstance(value, Tensor):
         kind = type(value).__name__
         raise Finding(f"{what} is {kind}, expected a tensor")
@@ -69,10 +66,7 @@ def unequal(found: Sequence, expected: Sequence) -> list[int]:
 
 
 def build(adapter: Adapter, seed: int = 0, *, noise: float = 1.0, **sizes: float) -> nn.Module:
-    """A new model in eval mode whose weights are far from those of a careful initialisation.
-
-    Biases that start at 0 and norms that start at 1 hide mistakes.
-    """
+    """A new model in eval mode with large weights: biases that start at 0 hide mistakes."""
     torch.manual_seed(seed)
     model = adapter.make_model(Sizes(**sizes))
     if not isinstance(model, nn.Module):

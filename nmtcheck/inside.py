@@ -117,6 +117,14 @@ def single(probe: Probe, parts: Sequence[str]) -> bool:
     return bool(told) and not any(told)
 
 
+def padded_left(probe: Probe, part: str, found: Tensor) -> bool:
+    """Whether all words are read and no PAD, where the model has moved PAD to the left."""
+    keys = (probe.source != probe.adapter.pad).flip(1)
+    rows = keys if part == "encoder" else probe.target != probe.adapter.pad
+    seen = found.abs().amax(-1) > 0  # (B, T, S)
+    return part != "decoder" and bool((seen == keys[:, None])[rows].all())
+
+
 def masked(adapter: Adapter, seed: int, *parts: str) -> str:
     """What the attentions of some parts read in both modes; a Finding where they must not."""
     said: dict[bool, dict[str, tuple[str, str]]] = {False: {}, True: {}}
@@ -125,7 +133,7 @@ def masked(adapter: Adapter, seed: int, *parts: str) -> str:
         probe = probes[training] = probed(adapter, build(adapter, seed).train(training), seed)
         for part, name, found in all_weights(probe, parts):
             read += 1
-            bad = list(faults(probe, part, found))
+            bad = [] if padded_left(probe, part, found) else list(faults(probe, part, found))
             told |= {name: bad[0]} if bad else {}
     if not read:
         raise NotImplementedError(UNKNOWN)

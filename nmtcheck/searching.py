@@ -80,10 +80,7 @@ def learn(
     shares: list[float],
     updates: int,
 ) -> nn.Module:
-    """Train a small model on sentences, each with its share in the loss.
-
-    Sentences of `DEPTH` words do not end.
-    """
+    """Train a small model on sentences with their shares; those of `DEPTH` words do not end."""
     size = vocabulary_size(adapter)
     model = build(adapter, seed, noise=0.5, source_vocab_size=size, target_vocab_size=size)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)

@@ -9,7 +9,8 @@ from peer_torch import torch_transformer
 from some_checks import share_of, some_subjects
 from torch import nn
 
-from nmtcheck import Adapter, run_checks
+from nmtcheck import Adapter, ours, run_checks
+from nmtlib.specials import PAD
 
 DESIGNS = {
     "post-norm": {},
@@ -37,6 +38,16 @@ def test_torch_transformer_raises_no_alarm(design, seed):
 def test_marian_raises_no_alarm(only):
     report = run_checks(marian(), only=only)
     assert report.passed and not report.failed, str(report)
+
+
+@pytest.mark.parametrize(("hidden", "verdict"), [(True, "passed"), (False, "failed")])
+def test_a_model_may_move_padding_to_the_left(hidden, verdict):
+    def logits(model, source, target):
+        moved = torch.stack([row.roll(int((row == PAD).sum())) for row in source])
+        return model(moved if hidden else moved.where(moved != PAD, 5), target)
+
+    report = run_checks(replace(ours(), logits=logits), only="inside.padding")
+    assert [result.verdict for result in report.results] == [verdict], str(report)
 
 
 class Plain(nn.Module):
