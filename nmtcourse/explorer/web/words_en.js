@@ -3,7 +3,7 @@
 export const ENGLISH = {
   "title": "NMT Explorer",
   "lead": "A small Transformer runs in this page. Type a sentence like the examples, then switch off a part and see what breaks.",
-  "lead.toy": "A small Transformer for a toy language of {V} words runs in this page. Type a sentence like the examples, then switch off a part and see what breaks.",
+  "lead.toy": "A small Transformer for a toy language of {V} words runs in this page. Type a sentence, then switch off a part and see what breaks.",
   "tour": "Guided tour",
   "theme": "Light or dark",
   "other": "Other language: 中文",
