@@ -13,8 +13,10 @@ import argparse
 import contextlib
 import io
 import itertools
+import json
 import re
 import sys
+import tempfile
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -40,6 +42,7 @@ PAGES = {  # the blocks of each page, and what makes them
         "badges": tables.badges,
         "headlines": tables.headlines,
         "notebooks": tables_course.notebooks,
+        "graded": lambda: tables.graded("en"),
         "tree": tables_course.tree,
         "results": tables_scores.results,
     },
@@ -47,6 +50,7 @@ PAGES = {  # the blocks of each page, and what makes them
         "badges": tables.badges,
         "headlines": lambda: tables.headlines(CHINESE["headlines"]),
         "notebooks": lambda: tables_course.notebooks("notebooks/zh", CHINESE["notebooks"]),
+        "graded": lambda: tables.graded("zh"),
         "tree": tables_course.tree,
         "results": lambda: tables_scores.results(CHINESE["systems"]),
     },
@@ -91,7 +95,14 @@ PAGES = {  # the blocks of each page, and what makes them
     },
 }
 
-
+# An answer to task 04.2 with a usual mistake
+UNSCALED = """\
+def masked_attention(query, key, value, mask=None):
+    scores = query @ key.mT
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    return scores.softmax(-1).nan_to_num() @ value
+"""
 RECORDS = ROOT / "nmtlib" / "presets" / "records.json"
 # The results that notebook 12 shows: an installed package has no folder of benchmarks.
 SHOWN = ("operations", "scaling", "padding", "step", "gpu")
@@ -123,12 +134,32 @@ def draw_time_to_bleu(path: Path, found: Mapping[str, Sequence[dict[str, Any]]])
     figure.savefig(path, dpi=100)
 
 
+def said_by(*arguments: str) -> str:
+    """What a command prints."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        cli.main(list(arguments))
+    return printed.getvalue()
+
+
+def grade_the_student(language: str) -> str:
+    """What `nmtlib homework check` says of `UNSCALED` as the answer to task 04.2."""
+    with tempfile.TemporaryDirectory() as folder:
+        said_by("homework", "start", "04", "--out", folder, "--lang", language)
+        (page,) = Path(folder).rglob("*.ipynb")
+        book = json.loads(page.read_text("utf-8"))
+        (cell,) = (cell for cell in book["cells"] if cell["id"] == "answer-04-2")
+        cell["source"] = UNSCALED
+        page.write_text(json.dumps(book), "utf-8")
+        said = said_by("homework", "check", str(page))
+    return next(each for each in said.split("\n\n") if each.startswith("04.2")) + "\n"
+
+
 def check_the_student() -> None:
     """Keep what `nmtlib check` prints of the student's model, where more than the time is new."""
-    path, printed = RESULTS / "check-student-model.txt", io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        cli.main(["check", f"{ROOT / 'tests' / 'checks' / 'student_model.py'}:make"])
-    found = printed.getvalue().replace(f"{ROOT.resolve()}/", "")  # no path of this machine
+    path = RESULTS / "check-student-model.txt"
+    found = said_by("check", f"{ROOT / 'tests' / 'checks' / 'student_model.py'}:make")
+    found = found.replace(f"{ROOT.resolve()}/", "")  # no path of this machine
     old, new = (re.sub(r" in [\d.]+ s\b", "", t) for t in (path.read_text("utf-8"), found))
     if new != old:
         path.write_text(found, "utf-8")
@@ -169,6 +200,9 @@ def main() -> int:
     options = parser.parse_args()
     if not options.check:
         check_the_student()
+        for language in ("en", "zh"):
+            said = grade_the_student(language)
+            (RESULTS / f"homework-check-{language}.txt").write_text(said, "utf-8")
     texts = {ROOT / page: (ROOT / page).read_text("utf-8") for page in PAGES}
     made = {ROOT / page: fill(page, texts[ROOT / page]) for page in PAGES}
     made[RECORDS] = tables_scores.records()

@@ -25,17 +25,16 @@ def table(header: str, rows: list[list[Any]]) -> str:
 
 SHIELD = "https://img.shields.io/badge"
 HEADLINES = [
+    "**Homework that grades itself.** It names the likely mistake, never the answer. Of answers "
+    "that were written without sight of the graders, it accepted {accepted} of {right} right ones "
+    "and caught {refused} of {wrong} wrong ones. [How it was tested](benchmarks/HOMEWORK.md)",
+    "**Silent bugs are found.** {caught} of {planted} bugs, planted in this code one at a "
+    "time, are caught by a check that names their cause. The same checks test *your* "
+    "Transformer. [Checks](docs/checks.md)",
     "**Checked against others.** With the same weights, beam search gives the same "
     "translations as `generate` of Hugging Face in {same_hf} of {sentences} sentences, and as "
     "CTranslate2 in {same_ct2}. Training is {slow:.1f}× (float32) to {fast:.1f}× (bfloat16) as "
     "fast as `torch.nn.Transformer`, on one machine ({machine}). [Speed](docs/speed.md)",
-    "**Silent bugs are found.** {caught} of {planted} bugs, planted in this code one at a "
-    "time, are caught by a check that names their cause. The same checks test *your* "
-    "Transformer. [Checks](docs/checks.md)",
-    "**The homework grades itself, and we grade the graders.** Of answers that were written "
-    "from the student pages alone, before any grader saw them, they refused {refused} of "
-    "{right} right ones and accepted {accepted} of {wrong} wrong ones. "
-    "[The graders' own grades](benchmarks/HOMEWORK.md)",
 ]
 
 
@@ -74,9 +73,9 @@ def headlines(lines: list[str] = HEADLINES) -> str:
         "machine": training["machine"]["processor"],
         "caught": bugs["caught"],
         "planted": bugs["planted"],
-        "refused": unseen["right_refused"],
+        "accepted": unseen["right"] - unseen["right_refused"],
         "right": unseen["right"],
-        "accepted": unseen["wrong_accepted"],
+        "refused": unseen["wrong"] - unseen["wrong_accepted"],
         "wrong": unseen["wrong"],
     }
     return "\n".join(f"- {line.format(**facts)}" for line in lines)
@@ -95,6 +94,11 @@ def train_output() -> str:
 def check_output() -> str:
     """What `nmtlib check` prints about the student's model."""
     return printed("check-student-model.txt")
+
+
+def graded(language: str) -> str:
+    """What `nmtlib homework check` says of an attention that does not scale its scores."""
+    return printed(f"homework-check-{language}.txt")
 
 
 def mutation() -> str:

@@ -15,8 +15,8 @@ from nmtcourse.teaching import neighbours
 from nmtlib.presets import load_settings, presets
 
 RUNS = {  # the row's name -> the preset, whose results are PRESET-SPLIT-beamN.json
-    "German-English, bundled grammar": "toy-de-en",
-    "English-Chinese, bundled grammar": "toy-en-zh",
+    "German-English, bundled toy grammar": "toy-de-en",
+    "English-Chinese, bundled toy grammar": "toy-en-zh",
     "German-English, Multi30k, R-Drop": "multi30k-de-en",
     "German-English, Multi30k, distilled (teachers not counted)": "multi30k-de-en-taught",
     "German-English, Multi30k, quick (2 processes)": "multi30k-de-en-quick",

@@ -13,7 +13,7 @@ from test_docs import PAGES, links
 
 ROOT = Path(__file__).resolve().parents[1]
 README, CHINESE = ROOT / "README.md", ROOT / "README.zh.md"
-MADE = re.compile(r"<!-- (?:badges|tree):begin -->.*?<!-- \w+:end -->", re.DOTALL)
+MADE = re.compile(r"<!-- (?:badges|tree|graded):begin -->.*?<!-- \w+:end -->", re.DOTALL)
 BLOCK = re.compile(r"(<!-- (\w+):begin -->\n).*?(?=<!-- \2:end -->)", re.DOTALL)
 STAMP = re.compile(r"<!-- README\.md as translated: (\w+) -->\n")
 

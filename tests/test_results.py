@@ -44,6 +44,13 @@ def test_a_figure_changed_by_hand_is_noticed(script):
         script.fill(page, "# nothing")
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_graded_answer_is_what_the_command_says_today(script, language):
+    shown = (script.RESULTS / f"homework-check-{language}.txt").read_text("utf-8")
+    assert shown == script.grade_the_student(language)
+    assert ("not scaled" if language == "en" else "缩放") in shown and 6 <= shown.count("\n") <= 8
+
+
 def test_every_block_of_a_page_is_filled_by_the_script(script):
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     for page in pages:

@@ -128,6 +128,16 @@ def test_a_notebook_leads_to_its_slides_and_to_a_pdf_that_was_printed(site, tmp_
     assert "Slides" not in gather.launch("notebooks/homework/04_attention.ipynb", "", "main")
 
 
+@pytest.mark.parametrize(("folder", "word"), [("", "Homework"), ("zh/", "作业")])
+def test_a_notebook_leads_to_its_homework(folder, word, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs" / "site")
+    import gather
+
+    line = gather.launch(f"notebooks/{folder}04_scaled_dot_product_attention.ipynb", "", "main")
+    assert f'<a href="homework/04_attention.html">{word}</a>' in line
+    assert f">{word}<" not in gather.launch(f"notebooks/{folder}00_tour.ipynb", "", "main")
+
+
 def test_a_broken_link_is_found(pages, site):
     start = site / "index.html"
     assert broken(start, "notebooks/99_none.html", pages)

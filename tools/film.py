@@ -34,6 +34,7 @@ STILL = (
 )
 # What a viewer cannot use, and the milliseconds of a page that is being photographed.
 HIDDEN = """#tries, #another, #facts, .id { display: none !important }
+.chips::before { color: transparent !important }
 #sentence #input, #sentence .translation { min-height: 0 }"""
 
 

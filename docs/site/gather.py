@@ -129,12 +129,15 @@ def _target(target: str, page: str, pages: set[str], shown: set[str]) -> str:
 def launch(name: str, repository: str, branch: str) -> str:
     """The line below the title of a notebook: where it can be run, taken along and changed."""
     up = "../" * name.count("/")
-    words = ("Download", "Open in Colab", "Edit", "On Colab, first run")
+    words = ("Download", "Open in Colab", "Edit", "On Colab, first run", "Homework")
     if "/zh/" in name:
-        words = ("下载", "在 Colab 打开", "编辑", "在 Colab 上先运行")
-    download, open_it, change, first = words
+        words = ("下载", "在 Colab 打开", "编辑", "在 Colab 上先运行", "作业")
+    download, open_it, change, first, homework = words
     links, note, stem = {download: f"{up}_sources/{name}"}, "", Path(name).stem
     folder = Path(name).parent
+    if folder.name in ("notebooks", "zh"):
+        for task in ROOT.glob(f"{folder}/homework/{stem[:2]}_*.ipynb"):
+            links[homework] = f"homework/{task.stem}.html"
     if folder == Path("notebooks"):
         links["中文"] = f"zh/{stem}.html"
         links["Slides"] = f"{up}slides/{stem}.html"

@@ -88,6 +88,8 @@ function renderFrame(page) {
   byId("language").setAttribute("aria-label", say("other"));
   byId("theme").setAttribute("aria-label", say("theme"));
   byId("theme").title = say("theme");
+  const tour = { href: page.notebooks.replace("{stem}", "00_tour") };
+  if (page.notebooks) byId("home").replaceChildren(element("a", tour, say("home")));
   renderFoot(page);
 }
 

@@ -46,7 +46,7 @@ export function pictureView(page, source, target) {
     play.textContent = `▶ ${say("play")}`;
     encoder.textContent = say("kind.encoder-self");
     cross.textContent = say("long.cross");
-    beam.textContent = say("view.beam");
+    beam.textContent = say("open.beam");
     const other = sentence !== page.state.sentence;
     if (other) {
       clearTimeout(timer);

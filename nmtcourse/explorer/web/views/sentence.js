@@ -108,6 +108,8 @@ export function sentenceView(page) {
     tries.replaceChildren(...page.tries.map((one) => tryButton(page, one)));
     source.setAttribute("aria-label", say("tokens", { language: from }));
     target.setAttribute("aria-label", say("tokens", { language: to }));
+    source.dataset.key = say("chips.source");
+    target.dataset.key = say("chips.target");
     source.replaceChildren(...sourceChips(page));
     target.replaceChildren(...targetChips(page));
     const words = wordsOf(found).map(([word, kind]) => element(kind, {}, word));

@@ -85,14 +85,11 @@ function simpleSwitch(page, name) {
 function headRow(page, kind) {
   const maps = page.found.trace.maps[kind];
   const off = page.state.off.split(",");
-  const layers = maps.map((layer, l) => {
-    const buttons = layer.map((_, h) => headButton(page, `${kind}.${l}.${h}`, off));
-    return element("span", { class: "head-layer" }, ...buttons);
-  });
-  return [
-    element("span", { class: "axis" }, page.say(`short.${kind}`)),
-    element("div", {}, ...layers),
-  ];
+  return maps.flatMap((layer, l) => [
+    element("span", { class: "axis" }, l === 0 ? page.say(`kind.${kind}`) : ""),
+    element("span", { class: "axis" }, page.say("layer", { n: l })),
+    element("div", {}, ...layer.map((_, h) => headButton(page, `${kind}.${l}.${h}`, off))),
+  ]);
 }
 
 function headButton(page, name, off) {
