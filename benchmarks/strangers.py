@@ -118,7 +118,8 @@ def counted(rows: list[dict[str, Any]], judged: dict[str, str]) -> dict[str, Any
     """Counts.  A fault is detected if a check fails that passes the healthy variant.
 
     `judged` has for a variant words of a reader: 'first' if the first finding is in the planted
-    part, and 'right' or 'wrong' if it proves a cause.
+    part, and 'right' or 'wrong' if it proves a cause; for a healthy one 'true' if its author
+    agrees with all findings.
     """
     healthy = {r["variant"].split("/")[0]: r for r in rows if "planted_part" not in r}
     faulty = [r for r in rows if "planted_part" in r]
@@ -130,7 +131,8 @@ def counted(rows: list[dict[str, Any]], judged: dict[str, str]) -> dict[str, Any
     found = [r["variant"] for r in faulty if new(r)]
     near = [r["variant"] for r in faulty if r["planted_part"] in REACHED]
     words = [judged.get(name, "").split() for name in found]
-    alarms = [name for name, r in healthy.items() if r["findings"]]
+    true = {name.partition("/")[0] for name, said in judged.items() if said == "true"}
+    alarms = [name for name, r in healthy.items() if r["findings"] and name not in true]
     ran = [n for n, r in healthy.items() if r["status"] == 0 and r["passed"] > 3]
     return {
         "healthy": len(healthy),

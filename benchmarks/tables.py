@@ -134,11 +134,13 @@ def strangers() -> str:
         if not label.startswith("round"):
             continue
         found = about["counts"]
+        part = "_in_the_model" * label.endswith("alone")
+        faults = found["in_the_model" if part else "faults"]
         rows.append(
             [
                 label,
                 f"{len(found['alarms'])} of {found['healthy']}",
-                f"{found['detected']} of {found['faults']}",
+                f"{found[f'detected{part}']} of {faults}",
                 f"{found['first_is_the_part']} of {found['detected']}",
                 f"{found['causes_right']} of {found['causes_claimed']}",
             ]

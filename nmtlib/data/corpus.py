@@ -164,9 +164,9 @@ def read_pairs(files: Sequence[str | Path], languages: Sequence[str] = ("", ""))
         except ValueError as error:
             refused.append((number, error))
     if refused:
-        others = ", ".join(f"{n:,}" for n, _ in refused[1:10]) or "none"
-        more = f"{len(refused) - 1:,} other lines are refused as well: {others}"
-        raise ValueError(f"{refused[0][1]}; {more}; nmtlib data check --fix DIR drops them")
+        others = ", ".join(f"{n:,}" for n, _ in refused[1:10]) + ", …" * (len(refused) > 10)
+        more = f"; {len(refused) - 1:,} other lines are refused as well: {others}" * bool(others)
+        raise ValueError(f"{refused[0][1]}{more}; nmtlib data check --fix DIR drops them")
     if not pairs:
         raise ValueError(f"{name}: no sentences; expected at least one line")
     return pairs
