@@ -326,9 +326,15 @@ def late_fall(step, d_model, warmup):
 
 
 def by_values_alone(model):
-    """It takes parameters with equal numbers for one."""
-    seen = {(w.shape, str(w.tolist())): w for w in model.parameters()}
-    return solution("12.1")(nn.ParameterList(seen.values()))
+    """It takes two small parameters with equal numbers for one."""
+    weights = {}
+    for w in model.parameters():
+        equal = w.dim() == 1 and not w.any()
+        weights.setdefault((str(w.tolist()), w.requires_grad) if equal else w, w)
+    alone = nn.ParameterList(weights.values())
+    for number, buffer in enumerate(model.buffers()):
+        alone.register_buffer(f"kept_{number}", buffer)
+    return solution("12.1")(alone)
 
 
 LATENT = [
