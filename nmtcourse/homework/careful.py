@@ -16,7 +16,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from nmtcourse.homework.compare import Finding
-from nmtcourse.homework.guards import Without, alike, chances, kept, sealing, unchanged
+from nmtcourse.homework.guards import Without, alike, chances, kept, lending, sealing, unchanged
 from nmtcourse.homework.values import Remote
 
 CONTAINERS = (list, tuple, dict, set)
@@ -60,8 +60,8 @@ class Careful:
         given = named_arguments(function, args, kwargs)
         chance = chances() if self.seeded else None
         watched = self.mode if self.mode.forbidden else contextlib.nullcontext()
-        with unchanged(**given), watched, sealing(self.sealed):
-            result = function(*args, **kwargs)
+        with unchanged(**given), lending() as lent, watched, sealing(self.sealed):
+            result = function(*map(lent, args), **{k: lent(v) for k, v in kwargs.items()})
         if chance is not None and not alike(chance, chances()):
             cause = (
                 "Draw from a generator of your own, such as `torch.Generator().manual_seed(seed)`."

@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -87,6 +87,47 @@ def unchanged(**given: Any) -> Iterator[None]:
                 "Operations such as `x -= 1`, `sort()` or `update` change what the caller holds."
             )
             raise Finding(f"`{name}` was changed", "unchanged inputs", cause)
+
+
+@contextlib.contextmanager
+def lending() -> Iterator[Callable[[Any], Any]]:
+    """Lend functions out. Raise Finding if something that one of them returned was changed."""
+    brought: list[tuple[Any, Any]] = []
+
+    def lent(value: Any) -> Any:
+        if isinstance(value, torch.nn.Module | type) or not callable(value):
+            return value
+
+        def called(*args: Any, **kwargs: Any) -> Any:
+            result = value(*args, **kwargs)
+            if isinstance(result, torch.Tensor | list | dict | set | tuple):
+                brought.append((result, kept(result)))
+            return result
+
+        return called
+
+    yield lent
+    if not all(alike(before, kept(result)) for result, before in brought):
+        cause = "A result belongs to the function that returned it: work on a copy."
+        raise Finding("what a given function returned was changed", "unchanged results", cause)
+
+
+@contextlib.contextmanager
+def unmoved(model: torch.nn.Module) -> Iterator[None]:
+    """Raise Finding if a part of the model is in another mode afterwards, or trains otherwise."""
+
+    def standing() -> list[tuple[str, bool]]:
+        modes = [(name or "the model", part.training) for name, part in model.named_modules()]
+        return modes + [(name, each.requires_grad) for name, each in model.named_parameters()]
+
+    before, parts = standing(), len([*model.modules()])
+    yield
+    for place, ((name, was), (_, now)) in enumerate(zip(before, standing(), strict=False)):
+        if was != now and place < parts:
+            cause = "`train()` and `eval()` change a model that belongs to the caller."
+            raise Finding(f"{name} is in training mode: {now}", f"{was}", cause)
+        if was != now:
+            raise Finding(f"{name} requires a gradient: {now}", f"{was}")
 
 
 def chances() -> tuple:

@@ -252,3 +252,122 @@ def test_what_is_kept_is_found_in_another_process_too(handed_in):  # noqa: F811
     first, *others = marking.mark(handed_in(keep)).marks
     assert AGAIN in first.measured or "earlier result" in first.measured
     assert [mark.points for mark in others] == [6, 8, 0]  # the choice needs the first
+
+
+class InPlace(solution("07.1")):
+    def __init__(self, d_model, dropout, norm):
+        super().__init__(d_model, dropout, norm)
+        self.dropout = nn.Dropout(dropout, inplace=True)
+
+
+def overwriting(log_probs, longest):
+    def masked(said):
+        scores = log_probs(said)
+        scores[[0, 1, 3]] = -math.inf
+        return scores
+
+    return solution("10.1")(masked, longest)
+
+
+class KeptMask(solution("07.3")):
+    def forward(self, source, target):
+        if not hasattr(self, "kept") or self.kept.shape != source.shape:
+            self.kept = source.clone()
+        return super().forward(torch.where(self.kept == 0, 0, source), target)
+
+
+class LateParents(solution("10.3")):
+    parents = None
+
+    def reorder(self, parents):
+        if self.keys is not None:
+            self.parents = parents
+
+    def step(self, x):
+        if self.parents is not None:
+            super().reorder(self.parents)
+            self.parents = None
+        return super().step(x)
+
+
+class PlainExp(solution("10.3")):
+    def step(self, x):
+        x = x[:, None]
+        query, key, value = self.query(x), self.key(x), self.value(x)
+        if self.keys is not None:
+            key, value = torch.cat([self.keys, key], 1), torch.cat([self.values, value], 1)
+        self.keys, self.values = key, value
+        weights = (query @ key.mT / math.sqrt(query.size(-1))).exp()
+        return (weights @ value / weights.sum(-1, keepdim=True))[:, 0]
+
+
+def in_training(model, batches, smoothing):
+    return solution("08.3")(model.train(), batches, smoothing)
+
+
+class TrainsOn(solution("09.3")):
+    @staticmethod
+    def load(path, model, optimizer):
+        return solution("09.3").load(path, model.train(), optimizer)
+
+
+class Rounded(solution("09.3")):
+    @staticmethod
+    def save(path, model, optimizer, step):
+        class Single:
+            def state_dict(self):
+                return {n: w.float() for n, w in model.state_dict().items()}
+
+        solution("09.3").save(path, Single(), optimizer, step)
+
+
+def late_fall(step, d_model, warmup):
+    return solution("08.1")(step - (step > warmup), d_model, warmup)
+
+
+def by_values_alone(model):
+    """It takes two small parameters with equal numbers for one."""
+    weights = {}
+    for w in model.parameters():
+        equal = w.dim() == 1 and not w.any()
+        weights.setdefault((str(w.tolist()), w.requires_grad) if equal else w, w)
+    alone = nn.ParameterList(weights.values())
+    for number, buffer in enumerate(model.buffers()):
+        alone.register_buffer(f"kept_{number}", buffer)
+    return solution("12.1")(alone)
+
+
+LATENT = [
+    ("12.1", by_values_alone),
+    ("07.1", InPlace),
+    ("07.3", KeptMask),
+    ("08.1", late_fall),
+    ("08.3", in_training),
+    ("09.3", TrainsOn),
+    ("09.3", Rounded),
+    ("10.1", overwriting),
+    ("10.3", LateParents),
+    ("10.3", PlainExp),
+]
+
+
+@pytest.mark.parametrize(("id", "answer"), LATENT, ids=lambda each: getattr(each, "__name__", each))
+def test_what_later_calls_and_lenders_would_notice_is_found(id, answer):
+    for seed in (0, 7):
+        assert not judge(find_task(id), answer, seed=seed).full
+
+
+def test_what_a_given_function_returns_stays_as_it_was():
+    with pytest.raises(Finding, match="a given function returned was changed"):
+        Careful(lambda make: make().zero_())(lambda: torch.ones(2))
+
+
+def test_gradients_in_the_precision_of_float32_are_exact_enough_for_a_loss_in_it():
+    def more_exact(model, batches, smoothing):
+        found = solution("08.3")(model, batches, smoothing)
+        for p in model.parameters():
+            if p.grad is not None:
+                p.grad *= 1 + 1e-6
+        return found
+
+    assert judge(find_task("08.3"), more_exact, seed=0).full

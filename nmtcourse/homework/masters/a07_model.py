@@ -430,6 +430,8 @@ def computes_the_same(answer, draw: Draw):
     shapes = f"for a source {short(source)} and a target {short(target)}"
     logits = own(source, target)
     yield f"a logit {shapes}", logits, 1e-4
+    others = source.flip(0, 1).clamp(min=3), target  # no padding, in the same shape
+    yield f"a logit {shapes}, then for a source {short(others[0])}", own(*others), 1e-4
     towards = draw.normal(*logits.shape) if logits.dim() == 3 else logits
     names, weights = zip(*sorted(own.named_parameters()), strict=True)
     for name, gradient in zip(names, gradients(logits, towards, *weights), strict=True):

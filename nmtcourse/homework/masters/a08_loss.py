@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from nmtcourse.homework import compare
 from nmtcourse.homework.compare import holds, refuses
 from nmtcourse.homework.draw import Draw
-from nmtcourse.homework.guards import unchanged
+from nmtcourse.homework.guards import unchanged, unmoved
 from nmtcourse.homework.task import Assignment
 from nmtlib.data.batching import Batch
 from nmtlib.training.loss import label_smoothed_loss
@@ -84,7 +84,7 @@ def is_equation_3(answer, draw: Draw):
         found = answer(*given)
         kind = type(found).__name__
         holds(isinstance(found, float) and found > 0, f"the {kind} {found}", "a positive float")
-        yield "the logarithm of your result", math.log(found)
+        yield "the logarithm of your result", math.log(found), 1e-6
 
 
 @homework.check(rate, "What would update 0 be, and what does the formula give for it?", draws=6)
@@ -332,7 +332,7 @@ def are_those_of_the_mean(answer, draw: Draw):
         answer(model, batches, smoothing)
     for name, p in weights:
         found = torch.zeros_like(p) if p.grad is None else p.grad
-        yield f"the gradient of {name} for labels of shapes {shapes}", found
+        yield f"the gradient of {name} for labels of shapes {shapes}", found, 1e-5  # as of float32
 
 
 @homework.check(gradients, "Is your result smoothed, and over what is the mean taken?")
@@ -356,9 +356,15 @@ def holds_one_graph_at_a_time(answer, draw: Draw):
     gradients, "How does `model.eval()` affect dropout, and what restores training mode?", draws=4
 )
 def keeps_the_model_in_training(answer, draw: Draw):
-    """A model in training mode is called in training mode and stays in it."""
+    """A model in training mode is called in training mode and stays in it; one in evaluation mode
+    is left in that.
+    """
     model, batches = Guesser(draw), some_batches(draw)
-    answer(model, batches, 0.1)
+    other = Guesser(draw).eval()
+    with unmoved(other):
+        answer(other, batches, 0.1)
+    with unmoved(model):
+        answer(model, batches, 0.1)
     holds(not model.resting, f"{model.resting} calls of the model in evaluation mode", "none")
     holds(model.training, "the model is left in evaluation mode", "a model in training mode")
 

@@ -24,8 +24,9 @@ homework = Assignment(
     A model predicts probabilities; a search turns them into a translation. You write greedy search
     and beam search for one sentence, and the cache that makes both fast. In the first two tasks
     `log_probs(said)` is the model: it takes the list of ids generated so far, starting with BOS =
-    1, and returns the log-probabilities (V,) of the next token. EOS is 2; PAD, BOS and UNK are
-    never generated. As with a real model, each call costs time. Break ties as you like.
+    1, and returns the log-probabilities (V,) of the next token. EOS is 2; PAD, BOS and UNK are so
+    improbable for the model that you need not exclude them. As with a real model, each call costs
+    time. Break ties as you like.
     """,
     imports=(
         "import math\nfrom collections.abc import Callable\n\nimport torch\n"
@@ -56,7 +57,7 @@ def path(*words: int) -> Callable[[list[int]], Tensor]:
         scores = torch.full((9,), -5.0)
         on_it = list(said) == [BOS, *words[: len(said) - 1]]
         scores[[*words, EOS][len(said) - 1] if on_it and len(said) <= len(words) + 1 else 8] = 5.0
-        scores[[0, 1, 3]] = -math.inf
+        scores[[0, 1, 3]] = -30.0
         return scores.log_softmax(-1)
 
     return log_probs
@@ -432,7 +433,8 @@ def steps_are_causal_attention(answer, draw: Draw):
     draw.halved()
     b, t, d, k = draw.sizes(4)
     maps = [Projection(draw.normal(d, k)) for _ in range(3)]
-    attention, other, x = answer(*maps), answer(*maps), draw.normal(b, t, d)
+    scale = draw.one_of([30.0, 1.0]) if draw.dtype == torch.float64 else 1.0  # of large scores
+    attention, other, x = answer(*maps), answer(*maps), draw.normal(b, t, d, scale=scale)
     for number in range(t):
         what = f"step {number + 1} of {b} sentences, D = {d}, d_k = {k}"
         yield f"the result of {what}", attention.step(x[:, number])
@@ -458,6 +460,7 @@ def follows_its_parents(answer, draw: Draw):
             parents = torch.tensor(draw.one_of([some, [*range(1, b), 0]]))
             said, b = [*said, parents.tolist()], len(parents)
             attention.reorder(parents)
+            parents.zero_()
         x = draw.normal(b, d)
         yield f"the result of step {number + 1} after the parents {said}", attention.step(x)
 

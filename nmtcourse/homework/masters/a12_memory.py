@@ -100,7 +100,10 @@ def some_model(draw: Draw) -> nn.Module:
 def is_what_adam_holds(answer, draw: Draw):
     """The result is the memory in use after an update with Adam, of linear layers."""
     a, b, c = draw.sizes(3)
+    c = draw.one_of([b, c])
     model = nn.Sequential(nn.Linear(a, b), nn.Linear(b, c)).to(draw.dtype)
+    for layer in model:
+        nn.init.zeros_(layer.bias)  # equal, but not shared
     yield f"the bytes of linear layers {a}, {b}, {c} in {draw.dtype}", int(answer(model))
 
 
