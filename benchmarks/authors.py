@@ -1,11 +1,12 @@
 """The cases of three published reports, trained again: nmtcourse/teaching/recorded/authors/*.json.
 
-    python benchmarks/authors.py marks|talks|memory|classic|large [--seeds 1 2 3] [--out RUNS]
+    python benchmarks/authors.py marks|talks|memory|classic|speed|large [--seeds 1 2 3] [--out RUNS]
 
 marks     English to Chinese with the subword marks as published, and stripped by the loader
 talks     the IWSLT report: TED talks in batches of 16 to 128 sentences, and a cure
 memory    the same batches of all the talks: the peak of an update, by formula
 classic   the Multi30k notebook, repaired: how many sentences differ, by the number of updates
+speed     the same notebook with its six layers a side: target tokens a second
 large     the cmn-eng repository's 50 million parameters: the time of an update; and a smaller
           model trained its way until it overfits
 
@@ -371,6 +372,22 @@ def sameness(folder: Path, record: EpochRecord, corpus: Corpus, beam: int = 1) -
     }
 
 
+SIX = {
+    "model": {"d_model": 256, "n_heads": 8, "n_encoder_layers": 6, "n_decoder_layers": 6}
+    | {"d_ff": 1024},
+    "training": {"max_tokens": 256},
+}
+
+
+def speed(seeds: Sequence[int], out: Path) -> None:
+    """Time updates of the classic recipe with six layers a side on 256 sentences."""
+    settings = load_settings("multi30k-de-en").changed(CLASSIC, "classic").changed(SIX, "six")
+    corpus = load("multi30k-de-en")
+    codecs = build_codecs(corpus, **asdict(settings.tokenizer))
+    model = settings.with_vocabularies(*(len(codec.vocab) for codec in codecs)).model
+    write("speed", model=asdict(model), timed=time_updates(corpus, codecs, settings, model))
+
+
 LARGE = {
     "model": {"d_model": 256, "n_heads": 8, "n_encoder_layers": 3, "n_decoder_layers": 3}
     | {"d_ff": 1024, "dropout": 0.1},
@@ -386,7 +403,8 @@ def large(seeds: Sequence[int], out: Path) -> None:
         load_settings("cmn-en-zh-original").changed(LARGE, "large"),
     )
     codecs = tuple(Codec(WhitespaceTokenizer(), Vocab(side)) for side in corpus.vocabularies)
-    timed = time_updates(corpus, codecs, settings)
+    base = TransformerConfig.base(*(len(codec.vocab) for codec in codecs))
+    timed = time_updates(corpus, codecs, settings, base)
     runs = earlier("large", settings)
     made = {run["seed"] for run in runs}
     for seed in (seed for seed in seeds if seed not in made):
@@ -397,21 +415,28 @@ def large(seeds: Sequence[int], out: Path) -> None:
         scores = marks_scores(folder, corpus, set(corpus.vocabularies[1]))[0]
         runs.append({"seed": seed, **scores, "history": as_record(history)})
         say(f"seed {seed}: {scores}")
-        write("large", settings=asdict(settings), timed=timed, runs=runs)
+    write("large", settings=asdict(settings), timed=timed, runs=runs)
 
 
-def time_updates(corpus: Corpus, codecs: tuple[Codec, Codec], settings: Settings) -> dict[str, Any]:
-    """Processor time of four updates of the base model on 64 sentences."""
+def time_updates(
+    corpus: Corpus, codecs: tuple[Codec, Codec], settings: Settings, config: TransformerConfig
+) -> dict[str, Any]:
+    """Processor time of four updates of a model after a first one, and target tokens a second."""
     examples, _ = encode_pairs(corpus.train, *codecs)
-    model = Transformer(TransformerConfig.base(*(len(codec.vocab) for codec in codecs)))
+    model = Transformer(config)
     trainer = Trainer(model, BySentences(examples), examples[:1], settings.training)
-    plan, seconds = trainer.loader.plan(1), []
-    for rows in plan[:4]:
-        started = time.process_time()
-        trainer.update(trainer.loader.load([rows]))
+    plan, seconds, tokens = trainer.loader.plan(1), [], 0
+    for rows in plan[:5]:
+        batch, started = trainer.loader.load([rows]), time.process_time()
+        trainer.update(batch)
         seconds.append(round(time.process_time() - started, 2))
-    parameters = sum(p.numel() for p in model.parameters())
-    return {"parameters": parameters, "updates_per_epoch": len(plan), "cpu_seconds": seconds}
+        tokens += sum(len(examples[row].target) - 1 for row in rows) * (len(seconds) > 1)
+    return {
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "updates_per_epoch": len(plan),
+        "cpu_seconds": seconds[1:],
+        "tokens_per_second": round(tokens / max(sum(seconds[1:]), 0.01)),
+    }
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -425,7 +450,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     CASES[given.case](given.seeds, given.out)
 
 
-CASES = {"marks": marks, "talks": talks, "memory": memory, "classic": classic, "large": large}
+CASES = {"marks": marks, "talks": talks, "memory": memory, "classic": classic}
+CASES |= {"speed": speed, "large": large}
 
 if __name__ == "__main__":
     main()

@@ -171,7 +171,7 @@ def small(tmp_path, monkeypatch):
     """All cases on a corpus of forty pairs, with a model of 16 numbers a word."""
     vocabularies = tuple(codec.vocab.tokens for codec in codecs())
     corpus = replace(CORPUS, vocabularies=vocabularies)
-    for name in ("MARKS", "TALKS", "CLASSIC", "LARGE"):
+    for name in ("MARKS", "TALKS", "CLASSIC", "SIX", "LARGE"):
         given = getattr(authors, name)
         training = given["training"] | {"epochs": 2, "warmup": 2, "average": 2}
         monkeypatch.setitem(given, "training", training)
@@ -234,6 +234,17 @@ def test_the_large_model_is_timed_and_a_smaller_one_trained(small, monkeypatch):
     base = lambda source, target: replace(tiny, source_vocab_size=source, target_vocab_size=target)  # noqa: E731
     monkeypatch.setattr(authors.TransformerConfig, "base", base)
     found = small("large", 1)
-    assert found["timed"]["updates_per_epoch"] == len(found["timed"]["cpu_seconds"]) == 1
+    assert found["timed"]["updates_per_epoch"] == 1 + len(found["timed"]["cpu_seconds"]) == 1
     (run,) = found["runs"]
     assert len(run["history"]) == 2 and {"words", "last_words"} < run.keys()
+
+
+def test_the_speed_of_six_layers_is_counted_in_target_tokens_after_a_first_update(
+    small, monkeypatch
+):
+    monkeypatch.setitem(authors.SIX["training"], "max_tokens", 10)  # four updates of 40 pairs
+    clock = iter(range(100))
+    monkeypatch.setattr(authors.time, "process_time", lambda: next(clock) * 1.0)
+    timed = small("speed", 1)["timed"]
+    assert timed["cpu_seconds"] == [1.0] * 3  # between two looks at the clock
+    assert timed["tokens_per_second"] == 10 * 3  # x, y and EOS of each pair
