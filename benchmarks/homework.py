@@ -159,7 +159,8 @@ def rounds() -> list[str]:
         "Wrong answers that break no sentence of the page, only common sense, are counted apart.",
         "A cause misleads if a reader finds that it is not what is wrong with the answer. An",
         "answer that is not Python is not judged. Rounds 2 and 3 were stopped by the clock: the",
-        "number of tasks says how far they came. Nothing was changed for round 3 after it.",
+        "number of tasks says how far they came. Nothing was tuned to round 4 before it; two of",
+        "its wrong answers rest on a sentence of page 10 that could be read both ways.",
         "",
         "| round | date | tasks | right refused | wrong accepted | unstated accepted | "
         "causes claimed | misleading | not judged |",

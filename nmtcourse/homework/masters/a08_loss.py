@@ -107,7 +107,7 @@ def refuses_update_0(answer, draw: Draw):
     """,
     hints=(
         "Write the target of one label first, then its dot product with the log-probabilities.",
-        "Two terms are enough: the log-probability of the label, and the sum over all words.",
+        "Two terms are enough: the label's log-probability, and the sum over all except PAD.",
     ),
     read="notebook 08, the section on the loss of a batch",
     forbidden=("cross_entropy", "nll_loss", "kl_div"),
