@@ -22,4 +22,6 @@ def test_a_process_that_a_test_starts_cannot_download():
 
 def test_this_machine_can_be_reached():
     with socket.create_server(("127.0.0.1", 0)) as server:
-        socket.create_connection(server.getsockname()).close()
+        address = server.getsockname()
+        with socket.create_connection(address) as client:
+            assert client.getpeername() == address
