@@ -17,6 +17,7 @@ import statistics
 import sys
 import tempfile
 from argparse import Namespace
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import time_to_bleu  # before torch, as it imports nmtlib first
-from gpu_rungs import SMALL, constants, decode_rungs, train_rungs
+from gpu_rungs import SMALL, Row, constants, decode_rungs, train_rungs
 from shared import RESULTS, parser, write_result
 from timing import Step, make_step, seconds
 
@@ -196,19 +197,16 @@ def predicted_memory(
 
 def measure_all(
     names: list[str], config: TransformerConfig, batches: list[Batch], device: torch.device
-) -> dict[str, Any]:
+) -> Iterator[Row]:
     """Every candidate alone in memory; one that does not fit is said to have failed."""
-    found: dict[str, Any] = {}
     for name in names:
         try:
-            found[name] = measure_one(config, CANDIDATES[name], batches, device)
+            yield name, measure_one(config, CANDIDATES[name], batches, device)
         except RuntimeError as error:  # too little memory: the others may still fit
-            found[name] = {"failed": str(error).splitlines()[0]}
-        print(name, found[name], flush=True)
+            yield name, {"failed": str(error).splitlines()[0]}
         gc.collect()  # the next candidate shall have the memory to itself
         if device.type == "cuda":
             torch.cuda.empty_cache()
-    return found
 
 
 def torch_compile(model: Any, **options: Any) -> Any:
@@ -239,6 +237,7 @@ def main() -> int:
         print(f"{error}\nThis benchmark needs a GPU; {hint}", file=sys.stderr)
         return 1
     config, small, steps, max_tokens = CONFIG, SMALL, options.steps, options.max_tokens
+    output = options.output or (None if options.quick else RESULTS / "gpu.json")
     first, sentences, width = 1024, 512, 4096
     if options.quick:
         config, small, steps, max_tokens = QUICK, QUICK, 4, 512
@@ -250,15 +249,22 @@ def main() -> int:
     known = constants(device, width)
     result = {
         "command": f"python benchmarks/gpu.py {given}{' --quick' if options.quick else ''}",
+        "max_tokens": max_tokens,
         "constants": known._asdict(),
-        "candidates": measure_all(options.candidates, config, batches, device),
-        "rungs": train_rungs(small, device, known, first),
-        "decoding": decode_rungs(small, device, sentences),
         "machine": describe_machine(device),
     }
-    output = options.output or (None if options.quick else RESULTS / "gpu.json")
-    if output:
-        write_result(output, result)
+    parts = {
+        "decoding": decode_rungs(small, device, sentences),
+        "candidates": measure_all(options.candidates, config, batches, device),
+        "rungs": train_rungs(small, device, known, first),
+    }
+    for part, rows in parts.items():
+        result[part] = {}
+        for name, row in rows:
+            print(name, row, flush=True)
+            result[part][name] = row
+            if output:  # at once: a compiler that crashes takes the process with it
+                write_result(output, result)
     if options.bleu and not options.quick:
         time_to_bleu.main(BLEU)
     elif options.bleu:

@@ -88,7 +88,7 @@ def arithmetic(plan: Plan) -> list[str]:
         {human(fact["p100"], "FLOP/s")}, which gives the upper bound {fact["paper_flops"]:.2g}; the
         matmuls counted here are {total / fact["paper_flops"]:.0%} of it. An update also launches
         {plan.measured["operations_an_update"]:,} operations (counted on a CPU). At
-        {plan.assumed.launch * 1e6:g} µs each (assumed) that takes {lasting(plan.launches)},
+        {plan.launch} that takes {lasting(plan.launches)},
         however small the batch is."""),
     ]
 
@@ -172,10 +172,8 @@ def measured(plan: Plan) -> list[str]:
         base model would train at {base:,.0f} tokens/s and need
         {lasting(plan.hours(base) * plan.assumed.gpus * 3600)}."""
     found = plan.gpu_speeds()
-    if not found:
-        return [prose(f"{cpu}  On a GPU: not measured (there is no results/gpu.json).")]
     source = "with the given tokens/s"
-    if plan.gpu and not plan.assumed.tokens_per_second:
+    if not plan.assumed.tokens_per_second:
         source = f"measured on one {plan.gpu['machine']['device']} by `{plan.gpu['command']}`"
     rows = [
         (
@@ -192,7 +190,7 @@ def measured(plan: Plan) -> list[str]:
         prose(cpu),
         prose(f"""
         On {plan.assumed.gpus} GPUs, {source}, if they are {plan.assumed.gpus} times as fast as one
-        and a GPU's part of a batch is as fast as a batch of the measurement:"""),
+        and each gets as many tokens a batch as there, {plan.gpu["max_tokens"]:,}:"""),
         table(head, rows),
     ]
 

@@ -47,12 +47,12 @@ class Assumptions:
 
     gpus: int = 8
     pieces_per_word: float = 1.15  # BPE pieces, punctuation among them
-    launch: float = 5e-6  # seconds in which Python starts one operation
+    launch: float = 0.0  # seconds in which Python starts one operation; 0: from results/gpu.json
     network: float = 12.5e9  # bytes/s between machines: 100 Gbit Ethernet
     disk: float = 1e9  # bytes/s written to disk
     memory: float = 512e9  # bytes of a machine
     price: float = 2.5  # dollars for a GPU and an hour
-    tokens_per_second: float = 0.0  # target, of one GPU; 0: from results/gpu.json, or not known
+    tokens_per_second: float = 0.0  # target, of one GPU; 0: from results/gpu.json
 
 
 class Plan:
@@ -63,7 +63,7 @@ class Plan:
         assumed: Assumptions,
         measured: dict[str, Any],
         cpu: dict[str, Any],
-        gpu: dict[str, Any] | None,
+        gpu: dict[str, Any],
     ):
         self.assumed, self.measured, self.cpu, self.gpu = assumed, measured, cpu, gpu
         self.fact = {name: value for name, (value, _, _) in FACTS.items()}
@@ -142,8 +142,19 @@ class Plan:
 
     @property
     def launches(self) -> float:
-        """Seconds to start the operations of one update."""
-        return self.measured["operations_an_update"] * self.assumed.launch
+        """Seconds to start the operations of one update: as given, or of gpu.py in bfloat16."""
+        if self.assumed.launch:
+            return self.measured["operations_an_update"] * self.assumed.launch
+        return (
+            self.gpu["max_tokens"] / self.gpu["candidates"]["bfloat16"]["target_tokens_per_second"]
+        )
+
+    @property
+    def launch(self) -> str:
+        """Microseconds to start one operation, and where the figure is from."""
+        each = 1e6 * self.launches / self.measured["operations_an_update"]
+        device = f"on one {self.gpu['machine']['device']}"
+        return f"{each:.3g} µs each ({'assumed' if self.assumed.launch else f'measured {device}'})"
 
     @property
     def paper_speed(self) -> float:
@@ -180,13 +191,12 @@ class Plan:
         return self.cpu["target_tokens_per_second"]["nmtlib bfloat16"] * flops / labels
 
     def gpu_speeds(self) -> dict[str, float]:
-        """Target tokens/s of one GPU: as given, or from gpu.py in bfloat16; none if not run."""
+        """Target tokens/s of one GPU: as given, or from gpu.py in bfloat16."""
         if self.assumed.tokens_per_second:
             return {"as given": self.assumed.tokens_per_second}
-        steps = self.gpu["candidates"] if self.gpu else {}
         return {
             name: found["target_tokens_per_second"]
-            for name, found in steps.items()
+            for name, found in self.gpu["candidates"].items()
             if name.startswith("bfloat16") and "target_tokens_per_second" in found
         }
 

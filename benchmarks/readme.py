@@ -65,6 +65,7 @@ PAGES = {  # the blocks of each page, and what makes them
         "speed": tables_speed.speed,
         "decode": tables_speed.decode,
         "board": tables_speed.board,
+        "gpu": tables_speed.gpu,
     },
     "docs/ablation.md": {
         "ablation": tables.ablation,
@@ -90,6 +91,7 @@ PAGES = {  # the blocks of each page, and what makes them
     "docs/reliability.md": {"kills": tables.kills},
     "benchmarks/NOTES.md": {
         "step": tables_speed.step,
+        "rungs": tables_speed.rungs,
         "padding": tables_speed.padding,
         "scaling": tables_speed.scaling,
     },

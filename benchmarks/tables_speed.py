@@ -99,6 +99,36 @@ def explorer() -> str:
     return f"`{found['command']}`, on {where}:\n\n{table(header, rows)}"
 
 
+def gpu() -> str:
+    """The base model on a GPU: speed, and memory beside the formula."""
+    found = read("gpu.json")
+    rows = [
+        [name, f"{run['target_tokens_per_second']:,.0f}", f"{run['peak_mib']:,.0f}"]
+        + [f"{run['predicted_mib']:,.0f}" if "predicted_mib" in run else ""]
+        for name, run in found["candidates"].items()
+    ]
+    machine, header = found["machine"], "step | target tokens/s | peak MiB | by formula"
+    return (
+        f"The base model of the paper with {found['max_tokens']:,} tokens a batch, timed once on "
+        f"one {machine['device']} with torch {machine['torch']} (`{found['command']}`):\n\n"
+        + table(header, rows)
+    )
+
+
+def rungs() -> str:
+    """A small model on a GPU, one change after another, beside the cost model."""
+    rows = []
+    for name, run in read("gpu.json")["rungs"].items():
+        if "failed" in run:
+            rows.append([name, run["failed"].lower(), "", "", ""])
+            continue
+        speed, said = run["target_tokens_per_second"], run["predicted_tokens_per_second"]
+        rows.append([name, f"{speed:,.0f}", f"{said:,.0f}", f"{said / speed:.1f}"])
+        rows[-1].append(run["operations_started"])
+    header = "change | target tokens/s | predicted | times too fast | operations launched"
+    return table(header, rows)
+
+
 def padding() -> str:
     """Padding and speed of three ways to make batches."""
     found = read("padding.json")

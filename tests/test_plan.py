@@ -22,6 +22,7 @@ MEASURED = json.loads((SCRIPTS / "results" / "operations.json").read_text("utf-8
 CPU = json.loads((SCRIPTS / "results" / "train.json").read_text("utf-8"))
 GPU = {
     "command": "python benchmarks/gpu.py",
+    "max_tokens": 4096,
     "machine": {"device": "a GPU"},
     "candidates": {
         "float32": {"target_tokens_per_second": 11_000.0},
@@ -31,8 +32,8 @@ GPU = {
 }
 
 
-def make(assumed=None, gpu=None, **measured) -> Plan:
-    return Plan(assumed or Assumptions(), MEASURED | measured, CPU, gpu)
+def make(assumed=None, **measured) -> Plan:
+    return Plan(assumed or Assumptions(), MEASURED | measured, CPU, GPU)
 
 
 def test_the_page_is_what_the_program_writes(tmp_path, monkeypatch, capsys):
@@ -97,17 +98,22 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_without_a_gpu_nothing_is_said_to_be_measured_on_one():
+def test_a_launch_costs_what_it_did_on_the_gpu_unless_another_figure_is_given():
+    measured, given = make(), make(Assumptions(launch=5e-6))
+    assert measured.launches == pytest.approx(4096 / 123_456)
+    assert given.launches == pytest.approx(5e-6 * MEASURED["operations_an_update"])
+    assert "(measured on one a GPU)" in measured.launch and "5 µs each (assumed)" in given.launch
+
+
+def test_only_what_ran_on_the_gpu_is_said_to_be_measured_on_it():
     text = one_line(script.page(make()))
-    assert "On a GPU: not measured" in text and "**Calculated, not measured**" in text
-    text = one_line(script.page(make(gpu=GPU)))
-    assert "not measured (" not in text and "measured on one a GPU" in text
+    assert "**Calculated, not measured**" in text and "GPUs, measured on one a GPU by" in text
     assert (
         "| bfloat16 | 123,456 |" in text
         and "11,000" not in text
         and "| bfloat16, compiled" not in text
     )
-    text = script.page(make(Assumptions(tokens_per_second=98_765.0), gpu=GPU))
+    text = script.page(make(Assumptions(tokens_per_second=98_765.0)))
     assert "| as given | 98,765 |" in text and "123,456" not in text
 
 

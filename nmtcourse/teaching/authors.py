@@ -24,12 +24,12 @@ UNKNOWN = "<UNK>"
 
 
 def read_case(name: str) -> dict[str, Any]:
-    """What was recorded of a case: 'marks', 'talks', 'classic' or 'large'."""
+    """What was recorded of a case: 'marks', 'talks', 'classic', 'large', 'memory' or 'speed'."""
     return json.loads((RECORDED / f"{name}.json").read_text("utf-8"))
 
 
 def runs_by_case(name: str) -> dict[str, list[dict[str, Any]]]:
-    """The runs of 'talks', 'classic' or 'marks' for each of its cases, a run for each seed."""
+    """The runs of 'talks', 'classic', 'large' or 'marks' for each of its cases, a run for each seed."""
     found: dict[str, list[dict[str, Any]]] = {}
     for run in read_case(name)["runs"]:
         found.setdefault(run.get("case") or run["loader"], []).append(run)

@@ -223,7 +223,7 @@ def roofline_runs(values: int = 8_000_000) -> dict[str, Run]:
 
 def knee_of(config: TransformerConfig, started: int, rate: float, launch: float) -> int | None:
     """The target tokens, a power of two, from which an update takes longer than its launches."""
-    sizes = [2**power for power in range(8, 19)]
+    sizes = [2**power for power in range(8, 22)]
     return knee(sizes, [calculated_seconds(config, n, started, rate, launch) for n in sizes])
 
 
