@@ -199,7 +199,7 @@ TALKS = {
     "tokenizer": {"kind": "spacy", "size": 20_000, "min_count": 2, "joint": False},
     "model": {"d_model": 64, "n_heads": 4, "n_encoder_layers": 1, "n_decoder_layers": 1}
     | {"d_ff": 256, "dropout": 0.1, "tied": "target"},
-    "training": {"epochs": 16, "learning_rate": 3e-3, "warmup": 400}
+    "training": {"epochs": 47, "learning_rate": 3e-3, "warmup": 400}
     | {"schedule": "inverse-sqrt", "average": 1, "keep": "best", "patience": 0},
     "decoding": {"beam": 1},
 }

@@ -6,16 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter
-from nmtcheck.helpers import (
-    TOLERANCE,
-    close,
-    distance,
-    logits,
-    pairs,
-    prepare,
-    tensor,
-    unequal,
-)
+from nmtcheck.helpers import TOLERANCE, close, distance, logits, pairs, prepare, tensor, unequal
 from nmtcheck.registry import Finding, check
 from nmtcheck.searching import Words, likely_paths, sources, speaker, torn, word_ids
 

@@ -12,16 +12,7 @@ from nmtcheck.adapter import Adapter
 from nmtcheck.beam import AT_THE_LIMIT, UNTOLD, best
 from nmtcheck.helpers import logits
 from nmtcheck.registry import Finding, check
-from nmtcheck.searching import (
-    DEPTH,
-    MARGIN,
-    Words,
-    consensus,
-    learn,
-    sources,
-    tables,
-    word_ids,
-)
+from nmtcheck.searching import DEPTH, MARGIN, Words, consensus, learn, sources, tables, word_ids
 from nmtcheck.spying import watch_calls
 
 
@@ -46,6 +37,17 @@ def first_words(adapter: Adapter, model: nn.Module, source: Tensor) -> Words:
     return tuple(target[0, 1:].tolist())
 
 
+def within_source(adapter: Adapter, model: nn.Module, source: Tensor, reference: list[int]) -> None:
+    """Raises Finding where translations that do not end are as long as their source, or nearly."""
+    rooms = []
+    for ids in (source, source[:, -3:]):
+        (said,) = adapter.hypotheses(model, ids, [reference])
+        rooms.append(len(said.split() if isinstance(said, str) else said) - ids.size(1))
+    if rooms[0] == rooms[1] and abs(rooms[0]) < 2:
+        told = f"translations that do not end are as long as sources of {source.size(1)} and 3 ids"
+        raise Finding(told, "Translations are cut at the length of the source.")
+
+
 @check("decoding.length_limit", "make_model", "greedy|hypotheses")
 def length_limit(adapter: Adapter, seed: int) -> str:
     """A translation that reaches the length limit ends there, and keeps every generated word."""
@@ -54,7 +56,7 @@ def length_limit(adapter: Adapter, seed: int) -> str:
     if len(path) < DEPTH:
         raise NotImplementedError(UNTOLD)
     if adapter.hypotheses is not None:  # an evaluation has a limit of its own, or it never ends
-        adapter.hypotheses(model, source, [list(path)])
+        within_source(adapter, model, source, list(path))
     if adapter.greedy is None:
         return "the evaluation of a translation that does not end comes to an end"
     for most in (2, 3, 4):

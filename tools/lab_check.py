@@ -1,6 +1,6 @@
 """Run notebooks in a real JupyterLab in a browser, as a reader would: open, Run All, look.
 
-    python tools/lab_check.py 00_tour.ipynb 04_*.ipynb --shots /tmp/shots
+    python tools/lab_check.py 00_tour.ipynb 04_*.ipynb --shots shots
 
 Not part of CI: it needs `pip install playwright` and Chromium.  It works on copies in a
 temporary folder, opens one page for each notebook, and reports what ran, what failed, how many

@@ -1,6 +1,6 @@
 """Do one task of the homework in a real JupyterLab in a browser, as a student would.
 
-    python tools/lab_homework.py --shots /tmp/shots
+    python tools/lab_homework.py --shots shots
 
 Starts an assignment with `nmtlib homework start`, runs all cells with nothing written, types
 an answer into its cell, runs the cell and the check below it, and reads the verdicts from the

@@ -29,7 +29,7 @@ def read_case(name: str) -> dict[str, Any]:
 
 
 def runs_by_case(name: str) -> dict[str, list[dict[str, Any]]]:
-    """The runs of 'talks', 'classic', 'large' or 'marks' for each of its cases, a run for each seed."""
+    """The runs of 'talks', 'classic', 'large' or 'marks' for each of its cases, seed by seed."""
     found: dict[str, list[dict[str, Any]]] = {}
     for run in read_case(name)["runs"]:
         found.setdefault(run.get("case") or run["loader"], []).append(run)

@@ -63,11 +63,9 @@ def choose_precision(device: torch.device, name: str = "auto") -> torch.dtype:
     """
     if name != "auto":
         return {"fp32": torch.float32, "bf16": torch.bfloat16}[name]
-    if device.type == "cuda":
-        quicker = torch.cuda.is_bf16_supported(including_emulation=False)
-    else:
-        quicker = quicker_in_bfloat16()
-    return torch.bfloat16 if quicker else torch.float32
+    gpu = device.type == "cuda"
+    fast = torch.cuda.is_bf16_supported(including_emulation=False) if gpu else quicker_in_bfloat16()
+    return torch.bfloat16 if fast else torch.float32
 
 
 @cache

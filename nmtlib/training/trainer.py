@@ -116,8 +116,7 @@ class Trainer:
             self.run.require_untrained()
         if (examples := self.examples(progress.epoch)) is not self.loader.examples:
             self.loader = BatchLoader(examples, settings.max_tokens, self.processes)
-        # Batches depend on seed and epoch alone, so a resumed epoch finds the same ones and skips
-        # those done.
+        # Batches depend on seed and epoch alone: a resumed epoch finds the same, skips those done.
         plan = self.loader.plan((settings.seed * 100_003 + progress.epoch) % SEEDS)
         # Each process adds up its own share; what was saved is the share of rank 0.
         totals = Totals(*progress.totals) if self.processes.is_main else Totals()
@@ -130,6 +129,9 @@ class Trainer:
                 bar.update(len(batches))
                 if progress.batches % 50 < len(batches) and not bar.disable:
                     bar.set_postfix_str(f"loss {totals.loss_per_token:.3f}")
+                if settings.report_updates and progress.updates % settings.report_updates == 0:
+                    bar.clear()
+                    self.report(f"  update {progress.updates}  loss {totals.loss_per_token:.3f}")
                 clock = progress.count_time(since=clock)
                 if progress.batches < len(plan) and self.stops_here(totals):
                     return False

@@ -1,6 +1,7 @@
 """The command survives whatever a file does, and its exit status says how it went."""
 
 import json
+import runpy
 import sys
 
 import pytest
@@ -109,3 +110,10 @@ def test_a_finding_is_one(file, capsys):
     assert "your code" in said and "raised in line" in said, (
         "an exception is nobody's but its line's"
     )
+
+
+def test_the_package_is_the_command(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["nmtcheck", "--only", "nonsense"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("nmtcheck", run_name="__main__")
+    assert ended.value.code == 2 and "nonsense" in capsys.readouterr().err
