@@ -7,7 +7,7 @@ talks     the IWSLT report: TED talks in batches of 16 to 128 sentences, and a c
 memory    the same batches of all the talks: the peak of an update, by formula
 classic   the Multi30k notebook, repaired: how many sentences differ, by the number of updates
 speed     processor time of an update: the same notebook with its six layers a side, and `large`
-large     the cmn-eng repository's 50 million parameters, trained its way until they overfit
+large     the cmn-eng repository's 50 million parameters, trained its way for 20 epochs
 
 All models but that of `large` fit two cores; each file repeats its settings.  A second call goes on
 where the first was stopped.
@@ -405,7 +405,7 @@ def large_parts() -> tuple[Corpus, tuple[Codec, Codec], Settings]:
 
 
 def large(seeds: Sequence[int], out: Path) -> None:
-    """Train the cmn-eng repository's largest model its way, long after its best epoch."""
+    """Train the cmn-eng repository's largest model its way; score its best and last weights."""
     corpus, codecs, settings = large_parts()
     runs = earlier("large", settings)
     made = {run["seed"] for run in runs}

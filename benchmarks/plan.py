@@ -302,10 +302,9 @@ def page(plan: Plan) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def read(name: str) -> dict[str, Any] | None:
-    """A file of results, where there is one."""
-    path = RESULTS / name
-    return json.loads(path.read_text("utf-8")) if path.is_file() else None
+def read(name: str) -> dict[str, Any]:
+    """A file of results."""
+    return json.loads((RESULTS / name).read_text("utf-8"))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -152,7 +152,7 @@ CASES = [
         for what, code in (("the function", MINE), ("a model", SLOW_MODEL))
     ),
     process("standard input is closed", TRANSLATE, partial(apart, **CLOSED), "standard input"),
-    process("nobody reads the output", TRANSLATE, piped, "", 1, stdin=LINE, lines=0),
+    process("the output is not read", TRANSLATE, piped, "", 1, stdin=LINE, lines=0),
     process(
         "input in UTF-8 where the system has cp1252",
         TRANSLATE,

@@ -27,7 +27,9 @@ def surroundings(given: str, environment: dict, arguments=TRAIN, says="", status
 NEW = {"status": 0, "makes": ("new/*",)}
 CHECK = ("data", "check", "multi30k-de-en")
 ENVIRONMENT = [
-    surroundings("the cache of nobody", {"NMTLIB_DATA": "~nouser/x"}, CHECK, "NMTLIB_DATA"),
+    surroundings(
+        "the cache of an unknown user", {"NMTLIB_DATA": "~nouser/x"}, CHECK, "NMTLIB_DATA"
+    ),
     surroundings(
         "a file as cache", {"NMTLIB_DATA": "own.toml"}, CHECK, "missing", printed=True, lines=0
     ),

@@ -165,7 +165,7 @@ SENTENCES = [
     sentence("an empty sentence", "", says="\n"),
     sentence("white space", " \t", says="\n"),
     sentence("a line break inside", "der hund\nschläft heute .", says="\n"),
-    sentence("bytes that are no UTF-8", "der \udcff hund", says="UTF-8", status=1),
+    sentence("bytes that are not UTF-8", "der \udcff hund", says="UTF-8", status=1),
     sentence("a lone surrogate", "der \ud800 hund", says="", status=1),
     sentence("a too long one", "hund " * 50, says="tokens", status=1),
     sentence("a too long one among good ones", SENTENCE, "hund " * 50, says="2", status=1),
