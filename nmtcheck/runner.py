@@ -28,6 +28,7 @@ from nmtlib.errors import did_you_mean
 HERE = {Path(inspect.getfile(check.measure)).parent for check in CHECKS.values()}
 # The requests for what is found out, and for the ids that a model hides; others name a check.
 FACTS, HIDDEN = "facts", "hidden"
+UNDECIDED = "nmtcheck could not decide"
 ENDLESS = "An endless loop, or a model far larger than the requested sizes."
 
 
@@ -41,8 +42,8 @@ def run_checks(
     """Run the checks for which the adapter has the parts; whatever the code does, this returns.
 
     `only` names checks ('attention.scale') or subjects ('attention'), one or several.  A check that
-    runs longer than `time_limit` seconds of computing is ended with the process that runs it (see
-    `nmtcheck.apart`); what the code prints goes into the report.  `seed` is any whole number,
+    needs more than `time_limit` seconds of processor time, twice, is ended with the process that
+    runs it (see `nmtcheck.apart`); what the code prints goes into the report.  `seed` is any whole number,
     taken modulo 2^63.  Random states and number of threads are as before afterwards.
 
     Raises ValueError for a name that no check has, and where `adapter` is no Adapter.
@@ -86,7 +87,7 @@ class Bench:
     def __init__(self, adapter: Adapter, seed: int, limit: float):
         self.given, self.seed, self.limit = adapter, seed, limit
         self.board, self.apart = Board(), worker(self.work)
-        self.stuck: dict[str, str] = {}  # part -> the check in which it did not return
+        self.stuck: dict[str, tuple[str, str]] = {}  # part -> where it did not return, and why
         self.settle(ids.Facts(ids.with_ids(adapter), {}, {}, ""))
 
     def settle(self, found: ids.Facts) -> None:
@@ -129,7 +130,7 @@ class Bench:
 
     def work(self, request: str) -> Any:
         """What the other process does: find facts, or run a check: verdict, measured, cause."""
-        self.board.write("")
+        self.board.begin()
         torch.set_grad_enabled(True)  # of this thread alone; a script may have switched it off
         torch.manual_seed(self.seed)
         random.seed(self.seed)
@@ -168,8 +169,10 @@ class Bench:
         if missing := [part for part in check.needs if not self.adapter.has(part)]:
             return Result(check, "skipped", NO_PART + ", ".join(missing))
         if stuck := [p for part in check.needs for p in part.split("|") if p in self.stuck]:
-            first = self.stuck[stuck[0]]
+            first, how = self.stuck[stuck[0]]
             measured = f"not run: {stuck[0]} did not return in {first}"
+            if how == "asleep":
+                return Result(check, "skipped", f"{UNDECIDED}: {measured}")
             return Result(check, "timeout", measured, check.cause, follows=first)
         started = time.monotonic()
         answer = self.apart.ask(check.id, self.limit)
@@ -180,14 +183,17 @@ class Bench:
 
     def ended(self, check: Check, how: str, seconds: float, printed: str) -> Result:
         """The verdict on code that ended with its process."""
-        part, since = self.board.read() or ("the check", seconds)
-        if how != "limit":
+        part, began = self.board.read() or ("the check", 0.0)
+        if how not in ("limit", "asleep"):
             measured = f"the process ended within {part}: {how}"
             return Result(check, "error", measured, seconds=seconds, printed=printed)
-        if since > self.limit / 2:
+        if how == "asleep" or self.limit - began > self.limit / 2:
             derived = [name for name, source in DERIVED.items() if source == part]
-            self.stuck |= dict.fromkeys([part, *derived], check.id)
-        measured = f"stopped in {part} after {seconds:.0f} s"
+            self.stuck |= dict.fromkeys([part, *derived], (check.id, how))
+        if how == "asleep":
+            measured = f"{UNDECIDED}: {part} waits and computes nothing"
+            return Result(check, "skipped", measured, seconds=seconds, printed=printed)
+        measured = f"stopped twice in {part}, after {self.limit:g} s of computing"
         return Result(check, "timeout", measured, ENDLESS, seconds, printed)  # not proved
 
 

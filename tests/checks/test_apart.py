@@ -2,15 +2,17 @@
 
 import ctypes
 import os
+import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import torch
 
-from nmtcheck import Adapter, run_checks
-from nmtcheck.apart import Process, Thread, shortened
+from nmtcheck import Adapter, apart, run_checks
+from nmtcheck.apart import Process, Thread, computed, shortened
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a copied process")
 
@@ -22,7 +24,19 @@ def acts(request):
     if request == "crash":
         ctypes.string_at(0)
     if request == "sleep":
-        time.sleep(60)
+        time.sleep(600)
+    if request == "freeze":  # stopped for far longer than its limit, as a busy machine may do
+        subprocess.Popen(["sh", "-c", f"sleep 1.5; kill -CONT {os.getpid()}"])
+        os.kill(os.getpid(), signal.SIGSTOP)
+    if request == "child":
+        subprocess.run([sys.executable, "-c", "while True: pass"], check=True)
+    if isinstance(request, Path) and not request.exists():  # too slow the first time only
+        request.touch()
+        sum(range(10**11))
+    if request == "spin":
+        until = time.process_time() + 2  # a thread cannot be ended
+        while time.process_time() < until:
+            pass
     if request == "spin in C":
         sum(range(10**11))
     if request == "print":
@@ -42,12 +56,31 @@ def test_a_process_answers_and_says_how_it_ended():
         assert other.ask("hello", 5).value == ("hello", pid), "one process for all requests"
         assert other.ask("exit", 5).ended == "exit 3"
         assert other.ask("crash", 5).ended == "signal 11"
-        for hanging in ("sleep", "spin in C"):
-            started = time.monotonic()
-            assert other.ask(hanging, 0.3).ended == "limit" and time.monotonic() - started < 20
+        before = computed(os.getpid())
+        assert other.ask("spin in C", 0.3).ended == "limit"
+        assert computed(os.getpid()) - before < 3, "two tries of 0.3 s of computing, and no more"
         assert other.ask("hello", 5).value[1] not in (pid, os.getpid())
     finally:
         other.close()
+
+
+@LINUX
+def test_only_computing_counts_and_that_of_children_too(tmp_path):
+    other = Process(acts)
+    try:
+        assert other.ask("freeze", 0.3).value[0] == "freeze", "it was stopped for 1.5 s"
+        assert other.ask("child", 0.5).ended == "limit"
+        assert other.ask(tmp_path / "asked", 0.3).value[0] == tmp_path / "asked", "tried again"
+    finally:
+        other.close()
+
+
+@pytest.mark.parametrize("kind", [pytest.param(Process, marks=LINUX), Thread])
+def test_what_computes_nothing_for_minutes_is_asleep(kind, monkeypatch):
+    monkeypatch.setattr(apart, "ASLEEP", 0.5)
+    other = kind(acts)
+    assert other.ask("sleep", 5).ended == "asleep"
+    other.close()
 
 
 @LINUX
@@ -63,7 +96,7 @@ def test_a_thread_takes_its_place():
     other = Thread(acts)
     (said, pid), _, ended = other.ask("hello", 5)
     assert (said, pid, ended) == ("hello", os.getpid(), "")
-    assert other.ask("sleep", 0.05).ended == "limit"
+    assert other.ask("spin", 0.05).ended == "limit"
     other.close()
 
 

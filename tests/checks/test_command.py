@@ -112,6 +112,13 @@ def test_a_finding_is_one(file, capsys):
     )
 
 
+def test_a_report_may_be_written_again_over_itself_and_over_nothing_else(file, capsys):
+    check = ["--lift", "mine.py:sound", "--only", "model.shape", "--json"]
+    assert main([*check, "r.json"]) == main([*check, "r.json"]) == 0, capsys.readouterr().err
+    (file / "data.json").write_text("{}", "utf-8")
+    assert main([*check, "data.json"]) == 2 and (file / "data.json").read_text() == "{}"
+
+
 def test_the_package_is_the_command(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["nmtcheck", "--only", "nonsense"])
     with pytest.raises(SystemExit) as ended:
