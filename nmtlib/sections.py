@@ -83,9 +83,9 @@ class TrainingSettings:
     the files of older epochs are deleted.  `keep` is 'best', the epoch or average with the best
     validation loss, or 'average', even where its loss is worse (BLEU may still rise then).
     `patience`: epochs without a better validation loss before training stops, 0 = never.
-    `save_updates`, `report_updates`: also save, or print the loss of this epoch, every so many
-    updates, 0 = no.  `device`: 'auto', 'cpu' or 'cuda'.  `checkpoint_activations`: save memory, and
-    compute the inside of layers twice.  `init_from`: the run to fine-tune, its folder or name.
+    `save_updates`: also save every so many updates, 0 = no.  `device`: 'auto', 'cpu' or 'cuda'.
+    `checkpoint_activations`: save memory, and compute the inside of layers twice.  `init_from`: the
+    run to fine-tune, its folder or name.
     """
 
     seed: int = 1
@@ -102,7 +102,6 @@ class TrainingSettings:
     keep: Literal["best", "average"] = "best"
     patience: CountOrZero = 0
     save_updates: CountOrZero = 0
-    report_updates: CountOrZero = 0
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     device: str = "auto"
     checkpoint_activations: bool = False

@@ -8,9 +8,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("nmtlib", "nmtcheck", "nmtcourse")  # each may import those before it
-LIMITS = {"nmtlib": 5_390, "nmtcheck": 6_200}  # lines, docstrings included
+LIMITS = {"nmtlib": 5_370, "nmtcheck": 6_200}  # lines, docstrings included
 ROOMS = ("model", "data", "training", "inference")
-MODULE_LINES, FUNCTION_LINES, COLUMNS = 250, 40, 100
+MODULE_LINES, FUNCTION_LINES, COLUMNS = 400, 60, 100
 LONGER = ("nmtcourse/homework/masters",)  # an assignment a file: tasks beside their checks
 
 
@@ -113,6 +113,6 @@ def test_modules_and_functions_can_be_taken_in():
 
 
 def test_what_is_too_long_is_noticed():
-    assert too_long("x = 1\n" * 251) == ["251 lines"]
+    assert too_long("x = 1\n" * 401) == ["401 lines"]
     assert too_long("x = '" + "x" * 100 + "'") == ["line 1: 106 columns"]
-    assert too_long("def f():\n" + "    x = 1\n" * 40) == ["f: 41 lines"]
+    assert too_long("def f():\n" + "    x = 1\n" * 60) == ["f: 61 lines"]

@@ -188,7 +188,7 @@ def test_a_value_of_the_wrong_type_is_refused_with_the_right_one(assignment, exp
 OUT_OF_RANGE = [
     *[(f"training.{n}", v) for n in ("epochs", "accumulate", "warmup", "average") for v in (0, -1)],
     *[(f"training.{n}", v) for n in ("max_tokens", "max_length") for v in (0, -1)],
-    *[(f"training.{n}", -1) for n in ("patience", "save_updates", "report_updates")],
+    *[(f"training.{n}", -1) for n in ("patience", "save_updates")],
     *[
         (f"training.{n}", v)
         for n in ("learning_rate", "grad_clip")
@@ -216,7 +216,7 @@ def test_a_value_out_of_range_is_refused_before_anything_runs(key, value):
     assert message.startswith("my.toml: ") and key in message and repr(value) in message
 
 
-@pytest.mark.parametrize("key", ["patience", "save_updates", "report_updates", "label_smoothing"])
+@pytest.mark.parametrize("key", ["patience", "save_updates", "label_smoothing"])
 def test_zero_turns_a_feature_off(key):
     assert getattr(DEFAULT.with_assignments([f"{key}=0"]).training, key) == 0
 

@@ -129,9 +129,6 @@ class Trainer:
                 bar.update(len(batches))
                 if progress.batches % 50 < len(batches) and not bar.disable:
                     bar.set_postfix_str(f"loss {totals.loss_per_token:.3f}")
-                if settings.report_updates and progress.updates % settings.report_updates == 0:
-                    bar.clear()
-                    self.report(f"  update {progress.updates}  loss {totals.loss_per_token:.3f}")
                 clock = progress.count_time(since=clock)
                 if progress.batches < len(plan) and self.stops_here(totals):
                     return False

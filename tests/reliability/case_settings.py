@@ -59,7 +59,6 @@ OUT_OF_RANGE = {
     "training.grad_clip": ("0", "-1.0", "nan", "inf"),
     "training.patience": ("-1",),
     "training.save_updates": ("-1",),
-    "training.report_updates": ("-1",),
     "model.source_vocab_size": ("-1", "5", "1000000000"),
     "model.target_vocab_size": ("-1", "5", "1000000000"),
     "decoding.length_penalty": ("nan", "inf", "-inf", "1e308", "101"),

@@ -106,17 +106,6 @@ def test_a_run_learns_and_leaves_everything_behind(tmp_path):
     )
 
 
-def test_the_loss_is_reported_every_so_many_updates(tmp_path):
-    told = []
-    trainer = make_trainer(tmp_path, replace(SETTINGS, epochs=2, report_updates=7))
-    trainer.report = told.append
-    history = trainer.fit()
-    lines = [line.split() for line in told if line.startswith("  update")]
-    assert [int(words[1]) for words in lines] == [7, 14]
-    for words, record in zip(lines, history, strict=True):  # an epoch has seven
-        assert float(words[3]) == pytest.approx(record.train_loss, abs=5e-4)
-
-
 def test_what_is_kept_is_what_validates_best(tmp_path):
     trainer = make_trainer(tmp_path)
     trainer.fit()
