@@ -93,7 +93,7 @@ def add_core(commands: _SubParsersAction) -> None:
     one = "change one setting, such as training.epochs=5; may be repeated"
     several: dict = {"dest": "assignments", "action": "append", "default": []}
     option("--set", metavar="KEY=VALUE", help=one, **several)
-    place = "run folder (default: runs/PRESET, or the first free runs/PRESET-2, …)"
+    place = "run folder (default: runs/PRESET, or the next of runs/PRESET-2, …)"
     option("--out", type=Path, metavar="DIR", help=place)
     newest = "continue the run in --out, or the newest of this preset"
     option("--resume", action="store_true", help=newest)

@@ -24,7 +24,7 @@ from nmtlib.inference.evaluate import format_samples
 from nmtlib.inference.translator import Translator
 from nmtlib.presets import load_settings, overview
 from nmtlib.recipe import load_corpus
-from nmtlib.run import SHIPPED, Run, find_run, named_runs, newest_run
+from nmtlib.run import SHIPPED, Run, find_run, named_runs, newest_run, next_folder
 from nmtlib.training.history import read_history
 
 CHUNK = 1_000  # lines that are read and translated together; in a terminal one by one
@@ -54,17 +54,13 @@ def train(options: Namespace) -> None:
 
 
 def choose_folder(options: Namespace) -> Path:
-    """The run folder: --out, or the first free one (to resume, the newest run) of the preset."""
+    """The run folder: --out, or the next one (to resume, the newest) of the preset."""
     stem = Path("runs") / Path(options.preset or "").stem
     if options.resume:
         if options.out and options.preset:
             raise ValueError("--resume takes a preset, for its newest run, or --out, not both")
         return options.out or newest_run(stem)
-    number, folder = 1, options.out or stem
-    while folder.exists() and not options.out:
-        number += 1
-        folder = stem.with_name(f"{stem.name}-{number}")
-    return folder
+    return options.out or next_folder(stem)
 
 
 def evaluate_and_show(folder: Path) -> None:

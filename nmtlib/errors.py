@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Collection, Iterable
 from importlib.metadata import entry_points
 from typing import Any
@@ -27,6 +28,11 @@ def require(holds: bool, name: str, expected: str, given: Any) -> None:
 def require_one_of(name: str, known: Collection[str], given: str) -> None:
     """Raise ValueError unless `given` is one of the known values."""
     require(given in known, name, f"one of {', '.join(known)}", given)
+
+
+def note(line: str) -> None:
+    """Tell the user something in a line on standard error, which no result is mixed with."""
+    print(f"nmtlib: {line}", file=sys.stderr, flush=True)
 
 
 def remarks(moment: str, *facts: Any) -> list[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from nmtlib.data.codec import Codec
-from nmtlib.errors import did_you_mean
+from nmtlib.errors import did_you_mean, note
 from nmtlib.files import write_atomically
 from nmtlib.settings import Settings
 
@@ -20,17 +20,29 @@ RUNS = Path("runs")  # where `nmtlib train` puts others
 PARTS = "*.????????.part"  # what `write_atomically` leaves where it is killed
 
 
-def newest_run(stem: Path) -> Path:
-    """Of the runs in `stem`, `stem`-2, `stem`-3, …, the folder of the one that was saved last.
+def numbered(stem: Path) -> dict[int, Path]:
+    """What exists of `stem`, `stem`-2, `stem`-3, …, by number in ascending order."""
+    pattern = re.compile(rf"{re.escape(stem.name)}(?:-(\d+))?")
+    paths = [*stem.parent.iterdir()] if stem.parent.is_dir() else []
+    matches = [(pattern.fullmatch(path.name), path) for path in paths]
+    return dict(sorted((int(match[1] or 1), path) for match, path in matches if match))
 
-    Raises FileNotFoundError where there is none.
-    """
-    numbered = re.compile(rf"{re.escape(stem.name)}(-\d+)?")
-    found = stem.parent.glob("*/settings.json")
-    runs = [path.parent for path in found if numbered.fullmatch(path.parent.name)]
+
+def newest_run(stem: Path) -> Path:
+    """The run with the highest number of `stem`, `stem`-2, …; FileNotFoundError without any."""
+    # Not by time: to evaluate, copy or unpack an older run makes its folder look newer.
+    runs = [folder for folder in numbered(stem).values() if Run(folder).settings_file.is_file()]
     if not runs:
         raise FileNotFoundError(f"there is no run {stem} to resume; start one without --resume")
-    return max(runs, key=lambda folder: folder.stat().st_mtime)  # files come and go in it
+    if len(runs) > 1:
+        note(f"resuming {runs[-1]}, the newest of {len(runs)}; for another: --resume --out DIR")
+    return runs[-1]
+
+
+def next_folder(stem: Path) -> Path:
+    """`stem`, or if it exists `stem`-N with a number above all others: the newest is the last."""
+    last = max(numbered(stem), default=0)
+    return stem.with_name(f"{stem.name}-{last + 1}") if last else stem
 
 
 class Run:
@@ -192,11 +204,19 @@ def named_runs() -> dict[str, Run]:
 
 
 def find_run(run: str | Path) -> Run:
-    """The run in a folder, or the one of that name; a shipped run goes before one trained here."""
+    """The run in a folder, or the one of that name.
+
+    A shipped run goes before one trained here, and says so: the same name gives the same scores
+    whatever the current folder is.
+    """
     folder, named = Run(run), named_runs()
     if not folder.settings_file.is_file() and str(run) not in named:
         raise FileNotFoundError(
             f"{run} is not a run folder{did_you_mean(str(run), named)}; train one with: "
             f"nmtlib train PRESET --out {run}; or take one of these: {', '.join(named)}"
         )
-    return folder if folder.settings_file.is_file() else named[str(run)]
+    if folder.settings_file.is_file():
+        return folder
+    if named[str(run)].ships and Run(own := RUNS / run).settings_file.is_file():
+        note(f"{run} is the model that ships with nmtlib; for the one trained here give {own}")
+    return named[str(run)]

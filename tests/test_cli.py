@@ -373,16 +373,29 @@ def test_a_resumed_run_translates_with_its_best_epoch_so_far(call, preset, tmp_p
     assert all(torch.equal(used[name], best[name]) for name in best)
 
 
-def test_the_run_that_was_saved_last_is_resumed(call, refused, preset, tmp_path, monkeypatch):
+def test_the_newest_run_is_resumed_whatever_its_folders_time_is(
+    call, refused, preset, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
-    for _ in range(3):
-        assert call("train", "own.toml", "--minutes", 1e-9)[0] == 0
+    for name in ("own", "own-2", "own-3"):
+        assert name in call("train", "own.toml", "--minutes", 1e-9)[1]
     shutil.rmtree("runs/own-2")
-    assert str(Path("runs/own-3")) in call("train", "own.toml", "--resume", "--minutes", 1e-9)[1]
-    assert str(Path("runs/own-2")) in call("train", "own.toml", "--minutes", 1e-9)[1]
-    assert str(Path("runs/own-2")) in call("train", "own.toml", "--resume", "--minutes", 1e-9)[1]
+    os.utime("runs/own", (2**32, 2**32))  # as after evaluating or copying it
+    status, printed, told = call("train", "own.toml", "--resume", "--minutes", 1e-9)
+    assert status == 0 and str(Path("runs/own-3")) in printed and "newest of 2" in told
+    assert str(Path("runs/own-4")) in call("train", "own.toml", "--minutes", 1e-9)[1]
+    assert str(Path("runs/own-4")) in call("train", "own.toml", "--resume")[1]
     line = refused("train", "toy-en-zh", "--resume", "--out", "runs/own")
     assert "not both" in line
+
+
+def test_a_shipped_model_says_that_a_run_of_its_name_exists(call, run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert call("translate", "toy-de-en", "der Hund schläft .")[2] == ""
+    shutil.copytree(run, "runs/toy-de-en")
+    told = call("translate", "toy-de-en", "der Hund schläft .")[2]
+    assert "ships" in told and str(Path("runs/toy-de-en")) in told
+    assert "ships" not in call("translate", "runs/toy-de-en", "der hund schläft .")[2]
 
 
 def test_resume_needs_a_run(refused, preset, tmp_path, monkeypatch):
