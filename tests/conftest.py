@@ -9,14 +9,17 @@ from importlib.util import find_spec
 
 import pytest
 import torch
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from nmtcourse.doctor.known import check
 from nmtlib.data.corpora import load
 
 # Set before any parallel work: two busy threads on two busy cores wait more than they work.
 torch.set_num_threads(1)
-settings.register_profile("calm", deadline=None)  # a shared machine may pause at any time
+# The same examples in every run, and no limit by the clock: a shared machine may pause at any time.
+settings.register_profile(
+    "calm", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("calm")
 
 # No test reaches a network: this process refuses to connect, the processes and kernels that it

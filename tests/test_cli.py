@@ -19,6 +19,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from limits import NO_PROGRESS
 from safetensors.torch import load
 
 from nmtlib import cli
@@ -710,7 +711,7 @@ def test_what_is_written_to_a_pipe_arrives(tmp_path):
     reader = threading.Thread(target=lambda: seen.append(pipe.read_bytes()))
     reader.start()
     write_atomically(pipe, "all of it")
-    reader.join(timeout=10)
+    reader.join(NO_PROGRESS)
     assert seen == [b"all of it"]
 
 

@@ -121,6 +121,6 @@ def test_the_course_is_written_without_a_clone(course):
     [NOTEBOOKS[0], *(pytest.param(other, marks=pytest.mark.nightly) for other in NOTEBOOKS[1:])],
 )
 def test_a_notebook_runs_without_the_project_around_it(name, outside, course):
-    options = ["--nbval-lax", "--nbval-current-env", "--nbval-cell-timeout=600", "-q"]
+    options = ["--nbval-lax", "--nbval-current-env", "-q"]
     said = outside("python", "-m", "pytest", "-p", "no:cacheprovider", *options, str(course / name))
     assert " passed" in said

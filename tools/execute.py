@@ -50,6 +50,7 @@ def execute(path: Path, timeout: int) -> NotebookNode:
         notebook,
         kernel_name="python3",
         timeout=timeout,
+        startup_timeout=1800,  # a busy machine starts a kernel late
         coalesce_streams=True,  # else a stream is stored in the pieces that it arrives in
         extra_arguments=["--log-level=ERROR"],
         resources={"metadata": {"path": str(path.resolve().parent)}},
@@ -132,7 +133,7 @@ def main(arguments: list[str] | None = None) -> int:
     add("paths", nargs="*", type=Path, metavar="NOTEBOOK")
     add("--check", action="store_true", help="store nothing, say which would change")
     add("--timings", action="store_true", help="write the seconds of each to timings.json")
-    add("--timeout", type=int, default=300, metavar="S", help="seconds that a cell may take")
+    add("--timeout", type=int, default=3600, metavar="S", help="seconds that a cell may take")
     options = parser.parse_args(arguments)
     os.environ.update(ENVIRONMENT)
     seconds, good = {}, True

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from limits import NO_PROGRESS
 
 from nmtcourse.explorer import packing
 from nmtlib.data.codec import Codec, Vocab
@@ -111,7 +112,7 @@ def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
         page.on("dialog", lambda dialog: (troubles.append(dialog.message), dialog.dismiss()))
         page.on("request", lambda r: r.url.startswith("file:") or troubles.append(r.url))
         page.goto(f"{file.as_uri()}#{state}")
-        page.wait_for_selector("html[data-ready]", timeout=120_000)
+        page.wait_for_selector("html[data-ready]", timeout=1000 * NO_PROGRESS)
         pages.append(page)
         return page
 

@@ -9,10 +9,17 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import BinaryIO
 
 from case import SENTENCE, Case, Outcome
 from readers import COMMANDS
-from running import ROOT, apart, call, start
+from running import ROOT, apart, call, collect, start
+
+try:
+    import fcntl
+    import termios
+except ModuleNotFoundError:  # Windows, where these cases are left out
+    fcntl = termios = None
 
 TRANSLATE = ("translate", "run")
 EXPORT = COMMANDS["export"]
@@ -26,23 +33,10 @@ def process(given: str, arguments: tuple, play: Callable, says="", status=1, **r
     return Case("processes", given, arguments, says, status, play=play, slow=True, **rest)
 
 
-def collect(running: subprocess.Popen, started: float) -> Outcome:
-    """What a process answers that is about to end."""
-    try:
-        out, err = running.communicate(timeout=60)
-    except subprocess.TimeoutExpired:
-        running.kill()
-        running.communicate()
-        return Outcome(None, "", "", time.monotonic() - started, "it did not end")
-    texts = [(data or b"").decode("utf-8", "replace") for data in (out, err)]
-    return Outcome(running.returncode, *texts, time.monotonic() - started)
-
-
 def interrupted(
     case: Case, number: int = signal.SIGINT, ready: str = "", made: str = ""
 ) -> Outcome:
     """Send a signal when the process has printed `ready`, `made` a file, or waits for input."""
-    started = time.monotonic()
     running = start(case)
     if made:
         while not os.path.exists(made) and running.poll() is None:
@@ -54,9 +48,16 @@ def interrupted(
     else:
         running.stdin.write(f"{SENTENCE}\n".encode())
         running.stdin.flush()
-        time.sleep(4)  # it waits for more
+        while pending(running.stdin):  # when it has read the sentence, it waits for more
+            time.sleep(0.05)
     running.send_signal(number)
-    return collect(running, started)
+    return collect(running)
+
+
+def pending(pipe: BinaryIO) -> int:
+    """The bytes in a pipe that its other end has not read yet."""
+    count = fcntl.ioctl(pipe, termios.FIONREAD, bytes(4))
+    return int.from_bytes(count, sys.byteorder)
 
 
 def twice(case: Case, fine: bool = False) -> Outcome:
@@ -64,26 +65,23 @@ def twice(case: Case, fine: bool = False) -> Outcome:
 
     Where it is `fine` that both succeed, one after the other, it may be that of the second.
     """
-    started = time.monotonic()
     both = [start(case), start(case)]
-    ends = [collect(one, started) for one in both]
+    ends = [collect(one) for one in both]
     won = [end for end in ends if end.status == 0]
     lost = [end for end in ends if end.status != 0]
     if fine and not lost:
         return won[1]
     if len(won) != 1:
-        return Outcome(None, "", "", 0, f"{len(won)} of two did it: {[end.err for end in ends]}")
+        return Outcome(None, "", "", f"{len(won)} of two did it: {[end.err for end in ends]}")
     return lost[0]
 
 
 def piped(case: Case) -> Outcome:
     """Nobody reads what the process prints."""
-    started = time.monotonic()
     running = start(case)
     running.stdout.close()
     running.stdout = None
-    _, err = running.communicate(case.stdin, timeout=60)
-    return Outcome(running.returncode, "", err.decode(), time.monotonic() - started)
+    return collect(running, case.stdin)
 
 
 def limited(case: Case, resource_name: str, limit: int) -> Outcome:
@@ -109,7 +107,7 @@ def killed_before(case: Case) -> Outcome:
     )
     left = set(os.listdir()) - before
     if ended.returncode != -signal.SIGKILL or left != {".exported.part"}:
-        return Outcome(None, "", "", 0, f"status {ended.returncode}, left {left}")
+        return Outcome(None, "", "", f"status {ended.returncode}, left {left}")
     return call(case)
 
 

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import traceback
 import warnings
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import torch
 from case import SECONDS, Case, Outcome
+from limits import NO_PROGRESS
 
 from nmtlib import cli
 
@@ -35,7 +35,7 @@ class TooSlow(BaseException):
 def call(case: Case) -> Outcome:
     """Run the command in this process, with streams, environment, time and memory of its own."""
     streams = [io.TextIOWrapper(io.BytesIO(data), "utf-8") for data in (case.stdin, b"", b"")]
-    status, wrong, started = None, "", time.monotonic()
+    status, wrong = None, ""
     old_streams, old_environment = (sys.stdin, sys.stdout, sys.stderr), dict(os.environ)
     old_path = list(sys.path)
     with limits(), warnings.catch_warnings(record=True) as caught:
@@ -60,21 +60,24 @@ def call(case: Case) -> Outcome:
         stream.flush()
         texts.append(stream.buffer.getvalue().decode("utf-8", "replace"))
     texts[1] += "".join(f"{warning.message}\n" for warning in caught)
-    return Outcome(status, *texts, time.monotonic() - started, wrong)
+    return Outcome(status, *texts, wrong)
 
 
 def apart(case: Case, **options) -> Outcome:
     """Run the command in a process of its own, for what would stop or end this one."""
-    started = time.monotonic()
-    process = start(case, **options)
+    return collect(start(case, **options), case.stdin or None)
+
+
+def collect(process: subprocess.Popen, stdin: bytes | None = None) -> Outcome:
+    """What a process answers that is about to end."""
     try:
-        out, err = process.communicate(case.stdin or None, timeout=3 * SECONDS)
+        out, err = process.communicate(stdin, timeout=NO_PROGRESS)
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
-        return Outcome(None, "", "", time.monotonic() - started, "it did not end")
+        return Outcome(None, "", "", "it did not end")
     texts = [(data or b"").decode("utf-8", "replace") for data in (out, err)]
-    return Outcome(process.returncode, *texts, time.monotonic() - started)
+    return Outcome(process.returncode, *texts)
 
 
 def start(case: Case, **options) -> subprocess.Popen:
@@ -93,7 +96,7 @@ def start(case: Case, **options) -> subprocess.Popen:
 
 @contextlib.contextmanager
 def limits() -> Iterator[None]:
-    """A time after which TooSlow is raised, and a bound for memory, where the system has them."""
+    """Raise TooSlow after some processor time, and bound the memory, where the system can."""
     threads = torch.get_num_threads()
     if resource is None:
         yield
@@ -102,18 +105,18 @@ def limits() -> Iterator[None]:
     def late(number, frame):
         raise TooSlow
 
-    old_handler = signal.signal(signal.SIGALRM, late)
+    old_handler = signal.signal(signal.SIGPROF, late)
     old_limit = resource.getrlimit(resource.RLIMIT_AS)
     used = used_memory()
     try:
-        signal.setitimer(signal.ITIMER_REAL, SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
         if used:
             resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, old_limit[1]))
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         resource.setrlimit(resource.RLIMIT_AS, old_limit)
-        signal.signal(signal.SIGALRM, old_handler)
+        signal.signal(signal.SIGPROF, old_handler)
         torch.set_num_threads(threads)
         torch.set_grad_enabled(True)  # TooSlow may have come between off and on
 

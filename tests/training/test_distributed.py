@@ -13,6 +13,7 @@ import textwrap
 import numpy as np
 import pytest
 import torch
+from limits import NO_PROGRESS
 from torch import distributed as dist
 
 from nmtlib.data.batching import lengths_of, make_example
@@ -215,7 +216,7 @@ def test_a_process_that_does_not_answer_is_not_waited_for_for_ever(tmp_path):
     for process in (waiting, mute):  # both at once, or the slower start would be taken for silence
         process.stdin.write("go\n")
         process.stdin.flush()
-    out, _ = waiting.communicate(timeout=120)
+    out, _ = waiting.communicate(timeout=NO_PROGRESS)
     mute.kill()
     mute.communicate()
     assert "does not answer" in out and "process 0 cannot train without it" in out

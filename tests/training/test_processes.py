@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from limits import NO_PROGRESS
 from sampling import sampled
 
 from nmtlib.cli import main
@@ -128,7 +129,7 @@ def train(home, run, *arguments, disturb="", preset=True):
     if disturb:
         environment["DISTURB"] = disturb
     return subprocess.run(
-        command, capture_output=True, text=True, env=environment, cwd=home, timeout=300
+        command, capture_output=True, text=True, env=environment, cwd=home, timeout=NO_PROGRESS
     )
 
 
