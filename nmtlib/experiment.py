@@ -66,7 +66,9 @@ def train(
         run = Run(processes.broadcast(str(folder)))
         if processes.is_main and not resume:
             run.require_free()  # before a lock is left among somebody's other files
-        with run.lock() if processes.is_main else nullcontext():
+        gpus = [processes.device] if processes.device.type == "cuda" else []
+        lock = run.lock() if processes.is_main else nullcontext()
+        with lock, torch.random.fork_rng(gpus):  # the caller's random numbers stay his own
             lines: list[str] = [f"$ {command_line()}"]
             hooks: dict[str, Any] = {"after_epoch": after_epoch, "report": lines.append}
             trainer, pairs = make_trainer(run, settings, corpus, resume, processes, **hooks)
@@ -130,6 +132,8 @@ def make_trainer(
     report(
         f"model of {sum(model.parameter_table().values()):,} parameters, "
         f"{trainer.batches_per_epoch} batches an epoch, on {trainer.device} in {precision}"
+        + f", {trainer.threads} threads"
+        * (trainer.device.type == "cpu")
     )
     if processes.is_main and not resume:
         Run.create(run.folder, settings, *codecs)

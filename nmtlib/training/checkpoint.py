@@ -173,14 +173,14 @@ def save_state(
 
 def load_state(
     run: Run, model: Transformer, optimizer: Any, identity: Mapping[str, str]
-) -> tuple[Progress, torch.dtype]:
-    """Restore what `save_state` saved; returns the progress, and the precision of the run.
+) -> tuple[Progress, torch.dtype, int]:
+    """Restore what `save_state` saved; returns the progress, precision and threads of the run.
 
     Raises FileNotFoundError where nothing was saved, ValueError for a file of another run.
     """
     path = run.last_file
     config, tensors, notes = read_checkpoint(path)
-    if not notes.keys() >= {"progress", "precision"}:
+    if not notes.keys() >= {"progress", "precision", "threads"}:
         raise ValueError(f"{path} holds a model but not the state of its run: it cannot be resumed")
     require_identity(path, notes, identity)
     require_config(path, config, model.config)
@@ -191,7 +191,7 @@ def load_state(
             _, kind, name = key.split(".", 2)
             parameter = parameters[name]
             optimizer.state[parameter][kind] = value.to(parameter.device)
-    return Progress.from_notes(notes["progress"]), PRECISIONS[notes["precision"]]
+    return Progress.from_notes(notes["progress"]), PRECISIONS[notes["precision"]], notes["threads"]
 
 
 def keep_epoch(

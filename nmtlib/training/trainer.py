@@ -78,6 +78,7 @@ class Trainer:
         updates = settings.epochs * math.ceil(self.batches_per_epoch / settings.accumulate)
         self.learning_rate = make_schedule(settings, model.config.d_model, updates)
         self.progress, self.identity = Progress(), dict(identity or {})
+        self.threads = torch.get_num_threads()  # each number of them adds in another order
         self.deadline, self.stop_asked = math.inf, threading.Event()
 
     def fit(self, minutes: float | None = None) -> list[EpochRecord]:
@@ -88,7 +89,9 @@ class Trainer:
         """
         settings, progress = self.settings, self.progress
         self.deadline = math.inf if minutes is None else time.monotonic() + 60 * minutes
-        with stop_on_signal(self.stop_asked):
+        gpus = [self.device] if self.device.type == "cuda" else []
+        # Each update seeds torch's generator; what the caller draws later must not depend on that.
+        with stop_on_signal(self.stop_asked), torch.random.fork_rng(gpus):
             while progress.epoch < settings.epochs:
                 if progress.stuck(patience := settings.patience):
                     self.report(f"no better validation loss for {patience} epochs: stopping early")
@@ -103,10 +106,10 @@ class Trainer:
                     place = f"after epoch {progress.epoch}" if finished else within
                     self.report(f"stopped {place}; --resume goes on from here")
                     break
-        self.deadline = math.inf
-        if self.processes.is_main and progress.history:
-            self.choose_model()
-        self.processes.wait()
+            self.deadline = math.inf
+            if self.processes.is_main and progress.history:
+                self.choose_model()
+            self.processes.wait()
         return progress.history
 
     def run_epoch(self) -> bool:
@@ -206,7 +209,8 @@ class Trainer:
     def save(self) -> None:
         """Save all that `resume` needs."""
         if self.run and self.processes.is_main:
-            notes = {"identity": self.identity, "precision": str(self.precision).split(".")[-1]}
+            notes: dict[str, Any] = {"identity": self.identity, "threads": self.threads}
+            notes["precision"] = str(self.precision).split(".")[-1]
             checkpoint.save_state(self.run, self.model, self.optimizer, self.progress, **notes)
 
     def keep_epoch(self) -> None:
@@ -220,11 +224,16 @@ class Trainer:
         if not self.run:
             raise ValueError("a trainer without a run saves nothing and cannot be resumed")
         found = checkpoint.load_state(self.run, self.model, self.optimizer, self.identity)
-        self.progress, self.precision = found
+        self.progress, self.precision, threads = found
         done = self.progress
         if not (done.batches or self.run.epoch_file(done.epoch).is_file()):
             self.keep_epoch()  # `finish_epoch` was killed between the last save and these files
         self.report(f"resuming after {done.epoch} epochs and {done.updates} updates")
+        if self.device.type == "cpu" and threads != self.threads:
+            self.report(
+                f"the run was saved with {threads} threads and goes on with {self.threads}: sums "
+                f"are rounded differently; for the same bits set OMP_NUM_THREADS={threads}"
+            )
 
     def must_stop(self) -> bool:
         """Whether any process was asked to stop or is out of time; all get the same answer."""

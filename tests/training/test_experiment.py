@@ -101,3 +101,15 @@ def test_the_loss_and_the_examples_of_an_epoch_come_from_outside():
     history = make_trainer(loss=loss, examples=examples).fit()
     assert asked == [0, 0, 1] and sum(batches) == 10 + 20
     assert history[0].train_loss > history[0].train_nll, "smoothed as the loss says"
+
+
+def test_training_leaves_the_random_numbers_of_its_caller_alone(corpus, tmp_path):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    train(tmp_path / "run", SETTINGS, corpus=corpus, report=quiet)
+    settings = TrainingSettings(epochs=1, max_tokens=64, precision="fp32", device="cpu")
+    with torch.random.fork_rng():
+        model = Transformer(TransformerConfig(20, 20, **SIZES))
+    Trainer(model, EXAMPLES, EXAMPLES[:5], settings, report=quiet).fit()
+    assert torch.equal(torch.rand(3), expected)

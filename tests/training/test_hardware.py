@@ -1,12 +1,11 @@
 """Device and precision are chosen or forced, never silently different; batches travel well."""
 
-import timeit
+import time
 
 import pytest
 import torch
 
 from nmtlib.data.batching import collate, make_example, to_device
-from nmtlib.training import hardware
 from nmtlib.training.hardware import choose_device, choose_precision
 
 CPU = torch.device("cpu")
@@ -18,37 +17,26 @@ def test_a_forced_choice_is_kept():
     assert choose_precision(CPU, "bf16") == torch.bfloat16
 
 
-@pytest.mark.parametrize("quicker", [torch.float32, torch.bfloat16])
-def test_the_automatic_choice_is_what_multiplies_sooner(quicker, monkeypatch):
-    clock = {"now": 0.0, "step": 0.0}
-
-    def ones(*size, dtype):
-        clock["step"] = 1.0 if dtype == quicker else 2.0
-        return torch.eye(*size, dtype=dtype)
-
-    def now():
-        clock["now"] += clock["step"]
-        return clock["now"]
-
-    monkeypatch.setattr(hardware.torch, "ones", ones)
-    monkeypatch.setattr(hardware.time, "perf_counter", now)
-    assert hardware.quicker_in_bfloat16.__wrapped__() == (quicker == torch.bfloat16)
+EPYC = {"cpu_name": "AMD EPYC", "avx512_bf16": True, "amx_bf16": False}
+XEON = {"cpu_name": "Intel Xeon", "avx512_bf16": True, "amx_bf16": True}
+ARM = {"cpu_name": "Neoverse", "bf16": True}
 
 
-def test_the_automatic_choice_does_not_lose_half_of_the_speed_of_this_machine():
-    chosen, times = choose_precision(CPU), {}
-    for dtype in (torch.float32, torch.bfloat16):
-        matrix = torch.ones(512, 512, dtype=dtype)
-        matrix @ matrix
-        times[dtype] = min(timeit.repeat(lambda matrix=matrix: matrix @ matrix, number=1))
-    assert times.pop(chosen) < 1.5 * min(times.values()), times
+@pytest.mark.parametrize(
+    ("has", "quick"),
+    [(EPYC, True), (XEON, True), (XEON | {"amx_bf16": False}, False), (ARM, False)],
+)
+def test_the_processor_decides_the_precision_and_no_clock(has, quick, monkeypatch):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: has, raising=False)
+    for clock in ("perf_counter", "monotonic", "time", "process_time"):
+        monkeypatch.setattr(time, clock, lambda: pytest.fail("a stopwatch"))
+    assert choose_precision(CPU) == (torch.bfloat16 if quick else torch.float32)
+    assert choose_precision(CPU, "fp32") == torch.float32
 
 
-def test_a_gpu_and_a_forced_choice_need_no_trial(monkeypatch):
-    monkeypatch.setattr(hardware, "quicker_in_bfloat16", lambda: pytest.fail("tried"))
+def test_a_gpu_decides_by_its_own_kind(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda **_: True)
     assert choose_precision(torch.device("cuda")) == torch.bfloat16
-    assert choose_precision(CPU, "fp32") == torch.float32
 
 
 def test_an_absent_or_unknown_device_is_refused():

@@ -125,10 +125,19 @@ def test_a_training_goes_on_in_the_precision_that_was_found_for_it(tmp_path, mon
     settings = replace(SETTINGS, precision="auto")
     said: list[str] = []
     for quicker in (True, False):
-        monkeypatch.setattr(hardware, "quicker_in_bfloat16", lambda quicker=quicker: quicker)
+        monkeypatch.setattr(hardware, "has_quick_bfloat16", lambda quicker=quicker: quicker)
         trainer = make_trainer(tmp_path, settings=settings, report=said.append)
         if quicker:
             trainer.run_epoch()
     assert trainer.precision == torch.float32
     trainer.resume()
     assert trainer.precision == torch.bfloat16
+
+
+def test_a_resume_with_other_threads_says_that_the_bits_differ(trainer):
+    told: list[str] = []
+    make_trainer(trainer.run.folder, report=told.append).resume()
+    assert not any("threads" in line for line in told)
+    resave(trainer, lambda notes, tensors: notes.update(threads=97))
+    make_trainer(trainer.run.folder, report=told.append).resume()
+    assert "with 97 threads" in told[-1] and "OMP_NUM_THREADS=97" in told[-1]
