@@ -30,8 +30,9 @@ import torch
 from digests import digest_of
 from mutation_page import table
 
-from nmtcheck import Adapter, Sizes, ours, run_checks
-from nmtcourse.checks.bugs import BUGS, Bug, get
+from nmtcheck import Adapter, Sizes, run_checks
+from nmtcheck.bugs import BUGS, Bug, get
+from nmtcheck.connect import ours
 from nmtlib.data import batching
 from nmtlib.inference import search
 from nmtlib.model.transformer import Transformer, TransformerConfig
@@ -42,7 +43,7 @@ from nmtlib.training.trainer import Trainer
 FOLDER = Path(__file__).resolve().parent
 RESULT = FOLDER / "results" / "mutation.json"
 CORE = ("nmtlib/model", "nmtlib/data", "nmtlib/training", "nmtlib/inference")
-ROOMS = (*CORE, "nmtcourse/toy", "nmtcourse/checks", "nmtcheck")  # whose sources count here
+ROOMS = (*CORE, "nmtcourse/toy", "nmtcheck")  # whose sources count here
 WORDS, TEST = 6, 128
 TIME_LIMIT = 10.0  # seconds for one check
 CONFIG = TransformerConfig(

@@ -28,9 +28,9 @@ from typing import Any, NamedTuple
 
 import torch
 
-from nmtcheck import every  # noqa: F401 (before the processes are forked)
+from nmtcheck.checks import every  # noqa: F401 (before the processes are forked)
 from nmtcheck.command import main as command
-from nmtcheck.lifting import Definitions, bound, statements
+from nmtcheck.connect.lifting import Definitions, bound, statements
 
 RESULTS = Path(__file__).parent / "results" / "strangers.json"
 JUDGED = RESULTS.with_name("strangers-judged.json")

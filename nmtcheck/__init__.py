@@ -6,27 +6,25 @@ passed
 """
 
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Any
 
 # Where each name lives; it is imported when it is first used, as the command line is to be quick.
 _HOME = {
-    **dict.fromkeys(["CHECKS", "Check", "Finding", "Report", "run_checks"], "runner"),
+    **dict.fromkeys(["CHECKS", "Check", "Finding", "run_checks"], "report.runner"),
     **dict.fromkeys(["Adapter", "Sizes"], "adapter"),
-    **dict.fromkeys(["example", "load_adapter"], "student"),
+    **dict.fromkeys(["example", "load_adapter"], "connect.student"),
+    "Report": "report.report",
     "Result": "result",
-    "called": "calls",
+    "called": "connect.calls",
     "check": "registry",
-    "lift": "lifting",
+    "lift": "connect.lifting",
+    "ours": "connect.ours",
 }
-_ADDED = "nmtcheck.adapters"  # the entry points of packages that bring an adapter of their own
-__all__ = [*_HOME, "ours"]
+__all__ = [*_HOME]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
-        for added in entry_points(group=_ADDED, name=name):
-            return added.load()
         raise AttributeError(f"nmtcheck has no {name!r}; it has {', '.join(_HOME)}")
     return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
 

@@ -46,7 +46,7 @@ class Adapter:
     name: str = "my Transformer"
     where: str = ""  # code that makes the adapter, for the lines that show a finding again
 
-    # Facts.  Ids that are not said are found out, as `nmtcheck.ids` says; ids from
+    # Facts.  Ids that are not said are found out, as `nmtcheck.connect.ids` says; ids from
     # `first_word` on are words; a design that differs on purpose says so and is not blamed.
     pad: int = FIND_OUT
     bos: int = FIND_OUT

@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("nmtlib", "nmtcheck", "nmtcourse")  # each may import those before it
-LIMITS = {"nmtlib": 5_390, "nmtcheck": 6_200}  # lines, docstrings included
+LIMITS = {"nmtlib": 5_390, "nmtcheck": 7_470}  # lines, docstrings included
 ROOMS = ("model", "data", "training", "inference")
 MODULE_LINES, FUNCTION_LINES, COLUMNS = 400, 60, 100
 LONGER = ("nmtcourse/homework/masters",)  # an assignment a file: tasks beside their checks

@@ -22,8 +22,8 @@ from typing import Any
 
 import torch
 
-from nmtcourse.checks.bugs import BUGS, Bug
-from nmtcourse.checks.bugs.planting import Edit
+from nmtcheck.bugs import BUGS, Bug
+from nmtcheck.bugs.planting import Edit
 from nmtcourse.homework.compare import Finding, same
 from nmtlib.files import write_atomically
 from nmtlib.model import attention, embeddings, layers, masks, transformer

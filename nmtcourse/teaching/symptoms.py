@@ -8,7 +8,7 @@ from itertools import groupby
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
-from nmtcourse.checks import bugs
+from nmtcheck import bugs
 from nmtcourse.teaching.style import COLOURS
 
 # What you see -> the bugs of the catalogue to think of first.

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from nmtcheck.report.report.apart import Process, Thread, computed, shortened
 
-from nmtcheck import Adapter, apart, run_checks
-from nmtcheck.apart import Process, Thread, computed, shortened
+from nmtcheck import Adapter, run_checks
+from nmtcheck.report.report import apart
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a copied process")
 

@@ -15,8 +15,9 @@ import pytest
 import torch
 from sampling import sampled
 
-from nmtcheck import ours, run_checks
-from nmtcourse.checks.bugs import BUGS, Bug, edited, get, plant, planting
+from nmtcheck import run_checks
+from nmtcheck.bugs import BUGS, Bug, edited, get, plant, planting
+from nmtcheck.connect import ours
 from nmtlib.data import batching
 from nmtlib.inference import search
 from nmtlib.model import attention, embeddings, layers, masks, transformer
@@ -254,7 +255,7 @@ def test_an_unknown_key_names_the_closest():
     assert get("pad-in-loss").number == 32
     with pytest.raises(ValueError, match="did you mean attention-no-scale"):
         get("atention-no-scale")
-    with pytest.raises(ValueError, match="keys are in nmtcourse.checks.bugs.BUGS"):
+    with pytest.raises(ValueError, match="keys are in nmtcheck.bugs.BUGS"):
         plant("§§§")
 
 

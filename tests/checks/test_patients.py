@@ -7,10 +7,11 @@ import pytest
 import torch
 from patients import BOS, EOS, PAD, beam, epoch, greedy, make_batch, stranger, translate
 
-from nmtcheck import metrics, run_checks
+from nmtcheck import run_checks
 from nmtcheck.adapter import Sizes
-from nmtcheck.ids import find_facts
-from nmtcheck.metrics import corpus_bleu
+from nmtcheck.checks import metrics
+from nmtcheck.checks.metrics import corpus_bleu
+from nmtcheck.connect.ids import find_facts
 
 
 def findings(adapter, *only):

@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 import torch
 
-from nmtcheck import CHECKS, apart, ours, run_checks, runner
+from nmtcheck import CHECKS, run_checks
+from nmtcheck.connect import ours
+from nmtcheck.report.report import apart, runner
 
 OURS = ours()
 

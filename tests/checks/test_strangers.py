@@ -13,7 +13,7 @@ import pytest
 from sampling import sampled
 
 from nmtcheck import Adapter, called, lift, load_adapter, run_checks
-from nmtcheck.standins import Vocabulary
+from nmtcheck.connect.standins import Vocabulary
 from nmtlib.cli import main
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,8 @@ from nmtcheck import Sizes, load_adapter, run_checks
 GOOD = """
     import torch
     from torch import nn
-    from nmtcheck import Adapter, ours
+    from nmtcheck import Adapter
+    from nmtcheck.connect import ours
     from nmtlib.model.transformer import Transformer, TransformerConfig
 
     LAYERS = {"n_encoder_layers": 1, "n_decoder_layers": 1}

@@ -1,0 +1,1 @@
+"""What is asked of a model: each module registers some checks."""

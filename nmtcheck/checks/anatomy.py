@@ -1,0 +1,163 @@
+"""Checks that look inside any model: its fixed tensors, and the order of its modules."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+
+from nmtcheck.adapter import Adapter, Sizes
+from nmtcheck.measure.helpers import build, logits, padded_batch, prepare
+from nmtcheck.registry import Finding, check
+
+ROWS = 60  # of a position table that are looked at
+OFF = 1e-3  # how far a table in float32 may be from the formula
+
+
+def plain_tensors(model: nn.Module) -> Iterator[tuple[nn.Module, str, Tensor]]:
+    """The tensors of real numbers that are neither parameters nor buffers: module, name, value."""
+    for module in model.modules():
+        for name, value in list(vars(module).items()):
+            if isinstance(value, Tensor) and value.is_floating_point() and value.numel() > 1:
+                yield module, name, value
+
+
+def fixed_tables(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    """Every table (L, D) that is not trained and as wide as the embeddings, and its name."""
+    widths = {m.embedding_dim for m in model.modules() if isinstance(m, nn.Embedding)}
+    named: list[tuple[str, Tensor]]
+    named = [(name, p) for name, p in model.named_parameters() if not p.requires_grad]
+    named += [*model.named_buffers(), *((name, value) for _, name, value in plain_tensors(model))]
+    for name, value in named:
+        table = value.detach().squeeze()
+        if table.dim() == 2 and table.size(1) in widths and len(table) > 20:
+            yield name, table[:ROWS].double()
+
+
+def made_of_sines(table: Tensor) -> bool:
+    """Whether a table (L, D) holds sines and cosines: one speed a column, or those of the paper."""
+    place, second = torch.arange(len(table)).double()[:, None], table[1].clamp(-1, 1)
+    angles = torch.stack([second.asin(), math.pi - second.asin(), second.acos()])  # (3, D)
+    waves = torch.cat(
+        [(place[None] * angles[:, None]).sin(), (place[None] * angles[:, None]).cos()]
+    )
+    by_column = (waves - table).abs().amax(dim=1).amin(dim=0)  # (D,)
+    if float(by_column.max()) < OFF:
+        return True
+    pairs = torch.arange(table.size(1)) // 2
+    angle = place * 10000.0 ** (-2 * pairs / table.size(1))  # (L, D)
+    by_place = torch.minimum((angle.sin() - table).abs(), (angle.cos() - table).abs())
+    return float(by_place.max()) < OFF
+
+
+@check("positions.table", "make_model", "fixed_positions")
+def table_rotates(adapter: Adapter, seed: int) -> str:
+    """In a table of sines, one rotation takes every position to the one a few steps on."""
+    tables = list(fixed_tables(adapter.make_model(Sizes())))
+    tables = [(name, table) for name, table in tables if made_of_sines(table)]
+    if not tables:
+        raise NotImplementedError("the model contains no sinusoidal table of embedding width")
+    for name, table in tables:
+        before, after = table[:-7], table[7:]
+        shift = torch.linalg.lstsq(before, after, driver="gelsd").solution  # (D, D)
+        off = float((before @ shift - after).abs().max())
+        if off > OFF:
+            best = f"the best one is off by {off:.2g}"
+            raise Finding(f"no linear map takes each row p of {name!r} to row p + 7: {best}")
+    return f"one matrix takes each row p of {tables[0][0]!r} to row p + 7"
+
+
+@check("positions.balance", "make_model")
+@torch.no_grad()
+def balance(adapter: Adapter, seed: int) -> str:
+    """In a new model words move the input of the first layer about as much as positions do."""
+    model, first = build(adapter, seed, noise=0.0, d_model=64), adapter.first_word
+    widths = {m.embedding_dim for m in model.modules() if isinstance(m, nn.Embedding)}
+    read: list[Tensor] = []
+
+    def listen(module: nn.Module, given: tuple) -> None:
+        if given and isinstance(given[0], Tensor) and given[0].is_floating_point():
+            if given[0].dim() == 3 and given[0].size(-1) in widths and not read:
+                read.append(given[0].reshape(-1, given[0].size(-1)).clone())
+
+    for module in model.modules():
+        if isinstance(module, nn.Linear | nn.MultiheadAttention | nn.LayerNorm):
+            module.register_forward_pre_hook(listen)
+    moved = []
+    for ids in ([first] * 6, [first + 1] * 6):
+        read.clear()
+        logits(adapter, model, torch.tensor([ids]), torch.tensor([[adapter.bos, first]]))
+        if not read or len(read[0]) != 6:
+            raise NotImplementedError("the input of the first layer was not found")
+        moved.append(read[0])
+    word = float((moved[0] - moved[1]).pow(2).mean().sqrt())
+    place = float((moved[0] - moved[0].roll(3, 0)).pow(2).mean().sqrt())
+    said = (
+        f"another word moves the first layer's input by {word:.2g}, another position by {place:.2g}"
+    )
+    if word < 0.08 * place:
+        cause = "Positions drown the words: multiply embeddings by sqrt(d_model), or start larger."
+        raise Finding(said, cause)
+    return said
+
+
+@check("layers.norms_apart", "make_model")
+def norms_apart(adapter: Adapter, seed: int) -> str:
+    """The output of a normalisation is not normalised again before something is added to it."""
+    model, source, target = prepare(adapter, seed)
+    made: list[Tensor] = []
+    again = []
+
+    def normalised(module: nn.Module, given: tuple, result: Tensor) -> None:
+        if given and any(torch.equal(given[0], earlier) for earlier in made):
+            again.append(type(module).__name__)
+        made.append(result.detach().clone())
+
+    norms = [m for m in model.modules() if "Norm" in type(m).__name__]
+    norms = [m for m in norms if not list(m.children())]  # not what merely holds one
+    handles = [norm.register_forward_hook(normalised) for norm in norms]
+    with torch.no_grad():
+        adapter.logits(model, source, target)
+    for handle in handles:
+        handle.remove()
+    # An embedding or a stack may have a norm of its own beside those of its first and last layer.
+    if len(again) > 4:
+        times = f"{len(again)} of {len(made)} times in one pass"
+        raise Finding(f"{times} {again[0]} receives the output of a normalisation")
+    return f"{len(made)} normalisations in one pass, {len(again)} of them directly after another"
+
+
+@check("model.device", "make_model")
+def device(adapter: Adapter, seed: int) -> str:
+    # The device 'meta' holds no numbers and is there on every computer.
+    """Everything the model computes with moves with it to a different device."""
+    model, source, target = prepare(adapter, seed)
+    logits(adapter, model, source, target)  # where no pass succeeds, nothing else can be told
+    made = list(plain_tensors(model))
+    if not made:
+        return "every tensor is a parameter or a buffer, which .to(device) moves"
+    model = model.to("meta")
+    if runs(adapter, model):
+        return f"{made[0][1]!r} is not a buffer and is moved in every pass"
+    for module, name, value in made:  # the experiment: does it run where these are moved as well?
+        setattr(module, name, value.to("meta"))
+    if not runs(adapter, model):
+        raise NotImplementedError("a pass without numbers raises an error, wherever tensors are")
+    stays = "is neither a parameter nor a buffer: .to(device) does not move it"
+    cause = (
+        "Once it is moved, the pass succeeds: use register_buffer, or nn.Parameter if it learns."
+    )
+    raise Finding(f"{made[0][1]!r} {stays}, and the pass fails there", cause)
+
+
+def runs(adapter: Adapter, model: nn.Module) -> bool:
+    """Whether a pass on the device 'meta' raises no error."""
+    source, target, _ = padded_batch(adapter, 0)
+    try:
+        with torch.no_grad(), torch.device("meta"):  # masks that a pass makes are made there
+            adapter.logits(model.eval(), source.to("meta"), target.to("meta"))
+    except Exception:  # it is somebody else's code
+        return False
+    return True

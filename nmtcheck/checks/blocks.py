@@ -1,0 +1,78 @@
+"""Checks of what is around attention in any model: residual connections and activations."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from nmtcheck.adapter import Adapter
+from nmtcheck.measure.helpers import another_word, build, listed, logits, prepare
+from nmtcheck.measure.probing import probed
+from nmtcheck.registry import Finding, check
+
+
+def stacked(model: nn.Module) -> dict[str, list[Tensor]]:
+    """The matrices of each member of a list of layers, by its name; embeddings are no layers."""
+    tables = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding)}
+    found, named = dict[str, list[Tensor]](), dict(model.named_modules())
+    for name, weight in model.named_parameters():
+        layer = re.match(r".*?\.\d+(?=\.)", name)
+        if weight.dim() > 1 and id(weight) not in tables and layer and layer[0] in named:
+            found.setdefault(layer[0], []).append(weight)
+    return {name: weights for name, weights in found.items() if len(weights) > 1}
+
+
+@check("inside.residual", "make_model")
+@torch.no_grad()
+def residual(adapter: Adapter, seed: int) -> str:
+    """A layer whose matrices are zero still passes on what it reads."""
+    model, source, target = prepare(adapter, seed)
+    model.double()  # tells an effect that float32 rounds away from none
+    layers, sides = stacked(model), dict[str, Tensor]()
+
+    def listen(name: str, module: nn.Module, given: tuple, made: object) -> None:
+        sizes = given[0].shape[:2] if given and isinstance(given[0], Tensor) else ()
+        fits = [ids for ids in (source, target) if ids.size(1) in sizes]
+        sides.update({name: fits[0]} if len(fits) == 1 else {})
+
+    for name in layers:
+        model.get_submodule(name).register_forward_hook(partial(listen, name))
+
+    def effect(ids: Tensor) -> float:
+        """How far other words on one side move the logits of a sentence's last position."""
+        other = torch.where(ids < adapter.first_word, ids, another_word(adapter, ids))
+        moved = logits(adapter, model, *(other if x is ids else x for x in (source, target)))
+        return float((moved - logits(adapter, model, source, target))[0, -1].abs().max())
+
+    if not (effect(source) and effect(target) and sides):
+        raise NotImplementedError("no way of the words through layers was found")
+    for name, ids in list(sides.items()):
+        kept = [weight.clone() for weight in layers[name]]
+        torch._foreach_zero_(layers[name])
+        if effect(ids) < 1e-12:
+            side = "source" if ids is source else "target"
+            said = f"with the matrices of {name!r} at zero, no word of the {side} moves a logit"
+            raise Finding(said, "A residual connection is missing: a layer is x + sublayer(x).")
+        torch._foreach_copy_(layers[name], kept)
+    return f"{len(sides)} layers pass on what they read when their matrices are zero"
+
+
+@check("inside.activation", "make_model")
+def activation(adapter: Adapter, seed: int) -> str:
+    """Between the two linear maps of a feed-forward block is a function that is not linear."""
+    probe = probed(adapter, build(adapter, seed), seed)
+    calls, names = probe.run(), {id(p): name for name, p in probe.model.named_parameters()}
+    bare = []
+    for first, last in zip(calls, calls[1:], strict=False):
+        narrows = last.weight.size(0) < last.weight.size(1)
+        if narrows and first.made.shape == last.read.shape and torch.equal(first.made, last.read):
+            bare.append(names.get(id(last.weight), "a linear map"))
+    if bare:
+        said = f"{len(bare)} times a linear map reads what another returns: {listed(bare)}"
+        raise Finding(said, "The feed-forward block has no activation between its linear maps.")
+    if not calls:
+        raise NotImplementedError("the model calls no linear maps")
+    return f"none of {len(calls)} linear maps reads the unchanged result of another"

@@ -1,0 +1,213 @@
+"""Checks of decoding step by step, and of greedy search."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from nmtcheck.adapter import Adapter
+from nmtcheck.measure.helpers import (
+    TOLERANCE,
+    close,
+    distance,
+    logits,
+    pairs,
+    prepare,
+    tensor,
+    unequal,
+)
+from nmtcheck.measure.searching import Words, likely_paths, sources, speaker, torn, word_ids
+from nmtcheck.registry import Finding, check
+
+NO_END = "no random model was found that ends its sentences"
+
+
+@torch.no_grad()
+def run_step(
+    adapter: Adapter, model: nn.Module, tokens: Tensor, state: object
+) -> tuple[Tensor, object]:
+    """The logits (N, V) of one step, and the state after it."""
+    found = adapter.step(model, tokens, state)
+    if not isinstance(found, tuple | list) or len(found) != 2:
+        kind = type(found).__name__
+        raise Finding(f"step returned {kind}, expected logits and the state after the step")
+    return tensor(found[0], "the table of logits of one step", (len(tokens), "V")), found[1]
+
+
+@check("decoding.cache", "make_model", "start", "step")
+def cache(adapter: Adapter, seed: int) -> str:
+    """Step-by-step decoding gives the same logits as decoding at once."""
+    model, source, target = prepare(adapter, seed)
+    at_once, worst = logits(adapter, model, source, target), 0.0
+    with torch.no_grad():
+        state = adapter.start(model, source)
+    for place in range(target.size(1)):
+        found, state = run_step(adapter, model, target[:, place], state)
+        real = target[:, place] != adapter.pad  # after its end a row says nothing that counts
+        off = distance(found[real], at_once[real, place], "the logits of one step")
+        if off > TOLERANCE:
+            first = "The encoder's part of the state is wrong: the memory or its padding mask."
+            later = "The first step is right: the cache or the positions of later ones are wrong."
+            message = f"the logits of step {place} differ by {off:.2g}"
+            raise Finding(message, possible=later if place else first)
+        worst = max(worst, off)
+    return f"{target.size(1)} steps of {len(source)} padded sentences agree within {worst:.0e}"
+
+
+@check("decoding.cache_follows", "make_model", "start", "step", "select")
+def cache_follows(adapter: Adapter, seed: int) -> str:
+    """The cache follows the selected hypotheses."""
+    model, source, target = prepare(adapter, seed)
+    target = target[:, :3].masked_fill(target[:, :3] == adapter.pad, adapter.first_word)
+    with torch.no_grad():
+        state = adapter.start(model, source)
+    for place in range(2):
+        _, state = run_step(adapter, model, target[:, place], state)
+    rows = torch.tensor([2, 0])
+    found, _ = run_step(adapter, model, target[rows, 2], adapter.select(state, rows))
+    at_once = logits(adapter, model, source[rows], target[rows])[:, -1]
+    off = close(found, at_once, "after keeping sentences 2 and 0, in this order, logits are wrong")
+    return f"sentences 2 and 0 continue as before (within {off:.0e})"
+
+
+def greedy(adapter: Adapter, model: nn.Module, source: Tensor) -> list[Words]:
+    """The result of greedy search for each source."""
+    found, count = adapter.greedy(model, source, 20), len(source)
+    if not isinstance(found, list | tuple) or len(found) != count:
+        kind, expected = type(found).__name__, f"a list of {count} lists of ids"
+        raise Finding(f"greedy returned {kind} for {count} sources, expected {expected}")
+    return [tuple(int(i) for i in ids) for ids in found]
+
+
+def training_start(adapter: Adapter, seed: int) -> int:
+    """The id that the decoder reads first in training."""
+    if adapter.make_batch is None:
+        return adapter.bos
+    return int(adapter.make_batch(pairs(adapter, seed, [(3, 3), (2, 2)]))[1][0, 0])
+
+
+def said_and_expected(
+    adapter: Adapter, seed: int, start: int
+) -> tuple[list[Words], list[Words], Tensor, nn.Module]:
+    """What greedy search says, the most probable paths, their sources, and the model.
+
+    Only sources whose paths end and are no close calls.  All sources are given to the search at
+    once: sentences that have ended stand beside others that go on.
+    """
+    for attempt in range(4):
+        model, source = speaker(adapter, seed + 100 * attempt), sources(adapter, seed)
+        paths = likely_paths(adapter, model, source, start)
+        clear = [row for row, path in enumerate(paths) if path]  # some must say at least one word
+        if len({len(paths[row]) for row in clear}) >= 2:
+            said = greedy(adapter, model, source)
+            return [said[row] for row in clear], [paths[row] for row in clear], source[clear], model
+    raise NotImplementedError(NO_END)
+
+
+@check("decoding.greedy", "make_model", "greedy")
+def greedy_is_best_word(adapter: Adapter, seed: int) -> str:
+    """Greedy search generates the most probable next token until EOS."""
+    said, expected, source, model = said_and_expected(adapter, seed, training_start(adapter, seed))
+    if wrong := unequal(said, expected):
+        words = f"{list(said[wrong[0]])}, expected {list(expected[wrong[0]])}"
+        counts = f"{len(wrong)} of {len(said)} sentences"
+        if all(gain(adapter, model, source[n], said[n], expected[n]) for n in wrong):
+            better = f"{counts} get a translation that is more probable than the greedy one"
+            raise NotImplementedError(f"{better}: it is taken to be a beam search")
+        cause = greedy_cause(adapter, model, [(source[n], said[n], expected[n]) for n in wrong])
+        raise Finding(f"{counts} do not get the most probable words: {words}", cause)
+    lengths = sorted(map(len, said))
+    words = f"{lengths[0]} to {lengths[-1]} words"
+    return f"{len(said)} sentences of {words}, each word the best"
+
+
+def gain(adapter: Adapter, model: nn.Module, source: Tensor, said: Words, path: Words) -> bool:
+    """Whether words are more probable than those of the greedy path, as a whole or on average."""
+    scores = []
+    for words in (said, path):
+        if not set(words) <= set(word_ids(adapter)):
+            return False
+        target = torch.tensor([[adapter.bos, *words]])
+        logp = logits(adapter, model, source[source != adapter.pad][None], target).log_softmax(-1)
+        labels = torch.tensor([*words, adapter.eos])
+        scores.append(logp[0].gather(-1, labels[:, None]).flatten())
+    return any(float(f(scores[0])) > float(f(scores[1])) for f in (torch.sum, torch.mean))
+
+
+def greedy_cause(
+    adapter: Adapter, model: nn.Module, wrong: list[tuple[Tensor, Words, Words]]
+) -> str:
+    """What the sources with wrong words have in common; empty if nothing."""
+    alone = [greedy(adapter, model, row[row != adapter.pad][None])[0] for row, *_ in wrong[:3]]
+    if alone == [expected for *_, expected in wrong[:3]]:
+        return "Only in a batch: a padding mask is lost, or all stop when the first one ends."
+    if all(said == expected[: len(said)] for _, said, expected in wrong):
+        return "It stops before EOS."
+    if all(said[: len(expected)] == expected for _, said, expected in wrong):
+        return "It continues after EOS."
+    return ""
+
+
+@check("decoding.start_symbol", "make_model", "greedy")
+def start_symbol(adapter: Adapter, seed: int) -> str:
+    """Decoding starts with the symbol that the decoder reads first in training."""
+    start = training_start(adapter, seed)
+    said, expected, source, model = said_and_expected(adapter, seed, start)
+    if said == expected:
+        return f"starts with id {start}, as training does"
+    wrong = unequal(said, expected)
+    if all(gain(adapter, model, source[n], said[n], expected[n]) for n in wrong):
+        raise NotImplementedError("it is taken to be a beam search: see decoding.greedy")
+    for other in range(adapter.first_word):
+        try:
+            paths = likely_paths(adapter, model, source, other)
+        except Exception:  # such as NaN where nothing but PAD is read: then it was not this id
+            continue
+        agree = [a == b for a, b in zip(said, paths, strict=True) if b is not None]
+        if other != start and agree and all(agree):
+            raise Finding(f"greedy search starts with id {other}; training starts with {start}")
+    raise NotImplementedError("greedy search is wrong in a different way: see decoding.greedy")
+
+
+@check("decoding.stops_at_eos", "make_model", "greedy")
+def stops_at_eos(adapter: Adapter, seed: int) -> str:
+    """A sentence ends at its EOS, and the result contains only words."""
+    said, expected, _, _ = said_and_expected(adapter, seed, training_start(adapter, seed))
+    names = {adapter.eos: "EOS", adapter.pad: "PAD", adapter.bos: "BOS"}
+    for ids, path in zip(said, expected, strict=True):
+        for special, name in names.items():
+            if special in ids:
+                raise Finding(f"a translation contains {name}: {list(ids)}")
+        if len(ids) > len(path) and ids[: len(path)] == path:
+            after = f"EOS is most probable after {list(path)}"
+            raise Finding(f"{after}, but the search continues: {list(ids)}")
+    return f"{len(said)} sentences end at their EOS"
+
+
+@check("decoding.no_reference", "make_model", "hypotheses", "resizable")
+def no_reference(adapter: Adapter, seed: int) -> str:
+    """A translation does not depend on the reference."""
+    model, source = torn(adapter, seed, 0.2), sources(adapter, seed, count=8)  # it says three words
+    words = [adapter.first_word, adapter.first_word + 1, adapter.first_word + 2]
+    references = words[:1], words[:2], words * 4
+    found = [list(adapter.hypotheses(model, source, [reference] * 8)) for reference in references]
+    if not found[0] == found[1] == found[2]:
+        beside = "with references of 1, 2 and 12 words"
+        raise Finding(f"the same sources get different translations {beside}")
+    return "8 sources get the same translations with references of 1, 2 and 12 words"
+
+
+@check("decoding.text_ends_at_eos", "text")
+def text_ends_at_eos(adapter: Adapter, seed: int) -> str:
+    """Text after EOS is not scored."""
+    words, more = [adapter.first_word, adapter.first_word + 1], adapter.first_word + 2
+    plain = adapter.text(list(words))
+    for tail in ([adapter.eos], [adapter.eos, more, more], [adapter.eos, adapter.pad, adapter.pad]):
+        found = adapter.text([*words, *tail])
+        if found != plain:
+            raise Finding(f"ids {[*words, *tail]} become {found!r}; {words} become {plain!r}")
+    for ids in ([adapter.bos, *words], [adapter.bos, *words, adapter.eos]):
+        if (found := adapter.text(list(ids))) != plain:
+            cause = "Special tokens are not left out of the text."
+            raise Finding(f"ids {ids} become {found!r}; {words} become {plain!r}", cause)
+    return "text ends at EOS and holds no special token"

@@ -1,0 +1,194 @@
+"""Checks of the embedding and the positions as parts of their own."""
+
+from __future__ import annotations
+
+import inspect
+import math
+
+import torch
+from torch import Tensor, nn
+
+from nmtcheck.adapter import Adapter, Sizes
+from nmtcheck.measure.helpers import (
+    TOLERANCE,
+    close,
+    distance,
+    logits,
+    padded_gradients,
+    prepare,
+    tensor,
+)
+from nmtcheck.measure.reached import of_the_part
+from nmtcheck.registry import Finding, check
+
+
+@check("embedding.scale", "embedding", "scaled_embedding")
+def embedding_scale(adapter: Adapter, seed: int) -> str:
+    """Embeddings are multiplied by the root of d_model."""
+    module, ids = adapter.embedding(11, 36).eval(), torch.arange(4, 11)[None]
+    tables = [p for p in module.parameters() if tuple(p.shape) == (11, 36)]
+    if len(tables) != 1:
+        raise Finding(f"the embedding holds {len(tables)} tables of the shape (11, 36), expected 1")
+    rows = tables[0][ids]
+    found = tensor(module(ids), "the result of the embedding", (1, 7, 36))
+    factor = float(((found * rows).sum() / (rows * rows).sum()).detach())
+    if abs(factor - 6) > 0.01:
+        raise Finding(f"embeddings are multiplied by {factor:.3f}, expected sqrt(36) = 6")
+    off = close(found, 6 * rows, "the embedding is not 6 times the row of its id")
+    return f"row of the id, times {factor:.3f} (within {off:.0e})"
+
+
+@check("embedding.pad_gradient", "embedding")
+def pad_gradient(adapter: Adapter, seed: int) -> str:
+    """The PAD row of the embedding gets no gradient."""
+    if adapter.pad in (adapter.bos, adapter.eos):
+        raise NotImplementedError("PAD has a second meaning, so its vector is trained")
+    module = adapter.embedding(11, 8)
+    module(torch.tensor([[5, 6, adapter.pad, adapter.pad]])).pow(2).sum().backward()
+    table = next(p for p in module.parameters() if p.dim() == 2)
+    if table.grad is None or not table.grad[5].any():
+        cause = "The embedding is frozen or detached."
+        raise Finding("the row of a word gets no gradient", possible=cause)
+    if table.grad[adapter.pad].any():
+        most = table.grad[adapter.pad].abs().max()
+        found = Finding(f"the PAD row gets a gradient of up to {most:.2g}, expected 0")
+        raise of_the_part(adapter, found, lambda model: pad_is_read(adapter, model, seed), seed)
+    return "words get a gradient, PAD gets none"
+
+
+def pad_is_read(adapter: Adapter, model: nn.Module, seed: int) -> bool:
+    """Whether the loss of a padded batch depends on the vectors that were looked up for PAD."""
+    looked: list[tuple[Tensor, Tensor]] = []
+
+    def keep(module: nn.Module, given: tuple, result: Tensor) -> None:
+        table = getattr(module, "weight", None)
+        if table is not None and len(table) == Sizes().source_vocab_size and result.requires_grad:
+            if isinstance(given[0], Tensor) and not given[0].is_floating_point():
+                result.retain_grad()
+                looked.append((given[0], result))
+
+    for module in model.modules():
+        module.register_forward_hook(keep)
+    padded_gradients(adapter, model, seed)
+    return any(bool(result.grad[ids == adapter.pad].any()) for ids, result in looked)
+
+
+def make_positions(adapter: Adapter) -> nn.Module:
+    """60 positions of 16 dimensions in eval mode; a learned table holds random numbers."""
+    module = adapter.positions(16, 60).eval()
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.copy_(torch.randn_like(parameter))
+    return module
+
+
+@torch.no_grad()
+def added(module: nn.Module, x: Tensor, **options: object) -> Tensor:
+    """What the module adds to x (B, S, D)."""
+    return tensor(module(x, **options), "the sentence with its positions", tuple(x.shape)) - x
+
+
+@check("positions.distinct", "positions")
+def distinct(adapter: Adapter, seed: int) -> str:
+    """Every position has a different vector."""
+    table = added(make_positions(adapter), torch.zeros(1, 60, 16))[0]
+    apart = float((torch.cdist(table, table) + 99 * torch.eye(60)).min())
+    if apart < 0.01:
+        raise Finding(f"two of 60 positions have vectors only {apart:.1g} apart")
+    return f"60 positions are at least {apart:.2f} apart"
+
+
+@check("positions.added_once", "positions")
+def added_once(adapter: Adapter, seed: int) -> str:
+    """Positions are added to the embeddings, once."""
+    module, x = make_positions(adapter), torch.randn(2, 7, 16)
+    plain = added(module, torch.zeros(2, 7, 16))
+    close(added(module, x), plain, "what is added depends on the embeddings")
+    length = float(plain.norm(dim=-1).mean())
+    if length < 0.01:
+        raise Finding("nothing is added")
+    if adapter.fixed_positions and abs(length / math.sqrt(8) - 1) > 0.05:
+        expected = "8 pairs of sine and cosine have sqrt(8) = 2.83"
+        raise Finding(f"position vectors have the length {length:.2f}; {expected}")
+    said = f"vectors of length {length:.2f} are added"
+    if not adapter.has("make_model"):
+        return said
+    model, source, target = prepare(adapter, seed)
+    calls, used = [], [m for m in model.modules() if type(m) is type(module)]
+    if not used or type(module).__module__.startswith("torch."):  # such a class has other uses
+        return said
+    for each in used:
+        each.register_forward_hook(lambda *_: calls.append(1))
+    logits(adapter, model, source, target)
+    if len(calls) != 2:
+        expected = "expected 2: once in the encoder, once in the decoder"
+        raise Finding(f"positions are added {len(calls)} times in one pass, {expected}")
+    return f"{said}, once in the encoder and once in the decoder"
+
+
+@check("positions.shift_is_rotation", "positions", "fixed_positions")
+def shift_is_rotation(adapter: Adapter, seed: int) -> str:
+    """One rotation takes every position to the one a few steps on."""
+    table = added(make_positions(adapter), torch.zeros(1, 60, 16))[0].double()
+    before, after = table[:-7], table[7:]
+    # Slow dimensions of few positions are almost dependent, hence the driver that tolerates it.
+    shift = torch.linalg.lstsq(before, after, driver="gelsd").solution  # (D, D)
+    off = float((before @ shift - after).abs().max())
+    if off > 1e-3:
+        raise Finding(f"no linear map takes each position p to p + 7: the best is off by {off:.2f}")
+    return f"one matrix takes each of 53 positions p to p + 7, within {off:.0e}"
+
+
+@check("positions.start", "positions")
+def start_offset(adapter: Adapter, seed: int) -> str:
+    """With `start=n` the first vector gets position n."""
+    module, x = make_positions(adapter), torch.zeros(1, 6, 16)
+    if "start" not in inspect.signature(module.forward).parameters:
+        raise NotImplementedError("the position module takes no `start`")
+    message = "the last two of six positions, and two from 4 on"
+    close(added(module, x[:, 4:], start=4), added(module, x)[:, 4:], message)
+    return "two tokens from position 4 on get the vectors 4 and 5"
+
+
+@check("positions.follow_the_model", "positions")
+def follow_the_model(adapter: Adapter, seed: int) -> str:
+    """The position table moves with the model to a different dtype or device."""
+    for dtype in (torch.bfloat16, torch.float64):
+        result = make_positions(adapter).to(dtype)(torch.zeros(1, 4, 16, dtype=dtype))
+        if result.dtype != dtype:
+            raise Finding(f"after .to({dtype}) the module returns {result.dtype}")
+    return "follows .to(bfloat16) and .to(float64), as it would follow .to(device)"
+
+
+@check("positions.not_trained", "positions", "fixed_positions")
+def not_trained(adapter: Adapter, seed: int) -> str:
+    """A fixed position table is not a parameter."""
+    tables = {n: p for n, p in adapter.positions(16, 60).named_parameters() if p.numel() >= 60 * 16}
+    if trained := [name for name, table in tables.items() if table.requires_grad]:
+        raise Finding(f"the optimizer would change {trained[0]!r}")
+    return "no parameter contains the table"
+
+
+@check("positions.advance", "positions", "make_model", "start", "step")
+def advance(adapter: Adapter, seed: int) -> str:
+    """In step-by-step decoding every token gets the same position as in decoding at once."""
+    model, source, target = prepare(adapter, seed)
+    kind, seen = type(adapter.positions(16, 60)), []
+    used = [module for module in model.modules() if type(module) is kind]
+    if not used:
+        raise NotImplementedError("the model does not use the module that `positions` makes")
+    for module in used:
+        module.register_forward_hook(
+            lambda _, given, result: seen.append((result - given[0])[0].detach())
+        )
+    logits(adapter, model, source[:1], target[:1])
+    at_once = seen[-1]  # (T, D)
+    state = adapter.start(model, source[:1])
+    for place in range(target.size(1)):
+        with torch.no_grad():
+            _, state = adapter.step(model, target[:1, place], state)
+        found = seen[-1][-1]
+        if distance(found, at_once[place]) > TOLERANCE:
+            own = ": that of token 0" if distance(found, at_once[0]) < TOLERANCE else ""
+            raise Finding(f"token {place} gets a different position than at once{own}")
+    return f"{target.size(1)} steps add the vectors of positions 0 to {target.size(1) - 1}"

@@ -1,0 +1,12 @@
+"""Every check: importing this module registers them, in the order in which they run."""
+
+from importlib import import_module
+
+MODULES = (
+    "attention embeddings mask_parts sublayers inside blocks positions masks layers model anatomy "
+    "loss optimisation validation epochs gradients decoding translation beam penalties endings "
+    "data metrics"
+).split()
+
+for name in MODULES:
+    import_module(f"nmtcheck.checks.{name}")

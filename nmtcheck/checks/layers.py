@@ -1,0 +1,133 @@
+"""Checks of the layers in a whole model: gradients, weights of their own, dropout, memory."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from nmtcheck.adapter import Adapter, Sizes
+from nmtcheck.measure.helpers import (
+    TOLERANCE,
+    another_word,
+    close,
+    distance,
+    heeds_dropout,
+    listed,
+    logits,
+    prepare,
+    source_frame,
+)
+from nmtcheck.registry import Finding, check
+
+UNHEEDED = "the model has its own dropout, or none: `make_model` does not pass on sizes.dropout"
+PLAIN_LIST = "Modules are in a plain list or dictionary; use nn.ModuleList."
+
+
+@check("layers.gradient", "make_model")
+def gradient(adapter: Adapter, seed: int) -> str:
+    """One backward pass reaches every parameter."""
+    model, source, target = prepare(adapter, seed)
+    logits(adapter, model.train(), source, target, grad=True).pow(2).mean().backward()
+    trained = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+    if not trained:
+        raise Finding("the model has no trainable parameters", possible=PLAIN_LIST)
+    # Vectors may be without gradient for a reason: the bias of the keys moves all scores of a query
+    # alike.
+    without = [n for n, p in trained if p.grad is None or (p.dim() > 1 and not p.grad.any())]
+    if without:
+        counts = f"{len(without)} of {len(trained)} parameters"
+        raise Finding(f"{counts} get no gradient: {listed(without)}")
+    return f"all {len(trained)} parameters get a gradient"
+
+
+@check("layers.separate_weights", "make_model")
+def separate_weights(adapter: Adapter, seed: int) -> str:
+    """Every layer has its own weights."""
+    sizes = Sizes(source_vocab_size=37, target_vocab_size=37)
+    names: dict[tuple, list[str]] = {}
+    for name, parameter in adapter.make_model(sizes).named_parameters(remove_duplicate=False):
+        # Tied embeddings and a shared position table are meant; weights of layers are not.
+        if parameter.dim() > 1 and not {37, sizes.max_length} & set(parameter.shape):
+            names.setdefault((parameter.data_ptr(), parameter.shape), []).append(name)
+    shared = [group for group in names.values() if len(group) > 1]
+    if shared and adapter.resizable:
+        raise Finding(f"{shared[0][0]!r} and {shared[0][1]!r} are the same tensor")
+    if len(names) < 4:
+        raise Finding(
+            f"the model has only {len(names)} matrices in its layers", possible=PLAIN_LIST
+        )
+    return f"{len(names)} matrices in the layers, none of them shared"
+
+
+@check("layers.no_dropout", "make_model", "resizable")
+def no_dropout(adapter: Adapter, seed: int) -> str:
+    """With dropout 0, train mode and eval mode give the same result."""
+    model, source, target = prepare(adapter, seed, dropout=0.0)
+    real = target != adapter.pad
+    evaluated = logits(adapter, model.eval(), source, target)[real]
+    trained = [logits(adapter, model.train(), source, target)[real] for _ in range(2)]
+    if not heeds_dropout(adapter, seed) and distance(*trained) > TOLERANCE:
+        raise NotImplementedError(UNHEEDED)
+    close(*trained, "with dropout 0, two passes in train mode differ")
+    message = "with dropout 0, train and eval mode differ"
+    cause = "Something other than dropout depends on `self.training`."
+    off = close(trained[0], evaluated, message, cause)
+    return f"train and eval mode agree within {off:.0e}"
+
+
+@check("layers.dropout_rate", "make_model", "resizable")
+def dropout_rate(adapter: Adapter, seed: int) -> str:
+    """Every dropout has the requested probability."""
+    model, source, target = prepare(adapter, seed, dropout=0.3)
+    model.train()
+    rates = {name: m.p for name, m in model.named_modules() if isinstance(m, nn.Dropout)}
+    if 0.3 not in rates.values() and not heeds_dropout(adapter, seed):
+        raise NotImplementedError(UNHEEDED)
+    others = {name: rate for name, rate in rates.items() if rate not in (0, 0.3)}
+    if others:
+        found = ", ".join(f"{rate:g}" for rate in sorted(set(others.values())))
+        raise Finding(f"dropout 0.3 was requested, but there is {found} in {listed([*others])}")
+    moved = distance(*(logits(adapter, model, source, target) for _ in range(2)))
+    if moved < TOLERANCE:
+        message = "dropout 0.3 was requested, and two passes in train mode are equal"
+        raise Finding(message, "Dropout is never applied.")
+    modules = f"{len(rates)} dropout modules with 0.3 or 0"
+    return f"{modules}; two passes in train mode differ by {moved:.2f}"
+
+
+@check("layers.dropout_once", "make_model", "resizable")
+def dropout_once(adapter: Adapter, seed: int) -> str:
+    """No value passes through two dropouts in a row."""
+    model, source, target = prepare(adapter, seed, dropout=0.3)
+    names = {m: name for name, m in model.train().named_modules() if isinstance(m, nn.Dropout)}
+    if not names:
+        raise NotImplementedError("the model contains no nn.Dropout")
+    dropped, twice = list[Tensor](), list[str]()
+
+    def listen(module: nn.Module, given: tuple, result: Tensor) -> None:
+        if module.p and given and any(given[0] is earlier for earlier in dropped):
+            twice.append(names[module])
+        if module.p:
+            dropped.append(result)
+
+    for module in names:
+        module.register_forward_hook(listen)
+    logits(adapter, model, source, target)
+    if twice:
+        raise Finding(f"the output of a dropout is dropped again by {listed(twice)}")
+    return f"{len(dropped)} dropouts in one pass, none applied to the output of another"
+
+
+@check("layers.cross_attention", "make_model")
+def cross_attention(adapter: Adapter, seed: int) -> str:
+    """Every source word affects the logits."""
+    model, source, target = prepare(adapter, seed)
+    before, moved = logits(adapter, model, source[:1], target[:1]), []
+    first, _ = map(len, source_frame(adapter))
+    for place in range(first, first + 5):  # the words of the longest source
+        changed = source[:1].clone()
+        changed[0, place] = another_word(adapter, changed[0, place])
+        moved.append(distance(logits(adapter, model, changed, target[:1]), before))
+    if min(moved) < 1e-6:
+        place = moved.index(min(moved))
+        raise Finding(f"a different word at position {place} of the source changes no logit")
+    return f"a different source word moves the logits by {min(moved):.2g} or more"

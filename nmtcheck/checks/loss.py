@@ -1,0 +1,170 @@
+"""Checks of the loss: what counts, what it is divided by, and what smoothing does."""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+from torch import Tensor
+
+from nmtcheck.adapter import Adapter
+from nmtcheck.measure import helpers
+from nmtcheck.measure.helpers import TOLERANCE, close, tensor
+from nmtcheck.registry import Finding, check
+
+WORDS = 11  # size of the vocabulary
+
+
+def scored(adapter: Adapter) -> tuple[Tensor, Tensor]:
+    """Logits (4, 5, 11), and labels of which seven are PAD."""
+    labels = torch.randint(adapter.first_word, WORDS, (4, 5))
+    labels[1, 3:] = adapter.pad
+    labels[3] = adapter.pad
+    return 2 * torch.randn(4, 5, WORDS), labels
+
+
+@functools.lru_cache(maxsize=16)
+def speaks_log(adapter: Adapter) -> bool:
+    """Whether the model ends in log_softmax, so that its loss expects log-probabilities."""
+    if not adapter.has("make_model"):
+        return False
+    try:
+        with torch.random.fork_rng(devices=[]):
+            table = helpers.logits(adapter, *helpers.prepare(adapter, 0))
+    except Exception:  # the checks of the model tell
+        return False
+    return float(table.exp().sum(-1).sub(1).abs().max()) < TOLERANCE
+
+
+def smooths_itself(adapter: Adapter) -> bool:
+    """Whether the loss ignores `smoothing` but smooths."""
+    if heeds_smoothing(adapter):
+        return False
+    q = smoothed_target(adapter, adapter.first_word, 0.0)
+    least, most = float(q.min()), float(q.max())
+    return abs(float(q.sum()) - 1) < TOLERANCE and least > -TOLERANCE and most < 1 - TOLERANCE
+
+
+def heeds_smoothing(adapter: Adapter) -> bool:
+    """Whether the requested smoothing changes the loss."""
+    logits, labels = scored(adapter)
+    without, smoothed = (float(measure(adapter, logits, labels, s)) for s in (0.0, 0.5))
+    return without != smoothed
+
+
+def measure(adapter: Adapter, logits: Tensor, labels: Tensor, smoothing: float = 0.0) -> Tensor:
+    """The loss, found to be one finite number."""
+    logits = logits.log_softmax(-1) if speaks_log(adapter) else logits
+    return tensor(adapter.loss(logits, labels, smoothing), "the loss").reshape(())
+
+
+@check("loss.cross_entropy", "loss")
+def cross_entropy(adapter: Adapter, seed: int) -> str:
+    """Without smoothing the loss is the mean cross-entropy of the labels that are not PAD."""
+    logits, labels = scored(adapter)
+    found = measure(adapter, logits, labels)
+    expected = helpers.cross_entropy(adapter, logits, labels)
+    message = f"the loss is {found:.3f}, expected {expected:.3f}"
+    count = int((labels != adapter.pad).sum())
+    causes = {
+        count: "The sum over tokens is never divided by their number.",
+        count / labels.numel(): "The sum is divided by the number of positions, PAD included.",
+        count / len(labels): "The sum is divided by the number of sentences.",
+    }
+    for factor, cause in causes.items():
+        if abs(float(found / (expected * factor)) - 1) < 1e-4:
+            raise Finding(message, cause)
+    if helpers.distance(found, expected) > TOLERANCE and smooths_itself(adapter):
+        raise NotImplementedError("the loss always smooths, whatever smoothing is requested")
+    return f"{found:.3f} nats, as F.cross_entropy (within {close(found, expected, message):.0e})"
+
+
+@check("loss.pad_ignored", "loss")
+def pad_ignored(adapter: Adapter, seed: int) -> str:
+    """Logits at positions whose label is PAD do not affect the loss."""
+    logits, labels = scored(adapter)
+    padded = labels == adapter.pad
+    for smoothing in (0.0, 0.1):
+        before = measure(adapter, logits, labels, smoothing)
+        changed = torch.where(padded[..., None], torch.randn_like(logits) * 9, logits)
+        after = measure(adapter, changed.requires_grad_(), labels, smoothing)
+        close(after, before, f"other logits at PAD change the loss: {before:.3f} to {after:.3f}")
+        (gradient,) = torch.autograd.grad(after, changed)
+        if gradient[padded].any():
+            raise Finding("logits at PAD get a gradient")
+    return "different logits at PAD change neither loss nor gradient"
+
+
+@check("loss.batching", "loss")
+def batching(adapter: Adapter, seed: int) -> str:
+    """The loss does not depend on how sentences are batched."""
+    logits, labels = (x[:3] for x in scored(adapter))
+    whole = measure(adapter, logits, labels, 0.1)
+    twice = measure(adapter, logits.repeat(2, 1, 1), labels.repeat(2, 1), 0.1)
+    message = f"the same batch twice over has the loss {twice:.3f}, once {whole:.3f}"
+    if abs(float(twice / whole) - 2) < 1e-3:
+        raise Finding(message, "The sum over tokens is never divided by their number.")
+    close(twice, whole, message)
+    counts = [int((row != adapter.pad).sum()) for row in labels]
+    parts = [measure(adapter, logits[i : i + 1], labels[i : i + 1], 0.1) for i in range(3)]
+    mean = sum(n * part for n, part in zip(counts, parts, strict=True)) / sum(counts)
+    off = close(whole, mean, "the loss of a batch is not the mean over the tokens of its sentences")
+    return f"one batch, three batches and a batch doubled agree within {off:.0e}"
+
+
+@check("loss.finite", "loss")
+def finite(adapter: Adapter, seed: int) -> str:
+    """The loss and its gradient are finite, however confident the model is."""
+    logits, labels = scored(adapter)
+    for smoothing in (0.0, 0.1):
+        sure = (logits * 1000).requires_grad_()
+        (gradient,) = torch.autograd.grad(measure(adapter, sure, labels, smoothing), sure)
+        tensor(gradient, "the gradient of the loss")
+    return "finite for logits up to thousands, with and without smoothing"
+
+
+def smoothed_target(adapter: Adapter, label: int, smoothing: float) -> Tensor:
+    """The distribution q (V,) that the loss compares with.
+
+    The gradient of the cross-entropy of p = softmax(logits) is p - q, which gives q away.
+    """
+    logits = torch.randn(1, 1, WORDS, requires_grad=True)
+    loss = measure(adapter, logits, torch.tensor([[label]]), smoothing)
+    (gradient,) = torch.autograd.grad(loss, logits)
+    return (logits.softmax(-1) - gradient).detach()[0, 0]
+
+
+@check("loss.smoothing", "loss")
+def smoothing_target(adapter: Adapter, seed: int) -> str:
+    """The smoothed target is a distribution that favours the label; all other words are equal."""
+    q = smoothed_target(adapter, adapter.first_word, 0.2)
+    label, others = q[adapter.first_word], q[adapter.first_word + 1 :]
+    if abs(float(q.sum()) - 1) > TOLERANCE or q.min() < -TOLERANCE:
+        raise Finding(
+            f"the smoothed target sums to {q.sum():.3f}, its least share is {q.min():.3f}"
+        )
+    if not heeds_smoothing(adapter):
+        raise NotImplementedError("the requested smoothing changes nothing")
+    # Some spread it over all V classes, the label included; others over V - 1 or V - 2.
+    favoured = 0.8 - TOLERANCE < label < 0.8 + 0.2 / 4
+    if not favoured or float(others.max() - others.min()) > TOLERANCE:
+        rest = f"other words {others.min():.3f} to {others.max():.3f}"
+        raise Finding(f"with smoothing 0.2 the label gets {label:.3f}, {rest}")
+    return f"with smoothing 0.2 the label gets {label:.3f}, each other word {others.mean():.4f}"
+
+
+@check("loss.smoothing_pad", "loss", "pad_unsmoothed")
+def smoothing_pad(adapter: Adapter, seed: int) -> str:
+    """Label smoothing gives PAD no probability."""
+    share = float(smoothed_target(adapter, adapter.first_word, 0.2)[adapter.pad])
+    if share > TOLERANCE:
+        raise Finding(f"with smoothing 0.2 PAD gets the probability {share:.4f}")
+    if not heeds_smoothing(adapter) and not smooths_itself(adapter):
+        raise NotImplementedError("the loss does not smooth")
+    logits, labels = scored(adapter)
+    # A model that has learned never to predict PAD must not be penalised for it.
+    logits[..., adapter.pad] = -1e6
+    found = measure(adapter, logits, labels, 0.2)
+    if found > 1000:
+        raise Finding(f"a model that never predicts PAD has the loss {found:.0f}")
+    return "PAD gets no probability, and never predicting it costs nothing"

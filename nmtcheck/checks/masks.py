@@ -1,0 +1,123 @@
+"""Checks of masks: alone, and by the effect of hidden tokens on a whole model."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from nmtcheck.adapter import Adapter
+from nmtcheck.measure.helpers import (
+    TOLERANCE,
+    another_word,
+    close,
+    distance,
+    logits,
+    padded_gradients,
+    prepare,
+    tensor,
+)
+from nmtcheck.registry import Finding, check
+
+
+def future(adapter: Adapter, seed: int, training: bool) -> str:
+    """Change the third of five target tokens, and compare the logits before it."""
+    model, source, target = prepare(adapter, seed)
+    model.train(training)
+    changed = target.clone()
+    changed[0, 2] = another_word(adapter, changed[0, 2])
+
+    def run(ids: Tensor) -> Tensor:
+        torch.manual_seed(seed)  # so that dropout, where it cannot be switched off, drops the same
+        return logits(adapter, model, source, ids)[0]
+
+    before, after = run(target), run(changed)
+    leak = distance(after[:2], before[:2])
+    if leak > TOLERANCE:
+        first = distance(after[0], before[0]) > TOLERANCE
+        # Each layer passes a leak of one position on by one more: none arrives from far behind.
+        longer = torch.cat([target, target[:, 1:], target[:, 1:]], dim=1)
+        other = longer.clone()
+        other[0, 8] = another_word(adapter, other[0, 8])
+        near = not first or distance(run(other)[0], run(longer)[0]) < TOLERANCE / 100
+        raise Finding(
+            f"token 2 was changed, and the logits of position {1 - first} move by {leak:.2g}",
+            "Each position sees the next token: the diagonal is off by one." if near else "",
+        )
+    if distance(after[2:], before[2:]) < TOLERANCE:
+        message = "a changed token does not affect later positions either"
+        raise Finding(message, possible="The decoder does not read its input.")
+    return f"a changed token moves nothing before it (within {leak:.0e})"
+
+
+@check("masks.future_in_training", "make_model")
+def future_in_training(adapter: Adapter, seed: int) -> str:
+    """In train mode a future token does not affect earlier positions."""
+    return future(adapter, seed, training=True)
+
+
+@check("masks.future_in_evaluation", "make_model")
+def future_in_evaluation(adapter: Adapter, seed: int) -> str:
+    """In eval mode a future token does not affect earlier positions."""
+    return future(adapter, seed, training=False)
+
+
+@check("masks.more_padding", "make_model")
+def more_padding(adapter: Adapter, seed: int) -> str:
+    """More padding does not change the logits of real tokens."""
+    model, source, target = prepare(adapter, seed)
+    real, width = target != adapter.pad, target.size(1)
+    plain = logits(adapter, model, source, target)[real]
+    longer = F.pad(source, (0, 3), value=adapter.pad), F.pad(target, (0, 2), value=adapter.pad)
+    off = close(
+        logits(adapter, model, longer[0], target)[real],
+        plain,
+        "three more PAD in the source move logits",
+        "The padding mask of the source is missing in the encoder or in cross-attention.",
+    )
+    wider = logits(adapter, model, source, longer[1])[:, :width][real]
+    off = max(off, close(wider, plain, "two more PAD in the target move logits"))
+    return f"more padding on either side moves logits by at most {off:.0e}"
+
+
+@check("masks.encoder_padding", "make_model", "encode")
+@torch.no_grad()
+def encoder_padding(adapter: Adapter, seed: int) -> str:
+    """The encoder gives a word the same vector with and without padding; later words affect it."""
+    model, source, _ = prepare(adapter, seed)
+    length = int((source[1] != adapter.pad).sum())
+    padded = tensor(adapter.encode(model, source), "the memory")[1:2, :length]
+    alone = tensor(adapter.encode(model, source[1:2, :length]), "the memory")
+    other = source[1:2, :length].clone()
+    other[0, -1] = adapter.first_word + (other[0, -1] == adapter.first_word)
+    if torch.equal(tensor(adapter.encode(model, other), "the memory")[:, :-1], alone[:, :-1]):
+        message = "a different last token of the source changes no earlier vector"
+        raise Finding(message, "The encoder has a causal mask: it must see the whole source.")
+    off = close(padded, alone, "the memory of a padded sentence and of the same one alone")
+    return f"memory of a sentence, padded and alone, agrees within {off:.0e}"
+
+
+@check("masks.cross_padding", "make_model", "encode", "decode")
+@torch.no_grad()
+def cross_padding(adapter: Adapter, seed: int) -> str:
+    """The memory at PAD does not affect the logits; the memory at the end of the source does."""
+    model, source, target = prepare(adapter, seed)
+    memory = tensor(adapter.encode(model, source), "the memory")
+    spoiled = torch.where((source == adapter.pad)[..., None], torch.randn_like(memory), memory)
+    before, after = (adapter.decode(model, target, m, source) for m in (memory, spoiled))
+    memory[0, -1] = torch.randn_like(memory[0, -1])  # of the longest source, which has no padding
+    if torch.equal(adapter.decode(model, target, memory, source)[0], before[0]):
+        message = "the memory at the end of the source affects no logit"
+        raise Finding(message, "Cross-attention has a causal mask: it must see the whole memory.")
+    real = target != adapter.pad
+    off = close(after[real], before[real], "logits depend on the memory at PAD")
+    return f"random memory at PAD moves logits by at most {off:.0e}"
+
+
+@check("masks.padded_queries", "make_model")
+def padded_queries(adapter: Adapter, seed: int) -> str:
+    """Logits and gradients are finite where the target is padded."""
+    model, _, target = prepare(adapter, seed)
+    for training in (False, True):
+        padded_gradients(adapter, model.train(training), seed)
+    return f"finite at {int((target == adapter.pad).sum())} padded positions, in both modes"

@@ -1,0 +1,221 @@
+"""Checks of a whole model: shapes, first loss, invariances, learning, tying, counting, saving."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from nmtcheck.adapter import Adapter, Sizes
+from nmtcheck.measure.helpers import (
+    TOLERANCE,
+    batch,
+    build,
+    close,
+    cross_entropy,
+    distance,
+    logits,
+    nll,
+    pairs,
+    prepare,
+    tensor,
+    three_pairs,
+)
+from nmtcheck.registry import Finding, check
+
+
+@check("model.shape", "make_model")
+def shape(adapter: Adapter, seed: int) -> str:
+    """Logits have the shape (batch, target length, target vocabulary)."""
+    found, asked = logits(adapter, *prepare(adapter, seed)), Sizes().target_vocab_size
+    if adapter.resizable and found.size(2) != asked:
+        raise Finding(f"the model was made for {asked} target words but returns {found.size(2)}")
+    if float(found.detach().exp().sum(-1).sub(1).abs().max()) < TOLERANCE:
+        return f"{tuple(found.shape)} (log-probabilities: that is fine)"
+    if found.min() >= 0 and float((found.sum(-1) - 1).abs().max()) < TOLERANCE:
+        cause = "softmax is applied in forward and again in the loss: cross-entropy takes logits."
+        raise Finding("the result contains probabilities, expected logits", cause)
+    return f"{tuple(found.shape)}"
+
+
+@check("model.initial_loss", "make_model")
+def initial_loss(adapter: Adapter, seed: int) -> str:
+    """A new model predicts evenly: its loss is about the logarithm of the vocabulary size."""
+    sizes = {"source_vocab_size": 101, "target_vocab_size": 101, "d_model": 32}
+    model = build(adapter, seed, noise=0.0, **sizes)
+    vocab = 101 if adapter.resizable else Sizes().target_vocab_size
+    examples = pairs(adapter, seed, [(6, 6)] * 20, vocab)
+    size = logits(adapter, model, *batch(adapter, examples)[:2]).size(2)
+    found, even = nll(adapter, model, examples), math.log(size)
+    # Tied embeddings predict the word that is read: that may cost a nat.
+    if not even - 0.5 < found < even + 2.0:
+        cause = "The model sees the word that it should predict." if found < even else ""
+        expected = f"about ln {size} = {even:.2f}"
+        raise Finding(f"the first loss is {found:.2f} nats, expected {expected}", possible=cause)
+    return f"{found:.2f} nats; ln {size} is {even:.2f}"
+
+
+@check("model.batch_invariance", "make_model")
+def batch_invariance(adapter: Adapter, seed: int) -> str:
+    """A sentence has the same logits alone, in a batch, and in any order."""
+    model, source, target = prepare(adapter, seed)
+    together, order = logits(adapter, model, source, target), torch.tensor([2, 0, 1])
+    real = (target != adapter.pad)[order]
+    reordered = logits(adapter, model, source[order], target[order])[real]
+    off = close(reordered, together[order][real], "a different order of the sentences moves logits")
+    for row, example in enumerate(three_pairs(adapter, seed)):
+        alone = logits(adapter, model, *batch(adapter, [example])[:2])[0]
+        message = f"sentence {row} alone and in a batch"
+        off = max(off, close(alone, together[row, : len(alone)], message))
+    return f"alone, batched and reordered agree within {off:.0e}"
+
+
+@check("model.overfit", "make_model")
+def overfit(adapter: Adapter, seed: int) -> str:
+    """A few pairs can be memorised."""
+    torch.manual_seed(seed)
+    model = adapter.make_model(Sizes(d_model=32, d_ff=64)).train()
+    examples = pairs(adapter, seed, [(4, 4), (3, 4), (5, 3)])
+    source, target, labels = batch(adapter, examples)
+    size, first = sum(p.numel() for p in model.parameters()), nll(adapter, model, examples)
+    # Large models bear small rates only.
+    rate = min(4e-3, max(3e-4, 4e-3 * (40_000 / max(size, 1)) ** 0.5))
+    optimizer = torch.optim.Adam(model.parameters(), lr=rate)
+    for update in range(1, 201):
+        optimizer.param_groups[0]["lr"] = rate * min(update / 10, 1)
+        table = logits(adapter, model, source, target, grad=True)
+        loss = cross_entropy(adapter, table, labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if loss < 0.1 * first and nll(adapter, model, examples) < 0.1 * first:
+            break
+    last = nll(adapter, model, examples)
+    if last > 0.15 * first:
+        after = f"after {update} updates on three pairs"
+        raise Finding(f"{after} the loss is {last:.2f}, at first {first:.2f}")
+    return f"loss {first:.2f} fell to {last:.2f} in {update} updates"
+
+
+@check("model.eval_repeats", "make_model")
+def eval_repeats(adapter: Adapter, seed: int) -> str:
+    """In eval mode the model is deterministic."""
+    model, source, target = prepare(adapter, seed, dropout=0.5)
+    passes = [logits(adapter, model, source, target)[target != adapter.pad] for _ in range(2)]
+    close(passes[1], passes[0], "two passes in eval mode differ", tolerance=1e-6)
+    return "two passes in eval mode are equal" + (", with dropout 0.5" if adapter.resizable else "")
+
+
+@check("model.double", "make_model")
+def double(adapter: Adapter, seed: int) -> str:
+    """The whole model changes its dtype."""
+    model, source, target = prepare(adapter, seed)
+    single = logits(adapter, model, source, target)
+    for name, parameter in model.double().named_parameters():
+        if parameter.dtype != torch.float64:
+            raise Finding(f"after model.double() {name!r} is {parameter.dtype}")
+    found = logits(adapter, model, source, target)
+    if found.dtype != torch.float64:
+        raise Finding(f"after model.double() logits are {found.dtype}")
+    real = target != adapter.pad
+    off = close(found[real], single[real], "float64 and float32 logits")
+    return f"float64 and float32 agree within {off:.0e}"
+
+
+@check("model.state_dict", "make_model")
+def state_dict(adapter: Adapter, seed: int) -> str:
+    """The state dict contains everything that the logits depend on."""
+    model, source, target = prepare(adapter, seed)
+    other, real = build(adapter, seed + 1), target != adapter.pad
+    expected = logits(adapter, model, source, target)[real]
+    if distance(logits(adapter, other, source, target)[real], expected) < TOLERANCE:
+        message = "two models with different random weights give the same logits"
+        possible = "The seed is fixed inside the model, or the weights are not used."
+        raise Finding(message, possible=possible)
+    other.load_state_dict(model.state_dict())
+    message = "a second model with the same state dict"
+    off = close(logits(adapter, other, source, target)[real], expected, message)
+    return f"{len(model.state_dict())} tensors reproduce the model (within {off:.0e})"
+
+
+@check("model.tied", "tied")
+def tied(adapter: Adapter, seed: int) -> str:
+    """Tied embeddings are one tensor."""
+    tensors = list(adapter.tied())
+    if len(tensors) < 2:
+        raise Finding(f"`tied` returned {len(tensors)} tensors, expected two or more equal ones")
+    first = tensors[0]
+    for number, other in enumerate(tensors):
+        if other is not first:
+            same = ", although their values are equal so far" if torch.equal(first, other) else ""
+            raise Finding(f"tensor {number} is not tensor 0{same}")
+    return f"{len(tensors)} names, one tensor of shape {tuple(first.shape)}"
+
+
+@check("model.parameter_count", "make_model", "count_parameters")
+def parameter_count(adapter: Adapter, seed: int) -> str:
+    """The number of parameters counts each tensor once."""
+    model = adapter.make_model(Sizes())
+    said = adapter.count_parameters(model)
+    expected = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    if said != expected:
+        raise Finding(f"the model is said to have {said:,} parameters; it has {expected:,}")
+    return f"{said:,} parameters"
+
+
+@check("model.checkpoint", "make_model", "reload")
+def checkpoint(adapter: Adapter, seed: int) -> str:
+    # No size is a default, and the number of heads leaves no trace in the shapes of the weights.
+    """A checkpoint restores the saved model."""
+    sizes = Sizes(n_heads=2, d_model=24, d_ff=20, n_layers=1, dropout=0.3, max_length=50)
+    model, source, target = prepare(adapter, seed, **vars(sizes))
+    again = adapter.reload(model).eval()
+    expected = logits(adapter, model, source, target)
+    message = "logits of the saved and of the rebuilt model"
+    off = close(logits(adapter, again, source, target), expected, message)
+    before, after = (
+        sorted(m.p for m in x.modules() if isinstance(m, torch.nn.Dropout)) for x in (model, again)
+    )
+    if before != after:
+        raise Finding(f"the rebuilt model has other dropout probabilities: {sorted(set(after))}")
+    return f"saved and rebuilt model agree within {off:.0e}"
+
+
+def check_maps(maps: list[Tensor], source: Tensor, target: Tensor, pad: int) -> None:
+    """A Finding where the maps are no weights over the source."""
+    if not maps:
+        raise Finding("no attention map is returned")
+    for number, weights in enumerate(maps):
+        what = f"the map of decoder layer {number}"
+        tensor(weights, what, (len(source), "H", target.size(1), source.size(1)))
+        if float((weights.sum(-1) - 1).abs().max()) > TOLERANCE:
+            raise Finding(f"rows of {what} do not sum to one")
+        hidden = (source == pad)[:, None, None].expand(weights.shape)
+        if weights[hidden].abs().max() > TOLERANCE:
+            raise Finding(f"{what} attends to PAD", "Cross-attention has no padding mask.")
+
+
+@check("model.attention_maps", "make_model", "attention_maps")
+@torch.no_grad()
+def attention_maps(adapter: Adapter, seed: int) -> str:
+    """Attention maps belong to the sentence and the layer of their label."""
+    model, source, target = prepare(adapter, seed)
+    maps = adapter.attention_maps(model, source, target)
+    check_maps(maps, source, target, adapter.pad)
+    alone_source, alone_target, _ = batch(adapter, three_pairs(adapter, seed)[1:2])
+    alone = adapter.attention_maps(model, alone_source, alone_target)
+    for number, weights in enumerate(maps):
+        own = weights[1:2, :, : alone_target.size(1), : alone_source.size(1)]
+        close(own, alone[number], f"layer {number} differs in a batch and alone")
+    for name, parameter in model.named_parameters():
+        kept = parameter.clone()
+        parameter.add_(torch.randn_like(parameter))
+        after = adapter.attention_maps(model, source, target)
+        parameter.copy_(kept)
+        # Whatever reaches a layer reaches every later one: the maps that move are the last ones.
+        moved = [distance(a, b) > TOLERANCE for a, b in zip(after, maps, strict=True)]
+        if moved != sorted(moved):
+            layer = moved.index(True)
+            raise Finding(f"a change of {name!r} moves the map of layer {layer} and no later one")
+    return f"maps of {len(maps)} layers have the right sentence and order"

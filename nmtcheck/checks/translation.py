@@ -1,0 +1,175 @@
+"""Checks of translation: it must use the trained model, and must not read the reference."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+
+from nmtcheck.adapter import Adapter, IdPair
+from nmtcheck.checks.optimisation import NO_CLIP
+from nmtcheck.connect.standins import Vocabulary
+from nmtcheck.measure.helpers import TOLERANCE, batch, build, distance, logits, pairs, source_rows
+from nmtcheck.measure.searching import sources, torn, word_ids
+from nmtcheck.measure.spying import Call, watch_calls, watch_tables
+from nmtcheck.registry import Finding, check
+
+
+def translate(adapter: Adapter, model: nn.Module, pair: IdPair) -> list[Call]:
+    """The calls of embeddings and linear maps while a source is translated."""
+    with torch.no_grad(), watch_calls() as calls:
+        if adapter.translate is not None:
+            words = Vocabulary(100, pad=adapter.pad, bos=adapter.bos, eos=adapter.eos)
+            adapter.translate(model, words.lookup_tokens(pair[0]), 6)
+        elif adapter.hypotheses is not None:
+            adapter.hypotheses(model, batch(adapter, [pair])[0], [pair[1]])
+        else:
+            adapter.greedy(model, batch(adapter, [pair])[0], 6)
+    return calls
+
+
+def reading(calls: list[Call], words: list[int]) -> tuple[int, list[int]]:
+    """The last call in which an embedding reads a sentence, and the row of ids that it reads.
+
+    An evaluation may have read the sentence before, beside its reference; the search comes last.
+    """
+    for number in reversed(range(len(calls))):
+        for row in calls[number].rows():
+            common = [word for word in words if word in row]
+            if len(common) > len(words) / 2 and common == [i for i in row if i in words]:
+                return number, row
+    raise NotImplementedError("no embedding read the source")
+
+
+def ids_read(adapter: Adapter, calls: list[Call], words: list[int]) -> list[int]:
+    """The ids that the encoder reads of a sentence, without padding."""
+    return [i for i in reading(calls, words)[1] if i != adapter.pad]
+
+
+def trained_ids(adapter: Adapter, seed: int, pair: IdPair) -> list[int]:
+    """The ids that the encoder reads of a sentence in training; none where that is not known."""
+    if adapter.make_batch is not None:
+        row = adapter.make_batch([pair] * 2)[0][0].tolist()
+        return [i for i in row if i != adapter.pad]
+    if not (adapter.train or adapter.fit):  # the batches of an epoch are made by the checks
+        told = adapter.source_eos is True and adapter.make_batch is None
+        return source_rows(adapter, [pair[0]])[0].tolist() if told else []
+    model, training = build(adapter, seed), [pair] * 4
+    with watch_calls() as calls:
+        if adapter.train is not None:
+            adapter.train(model, [[training]], NO_CLIP)
+        else:
+            adapter.fit(model, training, training, 1)
+    return ids_read(adapter, calls, pair[0])
+
+
+def refuse_dropped(adapter: Adapter, model: nn.Module, read: list[int], pair: IdPair) -> None:
+    """A Finding where a translation drops an unknown word from its source."""
+    words = Vocabulary(100, pad=adapter.pad, bos=adapter.bos, eos=adapter.eos)
+    given = words.lookup_tokens(pair[0])
+    with contextlib.suppress(KeyError), torch.no_grad(), watch_calls() as calls:
+        adapter.translate(model, [*given[:3], "unheardof", *given[3:]], 6)
+    if calls and ids_read(adapter, calls, pair[0]) == read:
+        said = "a sentence with an unknown word is encoded like the one without it"
+        raise Finding(said, "Unknown words are dropped; they must become UNK.")
+
+
+def one_pair(adapter: Adapter, seed: int) -> IdPair:
+    """A source of seven different words, and a target."""
+    generator, first = torch.Generator().manual_seed(seed), adapter.first_word
+    source = torch.randperm(8, generator=generator)[:7] + first
+    return source.tolist(), pairs(adapter, seed, [(3, 3)])[0][1]
+
+
+@check("decoding.source_ids", "make_model", "translate|hypotheses|greedy")
+def source_ids(adapter: Adapter, seed: int) -> str:
+    """In translation the encoder reads the same ids as in training."""
+    pair = one_pair(adapter, seed)
+    model = build(adapter, seed)
+    calls = translate(adapter, model, pair)
+    read, trained = ids_read(adapter, calls, pair[0]), trained_ids(adapter, seed, pair)
+    names = {adapter.bos: "BOS", adapter.eos: "EOS"}
+    shown, wanted = (", ".join(str(names.get(i, i)) for i in ids) for ids in (read, trained))
+    if trained and read != trained:
+        raise Finding(f"a sentence is encoded as {shown} in translation, as {wanted} in training")
+    words = [i for i in read if i in pair[0]]
+    twice = any(a == b for a, b in itertools.pairwise(read))
+    if words != pair[0] or twice:
+        sentence = ", ".join(map(str, pair[0]))
+        raise Finding(
+            f"the sentence {sentence} is encoded as {shown}: words are lost, or an id is repeated"
+        )
+    if adapter.translate is not None:
+        refuse_dropped(adapter, model, read, pair)
+    if not trained:
+        raise NotImplementedError(f"a sentence is encoded as {shown}; training ids are unknown")
+    return f"{len(read)} ids of a sentence, the same as in training"
+
+
+def distributions(tables: list[Tensor]) -> Iterator[Tensor]:
+    """The log-probabilities (V,) that the first rows of logits or probabilities stand for."""
+    for table in tables:
+        row = table.reshape(-1, table.size(-1))[0]
+        if row.min() >= 0 and abs(float(row.sum()) - 1) < TOLERANCE:
+            yield row.log()
+        else:
+            yield row.log_softmax(-1)
+
+
+@check("decoding.search_model", "make_model", "translate|hypotheses|greedy")
+def search_model(adapter: Adapter, seed: int) -> str:
+    """The search has the same probabilities as the trained model."""
+    pair, model = one_pair(adapter, seed), build(adapter, seed)
+    calls = translate(adapter, model, pair)
+    source = torch.tensor([reading(calls, pair[0])[1]])
+    expected = logits(adapter, model, source, torch.tensor([[adapter.bos]])).log_softmax(-1)[0, 0]
+    with watch_tables(len(expected)) as tables:
+        translate(adapter, model, pair)
+    found = list(distributions(tables))
+    if not found:
+        raise NotImplementedError("no table as wide as the vocabulary was made")
+    # Which symbol comes first is another question: see decoding.start_symbol.
+    off = math.inf
+    for start in range(adapter.first_word):
+        with contextlib.suppress(Exception):  # a model may refuse a target of nothing but PAD
+            other = logits(adapter, model, source, torch.tensor([[start]])).log_softmax(-1)[0, 0]
+            off = min(
+                off, *(distance(row.exp(), other.exp()) for row in found if row.isfinite().all())
+            )
+    if off > 30 * TOLERANCE:
+        said, wanted = (
+            min(found, key=lambda row: float((row - expected).abs().max())).exp(),
+            expected.exp(),
+        )
+        word = int((said - wanted).abs().argmax())
+        shares = f"{said[word]:.2f} in the search, {wanted[word]:.2f} in training"
+        raise Finding(f"the first word is {word} with the probability {shares}")
+    return f"the probabilities of the first word agree within {off:.0e}"
+
+
+@check("decoding.every_sentence", "make_model", "hypotheses", "resizable")
+def every_sentence(adapter: Adapter, seed: int) -> str:
+    """Every sentence of a test set is translated and compared."""
+    model, count = torn(adapter, seed, 0.2), 40
+    word = word_ids(adapter)[0]
+    found = list(adapter.hypotheses(model, sources(adapter, seed, count), [[word]] * count))
+    if len(found) != count:
+        raise Finding(f"of {count} sentences {len(found)} are compared with their references")
+    return f"{count} sentences, {count} translations"
+
+
+@check("decoding.free_running", "make_model", "hypotheses", "resizable")
+def free_running(adapter: Adapter, seed: int) -> str:
+    """A translation never depends on the words of the reference."""
+    model, source = torn(adapter, seed, 0.2), sources(adapter, seed, count=8)
+    a, b, c = word_ids(adapter)
+    references = [a, a, a, a], [b, c, b, c], [c, b, a, c]
+    found = [list(adapter.hypotheses(model, source, [ids] * len(source))) for ids in references]
+    if differing := sum(len({str(said) for said in each}) > 1 for each in zip(*found, strict=True)):
+        beside = "with references of one length and different words"
+        raise Finding(f"{differing} of {len(source)} sources get different translations {beside}")
+    return f"{len(source)} sources get the same translations with different references"

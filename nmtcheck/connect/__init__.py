@@ -1,0 +1,1 @@
+"""How a model is reached: adapters, its file, its arguments, the way it is called."""

@@ -1,0 +1,178 @@
+"""Ways to call a model whose forward does not take two padded tables of ids.
+
+>>> import torch
+>>> model = lambda source, target, lengths: (source + 0.0 * lengths[:, None], None)
+>>> logits = called(lengths=True)
+>>> logits(model, torch.tensor([[5, 6, 0]]), torch.tensor([[1, 5]]))
+tensor([[5., 6.]])
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import math
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from nmtcheck.adapter import Adapter
+from nmtcheck.measure.helpers import TOLERANCE, build, distance
+
+# Masks as annotated scripts make them, as torch does, and as attention layers broadcast them.
+MASKS = ("rows", "torch", "heads")
+
+
+def called(
+    *,
+    pad: int = 0,
+    time_major: bool = False,
+    lengths: bool = False,
+    shifts: bool = False,
+    fixed: int = 0,
+    first: int = 0,
+    masks: str = "",
+    names: tuple[str, ...] = (),
+    keyword: str = "",
+    head: str = "",
+) -> Callable[[Any, Tensor, Tensor], Tensor]:
+    """`Adapter.logits` for a model that is not called as `model(source, target)`.
+
+    `time_major`: it wants and returns time first.  `lengths`: its third argument is the number of
+    tokens (B,) of each source that are not `pad`.  `shifts`: it is given the whole target and cuts
+    its last place off itself.  `fixed`: it wants exactly so many positions on both sides.  Where it
+    returns a tuple, the logits stand at `first`.  `names` are the arguments after source and
+    target: masks of one of the kinds `MASKS`, or lengths.  `keyword` names the decoder's input, if
+    it is not the second argument; `head` the module that makes logits of what the model returns.
+    """
+
+    def logits(model: Any, source: Tensor, target: Tensor) -> Tensor:
+        length = target.size(1)
+        if fixed:
+            source, target = (filled_up(x, fixed, pad) for x in (source, target))
+        if shifts:
+            target = F.pad(target, (0, 1), value=pad)
+        more = {name: extra(name, source, target, pad, masks) for name in names}
+        rest = [(source != pad).sum(1)] if lengths else []
+        if time_major:
+            source, target = source.t().contiguous(), target.t().contiguous()
+        by_name = {keyword: target} if keyword else {}
+        found = model(source, *([] if keyword else [target]), *rest, **more, **by_name)
+        found = unpacked(found, first)
+        found = getattr(model, head)(found) if head else found
+        return (found.transpose(0, 1) if time_major else found)[:, :length]
+
+    return logits
+
+
+def filled_up(ids: Tensor, fixed: int, pad: int) -> Tensor:
+    """Ids (B, S) as exactly `fixed` positions; ValueError where there are more."""
+    if ids.size(1) > fixed:
+        raise ValueError(f"the model takes at most {fixed} positions, not {ids.size(1)}")
+    return F.pad(ids, (0, fixed - ids.size(1)), value=pad)
+
+
+def unpacked(found: Any, first: int = 0) -> Any:
+    """The logits in what a model returns: an output object, a table, or a tuple."""
+    found = found.get("logits") if isinstance(found, dict) else getattr(found, "logits", found)
+    if not isinstance(found, tuple | list):
+        return found
+    tables = [x for x in found[first:] if isinstance(x, Tensor) and x.dim() == 3]
+    return tables[0] if tables else found[first]
+
+
+def extra(name: str, source: Tensor, target: Tensor, pad: int, kind: str) -> Tensor | None:
+    """The argument that is meant by a name: a mask of that kind, or lengths."""
+    ours = re.search("trg|tgt|target|dec|look|causal|future|sub", name.lower()) is not None
+    ids = target if ours and "mem" not in name.lower() else source
+    if "len" in name.lower():
+        return (ids != pad).sum(1)
+    seen, size = ids != pad, ids.size(1)  # (B, S)
+    past = torch.ones(size, size, dtype=torch.bool).tril()
+    if kind == "torch":  # True or -inf hides
+        if "pad" in name.lower():
+            return ~seen
+        return torch.full((size, size), -math.inf).triu(1) if ids is target else None
+    rows = seen[:, None]  # (B, 1, S)
+    rows = rows & past if ids is target and "pad" not in name.lower() else rows
+    return rows[:, None] if kind == "heads" else rows
+
+
+def conventions(adapter: Adapter, seed: int) -> dict[str, Any]:
+    """The options of `called` with which a model works, if it is not called as `model(s, t)`.
+
+    A model is taken for what it runs as, if then a sentence moves its own logits and no others.
+    """
+    if adapter.make_model is None or adapter.logits is not Adapter.logits:
+        return {}
+    model = build(adapter, seed)
+    parameters = list(inspect.signature(model.forward).parameters.values())
+    needed = [p.name for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
+    extras = [name for name in needed[1:] if re.search("mask|len|pad", name.lower())]
+    named = (p.name for p in parameters[1:] if p.name not in extras)
+    ours = [name for name in named if re.match("dec.*in|tgt|trg|target", name.lower())]
+    ways: list[dict[str, Any]] = [{}, {"shifts": True}, {"time_major": True}]
+    ways.append({"time_major": True, "shifts": True})
+    if ours and ours[0] not in needed[1:2]:
+        ways = [*ways, *({**way, "keyword": ours[0]} for way in ways)]
+    if more := tuple(extras):
+        ways = [{**way, "masks": kind, "names": more} for way in ways for kind in MASKS]
+    works = (way for way in ways if separates(adapter, model, way))
+    way = {name: value for name, value in next(works, {}).items() if value}
+    with contextlib.suppress(Exception), torch.no_grad():
+        ids = torch.full((2, 3), adapter.first_word)
+        if not way and isinstance(model(ids, ids), tuple | list | dict):
+            way["pad"] = max(adapter.pad, 0)  # any option unpacks what the model returns
+    return way | ({"head": head} if (head := unused_head(adapter, model, way)) else {})
+
+
+def unused_head(adapter: Adapter, model: nn.Module, way: dict[str, Any]) -> str:
+    """The name of a part that no pass calls and that takes what the model returns; '' for none."""
+    source, target = (torch.arange(3 * n).view(3, n) % 5 + adapter.first_word for n in (6, 4))
+    named, used = dict(model.named_children()), set[str]()
+    handles = [
+        module.register_forward_pre_hook(lambda *_, name=name: used.add(name))
+        for name, part in named.items()
+        for module in part.modules()
+    ]
+    with contextlib.suppress(Exception), torch.no_grad():
+        found = called(**{"pad": max(adapter.pad, 0), **way})(model, source, target)
+        for name in named.keys() - used:
+            with contextlib.suppress(Exception):
+                if named[name](found).shape[:2] == target.shape:
+                    return name
+    for handle in handles:
+        handle.remove()
+    return ""
+
+
+def taken(adapter: Adapter, way: dict[str, Any], pad: int) -> Adapter:
+    """The adapter, its model called in that way."""
+    return replace(adapter, logits=called(**{"pad": pad, **way})) if way else adapter
+
+
+def separates(adapter: Adapter, model: Any, way: dict[str, Any]) -> bool:
+    """Whether a model that is called in this way keeps three sentences apart."""
+    first = adapter.first_word
+    source, target = (torch.arange(3 * n).view(3, n) % 5 + first for n in (6, 4))
+    run = called(**{"pad": max(adapter.pad, 0), **way})
+    try:
+        with torch.no_grad():
+            plain = run(model, source, target)
+            if plain.dim() != 3 or plain.shape[:2] != target.shape:
+                return False
+            for ids in (source, target):
+                other = ids.clone()
+                other[0] = first + (other[0] - first + 1) % 5
+                given = (other, target) if ids is source else (source, other)
+                moved = run(model, *given)
+                if distance(moved[1:], plain[1:]) > TOLERANCE or torch.equal(moved[0], plain[0]):
+                    return False
+    except Exception:  # it is somebody else's code, called in a way that it does not know
+        return False
+    return True

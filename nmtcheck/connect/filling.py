@@ -1,0 +1,165 @@
+"""Fill the arguments of a model's class by their names."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import inspect
+import re
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+from nmtcheck.adapter import Sizes
+from nmtcheck.connect.standins import Vocabulary
+
+NAMES = tomllib.loads(Path(__file__).with_name("names.toml").read_text("utf-8"))
+CONFIGURATION = "configuration"
+
+
+def meaning(name: str) -> str:
+    """The size or id that an argument of this name means, 'configuration', or '' if unknown."""
+    plain = name.lower().replace("_", "")
+    if re.fullmatch(NAMES["configurations"]["names"], plain):
+        return CONFIGURATION
+    fields = NAMES["fields"].items()
+    return next((field for field, names in fields if re.fullmatch(names, plain)), "")
+
+
+def fillable(factory: Callable[..., Any]) -> dict[str, str]:
+    """The arguments of a factory whose meaning is known: argument -> size or id."""
+    kinds = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    named = {p.name: meaning(p.name) for p in parameters(factory) if p.kind in kinds}
+    return {name: field for name, field in named.items() if field}
+
+
+def parameters(factory: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The parameters of a callable; none for one without a signature, from C."""
+    try:
+        return list(inspect.signature(factory).parameters.values())
+    except ValueError:
+        return []
+
+
+class Words(Vocabulary, int):
+    """The size of a vocabulary and the vocabulary itself: factories take one or the other."""
+
+    vocab = property(lambda self: self)
+
+    def __new__(cls, size: int, **ids: int) -> Words:
+        return int.__new__(cls, size)
+
+
+def values_of(sizes: Sizes, ids: dict[str, int]) -> dict[str, Any]:
+    """Field -> value for models of these sizes."""
+    values: dict[str, Any] = {
+        **vars(sizes),
+        **{k: v for k, v in ids.items() if k in NAMES["fields"]},
+    }
+    known = {name: ids[name] for name in ("pad", "bos", "eos") if name in ids}
+    unknown = next(i for i in (3, 0, 1, 2) if i not in known.values())
+    for side in ("source_vocab_size", "target_vocab_size"):
+        values[side] = Words(values[side], **known, unk=unknown)
+    values["both_vocab_size"] = values["target_vocab_size"]
+    values["device"] = torch.device("cpu")
+    return values | {"d_head": sizes.d_model // sizes.n_heads}
+
+
+class Configuration(dict):
+    """An object or table that answers with the size its name asks for, in sections or not."""
+
+    def __init__(self, values: dict[str, Any], name: str):
+        super().__init__()
+        self.__dict__.update(_values=values, _name=name)
+
+    def __missing__(self, key: str) -> Any:
+        if re.fullmatch(NAMES["configurations"]["sections"], str(key).lower().replace("_", "")):
+            return self
+        if (field := meaning(str(key))) in self._values:
+            return self._values[field]
+        raise AttributeError(f"{self._name}.{key} is asked for, and no value is known for it")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self[name]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self[name] = value
+
+    def __contains__(self, key: object) -> bool:
+        return super().__contains__(key) or meaning(str(key)) in self._values
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self[key] if key in self else default
+
+
+def configured(given: Any, values: dict[str, Any]) -> Any:
+    """A configuration of the reader's own, with our sizes in the place of its own."""
+    made = copy.deepcopy(given)
+    table = made if isinstance(made, dict) else vars(made)
+    for name, own in table.items():
+        field = meaning(name)
+        if isinstance(own, dict) or dataclasses.is_dataclass(own):
+            value = configured(own, values)
+        elif field in values and isinstance(own, int | float | str | torch.device | None):
+            value = type(own)(values[field]) if isinstance(own, int | float) else values[field]
+        else:
+            continue
+        if isinstance(made, dict):
+            made[name] = value
+        else:
+            object.__setattr__(made, name, value)
+    return made
+
+
+def filled(factory: Callable[..., Any], ids: dict[str, int]) -> Callable[[Sizes], Any]:
+    """A factory of sizes that fills the arguments of the given one."""
+    meant = fillable(factory)
+    own = {p.name: p for p in parameters(factory)}
+
+    def given(name: str, field: str, values: dict[str, Any]) -> Any:
+        if field != CONFIGURATION:
+            return values[field]
+        default, kind = own[name].default, own[name].annotation
+        if default is not inspect.Parameter.empty:
+            plain = default is None or isinstance(default, int | str)
+            return default if plain else configured(default, values)
+        if isinstance(kind, type) and kind not in (dict, inspect.Parameter.empty):
+            needed = {p.name for p in parameters(kind) if p.default is p.empty}
+            known = {n: values[f] for n, f in fillable(kind).items() if f in values}
+            if needed <= known.keys():
+                return kind(**known)
+        return Configuration(values, name)
+
+    def make(sizes: Sizes) -> Any:
+        values = values_of(sizes, ids)
+        return factory(**{name: given(name, field, values) for name, field in meant.items()})
+
+    return make
+
+
+def follows_sizes(factory: Callable[..., Any], make: Callable[[Sizes], Any]) -> bool:
+    """Whether a filled factory makes models of the vocabulary and with the dropout asked for."""
+    try:
+        model = make(Sizes(target_vocab_size=29, dropout=0.3))
+        shapes = {size for parameter in model.parameters() for size in parameter.shape}
+        rates = {module.p for module in model.modules() if isinstance(module, torch.nn.Dropout)}
+    except Exception:  # the first call of the factory tells what is wrong
+        return False
+    return 29 in shapes and ("dropout" in fillable(factory).values() or 0.3 in rates)
+
+
+def on_the_cpu(names: dict[str, Any]) -> None:
+    """Put the names of a GPU that is not there, such as `DEVICE = "cuda"`, back to the CPU."""
+    for name, value in list(names.items() if not torch.cuda.is_available() else ()):
+        if isinstance(value, str | torch.device) and re.fullmatch(r"cuda(:\d+)?", str(value)):
+            names[name] = type(value)("cpu")
+        elif isinstance(value, dict) and not name.startswith("__"):
+            on_the_cpu(value)
+        elif isinstance(value, SimpleNamespace) or hasattr(type(value), "__dataclass_fields__"):
+            on_the_cpu(vars(value))

@@ -1,0 +1,241 @@
+"""Take the definitions out of a script or notebook without running its main part.
+
+>>> from tempfile import TemporaryDirectory
+>>> folder = TemporaryDirectory()
+>>> script = Path(folder.name) / "script.py"
+>>> _ = script.write_text('''
+... import torchtext_of_old
+... train_set = torchtext_of_old.download("en-de")   # a lifted function does not need it
+... WIDTH = 4
+... def double(words): return 2 * WIDTH * words
+... double(train_set)
+... ''')
+>>> lift(script, "double").double("w")
+'wwwwwwww'
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import json
+import linecache
+import re
+import sys
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from nmtcheck.connect.filling import on_the_cpu
+from nmtlib.errors import did_you_mean
+
+# What a constant may call: nothing of it reads, writes, loads or trains.
+HARMLESS = re.compile(
+    r"(abs|bool|dict|float|int|len|list|max|min|range|round|set|sorted|str|sum|tuple)|math\.\w+|"
+    r"(dataclasses\.)?(dataclass|field)|(types\.)?SimpleNamespace|(pathlib\.)?Path|"
+    r"os\.(getenv|path\.(join|dirname|abspath|basename)|environ\.get)|"
+    r"(torch\.)?(device|manual_seed|tensor|arange|zeros|ones|full|eye|linspace|cuda\.is_available|"
+    r"backends\.mps\.is_available)|(np|numpy)\.(array|arange|zeros|ones|log|sqrt|exp)|"
+    r"(torch\.)?nn\.[A-Z]\w*"
+)
+BLOCKS = ast.If | ast.Try | ast.With | ast.For | ast.While
+
+
+class NotLifted(RuntimeError):
+    """A name is used that was left out."""
+
+
+class NotRun:
+    """In the place of a name that was not lifted; using it says so."""
+
+    _said: str
+
+    def __init__(self, name: str, why: str):
+        self.__dict__["_said"] = f"{name!r} {why}; give a stand-in: lift(..., {name}=...)"
+
+    def _refuse(self, *given: Any, **options: Any) -> Any:
+        raise NotLifted(self._said)
+
+    __getattr__ = __setattr__ = __call__ = __iter__ = __len__ = __getitem__ = __contains__ = _refuse
+    __mro_entries__ = __bool__ = __add__ = __radd__ = __mul__ = __rmul__ = __enter__ = _refuse
+    __index__ = __float__ = __int__ = _refuse
+
+
+def lift(file: str | Path, *names: str, **stubs: Any) -> ModuleType:
+    """A module with the definitions of these names in a script or notebook, and what they need.
+
+    Functions, classes, imports and constants are taken, all that the file defines where no name is
+    given; what trains, loads or prints is not run.  A constant is an assignment that calls nothing
+    but `HARMLESS` functions; any other is run only where a definition cannot be made without it.
+    Each of `stubs` takes the place of the name in the file: a missing import, a vocabulary.
+
+    Raises FileNotFoundError for a missing file, and ValueError for a name that the file does not
+    define, for what is no Python, and for a statement that fails.  A name that was left out raises
+    RuntimeError where it is used, and says what to do.
+    """
+    path = Path(file).expanduser().resolve()
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    found = Definitions(path, statements(path))
+    return found.module(names, stubs)
+
+
+def statements(path: Path) -> list[ast.stmt]:
+    """The top-level statements of a script, or of the cells of a notebook.  Raises ValueError."""
+    try:
+        text = path.read_text("utf-8")
+        if path.suffix != ".ipynb":
+            return ast.parse(text, str(path)).body
+        cells = [c for c in json.loads(text)["cells"] if c["cell_type"] == "code"]
+        return [s for n, cell in enumerate(cells) for s in cell_statements(path, n, cell["source"])]
+    except (SyntaxError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path.name} is no Python: {error}") from None
+
+
+def cell_statements(path: Path, number: int, source: str | list[str]) -> list[ast.stmt]:
+    """The statements of a cell; lines for IPython (%, !, ?) are left out, and so is a %%cell."""
+    text = "".join(source)
+    if text.lstrip().startswith("%%"):
+        return []
+    text = re.sub(r"(?m)^(\s*)(?:[%!?].*|.*\?)$", r"\1pass", text)
+    file = f"<{path.name}, code cell {number}, {zlib.crc32(text.encode()):08x}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    body = ast.parse(text, file).body
+    for statement in body:
+        statement.source_file = file  # type: ignore[attr-defined]
+    return body
+
+
+@dataclass
+class Definitions:
+    """The top-level statements of a file."""
+
+    path: Path
+    body: Sequence[ast.stmt]
+
+    def module(self, names: Sequence[str], stubs: dict[str, Any]) -> ModuleType:
+        """A module in which the statements that the names need have been run, in their order."""
+        binds = [bound(statement) for statement in self.body]
+        known = {name for each in binds for name in each}
+        asked = names or [n for s, b in zip(self.body, binds, strict=True) if plain(s) for n in b]
+        for name in asked:
+            if name not in known | stubs.keys() and "*" not in known:
+                hint = did_you_mean(name, known) or f"; it defines {', '.join(sorted(known))}"
+                raise ValueError(f"{self.path.name} defines no {name!r}{hint}")
+        wanted = self.needed(list(asked), binds, set(stubs))
+        module = self.empty(stubs)
+        for number in sorted(wanted):
+            self.run(module, self.body[number], stubs)
+        on_the_cpu(vars(module))
+        for name in known - {"*"} - vars(module).keys():
+            line = next(s.lineno for s, b in zip(self.body, binds, strict=True) if name in b)
+            vars(module)[name] = NotRun(name, f"(line {line}) was not lifted")
+        return module
+
+    def needed(self, names: list[str], binds: list[set[str]], stubs: set[str]) -> set[int]:
+        """The numbers of the statements that these names need.
+
+        A definition needs at once what its decorators, bases and defaults name.  What a function
+        names in its body it needs when it is called: definitions and constants, and no more.
+        """
+        chosen, asked = set[int](), set[str]()
+        own = {name for each in binds for name in each} | stubs | vars(builtins).keys()
+        waiting = [(name, True) for name in names]
+        while waiting:
+            name, at_once = waiting.pop()
+            for number, statement in enumerate(self.body):
+                # A name that the file does not define comes from an import with a star.
+                found = name in binds[number] or ("*" in binds[number] and name not in own)
+                if name in stubs or not found or number in chosen:
+                    continue
+                if at_once or plain(statement):
+                    chosen.add(number)
+                    now, later = uses(statement)
+                    waiting += [(n, True) for n in now - asked] + [(n, False) for n in later]
+                    asked |= now
+        return chosen
+
+    def empty(self, stubs: dict[str, Any]) -> ModuleType:
+        """A module with the stubs; its imports find the neighbours of the file, and its package."""
+        module = ModuleType(f"lifted_{self.path.stem}")
+        folder, package = self.path.parent, list[str]()
+        while (folder / "__init__.py").is_file():
+            package, folder = [folder.name, *package], folder.parent
+        for place in (str(self.path.parent), str(folder)):
+            if place not in sys.path:
+                sys.path.append(place)
+        vars(module).update(stubs, __file__=str(self.path), __package__=".".join(package))
+        sys.modules[module.__name__] = module  # dataclasses and pickle look their module up
+        return module
+
+    def run(self, module: ModuleType, statement: ast.stmt, stubs: dict[str, Any]) -> None:
+        """Run one statement, and put the stubs back that it has replaced."""
+        file = getattr(statement, "source_file", str(self.path))
+        code = compile(ast.Module([statement], []), file, "exec")
+        try:
+            exec(code, vars(module))
+        except ImportError as error:
+            for name in bound(statement) - stubs.keys():
+                vars(module)[name] = NotRun(name, f"cannot be imported ({error})")
+        except Exception as error:
+            told = f"{type(error).__name__}: {error}; give stand-ins, lift(..., name=...)"
+            told = str(error) if isinstance(error, NotLifted) else told
+            raise ValueError(f"{self.path.name}, line {statement.lineno}: {told}") from error
+        vars(module).update(stubs)
+
+
+def bound(statement: ast.stmt) -> set[str]:
+    """The names that a top-level statement binds."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {statement.name}
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return {(a.asname or a.name.partition(".")[0]) for a in statement.names}
+    if main_part(statement):
+        return set()
+    inner = (n for n in ast.iter_child_nodes(statement) if isinstance(n, ast.stmt))
+    names = {name for n in inner for name in bound(n)} if isinstance(statement, BLOCKS) else set()
+    handlers = statement.handlers if isinstance(statement, ast.Try) else []
+    names |= {name for handler in handlers for n in handler.body for name in bound(n)}
+    if isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign):
+        stored = (n for n in ast.walk(statement) if isinstance(n, ast.Name))
+        names |= {n.id for n in stored if isinstance(n.ctx, ast.Store)}
+    return names
+
+
+def main_part(statement: ast.stmt) -> bool:
+    """Whether a statement is `if __name__ == "__main__":`."""
+    return isinstance(statement, ast.If) and "__name__" in ast.dump(statement.test)
+
+
+def plain(statement: ast.stmt) -> bool:
+    """Whether a statement is a definition, an import, or a constant."""
+    if isinstance(statement, ast.Expr | ast.For | ast.While | ast.With) or main_part(statement):
+        return False
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return True
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return True
+    calls = (n.func for n in ast.walk(statement) if isinstance(n, ast.Call))
+    return all(HARMLESS.fullmatch(ast.unparse(called)) for called in calls)
+
+
+def uses(statement: ast.stmt) -> tuple[set[str], set[str]]:
+    """The names that a statement reads when it is run, and those that its functions read later."""
+    later = {n.id for body in bodies(statement) for n in ast.walk(body) if isinstance(n, ast.Name)}
+    inside = {id(n) for body in bodies(statement) for n in ast.walk(body)}
+    names = (n for n in ast.walk(statement) if isinstance(n, ast.Name) and id(n) not in inside)
+    return {n.id for n in names}, later
+
+
+def bodies(node: ast.AST) -> Iterator[ast.AST]:
+    """The statements within functions: they are run when the functions are called."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and child in node.body:
+            yield child
+        elif isinstance(node, ast.Lambda) and child is node.body:
+            yield child
+        else:
+            yield from bodies(child)

@@ -1,0 +1,163 @@
+"""Connect your own file to the checks: `load_adapter("my_model.py:make")`."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import inspect
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from torch import Tensor, nn
+
+from nmtcheck.adapter import Adapter, Sizes
+from nmtcheck.connect.filling import fillable, filled, follows_sizes, parameters
+from nmtcheck.connect.ids import find_facts, with_ids
+from nmtcheck.connect.lifting import lift
+from nmtcheck.measure.helpers import prepare
+from nmtlib.errors import did_you_mean
+
+HOW = (
+    "write it as FILE:FACTORY, such as my_model.py:make, where make() returns an Adapter or a model"
+)
+
+
+def load_adapter(where: str, *, lifted: bool = False, **facts: Any) -> Adapter:
+    """Import the file in 'FILE:FACTORY' and let its factory make the adapter.
+
+    A notebook is not imported, and a script not where it should be `lifted`: `lift` takes the
+    factory out of it.  `facts` such as pad=1 take the place of those of the adapter.
+
+    The factory returns an `Adapter`; or a model with forward(source ids (B, S), decoder input
+    (B, T)) -> logits, which then is checked as it is; or, where it takes one argument, a model of
+    the `Sizes` that it is given, which can be checked for more.  Arguments with the usual names
+    (`d_model`, `src_vocab_size`, `nhead`, `pad_idx`; see `nmtcheck.connect.filling`) are filled, so
+    that a model's class may do for a factory.  The file's own folder is put on the import path, so
+    that it finds its neighbours.
+
+    Raises FileNotFoundError for a missing file, and ValueError for everything else that is wrong.
+    """
+    path, name = _located(where)
+    module = lift(path, name) if lifted or path.suffix == ".ipynb" else _import(path)
+    factory = _find(module, name, path)
+    given_facts = {"lifted": True, **facts} if lifted else facts
+    options = "".join(f", {key}={value!r}" for key, value in given_facts.items())
+    facts = {"name": path.stem, "where": f"load_adapter({where!r}{options})"} | facts
+    needed, meant, resizable = _needed(factory), fillable(factory), True
+    if meant and meant.keys() >= set(needed):
+        known = with_ids(Adapter(**facts))._asdict()
+        facts |= known if "pad" in meant.values() else {}
+        own, factory, needed = factory, filled(factory, known), ["sizes"]
+        resizable = follows_sizes(own, factory)
+    elif len(needed) > 1:
+        unknown = [name for name in needed if name not in meant]
+        given = f"{name} needs {', '.join(needed)}, and no value is known for {', '.join(unknown)}"
+        raise ValueError(f"{given}; write a function that needs none, or only an nmtcheck.Sizes")
+    first = _call(factory, path, name, *(Sizes() for _ in needed))
+    if isinstance(first, Adapter):
+        named = first.name if first.name != Adapter.name else path.stem
+        return replace(first, **facts | {"name": named})
+    if needed:
+        return Adapter(make_model=factory, resizable=resizable, **facts)
+    # A factory may hand out the same model each time; checks change weights, so each gets a copy.
+    same = {"make_model": lambda sizes: copy.deepcopy(factory()), "resizable": False}
+    return Adapter(**same, **facts)
+
+
+def _located(where: str) -> tuple[Path, str]:
+    """The file and the factory of 'FILE:FACTORY'."""
+    file, _, name = where.rpartition(":")
+    if not file or not name.isidentifier():
+        raise ValueError(f"{where!r} names no file and factory; {HOW}")
+    path = Path(file).expanduser().resolve()
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}; {HOW}")
+    return path, name
+
+
+class Run(NamedTuple):
+    """A model in eval mode; called with source and decoder input it gives the adapter's logits."""
+
+    model: nn.Module
+    adapter: Adapter
+
+    def __call__(self, source: Tensor, target: Tensor) -> Tensor:
+        return self.adapter.logits(self.model, source, target)
+
+
+def example(adapter: Adapter, seed: int = 0) -> tuple[Run, Tensor, Tensor]:
+    """A model as the checks make it, a padded source (3, S) and its decoder input (3, T)."""
+    adapter = find_facts(adapter, seed).of(adapter)
+    model, source, target = prepare(adapter, seed)
+    return Run(model, adapter), source, target
+
+
+def _import(path: Path) -> ModuleType:
+    """The module in a file, imported anew."""
+    spec = importlib.util.spec_from_file_location(f"reader_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise ValueError(f"{path} is not a Python file; {HOW}")
+    if str(path.parent) not in sys.path:
+        sys.path.insert(0, str(path.parent))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses and pickle look their module up
+    try:
+        spec.loader.exec_module(module)
+    except BaseException as error:
+        del sys.modules[spec.name]
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        told = f"{path} cannot be imported: {_told(error, path)}"
+        raise ValueError(f"{told}; --lift takes definitions out without running it") from error
+    return module
+
+
+def _find(module: ModuleType, name: str, path: Path) -> Callable[..., Any]:
+    """The factory of that name in a module."""
+    factory = getattr(module, name, None)
+    if factory is None:
+        own = [key for key, value in vars(module).items() if callable(value) and key[0] != "_"]
+        functions = ", ".join(sorted(own)) or "no functions"
+        hint = did_you_mean(name, own) or f"; it has {functions}"
+        raise ValueError(f"{path.name} has no {name!r}{hint}")
+    if not callable(factory):
+        kind = type(factory).__name__
+        raise ValueError(f"{name!r} in {path.name} is {kind}, not a function or class; {HOW}")
+    return factory
+
+
+def _needed(factory: Callable[..., Any]) -> list[str]:
+    """The arguments that a factory must be given."""
+    optional = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+    needed = (p for p in parameters(factory) if p.default is p.empty)
+    return [p.name for p in needed if p.kind not in optional]
+
+
+def _call(
+    factory: Callable[..., Any], path: Path, name: str, *arguments: Any
+) -> Adapter | nn.Module:
+    """What the factory returns.  Raises ValueError where that is neither of the two."""
+    try:
+        found = factory(*arguments)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit, too, would end the program without a word
+        shown = ", ".join(type(argument).__name__ for argument in arguments)
+        raise ValueError(f"{name}({shown}) of {path.name} failed: {_told(error, path)}") from error
+    if not isinstance(found, Adapter | nn.Module):
+        said = f"{name}() of {path.name} returned {type(found).__name__}"
+        raise ValueError(f"{said}; expected an Adapter or a torch.nn.Module")
+    return found
+
+
+def _told(error: BaseException, path: Path) -> str:
+    """An exception with the line of the reader's file that it came through."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == str(path)]
+    place = f" (line {lines[-1]})" if lines else ""
+    return f"{type(error).__name__}: {error}{place}"

@@ -1,0 +1,1 @@
+"""Running the checks, and what is said about their results."""

@@ -1,1 +1,0 @@
-"""What the course adds to nmtcheck: checks of parts, nmtlib's adapter, and planted bugs."""
