@@ -19,15 +19,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from nmtcheck.report.report.report import NO_PART
 from peer_marian import marian
 from peer_recipe import recipe
 from peer_time_major import time_major
 from peer_torch import torch_transformer
 from peer_x import x_transformer
 
-from nmtcheck import Adapter, run_checks
-from nmtcheck.connect import ours
+from nmtcheck import Adapter, ours, run_checks
+from nmtcheck.report.report import NO_PART
 from nmtlib.training.hardware import describe_machine
 
 RESULTS = Path(__file__).parent / "results" / "false-alarms.json"

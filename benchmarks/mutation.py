@@ -30,9 +30,8 @@ import torch
 from digests import digest_of
 from mutation_page import table
 
-from nmtcheck import Adapter, Sizes, run_checks
+from nmtcheck import Adapter, Sizes, ours, run_checks
 from nmtcheck.bugs import BUGS, Bug, get
-from nmtcheck.connect import ours
 from nmtlib.data import batching
 from nmtlib.inference import search
 from nmtlib.model.transformer import Transformer, TransformerConfig

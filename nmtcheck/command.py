@@ -57,9 +57,8 @@ def command_check(options: Namespace) -> int:
 
 def checked(options: Namespace) -> int:
     """The same; raises ValueError or OSError where nothing could run."""
-    from nmtcheck import run_checks
-    from nmtcheck.connect import ours
-    from nmtcheck.report.report.runner import choose
+    from nmtcheck import ours, run_checks
+    from nmtcheck.report.runner import choose
     from nmtlib.files import require_ours, write_atomically
 
     if options.lift and not options.implementation:
@@ -93,7 +92,7 @@ def apart(options: Namespace) -> Any:
     `LOADING` seconds of computing, and where it ends the process.
     """
     from nmtcheck import load_adapter, run_checks
-    from nmtcheck.report.report.apart import worker
+    from nmtcheck.report.apart import worker
 
     loaded: list[Any] = []
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from nmtcheck.result import Result
 
-Report = Any  # that of `nmtcheck.report.report.report`, which imports this module
+Report = Any  # that of `nmtcheck.report.report`, which imports this module
 
 CELL = "text-align:left;vertical-align:top;padding:2px 10px 2px 0"
 STYLE = Path(__file__).with_name("page.css").read_text("utf-8")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from nmtcheck.report.report import page
-from nmtcheck.report.report.relations import fundamental, reproduction
+from nmtcheck.report import page
+from nmtcheck.report.relations import fundamental, reproduction
 from nmtcheck.result import Result
 
 NO_PART = "the adapter has no "  # what is measured begins so where a missing part skips a check

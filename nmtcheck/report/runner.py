@@ -19,9 +19,9 @@ from nmtcheck.checks import every  # noqa: F401 (every registers the checks)
 from nmtcheck.connect import ids  # noqa: F401 (every registers the checks)
 from nmtcheck.connect.broad import DERIVED, completed
 from nmtcheck.registry import CHECKS, Check, Finding
-from nmtcheck.report.report.apart import Board, worker
-from nmtcheck.report.report.relations import related
-from nmtcheck.report.report.report import NO_PART, UNWRITTEN, Report
+from nmtcheck.report.apart import Board, worker
+from nmtcheck.report.relations import related
+from nmtcheck.report.report import NO_PART, UNWRITTEN, Report
 from nmtcheck.result import Result
 from nmtlib.errors import did_you_mean
 
@@ -43,7 +43,7 @@ def run_checks(
 
     `only` names checks ('attention.scale') or subjects ('attention'), one or several.  A check that
     needs more than `time_limit` seconds of processor time, twice, is ended with the process that
-    runs it (see `nmtcheck.report.report.apart`); what the code prints goes into the report.  `seed` is any
+    runs it (see `nmtcheck.report.apart`); what the code prints goes into the report.  `seed` is any
     whole number, taken modulo 2^63.  Random states and number of threads are as before afterwards.
 
     Raises ValueError for a name that no check has, and where `adapter` is no Adapter.

@@ -8,10 +8,10 @@ from itertools import groupby
 from tempfile import TemporaryDirectory
 
 import torch
-from nmtcheck.report.report.report import Report
 from torch.nn import functional as F
 
 from nmtcheck import bugs
+from nmtcheck.report.report import Report
 from nmtcourse.teaching.learning import Loop, Recipe, encoded, small_model
 from nmtlib.data import corpora
 from nmtlib.data.batching import Batch, Example, collate, token_batches

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from nmtcheck import ours
 from nmtcheck.checks import metrics
-from nmtcheck.connect import ours
 
 OURS = ours()
 TORCH = foreign.torch_transformer()

@@ -5,8 +5,7 @@ from dataclasses import fields
 import pytest
 import torch
 
-from nmtcheck import CHECKS, Adapter, Sizes
-from nmtcheck.connect import ours
+from nmtcheck import CHECKS, Adapter, Sizes, ours
 from nmtlib.inference import search
 from nmtlib.model import attention, masks
 

@@ -12,8 +12,7 @@ from some_checks import share_of, some_subjects
 from torch import nn
 from torch.nn import functional as F
 
-from nmtcheck import Adapter, Sizes, run_checks
-from nmtcheck.connect import ours
+from nmtcheck import Adapter, Sizes, ours, run_checks
 from nmtcheck.measure.helpers import batch, listed, source_frame
 
 ROOT = Path(__file__).parents[2]

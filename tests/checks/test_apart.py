@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from nmtcheck.report.report.apart import Process, Thread, computed, shortened
 
 from nmtcheck import Adapter, run_checks
-from nmtcheck.report.report import apart
+from nmtcheck.report import apart
+from nmtcheck.report.apart import Process, Thread, computed, shortened
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a copied process")
 

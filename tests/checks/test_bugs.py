@@ -15,9 +15,8 @@ import pytest
 import torch
 from sampling import sampled
 
-from nmtcheck import run_checks
+from nmtcheck import ours, run_checks
 from nmtcheck.bugs import BUGS, Bug, edited, get, plant, planting
-from nmtcheck.connect import ours
 from nmtlib.data import batching
 from nmtlib.inference import search
 from nmtlib.model import attention, embeddings, layers, masks, transformer

@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from nmtcheck import Adapter, called, run_checks
-from nmtcheck.connect import ours
+from nmtcheck import Adapter, called, ours, run_checks
 from nmtcheck.connect.standins import Batch, Field, Vocabulary
 
 OURS = ours()

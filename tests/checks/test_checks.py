@@ -14,18 +14,17 @@ import mutation
 import peer_torch as foreign
 import pytest
 import torch
-from nmtcheck.report.report.relations import RELATIONS, reproduction
 from patients import stranger
 from sampling import sampled
 from some_checks import some_subjects
 from torch import nn
 from torch.nn import functional as F
 
-from nmtcheck import CHECKS, Adapter, Result, Sizes, check, run_checks
+from nmtcheck import CHECKS, Adapter, Result, Sizes, check, ours, run_checks
 from nmtcheck.checks import metrics
 from nmtcheck.checks.metrics import HYPOTHESES, REFERENCES
-from nmtcheck.connect import ours
 from nmtcheck.registry import CAUSES
+from nmtcheck.report.relations import RELATIONS, reproduction
 from nmtlib.model.attention import MultiHeadAttention
 
 OURS = ours()

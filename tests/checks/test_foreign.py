@@ -9,8 +9,7 @@ from peer_torch import torch_transformer
 from some_checks import share_of, some_subjects
 from torch import nn
 
-from nmtcheck import Adapter, run_checks
-from nmtcheck.connect import ours
+from nmtcheck import Adapter, ours, run_checks
 from nmtlib.specials import PAD
 
 DESIGNS = {

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 from torch import nn
 
-from nmtcheck import Adapter, run_checks
-from nmtcheck.connect import ours
+from nmtcheck import Adapter, ours, run_checks
 from nmtcheck.connect.ids import find_ids, with_ids
 
 OURS = ours()

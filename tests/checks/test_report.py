@@ -5,11 +5,9 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
-from nmtcheck.report.report.relations import RELATIONS, related
-from nmtcheck.report.report.report import NO_PART
-
-from nmtcheck import CHECKS, Report, Result, run_checks
-from nmtcheck.connect import ours
+from nmtcheck import CHECKS, Report, Result, ours, run_checks
+from nmtcheck.report.relations import RELATIONS, related
+from nmtcheck.report.report import NO_PART
 
 GOOD = Result(CHECKS["attention.scale"], "passed", "scores are divided by 2.828", seconds=0.01)
 BAD = Result(

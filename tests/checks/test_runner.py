@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 import torch
 
-from nmtcheck import CHECKS, run_checks
-from nmtcheck.connect import ours
-from nmtcheck.report.report import apart, runner
+from nmtcheck import CHECKS, ours, run_checks
+from nmtcheck.report import apart, runner
 
 OURS = ours()
 

@@ -11,7 +11,7 @@ GOOD = """
     import torch
     from torch import nn
     from nmtcheck import Adapter
-    from nmtcheck.connect import ours
+    from nmtcheck import ours
     from nmtlib.model.transformer import Transformer, TransformerConfig
 
     LAYERS = {"n_encoder_layers": 1, "n_decoder_layers": 1}
