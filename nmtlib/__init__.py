@@ -14,7 +14,8 @@ from typing import Any
 
 # By default torch's CPU threads spin while they wait for each other.  As soon as another program
 # uses a core, they spin away the time of the thread that they wait for, and training becomes tens
-# of times slower.  It counts when torch is first imported, so import nmtlib before torch.
+# of times slower.  It counts only when torch is first imported, so import nmtlib before torch; the
+# command line does, and notebooks take one thread instead (`plots.setup`).
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 __version__ = "0.1.0"

@@ -9,6 +9,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import seaborn
+import torch
 from matplotlib import font_manager
 from matplotlib._pylab_helpers import Gcf
 from matplotlib.axes import Axes
@@ -64,10 +65,13 @@ def setup() -> None:
     makes the hidden text form of a figure say what is drawn (see `describe`), so that a test of the
     stored notebook notices a figure that changed, and gives each picture an alternative text (see
     `alt_text`) in its metadata.  It hides what answers a question until the reader has chosen (see
-    `predictions`).  Elsewhere only the theme of seaborn changes.
+    `predictions`).  Elsewhere only the theme of seaborn changes.  torch computes with one thread.
     Calling it again does no harm.  Raises FileNotFoundError where the package's font is missing.
     """
     _add_font()
+    # Where torch was imported before nmtlib, its threads spin while they wait: beside six busy
+    # processes 1,500 small products then take a hundred times as long.  One thread waits for none.
+    torch.set_num_threads(1)
     shell = _kernel_shell()
     if shell is not None:
         shell.run_line_magic("matplotlib", "inline")  # drops formatters, so add ours after it

@@ -7,6 +7,7 @@ import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+import torch
 from fontTools.ttLib import TTFont
 from matplotlib import font_manager
 
@@ -153,3 +154,13 @@ def test_a_notebook_shows_each_figure_once_and_describes_it(outputs, cell):
 def test_a_notebook_closes_its_figures(outputs):
     assert [output.output_type for output in outputs["many"]] == ["display_data"] * 22
     assert outputs["open"][0].text == "0\n" and not outputs["setup"]
+
+
+def test_a_notebook_computes_with_one_thread():
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        style.setup()
+        assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(threads)
