@@ -129,7 +129,7 @@ class Marking:
         """Whether a task may still gain points: by its first check, or by what came after it."""
         known = self.marks.get(task.id)
         if known is None or known.points == known.possible or self.steps[number].source:
-            return known is None or known.points < known.possible
+            return known is None or not known.full
         names = {each.name for each in self.result.assignment.tasks.values()} - {task.name}
         last = max(n for n, s in enumerate(self.steps[:number]) if s.task is task)
         later = [each.source for each in self.steps[last:number] if each.task is None]
@@ -153,7 +153,7 @@ class Marking:
             others = map(self.earlier, task.uses, answers[1:])
             verdict = judge(task, answers[0], *others, seed=self.seed)
         made, known = self.mark_of(verdict), self.marks.get(task.id)
-        if known is None or made.points > known.points or not known.begun:
+        if known is None or (made.points or 0) > (known.points or 0) or not known.begun:
             self.marks[task.id] = made
 
     def earlier(self, name: str, answer: Any) -> Any:

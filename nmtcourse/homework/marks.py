@@ -12,17 +12,28 @@ from nmtcourse.homework.task import Assignment
 class Mark:
     """The result of one task: points, and the parts of the verdict.
 
-    `begun` is False for a stub.
+    `points` is None if the task could not be graded, or is not graded yet. `begun` is False for a
+    stub.
     """
 
     task: str
     title: str
-    points: float
+    points: float | None
     possible: float
     measured: str = ""
     cause: str = ""
     text: str = ""
     begun: bool = True
+
+    @property
+    def full(self) -> bool:
+        """Whether no points are missing."""
+        return self.points == self.possible
+
+    @property
+    def share(self) -> str:
+        """The points as a table shows them, which has no number where there is none."""
+        return "" if self.points is None else f"{self.points:g}"
 
 
 @dataclass
@@ -46,5 +57,5 @@ class Marked:
 
     @property
     def points(self) -> float:
-        """The points of all tasks."""
-        return round(sum(mark.points for mark in self.marks), 1)
+        """The points of all tasks that could be graded."""
+        return round(sum(mark.points or 0.0 for mark in self.marks), 1)

@@ -25,11 +25,11 @@ def points_table(graded: Results) -> str:
     rows.writerow(COLUMNS)
     for student, marked in graded:
         for found in marked.marks:
-            cause = found.cause if found.points < found.possible else ""
+            cause = "" if found.full else found.cause
             notices = "; ".join(marked.notices)
             about = (student, marked.assignment.stem, found.task)
             rows.writerow(
-                [*map(cell, about), found.points, found.possible, cell(cause), cell(notices)]
+                [*map(cell, about), found.share, found.possible, cell(cause), cell(notices)]
             )
     return made.getvalue()
 
@@ -64,7 +64,7 @@ def misconceptions(graded: Results) -> list[tuple[int, str, str]]:
         (found.task, found.cause or found.measured)
         for _, marked in graded
         for found in marked.marks
-        if marked.was_run and found.begun and found.points < found.possible
+        if marked.was_run and found.begun and found.points is not None and not found.full
     )
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return [(count, task, cause) for (task, cause), count in ranked]
@@ -76,6 +76,8 @@ def class_report(graded: Results) -> str:
     blank: Counter = Counter()
     for _, marked in graded:
         for found in marked.marks if marked.was_run else []:
+            if found.points is None:
+                continue
             name = f"{found.task} {found.title}"
             by_task[name].append(found.points / found.possible)
             blank[name] += not found.begun
@@ -141,15 +143,21 @@ def report_places(table: Path) -> tuple[Path, Path, Path]:
     return table, page, picture
 
 
+def unfinished(table: Path) -> Path:
+    """Where the results so far are written while a class is graded."""
+    return table.with_name(f"{table.name}.part")
+
+
 def write_table(graded: Results, table: Path) -> None:
-    """Write the CSV of the results so far."""
+    """Write the CSV of the results so far beside the table."""
     table.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(table, points_table(graded))
+    write_atomically(unfinished(table), points_table(graded))
 
 
 def write_reports(graded: Results, table: Path) -> Iterable[Path]:
     """Write the CSV, the page and the picture, one after the other; yields the written paths."""
     write_table(graded, table)
+    unfinished(table).replace(table)
     yield table
     page, picture = table.with_suffix(".md"), table.with_suffix(".png")
     write_atomically(page, class_report(graded))

@@ -74,7 +74,7 @@ def shown(marked: Marked) -> str:
     parts += [f"{say('Note: ')}{say(notice)}{say('.')}" for notice in marked.notices]
     of = say("of")
     table = [
-        f"{m.task}  {m.points:>4g} {of} {m.possible:<3g}  {say(m.title)}" for m in marked.marks
+        f"{m.task}  {m.share or '-':>4} {of} {m.possible:<3g}  {say(m.title)}" for m in marked.marks
     ]
     total = say(f"total: {marked.points:g} of {possible:g}, in {marked.seconds:.0f} s")
     return "\n\n".join([*parts, "\n".join([*table, total])])
@@ -96,7 +96,7 @@ def status(folder: Path) -> str:
         )
         points, state = "-", "not checked yet"
         if checked:
-            points = f"{round(sum(mark.points for mark in checked.marks), 1):g}"
+            points = f"{round(sum(mark.points or 0 for mark in checked.marks), 1):g}"
             changed = checked.sha256 != digest(path)
             state = "changed since it was checked" if changed else "checked"
         possible = f"{say('of')} {assignment.points:g}"
@@ -114,7 +114,7 @@ def _next_step(path: Path, checked: progress.Checked | None, state: str, say: Sa
     if state != "checked" or not checked:
         return f"nmtlib homework check {path}"
     for found in checked.marks:
-        if found.points < found.possible:
+        if not found.full:
             return f"{found.task} {say(found.title)} ({path.name})"
     return ""
 

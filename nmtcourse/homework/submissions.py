@@ -6,30 +6,25 @@ process of its own, so that whatever one does costs no other student a row.
 
 from __future__ import annotations
 
-import multiprocessing
-import os
+import re
 import sys
-import tempfile
-import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
-from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
 from nmtcourse.homework.execution import require_pipes
 from nmtcourse.homework.grading import assignments
-from nmtcourse.homework.marking import ALL_SECONDS, Marking
+from nmtcourse.homework.judging import Entry, reason, run_all
 from nmtcourse.homework.marks import Mark, Marked
 from nmtcourse.homework.mislaid import files_of, instead, is_named, printable
 from nmtcourse.homework.notebooks import parsed, read_bytes
 from nmtcourse.homework.task import Assignment
 
 ANY = Assignment("any", "assignment", "", "", "")  # if no student has submitted a notebook
+UNGRADED = "could not be graded"
 NEAR = 2**24  # bytes of other files that are copied with a notebook
-START = "fork" if sys.platform == "linux" else "spawn"
 Report = Callable[[str], None]
 Results = list[tuple[str, Marked]]
 
@@ -51,17 +46,6 @@ def find_submissions(folder: Path) -> dict[str, list[Path]]:
     return students
 
 
-@dataclass
-class Entry:
-    """A notebook that is graded: its bytes, the files near it, and the copies that are left out."""
-
-    student: str
-    path: Path
-    raw: bytes
-    near: dict[str, bytes]
-    notices: list[str] = field(default_factory=list)
-
-
 def grade_all(
     folder: Path,
     seed: int,
@@ -77,9 +61,8 @@ def grade_all(
     result has no points and says why. `keep` gets the results so far. Raises ValueError on Windows.
     """
     require_pipes()
-    students = find_submissions(folder)
-    failed: dict[tuple[str, str], str] = {}
-    entries, graded = list[Entry](), Results()
+    students, entries, graded = find_submissions(folder), list[Entry](), Results()
+    failed: dict[tuple[str, str], str] = {}  # by student and number
 
     def fail(student: str, path: Path, why: str) -> None:
         failed.setdefault((student, path.name.partition("_")[0]), why)
@@ -90,23 +73,26 @@ def grade_all(
             report(f"{printable(student)}: no notebook of an assignment")
         entries += read_student(folder / student, paths, partial(fail, student))
     odd = {student: instead(folder / student) for student in students}  # before anything is run
+    waiting = [entry.key for entry in entries]
 
     def done(entry: Entry, found: Marked | str) -> None:
         if isinstance(found, str):
-            fail(entry.student, entry.path, f"could not be graded: {found}")
+            fail(entry.student, entry.path, f"{UNGRADED}: {found}")
         else:
-            found.notices += entry.notices
             graded.append((entry.student, found))
             report(f"{printable(entry.student)}: {printable(entry.path.name)} {found.points:g}")
-        keep(completed(folder, odd, graded, failed))
+        waiting.remove(entry.key)
+        keep(completed(folder, odd, graded, failed, waiting))
 
-    run_all(entries, seed, python, jobs or os.cpu_count() or 1, str(folder.resolve()), done)
+    run_all(entries, seed, python, jobs, str(folder.resolve()), done)
     return completed(folder, odd, graded, failed)
 
 
-def completed(folder: Path, odd: dict[str, list[str]], graded: Results, failed: dict) -> Results:
+def completed(
+    folder: Path, odd: dict[str, list[str]], graded: Results, failed: dict, waiting: Any = ()
+) -> Results:
     """The results with those without points, in the order of students and assignments."""
-    rows = [*graded, *without_points(folder, odd, graded, failed)]
+    rows = [*graded, *without_points(folder, odd, graded, failed, waiting)]
     return sorted(rows, key=lambda row: (row[0], row[1].assignment.stem))
 
 
@@ -115,8 +101,9 @@ def read_student(
 ) -> Iterator[Entry]:
     """What is graded of a student: a notebook of each assignment.
 
-    The one with the assignment's own name is graded; of several, the newest. `fail` receives every
-    file that is not a notebook of an assignment.
+    The one with the assignment's own name is graded, otherwise the one with the highest number in
+    its name. `fail` receives every file that is not a notebook of an assignment, and those of which
+    none is the last.
     """
     found: dict[str, list[tuple[Path, bytes]]] = defaultdict(list)
     for path in paths:
@@ -126,19 +113,22 @@ def read_student(
         except Exception as error:
             fail(path, reason(error))
     for stem, each in found.items():
-        each.sort(key=lambda pair: (pair[0].stem != stem, -pair[0].stat().st_mtime))
+        each.sort(key=lambda pair: (pair[0].stem == stem, version(pair[0])), reverse=True)
         (path, raw), *others = each
+        names = [str(p.relative_to(place)) for p, _ in each]
+        if others and path.stem != stem and version(path) == version(others[0][0]):
+            fail(path, f"{UNGRADED}: there are {', '.join(names)}; keep one, named {stem}.ipynb")
+            continue
         near, notices = files_near(path)
         if others:
-            taken, *rest = (str(p.relative_to(place)) for p, _ in each)
-            notices.append(f"{taken} was graded, and left out: {', '.join(rest)}")
+            notices.append(f"{names[0]} was graded, and left out: {', '.join(names[1:])}")
         yield Entry(place.name, path, raw, near, notices)
 
 
-def reason(error: BaseException) -> str:
-    """Why a notebook could not be read or graded, in a line."""
-    why = " ".join(str(error).split())[:300]
-    return why if isinstance(error, ValueError) else f"{type(error).__name__}: {why}"
+def version(path: Path) -> int:
+    """The number that ends a file's name, as in 04_attention-Copy2.ipynb; 0 without one."""
+    number = re.search(r"(\d+)\D*$", path.stem.partition("_")[2])
+    return int(number[1]) if number else 0
 
 
 def files_near(path: Path) -> tuple[dict[str, bytes], list[str]]:
@@ -156,85 +146,32 @@ def files_near(path: Path) -> tuple[dict[str, bytes], list[str]]:
     return found, [f"too large to be copied: {', '.join(left_out[:5])}"] if left_out else []
 
 
-def run_all(
-    entries: list[Entry],
-    seed: int,
-    python: str,
-    jobs: int,
-    closed: str,
-    done: Callable[[Entry, Marked | str], None],
-) -> None:
-    """Grade each entry in a process of its own, some at a time; a process may fail in any way."""
-    context: Any = multiprocessing.get_context(START)
-    waiting = [*reversed(entries)]
-    running: dict[Any, tuple[Entry, Any, float]] = {}
-    while waiting or running:
-        while waiting and len(running) < jobs:
-            entry = waiting.pop()
-            receiver, sender = context.Pipe(duplex=False)
-            process = context.Process(
-                target=grade_entry, args=(entry, seed, python, closed, sender), daemon=True
-            )
-            process.start()
-            sender.close()
-            running[receiver] = (entry, process, time.monotonic() + 2 * ALL_SECONDS)
-        ready = wait(list(running), timeout=1)
-        late = [each for each, row in running.items() if time.monotonic() > row[2]]
-        for receiver in [*ready, *(each for each in late if each not in ready)]:
-            entry, process, _ = running.pop(receiver)
-            done(entry, outcome_of(receiver, entry, late=receiver not in ready))
-            process.kill()
-            process.join()
-
-
-def outcome_of(receiver: Any, entry: Entry, late: bool) -> Marked | str:
-    """What a process has found, or why it has found nothing."""
-    if late:
-        return "it took too long"
-    try:
-        found = receiver.recv()
-    except (EOFError, OSError):
-        return "the process of the judge was ended, perhaps for lack of memory"
-    if isinstance(found, str):
-        return found
-    return Marked(entry.path, assignments()[entry.path.name.partition("_")[0]], **found)
-
-
-def grade_entry(entry: Entry, seed: int, python: str, closed: str, sender: Any) -> None:
-    """Grade a notebook in a copy of its folder; the result goes to the pipe."""
-    try:
-        with tempfile.TemporaryDirectory(prefix="homework-", ignore_cleanup_errors=True) as copy:
-            for name, raw in {**entry.near, entry.path.name: entry.raw}.items():
-                place = Path(copy, name)
-                place.parent.mkdir(parents=True, exist_ok=True)
-                place.write_bytes(raw)
-            marking = Marking(
-                entry.path, entry.raw, Path(copy), seed, python=python, closed=[closed]
-            )
-            found = vars(marking.marked())
-        sender.send({n: v for n, v in found.items() if n not in ("path", "assignment")})
-    except BaseException as error:
-        sender.send(reason(error))
-
-
 def without_points(
     folder: Path,
     odd: dict[str, list[str]],
     graded: Results,
     failed: dict[tuple[str, str], str],
+    waiting: Collection[tuple[str, str]],
 ) -> Iterator[tuple[str, Marked]]:
-    """A result for each notebook that could not be graded, or that only others have submitted."""
+    """A result for each notebook that was not graded, or that only others have submitted.
+
+    What is unknown is no verdict: a notebook that could not be graded, or is not graded yet, has
+    no points rather than 0.
+    """
     done = {(student, marked.assignment.number) for student, marked in graded}
-    wanted = {number for _, number in done}
+    wanted = {number for _, number in done} | {number for _, number in waiting}
     for student, files in odd.items():
         for number in sorted(wanted | {n for s, n in failed if s == student}) or [""]:
             if (student, number) in done:
                 continue
             assignment = assignments().get(number, ANY)
             why = failed.get((student, number), "was not submitted")
-            if files:
+            if (student, number) in waiting:
+                why = "not graded yet"
+            elif files:
                 why += f"; instead there is {', '.join(files)}"
-            marks = [Mark(t.id, t.title, 0.0, t.points) for t in assignment.tasks.values()]
+            points = None if why.startswith(("not graded yet", UNGRADED)) else 0.0
+            marks = [Mark(t.id, t.title, points, t.points) for t in assignment.tasks.values()]
             path = folder / student / f"{assignment.stem}.ipynb"
             blank = Mark("", "", 0.0, 0.0)
             yield student, Marked(path, assignment, marks or [blank], [why], was_run=False)

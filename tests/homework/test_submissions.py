@@ -88,7 +88,7 @@ def marked(monkeypatch):
         for entry in entries:
             paths.append(entry.path)
             mark = Mark("04.1", "Softmax", 1, 4, cause="no maximum")
-            done(entry, Marked(entry.path, FOUR, [mark]))
+            done(entry, Marked(entry.path, FOUR, [mark], [*entry.notices]))
 
     monkeypatch.setattr(submissions, "run_all", run_all)
     return paths
@@ -110,13 +110,23 @@ def test_a_copy_counts_once_and_is_told_of(folder, marked, capsys):
     assert "| 04.1 Softmax | 1 |" in page and "the same answers" not in page
 
 
-def test_without_the_usual_name_the_newest_counts(folder, marked):
+def test_without_the_usual_name_the_highest_number_counts(folder, marked):
+    """The time of a file is that of an archive or of a download, not of the work."""
+    hand_in(folder / "ann" / "04_mine-Copy2.ipynb", age=9)
+    hand_in(folder / "ann" / "04_mine-Copy10.ipynb", age=5)
+    hand_in(folder / "ann" / "04_mine.ipynb", age=1)
+    ((_, found),) = submissions.grade_all(folder, 1)
+    assert marked == [found.path] == [folder / "ann" / "04_mine-Copy10.ipynb"]
+    assert "left out: 04_mine-Copy2.ipynb, 04_mine.ipynb" in found.notices[0]
+
+
+def test_of_two_notebooks_of_which_neither_is_the_last_none_is_chosen(folder, marked):
     hand_in(folder / "ann" / "04_mine.ipynb", age=5)
     hand_in(folder / "ann" / "new" / "04_mine.ipynb", age=1)
-    hand_in(folder / "ann" / "04_old.ipynb", age=7)
     ((_, found),) = submissions.grade_all(folder, 1)
-    assert marked == [found.path] == [folder / "ann" / "new" / "04_mine.ipynb"]
-    assert "left out: 04_mine.ipynb, 04_old.ipynb" in found.notices[0].replace("\\", "/")
+    assert not marked and found.marks[0].points is None
+    assert "could not be graded: there are" in found.notices[0]
+    assert "keep one, named 04_attention.ipynb" in found.notices[0]
 
 
 def test_what_is_no_homework_takes_the_place_of_none(folder, marked):
@@ -156,7 +166,7 @@ def test_who_has_no_notebook_that_runs_has_rows_without_points(folder, marked):
         ("dan", "is not a notebook"),
     ]:
         assert [row["task"] for row in rows[student]] == [*FOUR.tasks]
-        assert {row["points"] for row in rows[student]} == {"0.0"}
+        assert {row["points"] for row in rows[student]} == {"0"}
         assert all(why in row["notices"] for row in rows[student])
         assert f"- {student}, 04\\_attention.ipynb: " in reports.class_report(graded)
     assert [float(row["points"]) for row in rows["ben"]] == [1] and list(rows) == sorted(rows)

@@ -1,0 +1,102 @@
+"""What a hostile notebook sends costs its own row alone, and an interrupted class loses nothing."""
+
+import csv
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from nmtcourse.homework import pages, submissions
+from nmtcourse.homework.grading import assignments
+
+FOUR = assignments()["04"]
+NAME = f"{FOUR.stem}.ipynb"
+EACH_PIPE = """\
+import os, pickle, struct
+from nmtcourse.homework.marks import Mark
+forged = dict(marks=[Mark(f"04.{{i}}", "x", 9.0, 9.0) for i in (1, 2, 3, 4)], notices=[],
+    seconds=1.0, was_run=True, choices={{}}, answers="''", digest="", language="en")
+class Remote:
+    def __reduce__(self):
+        return os.system, ("touch {mark}",)
+{data}
+parent = os.getppid()
+for number in os.listdir(f"/proc/{{parent}}/fd"):
+    try:
+        if int(number) > 2 and os.readlink(f"/proc/{{parent}}/fd/{{number}}").startswith("pipe"):
+            os.write(os.open(f"/proc/{{parent}}/fd/{{number}}", os.O_WRONLY | os.O_NONBLOCK), data)
+    except OSError:
+        pass
+"""
+FRAMED = "raw = pickle.dumps({value})\ndata = struct.pack('!i', len(raw)) + raw"
+DATA = {
+    "forger": FRAMED.format(value="forged"),
+    "remote": FRAMED.format(value="Remote()"),
+    "extra": FRAMED.format(value="forged | dict(x=1)"),
+    "garbage": "data = b'\\0\\0\\0\\1x'",
+    "json": "data = b'\\0\\0\\0\\2{}'",
+    "line": "data = b'{}\\n'",
+}
+
+
+def hand_in(place, first="", kind="solution"):
+    """Write a notebook of homework 04 that begins with some code."""
+    book = json.loads(pages.notebook(FOUR, kind))
+    if first:
+        code = next(cell for cell in book["cells"] if cell["cell_type"] == "code")
+        book["cells"].insert(1, {**code, "id": "first", "source": first})
+    place.mkdir(parents=True)
+    (place / NAME).write_text(json.dumps(book), "utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="the attack goes through /proc")
+def test_what_is_forged_earns_nothing_and_costs_nobody_a_row(tmp_path):
+    mark = tmp_path / "executed"
+    for name, data in DATA.items():
+        hand_in(tmp_path / "class" / name, EACH_PIPE.format(mark=mark, data=data), "student")
+    hand_in(tmp_path / "class" / "honest")
+    rows = dict(submissions.grade_all(tmp_path / "class", 1, jobs=2))
+    assert not mark.exists(), "code of a student ran in the grader"
+    assert rows["honest"].points == 20
+    for name in DATA:
+        assert rows[name].points == 0, (name, rows[name])
+        assert [m.possible for m in rows[name].marks] == [4, 6, 8, 2]
+
+
+def table_of(path):
+    """The points in a table by student, as texts."""
+    found = {}
+    for row in csv.DictReader(path.open(encoding="utf-8")):
+        found.setdefault(row["student"], []).append((row["points"], row["notices"]))
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_class_that_is_interrupted_has_no_verdict_on_the_rest(tmp_path, number):
+    hand_in(tmp_path / "class" / "ann")
+    hand_in(tmp_path / "class" / "ben", "import time\ntime.sleep(1000)")
+    hand_in(tmp_path / "class" / "cem")
+    table = tmp_path / "points.csv"
+    command = [sys.executable, "-m", "nmtlib", "homework", "grade", str(tmp_path / "class")]
+    grader = subprocess.Popen([*command, "--csv", str(table), "--jobs", "1"], cwd=tmp_path)
+    part = tmp_path / "points.csv.part"
+    while grader.poll() is None and not (part.exists() and table_of(part)["ann"][0][0]):
+        time.sleep(0.2)
+    while grader.poll() is None:  # Python may lose an interrupt while it starts a process
+        grader.send_signal(number)
+        time.sleep(5)
+    assert not table.exists()
+    rows = table_of(part)
+    assert [points for points, _ in rows["ann"]] == ["4", "6", "8", "2"]
+    for student in ("ben", "cem"):
+        assert rows[student] == [("", "not graded yet")] * 4
+    (tmp_path / "class" / "ben" / NAME).unlink()
+    assert subprocess.run([*command, "--csv", str(table)], cwd=tmp_path).returncode == 0
+    rows = table_of(table)
+    assert [points for points, _ in rows["cem"]] == ["4", "6", "8", "2"]
+    assert rows["ben"] == [("0", "was not submitted")] * 4 and not part.exists()
