@@ -8,7 +8,7 @@ JOBS ?= auto
 # one thread adds in one order, one hash seed orders a set one way
 CALM := OMP_NUM_THREADS=1 PYTHONHASHSEED=0
 
-.PHONY: train style test test-all test-extras lab extras site notebooks checkpoints figures mutation oldest bench readme reliability homework slides print
+.PHONY: train style test test-all test-extras lab extras site notebooks checkpoints figures mutation oldest bench readme homework slides print
 .DEFAULT_GOAL := test
 
 $(VENV)/installed: requirements.txt pyproject.toml
@@ -33,11 +33,11 @@ style: $(VENV)/installed  ## format, lint and types
 test: style  ## style and all tests that a commit has to pass
 	$(CALM) $(BIN)/python -m pytest --nbval -q -n $(JOBS)
 
-test-all: export NMTLIB_ALL = 1
-test-all: test  ## all tests, also those that wait for the night, and larger samples
+test-all: style  ## all tests, also those that wait for the night
+	$(CALM) $(BIN)/python -m pytest --nbval -q -n $(JOBS) -m ""
 
 test-extras: $(VENV)/extras  ## only the tests that need the extras
-	$(CALM) $(BIN)/python -m pytest -q -n $(JOBS) -m extras tests
+	$(CALM) $(BIN)/python -m pytest -q -n $(JOBS) -m "extras and not nightly" tests
 
 lab: $(VENV)/installed  ## open JupyterLab at the tour, where widgets and colours show
 	$(BIN)/jupyter trust notebooks/*.ipynb
@@ -70,14 +70,11 @@ figures: $(VENV)/installed  ## draw the diagrams in figures/ again
 mutation: $(VENV)/installed  ## plant every silent bug of the catalogue and see that the checks find it
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/mutation.py
 
-reliability: $(VENV)/installed  ## try every bad input and write what it is answered into docs/reliability.md
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/reliability.py
-
 oldest:  ## the tests with the oldest versions that pyproject.toml promises, in .venv-oldest
 	$(PYTHON) -m venv .venv-oldest
 	$(PYTHON) .github/oldest.py > .venv-oldest/oldest.txt
 	.venv-oldest/bin/python -m pip install --quiet -e ".[notebooks,dev]" -c .venv-oldest/oldest.txt
-	$(CALM) .venv-oldest/bin/python -m pytest -q -m "not slow"
+	$(CALM) .venv-oldest/bin/python -m pytest -q -m "not slow and not nightly"
 
 bench: $(VENV)/installed  ## speed against torch.nn.Transformer, in one run
 	$(BIN)/python benchmarks/train.py

@@ -59,21 +59,6 @@ def is_faultless(result: dict[str, Any]) -> bool:
     )
 
 
-def is_current(result: dict[str, Any], digest: str) -> bool:
-    """Whether a result is of these sources, of all tasks, and without a fault."""
-    tasks = [id for assignment in assignments().values() for id in assignment.tasks]
-    return (
-        result.get("sources") == digest
-        and [row["task"] for row in result["tasks"]] == tasks
-        and is_faultless(result)
-    )
-
-
-def is_recorded() -> bool:
-    """Whether the committed result is current."""
-    return is_current(json.loads(RESULT.read_text("utf-8")), source_digest())
-
-
 def verdicts(assignment: Assignment, task: Task, answer: Any) -> list[Verdict]:
     """An answer judged with each seed; a choice beside the solutions of the tasks it uses."""
     tasks = {each.name: each for each in assignment.tasks.values()}

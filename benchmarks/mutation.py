@@ -1,7 +1,6 @@
 """Does every silent bug of the catalogue set off an alarm?  Plant each and run the checks.
 
     python benchmarks/mutation.py                     # all bugs, all checks, a short training each
-    python benchmarks/mutation.py --if-changed        # the same, if the last result is out of date
     python benchmarks/mutation.py --quick             # only the checks that a bug names
     python benchmarks/mutation.py --only pad-in-loss  # one bug (or several)
 
@@ -74,23 +73,6 @@ def source_digest(root: Path = FOLDER.parent) -> str:
     """SHA-256 over the names and contents of all sources that the result depends on."""
     rooms = [f"{room}/**/*.{end}" for room in ROOMS for end in ("py", "toml")]
     return digest_of(root, "nmtlib/*.py", "benchmarks/mutation.py", *rooms)
-
-
-def is_current(result: dict[str, Any], digest: str) -> bool:
-    """Whether a result is of these sources and complete, without a miss or a false alarm."""
-    return (
-        result.get("sources") == digest
-        and [bug["key"] for bug in result["bugs"]] == [bug.key for bug in BUGS]
-        and result["caught"] == result["planted"]
-        and not any(bug.get("missed_by") for bug in result["bugs"])
-        and not result["clean"]["failed"]
-        and not result["clean"].get("short")
-    )
-
-
-def is_recorded() -> bool:
-    """Whether the committed result is current."""
-    return is_current(json.loads(RESULT.read_text("utf-8")), source_digest())
 
 
 def sentences(count: int) -> list[batching.Example]:
@@ -246,9 +228,6 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", metavar="KEY", default=[], help="plant these bugs")
     parser.add_argument("--quick", action="store_true", help="run only the checks that a bug names")
     parser.add_argument(
-        "--if-changed", action="store_true", help="do nothing while the last result is current"
-    )
-    parser.add_argument(
         "--workers", type=int, default=2, help="processes; one thread each (default: 2)"
     )
     return parser.parse_args()
@@ -256,9 +235,6 @@ def parse() -> argparse.Namespace:
 
 def main() -> int:
     options = parse()
-    if options.if_changed and is_recorded():
-        print("mutation: sources unchanged since the committed result")
-        return 0
     torch.set_num_threads(1)  # the models are tiny
     keys = [get(key).key for key in options.only] or [bug.key for bug in BUGS]
     result = measure(keys, options.quick, options.workers, bool(options.only))

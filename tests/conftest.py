@@ -43,17 +43,13 @@ socket.socket.connect = connect_to_this_machine
 MISSING_EXTRA = "extras: "  # how the reason begins when a test marked `extras` is skipped
 
 
-def pytest_collection_modifyitems(config, items):
-    """Leave `nightly` tests to the night, and skip `extras` tests by the name they lack."""
+def pytest_collection_modifyitems(items):
+    """Skip `extras` tests by the name they lack."""
     for item in items:
         packages = [name for mark in item.iter_markers("extras") for name in mark.args]
         if missing := [name for name in packages if find_spec(name) is None]:
             reason = f"{MISSING_EXTRA}{', '.join(missing)} not installed; install with: make extras"
             item.add_marker(pytest.mark.skip(reason=reason))
-    if not os.environ.get("NMTLIB_ALL"):
-        waiting = [item for item in items if item.get_closest_marker("nightly")]
-        config.hook.pytest_deselected(items=waiting)
-        items[:] = [item for item in items if item not in set(waiting)]
 
 
 def unexpected_skips(reports):

@@ -3,17 +3,17 @@
 import json
 
 import pytest
-from sampling import sampled
+from nightly import some
 
 from nmtcourse.doctor.known import check
 from nmtlib import evaluate, load, load_corpus
 from nmtlib.run import SHIPPED
 
-MODELS = sorted(path.name for path in SHIPPED.iterdir())
+MODELS = sorted((path.name for path in SHIPPED.iterdir()), reverse=True)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sampled(MODELS, "shipped", by=lambda name: name[:3] == "toy"))
+@pytest.mark.parametrize("name", some(MODELS, by=lambda name: name[:3] == "toy"))
 def test_a_shipped_model_has_the_score_of_its_notes(name):
     translator = load(name)
     corpus = translator.settings.corpus.name

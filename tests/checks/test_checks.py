@@ -10,13 +10,12 @@ import time
 from dataclasses import replace
 
 import mistakes
-import mutation
 import peer_torch as foreign
 import pytest
 import torch
+from nightly import some
 from patients import stranger
-from sampling import sampled
-from some_checks import some_subjects
+from some_checks import ONLY
 from torch import nn
 from torch.nn import functional as F
 
@@ -499,15 +498,7 @@ def test_every_check_has_its_entry_and_every_entry_its_check():
     assert list(CAUSES) == list(CHECKS), "the table lists the checks in the order of their running"
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.slow if name.startswith("beam.") else ())
-        for name in sampled(
-            CHECKS, "mistakes", by=lambda name: CHECKS[name].subject, enough=mutation.is_recorded()
-        )
-    ],
-)
+@pytest.mark.parametrize("name", some(CHECKS, by=lambda name: CHECKS[name].subject))
 def test_a_check_finds_its_mistake(name):
     (result,) = run_checks(BROKEN[name], only=name).results
     assert result.verdict in ("failed", "error"), result.measured
@@ -525,8 +516,8 @@ def test_our_own_parts_pass_every_check_and_quickly():
 
 
 @pytest.mark.slow
-def test_our_own_parts_pass_in_another_design_but_for_what_it_does_not_have():
-    only = some_subjects("another design")
+@pytest.mark.parametrize("only", ONLY)
+def test_our_own_parts_pass_in_another_design_but_for_what_it_does_not_have(only):
     report = run_checks(ours(norm="post", positions="learned", tied="all"), seed=3, only=only)
     assert not report.failed, str(report)
     learned = {"positions.shift_is_rotation", "positions.not_trained", "positions.table"}

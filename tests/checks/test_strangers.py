@@ -8,9 +8,8 @@ import tomllib
 from dataclasses import replace
 from pathlib import Path
 
-import mutation
 import pytest
-from sampling import sampled
+from nightly import some
 
 from nmtcheck import Adapter, called, lift, load_adapter, run_checks
 from nmtcheck.connect.standins import Vocabulary
@@ -90,21 +89,9 @@ def test_the_pad_of_a_stranger_is_found_out(style, pad, tmp_path, monkeypatch):
 BUGS = tomllib.loads((STRANGERS / "bugs.toml").read_text("utf-8"))["bug"]
 
 
-def asked(bug):
-    """A bug as a parameter; one of a search takes seconds."""
-    search = bug["named"] in SEARCH
-    key = f"{bug['style']}: {bug['named']}"
-    marks = pytest.mark.slow if search else ()
-    return pytest.param(bug, SEARCH if search else QUICK, id=key, marks=marks)
-
-
-SOUGHT = sampled(
-    BUGS, "strangers", count=2, by=lambda bug: bug["style"], enough=mutation.is_recorded()
-)
-
-
-@pytest.mark.parametrize(("bug", "only"), [asked(bug) for bug in SOUGHT])
-def test_a_bug_of_that_style_is_a_finding(bug, only, tmp_path, monkeypatch):
+@pytest.mark.parametrize("bug", some(BUGS, by=lambda bug: bug["style"]))
+def test_a_bug_of_that_style_is_a_finding(bug, tmp_path, monkeypatch):
+    only = SEARCH if bug["named"] in SEARCH else QUICK
     broken = adapter(bug["style"], tmp_path, monkeypatch, bug["old"], bug["new"])
     report = run_checks(broken, only=only)
     assert bug["named"] in {finding.check.id for finding in report.findings}, str(report)

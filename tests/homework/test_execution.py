@@ -2,10 +2,8 @@
 
 import json
 
-import homework
 import pytest
 import torch
-from sampling import sampled
 
 from nmtcourse.homework import marking, pages
 from nmtcourse.homework.grading import assignments
@@ -57,10 +55,7 @@ def test_a_notebook_with_a_damaged_cell_is_refused(handed_in, field, value, why)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "ending",
-    sampled(["exit()", "import os\nos._exit(1)"], "endings", enough=homework.is_recorded()),
-)
+@pytest.mark.parametrize("ending", ["exit()", "import os\nos._exit(1)"])
 def test_a_cell_that_ends_the_process_costs_no_check(handed_in, ending):
     def append(by_id, cells):
         code = next(cell for cell in cells if cell["cell_type"] == "code")

@@ -3,9 +3,8 @@
 import ast
 from collections import Counter
 
-import homework
 import pytest
-from sampling import sampled
+from nightly import some
 
 from nmtcourse.homework.examining import POINTS, examine
 from nmtcourse.homework.patients import BUGS, can_be_flat, patient, planted, write
@@ -38,13 +37,7 @@ def named(case):
 NAMES = ["UNI\\ursula", "UNI\\", 'x"""', '"', "O'Brien", "\\N", "a\nb\r\0c", "{ann} %s"]
 
 
-def some(names):
-    """All names where the homework has changed, a quarter otherwise."""
-    enough = homework.is_recorded()
-    return pytest.mark.parametrize("student", sampled(names, "names", share=0.25, enough=enough))
-
-
-@some(["anna", "ben", "s-2041", "李"])
+@pytest.mark.parametrize("student", some(["anna", "李", "ben", "s-2041"]))
 def test_the_right_treatment_has_full_points_and_none_has_none(student, treated):
     case = patient(student)
     assert patient(f" {student} ") == case
@@ -53,7 +46,7 @@ def test_the_right_treatment_has_full_points_and_none_has_none(student, treated)
     assert treated(case.source(healthy=True), named(case)).points == FULL
 
 
-@some(NAMES)
+@pytest.mark.parametrize("student", some(NAMES, every=4))
 def test_any_name_makes_a_file_that_runs(student, treated, tmp_path):
     case = patient(student)
     assert ast.get_docstring(ast.parse(case.source())).startswith(f"The patient of {student}: a")

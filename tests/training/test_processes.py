@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 import torch
 from limits import NO_PROGRESS
-from sampling import sampled
 
 from nmtlib.cli import main
 from nmtlib.data.batching import plan_batches
@@ -20,16 +19,6 @@ from nmtlib.training.checkpoint import read_checkpoint
 pytestmark = pytest.mark.slow
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
 EPOCHS, UPDATES = 3, 8  # in an epoch
-SIGNALS = ("SIGKILL", "SIGINT", "SIGTERM")
-TODAY = sampled(SIGNALS, "signals")
-
-
-def some(*signals: str):
-    """A test with these signals, of which one of all runs at a commit."""
-    late = pytest.mark.nightly
-    return pytest.mark.parametrize(
-        "signal", [pytest.param(s, marks=[] if s in TODAY else late) for s in signals]
-    )
 
 
 TOML = """
@@ -200,11 +189,10 @@ def test_one_of_them_writes_and_reports(home, two):
     )
 
 
-@some("SIGKILL")
 def test_when_one_is_killed_all_end_and_the_resumed_run_arrives_where_the_undisturbed_one_did(
-    home, two, signal
+    home, two
 ):
-    killed = train(home, "killed", disturb=f"{signal} 1 12")
+    killed = train(home, "killed", disturb="SIGKILL 1 12")
     assert killed.returncode != 0
     message = next(line for line in killed.stderr.splitlines() if line.startswith("nmtlib: "))
     assert (
@@ -231,7 +219,8 @@ def test_when_one_is_killed_all_end_and_the_resumed_run_arrives_where_the_undist
         ), name
 
 
-@some("SIGINT", "SIGTERM")
+@pytest.mark.nightly
+@pytest.mark.parametrize("signal", ["SIGINT", "SIGTERM"])
 def test_ctrl_c_for_torchrun_saves_and_stops_both(home, signal):
     stopped = train(home, signal, "--set", "epochs=100000", disturb=f"{signal} torchrun 12")
     assert stopped.returncode != 0, "torchrun itself says that it was stopped"
