@@ -1,176 +1,427 @@
-"""Draw the curves in figures/, and write what was measured into README.md, docs and NOTES.md.
+"""Draw the curves in figures/, and write the measured numbers into README.md and docs.
 
     python benchmarks/readme.py            # rewrite them all (make readme)
-    python benchmarks/readme.py --check    # exit status 1 where a page is not up to date
+    python benchmarks/readme.py --check    # exit status 1 if a page is not up to date
 
 Each block goes between the marks `<!-- NAME:begin -->` and `<!-- NAME:end -->` of its page, and
-comes from the files in benchmarks/results, so that no figure is typed by hand.
+comes from the files in benchmarks/results, so no number is typed by hand.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import contextlib
 import io
-import itertools
 import json
 import re
 import sys
 import tempfile
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-import tables
-import tables_course
-import tables_homework
-import tables_scores
-import tables_speed
-from tables import RESULTS
-
+from nmtcourse.homework.capstone import CHALLENGES
+from nmtcourse.homework.grading import assignments
+from nmtcourse.teaching import neighbours
 from nmtlib import cli
+from nmtlib.presets import load_settings, presets
 from nmtlib.training.history import draw_curves, read_history
 
 ROOT = Path(__file__).parents[1]
-FIGURES = ROOT / "figures"
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00")  # Okabe and Ito 2008
-# The words of README.zh.md around the same numbers
+FIGURES, RESULTS = ROOT / "figures", ROOT / "benchmarks" / "results"
+SHIPPED = ROOT / "nmtcourse" / "teaching" / "recorded" / "benchmarks"  # those of notebook 12
+RECORDS = ROOT / "nmtlib" / "presets" / "records.json"
+ENGLISH = tomllib.loads((ROOT / "benchmarks" / "readme.toml").read_text("utf-8"))
 CHINESE = tomllib.loads((ROOT / "docs" / "zh" / "readme.toml").read_text("utf-8"))
+RUNS = ENGLISH["runs"]  # the row's name -> the preset, whose results are PRESET-SPLIT-beamN.json
+DIGITS = {"bleu": 2, "bleu_nltk": 4, "bleu_moses": 2}
+
+
+def read(name: str) -> dict[str, Any]:
+    """One file of results, from benchmarks/results or from those that ship with notebook 12."""
+    path = RESULTS / name
+    return json.loads((path if path.is_file() else SHIPPED / name).read_text("utf-8"))
+
+
+def table(header: str, rows: list[list[Any]]) -> str:
+    """A Markdown table: the header's cells separated by |, numbers right-aligned."""
+    cells = [cell.strip() for cell in header.split("|")]
+    right = [bool(rows) and str(rows[0][column])[:1].isdigit() for column in range(len(cells))]
+    lines = [cells, ["---:" if side else "---" for side in right], *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+def on_machine(result: dict[str, Any]) -> str:
+    """The processor and the threads of a measurement."""
+    machine = result.get("machine", {})
+    threads = machine.get("threads", 1)
+    return f"one machine ({machine.get('processor')}, {threads} thread{'s' if threads > 1 else ''})"
+
+
+# README
+
+
+def headlines(words: Mapping[str, Any]) -> str:
+    """The main result of three other pages, a line each, in one language."""
+    training, decoding, bugs = read("train.json"), read("decode.json"), read("mutation.json")
+    rounds = read("homework-rounds.json")["rounds"]
+    unseen = rounds[max(name for name in rounds if name.isdigit())]["summary"]
+    beam, sentences = decoding["beam 5"], decoding["sentences"]
+    ratios = [training["ratios"][f"nn.Transformer {kind}"] for kind in ("float32", "bfloat16")]
+    facts = {
+        "same_hf": round(beam["transformers float32"]["same_as_nmtlib"] * sentences),
+        "same_ct2": round(beam["CTranslate2 float32"]["same_as_nmtlib"] * sentences),
+        "sentences": sentences,
+        "slow": ratios[0],
+        "fast": ratios[1],
+        "machine": training["machine"]["processor"],
+        "caught": bugs["caught"],
+        "planted": bugs["planted"],
+        "accepted": unseen["right"] - unseen["right_refused"],
+        "right": unseen["right"],
+        "refused": unseen["wrong"] - unseen["wrong_accepted"],
+        "wrong": unseen["wrong"],
+    }
+    return "\n".join(f"- {line.format(**facts)}" for line in words["headlines"])
+
+
+def notebooks(folder: str, words: Mapping[str, Any]) -> str:
+    """What each notebook teaches, about which modules, and how long it takes to read and to run."""
+    seconds = json.loads((ROOT / "tools" / "timings.json").read_text("utf-8"))
+    rows = []
+    for path in sorted((ROOT / folder).glob("[0-9]*.ipynb")):
+        opening = "".join(json.loads(path.read_text("utf-8"))["cells"][0]["source"])
+        number, (reading, running) = path.stem[:2], words["units"]
+        rows.append(
+            [
+                f"[{re.search(r'# (.+)', opening)[1]}]({folder}/{path.name})",
+                words["learned"][number],
+                ENGLISH["modules"][number],
+                f"{re.search(words['minutes'], opening)[1]} {reading}",
+                f"{seconds[path.stem]} {running}",
+            ]
+        )
+    return table(words["columns"], rows)
+
+
+def tree(words: Mapping[str, str], files: bool = True) -> str:
+    """The folders and what they hold; with `files` also each file of the core."""
+    rows = []
+    for room, about in words.items():
+        core = room.partition("/")[0] == "nmtlib"
+        indent, name = ("  " * room.count("/"), Path(room).name) if core else ("", room)
+        rows.append(f"{f'{indent}{name}/':<22}{about}")
+        paths = [p for p in sorted((ROOT / room).glob("*.py")) if core and p.name[0] != "_"]
+        if files:
+            rows += [f"{f'{indent}  {path.name}':<22}{first_sentence(path)}" for path in paths]
+        elif paths:
+            rows.append(f"{indent}  {' '.join(path.stem for path in paths)}")
+    return "```text\n" + "\n".join(rows) + "\n```"
+
+
+def first_sentence(path: Path) -> str:
+    """The first sentence of a module's docstring, on one line, without its full stop."""
+    text = " ".join((ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "").split())
+    return re.split(r"\.\s", text + " ")[0].strip().rstrip(".")
+
+
+def printed(name: str) -> str:
+    """What a command printed."""
+    return "```text\n" + (RESULTS / name).read_text("utf-8").strip() + "\n```"
+
+
+# Scores
+
+
+def evaluations() -> list[tuple[str, dict[str, Any]]]:
+    """Every evaluation of each trained preset, with the name of its row."""
+    return [
+        (name, read(path.name))
+        for name, preset in RUNS.items()
+        for split in ("test", "challenge")
+        for path in sorted(RESULTS.glob(f"{preset}-{split}-beam*.json"), reverse=True)
+    ]
+
+
+def best_searches() -> list[tuple[str, dict[str, Any]]]:
+    """The evaluation of each trained preset by the search that scores best on its test split."""
+    best: dict[str, dict[str, Any]] = {}
+    for name, result in evaluations():
+        if result["split"] == "test" and result["beam"] > 1:
+            best[name] = max(best.get(name, result), result, key=lambda one: one["scores"]["bleu"])
+    return list(best.items())
+
+
+def size_and_training(result: dict[str, Any]) -> list[str]:
+    """Parameters, epochs and minutes, as cells of a table."""
+    training = result["training"]
+    return [
+        f"{result['parameters'] / 1e6:.1f} M",
+        f"{training['epochs']} epochs, {training['minutes']:.0f} min",
+    ]
+
+
+def results(words: Mapping[str, str]) -> str:
+    """The best search of each preset on its test split; `words` are replaced, the longest first."""
+    rows = [
+        [name, *size_and_training(result), f"{result['scores']['bleu']:.1f}"]
+        for name, result in best_searches()
+    ]
+    block = table("system | parameters | training, on CPUs | sacreBLEU, test", rows)
+    for old in sorted(words, key=len, reverse=True):
+        block = block.replace(old, words[old])
+    return block
+
+
+def records() -> str:
+    """What `nmtlib summary` prints of each preset, as JSON: the best search on its test split."""
+    best = {
+        (preset := RUNS[name]): {
+            "parameters": size_and_training(result)[0],
+            "minutes": f"{result['training']['minutes']:.0f}",
+            "score": f"sacreBLEU {result['scores']['bleu']:.1f} ({changes(result, preset)})",
+        }
+        for name, result in best_searches()
+    }
+    for result in seeds_of_presets():
+        runs = result["runs"]
+        if result["preset"] not in best and "parameters" in runs[0] and not other_corpus(result):
+            minutes = median(run["training"]["minutes"] for run in runs)  # one may have waited
+            best[result["preset"]] = {
+                "parameters": f"{runs[0]['parameters'] / 1e6:.1f} M",
+                "minutes": f"{minutes:.0f}",
+                "score": f"sacreBLEU {result['bleu']['mean']:.1f} ({len(runs)} seeds)",
+            }
+    return json.dumps(best, indent=2) + "\n"
+
+
+def changes(result: dict[str, Any], preset: str) -> str:
+    """What a run changed in a preset, or in the one that its command names, as for --set."""
+    command = result["training"]["command"]
+    named = re.search(r"(?:train|--preset) (\S+)", command)
+    base = load_settings(preset if preset in presets() else named[1])
+    sets = [change.strip("'") for change in re.findall(r"--set ('[^']*'|\S+)", command)]
+    sets = [change for change in sets if base.with_assignments([change]) != base]
+    return "with " + ", ".join(sets) if sets else "as it is"
+
+
+def all_results() -> str:
+    """One row for each evaluation of each preset, and how to read them."""
+    rows, signatures, moses, notes = [], set(), [], ENGLISH["results"]
+    for name, result in evaluations():
+        scores, clean = result["scores"], result.get("scores_without_leaked")
+        signatures.add(f"`{scores['signature']}`")
+        bleu, nltk = f"{scores['bleu']:.2f}", f"{scores['bleu_nltk']:.4f}"
+        if clean:
+            bleu, nltk = f"{bleu} ({clean['bleu']:.2f})", f"{nltk} ({clean['bleu_nltk']:.4f})"
+        search = "greedy"
+        if result["beam"] > 1:
+            search = f"beam {result['beam']}, length penalty {result['length_penalty']:g}"
+            if result.get("bleu_moses"):
+                moses.append(notes["moses"].format(name=name, **result))
+        pairs = f"{scores['sentences']:,} {result['split']} pairs"
+        speed = f"{scores['sentences'] / result['seconds']:.0f}"
+        rows.append([name, *size_and_training(result), pairs, search, bleu, nltk, speed])
+    listed = [*notes["notes"], *moses, f"Signatures: {', '.join(sorted(signatures))}."]
+    return table(notes["columns"], rows) + "\n\n" + "\n".join(f"- {note}" for note in listed)
+
+
+def several_seeds() -> str:
+    """Each preset that was trained with several seeds, alone, as an ensemble, and with kNN."""
+    other = read("other-way.json")
+    corpus, ensemble, rows = f"`{other['corpus']}`", other["ensemble"], []
+    for result in seeds_of_presets():
+        name, together = f"`{result['preset']}`{other_corpus(result)}", result.get("ensemble")
+        rows += scored(name, f"mean of {len(result['runs'])}", result)
+        rows += scored(name, f"ensemble of {together['models']}", together) if together else []
+    for stage, scores in other["stages"].items():
+        rows += scored(f"{corpus}, {stage}", f"mean of {ensemble['models']}", scores)
+    rows += scored(f"{corpus}, {stage}", f"ensemble of {ensemble['models']}", ensemble)
+    for result in json.loads(neighbours.RECORDED.read_text("utf-8"))["models"]:
+        scores = result["plain"] | {"looked_up": result}
+        rows += scored(f"`{result['model']}`, shipped", "one", scores)
+    return table(ENGLISH["columns"]["seeds"], rows)
+
+
+def seeds_of_presets() -> list[dict[str, Any]]:
+    """The results of several seeds of a preset; one alone has no deviation."""
+    measured = [read(path.name) for path in sorted(RESULTS.glob("seeds-*.json"))]
+    return [result for result in measured if len(result["runs"]) > 1]
+
+
+def scored(name: str, models: str, result: dict[str, Any]) -> list[list[str]]:
+    """One row of scores, and one more if the same models were also scored with kNN."""
+    rows = [[name, models, "–", *score_cells(result)]]
+    if with_knn := result.get("looked_up"):
+        weight = with_knn.get("neighbour_weight", with_knn.get("weight"))
+        search = f"{with_knn['neighbours']}, {weight:g}"
+        rows.append([name, models, search, *score_cells(with_knn.get("looked_up", with_knn))])
+    return rows
+
+
+def score_cells(result: dict[str, Any]) -> list[str]:
+    """Each score as a number, or as mean and standard deviation, or "–" if not measured."""
+    cells = []
+    for key, digits in DIGITS.items():
+        score = result.get(key)
+        if isinstance(score, dict):
+            cells.append(f"{score['mean']:.{digits}f} ± {score['deviation']:.{digits}f}")
+        else:
+            cells.append("–" if score is None else f"{score:.{digits}f}")
+    return cells
+
+
+def other_corpus(result: dict[str, Any]) -> str:
+    """The corpus of a result, if it is not that of its preset."""
+    corpus, usual = result["settings"]["corpus"]["name"], load_settings(result["preset"])
+    return "" if corpus == usual.corpus.name else f" on {corpus}"
+
+
+# Checks and reliability
+
+
+def mutation() -> str:
+    """How many planted bugs the checks find, and how often they fail a healthy model."""
+    healthy = read("false-alarms.json")["implementations"]
+    rows = [
+        [name, str(one["passed"]), str(one["undecided"]), str(len(one["alarms"]))]
+        for name, one in healthy.items()
+    ]
+    return ENGLISH["texts"]["mutation"].format(
+        **read("mutation.json"),
+        seeds=min(one["seeds"] for one in healthy.values()),
+        slowest=max(one["seconds_a_run"] for one in healthy.values()),
+        table=table("healthy model | passed | undecided | false alarms", rows),
+    )
+
+
+# Speed
+
+
+def speed() -> str:
+    """Training speed and memory against torch's Transformer and Marian."""
+    result = read("train.json")
+    speeds, memory = result["target_tokens_per_second"], result["peak_memory_mib"]
+    ours = speeds["nmtlib bfloat16"]
+    rows = [
+        [name.replace(" ", ", "), f"{speed:,.0f}", f"{ours / speed:.2f}×", memory[name]]
+        for name, speed in speeds.items()
+    ]
+    facts = result | {"on": on_machine(result), "table": table(ENGLISH["columns"]["speed"], rows)}
+    return ENGLISH["texts"]["speed"].format(**facts)
+
+
+def decode() -> str:
+    """Decoding speed next to Hugging Face's generate and CTranslate2, with the same weights."""
+    result, rows = read("decode.json"), []
+    for name, beam in result["beam 5"].items():
+        greedy = result["beam 1"].get(name)
+        row = [re.sub(" (float32|bfloat16|int8)", r", \1", name)]
+        for one in (greedy, beam):
+            row += [
+                f"{one['sentences_per_second']:.0f}" if one else "",
+                f"{one['nmtlib_speed_over_this']:.2f}×" if one else "",
+            ]
+        rows.append([*row, f"{beam['same_as_nmtlib']:.1%}", f"{beam['bleu']:.2f}"])
+    facts = result | {"on": on_machine(result), "table": table(ENGLISH["columns"]["decode"], rows)}
+    return ENGLISH["texts"]["decode"].format(**facts)
+
+
+def block(name: str) -> str:
+    """A text of readme.toml filled with the numbers of one result, and its table if it has one.
+
+    A cell is a format of a row's values; it is empty if the row lacks one.
+    """
+    words = ENGLISH["blocks"][name]
+    result = read(words["result"])
+    rows = result.get(words.get("rows"), [])
+    rows = rows if isinstance(rows, list) else [row | {"name": n} for n, row in rows.items()]
+    if rows:
+        cells = [[cell(form, row) for form in words["columns"].values()] for row in rows]
+        result["table"] = table(" | ".join(words["columns"]), cells)
+    return words["text"].format(**result | {"on": on_machine(result)})
+
+
+def cell(form: str, row: Mapping[str, Any]) -> str:
+    """A row's values in a format, or "" if one is missing."""
+    try:
+        return form.format(**row)
+    except KeyError:
+        return ""
+
+
+# Homework
+
+
+def syllabus() -> str:
+    """Two ways through the course, in twelve weeks and in six: homework and its minutes."""
+    rows = []
+    for week, assignment in enumerate(assignments().values(), start=1):
+        minutes = sum(task.minutes for task in assignment.tasks.values())
+        rows.append([week, (week + 1) // 2, f"{assignment.number} {assignment.title}", minutes])
+    rows[-1][2] += "; capstone and personal patient"
+    return table("week of 12 | of 6 | notebook and homework | minutes of homework", rows)
+
+
+def tasks() -> str:
+    """Every task with its level, minutes and points."""
+    rows = [
+        [task.id, task.title, task.level, task.minutes, f"{task.points:g}"]
+        for assignment in assignments().values()
+        for task in assignment.tasks.values()
+    ]
+    return table("task | title | level | minutes | points", rows)
+
+
+def marks() -> str:
+    """The BLEU that each number of points of the capstone needs."""
+    points = sorted({each for one in CHALLENGES.values() for each in one.marks.values()})
+    rows = []
+    for name, challenge in CHALLENGES.items():
+        bleu = {worth: f"{mark:g}" for mark, worth in challenge.marks.items()}
+        rows.append([name, f"{challenge.minutes:g}", *(bleu.get(each, "–") for each in points)])
+    header = " | ".join(f"BLEU for {each:g} points" for each in points)
+    return table(f"corpus | minutes of training | {header}", rows)
+
+
+# The pages
+
 PAGES = {  # the blocks of each page, and what makes them
     "README.md": {
-        "badges": tables.badges,
-        "headlines": tables.headlines,
-        "notebooks": tables_course.notebooks,
-        "graded": lambda: tables.graded("en"),
-        "tree": tables_course.tree,
-        "results": tables_scores.results,
+        "headlines": lambda: headlines(ENGLISH),
+        "notebooks": lambda: notebooks("notebooks", ENGLISH["notebooks"]),
+        "graded": lambda: printed("homework-check-en.txt"),
+        "tree": lambda: tree(ENGLISH["rooms"]),
+        "results": lambda: results({}),
     },
     "README.zh.md": {
-        "badges": tables.badges,
-        "headlines": lambda: tables.headlines(CHINESE["headlines"]),
-        "notebooks": lambda: tables_course.notebooks("notebooks/zh", CHINESE["notebooks"]),
-        "graded": lambda: tables.graded("zh"),
-        "tree": tables_course.tree,
-        "results": lambda: tables_scores.results(CHINESE["systems"]),
+        "headlines": lambda: headlines(CHINESE),
+        "notebooks": lambda: notebooks("notebooks/zh", CHINESE["notebooks"]),
+        "graded": lambda: printed("homework-check-zh.txt"),
+        "tree": lambda: tree(CHINESE["rooms"], files=False),
+        "results": lambda: results(CHINESE["systems"]),
     },
-    "docs/results.md": {
-        "all-results": tables_scores.all_results,
-        "seeds": tables_scores.several_seeds,
-    },
-    "docs/commands.md": {"make-train": tables.train_output},
-    "docs/own_text.md": {"doctor": tables_speed.doctor},
-    "docs/explorer.md": {"pages": tables_speed.explorer},
-    "docs/speed.md": {
-        "speed": tables_speed.speed,
-        "decode": tables_speed.decode,
-        "board": tables_speed.board,
-        "gpu": tables_speed.gpu,
-    },
-    "docs/ablation.md": {
-        "ablation": tables.ablation,
-        "muon": lambda: tables.ablation("ablation-muon.json"),
-    },
-    "docs/map.md": {
-        "reading": tables_course.reading,
-        "names": tables_course.public_names,
-        "modules": tables_course.modules,
-    },
+    "docs/results.md": {"all-results": all_results, "seeds": several_seeds},
+    "docs/commands.md": {"make-train": lambda: printed("make-train.txt")},
+    "docs/own_text.md": {"doctor": lambda: block("doctor")},
+    "docs/explorer.md": {"pages": lambda: block("explorer")},
+    "docs/speed.md": {"speed": speed, "decode": decode, "gpu": lambda: block("gpu")},
     "docs/checks.md": {
-        "check": tables.check_output,
-        "mutation": tables.mutation,
-        "strangers": tables.strangers,
+        "check": lambda: printed("check-student-model.txt"),
+        "mutation": mutation,
     },
-    "docs/instructors.md": {
-        "syllabus": tables_homework.syllabus,
-        "tasks": tables_homework.tasks,
-        "nbgrader": tables_homework.nbgrader,
-        "marks": tables_homework.marks,
-        "mistakes": tables_homework.mistakes,
-    },
-    "docs/reliability.md": {"kills": tables.kills},
-    "benchmarks/NOTES.md": {
-        "step": tables_speed.step,
-        "rungs": tables_speed.rungs,
-        "padding": tables_speed.padding,
-        "scaling": tables_speed.scaling,
-    },
+    "docs/instructors.md": {"syllabus": syllabus, "tasks": tasks, "marks": marks},
+    "docs/reliability.md": {"kills": lambda: block("kills")},
 }
-
-# An answer to task 04.2 with a usual mistake
-UNSCALED = """\
-def masked_attention(query, key, value, mask=None):
-    scores = query @ key.mT
-    if mask is not None:
-        scores = scores.masked_fill(~mask, float("-inf"))
-    return scores.softmax(-1).nan_to_num() @ value
-"""
-RECORDS = ROOT / "nmtlib" / "presets" / "records.json"
-# The results that notebook 12 shows: an installed package has no folder of benchmarks.
-SHOWN = ("operations", "scaling", "padding", "step", "gpu")
-COPIES = ROOT / "nmtcourse" / "teaching" / "recorded" / "benchmarks"
-
-
-def draw_time_to_bleu(path: Path, found: Mapping[str, Sequence[dict[str, Any]]]) -> None:
-    """Draw BLEU against minutes of training, a colour for each name, a line for each of its seeds.
-
-    `found` has the results of time_to_bleu.py.
-    """
-    from matplotlib.figure import Figure  # not pyplot: no window system, no global state
-
-    figure = Figure(figsize=(7, 4), layout="constrained")
-    axes = figure.subplots()
-    for color, (name, seeds) in zip(itertools.cycle(COLORS), found.items(), strict=False):
-        for result, (key, style) in itertools.product(
-            seeds, (("bleu", "-"), ("bleu_average", "--"))
-        ):
-            if points := [point for point in result["points"] if key in point]:
-                line = [p["seconds"] / 60 for p in points], [p[key] for p in points]
-                named = key == "bleu" and result is seeds[0]
-                label = name if named else "_"  # which the legend leaves out
-                axes.plot(*line, style, color=color, marker=".", label=label)
-    axes.plot([], [], "--", color="grey", label="the same, average of the last epochs")
-    axes.set(xlabel="minutes of training", ylabel="BLEU on the validation split, greedy")
-    axes.grid(alpha=0.3)
-    axes.legend(frameon=False)
-    figure.savefig(path, dpi=100)
-
-
-def said_by(*arguments: str) -> str:
-    """What a command prints."""
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        cli.main(list(arguments))
-    return printed.getvalue()
-
-
-def grade_the_student(language: str) -> str:
-    """What `nmtlib homework check` says of `UNSCALED` as the answer to task 04.2."""
-    with tempfile.TemporaryDirectory() as folder:
-        said_by("homework", "start", "04", "--out", folder, "--lang", language)
-        (page,) = Path(folder).rglob("*.ipynb")
-        book = json.loads(page.read_text("utf-8"))
-        (cell,) = (cell for cell in book["cells"] if cell["id"] == "answer-04-2")
-        cell["source"] = UNSCALED
-        page.write_text(json.dumps(book), "utf-8")
-        said = said_by("homework", "check", str(page))
-    return next(each for each in said.split("\n\n") if each.startswith("04.2")) + "\n"
-
-
-def check_the_student() -> None:
-    """Keep what `nmtlib check` prints of the student's model, where more than the time is new."""
-    path = RESULTS / "check-student-model.txt"
-    found = said_by("check", f"{ROOT / 'tests' / 'checks' / 'student_model.py'}:make")
-    found = found.replace(f"{ROOT.resolve()}/", "")  # no path of this machine
-    old, new = (re.sub(r" in [\d.]+ s\b", "", t) for t in (path.read_text("utf-8"), found))
-    if new != old:
-        path.write_text(found, "utf-8")
 
 
 def fill(page: str, text: str) -> str:
     """The text of a page with every block made anew.
 
-    Raises ValueError where a block has no place in it.
+    Raises ValueError if the page has no marks for a block.
     """
     for name, make in PAGES[page].items():
         pattern = re.compile(rf"(<!-- {name}:begin -->\n).*?(<!-- {name}:end -->)", re.DOTALL)
@@ -181,15 +432,42 @@ def fill(page: str, text: str) -> str:
     return text
 
 
+def command_output(*arguments: str) -> str:
+    """What a command prints."""
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        cli.main(list(arguments))
+    return output.getvalue()
+
+
+def grade_the_student(language: str) -> str:
+    """What `nmtlib homework check` prints for a common mistake in task 04.2."""
+    with tempfile.TemporaryDirectory() as folder:
+        command_output("homework", "start", "04", "--out", folder, "--lang", language)
+        (page,) = Path(folder).rglob("*.ipynb")
+        book = json.loads(page.read_text("utf-8"))
+        (cell,) = (cell for cell in book["cells"] if cell["id"] == "answer-04-2")
+        cell["source"] = ENGLISH["unscaled"]  # an answer with a common mistake
+        page.write_text(json.dumps(book), "utf-8")
+        output = command_output("homework", "check", str(page))
+    return next(each for each in output.split("\n\n") if each.startswith("04.2")) + "\n"
+
+
+def check_the_student() -> None:
+    """Store what `nmtlib check` prints for the student's model, if more than the time is new."""
+    path = RESULTS / "check-student-model.txt"
+    output = command_output("check", f"{ROOT / 'tests' / 'checks' / 'student_model.py'}:make")
+    output = output.replace(f"{ROOT.resolve()}/", "")  # no path of this machine
+    old, new = (re.sub(r" in [\d.]+ s\b", "", t) for t in (path.read_text("utf-8"), output))
+    if new != old:
+        path.write_text(output, "utf-8")
+
+
 def draw() -> None:
-    """The curves of the committed trainings, and BLEU against time."""
+    """The curves of the committed runs."""
     for preset in ("multi30k-de-en", "cmn-en-zh"):
-        draw_curves(
-            FIGURES / f"{preset}-curves.png",
-            read_history(RESULTS / f"{preset}-history.csv"),
-            title=preset,
-        )
-    draw_time_to_bleu(FIGURES / "time-to-bleu.png", tables_speed.boards())
+        history = read_history(RESULTS / f"{preset}-history.csv")
+        draw_curves(FIGURES / f"{preset}-curves.png", history, title=preset)
 
 
 def main() -> int:
@@ -199,26 +477,21 @@ def main() -> int:
     parser.add_argument(
         "--check", action="store_true", help="only report whether the pages are up to date"
     )
-    options = parser.parse_args()
-    if not options.check:
+    check = parser.parse_args().check
+    if not check:
         check_the_student()
         for language in ("en", "zh"):
-            said = grade_the_student(language)
-            (RESULTS / f"homework-check-{language}.txt").write_text(said, "utf-8")
+            output = grade_the_student(language)
+            (RESULTS / f"homework-check-{language}.txt").write_text(output, "utf-8")
     texts = {ROOT / page: (ROOT / page).read_text("utf-8") for page in PAGES}
-    made = {ROOT / page: fill(page, texts[ROOT / page]) for page in PAGES}
-    made[RECORDS] = tables_scores.records()
-    for name in SHOWN:
-        if (result := RESULTS / f"{name}.json").is_file():
-            made[COPIES / result.name] = result.read_text("utf-8")
-    texts |= {path: path.read_text("utf-8") for path in made if path.is_file()}
-    stale = [str(page.relative_to(ROOT)) for page in made if made[page] != texts.get(page)]
-    if options.check and stale:
+    pages = {ROOT / page: fill(page, texts[ROOT / page]) for page in PAGES}
+    pages[RECORDS], texts[RECORDS] = records(), RECORDS.read_text("utf-8")
+    stale = [str(page.relative_to(ROOT)) for page in pages if pages[page] != texts[page]]
+    if check and stale:
         print(f"not up to date: {', '.join(stale)}; run: make readme", file=sys.stderr)
         return 1
-    if not options.check:
-        COPIES.mkdir(exist_ok=True)
-        for page, text in made.items():
+    if not check:
+        for page, text in pages.items():
             page.write_text(text, "utf-8")
         draw()
     return 0

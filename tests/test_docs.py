@@ -205,7 +205,7 @@ def test_what_a_page_says_can_be_done(page):
 
 def test_the_readme_fits_on_three_screens_and_shows_the_essentials():
     text = README.read_text("utf-8")
-    assert len(text.splitlines()) <= 190
+    assert len(text.splitlines()) <= 220
     assert {"train", "test"} <= set(make_targets(text))
     assert nmtlib_commands(text), "the README shows how to train without make"
     linked = {link.partition("#")[0] for link in links(text)}
@@ -397,8 +397,8 @@ def unheld(file: str, name: str) -> str:
     return f"{name} waits for the night" if waits else ""
 
 
-def test_each_promise_of_the_map_names_a_test_that_runs_at_every_commit():
-    text = (ROOT / "docs" / "map.md").read_text("utf-8")
+def test_each_promise_names_a_test_that_runs_at_every_commit():
+    text = (ROOT / "docs" / "reliability.md").read_text("utf-8")
     promises = re.findall(r"^\| .+ \| `(tests/\S+\.py)::(\w+)` \|$", text, re.MULTILINE)
     assert len(promises) >= 15
     assert [problem for promise in promises if (problem := unheld(*promise))] == []

@@ -61,14 +61,14 @@ def test_every_block_of_a_page_is_filled_by_the_script(script):
 
 def test_the_best_search_is_the_one_that_scores_best(script, tmp_path, monkeypatch):
     preset = "multi30k-de-en"
-    (name,) = [name for name, found in script.tables_scores.RUNS.items() if found == preset]
+    (name,) = [name for name, found in script.RUNS.items() if found == preset]
     found = json.loads((ROOT / f"benchmarks/results/{preset}-test-beam5.json").read_text("utf-8"))
     for beam, bleu in ((10, 11.1), (5, 99.4), (2, 12.3), (1, 99.9)):
         made = found | {"beam": beam, "scores": found["scores"] | {"bleu": bleu}}
         (tmp_path / f"{preset}-test-beam{beam}.json").write_text(json.dumps(made), "utf-8")
-    monkeypatch.setattr(script.tables, "RESULTS", tmp_path)
-    assert "sacreBLEU 99.4 " in json.loads(script.tables_scores.records())[preset]["score"]
-    (row,) = script.tables_scores.results().splitlines()[2:]
+    monkeypatch.setattr(script, "RESULTS", tmp_path)
+    assert "sacreBLEU 99.4 " in json.loads(script.records())[preset]["score"]
+    (row,) = script.results({}).splitlines()[2:]
     assert row.startswith(f"| {name} |") and row.endswith("| 99.4 |")
 
 
@@ -83,11 +83,15 @@ def test_a_result_names_command_seed_machine_and_signature_and_no_path_of_its_ma
     assert '"/' not in text and "/tmp" not in text and "/work" not in text and "/home" not in text
 
 
+def test_a_record_is_in_one_place(script):
+    assert {path.name for path in script.SHIPPED.iterdir()} & {
+        path.name for path in RESULTS
+    } == set()
+
+
 def test_every_preset_of_the_results_is_measured(script):
     names = {path.name for path in RESULTS}
-    measured = {
-        name: f"{name}-test-beam5.json" in names for name in script.tables_scores.RUNS.values()
-    }
+    measured = {name: f"{name}-test-beam5.json" in names for name in script.RUNS.values()}
     assert all(measured.values()), measured
 
 

@@ -47,7 +47,7 @@ def pages() -> dict[str, str]:
     tree = "\n".join(["```{toctree}", ":hidden:", "", *ROOMS, "```"])
     intro = (
         "# API\n\nWhat can be imported, room by room, from the docstrings. "
-        "Which names are promised to stay stands in [the map](/docs/map.md).\n\n"
+        "The names in `nmtlib.__all__` are stable.\n\n"
     )
     made["index.md"] = intro + "\n".join(listed) + f"\n\n{tree}\n"
     return made

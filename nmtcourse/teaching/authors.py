@@ -1,6 +1,6 @@
 """The cases of three published reports, for notebooks 12, 13 and 14: as recorded, and their metric.
 
-`benchmarks/authors.py` trained what is read here.
+benchmarks/README.md says how the records were made.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What notebook 13 shows: runs recorded station by station, and counts.
 
-`benchmarks/stations.py` and `corpus_facts.py` wrote the records, so that no corpus is needed.
+The numbers are recorded (benchmarks/README.md says how), so no corpus is needed.
 The sentences of Multi30k that they quote are by Elliott et al. 2016.
 """
 
@@ -85,7 +85,7 @@ class CaseStudy:
 
 
 def read_stations(path: str | Path = STATIONS) -> CaseStudy:
-    """What `benchmarks/stations.py` wrote; keys that it may add are passed over."""
+    """The recorded runs; keys that `Station` does not have are ignored."""
     stored = json.loads(Path(path).read_text("utf-8"))
     names = [field.name for field in fields(Station)]
     stations = [Station(**{name: row[name] for name in names}) for row in stored["stations"]]
@@ -97,7 +97,7 @@ def read_stations(path: str | Path = STATIONS) -> CaseStudy:
 
 
 def corpus_facts() -> dict[str, Any]:
-    """What `benchmarks/corpus_facts.py` counted."""
+    """What was counted in Multi30k and its captions."""
     return json.loads(FACTS.read_text("utf-8"))
 
 

@@ -64,12 +64,12 @@ def test_pairs() -> list[Pair]:
 
 
 def facts() -> dict[str, Any]:
-    """What `benchmarks/cmn_facts.py` counted in the whole corpus."""
+    """What was counted in the whole corpus cmn-en-zh."""
     return json.loads(FACTS.read_text("utf-8"))
 
 
 def runs(path: Path = RECORDED) -> list[Run]:
-    """The runs that `benchmarks/chinese.py` recorded, one for each seed.
+    """The recorded runs, one for each seed.
 
     Raises FileNotFoundError where nothing is recorded.
     """

@@ -165,7 +165,7 @@ def compare(works: Mapping[str, Work], rounds: int = 3) -> dict[str, float]:
 
 
 def recorded(name: str) -> dict[str, Any] | None:
-    """What `benchmarks/results/NAME.json` holds, of which `make readme` keeps a copy here, or None.
+    """The recorded measurement of that name, or None.
 
     >>> recorded("a benchmark that nobody has run") is None
     True

@@ -1,4 +1,4 @@
-"""What `benchmarks/neighbours.py` recorded: models that look words up, and what they found."""
+"""The record of models that look the next word up among the training pairs."""
 
 from __future__ import annotations
 

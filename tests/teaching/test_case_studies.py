@@ -5,10 +5,7 @@ import re
 from dataclasses import replace
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pytest
-import stations as recorder
-from sacrebleu.metrics import BLEU
 
 from nmtcourse.teaching import case_studies
 from nmtcourse.teaching.case_studies import (
@@ -138,35 +135,3 @@ WORSE = [  # other words, and too short
     text.replace("green", "red").replace(" with a ball", "") if n % 2 else text
     for n, text in enumerate(REFERENCES)
 ]
-
-
-def test_the_bleu_of_the_stations_is_that_of_sacrebleu():
-    summed = recorder.statistics(WORSE, REFERENCES).sum(axis=0)
-    expected = BLEU(lowercase=True).corpus_score(WORSE, [REFERENCES]).score
-    assert recorder.bleu(summed) == pytest.approx(expected) and expected < 95
-    assert recorder.bleu(np.stack([summed, summed])).tolist() == pytest.approx([expected] * 2)
-
-
-def test_a_clear_gain_has_a_small_p_and_none_is_luck():
-    clear = recorder.paired_bootstrap(WORSE, REFERENCES, REFERENCES)
-    assert clear["p"] < 0.01 and 0 < clear["low"] < clear["difference"] < clear["high"]
-    loss = recorder.paired_bootstrap(REFERENCES, WORSE, REFERENCES)
-    assert loss["difference"] == pytest.approx(-clear["difference"]) and loss["p"] < 0.01
-    assert recorder.paired_bootstrap(WORSE, WORSE, REFERENCES)["p"] == 1
-    swapped = [WORSE[n ^ 1].replace(f" {n ^ 1} ", f" {n} ") for n in range(40)]
-    assert recorder.paired_bootstrap(WORSE, swapped, REFERENCES)["p"] > 0.2
-
-
-def test_a_station_keeps_what_those_before_it_changed(tmp_path, monkeypatch):
-    made = {}
-    monkeypatch.setattr(recorder, "train_or_go_on", lambda f, s: made.setdefault(f.name, s))
-    steps = recorder.stations(tmp_path / "captions.tsv")
-    runs = {station.key: folders for station, folders in recorder.trained(steps, (1, 2), tmp_path)}
-    assert runs["average"] == runs["start"] == [tmp_path / "start-1", tmp_path / "start-2"]
-    words, pieces, last = (made[f"{key}-2"] for key in ("words", "bpe", "captions"))
-    assert words.tokenizer.kind == "spacy" and words.training.max_tokens == 4096
-    rate = recorder.BATCHES["training.learning_rate"]
-    assert pieces.tokenizer.kind == "bpe" and pieces.training.learning_rate == rate
-    assert last.model.embedding_init == "normal" and last.training.seed == 2
-    pairs = last.training.epochs * (1 + last.recipe.get("synthetic_ratio", 1))
-    assert pairs == words.training.epochs, "each station reads as many pairs"

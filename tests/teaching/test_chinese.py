@@ -7,11 +7,9 @@ import math
 from dataclasses import asdict
 from pathlib import Path
 
-import cmn_facts
 import pytest
 import torch
 
-from nmtcourse.doctor.known import check
 from nmtcourse.teaching import chinese, load_toy, slips
 from nmtlib.data import corpora
 from nmtlib.data.corpora import CMN
@@ -40,31 +38,11 @@ def test_the_facts_about_the_test_set_can_be_counted_again():
     assert set(facts["people"]["twice"]["slips"]) == set(slips.RULES)
 
 
-@pytest.mark.skipif(not check("cmn-en-zh").ok, reason="the corpus cmn-en-zh is not in the cache")
-def test_the_facts_are_those_of_the_corpus():
-    counted = json.loads(json.dumps(cmn_facts.count(corpora.load("cmn-en-zh"))))
-    assert counted | {"command": ""} == chinese.facts() | {"command": ""}
-
-
 def test_the_published_chinese_vocabulary_is_stored_whole():
     facts = chinese.facts()
     words = facts["chinese_vocabulary"].split()
     assert len(set(words)) == len(words) == facts["vocabularies"]["chinese"]
     assert len(words) < facts["chinese_words"]["different"] < facts["chinese_words"]["all"]
-
-
-@pytest.mark.parametrize(
-    ("source", "tense"),
-    [
-        ("tom was busy .", "past"),
-        ("he did n't go and lost it .", "past"),
-        ("tom lost it .", "done"),
-        ("tom has lost it .", "other"),
-        ("tom loses it .", "other"),
-    ],
-)
-def test_english_sentences_are_grouped_by_their_tense(source, tense):
-    assert cmn_facts.tense(source) == tense
 
 
 def test_recorded_runs_are_read_as_they_were_written(tmp_path):
