@@ -2,7 +2,7 @@
 
 `canvas` is the drawing kit, `stacks` holds layers and model, `heads` attention, `tables` what is
 best shown as tables of numbers, `clocks` positions, `norms` what is normalised together, `maps` the
-course and the package.  The first sentence about a function is the label of its figures.
+course.  The first sentence about a function is the label of its figures.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from nmtcourse.teaching.diagrams.clocks import clocks
 from nmtcourse.teaching.diagrams.heads import attention_head, masked_self_attention, multi_head
-from nmtcourse.teaching.diagrams.maps import course_map, data_flow
+from nmtcourse.teaching.diagrams.maps import course_map
 from nmtcourse.teaching.diagrams.norms import layer_and_batch_norm
 from nmtcourse.teaching.diagrams.stacks import (
     decoder_layer,
@@ -34,7 +34,6 @@ __all__ = [
     "clocks",
     "course_map",
     "cross_attention",
-    "data_flow",
     "decoder_layer",
     "embedding_lookup",
     "encoder_layer",

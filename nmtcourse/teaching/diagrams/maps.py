@@ -1,4 +1,4 @@
-"""Maps: the notebooks of the course, and the way that text takes through the package."""
+"""The map of the course: its notebooks in their groups."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from operator import itemgetter
 
 from matplotlib.figure import Figure
 
-from nmtcourse.teaching.diagrams.canvas import ACCENT, Box, Canvas, Point
+from nmtcourse.teaching.diagrams.canvas import Box, Canvas, Point
 
 COURSE = [  # group, colour, notebook, what to call it; four notebooks make one row of the map
     ("Start", "step", "00_tour", "Tour"),
@@ -67,50 +67,3 @@ def course_map() -> Figure:
         elif label != "Practice":  # these four stand side by side: any order will do
             canvas.arrow(before.right(), after.left())
     return canvas.cut(5.45)
-
-
-STEP = 2.78  # inches from box to box of the data flow
-TEXT = {"Corpus": "corpora", "Tokenizer and\nvocabulary": "tokenizers, codec", "Batch": "batching"}
-USE = {"Translator": "translator, search", "Metrics": "metrics, evaluate"}
-STAGES = {  # height of a row: its stages, each a folder, the kind of its boxes, {text: modules}
-    5.06: [("data", "data", TEXT)],
-    3.42: [
-        ("model", "attention", {"Model": "transformer"}),
-        ("training", "norm", {"Loss": "loss", "Trainer": "trainer, schedule"}),
-    ],
-    1.3: [
-        ("training", "norm", {"Checkpoint": "checkpoint"}),
-        ("inference", "linear", USE),
-    ],
-}
-HANDED_ON = [("sentences", "ids"), ("logits", "nats"), ("weights", "text")]  # in each row
-
-
-def data_flow() -> Figure:
-    """From a corpus to a score: what is handed on, and the modules of nmtlib that do it."""
-    canvas = Canvas(8)
-    rows = []
-    for top, stages in STAGES.items():
-        boxes = []
-        for column, (folder, kind, modules) in enumerate(stages):
-            entries = [(text, kind, code) for text, code in modules.items()]
-            left = 0.3 + column * STEP
-            boxes += group(canvas, left, top, f"nmtlib/{folder}", entries, STEP)
-        rows.append(boxes)
-    for boxes, words in zip(rows, HANDED_ON, strict=True):
-        for before, after, word in zip(boxes, boxes[1:], words, strict=False):
-            canvas.arrow(before.right(), after.left())
-            middle = (before.right()[0] + after.left()[0]) / 2
-            canvas.code(middle, before.y + 0.13, word, align="center")
-    data, (model, _, trainer), (checkpoint, *_) = rows
-    start, end = data[2].bottom(), model.top(0.9)
-    to_next_row(canvas, start, end, 0.42)
-    canvas.tensor(2.1, start[1] - 0.29, "source", "(B, S)")
-    canvas.tensor(3.4, start[1] - 0.29, "decoder_input", "(B, T)")
-    start, end = trainer.bottom(0.3), model.bottom()
-    low = start[1] - 0.34
-    canvas.arrow(start, (start[0], low), (end[0], low), end, color=ACCENT, width=2)
-    canvas.code(2.1, low - 0.13, "an update of the weights, a batch at a time")
-    to_next_row(canvas, trainer.bottom(0.7), checkpoint.top(0.9), 0.74)
-    canvas.code(2.1, low - 0.53, "the best epoch")
-    return canvas.cut(5.16)
