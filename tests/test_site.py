@@ -22,7 +22,7 @@ LOOKED_AT = ["index.html", ATTENTION, "docs/results.html", "api/nmtlib.model.htm
 LOOKED_AT += [
     "glossary.html",
     "explorer.html",
-    "docs/map.html",
+    "docs/commands.html",
     "search.html?q=attention",
     "notebooks/homework/07_model.html",
 ]
