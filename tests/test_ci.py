@@ -51,12 +51,6 @@ def test_a_workflow_names_what_exists(workflow):
     assert "index-url" not in workflow.read_text("utf-8")
 
 
-def test_a_name_that_does_not_exist_is_found():
-    assert problems("make tset") == ["no make target tset"]
-    assert problems(".venv/bin/python benchmarks/none.py") == ["no file benchmarks/none.py"]
-    assert problems("make extras test && python benchmarks/train.py") == []
-
-
 def test_ci_runs_on_three_systems_and_on_the_pythons_that_are_promised():
     ci = ROOT / ".github" / "workflows" / "ci.yml"
     allowed = SpecifierSet(PROJECT["requires-python"])
@@ -70,24 +64,6 @@ def test_ci_runs_on_three_systems_and_on_the_pythons_that_are_promised():
     assert {name.partition("-")[0] for name in systems} == {"ubuntu", "macos", "windows"}
 
 
-def test_what_waits_for_the_night_runs_at_night():
-    nightly = ROOT / ".github" / "workflows" / "nightly.yml"
-    assert "make test-all" in [step.get("run") for step in steps(nightly)]
-
-
-def test_the_website_is_published_from_any_fork():
-    text = (ROOT / ".github" / "workflows" / "site.yml").read_text("utf-8")
-    jobs = yaml.safe_load(text)["jobs"]
-    assert "github.com/" not in text and "github.io" not in text, "the owner follows from the fork"
-    assert jobs["build"]["env"]["NMTLIB_REPOSITORY"].endswith("/${{ github.repository }}")
-    made, uploaded = jobs["build"]["steps"][-2:]
-    assert made["run"] == "make print site" and uploaded["with"]["path"] == "build/site/html"
-    publish = jobs["publish"]
-    assert publish["needs"] == "build" and "pull_request" in publish["if"]
-    assert publish["permissions"] == {"pages": "write", "id-token": "write"}
-    assert yaml.safe_load(text)["permissions"] == {"contents": "read"}
-
-
 def test_the_script_of_ci_runs_the_two_commands_of_the_readme_and_then_the_extras():
     lines = [line for line in (ROOT / ".ci" / "run").read_text("utf-8").splitlines() if line]
     commands = [re.sub(r"\s*#.*", "", line) for line in lines]
@@ -99,29 +75,3 @@ def test_the_script_of_ci_runs_the_two_commands_of_the_readme_and_then_the_extra
     )
     assert [line.split("#")[0].split()[1] for line in first.groups()] == asked[:2]
     assert {line: problems(line) for line in commands if problems(line)} == {}
-
-
-def test_the_hooks_call_tools_that_are_installed_with_the_project():
-    config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf-8"))
-    tools = {line.partition("==")[0] for line in (ROOT / "requirements.txt").read_text().split()}
-    for repository in config["repos"]:
-        assert repository["repo"] == "local", "a hook that is fetched needs a network"
-        for hook in repository["hooks"]:
-            assert hook["language"] == "system" and hook["entry"].split()[0] in tools
-
-
-def test_the_citation_is_complete():
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
-    assert citation["cff-version"] == "1.2.0"
-    assert citation["message"] and citation["title"] == PROJECT["name"]
-    assert all(author.get("name") or author.get("family-names") for author in citation["authors"])
-    assert citation["license"] == ["MIT", "OFL-1.1"]
-    assert str(citation["version"]) == PROJECT["version"]
-
-
-def test_the_changelog_has_the_version_and_what_came_since():
-    text = (ROOT / "CHANGELOG.md").read_text("utf-8")
-    headings = re.findall(r"^## \[(.+?)\]", text, re.MULTILINE)
-    assert headings[0] == "Unreleased" and PROJECT["version"] in headings
-    kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
-    assert set(re.findall(r"^### (.+)$", text, re.MULTILINE)) <= kinds

@@ -2,8 +2,6 @@
 
 import json
 import re
-import runpy
-import sys
 from pathlib import Path
 
 import pytest
@@ -45,39 +43,10 @@ def test_every_notebook_and_all_homework_is_written(course):
         assert (course / name).read_bytes() == (NOTEBOOKS / name).read_bytes()
 
 
-def test_a_notebook_is_the_projects_except_for_links_that_lead_outside(course):
-    same = 0
-    for name in names(course, "*.ipynb", "zh/*.ipynb"):
-        ours, theirs = (json.loads((at / name).read_text("utf-8")) for at in (course, NOTEBOOKS))
-        for cell, original in zip(ours["cells"], theirs["cells"], strict=True):
-            if cell["cell_type"] == "markdown" and cell["source"] != original["source"]:
-                cell["source"] = original["source"] = ""
-        assert ours == theirs
-        same += (course / name).read_bytes() == (NOTEBOOKS / name).read_bytes()
-    assert same, "what has no such link is copied byte for byte"
-
-
 def test_every_link_leads_to_a_file_of_the_course(course):
     assert any(link.startswith("../../") for link in links(NOTEBOOKS / OUTSIDE))
     for path in course.rglob("*.ipynb"):
         assert [link for link in links(path) if not (path.parent / link).is_file()] == []
-
-
-def test_pages_beside_the_notebooks_are_linked_where_pip_took_them_from(monkeypatch):
-    origin = {"url": "https://example.org/them/it.git", "vcs_info": {"commit_id": "abc"}}
-
-    class Installed:
-        def read_text(self, name):
-            return json.dumps(origin) if name == "direct_url.json" else None
-
-    monkeypatch.setattr(command, "distribution", lambda name: Installed())
-    source = ["See [the `x[0]` of\n", "PLAN](../../benchmarks/PLAN.md#a) and [06](06.ipynb#b)."]
-    book = {"cells": [{"cell_type": "markdown", "source": source}]}
-    text = command.relinked(json.dumps(book), OUTSIDE, [OUTSIDE, "zh/06.ipynb"])
-    assert "".join(json.loads(text)["cells"][0]["source"]) == (
-        "See [the `x[0]` of\nPLAN](https://example.org/them/it/blob/abc/benchmarks/PLAN.md#a) "
-        "and [06](06.ipynb#b)."
-    )
 
 
 def test_english_alone_unless_asked_and_nothing_is_overwritten(tmp_path, capsys, monkeypatch):
@@ -98,22 +67,6 @@ def test_english_alone_unless_asked_and_nothing_is_overwritten(tmp_path, capsys,
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.ipynb")} == first
 
 
-@pytest.mark.parametrize("place", ["out", "out/homework"])
-def test_a_file_where_a_folder_should_be_stops_it_at_once(place, tmp_path, capsys):
-    path = tmp_path / place
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("mine")
-    assert main(["course", str(tmp_path / "out")]) == 1
-    assert f"{path} is a file where the course needs a folder" in capsys.readouterr().err
-    assert path.read_text() == "mine" and not names(tmp_path, "**/*.ipynb")
-
-
-def test_an_installation_without_notebooks_says_so(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(command, "NOTEBOOKS", tmp_path / "none")
-    assert main(["course", str(tmp_path / "out")]) == 1
-    assert "has no notebooks" in capsys.readouterr().err
-
-
 def test_the_lab_opens_at_the_tour_with_what_we_wrote_trusted(tmp_path, monkeypatch):
     from jupyterlab.labapp import LabApp
     from nbformat.sign import NotebookNotary
@@ -127,24 +80,3 @@ def test_the_lab_opens_at_the_tour_with_what_we_wrote_trusted(tmp_path, monkeypa
     page = "--LabApp.default_url=/lab/tree/zh/00_tour.ipynb"
     assert opened == [[f"--ServerApp.root_dir={tmp_path.resolve()}", page]]
     assert len(signed) == len(names(tmp_path, "**/*.ipynb"))
-
-
-def test_without_jupyterlab_the_notebooks_are_there_and_the_error_says_what_to_do(
-    tmp_path, capsys, monkeypatch
-):
-    monkeypatch.setitem(command.LANGUAGES, "en", ("00_*.ipynb",))
-    monkeypatch.setitem(sys.modules, "jupyterlab.labapp", None)
-    assert main(["course", str(tmp_path), "--lab"]) == 1
-    said = " ".join(capsys.readouterr().err.split())
-    assert str(tmp_path / "00_tour.ipynb") in said and "pip install jupyterlab" in said
-    assert (tmp_path / "00_tour.ipynb").is_file()
-
-
-def test_the_build_takes_what_the_command_writes(monkeypatch):
-    monkeypatch.setattr("setuptools.setup", lambda **options: None)
-    monkeypatch.chdir(ROOT)
-    build = runpy.run_path(str(ROOT / "setup.py"))
-    patterns = [each for every in command.LANGUAGES.values() for each in every]
-    assert {name.removeprefix("notebooks/") for name in build["notebooks"]()} == names(
-        NOTEBOOKS, *patterns
-    )

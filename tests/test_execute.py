@@ -1,15 +1,12 @@
 """tools/execute.py stores the same bytes twice, and nothing that no reader should see."""
 
-import json
 import re
-from pathlib import Path
 
 import execute
 import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_notebook, new_output
+from nbformat.v4 import new_code_cell, new_notebook
 
-ROOT = Path(__file__).resolve().parents[1]
 VARYING = """import os
 print({"ein", "hund", "ball", "haus"}, os.environ["OMP_NUM_THREADS"])
 for part in range(3):
@@ -79,38 +76,3 @@ def test_what_readers_should_not_see_is_refused(book, capsys, source, told, opti
     assert execute.main([str(path), *options]) == 1
     assert path.read_bytes() == before
     assert re.search(f"(?s)REFUSED.*({told})", capsys.readouterr().out)
-
-
-def test_seconds_are_written_only_when_asked_for_and_others_are_kept(book, tmp_path, monkeypatch):
-    timings = tmp_path / "timings.json"
-    monkeypatch.setattr(execute, "TIMINGS", timings)
-    monkeypatch.setattr(
-        execute, "process", lambda path, **options: ("same", True, 3.4 if path.stem == "a" else 7.6)
-    )
-    paths = [str(book("1", name=name)) for name in ("b", "a")]
-    assert execute.main(paths) == 0 and not timings.exists()
-    timings.write_text('{"z": 9, "a": 1}')
-    assert execute.main([*paths, "--timings"]) == 0
-    assert json.loads(timings.read_text()) == {"a": 3, "b": 8, "z": 9}
-
-
-def test_all_text_of_an_output_is_looked_at():
-    for output in (
-        new_output("stream", name="stdout", text="/home/x"),
-        new_output(
-            "display_data", data={"text/html": "<a title='/home/x'>", "image/png": "aa/home/"}
-        ),
-        new_output("display_data", data={"application/json": {"path": "/home/x"}}),
-        new_output("error", ename="OSError", evalue="no /home/x", traceback=[]),
-    ):
-        found = execute.ABSOLUTE_PATH.findall(execute.output_text(output))
-        assert len(found) == 1 and found[0].startswith("/home/x")
-    assert execute.ABSOLUTE_PATH.search(f"saved in {ROOT / 'runs'}")
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["https://example.org/home/x", "../tmp/x", "a/home/b", "nmtlib/model", "1/2", "e.g./usr/"],
-)
-def test_relative_paths_and_addresses_are_no_paths_of_a_machine(text):
-    assert not execute.ABSOLUTE_PATH.search(text)

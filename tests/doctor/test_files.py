@@ -8,7 +8,7 @@ import tarfile
 import zipfile
 
 import pytest
-from broken_corpora import levels, nothing, row, run, toy
+from broken_corpora import levels, nothing, run, toy
 
 from nmtcourse.doctor.files import look_at, proposals
 from nmtlib.data.corpus import read_pairs
@@ -72,19 +72,6 @@ def test_tmx_is_read_by_its_languages(tmp_path, tags, packed):
     assert [(p.source, p.target) for p in found] == [(a, f"{b} & co") for a, b in PAIRS]
 
 
-def test_a_unit_without_one_language_and_a_cut_file_are_told(tmp_path):
-    path = tmp_path / "pairs.tmx"
-    path.write_text(tmx(PAIRS).replace('<tuv xml:lang="de">', '<tuv xml:lang="fr">', 1), "utf-8")
-    status, text = run("data", "check", path, *LANGUAGES)
-    assert status == 1 and " 1 (" in row(text, "an entry that cannot be read")
-    with pytest.raises(ValueError, match=r"pairs\.tmx, entry 1: no text in both of de, en"):
-        read_pairs([path], ("de", "en"))
-    path.write_text(tmx(PAIRS)[:20_000], "utf-8")
-    assert "an entry that cannot be read" in run("data", "check", path, *LANGUAGES)[1]
-    with pytest.raises(ValueError, match="not a sound tmx file"):
-        read_pairs([path], ("de", "en"))
-
-
 NUMBERED = list(enumerate(PAIRS))
 COLUMNS = {
     "Tatoeba's links": ("x.tsv", [(i, b, i + 7, a) for i, (a, b) in NUMBERED], "\t"),
@@ -113,23 +100,6 @@ def test_columns_that_training_refuses_are_proposed_and_written_by_fix(tmp_path,
         assert len(read_pairs([path], ("de", "en"))) == 300, "a header is one more"
     found = read_pairs([tmp_path / "clean" / f"train.{end}" for end in ("de", "en")])
     assert [(pair.source, pair.target) for pair in found] == PAIRS, text
-
-
-def test_lines_with_a_missing_tab_are_counted(tmp_path):
-    path = tmp_path / "x.tsv"
-    rows = [f"{a}\t{b}" for a, b in PAIRS]
-    rows[4], rows[9] = rows[4].replace("\t", " "), rows[9] + "\tmore"
-    path.write_text("\n".join(rows), "utf-8")
-    status, text = run("data", "check", path, *LANGUAGES)
-    assert status == 1 and " 2 (" in row(text, "lines with another number of columns")
-
-
-def test_another_number_of_lines_is_counted(tmp_path):
-    for end, rows in (("de", PAIRS), ("en", PAIRS[:290])):
-        side = 0 if end == "de" else 1
-        (tmp_path / f"x.{end}").write_text("".join(f"{r[side]}\n" for r in rows), "utf-8")
-    status, text = run("data", "check", tmp_path / "x.de", tmp_path / "x.en")
-    assert status == 1 and " 10 (" in row(text, "a line without a partner")
 
 
 def archive(kind):
@@ -176,14 +146,6 @@ def test_what_is_no_text_is_recognised_with_a_remedy(tmp_path, name):
     assert what in text and remedy in text
 
 
-def test_a_name_that_belies_its_compression_is_told(tmp_path):
-    (tmp_path / "x.de").write_bytes(gzip.compress("".join(f"{a}\n" for a, _ in PAIRS).encode()))
-    (tmp_path / "x.en.gz").write_text("".join(f"{b}\n" for _, b in PAIRS), "utf-8")
-    status, text = run("data", "check", tmp_path / "x.de", tmp_path / "x.en.gz")
-    assert status == 1 and f"mv {tmp_path / 'x.de'} {tmp_path / 'x.de.gz'}" in text
-    assert f"mv {tmp_path / 'x.en.gz'} {tmp_path / 'x.en'}" in text
-
-
 ENCODED = {
     "cp1252": ("müde Äpfel für Größe\n" * 30, "de"),
     "cp1251": (RUSSIAN, "ru"),
@@ -203,26 +165,3 @@ def test_an_encoding_is_proposed_with_a_line_read_in_it(tmp_path, encoding):
     look = look_at(path, language)
     assert f"iconv -f {encoding.upper()} -t UTF-8 {path}" in look.advice
     assert look_at(path, language, encoding).problem == ""
-
-
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
-def test_wide_encodings_are_recognised_with_and_without_their_mark(tmp_path, encoding):
-    path = tmp_path / "x"
-    path.write_bytes("er trinkt gerade in der Küche Wasser .\n".encode(encoding) * 9)
-    look = look_at(path)
-    assert look.problem.startswith("this is UTF-") and f"-f {encoding.upper()}" in look.advice
-    assert "in der Küche" in look.proposals[0][1]
-
-
-def test_two_encodings_in_one_file_are_told(tmp_path):
-    path = tmp_path / "x"
-    path.write_bytes("Küche\n".encode() * 50 + "müde\n".encode("cp1252") * 7)
-    look = look_at(path, "de")
-    assert "7 of 57 lines are not UTF-8, others are" in look.problem
-    assert "iconv" not in look.advice and look.undecodable[0] == 51
-
-
-def test_a_training_says_who_can_tell_the_encoding(tmp_path):
-    (tmp_path / "x.de").write_bytes("müde\n".encode("cp1252"))
-    with pytest.raises(ValueError, match=r"x\.de, line 1: not valid UTF-8 .*data check FILE"):
-        read_pairs([tmp_path / "x.de", tmp_path / "x.de"])

@@ -22,7 +22,7 @@ from nmtlib.model.masks import Mask
 from nmtlib.model.transformer import Transformer
 from nmtlib.run import Run, find_run
 from nmtlib.specials import BOS, EOS, PAD, UNK
-from nmtlib.training.checkpoint import load_model, save_checkpoint
+from nmtlib.training.checkpoint import load_model
 
 MODELS = ("toy-de-en", "toy-en-zh")
 CLOSE = {"atol": 1e-4, "rtol": 0}
@@ -87,17 +87,6 @@ def test_logits_and_maps_are_those_of_pytorch(shipped):
         logits, maps = run_python(shipped.translator.model, source, target)
         assert_same_trace(next(found), logits, maps)
         torch.testing.assert_close(torch.tensor(next(found)), logits, **CLOSE)  # with the cache
-
-
-def test_rows_and_columns_of_the_maps_are_named_as_in_the_notebooks(shipped):
-    from nmtcourse.teaching.explorer import attention_maps
-
-    pair = shipped.test[3]
-    expected = attention_maps(shipped.translator, pair.source)
-    source = shipped.sources[3]
-    (target,) = said(shipped.translator, [source])
-    (trace,) = shipped.engine.run({"do": "trace", "source": source, "target": target})
-    assert (trace["rows"], trace["columns"]) == (expected.rows, expected.columns)
 
 
 @pytest.mark.slow
@@ -388,19 +377,6 @@ def test_the_weights_of_a_shipped_model_arrive_exactly(shipped):
         assert torch.equal(given, parameters[name].detach()), name
 
 
-def test_every_finite_float16_survives(engine_of, small_run):
-    run = small_run(d_model=256, n_heads=1, d_ff=256, n_decoder_layers=1)
-    model = load_model(run.weights_file())
-    every = torch.arange(-(2**15), 2**15).to(torch.int16).view(torch.float16).float()
-    every = every.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)  # (65,536), subnormal ones too
-    with torch.no_grad():
-        model.encoder[0].feed_forward.fc1.weight.copy_(every.view(256, 256))
-    save_checkpoint(run.model_file, model, weights="epoch 1", validation_nll=1.0)
-    name = "encoder.0.feed_forward.fc1.weight"
-    (tensors,) = engine_of(run).run({"do": "tensors", "names": [name]})
-    assert torch.equal(torch.tensor(tensors[name]), every) and (every != 0).sum() > 63_000
-
-
 # What is counted
 
 
@@ -422,42 +398,6 @@ def test_multiplications_are_those_that_pytorch_counts(shipped, S, T, cached):
     sizes = {"source": S, "target": T, "cached": cached}
     (counted,) = shipped.engine.run({"do": "multiplications", "sizes": sizes})
     assert counted == counter.get_total_flops() // 2  # it counts multiplying and adding as two
-
-
-@torch.no_grad()
-def test_the_cache_holds_as_many_bytes_as_the_packages(shipped):
-    state = shipped.translator.model.start(torch.full((1, 9), UNK))
-    for _ in range(7):
-        shipped.translator.model.step(torch.full((5,), UNK), state)
-    kept = [(c.keys, c.values, c.memory_keys, c.memory_values) for c in state.layers]
-    sizes = {"source": 9, "target": 7, "beam": 5}
-    (counted,) = shipped.engine.run({"do": "cacheBytes", "sizes": sizes})
-    assert counted == sum(x.numel() * x.element_size() for tensors in kept for x in tensors)
-
-
-def test_the_shapes_are_those_of_the_modules(shipped):
-    model, source, target = shipped.translator.model, [5, 6, 7, EOS], [BOS, 5, 6]
-    seen, H = {}, model.config.n_heads
-    handles = [
-        module.register_forward_hook(lambda _, __, out, name=name: seen.update({name: out[0]}))
-        for name, module in model.named_modules()
-        if name.endswith(("embedding", "positions", "query", "key", "value", "output"))
-        or name.endswith(("fc1", "fc2"))
-    ]
-    _, maps = run_python(model, source, target)
-    for handle in handles:
-        handle.remove()
-    (trace,) = shipped.engine.run({"do": "trace", "source": source, "target": target})
-    told = {entry["name"]: entry["shape"] for entry in trace["shapes"]}
-    assert set(seen) <= set(told), "each of these modules is named"
-    for name, out in seen.items():
-        heads = name.endswith(("query", "key", "value"))
-        expected = out.unflatten(-1, (H, -1)).transpose(0, 1) if heads else out
-        assert told[name] == list(expected.shape), name
-    for kind, layers in maps.items():
-        for layer, weights in enumerate(layers):
-            assert told[f"{KINDS[kind].format(layer)}.weights"] == list(weights.shape)
-    assert told["memory"] == [4, model.config.d_model]
 
 
 # Planted bugs: what the tests above must not let through
@@ -498,7 +438,3 @@ def sharp(small_run):
 def test_a_planted_bug_is_caught(bug, engine_of, sharp):
     with pytest.raises(AssertionError):
         assert_agrees(engine_of(sharp.run, BUGS[bug]), sharp.expected)
-
-
-def test_without_a_bug_all_agrees(engine_of, sharp):
-    assert_agrees(engine_of(sharp.run), sharp.expected)

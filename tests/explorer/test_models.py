@@ -17,7 +17,6 @@ from nmtlib.specials import SPECIALS
 pytestmark = [pytest.mark.slow, pytest.mark.extras("playwright")]
 OWN = "own"
 MODELS = ("toy-de-en", "toy-en-zh", "multi30k-de-en", "cmn-en-zh", OWN)
-STOPS = {"toy-de-en": 13, "toy-en-zh": 13}  # the others lack gold alignments, or unknown words
 VIEWS = ("attention", "beam", "cache", "positions", "shapes")
 SAMPLES = "".join(
     f"source     {text}\nmodel      {text}\nreference  (the same)\n\n"
@@ -42,52 +41,6 @@ def file_of(tmp_path_factory: pytest.TempPathFactory, small_run: Any) -> Callabl
     return make
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_a_page_opens_with_a_sentence_and_its_examples_work(model, file_of, open_page) -> None:
-    page = open_page(file_of(model))
-    said = "#target-chips" if model == OWN else "#translation"  # untrained, it may say EOS alone
-    assert page.input_value("#input") and page.inner_text(said).strip()
-    tries = page.locator(".try")
-    assert tries.count() >= (3 if model == OWN else 5)
-    for n in range(0, tries.count(), 2):
-        tries.nth(n).click()
-        assert tries.nth(n).get_attribute("aria-pressed") == "true"
-        assert page.inner_text(said).strip()
-        assert page.locator(".chip.unknown").count() == (
-            "unknown" in tries.nth(n).inner_text().split()
-        )
-    for view in VIEWS:
-        page.click(f"#tab-{view}")
-        assert page.locator("#panel svg, #shapes").count()
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_each_stop_that_is_offered_has_what_it_speaks_of(model, file_of, open_page) -> None:
-    page = open_page(file_of(model))
-    page.click("#start-tour")
-    stops = int(page.inner_text("#tour .line").split(" of ")[1].split()[0])
-    assert stops == STOPS.get(model, stops) and stops >= 7
-    for stop in range(1, stops + 1):
-        assert page.inner_text("#tour .line").startswith(f"Stop {stop} of {stops}")
-        assert page.locator(".lit").count() == 1 and page.input_value("#input")
-        gold = "outlined" in page.inner_text("#tour .see")
-        assert not gold or page.locator("#map .gold").count(), "it speaks of gold: gold is shown"
-        page.click("#option-1")
-        text = page.inner_text("#tour")
-        assert page.locator(".option.right").count() == 1
-        assert not any(sign in text for sign in ("{", "undefined", "NaN", "Infinity")), text
-        page.click("#tour-next")
-    assert not page.is_visible("#tour")
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_no_width_overflows(model, file_of, open_page) -> None:
-    page = open_page(file_of(model))
-    for width in (400, 900, 1024, 1400):
-        page.set_viewport_size({"width": width, "height": 900})
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-
-
 @pytest.mark.extras("axe_playwright_python")
 @pytest.mark.parametrize("scheme", ("light", "dark"))
 @pytest.mark.parametrize("model", MODELS)
@@ -108,27 +61,6 @@ def violations(page: Any) -> list[str]:
 
     found = Axe().run(page).response["violations"]
     return [f"{each['id']}: {each['nodes'][0]['html']}" for each in found]
-
-
-def test_the_picture_moves_word_by_word(file_of, open_page) -> None:
-    page = open_page(file_of("toy-de-en"), "sentence=Anna schläft im Garten .")
-    assert (
-        page.locator("path.line.now").count() and page.locator("#next-words .chosen").count() == 1
-    )
-    page.click("#play")
-    page.wait_for_selector("#target-chips .later")  # not generated yet
-    words = page.inner_text("#next-words")
-    page.wait_for_function(
-        "(words) => document.querySelector('#next-words').innerText != words", arg=words
-    )
-    page.wait_for_selector("#target-chips .chip.now:last-child")
-    assert page.locator("#target-chips .later").count() == 0
-    page.click("#encoder-box")
-    assert page.get_attribute("#kind-encoder-self", "aria-pressed") == "true"
-    page.click("#beam-box")
-    assert page.get_attribute("#tab-beam", "aria-selected") == "true"
-    page = open_page(file_of("toy-de-en"), "embed=1")
-    assert page.is_visible("#picture") and page.is_hidden("#panel") and page.is_hidden("footer")
 
 
 HOSTILE = (

@@ -11,17 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from nmtcourse.explorer import page as page_module
 from nmtcourse.explorer.packing import pack, pack_codec
 from nmtcourse.explorer.page import MARK, WEB, bundle, explore
 from nmtlib import cli
 from nmtlib.data.codec import Codec, Vocab
-from nmtlib.data.tokenizers import SpacyTokenizer, WhitespaceTokenizer
+from nmtlib.data.tokenizers import WhitespaceTokenizer
 from nmtlib.inference.translator import Translator
-from nmtlib.run import SHIPPED, Run
+from nmtlib.run import Run
 from nmtlib.specials import SPECIALS
-
-MODULES = sorted(path for path in WEB.rglob("*.js"))
 
 
 @pytest.fixture
@@ -55,19 +52,6 @@ def test_a_page_holds_the_run_and_needs_nothing_else(small_run, tmp_path):
     )
     assert outside == [], "a page asks nobody for anything"
     assert "<script src" not in text and "<link" not in text
-
-
-def test_the_pages_of_the_shipped_models_are_small(tmp_path):
-    for run in sorted(SHIPPED.iterdir()):
-        page = explore(run.name, tmp_path / f"{run.name}.html")
-        toy = run.name.startswith("toy-")
-        assert page.stat().st_size <= (2.5e6 if toy else 6e6)
-        data = payload_of(page)
-        assert not data["weights"]["rounded"] and data["languages"] == run.name.split("-")[-2:]
-        assert len(data["examples"]) >= (200 if toy else 20) and data["toy"] == toy
-        assert all(bool(links) == toy for _, _, links in data["examples"])
-        assert all(data["contests"].values()), "a tour shows where the beam wins and where it loses"
-        assert toy or data["credit"]
 
 
 def test_the_command_writes_a_page_and_replaces_only_its_own(small_run, tmp_path, capsys, refused):
@@ -104,32 +88,6 @@ def test_what_cannot_be_a_page_is_refused(small_run, tmp_path, refused):
     run.model_file.write_bytes(run.model_file.read_bytes()[:-100])
     refused("explore", run.folder, "--out", out)
     assert not out.exists()
-
-
-def test_the_advice_counts_the_words_of_a_large_vocabulary(small_run, tmp_path):
-    words = [f"{number:05d}-and-a-rather-long-tail" for number in range(30_000)]
-    codec = Codec(WhitespaceTokenizer(), Vocab([*SPECIALS, *words]))
-    run = small_run(codec, codec)
-    with pytest.raises(ValueError, match="--megabytes") as caught:
-        explore(run.folder, tmp_path / "x.html", megabytes=2.5)
-    advised = float(re.search(r"--megabytes ([\d.]+)", str(caught.value))[1])
-    assert explore(run.folder, tmp_path / "x.html", megabytes=advised).is_file()
-
-
-def test_a_size_that_shows_only_at_the_end_is_refused_too(small_run, tmp_path):
-    with pytest.raises(ValueError, match=r"train a smaller model"):
-        explore(small_run().folder, tmp_path / "x.html", megabytes=0.1)
-    assert not [*tmp_path.iterdir()]
-
-
-def test_a_run_cut_by_spacy_brings_its_samples(small_run):
-    codec = Codec(SpacyTokenizer("en"), Vocab([*SPECIALS, "▁a", "▁dog", "."]))
-    run = small_run(codec, codec)
-    samples = "source     a dog.\nmodel      a dog.\nreference  (the same)\n\n"
-    run.samples_file.write_text(samples + samples.replace("(the same)", "a dog"), "utf-8")
-    data = pack(run, "own")
-    assert data["examples"] == [["a dog.", "a dog.", ""], ["a dog.", "a dog", ""]]
-    assert data["source"]["tokenizer"]["sentences"] == {"a dog.": ["▁a", "▁dog", "."]}
 
 
 PRESET = """
@@ -190,29 +148,6 @@ def test_a_run_of_ones_own_translates_in_the_page_as_it_does_here(engine_of, tmp
 # The bundle
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda path: path.relative_to(WEB).as_posix())
-def test_a_module_is_one_that_the_bundler_knows(module):
-    code = module.read_text("utf-8")
-    assert len(code.splitlines()) <= 300
-    for line in code.splitlines():  # indentation is taken away, which only text would feel
-        bare = re.sub(r'"(?:\\.|[^"\\])*"|(?<=[(,=] )/.*/|(?<=\()/.*/', "", line)
-        assert bare.count("`") % 2 == 0, f"a template literal over several lines: {line}"
-    exported = page_module.EXPORT.findall(code)
-    assert len(exported) == len(re.findall(r"^export\b", code, re.MULTILINE))
-    for names, target in page_module.IMPORT.findall(code):
-        found = page_module.EXPORT.findall((module.parent / target).read_text("utf-8"))
-        wanted = {name.split(" as ")[0].strip() for name in names.split(",") if name.strip()}
-        assert wanted <= {name for _, name in found}, f"{target} exports all that is imported"
-
-
-def test_the_script_is_one_that_node_understands(engine_of, tmp_path):
-    engine_of()  # skips without node
-    script = tmp_path / "bundle.mjs"
-    script.write_text(bundle(WEB / "app.js"), "utf-8")
-    done = subprocess.run(["node", "--check", str(script)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
 def test_bundled_modules_say_what_they_said_before(engine_of, tmp_path):
     engine_of()
     script = tmp_path / "bundle.mjs"
@@ -221,28 +156,3 @@ def test_bundled_modules_say_what_they_said_before(engine_of, tmp_path):
     script.write_text(bundle(WEB / "model.js") + call, "utf-8")
     done = subprocess.run(["node", str(script)], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("4,3\n", "")
-
-
-@pytest.mark.parametrize(
-    "code, complaint",
-    [
-        ('import "./b.js";\n', "in the forms"),
-        ("export default 1;\n", "in the forms"),
-        ("export let a = 1;\n", "in the forms"),
-        ('import * as b from "./b.js";\n', "in the forms"),
-        ('const a = "</script>";\n', "in the forms"),
-        ('import { b } from "./b.js";\n', "circle"),
-    ],
-)
-def test_a_module_in_another_form_is_refused(code, complaint, tmp_path, monkeypatch):
-    monkeypatch.setattr(page_module, "WEB", tmp_path)
-    (tmp_path / "a.js").write_text(code, "utf-8")
-    (tmp_path / "b.js").write_text('import { a } from "./a.js";\nexport const b = 1;\n', "utf-8")
-    with pytest.raises(ValueError, match=complaint):
-        bundle(tmp_path / "a.js")
-
-
-def test_own_lines_of_comment_go_and_code_stays():
-    kept = ['const a = "// no comment"; // why', "f(a); /* so */"]
-    code = ["/** What it is. */", kept[0], "  // more", "/*", " * long", " */", f"  {kept[1]}", ""]
-    assert page_module.lean("\n".join(code)) == "\n".join([*kept, ""])

@@ -1,13 +1,10 @@
 """The text about a figure: the same for noise, another for another picture."""
 
-import re
-
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
-from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from nmtcourse.teaching import plots
 from nmtcourse.teaching.describe import describe, summary
@@ -102,51 +99,20 @@ def scatter_pair(first, second, groups=None):
     return tuple(text_of(ax) for ax in axes)
 
 
-@pytest.mark.parametrize("change", DIFFERENT)
-def test_a_change_that_the_eye_sees_changes_the_text(change):
-    before, after = DIFFERENT[change]()
-    assert before != after
+def test_a_change_that_the_eye_sees_changes_the_text():
+    for change in DIFFERENT:
+        before, after = DIFFERENT[change]()
+        assert before != after
 
 
-def test_axes_that_are_gone_change_the_text():
-    maps = [attention(seed) for seed in range(3)]
-    first = text_of(plots.heat_maps(maps, WORDS, WORDS, ["1", "2", "3"]))
-    assert first.count("image:") == 3
-    assert first != text_of(plots.heat_maps(maps[:2], WORDS, WORDS, ["1", "2"]))
-    assert first != text_of(
-        plots.heat_maps([maps[1], maps[0], maps[2]], WORDS, WORDS, ["1", "2", "3"])
-    )
-
-
-@pytest.mark.parametrize("noise, most", [(1e-7, 0), (1e-6, 2)])
-def test_noise_hardly_ever_changes_the_summary(noise, most):
-    random, flips = np.random.RandomState(0), 0
-    for seed in range(400):
-        for values in (attention(seed, 3 + seed % 18), random.randn(50).cumsum()):
-            scale = noise * np.abs(values).max()
-            flips += summary(values) != summary(values + scale * random.randn(*values.shape))
-    assert flips <= most
-
-
-@pytest.mark.parametrize(
-    "number", [1, 0.5, 0.25, 0.125, 1 / 3, 1 / 7, 1 / 12, 1 / 60, 0.3, 0.05, 10, 100]
-)
-def test_noise_around_usual_numbers_changes_nothing(number):
-    for values in (np.full((8, 8), number), np.array([0, number, number, number, max(1, number)])):
-        texts = {summary(values * (1 + noise)) for noise in np.linspace(-1e-6, 1e-6, 21)}
-        assert len(texts) == 1
-
-
-def test_noise_around_zero_changes_nothing():
-    values = np.random.RandomState(0).randn(40)
-    assert summary(1e-15 * values) == summary(np.zeros(40))
-    assert len({summary([1e-9 * sign, 1, -1]) for sign in (-1, 0, 1)}) == 1
-
-
-def test_the_text_of_a_figure_with_noise_is_the_same():
-    noise = 1e-7 * np.random.RandomState(0).randn(8, 8)
-    assert heat(attention(), annotate=True) == heat(attention() + noise, annotate=True)
-    assert lines({"a": LOSS}) == lines({"a": LOSS * (1 + 1e-7)})
+def test_noise_around_usual_numbers_changes_nothing():
+    for number in [1, 0.5, 0.25, 0.125, 1 / 3, 1 / 7, 1 / 12, 1 / 60, 0.3, 0.05, 10, 100]:
+        for values in (
+            np.full((8, 8), number),
+            np.array([0, number, number, number, max(1, number)]),
+        ):
+            texts = {summary(values * (1 + noise)) for noise in np.linspace(-1e-6, 1e-6, 21)}
+            assert len(texts) == 1
 
 
 def test_drawing_a_figure_does_not_change_its_text():
@@ -160,57 +126,6 @@ def test_drawing_a_figure_does_not_change_its_text():
         before = describe(ax.figure)
         ax.figure.canvas.draw()
         assert describe(ax.figure) == before
-
-
-def test_the_text_names_what_is_drawn():
-    text = heat(attention(), title="head 3", row_label="target", column_label="source")
-    assert all(word in text for word in ["head 3", "target", "source", *WORDS, "image: 8×8"])
-    assert not re.search("0x[0-9a-f]{6}", text)
-    assert "ticks" not in lines({"a": LOSS})  # numbers that matplotlib chooses are not ours
-
-
-def test_words_count_and_numbers_do_not():
-    def text(*words):
-        figure, ax = plt.subplots()
-        for place, word in enumerate(words):
-            ax.text(place, place, word)
-        return text_of(figure)
-
-    assert text("0.12", "-0.00", "3e-5", "nan") == text("0.13", "0.00", "4e-5", "-inf")
-    assert text("0.12") != text("0.12", "0.13")
-    assert text("add") != text("norm")
-
-
-def test_masked_and_infinite_values_are_gaps():
-    values = attention()
-    hidden = np.where(np.tri(8, dtype=bool), values, -np.inf)
-    assert summary(hidden).endswith("28 gaps")
-    assert summary(hidden) == summary(np.ma.masked_invalid(hidden))
-    assert "without a number" in summary([np.nan, np.inf]) and "without a number" in summary([])
-
-
-def test_other_artists_and_titles_count():
-    def text(*, height=1.0, arrow=True, area=2.0, title="all", cells=3, points=3):
-        figure, (left, right) = plt.subplots(1, 2)
-        left.add_patch(Rectangle((0, 0), 1, height))
-        if arrow:
-            left.add_patch(FancyArrowPatch((0, 0), (1, 1)))
-        right.fill_between([0, 1], [0, area])
-        right.pcolormesh(np.arange(cells * 4.0).reshape(cells, 4))
-        right.inset_axes((0, 0, 0.5, 0.5)).plot(range(points))
-        figure.suptitle(title)
-        return text_of(figure)
-
-    changed = [
-        {"height": 2.0},
-        {"arrow": False},
-        {"area": 1.0},
-        {"title": "some"},
-        {"cells": 4},
-        {"points": 4},
-    ]
-    texts = {text(), *(text(**change) for change in changed)}
-    assert len(texts) == 7 and text() in texts
 
 
 def test_a_figure_that_varies_keeps_its_words_and_loses_its_numbers():

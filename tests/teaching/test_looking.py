@@ -6,8 +6,6 @@ from nmtcourse.teaching.course import load_toy, running_pair, untrained_toy
 from nmtcourse.teaching.explorer import KINDS, attention_maps
 from nmtcourse.teaching.looking import (
     attentions,
-    gold_hits,
-    gold_table,
     habits,
     hide_each,
     switched_off,
@@ -17,22 +15,6 @@ from nmtlib.data import corpora
 from nmtlib.data.batching import collate
 from nmtlib.data.corpus import Pair
 from nmtlib.model.attention import MultiHeadAttention
-
-
-def test_the_gold_table_has_a_one_for_each_link_and_none_for_the_end():
-    pair = running_pair("en-zh")
-    table = gold_table(pair)
-    assert {(s, t) for t, s in table.nonzero().tolist()} == set(pair.alignment)
-    assert not table[-1].any() and not table[:, -1].any()
-
-
-def test_gold_hits_count_words_whose_largest_weight_is_on_a_gold_word():
-    translator, pair = load_toy(), running_pair("de-en")
-    found = gold_hits(translator, [pair])
-    heads = attention_maps(translator, pair.source, pair.target).maps["cross"][1].mean(dim=0)
-    right = sum((s, t) in pair.alignment for t, s in enumerate(heads.argmax(dim=-1).tolist()))
-    assert found["layer 1"] == right / len(pair.target.split())
-    assert found["guess"] < found["diagonal"] < found["layer 1"] <= 1
 
 
 def test_habits_are_means_over_rows_and_over_sentences():
@@ -77,16 +59,6 @@ def test_products_are_the_spread_of_queries_times_keys():
     torch.testing.assert_close(
         torch.tensor(typical_products(translator, pairs)), torch.tensor(seen)
     )
-
-
-def test_hiding_a_word_takes_its_translation_away():
-    translator, pair = load_toy(), running_pair()
-    falls, instead = hide_each(translator, pair)
-    words = pair.source.split(), pair.target.split()
-    assert falls.shape == instead.shape == (len(words[1]) + 1, len(words[0]) + 1)
-    woman = words[1].index("woman"), words[0].index("Frau")
-    assert falls[woman] > 0.5 and falls[woman] == falls[woman[0]].max()
-    assert translator.target.vocab.decode([instead[woman].item()]) != ["woman"]
 
 
 def test_a_word_hidden_everywhere_leaves_no_trace():

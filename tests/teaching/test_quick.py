@@ -24,10 +24,3 @@ def test_it_learns_and_repeats():
     examples = [longer.example(pair.source, pair.target) for pair in pairs]
     losses = [measure_all(q.model, examples).nll_per_token for q in (first, longer)]
     assert losses[1] < losses[0] - 1
-
-
-def test_no_update_is_no_training():
-    with pytest.raises(ValueError, match="1 update or more, not 0"):
-        quick_toy(updates=0)
-    with pytest.raises(ValueError, match="direction must be one of"):
-        quick_toy("de-fr", updates=1)

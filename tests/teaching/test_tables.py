@@ -29,12 +29,3 @@ def test_neighbours_are_the_largest_cosines_without_the_word_and_the_specials(tr
         near = tables.neighbours(translator, "source", word, 5)
         cosines = sorted(zip((vectors @ vectors[tokens.index(word)]).tolist(), tokens, strict=True))
         assert [other for other, _ in near] == [token for _, token in cosines[-6:-1]][::-1]
-
-
-def test_a_map_keeps_most_of_the_variance_and_fixes_the_signs(translator):
-    points, kept = tables.map_of(translator, "target", WORDS)
-    tokens, vectors = tables.directions(translator, "target")
-    some = vectors[[tokens.index(word) for word in WORDS]]
-    total = (some - some.mean(dim=0)).square().sum()
-    assert (points[0] > 0).all() and points.shape == (len(WORDS), 2)
-    assert kept == pytest.approx(float(points.square().sum() / total), abs=1e-4)

@@ -2,12 +2,10 @@
 
 from collections import Counter
 
-import matplotlib.pyplot as plt
 import pytest
 
 from nmtcourse import toy
 from nmtcourse.teaching import text
-from nmtlib.data import build_codecs, collate, make_example
 
 
 @pytest.fixture(scope="module")
@@ -30,13 +28,3 @@ def test_each_defect_is_in_the_copy_and_none_in_the_original(corpus):
             any(pair.source in tested for pair in pairs),
         }
         assert found == {wanted}
-
-
-def test_padding_is_drawn_at_one_scale(corpus):
-    de, en = build_codecs(corpus, "whitespace")
-    pairs = [make_example(de.encode(p.source), en.encode(p.target)) for p in corpus.train[:9]]
-    text.draw_padding({"small": collate(pairs[:2]), "large": collate(pairs)})
-    small, large = plt.gcf().axes
-    assert small.get_xlim() == large.get_xlim() and small.get_ylim() == large.get_ylim()
-    assert "PAD" in small.get_title()
-    plt.close("all")

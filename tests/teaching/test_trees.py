@@ -6,7 +6,6 @@ import pytest
 from matplotlib.colors import to_hex
 
 from nmtcourse.teaching import trees
-from nmtcourse.teaching.describe import describe
 
 FIRST = {"two": 0.5, "both": 0.4, "books": 0.1}
 SECOND = {
@@ -34,11 +33,6 @@ def test_greedy_and_best_are_named_at_their_products():
     assert "0.50  greedy  best" in said(trees.probability_tree(FIRST, sure))
 
 
-def test_a_first_word_without_a_second_is_refused():
-    with pytest.raises(ValueError, match=r"after \['books'\]"):
-        trees.probability_tree(FIRST, {"two": {"a": 1.0}, "both": {"a": 1.0}})
-
-
 def test_each_candidate_has_its_fate():
     told = [fate for fate, _ in trees.fates(HISTORY[0], beam=2)]
     assert told == ["open", "open", "pruned", "pruned"]  # <EOS> is third, and a beam is two
@@ -56,28 +50,6 @@ def test_each_candidate_has_its_fate():
     ]
 
 
-def test_a_beam_is_drawn_step_by_step():
-    figure = trees.beam_tree(HISTORY, 2, ["b", "<EOS>"])
-    words = said(figure)
-    assert {"step 0", "step 1", "<BOS>"} <= set(words)
-    # What a word adds stands on its branch, and the sum below the word: -1.0 and then -0.1 more.
-    assert {"−0.10", "−1.10", "−0.70", "−1.20"} <= set(words)
-    assert words["−0.10"].upper() == trees.ACCENT != words["−0.70"].upper()
-    assert words["c"].upper() == trees.GREY
-
-
-def test_the_branches_are_as_many_as_the_candidates_and_few_are_shown_in_vain():
-    assert "arrows: 8" in describe(trees.beam_tree(HISTORY, 2, ["b", "<EOS>"]))
-    more = [[*HISTORY[0], (["d"], -4.0), (["e"], -5.0)], HISTORY[1]]
-    assert "arrows: 8" in describe(trees.beam_tree(more, 2, ["b", "<EOS>"]))
-
-
-def test_a_candidate_from_nowhere_is_refused():
-    broken = [HISTORY[0], [(["c", "a"], -2.5)]]  # c was pruned
-    with pytest.raises(ValueError, match="'c a' extends no hypothesis"):
-        trees.beam_tree(broken, 2, ["c", "a"])
-
-
 @pytest.mark.parametrize("n", [1, 4, 9])
 def test_the_cache_fills_by_one_position_a_step(n):
     figure = trees.cache_filling([f"w{i}" for i in range(n)])
@@ -89,16 +61,3 @@ def test_the_cache_fills_by_one_position_a_step(n):
     assert colours[half:].count(made) == n
     assert colours[half:].count("#ffffff") == math.comb(n, 2)
     assert f"with a cache: {n} computed" in said(figure)
-
-
-def test_rows_that_move_are_blue():
-    figure = trees.cache_reordering(["a", "b"], [1, 1], ["b c", "b d"])
-    (axes,) = figure.axes
-    arrows = [p for p in axes.patches if type(p).__name__ == "FancyArrowPatch"]
-    assert [to_hex(p.get_edgecolor()).upper() for p in arrows] == [trees.ACCENT, trees.GREY]
-
-
-@pytest.mark.parametrize("parents", [[0], [0, 2], [0, -1]])
-def test_parents_that_are_no_rows_are_refused(parents):
-    with pytest.raises(ValueError, match="needs one parent"):
-        trees.cache_reordering(["a", "b"], parents, ["a c", "b d"])

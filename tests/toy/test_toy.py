@@ -6,8 +6,7 @@ import random
 import re
 import subprocess
 import sys
-import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from itertools import permutations
 from pathlib import Path
 
@@ -27,12 +26,10 @@ from nmtcourse.toy import (
     mandarin,
     translate,
 )
-from nmtcourse.toy.closed_class import NAMES, NUMBERS, PLACES, PRONOUNS, TIMES
-from nmtcourse.toy.lexicon import ADJECTIVES, NOUNS, VERBS
+from nmtcourse.toy.lexicon import NOUNS
 from nmtcourse.toy.meaning import Comparison, Event, Location, Phrase, Sentence, State
 from nmtcourse.toy.sampler import SHARES, Sampler
 from nmtcourse.toy.splits import is_held_out
-from nmtcourse.toy.world import FRAMES, REASONS, TRAITS, WHEREABOUTS, expand
 from nmtlib.data import corpora
 from nmtlib.data.corpus import SPLITS
 
@@ -98,68 +95,18 @@ PARADIGMS = {
 }
 
 
-@pytest.mark.parametrize("determiner", PARADIGMS)
-def test_german_articles_and_adjective_endings(determiner):
-    rows = [line.strip().split(", ") for line in PARADIGMS[determiner].strip().splitlines()]
-    negated = determiner == "no"
-    for case, row in zip(declension.CASES, rows, strict=True):
-        for noun, plural, expected in zip(
-            ("dog", "cat", "horse", "dog"), (0, 0, 0, 1), row, strict=True
-        ):
-            if expected != "-":
-                word = "a" if negated and not plural else "" if negated else determiner
-                phrase = Phrase(noun, word, bool(plural), "small")
-                assert say(declension.noun_phrase(phrase, case, "subject", negated)) == expected
-
-
-def test_german_nouns_with_forms_of_their_own():
-    forms = {
-        ("boy", "accusative", False): "Jungen",
-        ("boy", "nominative", False): "Junge",
-        ("child", "dative", True): "Kindern",
-        ("woman", "dative", True): "Frauen",
-        ("car", "dative", True): "Autos",
-        ("girl", "dative", True): "Mädchen",
-        ("teacher", "dative", True): "Lehrern",
-    }
-    for (noun, case, plural), form in forms.items():
-        assert declension.noun_form(noun, case, plural) == form
-    assert declension.attributive("expensive", "es") == "teures"
-
-
-def test_the_articles_of_places_follow_gender_and_case():
-    """im Park and in den Park are written out in the table; the declension must agree."""
-    genders = {
-        "Park": "m",
-        "Garten": "m",
-        "Küche": "f",
-        "Büro": "n",
-        "Schule": "f",
-        "Bibliothek": "f",
-        "Restaurant": "n",
-        "Supermarkt": "m",
-        "Markt": "m",
-        "Krankenhaus": "n",
-        "Bahnhof": "m",
-        "See": "m",
-        "Tisch": "m",
-        "Stuhl": "m",
-        "Baum": "m",
-        "Haus": "n",
-        "Tür": "f",
-    }
-    whole = {"im": "in dem", "am": "an dem", "ins": "in das", "zum": "zu dem"}
-    for name in set(PLACES) - {"home", "where"}:
-        for items, case in (
-            (PLACES[name].german, "dative"),
-            (PLACES[name].german_to, "accusative"),
-        ):
-            if items:
-                preposition, article, noun = re.sub(
-                    r"^\w+", lambda m: whole.get(m[0], m[0]), say(items)
-                ).split()
-                case = "dative" if preposition == "zu" else case
-                assert article == declension.DEFINITE[case]["mfn".index(genders[noun])], say(items)
+def test_german_articles_and_adjective_endings():
+    for determiner in PARADIGMS:
+        rows = [line.strip().split(", ") for line in PARADIGMS[determiner].strip().splitlines()]
+        negated = determiner == "no"
+        for case, row in zip(declension.CASES, rows, strict=True):
+            for noun, plural, expected in zip(
+                ("dog", "cat", "horse", "dog"), (0, 0, 0, 1), row, strict=True
+            ):
+                if expected != "-":
+                    word = "a" if negated and not plural else "" if negated else determiner
+                    phrase = Phrase(noun, word, bool(plural), "small")
+                    assert say(declension.noun_phrase(phrase, case, "subject", negated)) == expected
 
 
 ANNA, HE, DOG = Phrase("Anna"), Phrase("he"), Phrase("dog", "the")
@@ -392,9 +339,9 @@ EXAMPLES = [
 ]
 
 
-@pytest.mark.parametrize("sentence, de, en, zh", EXAMPLES, ids=[line[2] for line in EXAMPLES])
-def test_examples(sentence, de, en, zh):
-    assert [say(render(sentence)) for render in RENDERERS.values()] == [de, en, zh]
+def test_examples():
+    for sentence, de, en, zh in EXAMPLES:
+        assert [say(render(sentence)) for render in RENDERERS.values()] == [de, en, zh]
 
 
 def finite(sentence: Sentence) -> int:
@@ -420,47 +367,11 @@ def test_german_verb_second_in_statements_first_in_questions(sampled):
             assert len(constituents) == (0 if sentence.question else 1), say(before)
 
 
-def test_german_verb_last_after_dass_and_weil(sampled):
-    for sentence in sampled:
-        clause = sentence.clause if sentence.speaker else sentence.reason
-        if clause:
-            main = german.main_clause(clause)
-            items = german.render(sentence)
-            assert items[-2][0].endswith(main[finite(Sentence(clause))][0]), say(items)
-            assert items[-2][0] not in ("ein", "an", "auf", "zu", "ab", "fern", "Fußball")
-
-
-def test_german_participle_or_infinitive_closes_the_main_clause(sampled):
-    for sentence in sampled:
-        clause = sentence.clause
-        if (
-            isinstance(clause, Event)
-            and clause.aspect not in ("now", "plain", "like")
-            and not sentence.speaker
-        ):
-            last = german.main_clause(clause)[-1][0]
-            verb = VERBS[clause.verb]
-            assert last == (verb.participle if clause.aspect == "past" else verb.infinitive)
-
-
 # --- English ---
 
 
-def test_english_third_person_forms():
-    forms = {
-        "go": "goes",
-        "watch": "watches",
-        "wash": "washes",
-        "have": "has",
-        "play": "plays",
-        "cry": "cries",
-    }
-    assert {verb: english.third_person(verb) for verb in forms} == forms
-
-
-@pytest.mark.parametrize(
-    "subject, be, verb",
-    [
+def test_english_agreement():
+    for subject, be, verb in [
         ("I", "am", "read"),
         ("you", "are", "read"),
         ("he", "is", "reads"),
@@ -469,42 +380,14 @@ def test_english_third_person_forms():
         ("they", "are", "read"),
         ("Anna", "is", "reads"),
         ("who", "is", "reads"),
-    ],
-)
-def test_english_agreement(subject, be, verb):
-    for aspect, words in (
-        ("now", f"{be} reading"),
-        ("plain", verb),
-        ("like", "likes" if verb[-1] == "s" else "like"),
-    ):
-        said = say(english.render(Sentence(event("read", aspect, subject=Phrase(subject)))))
-        assert said.startswith(f"{subject} {words} "), said
-
-
-def test_english_plural_nouns_take_plural_verbs():
-    dogs = Phrase("dog", "the", True)
-    assert say(english.render(Sentence(State(dogs, "big")))) == "the dogs are big ."
-    assert (
-        say(english.render(Sentence(event("like", "plain", subject=dogs, object=HE))))
-        == "the dogs like him ."
-    )
-
-
-def test_english_do_support(sampled):
-    """do, does or did exactly where a verb without an auxiliary is negated or inverted, and then a
-    bare verb.
-    """
-    for sentence in sampled:
-        clause = sentence.clause
-        if isinstance(clause, Event) and not sentence.reason and not sentence.speaker:
-            words = say(english.render(sentence)).split()
-            inverted = sentence.question and clause.subject.noun != "who"
-            needs = clause.aspect in ("plain", "past", "must", "want", "like") and (
-                clause.negated or inverted
-            )
-            assert needs == bool({"do", "does", "did"} & set(words)), words
-            if needs and clause.aspect in ("plain", "past"):
-                assert VERBS[clause.verb].english in words, words
+    ]:
+        for aspect, words in (
+            ("now", f"{be} reading"),
+            ("plain", verb),
+            ("like", "likes" if verb[-1] == "s" else "like"),
+        ):
+            said = say(english.render(Sentence(event("read", aspect, subject=Phrase(subject)))))
+            assert said.startswith(f"{subject} {words} "), said
 
 
 def test_english_a_or_an(sampled):
@@ -555,25 +438,6 @@ def test_mandarin_measure_words():
         )
 
 
-def test_mandarin_time_and_place_stand_before_the_verb(sampled):
-    checked = 0
-    for sentence in sampled:
-        clause = sentence.clause
-        if isinstance(clause, Event) and (clause.time or (clause.place and clause.verb != "go")):
-            items = mandarin.render(sentence)
-            verb = next(i for i, (_, keys) in enumerate(items) if "verb" in keys)
-            where = [
-                i
-                for i, (_, keys) in enumerate(items)
-                for key in keys
-                if key.startswith(("time", "place"))
-                and not (clause.verb == "go" and key.startswith("place"))
-            ]
-            assert max(where) < verb, say(items)
-            checked += 1
-    assert checked > 5_000
-
-
 def test_mandarin_questions_end_in_ma_unless_they_hold_a_question_word(sampled):
     for sentence in sampled:
         words = say(mandarin.render(sentence)).split()
@@ -595,62 +459,10 @@ def test_each_sentence_has_one_meaning_in_every_direction(sampled):
         assert not ambiguous, (source, target, list(ambiguous.items())[:3])
 
 
-def test_meanings_avoid_what_another_language_would_not_show(sampled):
-    """Why the test above can hold: what one language leaves open, no meaning asks for."""
-    for sentence in sampled:
-        for clause in filter(None, (sentence.clause, sentence.reason)):
-            if not isinstance(clause, Event):
-                continue
-            unclear = clause.verb == "read" or not clause.object
-            if clause.aspect == "will" or (clause.aspect == "past" and unclear):
-                assert clause.time, clause
-            assert clause.aspect != "now" or not clause.time, clause  # gerade is its time
-            roles = (clause.object, clause.recipient, clause.companion)
-            others = [phrase for phrase in roles if phrase and phrase.noun != "what"]
-            nouns = [p.noun for p in (clause.subject, *others)]
-            assert len(nouns) == len(set(nouns)), clause
-            assert not ({"I", "we"} <= set(nouns)), clause
-            if clause.negated:
-                # 不 买 书: one book or two?
-                assert not any(p.determiner in NUMBERS for p in others), clause
-                assert clause.subject.determiner not in ("a", *NUMBERS), clause
-
-
-def test_every_concept_is_used(sampled):
-    used = set()
-    for sentence in sampled:
-        for clause in filter(None, (sentence.clause, sentence.reason)):
-            used |= {
-                getattr(clause, field, "") or ""
-                for field in ("verb", "adjective", "time", "place", "aspect")
-            }
-            for role in ("subject", "object", "recipient", "companion", "standard"):
-                phrase = getattr(clause, role, None)
-                used |= {phrase.noun, phrase.adjective} if phrase else set()
-        used |= {sentence.attitude}
-    for table in (NOUNS, VERBS, ADJECTIVES, PRONOUNS, NAMES, PLACES, TIMES):
-        assert set(table) <= used, set(table) - used
-
-
-def test_tables_name_only_what_the_lexicon_knows():
-    verbs = {frame.verb for frame in FRAMES} | set(REASONS) | set().union(*TRAITS.values())
-    places = {place for frame in FRAMES for place in frame.places}
-    places |= {place for _, where in WHEREABOUTS for place in where}
-    assert verbs <= set(VERBS) and places <= set(PLACES)
-    with pytest.raises(ValueError, match="dgo"):
-        expand("dgo")
-
-
 def test_vocabularies_are_small(corpus):
     for side in ("source", "target"):
         words = {word for pair in corpus.train for word in getattr(pair, side).split()}
         assert 200 <= len(words) <= 450
-
-
-def test_at_least_200_000_sentences(sampled):
-    """Chao's lower bound for the number of kinds, from how many were seen once and twice."""
-    seen = Counter(Counter(say(german.render(sentence)) for sentence in sampled).values())
-    assert sum(seen.values()) + seen[1] ** 2 / (2 * seen[2]) > 200_000
 
 
 # --- alignment ---
@@ -678,29 +490,6 @@ def test_alignment_is_in_range_and_reaches_every_content_word(sampled, source, t
         assert translate(sentence, target, source) == pair.reversed()
 
 
-def is_monotone(alignment) -> bool:
-    return all(j <= m for i, j in alignment for k, m in alignment if i < k)
-
-
-def test_alignment_is_monotone_where_the_languages_share_their_order(sampled):
-    checked = Counter()
-    for sentence in sampled:
-        clause = sentence.clause
-        if sentence.question or sentence.speaker or sentence.reason:
-            continue
-        still = isinstance(clause, State) and not clause.time
-        feels = isinstance(clause, Event) and clause.verb in ("know", "like", "need")
-        state = feels and not clause.negated
-        placed = isinstance(clause, Location) and not clause.exists
-        if still or state or placed or isinstance(clause, Comparison):
-            checked["de"] += 1
-            assert is_monotone(translate(sentence, "de", "en").alignment), sentence
-        if (still and not clause.negated and clause.adjective != "sick") or state:
-            checked["zh"] += 1
-            assert is_monotone(translate(sentence, "en", "zh").alignment), sentence
-    assert min(checked.values()) > 1_000
-
-
 def test_alignment_links_the_right_words():
     sentence = Sentence(
         event("shop", "past", place="park", time="every_day", companion=Phrase("son", "my"))
@@ -720,10 +509,6 @@ def text(corpus, side: str) -> dict[str, list[str]]:
     return {split: [getattr(pair, side) for pair in corpus.split(split)] for split in SPLITS}
 
 
-def test_the_bundled_corpus_is_what_the_grammar_draws(corpus):
-    assert corpora.load(corpus.name) == corpus, "run: python -m nmtcourse.toy.bundle"
-
-
 def test_the_bundled_files_are_what_their_script_writes(tmp_path):
     bundle.write(tmp_path)
     written = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
@@ -733,11 +518,6 @@ def test_the_bundled_files_are_what_their_script_writes(tmp_path):
         # Another zlib may pack the same text into other bytes.
         assert gzip.decompress(data) == gzip.decompress(bundled)
         assert data[4:8] == bundled[4:8] == bytes(4), "no time of writing"
-
-
-def test_sizes_and_languages(corpus):
-    assert [len(corpus.split(split)) for split in SPLITS] == [20_000, 1_000, 1_000, 1_000]
-    assert (corpus.source_language, corpus.target_language) == TOY_CORPORA[corpus.name]
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
@@ -776,30 +556,10 @@ def test_held_out_combinations_stand_in_the_challenge_alone(corpus):
     assert all((kind, pair) in challenged for kind, pairs in HELD_OUT.items() for pair in pairs)
 
 
-def test_held_out_adjectives_do_not_stand_before_their_nouns_in_the_text(corpus):
-    english_side = "source" if corpus.source_language == "en" else "target"
-    lines = text(corpus, english_side)
-    for adjective, noun in HELD_OUT["adjective before noun"]:
-        words = re.compile(rf"\b{ADJECTIVES[adjective].english} {NOUNS[noun].english}s?\b")
-        assert any(words.search(line) for line in lines["challenge"])
-        assert not any(
-            words.search(line) for split in ("train", "validation", "test") for line in lines[split]
-        )
-
-
 def test_a_smaller_train_is_the_beginning_of_a_larger_one(corpus):
     small = load_toy(corpus.name, train=500)
     assert all(a == b for a, b in zip(small.train, corpus.train[:500], strict=True))
     assert all(small.split(split) == corpus.split(split) for split in SPLITS[1:])
-
-
-def test_another_seed_gives_other_sentences():
-    first, second = (
-        load_toy("toy-de-en", train=200, validation=0, test=0, challenge=0, seed=seed)
-        for seed in (0, 1)
-    )
-    assert len({pair.source for pair in first.train} & {pair.source for pair in second.train}) < 20
-    assert not first.test
 
 
 def test_the_same_seed_gives_the_same_corpus_in_every_process(corpus):
@@ -812,24 +572,8 @@ def test_the_same_seed_gives_the_same_corpus_in_every_process(corpus):
     assert run.stdout.strip() == written
 
 
-def test_what_one_does_with_a_corpus_does_not_reach_the_next():
-    sizes = {"train": 3, "validation": 2, "test": 2, "challenge": 2}
-    mine = load_toy("toy-de-en", **sizes)
-    for split in SPLITS:
-        mine.split(split).clear()
-    assert {split: len(load_toy("toy-de-en", **sizes).split(split)) for split in SPLITS} == sizes
-
-
-def test_twenty_thousand_pairs_are_quick():
-    start = time.process_time()
-    load_toy("toy-en-zh", seed=1)  # no other test has drawn these
-    # About 1 second; the bound leaves room for a busy machine.
-    assert time.process_time() - start < 6
-
-
-@pytest.mark.parametrize(
-    "name, sizes, message",
-    [
+def test_bad_input():
+    for name, sizes, message in [
         ("toy-en-de", {}, "one of toy-de-en, toy-en-zh, not 'toy-en-de'"),
         ("toy-de-en", {"train": -1}, "train must be 0 pairs or more, not -1"),
         ("toy-en-zh", {"challenge": -3}, "challenge must be .*-3"),
@@ -840,11 +584,9 @@ def test_twenty_thousand_pairs_are_quick():
         ),
         ("toy-de-en", {"train": 10**12}, "at most 200000"),
         ("toy-de-en", {"challenge": LIMITS["challenge"] + 1}, "at most 20000 pairs, not 20001"),
-    ],
-)
-def test_bad_input(name, sizes, message):
-    with pytest.raises(ValueError, match=message):
-        load_toy(name, **sizes)
+    ]:
+        with pytest.raises(ValueError, match=message):
+            load_toy(name, **sizes)
 
 
 def test_the_grammar_still_writes_the_sentences_that_a_person_has_read():
