@@ -18,13 +18,12 @@ import minutes
 import nbformat
 import plain
 from cells import cells_with, code, headings, prose, tags
-from execute import ABSOLUTE_PATH, KEPT, NOTEBOOKS, ROOT, WIDGET, output_text
+from execute import ABSOLUTE_PATH, KEPT, NOTEBOOKS, WIDGET, output_text
 from shown import (
     describes_its_pictures,
     has_a_deck,
     links_to_what_exists,
     names_figures_that_exist,
-    unshown_figures,
 )
 
 MAX_LINES, MAX_BYTES = 30, 1_000_000
@@ -210,6 +209,5 @@ def findings(path: Path) -> Iterator[str]:
 if __name__ == "__main__":
     paths = map(Path, sys.argv[1:] or sorted(NOTEBOOKS.glob("*.ipynb")))
     found = [finding for path in paths for finding in findings(path)]
-    found += unshown_figures(ROOT)
     print("\n".join(found) or "nothing is wrong")
     sys.exit(1 if found else 0)

@@ -80,14 +80,3 @@ def has_a_deck(book: dict, path: Path) -> Iterator[str]:
     for on in slides:
         if (high := height(on)) > ROOM:
             yield f"{on[0]['id']}: its slide is too full, {high:.0f} rem of {ROOM}"
-
-
-def unshown_figures(root: Path) -> Iterator[str]:
-    """The files of figures/ that no notebook and no page shows; an SVG goes with its PNG."""
-    places = ("README.md", "docs/*.md", "benchmarks/*.md", "notebooks/*.ipynb")
-    pages = (page for place in places for page in root.glob(place))
-    text = "\n".join(page.read_text("utf-8") for page in pages)
-    for file in sorted((root / "figures").iterdir()):
-        drawn = f"diagrams.{file.stem.replace('-', '_')}("
-        if f"figures/{file.stem}." not in text and drawn not in text:
-            yield f"figures/{file.name} is shown nowhere: show it, or remove it"

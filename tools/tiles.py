@@ -1,7 +1,6 @@
 """Draw figures/course.png: a tile for each notebook, with its number, its title and a figure of it.
 
 python tools/tiles.py           # from the outputs that the notebooks store
-python tools/tiles.py --check   # is the stored picture of today's outputs?
 """
 
 from __future__ import annotations
@@ -9,10 +8,8 @@ from __future__ import annotations
 import base64
 import io
 import json
-import sys
 from pathlib import Path
 
-import stamp
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
@@ -53,13 +50,6 @@ def stored(notebook: str) -> bytes:
     return base64.b64decode(png)
 
 
-def digest() -> str:
-    """What the picture is made from: titles, figures and this file."""
-    titles = repr(COURSE).encode()
-    figures = [stored(notebook) for _, _, notebook, _ in COURSE]
-    return stamp.digest(Path(__file__).read_bytes(), titles, *figures)
-
-
 def figure_of(notebook: str) -> Image.Image:
     """The same without its white margins."""
     image = Image.open(io.BytesIO(stored(notebook))).convert("RGB")
@@ -92,18 +82,15 @@ def course() -> Figure:
     return figure
 
 
-def main() -> int:
-    """Write the picture, or compare what it was made from with today's notebooks."""
-    if "--check" in sys.argv[1:]:
-        return stamp.check({PICTURE: digest()})
+def main() -> None:
+    """Write the picture."""
     drawn = io.BytesIO()
     with rc_context():
         style.setup()
         course().savefig(drawn, dpi=150, facecolor="white")
     colours = Image.open(drawn).convert("RGB").quantize(256)
-    colours.save(PICTURE, optimize=True, exif=stamp.marked(digest()))
-    return 0
+    colours.save(PICTURE, optimize=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
