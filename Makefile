@@ -8,7 +8,7 @@ JOBS ?= auto
 # one thread adds in one order, one hash seed orders a set one way
 CALM := OMP_NUM_THREADS=1 PYTHONHASHSEED=0
 
-.PHONY: train style test test-all test-extras lab extras site notebooks checkpoints figures mutation oldest bench readme homework slides print
+.PHONY: train style test test-all test-extras lab extras site notebooks checkpoints mutation oldest bench readme homework slides print
 .DEFAULT_GOAL := test
 
 $(VENV)/installed: requirements.txt pyproject.toml
@@ -63,9 +63,6 @@ homework: $(VENV)/installed  ## make all files of the homework from its masters,
 
 checkpoints: $(VENV)/installed  ## train the two toy models that ship with the course again (about three minutes)
 	$(BIN)/python benchmarks/checkpoints.py
-
-figures: $(VENV)/installed  ## draw the diagrams in figures/ again
-	$(BIN)/python -m nmtcourse.teaching.gallery
 
 mutation: $(VENV)/installed  ## plant every silent bug of the catalogue and see that the checks find it
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/mutation.py

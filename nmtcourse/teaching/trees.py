@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from nmtcourse.teaching.diagrams import labelled
-from nmtcourse.teaching.diagrams.canvas import ACCENT, FAINT, INK, SMALL, Box, Canvas, mix
+from nmtcourse.teaching.canvas import ACCENT, FAINT, INK, SMALL, Box, Canvas, labelled, mix
 from nmtcourse.teaching.style import COLOURS
 from nmtlib.specials import EOS, SPECIALS
 

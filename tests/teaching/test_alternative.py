@@ -5,7 +5,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from nmtcourse.teaching import diagrams, plots
+from nmtcourse.teaching import plots
 from nmtcourse.teaching.alternative import alt_text
 
 matplotlib.use("Agg")
@@ -23,10 +23,19 @@ def heard(drawn) -> str:
     return alt_text(drawn.figure)
 
 
-def test_a_diagram_is_told_by_its_docstring_and_its_words():
-    text = alt_text(diagrams.whole_model())
-    assert text.startswith("The encoder and decoder stacks from token ids to probabilities.")
-    assert "Output Embedding" in text and "source_embedding" not in text
+def test_a_curve_is_told_by_its_ends_and_axes_by_their_range():
+    lines = {"train": [4, 2, 1], "validation": [5, 3, 2.5]}
+    text = heard(plots.curves(lines, x_label="epoch", y_label="loss", title="two curves"))
+    assert text == (
+        "Line plot “two curves”: loss from 1 to 5 against epoch from 1 to 3; "
+        "train: 4 to 1; validation: 5 to 2.5."
+    )
+
+
+def test_a_heat_map_names_its_words_and_what_stands_out():
+    text = heard(plots.heat_map(LOOKS, ENGLISH, GERMAN, row_label="said", column_label="read"))
+    assert "3 rows, said (the, woman, sleeps); 3 columns, read (die, Frau, schläft)" in text
+    assert "the: die, woman: Frau" in text and "sleeps: " not in text
 
 
 def test_noise_changes_nothing_and_other_numbers_do():

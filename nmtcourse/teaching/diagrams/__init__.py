@@ -1,70 +1,32 @@
-"""Architecture diagrams, drawn by code; each function returns a matplotlib figure.
+"""Diagrams of the architecture: NAME.svg to edit, NAME.png to show, texts.toml for alt texts."""
 
-`canvas` is the drawing kit, `stacks` holds layers and model, `heads` attention, `tables` what is
-best shown as tables of numbers, `clocks` positions, `norms` what is normalised together, `maps` the
-course.  The first sentence about a function is the label of its figures.
-"""
+from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from inspect import getdoc
-from typing import ParamSpec
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from matplotlib.figure import Figure
+from nmtlib.errors import require_one_of
 
-from nmtcourse.teaching.diagrams.clocks import clocks
-from nmtcourse.teaching.diagrams.heads import attention_head, masked_self_attention, multi_head
-from nmtcourse.teaching.diagrams.maps import course_map
-from nmtcourse.teaching.diagrams.norms import layer_and_batch_norm
-from nmtcourse.teaching.diagrams.stacks import (
-    decoder_layer,
-    encoder_layer,
-    residual_and_norm,
-    whole_model,
-)
-from nmtcourse.teaching.diagrams.tables import (
-    cross_attention,
-    embedding_lookup,
-    masks,
-    trained_heads,
-)
-
-__all__ = [
-    "attention_head",
-    "clocks",
-    "course_map",
-    "cross_attention",
-    "decoder_layer",
-    "embedding_lookup",
-    "encoder_layer",
-    "layer_and_batch_norm",
-    "masked_self_attention",
-    "masks",
-    "multi_head",
-    "residual_and_norm",
-    "trained_heads",
-    "whole_model",
-]
-
-P = ParamSpec("P")
+FOLDER = Path(__file__).parent
+TEXTS: dict[str, str] = tomllib.loads((FOLDER / "texts.toml").read_text("utf-8"))
 
 
-def sentence(draw: Callable) -> str:
-    """The first sentence of the docstring of a function that draws: what readers hear of it."""
-    summary = (getdoc(draw) or draw.__name__).split("\n\n")[0].split(".  ")[0]
-    return " ".join(summary.split()).rstrip(".")
+@dataclass(frozen=True)
+class Diagram:
+    """A stored picture, which a notebook displays with its alternative text."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return TEXTS[self.name]
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, Any]]:
+        return (FOLDER / f"{self.name}.png").read_bytes(), {"alt": TEXTS[self.name]}
 
 
-def labelled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
-    """The same function, whose figures carry its first sentence as their label."""
-
-    @wraps(draw)
-    def drawn(*arguments: P.args, **options: P.kwargs) -> Figure:
-        figure = draw(*arguments, **options)
-        figure.set_label(sentence(draw))
-        return figure
-
-    return drawn
-
-
-globals().update({name: labelled(globals()[name]) for name in __all__})
+def show(name: str) -> Diagram:
+    """A diagram by its name, such as "whole-model".  Raises ValueError for an unknown name."""
+    require_one_of("a diagram", TEXTS, name)
+    return Diagram(name)
