@@ -220,3 +220,11 @@ def test_every_command_in_the_makefile_is_accepted():
 
 
 # What the tests promise
+
+
+def test_each_promise_names_a_test_that_is_there():
+    text = (ROOT / "docs" / "reliability.md").read_text("utf-8")
+    promises = re.findall(r"^\| .+ \| `(tests/\S+\.py)::(\w+)` \|$", text, re.MULTILINE)
+    assert len(promises) >= 15
+    text_of = {file: (ROOT / file).read_text("utf-8") for file, _ in promises}
+    assert [name for file, name in promises if f"def {name}(" not in text_of[file]] == []
