@@ -6,7 +6,7 @@
 Answers: the solutions and their known mistakes, and those of tests/homework/answers, which no
 grader knows.  Each is judged with two seeds, and the solution once more in a process of its own, as
 a class is graded.  Writes results/homework.json and HOMEWORK.md.  Where tasks are named, they alone
-are measured; the record counts as one if its other rows are of the same graders and answers.
+are measured.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from digests import digest_of
 from shared import RESULTS, parser, write_result
 
 from nmtcourse.homework.execution import Session
@@ -33,22 +32,8 @@ RESULT = RESULTS / "homework.json"
 ROUNDS = RESULTS / "homework-rounds.json"
 ROOT = Path(__file__).resolve().parents[1]
 ANSWERS = ROOT / "tests" / "homework"
-GRADERS = ("nmtcourse/homework/*.py", "benchmarks/homework.py")
-SOURCES = (*GRADERS, "nmtcourse/homework/masters/*.py", "tests/homework/answers/*.py")
 SEEDS = (0, 7)
 TEXTS = ("task", "title", "sources")  # of a row; the others are numbers
-
-
-def source_digest(root: Path = ROOT) -> str:
-    """SHA-256 of the masters, the graders, and the answers that they are graded with."""
-    return digest_of(root, *SOURCES)
-
-
-def row_digest(id: str) -> str:
-    """SHA-256 of what the row of a task hangs on."""
-    number = id[:2]
-    own = f"nmtcourse/homework/masters/a{number}_*.py", f"tests/homework/answers/a{number}.py"
-    return digest_of(ROOT, *GRADERS, *own)
 
 
 def is_faultless(result: dict[str, Any]) -> bool:
@@ -99,7 +84,6 @@ def measure(assignment: Assignment, task: Task, right: list, wrong: list) -> dic
             for about, each in known.items()
         ),
         "seconds": round(seconds, 2),
-        "sources": row_digest(task.id),
     }
 
 
@@ -170,7 +154,7 @@ def main() -> int:
     wanted = options.parse_args().tasks
     sys.path.insert(0, str(ANSWERS))
     known = {row["task"]: row for row in json.loads(RESULT.read_text("utf-8"))["tasks"]}
-    digest, rows = source_digest(), []
+    rows = []
     for number, assignment in assignments().items():
         answers = importlib.import_module(f"answers.a{number}")
         for task in assignment.tasks.values():
@@ -180,9 +164,7 @@ def main() -> int:
             right = answers.RIGHT.get(task.id, [])
             rows.append(measure(assignment, task, right, answers.WRONG.get(task.id, [])))
             print(rows[-1], flush=True)
-    current = all(row.get("sources") == row_digest(row["task"]) for row in rows)
-    command = "python benchmarks/homework.py"
-    result = {"command": command, "sources": digest if current else "", "tasks": rows}
+    result = {"command": "python benchmarks/homework.py", "tasks": rows}
     write_result(RESULT, result)
     write_atomically(PAGE, page(rows))
     return int(not is_faultless(result))

@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from digests import digest_of
 from mutation_page import table
 
 from nmtcheck import Adapter, Sizes, ours, run_checks
@@ -40,8 +39,6 @@ from nmtlib.training.trainer import Trainer
 
 FOLDER = Path(__file__).resolve().parent
 RESULT = FOLDER / "results" / "mutation.json"
-CORE = ("nmtlib/model", "nmtlib/data", "nmtlib/training", "nmtlib/inference")
-ROOMS = (*CORE, "nmtcourse/toy", "nmtcheck")  # whose sources count here
 WORDS, TEST = 6, 128
 TIME_LIMIT = 10.0  # seconds for one check
 CONFIG = TransformerConfig(
@@ -67,12 +64,6 @@ SETTINGS = TrainingSettings(
     precision="fp32",
     device="cpu",
 )
-
-
-def source_digest(root: Path = FOLDER.parent) -> str:
-    """SHA-256 over the names and contents of all sources that the result depends on."""
-    rooms = [f"{room}/**/*.{end}" for room in ROOMS for end in ("py", "toml")]
-    return digest_of(root, "nmtlib/*.py", "benchmarks/mutation.py", *rooms)
 
 
 def sentences(count: int) -> list[batching.Example]:
@@ -188,7 +179,7 @@ def show(entry: dict[str, Any], *, everything: bool) -> None:
 
 def measure(keys: list[str], quick: bool, workers: int, everything: bool) -> dict[str, Any]:
     """Examine the clean code and these bugs, and show what is found as it comes."""
-    digest, started = source_digest(), time.perf_counter()
+    started = time.perf_counter()
     clean = examine(None, quick=quick)
     if not quick:  # how far chance alone moves the figures
         clean["losses_of_other_seeds"] = [train_a_little(seed)["loss"] for seed in (1, 2, 3)]
@@ -206,7 +197,6 @@ def measure(keys: list[str], quick: bool, workers: int, everything: bool) -> dic
     short = [entry["short"] for entry in planted if "short" in entry]
     return {
         "command": "python benchmarks/mutation.py",
-        "sources": digest,
         "planted": len(planted),
         "caught": caught,
         "score": round(caught / max(len(planted), 1), 3),

@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,8 @@ import nmtlib  # noqa: F401  (before torch: it chooses how threads wait)
 # isort: split
 import torch
 
-from nmtlib.data.corpus import Corpus
 from nmtlib.experiment import train
 from nmtlib.files import write_atomically
-from nmtlib.inference.evaluate import Scores, bleu_tokenizer, score
-from nmtlib.inference.translator import Translator
 from nmtlib.run import Run
 from nmtlib.settings import Settings
 from nmtlib.training.checkpoint import read_checkpoint
@@ -170,14 +167,6 @@ def minutes_had(folder: Path) -> float:
     given = json.loads(noted.read_text("utf-8"))["minutes"] if noted.is_file() else 0.0
     seconds = read_checkpoint(last)[2]["progress"]["seconds"] if last.is_file() else 0.0
     return max(given, seconds / 60)
-
-
-def unleaked(translator: Translator, corpus: Corpus, translations: Sequence[str]) -> Scores:
-    """The scores of the test pairs whose source is not in the training data."""
-    leaked, test = corpus.leaked("test"), corpus.split("test")
-    kept = [number for number in range(len(test)) if number not in leaked]
-    how = bleu_tokenizer(translator, corpus), translator.settings.tokenizer.lowercase
-    return score([translations[i] for i in kept], [test[i] for i in kept], *how)
 
 
 def say(line: str) -> None:

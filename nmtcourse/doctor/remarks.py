@@ -1,4 +1,4 @@
-"""The short forms: what a training and an evaluation say about their corpus, in a line or two."""
+"""Remarks about a corpus before a training and after an evaluation, in a line or two."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ NAMED = 8
 
 def before_training(settings: Settings, corpus: Corpus, codecs: tuple[Codec, Codec]) -> list[str]:
     """What is wrong with a reader's own corpus; for fine-tuning also what the vocabularies lack."""
-    from nmtcourse.doctor.diagnosis import diagnose
+    lines = []
+    if settings.training.init_from:
+        lines += unreadable(codecs, corpus, "train", 0.001)
+    if settings.corpus.name:
+        return lines
+    from nmtcourse.doctor.diagnosis import diagnose  # 13 modules that a named corpus never needs
     from nmtcourse.doctor.opening import of_pairs
     from nmtcourse.doctor.report import short
     from nmtlib.sections import FILES
 
-    said = []
-    if settings.training.init_from:
-        said += unreadable(codecs, corpus, "train", 0.001)
-    if settings.corpus.name:
-        return said
     tags = corpus.source_language, corpus.target_language
     splits = {name: getattr(corpus, name)[:MOST] for name in FILES if getattr(corpus, name)}
-    found = diagnose(corpus.name, [of_pairs(name, pairs) for name, pairs in splits.items()], tags)
-    return [*said, *short(found)]
+    report = diagnose(corpus.name, [of_pairs(name, pairs) for name, pairs in splits.items()], tags)
+    return [*lines, *short(report)]
 
 
 def after_evaluation(
@@ -44,25 +44,25 @@ def after_evaluation(
 
     pairs = corpus.split(split)
     references = [pair.target for pair in pairs]
-    said = unreadable((translator.source, translator.target), corpus, split, 0.02)
+    lines = unreadable((translator.source, translator.target), corpus, split, 0.02)
     if unspaced(references, corpus.target_language):
-        said.append(
+        lines.append(
             "references hardly have spaces, and BLEU counts words: read chrF, or give the tag of "
             "the language (zh, ja, th, …)"
         )
     elif script_of(corpus.target_language) not in UNSPACED:
         if max(len(reference.split()) for reference in references) < 4:
-            said.append(
+            lines.append(
                 "no reference has four tokens: BLEU is 0 by definition, or what smoothing makes "
                 "of it; read chrF"
             )
-    said += without_leaks(translator, corpus, split, hypotheses)
-    return [f"  {line}" for line in said]
+    lines += without_leaks(translator, corpus, split, hypotheses)
+    return [f"  {line}" for line in lines]
 
 
 def unreadable(codecs: tuple[Codec, Codec], corpus: Corpus, split: str, least: float) -> list[str]:
     """How many sentences have tokens that a model cannot read, or never writes."""
-    said = []
+    lines = []
     pairs = corpus.split(split)
     for codec, side, can in zip(codecs, ("source", "target"), ("read", "write"), strict=True):
         texts = [getattr(pair, side) for pair in pairs]
@@ -75,12 +75,12 @@ def unreadable(codecs: tuple[Codec, Codec], corpus: Corpus, split: str, least: f
                 unknown.update(_names(codec, text, tokens, ids))
         if sentences > least * len(texts):
             named = " ".join(word for word, _ in unknown.most_common(NAMED))
-            said.append(
+            lines.append(
                 f"{split}: {sentences:,} of {len(texts):,} {side} sentences have words or "
                 f"characters that the model cannot {can}: {named}"
                 + (" …" if len(unknown) > NAMED else "")
             )
-    return said
+    return lines
 
 
 def _names(codec: Codec, text: str, tokens: Sequence[str], ids: Sequence[int]) -> list[str]:
@@ -93,7 +93,7 @@ def _names(codec: Codec, text: str, tokens: Sequence[str], ids: Sequence[int]) -
 def without_leaks(
     translator: Translator, corpus: Corpus, split: str, hypotheses: Sequence[str]
 ) -> list[str]:
-    """The scores without pairs whose source is in train, be it with other case or punctuation."""
+    """The scores without pairs whose source is in train, ignoring case and punctuation."""
     from nmtcourse.doctor.texts import key_of
     from nmtlib.inference.evaluate import bleu_tokenizer, score
 

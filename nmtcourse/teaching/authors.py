@@ -14,7 +14,6 @@ from typing import Any
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
-from nmtcourse.teaching.chinese import bootstrap
 from nmtcourse.teaching.training_pictures import draw_seeds, over
 from nmtlib.inference.metrics import bleu_nltk
 from nmtlib.training.history import EpochRecord
@@ -71,9 +70,3 @@ def from_ids(text: str, words: Collection[str]) -> str:
 def score(outputs: Sequence[str], references: Sequence[str]) -> float:
     """NLTK BLEU over words, from 0 to 1."""
     return bleu_nltk([text.split() for text in outputs], [text.split() for text in references])
-
-
-def paired_error(one: Sequence[str], other: Sequence[str], references: Sequence[str]) -> float:
-    """The standard error of the difference of two systems' BLEU on the same sentences."""
-    difference = bootstrap(one, references) - bootstrap(other, references)
-    return float(difference.std())

@@ -7,9 +7,6 @@ by `benchmarks/course_runs.py`; `recorded` reads it, and a recipe trains the sam
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -230,19 +227,3 @@ def from_json(stored: dict[str, Any]) -> Training:
 def bleu_at(trainings: Sequence[Training], updates: int) -> list[float]:
     """Validation BLEU of each training after so many updates."""
     return [p.bleu for training in trainings for p in training.points if p.updates == updates]
-
-
-def start_training(folder: Path, assignments: Sequence[str]) -> subprocess.Popen:
-    """Run `nmtlib train toy-de-en` in a process of its own; returns when it has first saved.
-
-    `assignments` are what --set takes.  Raises RuntimeError where it ends without having saved.
-    """
-    command = [sys.executable, "-m", "nmtlib", "train", "toy-de-en", "--out", str(folder)]
-    command += [word for assignment in assignments for word in ("--set", assignment)]
-    nowhere = subprocess.DEVNULL
-    process = subprocess.Popen(command, stdout=nowhere, stderr=nowhere)
-    while not (folder / "last.safetensors").exists():
-        if process.poll() is not None:
-            raise RuntimeError(f"{' '.join(command)}: exit status {process.returncode}, no save")
-        time.sleep(0.02)
-    return process

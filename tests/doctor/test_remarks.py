@@ -1,7 +1,9 @@
 """What a training and an evaluation say about their corpus, and other answers to a text."""
 
 import json
+import sys
 from dataclasses import replace
+from importlib import import_module
 
 import pytest
 from broken_corpora import Own, run, toy
@@ -31,6 +33,16 @@ def remark(found, **training):
     settings = Settings()
     settings = replace(settings, training=replace(settings.training, **training))
     return before_training(settings, found, build_codecs(found, "whitespace"))
+
+
+def test_a_named_corpus_needs_no_diagnosis(monkeypatch):
+    """Training on a published corpus imports only the remarks, not the doctor behind them."""
+    for name in [name for name in sys.modules if name.startswith("nmtcourse.doctor")]:
+        monkeypatch.delitem(sys.modules, name)
+    remarks = import_module("nmtcourse.doctor.remarks")
+    settings = Settings.from_dict({"corpus": {"name": "toy-de-en"}})
+    assert remarks.before_training(settings, corpus(), ()) == []
+    assert "nmtcourse.doctor.diagnosis" not in sys.modules
 
 
 def test_a_training_says_in_two_lines_what_is_wrong():
