@@ -13,6 +13,7 @@ must say the same.
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import statistics
 import tempfile
@@ -27,13 +28,11 @@ from shared import timing_parser, write_result  # before torch, as it imports nm
 # isort: split
 import torch
 
-from nmtcourse.recipes.bfloat16 import in_bfloat16
 from nmtcourse.recipes.export import export
 from nmtlib.data.batching import pad
 from nmtlib.data.corpus import Corpus
 from nmtlib.experiment import training_summary
 from nmtlib.inference.evaluate import bleu_tokenizer, score
-from nmtlib.inference.kernels import convert
 from nmtlib.inference.search import NEVER_GENERATED, beam_search, length_limits
 from nmtlib.inference.translator import Translator
 from nmtlib.recipe import load_corpus
@@ -60,7 +59,7 @@ Search = Callable[[Ids, int], Ids]
 
 def ours(translator: Translator, penalty: float, bfloat16: bool) -> Search:
     """nmtlib's beam search; a beam of 1 is greedy search."""
-    model = (in_bfloat16 if bfloat16 else convert)(translator.model)
+    model = copy.deepcopy(translator.model).bfloat16() if bfloat16 else translator.model
 
     def search(sources: Ids, beam: int) -> Ids:
         found = beam_search(model, pad(sources), beam, length_penalty=penalty)

@@ -6,6 +6,7 @@ read back.  Each rung takes one of these away; what the cost model says stands b
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -19,14 +20,12 @@ from timing import seconds
 import numpy as np
 import torch
 
-from nmtcourse.recipes.bfloat16 import in_bfloat16
 from nmtcourse.recipes.losses import losses_in_blocks
 from nmtcourse.recipes.packed import PackedExamples
 from nmtcourse.recipes.recipe import CourseRecipe, RecipeLoss
 from nmtcourse.teaching.cost import training_flops
 from nmtcourse.teaching.hardware_lab import ledger
 from nmtlib.data.batching import Batch, Example, make_example, pad
-from nmtlib.inference.kernels import convert
 from nmtlib.inference.search import beam_search
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.sections import TrainingSettings
@@ -179,7 +178,7 @@ def decode_rungs(config: TransformerConfig, device: torch.device, sentences: int
         model.output.bias[EOS] += 3.0  # or a random model never ends
     sources = [example.source for example in captions(config, sentences)]
     source = pad(sorted(sources, key=len)).to(device)
-    for name, searched in {"float32": convert(model), "bfloat16": in_bfloat16(model)}.items():
+    for name, searched in {"float32": model, "bfloat16": copy.deepcopy(model).bfloat16()}.items():
         found = {}
         for beam in (1, 5):
             search = partial(beam_search, searched, source, beam)

@@ -19,7 +19,7 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
     return f" (did you mean {near[0]}?)" if near else ""
 
 
-def require(holds: bool, name: str, expected: str, given: Any) -> None:
+def require(holds: bool, name: str, expected: Any, given: Any) -> None:
     """Raise ValueError '`name` must be `expected`, not `given`' unless something holds."""
     if not holds:
         raise ValueError(f"{name} must be {expected}, not {given!r}")

@@ -29,9 +29,7 @@ from nmtlib.run import Run
 from nmtlib.sections import CorpusSettings
 from nmtlib.settings import Settings
 from nmtlib.specials import SPECIALS
-from nmtlib.training.checkpoint import (
-    read_checkpoint,
-)
+from nmtlib.training.checkpoint import weights_notes
 from nmtlib.training.hardware import LostProcess, Processes, choose_device, command_line
 from nmtlib.training.history import EpochRecord, draw_curves, read_history
 from nmtlib.training.trainer import SEEDS, Trainer
@@ -193,7 +191,7 @@ def training_summary(folder: str | Path) -> dict[str, Any]:
     """
     run = Run(folder)
     history = read_history(run.history_file)
-    notes = read_checkpoint(run.weights_file())[2]
+    notes = weights_notes(run.weights_file())
     return {
         "command": run.command(),
         "seed": run.settings().training.seed,
@@ -201,6 +199,6 @@ def training_summary(folder: str | Path) -> dict[str, Any]:
         "updates": history[-1].updates,
         "minutes": round(history[-1].seconds / 60, 2),
         "tokens_per_second": round(statistics.median(r.tokens_per_second for r in history)),
-        "weights": notes["weights"],
-        "validation_perplexity": round(math.exp(notes["validation_nll"]), 3),
+        "weights": notes.weights,
+        "validation_perplexity": round(math.exp(notes.validation_nll), 3),
     }

@@ -66,6 +66,7 @@ class Run:
         self.history_file = self.folder / "history.csv"
         self.curves_file = self.folder / "curves.png"
         self.samples_file = self.folder / "samples.txt"
+        self.saved: tuple[int, int] | None = None  # what this process saved last
 
     @property
     def ships(self) -> bool:
@@ -170,8 +171,31 @@ class Run:
         files = [self.codec_file(side) for side in ("source", "target")]
         return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
+    def last_save(self) -> tuple[int, int] | None:
+        """What tells one `last_file` from another, None where there is none."""
+        if not self.last_file.is_file():
+            return None
+        about = self.last_file.stat()
+        return about.st_ino, about.st_mtime_ns
+
+    def require_present(self) -> None:
+        """Raise FileNotFoundError unless the folder is there with what this process saved last.
+
+        A folder that is deleted or moved while it trains must not be made anew: it would hold
+        weights without settings and vocabularies.
+        """
+        if not self.folder.is_dir() or (self.saved and self.saved != self.last_save()):
+            raise FileNotFoundError(
+                f"{self.folder} was deleted, moved or replaced while it trained, so the run ends; "
+                f"what was moved is sound: continue it with --resume --out and its new place"
+            )
+
     def require_untrained(self) -> None:
-        """Raise FileExistsError where a run has left weights or a history in the folder."""
+        """Raise FileExistsError where a run has left weights or a history in the folder.
+
+        A folder that does not exist is made, for a training without settings of its own.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
         if there := [*self.folder.glob("*.safetensors"), *self.folder.glob(self.history_file.name)]:
             raise FileExistsError(
                 f"{self.folder} holds {there[0].name}, and nothing is overwritten; without "

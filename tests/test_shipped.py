@@ -1,13 +1,15 @@
 """The models that ship translate as well as their notes say, to the digit."""
 
 import json
+import shutil
 
 import pytest
 from nightly import some
 
 from nmtcourse.doctor.known import check
 from nmtlib import evaluate, load, load_corpus
-from nmtlib.run import SHIPPED
+from nmtlib.run import SHIPPED, Run
+from nmtlib.training.checkpoint import weights_notes
 
 MODELS = sorted((path.name for path in SHIPPED.iterdir()), reverse=True)
 
@@ -22,3 +24,20 @@ def test_a_shipped_model_has_the_score_of_its_notes(name):
     notes = json.loads((SHIPPED / name / "notes.json").read_text("utf-8"))
     found, _ = evaluate(translator, load_corpus(corpus))
     assert round(found.scores.bleu, 2) == notes["as_shipped"]["test_bleu"]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_shipped_model_has_a_digest_of_all_that_it_depends_on(name):
+    run = Run(SHIPPED / name)
+    identity = weights_notes(run.model_file).identity
+    assert identity.keys() == {"settings", "source.json", "target.json", "corpus"}
+    assert identity.items() >= run.codec_digests().items()
+
+
+def test_exchanged_words_of_a_shipped_model_are_refused(tmp_path):
+    run = shutil.copytree(SHIPPED / "toy-de-en", tmp_path / "toy-de-en")
+    codec = json.loads((run / "target.json").read_text("utf-8"))
+    codec["tokens"][4:6] = codec["tokens"][5], codec["tokens"][4]
+    (run / "target.json").write_text(json.dumps(codec, ensure_ascii=False), "utf-8")
+    with pytest.raises(ValueError, match="target.json changed"):
+        load(run)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -18,7 +17,6 @@ from typing import Any
 
 import torch
 
-from nmtcourse.recipes.bfloat16 import in_bfloat16
 from nmtlib.data.batching import pad
 from nmtlib.data.corpus import split_words
 from nmtlib.data.tokenizers import SPACE_MARK
@@ -29,7 +27,7 @@ from nmtlib.inference.translator import Translator
 from nmtlib.specials import EOS, SPECIALS
 
 CHUNK = 2_000  # sentences between two saves
-LEAST = 1e-3  # a temperature below it would leave the range of float32
+TEMPERATURES = 1e-3, 1e3  # beyond them scores leave the range of float32
 SEEDS = 2**32
 
 
@@ -49,8 +47,9 @@ class Search:
     forward: bool = False
 
     def __post_init__(self) -> None:
-        sane = self.temperature == 0 or LEAST <= self.temperature < math.inf
-        expected = f"0, for nothing drawn, or a number from {LEAST:g}"
+        low, high = TEMPERATURES
+        sane = self.temperature == 0 or low <= self.temperature <= high
+        expected = f"0, for nothing drawn, or a number from {low:g} to {high:g}"
         require(sane, "temperature", expected, self.temperature)
         if self.temperature and self.beam != 1:
             raise ValueError(
@@ -76,7 +75,7 @@ class Search:
         found = [""] * len(sentences)
         for rows in translator.batches(encoded, translator.settings.decoding.max_tokens):
             source = pad([[*encoded[i], EOS] for i in rows]).to(translator.device)  # (B, S)
-            drawn = sample(translator.quick_model, source, **drawing)
+            drawn = sample(translator.model, source, **drawing)
             for i, ids in zip(rows, drawn, strict=True):
                 found[i] = translator.target.decode(ids)
         return found
@@ -125,9 +124,10 @@ def backtranslate(
 
 def _identity(translator: Translator, sentences: Sequence[str], search: Search) -> dict[str, Any]:
     """All that the lines depend on."""
+    weights = [t.cpu() for t in translator.model.state_dict().values()]
     return {
-        "model": _digest(*(t.cpu().numpy() for t in translator.model.state_dict().values())),
-        "precision": "bf16" if translator.quicken is in_bfloat16 else "fp32",
+        "model": _digest(*(t.float().numpy() for t in weights)),
+        "precision": "fp32" if weights[0].dtype == torch.float32 else "bf16",
         "sentences": _digest("\n".join(sentences).encode()),
         "search": asdict(search),
     }

@@ -136,10 +136,8 @@ def command_backtranslate(options: Namespace) -> None:
     """Write synthetic pairs of the sentences of a text."""
     from nmtcourse.recipes import monolingual
     from nmtcourse.recipes.backtranslation import Search, backtranslate
-    from nmtcourse.recipes.bfloat16 import in_bfloat16
     from nmtcourse.recipes.ensemble import load_ensemble
     from nmtlib.files import text_lines
-    from nmtlib.inference.kernels import convert
 
     how = ("beam", "temperature", "seed", "tag", "forward")
     search = Search(**{name: getattr(options, name) for name in how})
@@ -147,8 +145,9 @@ def command_backtranslate(options: Namespace) -> None:
         raise ValueError(
             f"--out is the name of a plain text file, such as pairs.tsv, not {str(options.out)!r}"
         )
-    quicken = in_bfloat16 if options.precision == "bf16" else convert
-    translator = load_ensemble([options.folder, *options.others], quicken=quicken)
+    translator = load_ensemble([options.folder, *options.others])
+    if options.precision == "bf16":
+        translator.model.bfloat16()
     language = translator.settings.corpus.languages[0]
     if Path(options.text).is_file():
         sentences = [line.strip() for line in text_lines(options.text) if line.strip()]

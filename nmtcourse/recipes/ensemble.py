@@ -6,7 +6,7 @@ Trained with other seeds they make other mistakes, and the mean makes fewer.  Su
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -15,7 +15,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nmtlib.inference.kernels import convert
 from nmtlib.inference.translator import Translator
 from nmtlib.model.layers import DecoderState
 from nmtlib.model.transformer import Transformer
@@ -76,16 +75,14 @@ def _mean(logits: list[Tensor]) -> Tensor:
     return logp.logsumexp(dim=0) - math.log(len(logits))  # (..., V)
 
 
-def load_ensemble(
-    runs: Sequence[str | Path], *, quicken: Callable[[Any], Any] = convert
-) -> Translator:
+def load_ensemble(runs: Sequence[str | Path]) -> Translator:
     """A translator of several runs, by their folders or names; its settings are the first one's.
 
     One run alone is loaded as ever.  Raises ValueError where they cut sentences into other tokens,
     or number these otherwise, and as `Translator.load` does.
     """
     if len(runs) == 1:
-        return Translator.load(runs[0], quicken=quicken)
+        return Translator.load(runs[0])
     loaded = [Translator.load(run) for run in runs]
     first = loaded[0]
     for run, other in zip(runs, loaded, strict=True):
@@ -102,10 +99,4 @@ def load_ensemble(
                 f"{'-'.join(ways[0].languages)}: an ensemble needs runs of one direction"
             )
     model = Ensemble([translator.model for translator in loaded])
-    return Translator(
-        model,
-        first.source,
-        first.target,
-        first.settings,
-        quicken=quicken,
-    )
+    return Translator(model, first.source, first.target, first.settings)

@@ -10,8 +10,10 @@ from nmtlib.model.transformer import Transformer
 from nmtlib.run import Run, find_run
 from nmtlib.settings import Settings
 from nmtlib.training.checkpoint import (
+    Origin,
     load_weights,
     read_checkpoint,
+    read_notes,
     require_config,
     require_identity,
 )
@@ -48,7 +50,8 @@ class InitFrom:
         """
         weights = self.run.weights_file()
         config, tensors, notes = read_checkpoint(weights)
-        require_identity(weights, notes, self.run.codec_digests())
+        saved = read_notes(weights, notes, Origin).identity
+        require_identity(weights, saved, self.run.codec_digests())
         dropouts = {name: getattr(model.config, name) for name in ("dropout", "attention_dropout")}
         require_config(weights, replace(config, **dropouts), model.config)
         load_weights(model, tensors, where=weights)

@@ -188,12 +188,10 @@ def with_neighbours(
     looked_up = {"neighbours": neighbours, "weight": weight}
     models = []
     for model in getattr(translator.model, "models", [translator.model]):
-        quick = translator.quicken(model)  # as it will be asked
-        models.append(NeighbourModel(model, Datastore.build(quick, examples), **looked_up))
+        models.append(NeighbourModel(model, Datastore.build(model, examples), **looked_up))
     return Translator(
         models[0] if len(models) == 1 else Ensemble(models),
         translator.source,
         translator.target,
         translator.settings,
-        quicken=translator.quicken,
     )

@@ -138,7 +138,7 @@ def to_reference_length(
     translator: Translator, pairs: Sequence[Pair], *, exactly: bool
 ) -> list[str]:
     """Greedy translations of at most, or `exactly`, as many tokens as the reference has."""
-    model = without_end(translator.quick_model) if exactly else translator.quick_model
+    model = without_end(translator.model) if exactly else translator.model
     rows: dict[int, list[int]] = {}
     for i, pair in enumerate(pairs):
         rows.setdefault(len(translator.target.encode(pair.target)), []).append(i)

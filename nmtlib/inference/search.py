@@ -89,7 +89,7 @@ def _search_one(
         tokens = choose(_log_probs(logits, length, limits[open_rows], shortest))  # (N,)
         generated[open_rows, length - 1] = tokens
         done = done | (tokens == EOS)
-        keep = state.active_rows(done)
+        keep = (~done).nonzero().squeeze(1)
         if not len(keep):
             break
         if len(keep) < len(tokens):  # finished sentences leave the batch
@@ -190,7 +190,7 @@ def beam_search(
         beams = candidates.prune(beam)
         done = _decided(beams, finished, limits, n_best, length_penalty)  # (n,)
         beams.log_prob.masked_fill_(done[:, None], -math.inf)  # such a row adds nothing any more
-        keep = state.active_rows(done)  # (n',)
+        keep = (~done).nonzero().squeeze(1)  # (n',)
         if not len(keep):
             break
         beams = _select(keep, beams, state, logits.size(1))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,7 +16,6 @@ from nmtlib.data.codec import Codec
 from nmtlib.data.corpus import Corpus
 from nmtlib.data.tokenizers import SPACE_MARK
 from nmtlib.inference.evaluate import Evaluation, evaluate
-from nmtlib.inference.kernels import convert
 from nmtlib.inference.search import Hypothesis, beam_search
 from nmtlib.model.attention import record_attention
 from nmtlib.model.transformer import Transformer
@@ -26,15 +25,14 @@ from nmtlib.sections import DecodingSettings
 from nmtlib.settings import Settings
 from nmtlib.specials import EOS, SPECIALS, UNK
 from nmtlib.training.checkpoint import (
+    Origin,
     load_weights,
     read_checkpoint,
+    read_notes,
     require_config,
     require_identity,
 )
 from nmtlib.training.hardware import choose_device
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -49,26 +47,11 @@ class AttentionMap:
     source: list[str]
     target: list[str]
 
-    def plot(self, layer: int = -1, head: int | None = None, ax: Axes | None = None) -> Axes:
-        """Draw one head of a layer, or the mean of its heads, as a heat map."""
-        import matplotlib.pyplot as plt
-        import seaborn
-
-        weights = self.weights[layer]  # (H, T, S)
-        weights = weights.mean(dim=0) if head is None else weights[head]  # (T, S)
-        size = (2 + 0.5 * len(self.source), 1 + 0.4 * len(self.target))
-        ax = ax or plt.subplots(figsize=size)[1]
-        labels = {"xticklabels": self.source, "yticklabels": self.target}
-        seaborn.heatmap(weights, vmin=0, vmax=1, cmap="Blues", ax=ax, **labels)
-        ax.tick_params(axis="y", labelrotation=0)
-        return ax
-
 
 class Translator:
     """Text in, text out: the model of a run with both its codecs.
 
-    `model` is the model as it was trained.  A search runs a quicker copy, made once (see
-    `nmtlib.inference.kernels`), so after a change of device or type make a new translator.
+    `model` is the model as it was trained, in evaluation mode.
 
     >>> Translator.load("toy-de-en").translate(["der Hund schläft ."])
     ['the dog sleeps .']
@@ -80,28 +63,19 @@ class Translator:
         source: Codec,
         target: Codec,
         settings: Settings | None = None,
-        *,
-        quicken: Callable[[Any], Any] = convert,
     ):
         self.model, self.source, self.target = model.eval(), source, target
-        self.quick_model, self.quicken = quicken(model), quicken
         self.settings = settings or Settings()
 
     @classmethod
     def load(
-        cls,
-        run: str | Path,
-        *,
-        checkpoint: str = "",
-        device: str | None = None,
-        quicken: Callable[[Any], Any] = convert,
+        cls, run: str | Path, *, checkpoint: str = "", device: str | None = None
     ) -> Translator:
         """Load a run folder, or by its name a model that comes with the package ("toy-de-en").
 
         `checkpoint`, such as "epoch-003", defaults to the weights chosen at the end of training,
-        until then the best epoch's, and `device` to that of the run if it is there.  `quicken`
-        makes the copy to search with.  Raises FileNotFoundError for a missing run or checkpoint,
-        ValueError for a damaged one.
+        until then the best epoch's, and `device` to that of the run if it is there.  Raises
+        FileNotFoundError for a missing run or checkpoint, ValueError for a damaged one.
         """
         folder = find_run(run)
         settings, (source, target) = folder.settings(), folder.codecs()
@@ -111,12 +85,13 @@ class Translator:
         place = choose_device(device or trained_on)
         weights = folder.weights_file(checkpoint)
         config, tensors, notes = read_checkpoint(weights)
+        saved = read_notes(weights, notes, Origin).identity
         sizes = len(source.vocab), len(target.vocab)
         require_config(weights, config, settings.with_vocabularies(*sizes).model)
-        require_identity(weights, notes, folder.codec_digests())
+        require_identity(weights, saved, folder.codec_digests())
         model = Transformer(config).to(place)
         load_weights(model, tensors, where=weights)
-        return cls(model, source, target, settings, quicken=quicken)
+        return cls(model, source, target, settings)
 
     @property
     def device(self) -> torch.device:
@@ -183,7 +158,7 @@ class Translator:
         batches = self.batches(encoded, max(decoding.max_tokens // decoding.beam, 1))
         for rows in tqdm(batches, "translating", unit="batch", leave=False, delay=2, disable=None):
             source = pad([[*encoded[i], EOS] for i in rows]).to(self.device)  # (B, S)
-            found = beam_search(self.quick_model, source, decoding.beam, n_best=n_best, **options)
+            found = beam_search(self.model, source, decoding.beam, n_best=n_best, **options)
             for i, hypotheses in zip(rows, found, strict=True):
                 results[i] = hypotheses
         return results

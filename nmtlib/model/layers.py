@@ -134,10 +134,6 @@ class DecoderState:
     memory_mask: Tensor
     length: int = 0
 
-    def active_rows(self, done: Tensor) -> Tensor:
-        """The sentences that a search continues with: (n',), those that are not `done` (n,)."""
-        return (~done).nonzero().squeeze(1)
-
     def reorder(self, rows: Tensor) -> None:
         """Keep the hypotheses `rows` (N',), in that order; a row may be named twice.
 

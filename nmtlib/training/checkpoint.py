@@ -7,10 +7,10 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar
 
 import torch
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
@@ -26,13 +26,47 @@ HEADER = "nmtlib"  # the one key of the metadata: safetensors would write severa
 Tensors = Mapping[str, Tensor]
 
 
-class Header(BaseModel):
+class Header(BaseModel, extra="forbid", strict=True):
     """What a checkpoint says besides its tensors, and the SHA-256 of both."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
     config: dict[str, Any]
     notes: dict[str, Any]
     sha256: str
+
+
+class Origin(BaseModel):
+    """The note that every file of a run has: SHA-256 of each thing that it depends on."""
+
+    identity: dict[str, str] = {}
+
+
+class WeightsNotes(Origin, extra="forbid"):
+    """Notes about the weights of an epoch or of an average: which, and how well they validate."""
+
+    weights: str
+    validation_nll: Annotated[float, Field(ge=0, le=709)]  # nats a token; exp is finite
+
+
+class StateNotes(Origin, extra="forbid"):
+    """Notes about the state of a run, besides its tensors."""
+
+    progress: Progress
+    precision: Literal["float32", "bfloat16"]
+    threads: Annotated[int, Field(ge=1)]
+
+
+Kind = TypeVar("Kind", bound=Origin)
+
+
+def read_notes(path: str | Path, notes: Mapping[str, Any], kind: type[Kind]) -> Kind:
+    """Notes of a checkpoint with their types checked.  Raises ValueError naming what is wrong."""
+    try:
+        return kind.model_validate_json(json.dumps(notes), strict=True)
+    except ValidationError as error:
+        what = "the state" if kind is StateNotes else "the weights"
+        raise ValueError(
+            f"{path} does not hold {what} of a run: its note {explain(error)}"
+        ) from None
 
 
 def save_checkpoint(
@@ -86,9 +120,11 @@ def read_checkpoint(
     if not all(tensor.sum(dtype=torch.float32).isfinite() for tensor in tensors.values()):
         raise ValueError(f"{path} is damaged: the weights are not all finite numbers")
     try:
-        config = TransformerConfig(**header.config)
+        TypeAdapter(TransformerConfig).validate_json(json.dumps(header.config), strict=True)
+        config = TransformerConfig(**header.config)  # refuses other keys
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{path} was written by another version of nmtlib: {error}") from None
+        reason = explain(error) if isinstance(error, ValidationError) else error
+        raise ValueError(f"{path} was written by another version of nmtlib: {reason}") from None
     return config, tensors, header.notes
 
 
@@ -102,10 +138,16 @@ def require_config(path: str | Path, found: TransformerConfig, expected: Transfo
         )
 
 
-def require_identity(path: str | Path, notes: dict[str, Any], identity: Mapping[str, str]) -> None:
-    """Raise ValueError where something that a checkpoint depends on has changed since."""
-    saved = notes.get("identity", {})
-    if changed := [part for part in identity if saved.get(part, identity[part]) != identity[part]]:
+def require_identity(
+    path: str | Path, saved: Mapping[str, str], identity: Mapping[str, str]
+) -> None:
+    """Raise ValueError unless `saved` has the digest of each thing that a checkpoint depends on."""
+    if missing := [part for part in identity if part not in saved]:
+        raise ValueError(
+            f"{path} has no SHA-256 of {' and '.join(missing)}, so nothing shows that they belong "
+            f"together; train anew, or take a run as nmtlib wrote it"
+        )
+    if changed := [part for part in identity if saved[part] != identity[part]]:
         raise ValueError(
             f"{path} belongs to another run: {' and '.join(changed)} changed since it was written; "
             f"restore what was there, or train anew"
@@ -114,19 +156,23 @@ def require_identity(path: str | Path, notes: dict[str, Any], identity: Mapping[
 
 def load_weights(model: Transformer, tensors: Tensors, *, where: str | Path = "checkpoint") -> None:
     """Copy a checkpoint's weights into a model.  Raises ValueError where they do not fit."""
-    given = {name: t for name, t in tensors.items() if name.startswith("model.")}
-    expected = {f"model.{name}": p for name, p in model.named_parameters()}
-    differing = sorted(given.keys() ^ expected.keys()) or [
-        name for name, tensor in given.items() if tensor.shape != expected[name].shape
+    _copy(tensors, {f"model.{name}": p for name, p in model.named_parameters()}, "model.", where)
+
+
+def _copy(tensors: Tensors, targets: Tensors, prefix: str, where: str | Path) -> None:
+    """Copy the tensors with a prefix into those of the same names and shapes, all of them."""
+    given = {name: tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+    differing = sorted(given.keys() ^ targets.keys()) or [
+        name for name, tensor in given.items() if tensor.shape != targets[name].shape
     ]
     if differing:
         raise ValueError(
-            f"{where} does not fit this model: {len(differing)} tensor(s) differ, such as "
-            f"{differing[0].removeprefix('model.')!r}"
+            f"{where} does not fit this {prefix.removesuffix('.')}: {len(differing)} tensor(s) "
+            f"differ, such as {differing[0].removeprefix(prefix)!r}"
         )
     with torch.no_grad():
-        for name, parameter in expected.items():
-            parameter.copy_(given[name])
+        for name, target in targets.items():
+            target.copy_(given[name])
 
 
 def load_model(path: str | Path) -> Transformer:
@@ -155,43 +201,56 @@ def average_checkpoints(
     return {name: (tensor / len(paths)).float() for name, tensor in total.items()}
 
 
+def weights_notes(path: str | Path) -> WeightsNotes:
+    """The notes of a file of weights.  Raises as `read_checkpoint` and `read_notes` do."""
+    return read_notes(path, read_checkpoint(path)[2], WeightsNotes)
+
+
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+def _state(model: Transformer, optimizer: Any) -> dict[str, Tensor]:
+    """The tensors of an optimizer's state by name, such as `optimizer.exp_avg.output.bias`."""
+    return {
+        f"optimizer.{key}.{name}": value
+        for name, parameter in model.named_parameters()
+        for key, value in optimizer.state[parameter].items()
+    }
 
 
 def save_state(
     run: Run, model: Transformer, optimizer: Any, progress: Progress, **notes: Any
 ) -> None:
     """Save all that `load_state` restores: weights, the optimizer's state, and the progress."""
-    state = {
-        f"optimizer.{key}.{name}": value
-        for name, parameter in model.named_parameters()
-        for key, value in optimizer.state[parameter].items()
-    }
-    run.folder.mkdir(parents=True, exist_ok=True)
+    run.require_present()
+    state = _state(model, optimizer)
     save_checkpoint(run.last_file, model, state, progress=asdict(progress), **notes)
+    run.saved = run.last_save()
 
 
 def load_state(
     run: Run, model: Transformer, optimizer: Any, identity: Mapping[str, str]
-) -> tuple[Progress, torch.dtype, int]:
-    """Restore what `save_state` saved; returns the progress, precision and threads of the run.
+) -> StateNotes:
+    """Restore what `save_state` saved; returns the notes beside it.
 
     Raises FileNotFoundError where nothing was saved, ValueError for a file of another run.
     """
     path = run.last_file
     config, tensors, notes = read_checkpoint(path)
-    if not notes.keys() >= {"progress", "precision", "threads"}:
-        raise ValueError(f"{path} holds a model but not the state of its run: it cannot be resumed")
-    require_identity(path, notes, identity)
+    state = read_notes(path, notes, StateNotes)
+    require_identity(path, state.identity, identity)
     require_config(path, config, model.config)
+    # An optimizer makes its state in the first step.  One of rate 0 without gradients makes it
+    # whole, whatever the optimizer is, so that a tensor that is missing in the file is noticed.
+    for group in optimizer.param_groups:
+        group["lr"] = 0.0
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    optimizer.step()
+    optimizer.zero_grad()
     load_weights(model, tensors, where=path)
-    parameters = dict(model.named_parameters())
-    for key, value in tensors.items():
-        if key.startswith("optimizer."):
-            _, kind, name = key.split(".", 2)
-            parameter = parameters[name]
-            optimizer.state[parameter][kind] = value.to(parameter.device)
-    return Progress.from_notes(notes["progress"]), PRECISIONS[notes["precision"]], notes["threads"]
+    _copy(tensors, _state(model, optimizer), "optimizer.", path)
+    return state
 
 
 def keep_epoch(
@@ -221,8 +280,9 @@ def choose_model(
     `model` only says what a model looks like.  Returns what there is to report.
     """
     config, device = model.config, next(model.parameters()).device
-    chosen, notes = load_model(run.best_file), read_checkpoint(run.best_file)[2]
+    chosen = load_model(run.best_file)
     require_config(run.best_file, chosen.config, config)
+    notes = weights_notes(run.best_file)
     epochs = [file for file in files if file.is_file()]
     lost = [file.stem for file in files if file not in epochs]
     lines = [f"missing, so not averaged: {', '.join(lost)}"] if lost else []
@@ -231,10 +291,11 @@ def choose_model(
         averaged = Transformer(config).to(device)
         load_weights(averaged, average_checkpoints(epochs, config))
         nll = validate(averaged).nll_per_token
-        if nll < notes["validation_nll"] or always:
+        if nll < notes.validation_nll or always:
             several = f"average of the last {len(epochs)} epochs"
-            weights = several if len(epochs) > 1 else read_checkpoint(epochs[0])[2]["weights"]
-            chosen, notes = averaged, {**notes, "weights": weights, "validation_nll": nll}
-    save_checkpoint(run.model_file, chosen, **notes)
-    found = perplexity(notes["validation_nll"], 1)
-    return [*lines, f"kept: {notes['weights']}, validation perplexity {found:.2f}"]
+            weights = several if len(epochs) > 1 else weights_notes(epochs[0]).weights
+            update = {"weights": weights, "validation_nll": nll}
+            chosen, notes = averaged, notes.model_copy(update=update)
+    save_checkpoint(run.model_file, chosen, **notes.model_dump())
+    found = perplexity(notes.validation_nll, 1)
+    return [*lines, f"kept: {notes.weights}, validation perplexity {found:.2f}"]

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import io
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, field, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 from tqdm import tqdm
 
+from nmtlib.errors import require
 from nmtlib.files import write_atomically
 from nmtlib.settings import explain
 from nmtlib.training.loss import Totals
@@ -62,7 +62,7 @@ class EpochRecord:
         )
 
 
-@dataclasses.dataclass
+@dataclass(config=ConfigDict(extra="forbid"))
 class Progress:
     """How far training is; saved with every checkpoint, so that a run resumes from there.
 
@@ -70,19 +70,17 @@ class Progress:
     running totals of that epoch, `epoch_seconds` its time, and `seconds` that of the whole run.
     """
 
-    epoch: int = 0
-    batches: int = 0
-    updates: int = 0
-    seconds: float = 0.0
-    epoch_seconds: float = 0.0
-    totals: Sequence[float] = (0.0, 0.0, 0.0, 0.0)
+    epoch: Number = 0
+    batches: Number = 0
+    updates: Number = 0
+    seconds: Amount = 0.0
+    epoch_seconds: Amount = 0.0
+    totals: Annotated[tuple[Amount, ...], Field(min_length=4, max_length=4)] = (0.0,) * 4
     history: list[EpochRecord] = field(default_factory=list)
 
-    @classmethod
-    def from_notes(cls, values: dict[str, Any]) -> Progress:
-        """The progress that `asdict` made a dictionary of."""
-        history = [EpochRecord(**row) for row in values["history"]]
-        return cls(**values | {"totals": tuple(values["totals"]), "history": history})
+    def __post_init__(self) -> None:
+        epochs = [record.epoch for record in self.history]
+        require(epochs == [*range(1, self.epoch + 1)], "epoch", f"the last of {epochs}", self.epoch)
 
     @property
     def best(self) -> EpochRecord | None:

@@ -10,9 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from nmtlib.data.batching import Batch, BatchLoader, Example
+from nmtlib.errors import require
 from nmtlib.model.transformer import Transformer
 from nmtlib.run import Run
 from nmtlib.sections import TrainingSettings
@@ -117,10 +119,7 @@ class Trainer:
         settings, progress, clock = self.settings, self.progress, time.monotonic()
         if self.run and not progress.updates:
             self.run.require_untrained()
-        if (examples := self.examples(progress.epoch)) is not self.loader.examples:
-            self.loader = BatchLoader(examples, settings.max_tokens, self.processes)
-        # Batches depend on seed and epoch alone: a resumed epoch finds the same, skips those done.
-        plan = self.loader.plan((settings.seed * 100_003 + progress.epoch) % SEEDS)
+        plan = self.plan_epoch()
         # Each process adds up its own share; what was saved is the share of rank 0.
         totals = Totals(*progress.totals) if self.processes.is_main else Totals()
         self.model.train()
@@ -139,6 +138,14 @@ class Trainer:
             progress.count_time(since=clock)
         self.finish_epoch(totals)
         return True
+
+    def plan_epoch(self) -> list[np.ndarray]:
+        """The row numbers of each batch of the epoch that is not finished."""
+        settings, epoch = self.settings, self.progress.epoch
+        if (examples := self.examples(epoch)) is not self.loader.examples:
+            self.loader = BatchLoader(examples, settings.max_tokens, self.processes)
+        # Batches depend on seed and epoch alone: a resumed epoch finds the same, skips those done.
+        return self.loader.plan((settings.seed * 100_003 + epoch) % SEEDS)
 
     def update(self, batches: Sequence[Batch], labels: int | None = None) -> Totals:
         """One step of the optimizer on one or several batches; returns this process's totals.
@@ -223,9 +230,15 @@ class Trainer:
         """Continue from the last save.  Raises FileNotFoundError or ValueError if there is none."""
         if not self.run:
             raise ValueError("a trainer without a run saves nothing and cannot be resumed")
-        found = checkpoint.load_state(self.run, self.model, self.optimizer, self.identity)
-        self.progress, self.precision, threads = found
-        done = self.progress
+        state = checkpoint.load_state(self.run, self.model, self.optimizer, self.identity)
+        self.progress, self.precision = state.progress, checkpoint.PRECISIONS[state.precision]
+        done, threads, path = self.progress, state.threads, self.run.last_file
+        before = done.history[-1].updates if done.history else 0
+        begun = math.ceil(done.batches / self.settings.accumulate)
+        require(done.updates == before + begun, f"{path}: updates", before + begun, done.updates)
+        if done.batches:
+            most = len(self.plan_epoch()) - 1
+            require(done.batches <= most, f"{path}: batches", f"at most {most}", done.batches)
         if not (done.batches or self.run.epoch_file(done.epoch).is_file()):
             self.keep_epoch()  # `finish_epoch` was killed between the last save and these files
         self.report(f"resuming after {done.epoch} epochs and {done.updates} updates")

@@ -93,7 +93,8 @@ def small_run(tmp_path_factory) -> Callable[..., Run]:
             for parameter in network.parameters():
                 parameter.add_(torch.randn_like(parameter), alpha=0.3)
             network.output.bias[[EOS, UNK]] += torch.tensor([3.0, 2.0])
-        save_checkpoint(run.model_file, network, weights="epoch 1", validation_nll=1.0)
+        notes = {"weights": "epoch 1", "validation_nll": 1.0}
+        save_checkpoint(run.model_file, network, **notes, identity=run.codec_digests())
         return run
 
     return make

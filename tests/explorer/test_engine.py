@@ -94,7 +94,7 @@ def test_logits_and_maps_are_those_of_pytorch(shipped):
 @pytest.mark.parametrize("every", some([20, 1]))
 def test_each_test_sentence_gets_the_same_ids(shipped, beam, every):
     sources = shipped.sources[::every]
-    model, found = shipped.translator.quick_model, []
+    model, found = shipped.translator.model, []
     for batch in Translator.batches(sources, 4096):
         source = torch.nn.utils.rnn.pad_sequence(
             [torch.tensor(sources[i]) for i in batch], batch_first=True, padding_value=PAD

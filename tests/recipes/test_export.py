@@ -20,11 +20,11 @@ from nmtlib.data.codec import Codec, Vocab
 from nmtlib.data.tokenizers import BPETokenizer, WhitespaceTokenizer
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
-from nmtlib.run import SHIPPED
+from nmtlib.run import SHIPPED, Run
 from nmtlib.sections import DecodingSettings, TokenizerSettings
 from nmtlib.settings import Settings
 from nmtlib.specials import BOS, EOS, PAD, SPECIALS, UNK
-from nmtlib.training.checkpoint import load_weights, save_checkpoint
+from nmtlib.training.checkpoint import load_model, load_weights, save_checkpoint
 
 WORDS = [f"w{i}" for i in range(30)]
 SENTENCES = [
@@ -102,7 +102,8 @@ def make_run(folder, *, sharpen=None, **design):
     )
     if sharpen:
         sharpen(model)
-    save_checkpoint(folder / "model.safetensors", model)
+    identity = Run(folder).codec_digests()
+    save_checkpoint(folder / "model.safetensors", model, identity=identity)
     return folder
 
 
@@ -367,6 +368,8 @@ def test_the_tokenizers_travel_along(tmp_path):
     bpe = BPETokenizer.train(["w0 w1 w2 w3 w0 w1"] * 3, 27)
     codec = Codec(bpe, Vocab([*bpe.tokens, *WORDS[: 34 - len(bpe.tokens)]]))
     (run / "source.json").write_text(codec.to_json(), "utf-8")
+    path = run / "model.safetensors"
+    save_checkpoint(path, load_model(path), identity=Run(run).codec_digests())
     folder = export(run, "safetensors")
     for side in ("source", "target"):
         assert (folder / f"{side}.json").read_text("utf-8") == (run / f"{side}.json").read_text(

@@ -10,7 +10,7 @@ from nmtlib.experiment import train
 from nmtlib.presets import load_settings
 from nmtlib.run import Run
 from nmtlib.settings import Settings
-from nmtlib.training.checkpoint import load_model, save_checkpoint
+from nmtlib.training.checkpoint import load_model, read_checkpoint, save_checkpoint
 
 SMALL = {"d_model": 16, "n_heads": 2, "d_ff": 16, "n_encoder_layers": 1, "n_decoder_layers": 1}
 BOTH = {"recipe": {"name": "course", "both_directions": True}}
@@ -75,7 +75,10 @@ def test_a_resume_wants_the_teachers_as_they_were(settings, first, tmp_path):
     with pytest.raises(FileNotFoundError, match="teacher is not a run folder"):
         train(tmp_path / "run", resume=True, report=quiet)
     shutil.copytree(kept, teacher)
-    save_checkpoint(Run(teacher).model_file, load_model(first.best_file).requires_grad_(False))
+    notes = read_checkpoint(first.model_file)[2]
+    model = load_model(first.model_file).requires_grad_(False)
+    model.output.bias += 1
+    save_checkpoint(Run(teacher).model_file, model, **notes)
     with pytest.raises(ValueError, match="belongs to another run: teachers changed"):
         train(tmp_path / "run", resume=True, report=quiet)
 

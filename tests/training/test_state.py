@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import shutil
 from dataclasses import asdict, replace
 
 import pytest
@@ -17,7 +18,7 @@ from nmtlib.sections import TrainingSettings
 from nmtlib.settings import Settings
 from nmtlib.specials import SPECIALS
 from nmtlib.training import hardware
-from nmtlib.training.checkpoint import read_checkpoint, save_checkpoint
+from nmtlib.training.checkpoint import StateNotes, read_checkpoint, read_notes, save_checkpoint
 from nmtlib.training.history import Progress
 from nmtlib.training.trainer import Trainer
 
@@ -118,7 +119,8 @@ def test_an_identity_changes_with_what_is_learned_and_not_with_where():
 
 
 def test_an_empty_progress_makes_a_round_trip():
-    assert Progress.from_notes(asdict(Progress())) == Progress()
+    notes = {"progress": asdict(Progress()), "precision": "float32", "threads": 1}
+    assert read_notes("file", notes, StateNotes).progress == Progress()
 
 
 def test_a_training_goes_on_in_the_precision_that_was_found_for_it(tmp_path, monkeypatch):
@@ -141,3 +143,93 @@ def test_a_resume_with_other_threads_says_that_the_bits_differ(trainer):
     resave(trainer, lambda notes, tensors: notes.update(threads=97))
     make_trainer(trainer.run.folder, report=told.append).resume()
     assert "with 97 threads" in told[-1] and "OMP_NUM_THREADS=97" in told[-1]
+
+
+NOT_NOTES = {
+    "identity": [None, [], "x", 1, {"settings": 1}],
+    "precision": [None, "float64", 32],
+    "threads": [None, 0, 1.5, "1"],
+    "progress": [None, [], {"epoch": 1}, {"batches": 1}],
+}
+NOT_PROGRESS = {
+    "epoch": [-1, 2, 0, 1.5, None, "1"],
+    "batches": [-1, 10**9, None],
+    "updates": [-1, 10**38, 2, None],
+    "seconds": [-1.0, None, float("nan"), float("inf")],
+    "totals": [[], [1.0], "1234", None],
+    "history": [[], None, [{}]],
+    "more": [1],
+}
+
+
+@pytest.mark.parametrize(
+    ("note", "key", "value"),
+    [(note, None, value) for note, values in NOT_NOTES.items() for value in values]
+    + [("progress", key, value) for key, values in NOT_PROGRESS.items() for value in values],
+)
+def test_notes_that_nmtlib_would_not_write_are_refused(trainer, note, key, value):
+    def change(notes, tensors):
+        target = notes if key is None else notes[note]
+        target[note if key is None else key] = value
+
+    resave(trainer, change)
+    with pytest.raises(ValueError, match="last.safetensors"):
+        make_trainer(trainer.run.folder).resume()
+
+
+@pytest.mark.parametrize("note", ["progress", "precision", "threads", "identity"])
+def test_a_note_that_is_missing_is_named(trainer, note):
+    resave(trainer, lambda notes, tensors: notes.pop(note))
+    with pytest.raises(ValueError, match="settings and corpus" if note == "identity" else note):
+        make_trainer(trainer.run.folder).resume()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda tensors, name: tensors.pop(name),
+        lambda tensors, name: tensors.update({name: tensors[name].flatten()[:1]}),
+        lambda tensors, name: tensors.update({f"{name}.more": tensors[name].clone()}),
+        lambda tensors, name: tensors.clear(),
+    ],
+)
+def test_a_state_that_is_not_whole_is_refused(trainer, change):
+    name = "optimizer.exp_avg.encoder.0.feed_forward.fc1.weight"  # of 8 x 16
+    resave(trainer, lambda notes, tensors: change(tensors, name))
+    with pytest.raises(ValueError, match="does not fit this optimizer"):
+        make_trainer(trainer.run.folder).resume()
+
+
+@pytest.mark.parametrize("value", [None, "1", -1.0, 1e308, float("nan")])
+def test_a_validation_loss_that_is_none_is_refused(trainer, value):
+    path = trainer.run.best_file
+    notes = read_checkpoint(path)[2] | {"validation_nll": value}
+    save_checkpoint(path, trainer.model, **notes)
+    with pytest.raises(ValueError, match="best.safetensors .* validation_nll"):
+        trainer.choose_model()
+
+
+@pytest.mark.parametrize("size", [{"n_heads": 2.0}, {"d_model": "8"}, {"dropout": None}])
+def test_a_size_of_another_type_is_refused(trainer, size):
+    trainer.model.config = replace(trainer.model.config)
+    vars(trainer.model.config).update(size)
+    save_checkpoint(trainer.run.best_file, trainer.model)
+    with pytest.raises(ValueError, match=f"another version of nmtlib: .*{[*size][0]}"):
+        read_checkpoint(trainer.run.best_file)
+
+
+@pytest.mark.parametrize("way", ["deleted", "moved", "replaced"])
+def test_a_folder_that_is_gone_ends_the_training_and_is_not_made_anew(tmp_path, way):
+    folder = tmp_path / "run"
+
+    def remove(trainer):
+        folder.rename(tmp_path / "moved") if way == "moved" else shutil.rmtree(folder)
+        if way == "replaced":
+            folder.mkdir()
+
+    trainer = make_trainer(folder)
+    trainer.after_epoch = remove
+    with pytest.raises(FileNotFoundError, match="deleted, moved or replaced while it trained"):
+        trainer.fit()
+    assert way == "replaced" or not folder.exists()
+    assert not folder.exists() or not [*folder.iterdir()]

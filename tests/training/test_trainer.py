@@ -390,7 +390,7 @@ def test_a_model_without_training_state_cannot_be_resumed(tmp_path):
         trainer.resume()
     trainer.fit()
     (tmp_path / "last.safetensors").write_bytes((tmp_path / "best.safetensors").read_bytes())
-    with pytest.raises(ValueError, match="cannot be resumed"):
+    with pytest.raises(ValueError, match="does not hold the state of a run"):
         make_trainer(tmp_path).resume()
 
 
