@@ -13,11 +13,10 @@ from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 from torch import Tensor
 
-from nmtcourse.recipes.few_shapes import few_shapes
 from nmtcourse.recipes.losses import disagreement, distance_to_teacher
 from nmtcourse.recipes.mixing import in_both_directions, mixed_by_epoch, with_synthetic
 from nmtcourse.recipes.muon import Muon
-from nmtcourse.recipes.packed import PackedExamples
+from nmtcourse.recipes.recorded import FewShapes, RecordedUpdate
 from nmtcourse.recipes.teachers import load_teachers
 from nmtlib.data.batching import Batch, Example
 from nmtlib.data.codec import Codec
@@ -30,7 +29,6 @@ from nmtlib.run import find_run
 from nmtlib.sections import FROZEN, TrainingSettings
 from nmtlib.settings import Settings, explain
 from nmtlib.specials import PAD
-from nmtlib.training.hardware import choose_device
 from nmtlib.training.loss import Totals, losses
 
 Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -51,8 +49,8 @@ class CourseRecipe(Recipe):
     updates, each more expensive).  `synthetic` TSV files hold more pairs to train on, such as
     `nmtlib backtranslate` writes, `synthetic_ratio` for one real pair in each epoch, which takes
     others than the one before.  `both_directions` trains each real pair also the other way round.
-    `compile` is 'default' or, for a GPU, 'reduce-overhead' (with CUDA graphs): batches then have
-    few shapes, and are made on the device.
+    `recorded` updates are, on a GPU, CUDA graphs of batches of few shapes, replayed; `compile` is
+    'layers' to compile layers and loss, which takes a minute before the first update.
     """
 
     r_drop: Weight = 0.0
@@ -62,7 +60,8 @@ class CourseRecipe(Recipe):
     synthetic: list[Path] = field(default_factory=list)
     synthetic_ratio: Ratio = 1.0
     both_directions: bool = False
-    compile: Literal["no", "default", "reduce-overhead"] = "no"
+    recorded: bool = False
+    compile: Literal["no", "layers"] = "no"
 
     def corpus(self, corpus: Corpus, settings: Settings) -> Corpus:
         """The corpus with synthetic pairs, and with each pair turned round, where asked for."""
@@ -93,27 +92,22 @@ class CourseRecipe(Recipe):
         report: Callable[[str], None],
     ) -> dict[str, Any]:
         """The arguments of the `Trainer` for what is set."""
-        single = settings.training.accumulate == 1 or self.compile != "reduce-overhead"
-        if not single:  # the next batch of an update is recorded over the gradients of the last
-            raise ValueError("recipe.compile = 'reduce-overhead' needs training.accumulate = 1")
+        if self.recorded and self.optimizer != "adam":
+            raise ValueError("recipe.recorded needs optimizer = 'adam': muon cannot be recorded")
         found: dict[str, Any] = {"identity": {}}
         teachers: list[Transformer] = []
         if self.teachers:
             teachers, digest = load_teachers(self.teachers, settings, codecs, self.both_directions)
             found["identity"]["teachers"] = digest
-        if self.r_drop or teachers or self.compile != "no":
-            found["loss"] = RecipeLoss(self, teachers)
+        if self.r_drop or teachers or self.recorded or self.compile != "no":
+            found["loss"] = loss = RecipeLoss(self, teachers)
         if self.optimizer == "muon":
             found["optimizer"] = Muon
         if corpus.synthetic:
             found["examples"], digest = self.mix(corpus, settings, codecs, training, report)
             found["identity"]["synthetic pairs"] = digest
-        if self.compile != "no":
-            device, chosen = choose_device(settings.training.device), found.get("examples")
-            packed = PackedExamples(training, device)
-            found["examples"] = lambda epoch: (
-                PackedExamples(chosen(epoch), device) if chosen else packed
-            )
+        if self.recorded:
+            found |= {"loader": FewShapes, "update": RecordedUpdate(loss.draw_teacher)}
         return found
 
     def mix(
@@ -169,29 +163,26 @@ class RecipeLoss:
     """
 
     def __init__(self, recipe: CourseRecipe, teachers: Sequence[Transformer] = ()):
-        self.recipe, self.teachers = recipe, list(teachers)
-        self.compiled: Any = None
+        self.recipe, self.teachers, self.number = recipe, list(teachers), 0
+        self.losses = losses
+        self.compiled: Transformer | None = None
 
     def __call__(
         self, model: Transformer, batch: Batch, settings: TrainingSettings
     ) -> tuple[Tensor, Totals]:
         """The summed loss of a batch, to be differentiated, and its totals, to be read."""
         alpha, share = self.recipe.r_drop, self.recipe.teacher_weight
-        run: Any = model
-        if self.recipe.compile != "no":
-            batch = few_shapes(batch, settings.max_tokens, model.config.max_length)
-            if self.compiled is None:
-                # One compilation serves all shapes: a run of minutes cannot wait for one for each.
-                self.compiled = torch.compile(model, mode=self.recipe.compile, dynamic=True)
-            run = self.compiled
+        if self.recipe.compile == "layers" and self.compiled is not model:
+            self.compile(model)
+        if not self.recipe.recorded:  # a recording has drawn already
+            self.draw_teacher()
         if alpha:
             batch = Batch(torch.cat([batch.source] * 2), torch.cat([batch.target] * 2))
-        logits = run(batch.source, batch.decoder_input)  # (B, T, V)
-        loss, nll, correct = losses(logits, batch.labels, settings.label_smoothing)
+        logits = model(batch.source, batch.decoder_input)  # (B, T, V)
+        loss, nll, correct = self.losses(logits, batch.labels, settings.label_smoothing)
         labels = (batch.labels != PAD).sum()
         if self.teachers:
-            said = self.ask(batch)
-            taught = distance_to_teacher(logits, said, batch.labels)
+            taught = distance_to_teacher(logits, self.ask(batch), batch.labels)
             loss = (1 - share) * loss + share * taught
         if alpha:
             first, second = logits.chunk(2)
@@ -199,13 +190,26 @@ class RecipeLoss:
             nll, correct, labels = nll / 2, correct / 2, labels / 2
         return loss, Totals(*(each.detach().double() for each in (loss, nll, correct, labels)))
 
+    def compile(self, model: Transformer) -> None:
+        """Compile layers and loss for all shapes.
+
+        One by one: a layer is compiled once for all of its kind, and a graph can record them.
+        """
+        for layer in (*model.encoder, *model.decoder):
+            layer.compile(dynamic=True)
+        self.losses, self.compiled = torch.compile(losses, dynamic=True), model
+
+    def draw_teacher(self) -> int:
+        """Choose one of the teachers for the next batch; returns its number.
+
+        The trainer seeds torch's generator at each update, so a resumed run draws the same one.
+        """
+        if len(self.teachers) > 1:
+            self.number = int(torch.randint(len(self.teachers), ()))
+        return self.number
+
     @torch.no_grad()
     def ask(self, batch: Batch) -> Tensor:
-        """The logits (B, T, V) of one of the teachers, with dropout.
-
-        The trainer seeds torch's generator at each update, so a resumed run asks the same one.
-        """
-        several = len(self.teachers) > 1
-        number = int(torch.randint(len(self.teachers), ())) if several else 0
-        teacher = self.teachers[number].to(batch.source.device).train()
+        """The logits (B, T, V) of the drawn teacher, with dropout."""
+        teacher = self.teachers[self.number].to(batch.source.device).train()
         return teacher(batch.source, batch.decoder_input)

@@ -26,12 +26,34 @@ from nmtlib.training.loss import Loss, Totals, autocast, measure_all, require_fi
 from nmtlib.training.schedule import make_schedule
 
 ADAM: dict[str, Any] = {"betas": (0.9, 0.98), "eps": 1e-9}  # Vaswani et al. 2017, 5.3
+# What an update does with the trainer, the batches of this process and the labels of all.
+Update = Callable[["Trainer", Sequence[Batch], int], Totals]
 SEEDS = 2**64  # torch takes seeds below this
 
 
 def adam(model: Transformer) -> torch.optim.Optimizer:
     """The optimizer that a `Trainer` takes unless it is given another one."""
     return torch.optim.Adam(model.parameters(), lr=0.0, fused=True, **ADAM)
+
+
+def plain_update(trainer: Trainer, batches: Sequence[Batch], labels: int) -> Totals:
+    """Passes over batches of this process, one by one, and a step of the optimizer.
+
+    `labels` counts those of all processes.
+    """
+    for group in trainer.optimizer.param_groups:
+        group["lr"] = trainer.learning_rate(trainer.progress.updates)
+    totals = Totals()
+    for batch in batches:
+        with autocast(trainer.device, trainer.precision):
+            loss, found = trainer.loss(trainer.model, batch, trainer.settings)
+        (loss / labels).backward()
+        totals += found
+    trainer.processes.sum_gradients(trainer.model.parameters())
+    torch.nn.utils.clip_grad_norm_(trainer.model.parameters(), trainer.settings.grad_clip)
+    trainer.optimizer.step()
+    trainer.optimizer.zero_grad()
+    return totals
 
 
 class Trainer:
@@ -56,6 +78,8 @@ class Trainer:
         examples: Callable[[int], Sequence[Example]] | None = None,
         after_epoch: Callable[[Trainer], None] | None = None,
         optimizer: Callable[[Transformer], Any] = adam,
+        loader: type[BatchLoader] = BatchLoader,
+        update: Update | None = None,
         processes: Processes | None = None,
         report: Callable[[str], None] = print,
         identity: Mapping[str, str] | None = None,
@@ -74,7 +98,8 @@ class Trainer:
         self.model.checkpoint_activations = settings.checkpoint_activations
         self.optimizer = optimizer(self.model)
         self.examples = examples or (lambda epoch: train)
-        self.loader = BatchLoader(self.examples(0), settings.max_tokens, self.processes)
+        self.make_loader, self.make_update = loader, update or plain_update
+        self.loader = loader(self.examples(0), settings.max_tokens, self.processes)
         # Later epochs may hold a few batches more or less; the schedule counts those of the first.
         self.batches_per_epoch = len(self.loader.plan())
         updates = settings.epochs * math.ceil(self.batches_per_epoch / settings.accumulate)
@@ -143,7 +168,7 @@ class Trainer:
         """The row numbers of each batch of the epoch that is not finished."""
         settings, epoch = self.settings, self.progress.epoch
         if (examples := self.examples(epoch)) is not self.loader.examples:
-            self.loader = BatchLoader(examples, settings.max_tokens, self.processes)
+            self.loader = self.make_loader(examples, settings.max_tokens, self.processes)
         # Batches depend on seed and epoch alone: a resumed epoch finds the same, skips those done.
         return self.loader.plan((settings.seed * 100_003 + epoch) % SEEDS)
 
@@ -157,22 +182,10 @@ class Trainer:
         settings, progress = self.settings, self.progress
         progress.updates += 1
         labels = labels or sum(int((batch.labels != PAD).sum()) for batch in batches)
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.learning_rate(progress.updates)
         # Dropout depends on seed, update and process alone, so a resumed run drops the same.
         seed = (settings.seed * 1_000_003 + progress.updates) * 1009 + self.processes.rank
         torch.manual_seed(seed % SEEDS)
-        totals = Totals()
-        for batch in batches:
-            with autocast(self.device, self.precision):
-                loss, found = self.loss(self.model, batch, settings)
-            (loss / labels).backward()
-            totals += found
-        self.processes.sum_gradients(self.model.parameters())
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), settings.grad_clip)
-        self.optimizer.step()
-        self.optimizer.zero_grad()
-        return totals
+        return self.make_update(self, batches, labels)
 
     def validate(self) -> Totals:
         """The totals over the validation split, of which each process measures its share."""

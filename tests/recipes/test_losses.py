@@ -4,14 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from nmtcourse.recipes.losses import (
-    ROWS_AT_ONCE,
-    disagreement,
-    distance_to_teacher,
-    losses_in_blocks,
-    rows_at_once,
-)
-from nmtcourse.teaching.hardware_lab import ledger
+from nmtcourse.recipes.losses import disagreement, distance_to_teacher
 from nmtlib.specials import PAD
 from nmtlib.training.loss import losses
 
@@ -39,9 +32,7 @@ def straightforward_disagreement(first, second, labels):
     )
 
 
-@pytest.mark.parametrize("rows_at_once", [3, 256])
-def test_disagreement_equals_the_formula_in_value_and_gradients(rows_at_once, monkeypatch):
-    monkeypatch.setattr("nmtcourse.recipes.losses.ROWS_AT_ONCE", rows_at_once)
+def test_disagreement_equals_the_formula_in_value_and_gradients():
     (first, labels), (second, _) = batch(0), batch(1)
     ours, theirs = (
         disagreement(first, second, labels),
@@ -120,41 +111,3 @@ def test_a_teacher_of_other_shapes_is_refused():
     for arguments in ((logits, logits[..., :-1], labels), (logits, logits, labels[:, :-1])):
         with pytest.raises(ValueError, match="do not match"):
             distance_to_teacher(*arguments)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_a_gpu_takes_all_rows_at_once_and_starts_a_fraction_of_the_operations(dtype, monkeypatch):
-    """The GPU's way, made on a CPU by its number of rows: another count, the same results."""
-    logits, labels = (x.flatten(0, 1) for x in batch(rows=64, length=32))
-    found, started = {}, {}
-
-    def run(device):
-        asked = logits.detach().to(dtype).requires_grad_()
-        loss, nll, correct = losses_in_blocks(asked, labels, 0.1)
-        found[device] = [loss, nll, correct, *torch.autograd.grad(loss, asked)]
-
-    for device in ("cpu", "cuda"):
-        rows = rows_at_once(device, logits.size(-1))
-        monkeypatch.setattr("nmtcourse.recipes.losses.rows_at_once", lambda *_, rows=rows: rows)
-        started[device] = ledger(lambda device=device: run(device)).started
-    blocks = len(logits) / ROWS_AT_ONCE
-    assert started["cpu"] > 0.8 * blocks * (started["cuda"] - 5) and started["cuda"] < 40
-    assert torch.equal(found["cpu"][-1], found["cuda"][-1]), "each row has its own gradient"
-    for one, other in zip(found["cpu"][:-1], found["cuda"][:-1], strict=True):
-        assert torch.allclose(one, other, rtol=1e-5)
-
-
-def test_a_gpu_holds_half_a_gibibyte_of_probabilities_at_most():
-    assert rows_at_once("cuda", 6000) > 16_384 > 4 * rows_at_once("cuda", 37_000)
-    assert 2**28 < 4 * 37_000 * rows_at_once("cuda", 37_000) <= 2**29
-    assert rows_at_once("cuda", 10_000_000) == rows_at_once("cpu", 6000) == ROWS_AT_ONCE
-
-
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_the_loss_in_blocks_is_that_of_the_core_in_value_and_gradient(smoothing):
-    logits, labels = batch(rows=90)
-    ours, theirs = losses_in_blocks(logits, labels, smoothing), losses(logits, labels, smoothing)
-    for one, other in zip(ours, theirs, strict=True):
-        assert torch.allclose(one.double(), other.double(), atol=1e-10)
-    gradients = [torch.autograd.grad(found[0], logits)[0] for found in (ours, theirs)]
-    assert torch.allclose(*gradients, atol=1e-12)
