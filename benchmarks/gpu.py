@@ -1,230 +1,284 @@
-"""Speed and memory on a GPU: what each means of saving time or memory brings.
+"""How well training feeds a GPU: one change after another, beside torch.nn.Transformer.
 
-    python benchmarks/gpu.py [--max-tokens 8192] [--steps 20] [--output FILE] [--bleu]
+    python benchmarks/gpu.py [--minutes 8] [--rows NAME ...] [--output FILE]
     python benchmarks/gpu.py --device cpu --quick     # the same path with tiny models, as a test
 
-First the steps of the base model of Vaswani et al. 2017 with one vocabulary of 37,000, beside those
-of nn.Transformer; candidates run one after the other, each alone in memory.  The predicted memory
-is `nmtcourse.teaching.cost.training_memory`, where it applies.  Then, of the small model of
-Multi30k, the rungs of `gpu_rungs`, with tokens/s as the cost model predicts them.  With --bleu the
-preset multi30k-de-en-gpu is trained at last, and scored every epoch as `time_to_bleu.py` does.
+Each row is a process of its own and is written when it ends; rows that the minutes do not reach are
+said to be so.  Updates are those of `Trainer.update`, loading included, over batches of sentences
+of 16 to 64 tokens.  MFU is the share of the bfloat16 ceiling that the first row measures.  The last
+rows train Multi30k (NMTLIB_DATA), score the validation split each epoch as `time_to_bleu.py`, and
+the test split at the end.
 """
 
 from __future__ import annotations
 
-import gc
-import statistics
+import json
+import subprocess
 import sys
 import tempfile
+import time
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import time_to_bleu  # before torch, as it imports nmtlib first
-from gpu_rungs import SMALL, Row, constants, decode_rungs, train_rungs
-from shared import SHIPPED, parser, write_result
-from timing import Step, make_step, seconds
+from shared import RESULTS, parser, write_result
 
 # isort: split
 import torch
-from torch import nn
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.profiler import ProfilerActivity, profile
 from train import TorchTransformer
 
-from nmtcourse.teaching.cost import peak_memory, training_flops, training_memory
-from nmtlib.data.batching import Batch, to_device
+from nmtcourse.recipes.recipe import CourseRecipe, RecipeLoss
+from nmtcourse.recipes.recorded import FewShapes, RecordedUpdate
+from nmtcourse.teaching.cost import training_flops
+from nmtlib.data.batching import Example, make_example
+from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer, TransformerConfig
+from nmtlib.sections import TrainingSettings
 from nmtlib.specials import PAD, UNK
-from nmtlib.training.hardware import choose_device, describe_machine
+from nmtlib.training.hardware import Processes, choose_device, describe_machine
+from nmtlib.training.loss import Totals
+from nmtlib.training.trainer import Trainer
 
-CONFIG = TransformerConfig.base(37000, 37000, tied="all")
-BLEU = ["--preset", "multi30k-de-en-gpu"]
-TINY = (
-    "d_model=32",
-    "d_ff=64",
-    "n_heads=2",
-    "n_encoder_layers=1",
-    "n_decoder_layers=1",
-    "epochs=1",
+BASE = TransformerConfig.base(37000, 37000, tied="all")
+LAYERS = {"n_encoder_layers": 3, "n_decoder_layers": 3}
+SMALL = TransformerConfig(
+    6000, 6000, **LAYERS, d_model=256, n_heads=4, d_ff=1024, max_length=256, norm="pre", tied="all"
 )
-BLEU_QUICK = ["--preset", "toy-de-en", *(f"--set={change}" for change in TINY)]
-COMPILE = torch.compile
-QUICK = replace(
-    CONFIG,
-    source_vocab_size=100,
-    target_vocab_size=100,
-    d_model=32,
-    n_heads=2,
-    n_encoder_layers=1,
-    n_decoder_layers=1,
-    d_ff=64,
+TINY = TransformerConfig(
+    100, 100, n_encoder_layers=1, n_decoder_layers=1, d_model=32, n_heads=2, d_ff=64, max_length=256
 )
+WIDTHS = (16, 24, 32, 40, 48, 56, 64)
+CEILING = "ceiling"
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """One way to make a training step."""
+class Update:
+    """One way to make an update; `recorded` and `compile` are options of the course's recipe."""
 
-    precision: torch.dtype = torch.bfloat16
-    fused: bool = True  # attention as one kernel that never holds its weights
+    config: TransformerConfig = BASE
+    tokens: int = 8192
+    precision: str = "bf16"
+    tf32: bool = False
+    fused: bool = True  # attention as one kernel, which never holds its weights
+    recorded: bool = False
     compile: str = "no"
-    checkpointed: bool = False
-    torchs: bool = False  # nn.Transformer instead of ours
+    torchs: bool = False  # nn.Transformer in place of ours
 
 
-CANDIDATES = {
-    "float32": Candidate(torch.float32),
-    "bfloat16, attention in steps": Candidate(fused=False),
-    "bfloat16": Candidate(),
-    "bfloat16, checkpointed": Candidate(checkpointed=True),
-    "bfloat16, compiled": Candidate(compile="default"),
-    "bfloat16, CUDA graphs": Candidate(compile="reduce-overhead"),
-    "nn.Transformer float32": Candidate(torch.float32, torchs=True),
-    "nn.Transformer bfloat16": Candidate(torchs=True),
-    "nn.Transformer bfloat16, compiled": Candidate(torchs=True, compile="default"),
+BEST = Update(recorded=True, compile="layers")
+UPDATES = {
+    "nn.Transformer": Update(torchs=True),
+    "compiled, recorded": BEST,
+    "recorded": replace(BEST, compile="no"),
+    "small: plain": Update(SMALL),
+    "small: recorded": Update(SMALL, recorded=True),
+    "ladder: float32": Update(tokens=1024, precision="fp32", fused=False),
+    "ladder: TF32": Update(tokens=1024, precision="fp32", tf32=True, fused=False),
+    "ladder: bfloat16": Update(tokens=1024, fused=False),
+    "ladder: fused attention": Update(tokens=1024),
+    "ladder: eight times the tokens": Update(),
+    "ladder: layers compiled": Update(compile="layers"),
+    "25,000: nn.Transformer": Update(tokens=25_000, torchs=True),
+    "25,000: compiled, recorded": replace(BEST, tokens=25_000),
+    "nn.Transformer, compiled": Update(torchs=True, compile="layers"),
+    "25,000: nn.Transformer, compiled": Update(tokens=25_000, torchs=True, compile="layers"),
 }
+QUICKLY = ("training.epochs=8", "training.warmup=300", "model.dropout=0.15", "recipe.r_drop=0")
+TRAININGS = {
+    "Multi30k, 8 epochs": ("multi30k-de-en-gpu", QUICKLY),
+    "Multi30k, as the preset": ("multi30k-de-en-gpu", ()),
+}
+SIZES = ("d_model=32", "d_ff=64", "n_heads=2", "n_encoder_layers=1", "n_decoder_layers=1")
+QUICK_TRAINING = ("toy-de-en", (*(f"model.{size}" for size in SIZES), "training.epochs=1"))
 
 
-def make_batches(config: TransformerConfig, count: int, max_tokens: int) -> list[Batch]:
-    """Batches of a few lengths of sentences; the first, of 32, is to measure the memory."""
+def seconds(work: Any, device: torch.device) -> float:
+    """Seconds that `work` takes, all that it has queued on a GPU included."""
+    wait = torch.cuda.synchronize if device.type == "cuda" else lambda: None
+    wait()
+    started = time.perf_counter()
+    work()
+    wait()
+    return time.perf_counter() - started
+
+
+def ceiling(device: torch.device, quick: bool) -> dict[str, Any]:
+    """What the device can do at best: a large product, a large copy, many small kernels."""
+    x = torch.randn(256 if quick else 8192, 256 if quick else 8192, device=device).bfloat16()
+    source = torch.empty(2**20 if quick else 2**31, dtype=torch.uint8, device=device)
+    target, small = torch.empty_like(source), torch.ones(8, device=device)
+
+    def launch() -> None:
+        for _ in range(2000):
+            small.add_(1)
+
+    def best(work: Any) -> float:
+        return min(seconds(work, device) for _ in range(6))
+
+    return {
+        "matmul_tflops": round(2 * len(x) ** 3 / best(lambda: x @ x) / 1e12, 3),
+        "copy_tb_per_second": round(2 * len(source) / best(lambda: target.copy_(source)) / 1e12, 3),
+        "launch_us": round(best(launch) / 2000 * 1e6, 2),
+    }
+
+
+def sentences(config: TransformerConfig, tokens: int) -> list[Example]:
+    """Pairs of random words for about two batches of each width; a third is three shorter."""
     generator = torch.Generator().manual_seed(0)
-    eighths = torch.randint(2, 9, (count - 1,), generator=generator).tolist()
-    lengths = [32, *(8 * eighth for eighth in eighths)]
-    ids = (UNK + 1, config.source_vocab_size)
-    return [
-        Batch(
-            torch.randint(*ids, (max_tokens // n, n), generator=generator),
-            torch.randint(*ids, (max_tokens // n, n + 1), generator=generator),
-        )
-        for n in lengths
-    ]
+    examples = []
+    for width in WIDTHS:
+        for row in range(2 * (tokens // width)):
+            length = width - 1 - 3 * (row % 3 == 0)  # EOS is one more
+            ids = torch.randint(UNK + 1, config.source_vocab_size, (2, length), generator=generator)
+            examples.append(make_example(*ids.tolist()))
+    return examples
 
 
-def compiled(model: nn.Module, mode: str) -> Any:
-    """The model itself for 'no', otherwise as torch.compile makes it, for all shapes at once."""
-    return model if mode == "no" else torch.compile(model, mode=mode, dynamic=True)
+def torchs_loss(model: Any, batch: Any, settings: TrainingSettings) -> tuple[Any, Totals]:
+    """The loss as users of nn.Transformer write it."""
+    logits, labels = model(batch.source, batch.decoder_input), batch.labels
+    loss = F.cross_entropy(
+        logits.flatten(0, 1),
+        labels.flatten(),
+        ignore_index=PAD,
+        label_smoothing=settings.label_smoothing,
+        reduction="sum",
+    )
+    count = (labels != PAD).sum().double()
+    return loss, Totals(loss.detach().double(), loss.detach().double(), count * 0, count)
 
 
-def torchs_step(
-    config: TransformerConfig, candidate: Candidate, device: torch.device
-) -> tuple[nn.Module, Step]:
-    """Model and step of nn.Transformer, as its users write them, but with fused Adam as ours."""
-    model = TorchTransformer(config).to(device).train()
-    called = compiled(model, candidate.compile)
-    optimizer = torch.optim.Adam(model.parameters(), 1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True)
-
-    def step(batch: Batch) -> None:
-        with torch.autocast(
-            device.type, torch.bfloat16, enabled=candidate.precision == torch.bfloat16
-        ):
-            logits = called(batch.source, batch.decoder_input)
-            loss = F.cross_entropy(
-                logits.flatten(0, 1), batch.labels.flatten(), ignore_index=PAD, label_smoothing=0.1
-            )
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        optimizer.zero_grad()
-
-    return model, step
-
-
-def our_step(
-    config: TransformerConfig, candidate: Candidate, device: torch.device
-) -> tuple[nn.Module, Step]:
-    """Model and step of nmtlib."""
-    model = Transformer(config).to(device)
-    model.checkpoint_activations = candidate.checkpointed
-    return model, make_step(model, candidate.precision, compiled(model, candidate.compile))
-
-
-def measure_one(
-    config: TransformerConfig, candidate: Candidate, batches: list[Batch], device: torch.device
-) -> dict[str, Any]:
-    """Tokens/s over all batches, and the memory of a step on the first, of one candidate."""
+def make_trainer(how: Update, device: torch.device) -> Trainer:
+    """The trainer of a row."""
+    torch.set_float32_matmul_precision("high" if how.tf32 else "highest")
     torch.manual_seed(0)
-    model, step = (torchs_step if candidate.torchs else our_step)(config, candidate, device)
-    speeds, rates = [], []
-    with nullcontext() if candidate.fused else sdpa_kernel(SDPBackend.MATH):
-        for batch in batches:  # the first steps allocate and compile
-            step(to_device(batch, device))
-        first = to_device(batches[0], device)
-        # Weights and Adam's moments are there all the time; the rest comes and goes within a step.
-        lasting = 3 * sum(p.nbytes for p in model.parameters())
-        peak = lasting + peak_memory(lambda: step(first), device)
-        for batch in batches:
-            took = seconds(lambda batch=batch: step(to_device(batch, device)), device)
-            speeds.append(batch.labels.numel() / took)
-            rates.append(training_flops(config, *sizes(batch)) / took)
+    examples = sentences(how.config, how.tokens)
+    settings = TrainingSettings(max_tokens=how.tokens, precision=how.precision)  # type: ignore[arg-type]
+    options: dict[str, Any] = {"processes": Processes(device), "report": lambda line: None}
+    model: Any = Transformer(how.config)
+    if how.torchs:
+        model = TorchTransformer(how.config)
+        model.config = how.config
+        if how.compile != "no":
+            model.compile(dynamic=True)
+        options["loss"] = torchs_loss
+    else:
+        recipe = CourseRecipe(recorded=how.recorded, compile=how.compile)  # type: ignore[arg-type]
+        options["loss"] = RecipeLoss(recipe)
+    if how.recorded:
+        options |= {"loader": FewShapes, "update": RecordedUpdate()}
+    return Trainer(model, examples, examples[:8], settings, **options)
+
+
+def measure(how: Update, device: torch.device) -> dict[str, Any]:
+    """Speed, share of time that the GPU is busy, and peak memory of the updates of a row."""
+    attention = nullcontext() if how.fused else sdpa_kernel(SDPBackend.MATH)
+    with attention:
+        trainer = make_trainer(how, device)
+        trainer.model.train()
+        loader = trainer.loader
+        plan = loader.plan(seed=1)
+
+        def updates() -> None:
+            for numbers in plan:
+                trainer.update(loader.load([numbers]), loader.labels([numbers]))
+
+        prepared = seconds(updates, device)  # compiles and records
+        took = min(seconds(updates, device) for _ in range(3))
+        activities = [ProfilerActivity.CUDA if device.type == "cuda" else ProfilerActivity.CPU]
+        with profile(activities=activities) as profiler:
+            profiled = seconds(updates, device)
+    attribute = f"self_{'device' if device.type == 'cuda' else 'cpu'}_time_total"
+    busy = sum(getattr(event, attribute) for event in profiler.key_averages()) / 1e6 / profiled
+    batches = [loader.load([numbers])[0] for numbers in plan]
+    flops = sum(
+        training_flops(how.config, len(b.source), b.source.size(1), b.labels.size(1))
+        for b in batches
+    )
+    peak = torch.cuda.max_memory_allocated() if device.type == "cuda" else 0
     return {
-        "target_tokens_per_second": round(statistics.median(speeds), 1),
-        "slowest_and_fastest": [round(min(speeds), 1), round(max(speeds), 1)],
-        "tflops_per_second": round(statistics.median(rates) / 1e12, 4),
-        "peak_mib": round(peak / 2**20, 2),
-        **predicted_memory(config, candidate, first, device, peak),
+        "target_tokens_per_second": round(loader.labels(plan) / took, 1),
+        "ms_per_update": round(1000 * took / len(plan), 3),
+        "tflops_per_second": round(flops / took / 1e12, 4),
+        "busy": round(min(busy, 1.0), 3),
+        "peak_mib": round(peak / 2**20, 1) or None,
+        "preparing_seconds": round(prepared, 1),
     }
 
 
-def sizes(batch: Batch) -> tuple[int, int, int]:
-    """Sentences, and tokens of source and target."""
-    return len(batch.source), batch.source.size(1), batch.labels.size(1)
-
-
-def predicted_memory(
-    config: TransformerConfig, candidate: Candidate, batch: Batch, device: torch.device, peak: int
-) -> dict[str, float]:
-    """What the formula says, where it applies: to our model, not compiled, without weights kept."""
-    stepwise = not candidate.fused and device.type != "cpu"
-    if candidate.torchs or candidate.compile != "no" or stepwise:
-        return {}
-    predicted = training_memory(
-        config,
-        *sizes(batch),
-        precision=candidate.precision,
-        checkpointing=candidate.checkpointed,
-        device=device.type,
-    ).peak
+def train(preset: str, changes: tuple[str, ...], device: str) -> dict[str, Any]:
+    """Seconds of training until each mark of validation BLEU, and those of everything."""
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / "bleu.json"
+        where = ["--out", f"{folder}/run", "--output", str(output)]
+        sets = [f"--set={change}" for change in (*changes, f"training.device={device}")]
+        time_to_bleu.main(["--preset", preset, *where, *sets])
+        found = json.loads(output.read_text("utf-8"))
+        test = Translator.load(f"{folder}/run").evaluate().scores
+    points = found["points"]
     return {
-        "predicted_mib": round(predicted / 2**20, 2),
-        "predicted_to_measured": round(predicted / peak, 3),
+        "test_bleu": round(test.bleu, 2),
+        "signature": test.signature,
+        "seconds_to_bleu": time_to_bleu.first_reached(points, time_to_bleu.MARKS),
+        "epochs": [[p["epoch"], p["seconds"], p["bleu"]] for p in points],
+        "seconds_of_all": round(time.monotonic() - started, 1),
     }
 
 
-def measure_all(
-    names: list[str], config: TransformerConfig, batches: list[Batch], device: torch.device
-) -> Iterator[Row]:
-    """Every candidate alone in memory; one that does not fit is said to have failed."""
-    for name in names:
+def run_row(name: str, device: torch.device, quick: bool) -> dict[str, Any]:
+    """What one row measures."""
+    if name == CEILING:
+        return ceiling(device, quick)
+    if name in TRAININGS:
+        return train(*(QUICK_TRAINING if quick else TRAININGS[name]), device.type)
+    how = UPDATES[name]
+    if quick:
+        how = replace(how, config=TINY, tokens=min(how.tokens, 512) // 2, compile="no")
+    return measure(how, device)
+
+
+def rows(options: Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each row from a process of its own, within the minutes."""
+    ends = time.monotonic() + 60 * options.minutes
+    for name in options.rows:
+        command = [sys.executable, __file__, "--device", options.device, "--row", name]
+        left = ends - time.monotonic()
         try:
-            yield name, measure_one(config, CANDIDATES[name], batches, device)
-        except RuntimeError as error:  # too little memory: the others may still fit
-            yield name, {"failed": str(error).splitlines()[0]}
-        gc.collect()  # the next candidate shall have the memory to itself
-        if device.type == "cuda":
-            torch.cuda.empty_cache()
-
-
-def torch_compile(model: Any, **options: Any) -> Any:
-    """torch.compile without a mode, which only its own compiler knows."""
-    return COMPILE(model, backend=options["backend"], dynamic=options.get("dynamic"))
+            done = subprocess.run(
+                [*command, *["--quick"] * options.quick],
+                capture_output=True,
+                text=True,
+                timeout=max(left, 0.1),
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            yield name, {"not_reached": f"within {options.minutes:g} minutes"}
+            continue
+        lines = done.stdout.splitlines() or [""]
+        if done.returncode or not lines[-1].startswith("{"):
+            error = (done.stderr.strip().splitlines() or ["no output"])[-1]
+            yield name, {"failed": f"exit status {done.returncode}: {error}"}
+        else:
+            yield name, json.loads(lines[-1])
 
 
 def read_options() -> Namespace:
     """The command line."""
-    made, names = parser(__doc__), list(CANDIDATES)
-    add, which = made.add_argument, f"of: {'; '.join(names)}"
-    add("--device", default="cuda")
-    add("--max-tokens", type=int, default=8192, help="positions of a batch, on either side")
-    add("--steps", type=int, default=20, help="timed steps of each candidate")
-    add("--quick", action="store_true", help="a tiny model and few small batches")
-    add("--candidates", nargs="+", choices=names, default=names, metavar="NAME", help=which)
-    add("--bleu", action="store_true", help="at last train the preset, and score every epoch")
-    add("--output", type=Path, help="default: the record of notebook 12; with --quick no file")
+    made, names = parser(__doc__), [CEILING, *UPDATES, *TRAININGS]
+    made.add_argument("--device", default="cuda")
+    made.add_argument("--minutes", type=float, default=8.0)
+    made.add_argument("--quick", action="store_true", help="tiny models; no file unless --output")
+    made.add_argument("--rows", nargs="+", choices=names, default=names, metavar="NAME")
+    made.add_argument("--row", choices=names, help="measure one row here and print it as JSON")
+    made.add_argument("--output", type=Path, help="default: benchmarks/results/gpu_updates.json")
     return made.parse_args()
 
 
@@ -236,41 +290,23 @@ def main() -> int:
         hint = "to see that it works: benchmarks/gpu.py --device cpu --quick"
         print(f"{error}\nThis benchmark needs a GPU; {hint}", file=sys.stderr)
         return 1
-    config, small, steps, max_tokens = CONFIG, SMALL, options.steps, options.max_tokens
-    output = options.output or (None if options.quick else SHIPPED / "gpu.json")
-    first, sentences, width = 1024, 512, 4096
-    if options.quick:
-        config, small, steps, max_tokens = QUICK, QUICK, 4, 512
-        first, sentences, width = 64, 8, 128
-        # A CPU takes minutes to compile what a test only wants to see running.
-        torch.compile = partial(torch_compile, backend="eager")
-    given = f"--device {options.device} --max-tokens {max_tokens} --steps {steps}"
-    batches = make_batches(config, steps, max_tokens)
-    known = constants(device, width)
-    result = {
-        "command": f"python benchmarks/gpu.py {given}{' --quick' if options.quick else ''}",
-        "max_tokens": max_tokens,
-        "constants": known._asdict(),
+    if options.row:
+        print(json.dumps(run_row(options.row, device, options.quick)))
+        return 0
+    output = options.output or (None if options.quick else RESULTS / "gpu_updates.json")
+    result: dict[str, Any] = {
+        "command": f"python benchmarks/gpu.py --minutes {options.minutes:g}",
         "machine": describe_machine(device),
+        "rows": {},
     }
-    parts = {
-        "decoding": decode_rungs(small, device, sentences),
-        "candidates": measure_all(options.candidates, config, batches, device),
-        "rungs": train_rungs(small, device, known, first),
-    }
-    for part, rows in parts.items():
-        result[part] = {}
-        for name, row in rows:
-            print(name, row, flush=True)
-            result[part][name] = row
-            if output:  # at once: a compiler that crashes takes the process with it
-                write_result(output, result)
-    if options.bleu and not options.quick:
-        time_to_bleu.main(BLEU)
-    elif options.bleu:
-        with tempfile.TemporaryDirectory() as place:
-            there = ["--out", f"{place}/run", "--output", f"{place}/bleu.json"]
-            time_to_bleu.main([*BLEU_QUICK, *there, "--device", options.device])
+    for name, row in rows(options):
+        ceiling_tflops = result["rows"].get(CEILING, {}).get("matmul_tflops")
+        if ceiling_tflops and "tflops_per_second" in row:
+            row["mfu"] = round(row["tflops_per_second"] / ceiling_tflops, 3)
+        print(name, row, flush=True)
+        result["rows"][name] = row
+        if output:  # at once: a process that is ended later takes nothing with it
+            write_result(output, result)
     return 0
 
 
