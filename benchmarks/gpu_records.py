@@ -4,7 +4,7 @@
     python benchmarks/gpu_records.py --quick     # the same steps with a tiny model, on any device
 
 Each record is a list of nmtlib commands; the last run is scored on the test split.  The file is
-written after each seed.  A run that is finished is not made again, and one that was stopped goes on.
+written after each seed.  A finished run is not made again; one that was stopped goes on.
 """
 
 from __future__ import annotations
