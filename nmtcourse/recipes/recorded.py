@@ -146,11 +146,11 @@ class RecordedUpdate:
     def record_batch(self, trainer: Trainer, batch: Batch) -> Recording:
         """Record the passes of a loss over buffers of the batch's shape."""
         buffers = Batch(batch.source.clone(), batch.target.clone())
-        precision = trainer.precision
 
         def passes() -> None:
-            # Casts of the weights, if cached, would outlive the graph that made them.
-            with autocast(trainer.device, precision, cache_enabled=False):
+            with autocast(trainer.device, trainer.precision):
+                # Casts of the weights, if cached, would outlive the graph that made them.
+                torch.set_autocast_cache_enabled(False)
                 loss, totals = trainer.loss(trainer.model, buffers, trainer.settings)
             (loss / self.divisor).backward()
             self.totals.add_(torch.stack(totals))

@@ -156,15 +156,9 @@ def measure_all(
     return totals.floats()
 
 
-def autocast(
-    device: torch.device, precision: torch.dtype, cache_enabled: bool = True
-) -> torch.autocast:
-    """A context in which large matrix multiplications have this precision.
-
-    The cache casts each weight once for all its uses in the context.
-    """
-    enabled = precision == torch.bfloat16
-    return torch.autocast(device.type, torch.bfloat16, enabled=enabled, cache_enabled=cache_enabled)
+def autocast(device: torch.device, precision: torch.dtype) -> torch.autocast:
+    """A context in which large matrix multiplications have this precision."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=precision == torch.bfloat16)
 
 
 def require_finite(model: Transformer, *found: Totals, when: str) -> None:
