@@ -37,10 +37,7 @@ def adam(model: Transformer) -> torch.optim.Optimizer:
 
 
 def plain_update(trainer: Trainer, batches: Sequence[Batch], labels: int) -> Totals:
-    """Passes over batches of this process, one by one, and a step of the optimizer.
-
-    `labels` counts those of all processes.
-    """
+    """Pass over this process's batches, then a step; all processes together have `labels`."""
     for group in trainer.optimizer.param_groups:
         group["lr"] = trainer.learning_rate(trainer.progress.updates)
     totals = Totals()
@@ -175,9 +172,8 @@ class Trainer:
     def update(self, batches: Sequence[Batch], labels: int | None = None) -> Totals:
         """One step of the optimizer on one or several batches; returns this process's totals.
 
-        Losses are summed and divided by the number of labels of *all* batches and processes: the
-        update does not depend on how the same sentences are spread over them.  A single process
-        need not pass `labels`.
+        The sum of losses is divided by the labels of *all* batches and processes, so that it does
+        not matter how sentences are spread over them.  One process alone need not count `labels`.
         """
         settings, progress = self.settings, self.progress
         progress.updates += 1
