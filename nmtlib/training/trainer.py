@@ -26,7 +26,6 @@ from nmtlib.training.loss import Loss, Totals, autocast, measure_all, require_fi
 from nmtlib.training.schedule import make_schedule
 
 ADAM: dict[str, Any] = {"betas": (0.9, 0.98), "eps": 1e-9}  # Vaswani et al. 2017, 5.3
-# What an update does with the trainer, the batches of this process and the labels of all.
 Update = Callable[["Trainer", Sequence[Batch], int], Totals]
 SEEDS = 2**64  # torch takes seeds below this
 
@@ -43,9 +42,9 @@ def plain_update(trainer: Trainer, batches: Sequence[Batch], labels: int) -> Tot
     totals = Totals()
     for batch in batches:
         with autocast(trainer.device, trainer.precision):
-            loss, found = trainer.loss(trainer.model, batch, trainer.settings)
+            loss, sums = trainer.loss(trainer.model, batch, trainer.settings)
         (loss / labels).backward()
-        totals += found
+        totals += sums
     trainer.processes.sum_gradients(trainer.model.parameters())
     torch.nn.utils.clip_grad_norm_(trainer.model.parameters(), trainer.settings.grad_clip)
     trainer.optimizer.step()
@@ -58,9 +57,9 @@ class Trainer:
 
     `loss` is called with model, batch and settings.  `examples` gives those of each epoch, counted
     from 0, instead of `train`.  `after_epoch` is called with the trainer when an epoch is saved;
-    its time does not count.  `optimizer` makes one for the model, with a state for each parameter.
-    `identity` holds a digest of each thing that a resume must find unchanged.  Raises ValueError
-    for no sentences, or one longer than `settings.max_tokens`.
+    its time does not count.  `optimizer` makes one for the model, `update` makes a step of it, on
+    batches of the `loader`.  `identity` holds a digest of each thing that a resume must find
+    unchanged.  Raises ValueError for no sentences, or one longer than `settings.max_tokens`.
     """
 
     def __init__(
