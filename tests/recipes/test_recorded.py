@@ -173,6 +173,27 @@ def test_each_sentence_is_once_in_an_epoch_in_one_shape_a_width(pairs, max_token
         assert batch.labels.count_nonzero() == loader.labels([numbers])
 
 
+def test_processes_share_a_batch_in_one_shape():
+    """Its gradients add up to those of one process, which `Processes.sum_gradients` relies on."""
+    model, sums, shapes = Transformer(MODEL).double().eval(), [], []
+    for count in (1, 2, 3):
+        total, parts = 0, []
+        for rank in range(count):
+            processes = Processes(torch.device("cpu"))
+            processes.rank, processes.count = rank, count
+            loader = FewShapes(EXAMPLES, 90, processes)
+            (batch,) = loader.load([loader.plan(seed=4)[2]])
+            parts.append(batch.source.shape)
+            loss, _ = compute_loss(model, batch, 0.1)
+            total += torch.cat(
+                [part.flatten() for part in torch.autograd.grad(loss, [*model.parameters()])]
+            )
+        sums.append(total)
+        shapes.append(parts)
+    assert all(torch.allclose(sums[0], each, atol=1e-10) for each in sums)
+    assert all(len({*parts}) == 1 for parts in shapes)
+
+
 def test_widths_are_few_and_at_most_a_fourth_wider():
     lengths = np.arange(1, 1025)
     widths = np.unique(round_up(lengths))
