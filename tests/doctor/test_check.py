@@ -6,6 +6,7 @@ from copy import deepcopy
 
 import pytest
 from broken_corpora import Own, check, levels, nothing, row, run, toy
+from nightly import some
 
 
 @pytest.fixture
@@ -53,9 +54,19 @@ def shift(pairs, lines, first):
 
 
 @pytest.mark.parametrize(
-    ("lines", "first"), [(1, 0), (1, 400), (-1, 900), (3, 200), (-7, 1200), (20, 800), (1, 1500)]
+    ("name", "lines", "first"),
+    some(
+        [
+            ("toy-de-en", 1, 400),
+            ("toy-en-zh", -7, 1200),
+            ("toy-de-en", 1, 0),
+            ("toy-de-en", -1, 900),
+            ("toy-en-zh", 20, 800),
+            ("toy-en-zh", 1, 1500),
+        ],
+        by=lambda case: case[0],
+    ),
 )
-@pytest.mark.parametrize("name", ["toy-de-en", "toy-en-zh"])
 def test_shifted_lines_are_found_where_they_begin(tmp_path, name, lines, first):
     splits = toy(name)
     splits["train"] = shift(splits["train"], lines, first)

@@ -57,6 +57,7 @@ def test_public_corpora_have_notes_but_no_false_warning(name):
     assert expected[name] in text, "what is really in it is reported"
 
 
+@pytest.mark.nightly
 def test_a_large_corpus_is_read_in_bounded_time_and_memory(tmp_path):
     small, large = (benchmark.measure(pairs) for pairs in (2_000, 20_000))
     each = (large["processor_seconds"] - small["processor_seconds"]) / 18_000
