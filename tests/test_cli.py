@@ -616,10 +616,10 @@ def test_summary_alone_lists_the_presets(call):
     assert [row.split()[0] for row in rows] == presets()
 
 
-@pytest.mark.parametrize("name", presets())
-def test_summary_of_a_preset_is_its_settings(call, name):
-    status, printed, _ = call("summary", name)
-    assert status == 0 and Settings.from_dict(json.loads(printed)) == load_settings(name)
+def test_summary_of_a_preset_is_its_settings(call):
+    for name in presets():
+        status, printed, _ = call("summary", name)
+        assert status == 0 and Settings.from_dict(json.loads(printed)) == load_settings(name)
 
 
 def test_summary_of_a_run_shows_settings_parameters_and_the_last_epoch(call, run):
@@ -888,26 +888,39 @@ def test_damaged_text_files_are_answered_in_one_line(
     assert contents(tmp_path) == before
 
 
-@pytest.mark.parametrize(
-    "command",
-    [[], ["train"], ["evaluate"], ["translate"], ["export"], ["explore"], ["data"], ["summary"]],
-)
-def test_every_command_has_help(command, capsys):
-    with pytest.raises(SystemExit) as left:
-        cli.main([*command, "--help"])
-    assert left.value.code == 0
-    shown = " ".join(capsys.readouterr().out.split())
-    assert shown.startswith(" ".join(["usage: nmtlib", *command]))
-    if not command:
-        assert all(
-            name in shown
-            for name in ("train", "evaluate", "translate", "export", "explore", "data", "summary")
-        )
+def test_every_command_has_help(capsys):
+    for command in [
+        [],
+        ["train"],
+        ["evaluate"],
+        ["translate"],
+        ["export"],
+        ["explore"],
+        ["data"],
+        ["summary"],
+    ]:
+        with pytest.raises(SystemExit) as left:
+            cli.main([*command, "--help"])
+        assert left.value.code == 0
+        shown = " ".join(capsys.readouterr().out.split())
+        assert shown.startswith(" ".join(["usage: nmtlib", *command]))
+        if not command:
+            assert all(
+                name in shown
+                for name in (
+                    "train",
+                    "evaluate",
+                    "translate",
+                    "export",
+                    "explore",
+                    "data",
+                    "summary",
+                )
+            )
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
+def test_a_command_that_does_not_exist_shows_the_usage(capsys):
+    for arguments in [
         [],
         ["trian"],
         ["data"],
@@ -916,12 +929,10 @@ def test_every_command_has_help(command, capsys):
         ["explore"],
         ["backtranslate", "x"],
         ["train", "x", "--beam"],
-    ],
-)
-def test_a_command_that_does_not_exist_shows_the_usage(arguments, capsys):
-    with pytest.raises(SystemExit) as left:
-        cli.main(arguments)
-    assert left.value.code == 2 and capsys.readouterr().err.startswith("usage: nmtlib")
+    ]:
+        with pytest.raises(SystemExit) as left:
+            cli.main(arguments)
+        assert left.value.code == 2 and capsys.readouterr().err.startswith("usage: nmtlib")
 
 
 def test_other_packages_add_commands_by_entry_points(call, monkeypatch):

@@ -25,19 +25,19 @@ def test_the_presets_of_the_course_are_there():
     assert presets() == sorted(set(presets()))
 
 
-@pytest.mark.parametrize("name", presets())
-def test_a_preset_builds_a_valid_configuration(name):
-    settings = load_settings(name)
-    assert settings.corpus.name in corpora.names()
-    config = settings.with_vocabularies(5000, 5000).model
-    assert isinstance(config, TransformerConfig)
-    assert config == replace(settings.model, source_vocab_size=5000, target_vocab_size=5000)
+def test_a_preset_builds_a_valid_configuration():
+    for name in presets():
+        settings = load_settings(name)
+        assert settings.corpus.name in corpora.names()
+        config = settings.with_vocabularies(5000, 5000).model
+        assert isinstance(config, TransformerConfig)
+        assert config == replace(settings.model, source_vocab_size=5000, target_vocab_size=5000)
 
 
-@pytest.mark.parametrize("name", presets())
-def test_a_preset_survives_json(name):
-    settings = load_settings(name)
-    assert Settings.from_dict(json.loads(settings.to_json())) == settings
+def test_a_preset_survives_json():
+    for name in presets():
+        settings = load_settings(name)
+        assert Settings.from_dict(json.loads(settings.to_json())) == settings
 
 
 PATHS = st.text(max_size=8).filter(lambda path: path.strip() and "\0" not in path)
@@ -78,9 +78,8 @@ def test_every_field_can_be_set_and_only_that_one_changes():
             assert changed == replace(DEFAULT, **{section: part}) != DEFAULT
 
 
-@pytest.mark.parametrize(
-    ("assignment", "section", "name", "value"),
-    [
+def test_an_assignment_is_read_as_toml():
+    for assignment, section, name, value in [
         ("training.epochs=3", "training", "epochs", 3),
         ("epochs=3", "training", "epochs", 3),
         (" epochs = 3 ", "training", "epochs", 3),
@@ -99,11 +98,9 @@ def test_every_field_can_be_set_and_only_that_one_changes():
         ("name=", "corpus", "name", ""),
         ('corpus.train=["/a.de", "/a.en"]', "corpus", "train", ["/a.de", "/a.en"]),
         ("test=[]", "corpus", "test", []),
-    ],
-)
-def test_an_assignment_is_read_as_toml(assignment, section, name, value):
-    given = getattr(getattr(DEFAULT.with_assignments([assignment]), section), name)
-    assert given == value and type(given) is type(value)
+    ]:
+        given = getattr(getattr(DEFAULT.with_assignments([assignment]), section), name)
+        assert given == value and type(given) is type(value)
 
 
 def test_the_last_of_several_assignments_counts_and_the_original_stays():
@@ -127,9 +124,8 @@ def test_a_bare_key_of_two_sections_is_refused_and_both_are_named(key, sections)
         assert getattr(changed, other) == getattr(DEFAULT, other)
 
 
-@pytest.mark.parametrize(
-    ("key", "hint"),
-    [
+def test_an_unknown_key_is_refused_with_the_nearest_one():
+    for key, hint in [
         ("epoch", "training.epochs"),
         ("training.epoch", "training.epochs"),
         ("model.epochs", "training.epochs"),
@@ -139,14 +135,12 @@ def test_a_bare_key_of_two_sections_is_refused_and_both_are_named(key, sections)
         # The section was right, so the hint must keep it:
         ("training.max_lenght", "training.max_length"),
         ("decoding.max_token", "decoding.max_tokens"),
-    ],
-)
-def test_an_unknown_key_is_refused_with_the_nearest_one(key, hint):
-    with pytest.raises(ValueError, match="unknown key") as caught:
-        DEFAULT.with_assignments([f"{key}=1"])
-    message = str(caught.value)
-    assert repr(key) in message and "--set" in message
-    assert f"did you mean {hint}?" in message
+    ]:
+        with pytest.raises(ValueError, match="unknown key") as caught:
+            DEFAULT.with_assignments([f"{key}=1"])
+        message = str(caught.value)
+        assert repr(key) in message and "--set" in message
+        assert f"did you mean {hint}?" in message
 
 
 def test_an_unknown_key_like_no_other_is_answered_with_all_keys():
@@ -157,15 +151,14 @@ def test_an_unknown_key_like_no_other_is_answered_with_all_keys():
             assert f"{section}.{field.name}" in str(caught.value)
 
 
-@pytest.mark.parametrize("assignment", ["epochs", "", "epochs 3", "--epochs"])
-def test_an_assignment_without_an_equals_sign_is_refused(assignment):
-    with pytest.raises(ValueError, match="key=value"):
-        DEFAULT.with_assignments([assignment])
+def test_an_assignment_without_an_equals_sign_is_refused():
+    for assignment in ["epochs", "", "epochs 3", "--epochs"]:
+        with pytest.raises(ValueError, match="key=value"):
+            DEFAULT.with_assignments([assignment])
 
 
-@pytest.mark.parametrize(
-    ("assignment", "expected", "given"),
-    [
+def test_a_value_of_the_wrong_type_is_refused_with_the_right_one():
+    for assignment, kind, value in [
         ("epochs=2.5", "integer", "2.5"),
         ("epochs=true", "integer", "True"),  # bool is an int to Python, but not to a reader
         ("epochs=many", "integer", "'many'"),
@@ -176,13 +169,11 @@ def test_an_assignment_without_an_equals_sign_is_refused(assignment):
         ("corpus.train=a.tsv", "array", "'a.tsv'"),
         ("model.dropout=high", "number", "'high'"),
         ("model.dropout=true", "number", "True"),
-    ],
-)
-def test_a_value_of_the_wrong_type_is_refused_with_the_right_one(assignment, expected, given):
-    with pytest.raises(ValueError) as caught:
-        DEFAULT.with_assignments([assignment])
-    message = str(caught.value)
-    assert expected in message and given in message and assignment.partition("=")[0] in message
+    ]:
+        with pytest.raises(ValueError) as caught:
+            DEFAULT.with_assignments([assignment])
+        message = str(caught.value)
+        assert kind in message and value in message and assignment.partition("=")[0] in message
 
 
 OUT_OF_RANGE = [
@@ -208,12 +199,12 @@ OUT_OF_RANGE = [
 ]
 
 
-@pytest.mark.parametrize(("key", "value"), OUT_OF_RANGE)
-def test_a_value_out_of_range_is_refused_before_anything_runs(key, value):
-    with pytest.raises(ValueError) as caught:
-        DEFAULT.with_value(key, value, where="my.toml")
-    message = str(caught.value)
-    assert message.startswith("my.toml: ") and key in message and repr(value) in message
+def test_a_value_out_of_range_is_refused_before_anything_runs():
+    for key, value in OUT_OF_RANGE:
+        with pytest.raises(ValueError) as caught:
+            DEFAULT.with_value(key, value, where="my.toml")
+        message = str(caught.value)
+        assert message.startswith("my.toml: ") and key in message and repr(value) in message
 
 
 @pytest.mark.parametrize("key", ["patience", "save_updates", "label_smoothing"])
@@ -221,19 +212,16 @@ def test_zero_turns_a_feature_off(key):
     assert getattr(DEFAULT.with_assignments([f"{key}=0"]).training, key) == 0
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
+def test_a_model_that_cannot_be_built_is_refused():
+    for changes in [
         {"d_model": 30, "n_heads": 4},
         {"norm": "middle"},
         {"positions": "none"},
         {"tied": "some"},
         {"dropout": 1.0},
-    ],
-)
-def test_a_model_that_cannot_be_built_is_refused(changes):
-    with pytest.raises(ValueError, match="model"):
-        Settings.from_dict({"model": changes})
+    ]:
+        with pytest.raises(ValueError, match="model"):
+            Settings.from_dict({"model": changes})
 
 
 def test_sections_must_be_sections():
@@ -285,9 +273,8 @@ def write(path, text):
     return str(path)
 
 
-@pytest.mark.parametrize(
-    ("content", "expected"),
-    [
+def test_a_damaged_file_is_named_with_what_is_wrong(tmp_path):
+    for content, expected in [
         ("[model]\nd_model == 3\n", "not valid TOML"),
         ("[model\n", "not valid TOML"),
         ("[model]\nd_model = 3\nd_model = 4\n", "not valid TOML"),
@@ -297,13 +284,11 @@ def write(path, text):
         ("[training]\nepochs = 0\n", "greater than or equal to 1"),
         (b"[corpus]\nname = '\xff'\n", "(?i)utf-8"),
         ("[corpus]\ntrain = [1]\n", "train"),
-    ],
-)
-def test_a_damaged_file_is_named_with_what_is_wrong(tmp_path, content, expected):
-    path = write(tmp_path / "own.toml", content)
-    with pytest.raises(ValueError, match=expected) as caught:
-        load_settings(path)
-    assert "own.toml" in str(caught.value)
+    ]:
+        path = write(tmp_path / "own.toml", content)
+        with pytest.raises(ValueError, match=expected) as caught:
+            load_settings(path)
+        assert "own.toml" in str(caught.value)
 
 
 def test_a_file_with_a_byte_order_mark_is_read(tmp_path):

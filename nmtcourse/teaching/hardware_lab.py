@@ -197,7 +197,7 @@ def human(count: float, unit: str = "B") -> str:
     return f"{count:.3g} {prefixes[0]}{unit}"
 
 
-def start_processes(count: int, module: str, *arguments: str, timeout: float = 180) -> str:
+def start_processes(count: int, module: str, *arguments: str, timeout: float = 1800) -> str:
     """Run a module in `count` processes that find each other, and return what they print.
 
     One process is started plainly, several by torchrun; each has one thread.  Raises RuntimeError
