@@ -28,6 +28,8 @@ def extend(commands: _SubParsersAction) -> None:
     option("--plot", type=Path, metavar="FILE", help="check: draw lengths and order (.png, .svg)")
     decided = "check: read lines that are not UTF-8 in this encoding"
     option("--encoding", default="", metavar="NAME", help=decided)
+    pair = "check: the columns of one file that are source and target, by name or number"
+    option("--columns", nargs=2, default=(), metavar=("A", "B"), help=pair)
     both = "check: the languages of two files, such as de en"
     option("--languages", nargs=2, default=("", ""), metavar="TAG", help=both)
     data.set_defaults(run=run_data)
@@ -40,6 +42,7 @@ def run_data(options: Namespace) -> int | None:
     from nmtlib import commands
 
     given = {"FILE": options.more, "--fix": options.fix, "--plot": options.plot}
+    given["--columns"] = options.columns
     if unused := [name for name, value in given.items() if value]:
         raise ValueError(f"data {options.action} takes no {unused[0]}; it belongs to data check")
     commands.data(options)
@@ -78,6 +81,8 @@ def _refuse(options: Namespace) -> None:
         )
     if options.split and not options.fix:
         raise ValueError("--split says how many pairs --fix holds out; give --fix DIR too")
+    if options.columns and (options.more or not Path(options.name).is_file()):
+        raise ValueError("--columns names two columns of one file; give that file alone")
     if options.split < 0:
         raise ValueError(f"--split must be 1 or more, not {options.split}")
     if options.encoding:
@@ -106,8 +111,9 @@ def diagnosis_of(options: Namespace) -> Diagnosis | None:
         files = [name, *([options.more] if options.more else [])]
         tags = tuple(options.languages)
         tags = tags if all(tags) else guessed_tags(files)
-        split = opening.of_files("train", files, tags, options.encoding)
-        return diagnosis.diagnose(" ".join(files), [split], tags)
+        how = tags, options.encoding, options.columns
+        splits = [opening.of_files(name, files, *how) for name in opening.splits_in(files)]
+        return diagnosis.diagnose(" ".join(files), splits, tags)
     ok, lines = known.check(name)
     print("\n".join([*lines, ""]), flush=True)
     if not ok:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ from nmtcourse.doctor.survey import Survey
 from nmtlib.data.corpus import Corpus
 from nmtlib.sections import FILES, CorpusSettings
 
+UNREAD = ("record", "columns", "partner")
 MARKED = re.compile(r"\w@@$").search
 
 
@@ -65,8 +66,7 @@ def diagnose(name: str, splits: Sequence[Split], tags: tuple[str, str] = ("", ""
     surveys = {split.name: Survey(split, tags) for split in splits}
     findings = [finding for split in splits for finding in split.findings]
     findings += judge_tags(tags) if splits else []
-    for survey in surveys.values():
-        findings += survey.findings.values()
+    findings += _as_formats(surveys)
     full = {name: survey for name, survey in surveys.items() if survey.kept.any()}
     if "train" in full:
         findings += judge_sides(full, tags)
@@ -76,6 +76,17 @@ def diagnose(name: str, splits: Sequence[Split], tags: tuple[str, str] = ("", ""
         findings += judge_order(survey)
         findings += judge_lengths(survey, tags)
     return Diagnosis(name, tags, surveys, sorted_findings(_without_echoes(findings)))
+
+
+def _as_formats(surveys: Mapping[str, Survey]) -> Iterator[Finding]:
+    """The findings of each split; where most entries are no pairs, the format is what is wrong."""
+    for survey in surveys.values():
+        unread = [survey.findings[kind] for kind in UNREAD if kind in survey.findings]
+        if sum(finding.count for finding in unread) <= 0.5 * len(survey):
+            yield from survey.findings.values()
+            continue
+        yield Finding("format", survey.split.name, len(survey), len(survey), unread[0].examples[:1])
+        yield from (found for found in survey.findings.values() if found not in unread)
 
 
 def _without_echoes(findings: Sequence[Finding]) -> list[Finding]:
@@ -88,6 +99,8 @@ def _without_echoes(findings: Sequence[Finding]) -> list[Finding]:
             "untranslated": ("same file", "equal", "exchanged"),
             "new characters": ("exchanged", "script"),
             "script": ("exchanged",),
+            "scripts": ("exchanged", "turned"),
+            "test script": ("exchanged", "script"),
             "equal": ("same file",),
             "other language": ("exchanged", "script", "encoding"),
             "mojibake": ("encoding",),

@@ -6,10 +6,9 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from nmtcourse.doctor.formats import HEAD, format_of, opened
 from nmtcourse.doctor.kinds import shown
-from nmtcourse.doctor.readers import opened
 
-HEAD = 65_536  # bytes that tell what a file is
 SAMPLE = 200_000  # bytes of undecodable lines that tell the encoding
 # What a file begins with, what that is, and what to do about it.
 AS_TEXT = "save it as text, or two columns as CSV, in UTF-8"
@@ -37,7 +36,6 @@ TEXTS: list[tuple[re.Pattern[bytes], str, str]] = [
         "a web page: a download that failed?",
         "download the file itself, not the page about it",
     ),
-    (re.compile(rb"<xliff\b"), "XLIFF", "convert it to TMX, for example with xliff2tmx"),
     (
         re.compile(rb"<(?:srcset|refset|mteval|seg id=)"),
         "the XML of a test set (mteval)",
@@ -48,7 +46,11 @@ TEXTS: list[tuple[re.Pattern[bytes], str, str]] = [
         "subtitles with times",
         "align the subtitles first (OPUS has them aligned)",
     ),
-    (re.compile(rb"^msgid \"", re.M), "a PO file of gettext", "convert it with po2tmx or po2csv"),
+    (
+        re.compile(rb"^msgid \"", re.M),
+        "a PO file of gettext",
+        "pip install translate-toolkit, then: po2tmx -l LANGUAGE {path} {path}.tmx",
+    ),
 ]
 
 
@@ -56,9 +58,9 @@ TEXTS: list[tuple[re.Pattern[bytes], str, str]] = [
 class Look:
     """What a file turned out to be.
 
-    `format` is 'lines' or a key of `readers.READERS`; `problem` and `advice` say why it cannot be
-    read, `encoding` is what its bytes are read as; `undecodable` are the numbers of lines that are
-    not in UTF-8, and `proposals` the encodings that they may be in, each with a line read so.
+    `format` is a key of `formats.ENTRIES`; `problem` and `advice` say why it cannot be read,
+    `encoding` is what its bytes are read as; `undecodable` are the numbers of lines that are not in
+    UTF-8, and `proposals` the encodings that they may be in, each with a line read so.
     """
 
     path: Path
@@ -99,7 +101,7 @@ def look_at(path: Path, language: str = "", encoding: str = "") -> Look:
         look.problem, look.advice = "a binary file: it holds NUL bytes", "give a text file"
     else:
         _read_through(look, language, encoding)
-        look.format = _format(path, head)
+        look.format = format_of(path)
     return look
 
 
@@ -113,20 +115,6 @@ def _recognised(head: bytes, path: Path) -> tuple[str, str] | None:
         if pattern.search(head):
             return what, advice.format(path=path)
     return None
-
-
-def _format(path: Path, head: bytes) -> str:
-    ending = path.name.removesuffix(".gz").rpartition(".")[2].lower()
-    start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if b"<tmx" in head[:4000]:
-        return "tmx"
-    if start[:1] == b"[" and start[1:].lstrip()[:1] in (b"{", b"["):
-        return "json"
-    if start.startswith(b"{") and b'"' in start[:200]:
-        return "json" if ending == "json" and b"\n{" not in start else "jsonl"
-    if start.startswith(b"[") and ending in ("json", "jsonl"):
-        return "jsonl" if ending == "jsonl" else "json"
-    return "csv" if ending == "csv" else "lines"
 
 
 def _by_marks(head: bytes) -> str:

@@ -1,37 +1,34 @@
-"""Which language a text is in, as far as its script and its most frequent words tell."""
+"""Which language and script a text is in, as far as its letters and most frequent words tell."""
 
 from __future__ import annotations
 
 import importlib.util
 import runpy
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from nmtlib.sections import language_of
-
-# The characters of a script, by the names that langcodes gives to scripts.
-SCRIPTS: dict[str, list[tuple[int, int]]] = {
-    "Latn": [(0x41, 0x24F), (0x1E00, 0x1EFF)],
-    "Grek": [(0x370, 0x3FF), (0x1F00, 0x1FFF)],
-    "Cyrl": [(0x400, 0x52F)],
-    "Armn": [(0x530, 0x58F)],
-    "Hebr": [(0x590, 0x5FF)],
-    "Arab": [(0x600, 0x77F), (0x8A0, 0x8FF), (0xFB50, 0xFDFF), (0xFE70, 0xFEFF)],
-    "Deva": [(0x900, 0x97F)],
-    "Beng": [(0x980, 0x9FF)],
-    "Taml": [(0xB80, 0xBFF)],
-    "Thai": [(0xE00, 0xE7F)],
-    "Geor": [(0x10A0, 0x10FF)],
-    "Ethi": [(0x1200, 0x137F)],
-    "Khmr": [(0x1780, 0x17FF)],
-    "Hang": [(0x1100, 0x11FF), (0xAC00, 0xD7AF)],
-    "Kana": [(0x3040, 0x30FF)],
-    "Hani": [(0x3400, 0x9FFF), (0x20000, 0x2FFFF)],
+# Scripts by the first word of their characters' Unicode names, with the codes of ISO 15924.
+SCRIPTS = dict(
+    pair.split(":")
+    for pair in "LATIN:Latn GREEK:Grek CYRILLIC:Cyrl ARMENIAN:Armn HEBREW:Hebr ARABIC:Arab "
+    "SYRIAC:Syrc THAANA:Thaa NKO:Nkoo DEVANAGARI:Deva BENGALI:Beng GURMUKHI:Guru GUJARATI:Gujr "
+    "ORIYA:Orya TAMIL:Taml TELUGU:Telu KANNADA:Knda MALAYALAM:Mlym SINHALA:Sinh THAI:Thai LAO:Laoo "
+    "TIBETAN:Tibt MYANMAR:Mymr GEORGIAN:Geor HANGUL:Hang ETHIOPIC:Ethi CHEROKEE:Cher KHMER:Khmr "
+    "MONGOLIAN:Mong TIFINAGH:Tfng HIRAGANA:Kana KATAKANA:Kana CJK:Hani ADLAM:Adlm".split()
+)
+UNSPACED = ("Hans", "Hant", "Hani", "Jpan", "Kana", "Thai", "Khmr", "Laoo", "Mymr", "Tibt")
+# What a line in the script of a tag may look like: a line of Japanese may have no kana.
+CHINESE = frozenset({"Hans", "Hant", "Hani"})
+FITTING = {
+    "Hans": {"Hans", "Hani"},
+    "Hant": {"Hant", "Hani"},
+    "Jpan": CHINESE | {"Kana"},
+    "Kore": CHINESE | {"Hang"},
 }
-UNSPACED = ("Hans", "Hant", "Jpan", "Thai", "Khmr", "Laoo", "Mymr")
-PARTS = {"Hans": ["Hani"], "Hant": ["Hani"], "Jpan": ["Hani", "Kana"], "Kore": ["Hang", "Hani"]}
+CODES = ["", *sorted({*SCRIPTS.values(), *CHINESE})]  # a row keeps the place of its script here
 
 
 def is_tag(tag: str) -> bool:
@@ -42,66 +39,141 @@ def is_tag(tag: str) -> bool:
 
 
 @cache
-def script_of(tag: str) -> str:
-    """The script that a language is mostly written in, 'Latn' or 'Hans', '' if unknown."""
+def forms(tag: str) -> tuple[str, str, str]:
+    """A tag in one spelling, its language with its script, and its language; '' for no tag.
+
+    >>> forms("ZH_tw"), forms("cmn-Hans"), forms("deu")
+    (('zh-TW', 'zh-Hant', 'zh'), ('zh-Hans', 'zh-Hans', 'zh'), ('de', 'de-Latn', 'de'))
+    """
     import langcodes
 
-    try:
-        found = langcodes.Language.get(tag.replace("_", "-"))
-        return found.maximize().script or "" if is_tag(tag) else ""
-    except ValueError:
-        return ""
+    if not is_tag(tag):
+        return "", "", ""
+    exact = langcodes.standardize_tag(tag.replace("_", "-"), macro=True)
+    language = exact.partition("-")[0]
+    return exact, f"{language}-{script_of(exact)}", language
 
 
-def share_in_script(text: str, script: str) -> float:
-    """The share of a text's letters that belong to a script; 1 for a script unknown here."""
-    ranges = [r for part in PARTS.get(script, [script]) for r in SCRIPTS.get(part, [])]
-    letters = {ord(c): count for c, count in Counter(text).items() if c.isalpha()}
-    if not ranges or not letters:
-        return 1.0
-    inside = sum(n for c, n in letters.items() if any(a <= c <= b for a, b in ranges))
-    return inside / sum(letters.values())
+@cache
+def script_of(tag: str) -> str:
+    """The script that a tag names, or that its language is mostly written in; '' if unknown."""
+    import langcodes
+
+    return (
+        langcodes.Language.get(tag.replace("_", "-")).maximize().script or "" if is_tag(tag) else ""
+    )
+
+
+@cache
+def scripts_of(tag: str) -> frozenset[str]:
+    """All scripts that a language is written in somewhere: Serbian in Cyrl and Latn."""
+    from langcodes.data_dicts import LIKELY_SUBTAGS
+
+    full = (value.split("-") for value in LIKELY_SUBTAGS.values())
+    return frozenset(parts[1] for parts in full if parts[0] == forms(tag)[2])
+
+
+@cache
+def script_of_character(character: str) -> str:
+    """The script of a letter, '' for any other character."""
+    name = unicodedata.name(character, "") if character.isalpha() else ""
+    return SCRIPTS.get(
+        name.removeprefix("FULLWIDTH ").removeprefix("HALFWIDTH ").partition(" ")[0], ""
+    )
+
+
+def script_shares(text: str) -> Counter[str]:
+    """How many letters of a text belong to each script."""
+    shares: Counter[str] = Counter()
+    for character, count in Counter(text).items():
+        if script := script_of_character(character):
+            shares[script] += count
+    return shares
+
+
+def script_of_line(text: str) -> str:
+    """The script of most letters of a line, '' without letters.
+
+    Chinese is Hans or Hant where the line has more characters of the one than of the other.
+
+    >>> [script_of_line(t) for t in ("Das ist 7 .", "это", "汉字", "漢字", "中文", "これは本です")]
+    ['Latn', 'Cyrl', 'Hans', 'Hant', 'Hani', 'Kana']
+    """
+    if text.isascii():
+        return "Latn" if any(map(str.isalpha, text)) else ""
+    shares = script_shares(text)
+    if shares["Kana"] and shares["Kana"] + shares["Hani"] > sum(shares.values()) / 2:
+        return "Kana"
+    script = max(shares, key=shares.__getitem__, default="")
+    if script != "Hani":
+        return script
+    simplified, traditional = variants(text)
+    if simplified == traditional:
+        return "Hani"
+    return "Hans" if simplified > traditional else "Hant"
+
+
+def fits(script: str, expected: str) -> bool:
+    """Whether a line in one script may be text in another; unknown scripts fit."""
+    known = expected in FITTING or expected in CODES[1:]
+    return not script or not known or script in FITTING.get(expected, {expected})
 
 
 @cache
 def function_words(tag: str) -> frozenset[str]:
     """The most frequent words of a language, from the lists of spaCy; empty where it has none.
 
-    The file is run by itself: importing spaCy would take seconds.
+    A list in another script than the tag's is none.  The file is run by itself: importing spaCy
+    would take seconds.
     """
+    import langcodes
+
     found = importlib.util.find_spec("spacy")
-    place = Path(found.origin or "").parent / "lang" if found else Path()
-    file = place / language_of(tag) / "stop_words.py"
-    if not tag or not file.is_file():
+    language = langcodes.standardize_tag(tag).partition("-")[0] if found and is_tag(tag) else ""
+    languages = Path(found.origin or "").parent / "lang" if found else Path()
+    file = languages / {"no": "nb", "cmn": "zh"}.get(language, language) / "stop_words.py"
+    if not language or not file.is_file():
         return frozenset()
     try:
         words = runpy.run_path(str(file))["STOP_WORDS"]
-        return frozenset(word for word in words if word.isalpha() and len(word) > 1)
     except (ImportError, KeyError, SyntaxError):
         return frozenset()
+    fitting = (word for word in words if word.isalpha() and len(word) > 1)
+    return frozenset(word for word in fitting if fits(script_of_line(word), script_of(tag)))
 
 
 def distinct_words(tags: Sequence[str]) -> tuple[frozenset[str], frozenset[str]]:
-    """The frequent words of each of two languages that are not also words of the other."""
+    """The frequent words of each of two languages that are not also words of the other.
+
+    Both are empty unless both languages have a list: without one, nothing can be judged.
+    """
     first, second = (function_words(tag) for tag in tags)
-    return first - second, second - first
+    return (first - second, second - first) if first and second else (frozenset(), frozenset())
 
 
 def likeness(text: str, tag: str) -> float:
     """How much a text looks like a language, from 0 to 1: script times frequent words."""
-    words = text.lower().split()
-    known = function_words(tag)
-    frequent = sum(word in known for word in words) / max(len(words), 1) if known else 1.0
-    spaced = script_of(tag) not in ("Hans", "Hant", "Jpan", "Thai")
-    return share_in_script(text, script_of(tag)) * (frequent if spaced else 1.0)
+    shares, script = script_shares(text), script_of(tag)
+    inside = sum(n for code, n in shares.items() if fits(code, script)) / max(
+        sum(shares.values()), 1
+    )
+    words, known = text.lower().split(), function_words(tag)
+    if not known or script in UNSPACED:
+        return inside
+    return inside * sum(word in known for word in words) / max(len(words), 1)
+
+
+def is_unspaced(text: str) -> bool:
+    """Whether most letters of a text are of scripts that put no spaces between words."""
+    shares = script_shares(text)
+    return sum(shares[script] for script in UNSPACED) > 0.5 * max(sum(shares.values()), 1)
 
 
 def unspaced(texts: Sequence[str], tag: str) -> bool:
     """Whether texts hardly have spaces, though the tag is not that of such a language."""
     text = "".join(texts)
-    if script_of(tag) in UNSPACED or text.count(" ") > 0.06 * len(text):
-        return False
-    return max(share_in_script(text, script) for script in ("Hans", "Jpan", "Thai", "Khmr")) > 0.5
+    known = script_of(tag) in UNSPACED or text.count(" ") > 0.06 * len(text)
+    return not known and is_unspaced(text)
 
 
 def variants(text: str) -> tuple[int, int]:
@@ -109,16 +181,19 @@ def variants(text: str) -> tuple[int, int]:
 
     GB 2312 encodes the simplified forms, Big5 the traditional ones.
     """
-    simplified = traditional = 0
-    for character, count in Counter(text).items():
-        if "\u4e00" <= character <= "\u9fff":
-            in_gb, in_big5 = (_encodes(character, name) for name in ("gb2312", "big5"))
-            simplified += count * (in_gb and not in_big5)
-            traditional += count * (in_big5 and not in_gb)
-    return simplified, traditional
+    simplified = sum(variant(character) == "Hans" for character in text)
+    return simplified, sum(variant(character) == "Hant" for character in text)
 
 
 @cache
+def variant(character: str) -> str:
+    """Whether a character is of simplified or of traditional Chinese alone, otherwise ''."""
+    if not "\u4e00" <= character <= "\u9fff":
+        return ""
+    in_gb, in_big5 = (_encodes(character, name) for name in ("gb2312", "big5"))
+    return "" if in_gb == in_big5 else "Hans" if in_gb else "Hant"
+
+
 def _encodes(character: str, encoding: str) -> bool:
     try:
         return bool(character.encode(encoding))

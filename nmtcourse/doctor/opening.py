@@ -2,46 +2,54 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import NamedTuple
-from xml.etree import ElementTree
 
 from nmtcourse.doctor.files import Look, look_at
-from nmtcourse.doctor.kinds import Finding
-from nmtcourse.doctor.readers import READERS, is_packed, named_columns, opened, records
+from nmtcourse.doctor.formats import (
+    ENTRIES,
+    ERRORS,
+    PEEK,
+    Place,
+    format_of,
+    header_of,
+    is_packed,
+    load_json,
+    opened,
+    separator_of,
+    splits_of,
+)
+from nmtcourse.doctor.kinds import Finding, shown
+from nmtcourse.doctor.readers import Choice, Row, choose, rows
 from nmtlib.data.corpus import Pair
 from nmtlib.sections import language_of
 
-PEEK = 1_000  # rows that tell which columns are which
-HEADINGS = set(
-    "source target src tgt trg id text sentence sentences translation translations input output "
-    "original english german deutsch englisch chinese french spanish russian italian".split()
-)
-
-
-class Row(NamedTuple):
-    """One pair, or with a `problem` (a key of `KINDS`) what is in its place."""
-
-    number: int
-    source: str
-    target: str
-    problem: str = ""
+ENDINGS = {
+    "csv",
+    "json",
+    "jsonl",
+    "tmx",
+    "xlf",
+    "xliff",
+}  # of the files that training reads by format
 
 
 @dataclass
 class Split:
-    """One split to look at: `rows()` reads it from the beginning each time."""
+    """One split to look at: `rows()` reads it from the beginning each time.
+
+    `size` is how many lines (or what `unit` says) its files have, 0 for as many as it has rows.
+    """
 
     name: str
     rows: Callable[[], Iterator[Row]]
     findings: list[Finding] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
+    unit: str = "lines"
+    size: int = 0
 
 
 def of_pairs(name: str, pairs: Sequence[Pair]) -> Split:
@@ -52,43 +60,61 @@ def of_pairs(name: str, pairs: Sequence[Pair]) -> Split:
 
 
 def of_files(
-    name: str, files: Sequence[str | Path], languages: Sequence[str], encoding: str = ""
+    name: str,
+    files: Sequence[str | Path],
+    languages: Sequence[str],
+    encoding: str = "",
+    columns: Sequence[str] = (),
 ) -> Split:
     """A split from one file of pairs, or a source and a target file.
 
-    Raises FileNotFoundError for a missing file, and ValueError for another number of files.
+    Raises FileNotFoundError for a missing file, and ValueError for another number of files or for
+    `columns` that are none.
     """
     paths = [Path(file) for file in files]
     if len(paths) not in (1, 2):
         raise ValueError(f"{name} is one file of pairs or two text files, not {len(paths)}")
     sides = [language_of(tag) for tag in languages]
     looks = [look_at(path, sides[i], encoding) for i, path in enumerate(paths)]
-    split = Split(name, lambda: iter(()), files=paths)
+    split = Split(name, lambda: iter(()), files=paths, size=max(look.lines for look in looks))
     for look in looks:
-        if is_packed(look.path) != (look.path.suffix == ".gz"):
-            new = look.path.with_suffix("") if look.path.suffix == ".gz" else f"{look.path}.gz"
-            advice = f"mv {look.path} {new}"
-            split.findings.append(Finding("name", name, 0, 0, [], str(look.path), advice))
-        if encoding and (look.undecodable or encoding.startswith("utf-")):
-            count, detail = len(look.undecodable), f"{look.path} as {encoding}"
-            split.findings.append(Finding("decoded", name, count, look.lines, [], detail))
-        elif look.problem:
-            kind = "encoding" if look.proposals or look.undecodable else "file"
-            detail = f"{look.path}: {look.problem}"
-            examples = [(0, f"as {found}: {line}") for found, line in look.proposals]
-            count = len(look.undecodable)
-            split.findings.append(Finding(kind, name, count, 0, examples, detail, look.advice))
+        split.findings += about_file(name, look, encoding)
     if any(look.problem and not look.proposals and not look.undecodable for look in looks):
         return split
     if len(paths) == 2:
-        split.rows = lambda: _two(looks)
+        split.rows = lambda: two_files(looks)
         if paths[0].resolve() == paths[1].resolve():
             split.findings.append(Finding("same file", name, 0, 0, [], str(paths[0])))
-    elif looks[0].format in READERS and looks[0].format != "csv":
-        split.rows = lambda: _records(looks[0], languages)
     else:
-        _table(split, looks[0], languages)
+        one_file(split, looks[0], languages, columns)
     return split
+
+
+def splits_in(files: Sequence[str]) -> list[str]:
+    """The splits that one JSON file holds by key, for anything else train."""
+    path = Path(files[0])
+    if len(files) == 1 and path.is_file() and format_of(path) == "json":
+        try:
+            return list(splits_of(load_json(path))) or ["train"]
+        except ValueError:
+            pass  # told by the reader
+    return ["train"]
+
+
+def about_file(name: str, look: Look, encoding: str) -> Iterator[Finding]:
+    """What is wrong with a file as a whole: its name, its encoding, that it is no text."""
+    path = look.path
+    if is_packed(path) != (path.suffix == ".gz"):
+        new = path.with_suffix("") if path.suffix == ".gz" else f"{path}.gz"
+        yield Finding("name", name, 0, 0, [], str(path), f"mv {path} {new}")
+    if encoding and (look.undecodable or encoding.startswith("utf-")):
+        detail = f"{path} as {encoding}"
+        yield Finding("decoded", name, len(look.undecodable), look.lines, [], detail)
+    elif look.problem:
+        kind = "encoding" if look.proposals or look.undecodable else "file"
+        examples = [(0, f"as {name}: {line}") for name, line in look.proposals]
+        detail, count = f"{path}: {look.problem}", len(look.undecodable)
+        yield Finding(kind, name, count, 0, examples, detail, look.advice)
 
 
 def lines_of(look: Look) -> Iterator[str]:
@@ -108,119 +134,53 @@ def lines_of(look: Look) -> Iterator[str]:
                 yield raw.decode(look.encoding, "replace")
 
 
-def _two(looks: Sequence[Look]) -> Iterator[Row]:
+def two_files(looks: Sequence[Look]) -> Iterator[Row]:
+    """The rows of a source and a target file."""
+    some = [list(islice(lines_of(look), PEEK)) for look in looks]
+    first = [lines[0] if lines else "" for lines in some]
+    header = all(header_of([text], rest, ()) for text, rest in zip(first, some, strict=True))
     for number, (source, target) in enumerate(zip_longest(*map(lines_of, looks)), start=1):
+        problem = "header" if header and number == 1 else ""
         if source is None or target is None:
-            yield Row(number, source or "", target or "", "partner")
-        elif number == 1 and _is_header([source, target], ["", ""]):
-            yield Row(number, source, target, "header")
-        else:
-            yield Row(number, source, target)
+            problem = "partner"
+        yield Row(number, source or "", target or "", problem)
 
 
-def _records(look: Look, languages: Sequence[str]) -> Iterator[Row]:
-    rows = iter(READERS[look.format](look.path, languages))
-    number = 0
-    while True:
-        number += 1
-        try:
-            row = next(rows)
-        except StopIteration:
-            return
-        except (ElementTree.ParseError, csv.Error, EOFError, gzip.BadGzipFile, ValueError) as error:
-            yield Row(number, str(error), "", "record")
-            return
-        if row is None or len(row) < 2:
-            yield Row(number, "", "", "record")
-        elif number == 1 and _is_header(row, languages):
-            yield Row(number, row[0], row[1], "header")
-        else:
-            yield Row(number, row[0], row[1])
-
-
-def _table(split: Split, look: Look, languages: Sequence[str]) -> None:
-    """The rows of a file in columns, and which of them are the pair."""
-    read, separator = _columns(look)
-    some = list(islice(read(), PEEK))
-    counts = [len(row) for row in some] or [1]
-    usual = max(set(counts), key=counts.count)
-    places = (0, 1)
-    names = [name.strip().lower() for name in some[0]] if some else []
-    if named := named_columns(names, languages):
-        places = names.index(named[0]), names.index(named[1])
-    elif usual > 2:
-        places = choose_columns([row for row in some if len(row) == usual], languages)
-    first, second = (place + 1 for place in places)
-    header = len(names) > max(places) and _is_header(_two_of(names, places), languages)
-    odd = separator not in ("\t", ",")
-    if odd or (usual > 2 and not (look.format == "csv" and named)):
-        detail = f"{usual} columns, of which {first} and {second} look like the pair"
-        detail += f"; {separator.strip()} separates them" if odd else ""
-        advice = "--fix writes these two"
-        if separator == "\t" and first < second:
-            advice += f"; or: cut -f{first},{second} {look.path}"
-        lines = look.lines
-        split.findings.append(Finding("chosen", split.name, lines, lines, [], detail, advice))
-
-    def rows() -> Iterator[Row]:
-        for number, row in enumerate(read(), start=1):
-            if number == 1 and header:
-                if not (look.format == "csv" and named):
-                    yield Row(number, *_two_of(row, places), "header")
-            elif len(row) == usual and usual > 1:
-                yield Row(number, *_two_of(row, places))
-            else:
-                yield Row(number, " ".join(row), "", "columns" if "".join(row).strip() else "empty")
-
-    split.rows = rows
-
-
-def _two_of(row: Sequence[str], places: tuple[int, int]) -> tuple[str, str]:
-    return row[places[0]], row[places[1]]
-
-
-def _columns(look: Look) -> tuple[Callable[[], Iterator[list[str]]], str]:
-    """How to read the columns of a file again and again, and what separates them."""
-    if look.format == "csv":
-        return partial(records, look.path), ","
-    some = list(islice(lines_of(look), PEEK))
-    for separator in ("\t", " ||| ", "|||", ";", "|"):
-        counts = [line.count(separator) for line in some]
-        usual = max(set(counts), key=counts.count, default=0)
-        if usual and (separator == "\t" or counts.count(usual) > 0.95 * len(counts)):
-            return partial(_cells, look, separator), separator
-    return partial(_cells, look, "\t"), "\t"
-
-
-def _cells(look: Look, separator: str) -> Iterator[list[str]]:
-    return (line.split(separator) for line in lines_of(look))
-
-
-def _is_header(row: Sequence[str], languages: Sequence[str]) -> bool:
-    """Whether a first row names the columns."""
-    names = [cell.strip().strip("\ufeff\"'").lower() for cell in row]
-    tags = {tag.lower() for tag in languages if tag}
-    if set(names) == {""} or len(set(names)) < len(names):
-        return False
-    return bool(named_columns(names, languages)) or all(
-        any(part in HEADINGS or part in tags for part in name.replace("-", "_").split("_"))
-        for name in names
-    )
-
-
-def choose_columns(rows: Iterable[Sequence[str]], languages: Sequence[str]) -> tuple[int, int]:
-    """Which two columns are source and target: by the languages or their letters."""
-    from nmtcourse.doctor.languages import likeness
-
-    rows = list(rows)
-    columns = list(zip(*rows, strict=True))
-    texts = [" ".join(column) for column in columns]
-    varied = [len(set(column)) > 0.2 * len(column) for column in columns]
-    letters = [sum(map(str.isalpha, text)) * ok for text, ok in zip(texts, varied, strict=True)]
-    if all(languages):
-        scores = [[likeness(text, tag) for text in texts] for tag in languages]
-        best = [max(range(len(texts)), key=row.__getitem__) for row in scores]
-        if best[0] != best[1] and all(scores[i][best[i]] > 0.05 for i in (0, 1)):
-            return best[0], best[1]
-    first, second = sorted(sorted(range(len(texts)), key=lambda i: -letters[i])[:2])
-    return first, second
+def one_file(split: Split, look: Look, languages: Sequence[str], columns: Sequence[str]) -> None:
+    """Give a split the rows of one file, and say which of its columns they are."""
+    place = Place(look.path, partial(lines_of, look), languages, split.name)
+    entries = partial(ENTRIES[look.format], place)
+    if look.format in ("tmx", "xliff", "json"):
+        split.unit, split.size = "entries", 0
+    choice, first = Choice(None, False, []), ""
+    try:
+        some = list(islice(entries(), PEEK))
+        first = next((entry.raw or str(entry.cells) for entry in some), "")
+        choice = choose(some, languages, columns)
+    except ERRORS as error:
+        if columns:
+            raise
+        first = str(error)
+    keys = ", ".join(choice.keys)
+    if not choice.names:
+        detail = f"{look.path}: its columns are {keys}" if keys else f"{look.path}"
+        finding = Finding("format", split.name, 0, 0, [(0, shown(first))], detail)
+        finding.todo = "" if keys else "convert it to two text files, CSV or JSON lines"
+        split.findings.append(finding)
+        split.size = split.size or 1
+        return
+    split.rows = lambda: rows(entries(), choice, languages, columns)
+    separator = separator_of(list(islice(lines_of(look), PEEK)), False)
+    readable = choice.sure and not columns
+    if look.format == "lines":
+        readable = separator == "\t" and choice.names == tuple(choice.keys)
+    elif str(look.path).removesuffix(".gz").rpartition(".")[2].lower() not in ENDINGS:
+        advice = f"mv {look.path} {look.path}.{look.format}"
+        split.findings.append(Finding("name", split.name, 0, 0, [], str(look.path), advice))
+    elif look.format == "json" and splits_of(load_json(look.path)):
+        readable = False
+    if not readable:
+        detail = f"{keys}; {' and '.join(choice.names)} look like the pair"
+        if look.format == "lines" and separator != "\t":
+            detail += f"; {separator.strip()} separates them"
+        split.findings.append(Finding("chosen", split.name, look.lines, look.lines, [], detail))

@@ -1,176 +1,149 @@
-"""Parallel text in other formats than lines: TMX, CSV, JSON and JSON lines.
+"""Which two columns of a file are the pair, and the rows that they make.
 
-Each reader gives the two columns of each entry, and raises ValueError naming the entry for one that
-has no pair.  `rows` are the same for a doctor, who goes on.
+A training and the doctor read every format with these functions, so they read the same pairs.
 """
 
 from __future__ import annotations
 
-import csv
-import gzip
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import IO, Any
-from xml.etree import ElementTree
+from typing import NamedTuple
 
-from nmtlib.files import decoded_lines
-from nmtlib.sections import language_of
-
-Pairs = Iterator[tuple[str, ...] | None]
-XML_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
-COLUMNS = [("source", "target"), ("src", "tgt"), ("src", "trg"), ("input", "output")]
-
-
-def opened(path: str | Path) -> IO[bytes]:
-    """The bytes of a file, decompressed where they begin as gzip does."""
-    return gzip.open(path) if is_packed(path) else open(path, "rb")  # type: ignore[return-value]
-
-
-def is_packed(path: str | Path) -> bool:
-    """Whether a file begins as gzip does."""
-    with open(path, "rb") as file:
-        return file.read(2) == b"\x1f\x8b"
+from nmtcourse.doctor.formats import (
+    ENTRIES,
+    ERRORS,
+    PEEK,
+    Entry,
+    Place,
+    by_name,
+    format_of,
+    strict_lines,
+)
+from nmtcourse.doctor.languages import is_unspaced, likeness
 
 
-def tmx_rows(path: str | Path, languages: Sequence[str]) -> Pairs:
-    """The segments of the two languages in each unit of a TMX file, None where one is missing.
+class Row(NamedTuple):
+    """One pair, or with a `problem` (a key of `KINDS`) what is in its place; and a remark."""
 
-    Without languages the first two variants of each unit.
+    number: int
+    source: str
+    target: str
+    problem: str = ""
+    remark: str = ""
+
+
+class Choice(NamedTuple):
+    """Which columns are the pair; `sure` by name, or because there are no others."""
+
+    names: tuple[str, str] | None
+    sure: bool
+    keys: list[str]
+
+
+def choose(
+    entries: Iterable[Entry], languages: Sequence[str], columns: Sequence[str] = ()
+) -> Choice:
+    """Which two columns of some entries are the pair: those named `columns`, or by their names.
+
+    Without names it is the only two columns, or, not surely, the two that look most like text in
+    the languages.  A column of numbers or identifiers is never one of them.  Raises ValueError if
+    there are no such `columns`.
     """
-    wanted = [language_of(tag) for tag in languages]
-    with opened(path) as file:
-        for _, unit in ElementTree.iterparse(file):
-            if unit.tag.rpartition("}")[2] != "tu":
-                continue
-            found: dict[str, str] = {}
-            for variant in unit.iter():
-                if variant.tag.rpartition("}")[2] == "tuv":
-                    tag = variant.get(XML_LANGUAGE) or variant.get("lang") or f"{len(found)}"
-                    segment = next((c for c in variant if c.tag.rpartition("}")[2] == "seg"), None)
-                    text = "" if segment is None else "".join(segment.itertext())
-                    found.setdefault(language_of(tag), " ".join(text.split()))
-            names = wanted if all(wanted) else list(found)[:2]
-            yield tuple(found[n] for n in names) if found.keys() >= {*names} and names[1:] else None
-            unit.clear()
-
-
-def csv_rows(path: str | Path, languages: Sequence[str]) -> Pairs:
-    """The two columns of a CSV file: those that its header names, otherwise the first two."""
-    yield from _named(path, records(path), languages)
-
-
-def records(path: str | Path) -> Iterator[list[str]]:
-    """The rows of a CSV file, whichever of , ; | and tabs separates its columns."""
-    lines = _lines(path)
-    first = next(lines, "")
-    separator = max(",;\t|", key=first.count)
-    csv.field_size_limit(10_000_000)
-    yield from csv.reader(_with_first(first, lines), delimiter=separator)
-
-
-def _with_first(first: str, lines: Iterator[str]) -> Iterator[str]:
-    yield f"{first}\n"
-    for line in lines:
-        yield f"{line}\n"
-
-
-def _lines(path: str | Path) -> Iterator[str]:
-    with opened(path) as file:
-        yield from decoded_lines(file, str(path))
-
-
-def _named(path: str | Path, rows: Iterator[list[str]], languages: Sequence[str]) -> Pairs:
-    """Two columns; a header that names them is left out.  Raises ValueError if it is unclear."""
-    first = next(rows, [])
-    names = [name.strip().lower() for name in first]
-    columns = named_columns(names, languages)
-    if not columns and len(first) > 2:
-        raise ValueError(
-            f"{path} has {len(first)} columns, and no header names two of them source and target, "
-            f"or by their languages; write two with: nmtlib data check {path} --fix DIR"
+    cells = [entry.cells for entry in entries if entry.cells]
+    keys = list(dict.fromkeys(key for row in cells for key in row))
+    if columns:
+        known = {key.lower(): key for key in keys}
+        chosen = [known.get(name.lower(), "") for name in columns]
+        if not all(chosen) or chosen[0] == chosen[1]:
+            raise ValueError(f"--columns {' '.join(columns)}: expected two of {', '.join(keys)}")
+        return Choice((chosen[0], chosen[1]), True, keys)
+    texts = {key: [row[key] for row in cells if row.get(key, "").strip()] for key in keys}
+    texts = {key: values for key, values in texts.items() if values and not is_id(values)}
+    if named := by_name(tuple(texts), tuple(languages)):
+        return Choice(named, True, keys)
+    lengths = {k: sum(len(v.split()) for v in texts[k]) / len(texts[k]) for k in texts}
+    short = {k for k in texts if lengths[k] < 1.05 and not is_unspaced(" ".join(texts[k]))}
+    if max(lengths.values(), default=0) >= 3:  # single words beside sentences: names, domains
+        texts = {key: values for key, values in texts.items() if key not in short}
+    if len(keys) == len(texts) == 2:
+        return Choice((keys[0], keys[1]), True, keys)
+    texts = {k: v for k, v in texts.items() if len(set(v)) > 0.2 * len(v)}
+    if len(texts) < 2:
+        return Choice(None, False, keys)
+    joined = {key: " ".join(values) for key, values in texts.items()}
+    scores = [{k: likeness(joined[k], tag) for k in joined} for tag in languages if tag]
+    best = [max(row, key=row.__getitem__) for row in scores if max(row.values()) > 0.05]
+    if len(set(best)) < 2:
+        best = sorted(
+            sorted(joined, key=lambda k: -sum(map(str.isalpha, joined[k])))[:2], key=keys.index
         )
-    places = [names.index(name) for name in columns] if columns else [0, 1]
-    if not columns:
-        yield tuple(first[:2]) if len(first) > 1 else None
-    for row in rows:
-        yield tuple(row[i] for i in places) if len(row) > max(places) else None
+    return Choice((best[0], best[1]), False, keys)
 
 
-def named_columns(names: Sequence[str], languages: Sequence[str]) -> tuple[str, str] | None:
-    """The two names that mean source and target, if they are among these."""
-    for pair in [tuple(map(str.lower, languages)), *COLUMNS]:
-        if all(pair) and set(pair) <= set(names):
-            return pair[0], pair[1]
-    tags = {language_of(name): name for name in names}
-    wanted = [language_of(tag) for tag in languages]
-    if all(wanted) and set(wanted) <= set(tags):
-        return tags[wanted[0]], tags[wanted[1]]
-    return None
+def is_id(values: Sequence[str]) -> bool:
+    """Whether texts are numbers or identifiers: without spaces, mostly with digits or no letter."""
+    spaced = sum(" " in value.strip() for value in values)
+    coded = sum(any(map(str.isdecimal, v)) or not any(map(str.isalpha, v)) for v in values)
+    return spaced <= 0.02 * len(values) and coded > 0.5 * len(values)
 
 
-def jsonl_rows(path: str | Path, languages: Sequence[str]) -> Pairs:
-    """The two sides of each line: an object with them by name, or a list of two."""
-    for line in _lines(path):
-        if line.strip():
-            try:
-                yield sides_of(json.loads(line), languages)
-            except (ValueError, RecursionError):
-                yield None
-
-
-def json_rows(path: str | Path, languages: Sequence[str]) -> Pairs:
-    """As `jsonl_rows`, of one list; also under the only key of an object."""
-    with opened(path) as file:
+def rows(
+    entries: Iterable[Entry], choice: Choice, languages: Sequence[str], columns: Sequence[str] = ()
+) -> Iterator[Row]:
+    """The pairs of the entries, and what is in the place of one; an error of the file ends them."""
+    number = 0
+    entries = iter(entries)
+    while True:
         try:
-            data = json.load(file)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"{path} is not valid JSON ({error})") from None
-    if isinstance(data, dict) and len(data) == 1:
-        (data,) = data.values()
-    if not isinstance(data, list):
-        raise ValueError(f"{path}: expected a list of pairs, not {type(data).__name__}")
-    yield from (sides_of(entry, languages) for entry in data)
+            entry = next(entries, None)
+        except ERRORS as error:
+            yield Row(number + 1, str(error), "", "record")
+            return
+        if entry is None:
+            return
+        number = entry.number
+        names = choice.names
+        if entry.cells and not (names and names[0] in entry.cells and names[1] in entry.cells):
+            names = None if columns else by_name(tuple(entry.cells), tuple(languages))
+        if not entry.cells:
+            yield Row(number, entry.raw, "", entry.problem)
+        elif names:
+            source, target = (entry.cells[name] for name in names)
+            yield Row(number, source, target, "", entry.problem)
+        else:
+            yield Row(number, entry.raw or str(entry.cells), "", "record")
 
 
-def sides_of(entry: Any, languages: Sequence[str]) -> tuple[str, ...] | None:
-    """The two texts of a JSON entry, None where there are none."""
-    if isinstance(entry, dict) and isinstance(entry.get("translation"), dict):
-        entry = entry["translation"]  # as the data sets of Hugging Face have it
-    if isinstance(entry, dict):
-        names = {str(name).lower(): text for name, text in entry.items()}
-        columns = named_columns(list(names), languages)
-        texts = [text for text in names.values() if isinstance(text, str)]
-        entry = [names[name] for name in columns] if columns else texts
-    if not isinstance(entry, list) or len(entry) != 2:
-        return None
-    return (entry[0], entry[1]) if all(isinstance(text, str) for text in entry) else None
+def read(path: str | Path, languages: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The pairs of a file that a training reads, in any format but lines.
+
+    Raises FileNotFoundError for a missing file, and ValueError naming the first entry without a
+    pair, or the columns where no two of them are named.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"no such text file: {path}")
+    place = Place(path, partial(strict_lines, path), languages)
+    entries = partial(ENTRIES[format_of(path)], place)
+    advice = f"write a cleaned copy with: nmtlib data check {path} --fix DIR"
+    try:
+        choice = choose(islice(entries(), PEEK), languages)
+        if not choice.sure:
+            raise ValueError(
+                f"its columns are {', '.join(choice.keys) or 'none'}; expected two named source "
+                f"and target, or {' and '.join(languages)}; {advice}, and --columns A B to name two"
+            )
+        for row in rows(entries(), choice, languages):
+            if row.problem:
+                raise ValueError(
+                    f"entry {row.number}: no text in both of {', '.join(languages)} "
+                    f"({row.source[:80]!r}); see all, and {advice}"
+                )
+            yield row.source, row.target
+    except ERRORS as error:
+        raise ValueError(f"{path}: {error}") from None
 
 
-READERS: dict[str, Callable[[str | Path, Sequence[str]], Pairs]] = {
-    "tmx": tmx_rows,
-    "csv": csv_rows,
-    "jsonl": jsonl_rows,
-    "json": json_rows,
-}
-
-
-def _strictly(kind: str) -> Callable[[str | Path, Sequence[str]], Iterator[tuple[str, ...]]]:
-    def read(path: str | Path, languages: Sequence[str]) -> Iterator[tuple[str, ...]]:
-        if not Path(path).is_file():
-            raise FileNotFoundError(f"no such text file: {path}")
-        try:
-            for number, row in enumerate(READERS[kind](path, languages), start=1):
-                if row is None:
-                    raise ValueError(
-                        f"{path}, entry {number}: no text in both of {', '.join(languages)}; see "
-                        f"all, and write a cleaned copy, with: nmtlib data check {path} --fix DIR"
-                    )
-                yield row
-        except (ElementTree.ParseError, csv.Error, EOFError, gzip.BadGzipFile) as error:
-            raise ValueError(f"{path} is not a sound {kind} file: {error}") from None
-
-    return read
-
-
-read_tmx, read_csv, read_jsonl, read_json = map(_strictly, READERS)
+read_tmx = read_csv = read_jsonl = read_json = read_xliff = read  # by the ending of the file

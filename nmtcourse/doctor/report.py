@@ -5,18 +5,26 @@ from __future__ import annotations
 from nmtcourse.doctor.diagnosis import Diagnosis
 from nmtcourse.doctor.kinds import Finding
 from nmtcourse.doctor.lengths import percentiles
+from nmtcourse.doctor.survey import Survey
 
 HEADINGS = ("", "split", "how many", "what")
 
 
 def lines(diagnosis: Diagnosis) -> list[str]:
     """The sizes, a table of the findings with examples and remedies, lengths, and what is left."""
-    sizes = ", ".join(f"{name} {len(s):,}" for name, s in diagnosis.surveys.items())
     languages = "-".join(tag or "?" for tag in diagnosis.tags)
-    found = [f"{diagnosis.name} ({languages}): {sizes or 'no'} pairs", "", *table(diagnosis)]
+    found = [f"{diagnosis.name} ({languages})", *map(read_of, diagnosis.surveys.values())]
+    found += ["", *table(diagnosis)]
     for name, survey in diagnosis.surveys.items():
         found += ["", f"{name}:", *percentiles(survey)] if survey.kept.any() else []
     return [*found, "", *left(diagnosis)]
+
+
+def read_of(survey: Survey) -> str:
+    """How much of the files of a split became pairs."""
+    pairs = len(survey) - survey.unread
+    size, unit = survey.split.size or len(survey), survey.split.unit
+    return f"{survey.split.name}: {pairs:,} of {size:,} {unit} became pairs"
 
 
 def table(diagnosis: Diagnosis, *, details: bool = True) -> list[str]:

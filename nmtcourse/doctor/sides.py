@@ -5,11 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from nmtcourse.doctor.kinds import Finding
-from nmtcourse.doctor.languages import UNSPACED, function_words, is_tag, script_of
-from nmtcourse.doctor.survey import Survey
+import numpy as np
+
+from nmtcourse.doctor.kinds import EXAMPLES, Finding
+from nmtcourse.doctor.languages import (
+    CODES,
+    UNSPACED,
+    forms,
+    function_words,
+    is_tag,
+    script_of,
+    scripts_of,
+)
+from nmtcourse.doctor.survey import Survey, examples
 
 CLEARLY = 1.5  # how much likelier the other way round must be
+APART = 0.3  # the share of held-out lines in scripts that train has less of
+RARE = 0.005  # of lines in another script; fewer are names and quotations
 LANGUAGE = 0.02  # the share of frequent words that a side has of its language
 SIDES = ("source", "target")
 
@@ -48,6 +60,8 @@ def judge_sides(surveys: Mapping[str, Survey], tags: tuple[str, str]) -> Iterato
     for name, survey in surveys.items():
         if name not in exchanged:
             yield from judge_scripts(survey, tags)
+    if not exchanged:
+        yield from judge_against_train(surveys)
 
 
 def of(survey: Survey) -> list[tuple[int, str]]:
@@ -57,22 +71,15 @@ def of(survey: Survey) -> list[tuple[int, str]]:
 
 def against_tags(survey: Survey, tags: tuple[str, str]) -> str:
     """Why a split is the other way round than its language tags; '' if it is not, or unknown."""
-    scripts = [script_of(tag) for tag in tags]
-    if all(scripts) and scripts[0] != scripts[1]:
-        here = sum(survey.scripts())
-        there = sum(Survey.scripts(_turned(survey)))
+    if script_of(tags[0]) != script_of(tags[1]):
+        here = sum(survey.share_fitting(side, tags[side]) for side in (0, 1))
+        there = sum(survey.share_fitting(side, tags[1 - side]) for side in (0, 1))
         return f"its letters are those of {tags[1]}-{tags[0]}" if there > here + 1 else ""
     words = [frequent_share(survey, side, tag) for side in (0, 1) for tag in tags]
     right, wrong = words[0] + words[3], words[1] + words[2]
     if wrong > LANGUAGE and wrong > 3 * right:
         return f"its frequent words are those of {tags[1]}-{tags[0]}"
     return ""
-
-
-def _turned(survey: Survey) -> Survey:
-    other = Survey.__new__(Survey)
-    other.sample, other.tags = [(t, s) for s, t in survey.sample], survey.tags
-    return other
 
 
 def frequent_share(survey: Survey, side: int, tag: str) -> float:
@@ -99,13 +106,10 @@ def against_train(train: Survey, survey: Survey) -> str:
 
 def judge_scripts(survey: Survey, tags: tuple[str, str]) -> Iterator[Finding]:
     """A side that is in another script, or has no frequent word of its language."""
-    for side, (tag, share) in enumerate(zip(tags, survey.scripts(), strict=True)):
+    for side, tag in enumerate(tags):
+        share = survey.share_fitting(side, tag)
         if share < 0.5 and len(survey.sample) >= 5:
-            yield Finding(
-                "script", survey.split.name, len(survey), len(survey), of(survey),
-                f"{share:.0%} of the letters of the {SIDES[side]} are in the script of {tag!r}",
-                "give the right file, or the right tag",
-            )  # fmt: skip
+            yield _other_script(survey, side, tag, share)
         elif len(survey.sample) >= 50 and _foreign(survey, side, tags):
             yield Finding(
                 "untranslated", survey.split.name, len(survey), len(survey), of(survey),
@@ -117,14 +121,50 @@ def judge_scripts(survey: Survey, tags: tuple[str, str]) -> Iterator[Finding]:
                 "other language", survey.split.name, len(survey), len(survey), of(survey),
                 f"the {SIDES[side]} hardly has a frequent word of {tag!r}",
             )  # fmt: skip
-    for side in (0, 1):
-        simplified, traditional = survey.variants(side)
-        if tags[side].startswith("zh") and min(simplified, traditional) > 0.02 * (
-            simplified + traditional
-        ):
-            detail = f"{simplified:,} characters are simplified only, {traditional:,} traditional"
-            yield Finding("variants", survey.split.name, traditional, 0, [], detail,
-                          "convert all of it to one form, for example with OpenCC")  # fmt: skip
+        yield from _mixture(survey, side)
+
+
+def _other_script(survey: Survey, side: int, tag: str, share: float) -> Finding:
+    """A side that is not in the script of its tag; a note where its language has several."""
+    script = next(iter(survey.scripts(side)))
+    better = f"{forms(tag)[2]}-{script}"
+    usual = script in scripts_of(tag)
+    return Finding(
+        "script", survey.split.name, len(survey), len(survey), of(survey),
+        f"{share:.0%} of the lines of the {SIDES[side]} are in the script of {tag!r} "
+        f"({script_of(tag)}), most are in {script}",
+        f"the tag {better} says so" if usual
+        else f"give the right file; if it is {forms(tag)[2]} in {script}, the tag is {better}",
+        "note" if usual and tag == forms(tag)[2] else "warning" if usual else None,
+    )  # fmt: skip
+
+
+def _mixture(survey: Survey, side: int) -> Iterator[Finding]:
+    """Lines of one side in several scripts, whatever its language."""
+    counts = survey.scripts(side)
+    usual, *others = counts or [""]
+    odd, total = sum(counts[script] for script in others), sum(counts.values())
+    if odd > RARE * total:
+        places = [CODES.index(script) for script in others]
+        rows = survey.kept & np.isin(survey.numbers[f"script_{'st'[side]}"], places)
+        detail = f"{SIDES[side]}: {', '.join(f'{n:,} in {s}' for s, n in counts.items())}"
+        shown = examples(survey.split, np.flatnonzero(rows)[:EXAMPLES].tolist())
+        yield Finding("scripts", survey.split.name, odd, total, shown, detail)
+
+
+def judge_against_train(surveys: Mapping[str, Survey]) -> Iterator[Finding]:
+    """Held-out splits in another script or form than train."""
+    for name, survey in surveys.items():
+        for side in (0, 1):
+            counts = [split.scripts(side) for split in (surveys["train"], survey)]
+            train, here = ({s: n / sum(c.values()) for s, n in c.items()} for c in counts)
+            apart = sum(max(share - train.get(script, 0.0), 0.0) for script, share in here.items())
+            if apart > APART and len(survey.sample) >= 5:
+                told = [
+                    ", ".join(f"{n:.0%} {s}" for s, n in shares.items()) for shares in (here, train)
+                ]
+                detail = f"the {SIDES[side]} is {told[0]}, that of train {told[1]}"
+                yield Finding("test script", name, len(survey), len(survey), of(survey), detail)
 
 
 def _foreign(survey: Survey, side: int, tags: tuple[str, str]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from array import array
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -12,24 +13,41 @@ from zlib import crc32
 import numpy as np
 
 from nmtcourse.doctor.kinds import Finding, shown
-from nmtcourse.doctor.languages import distinct_words, script_of, share_in_script, variants
-from nmtcourse.doctor.opening import Row, Split
-from nmtcourse.doctor.texts import bare, defects, is_empty, mended
+from nmtcourse.doctor.languages import (
+    CHINESE,
+    CODES,
+    distinct_words,
+    fits,
+    script_of,
+    script_of_line,
+)
+from nmtcourse.doctor.opening import Split
+from nmtcourse.doctor.readers import Row
+from nmtcourse.doctor.texts import (
+    DIGIT,
+    bare,
+    defects,
+    is_empty,
+    mended,
+    placeholders,
+    same_numbers,
+    values,
+)
 
-ANCHOR = re.compile(r"\d+|[A-Z]\w{2,}")  # numbers and names stay the same in a translation
-DIGITS = re.compile(r"\d+")
-NUMBER = re.compile(r"([0-9]{1,9})[.):]?\s")
+NAME = re.compile(r"[A-Z]\w{2,}")  # names and numbers stay the same in a translation
+NUMBERED = re.compile(r"([0-9]{1,9})[.):]?\s")
 STOP = re.compile("[.!?…。！？]")
 ENDS = re.compile(
     r"[.!?…][\"'”»)]*\s+(?=[\"'„“«(]*[A-ZÄÖÜÀ-Þ\u0410-\u042f])|[。！？](?=[^”」』）\s])"
 )
 SAMPLE = 2_000  # pairs whose text tells the scripts, and whose words the sides
 LONG = 200  # words; what training leaves out unless its settings say otherwise
-DROPPED = ("columns", "partner", "header", "record", "empty", "word", "reserved", "damaged")
+NO_PAIR = ("columns", "partner", "header", "record", "empty")
+DROPPED = (*NO_PAIR, "word", "reserved", "damaged")
 COLUMNS = dict.fromkeys(("source_key", "target_key", "pair_key", "strict_key"), "q")
 COLUMNS |= {"anchors_s": "Q", "anchors_t": "Q"}
 COLUMNS |= dict.fromkeys(("words_s", "words_t", "chars_s", "chars_t"), "i")
-COLUMNS |= {"turned": "b", "kept": "b"}
+COLUMNS |= dict.fromkeys(("script_s", "script_t", "turned", "kept"), "b")
 
 
 class Survey:
@@ -37,8 +55,9 @@ class Survey:
 
     `numbers` has an entry for each row: keys of the sides (hashes of what `bare` leaves, and
     of the exact source), anchors (64 bits, set by hashes of names and numbers), words, characters,
-    whether the pair looks turned (1) or untranslated (2), and whether `--fix` would keep it.
-    `sample` are the first mended pairs, `letters` all characters of each side.
+    scripts (their places in `CODES`), whether the pair looks turned (1) or untranslated (2), and
+    whether `--fix` would keep it.  `sample` are the first mended pairs, `letters` all characters of
+    each side.
     """
 
     def __init__(self, split: Split, tags: Sequence[str] = ("", "")):
@@ -61,6 +80,11 @@ class Survey:
         return len(self.columns["kept"])
 
     @property
+    def unread(self) -> int:
+        """How many rows are no pair at all."""
+        return sum(f.count for kind, f in self.findings.items() if kind in NO_PAIR)
+
+    @property
     def kept(self) -> np.ndarray:
         """Which rows are pairs that `--fix` keeps as far as one pair alone tells."""
         return self.numbers["kept"].astype(bool)
@@ -78,11 +102,12 @@ class Survey:
             self.note(problem, row)
             return (0,) * len(COLUMNS)
         source, target = row.source, row.target
-        found = defects(source) | defects(target)
+        found = {*defects(source), *defects(target), *([row.remark] if row.remark else [])}
         if found:
+            source, target = mended(source), mended(target)
+            found |= {*defects(source), *defects(target)}  # &lt;EOS&gt; was an entity
             for kind in found:
                 self.note(kind, row)
-            source, target = mended(source), mended(target)
             if not source or not target:
                 self.note("empty", row)
                 return (0,) * len(COLUMNS)
@@ -97,17 +122,22 @@ class Survey:
         kept = found.isdisjoint(DROPPED)
         keys = key, other, hash((key, other)), hash(row.source), bits(source), bits(target)
         sizes = len(source.split()), len(target.split()), len(source), len(target)
-        return *keys, *sizes, self.turned(row, source, target), kept
+        scripts = script_of_line(source), script_of_line(target)
+        turned = self.turned(row, source, target, scripts)
+        return *keys, *sizes, *map(CODES.index, scripts), turned, kept
 
     def look_at_pair(self, row: Row, source: str, target: str) -> None:
         """Note what two sides tell only together: numbers, sentences, lengths."""
-        if DIGITS.search(source) or DIGITS.search(target):
-            if sorted(DIGITS.findall(source)) != sorted(DIGITS.findall(target)):
-                self.note("numbers", row)
+        if not same_numbers(source, target):
+            self.note("numbers", row)
+        if ("%" in source or "{" in source or "<" in source or "%" in target or "{" in target) and (
+            placeholders(source) != placeholders(target)
+        ):
+            self.note("placeholders", row)
         if max(len(source), len(target)) > 2 * LONG:
             if max(source.count(" "), target.count(" ")) >= LONG:
                 self.note("long", row)
-        if source[0].isdigit() and (first := NUMBER.match(source)):
+        if source[0].isdigit() and (first := NUMBERED.match(source)):
             if int(first[1]) in (row.number - 1, row.number):
                 self.note("numbered", row)
         if source[0] == source[-1] == '"' and target[0] == target[-1] == '"':
@@ -119,11 +149,23 @@ class Survey:
                 self.note("sentences", row)
                 break
 
-    def turned(self, row: Row, source: str, target: str) -> int:
+    def turned(self, row: Row, source: str, target: str, scripts: tuple[str, str]) -> int:
         """1 where each side is in the language of the other, 2 where one is, otherwise 0.
 
-        A side is in a language if it has at least two of its frequent words, and none of the other.
+        A side is in a language if it is in its script and not in that of the other, or if it has at
+        least two of its frequent words, and none of the other.
         """
+        left, right = map(script_of, self.tags)
+        if fits(scripts[0], right) and fits(scripts[1], left):
+            if not fits(scripts[0], left) and not fits(scripts[1], right):
+                self.note("turned", row)
+                return 1
+        elif not fits(scripts[0], left) or not fits(scripts[1], right):
+            return 0  # a list of words in another script tells nothing
+        return self.turned_by_words(row, source, target)
+
+    def turned_by_words(self, row: Row, source: str, target: str) -> int:
+        """As `turned`, by the frequent words alone."""
         first, second = self.frequent
         if not first or not second:
             return 0
@@ -146,13 +188,25 @@ class Survey:
         """The sampled text of the source (0) or the target (1)."""
         return " ".join(pair[number] for pair in self.sample)
 
-    def variants(self, number: int) -> tuple[int, int]:
-        """How many characters of a side are of simplified and of traditional Chinese alone."""
-        return variants(self.side(number))
+    def scripts(self, side: int) -> dict[str, int]:
+        """How many lines of the source (0) or the target (1) are in each script, most first.
 
-    def scripts(self) -> list[float]:
-        """The share of the letters of each side that are in the script of its language."""
-        return [share_in_script(self.side(i), script_of(self.tags[i])) for i in (0, 1)]
+        A line of Chinese characters that every form has tells nothing; in Japanese and Korean, no
+        line of Chinese characters does.
+        """
+        numbers = np.bincount(self.numbers[f"script_{'st'[side]}"][self.kept], minlength=len(CODES))
+        counts = Counter(dict(zip(CODES[1:], numbers[1:].tolist(), strict=True)))
+        if max(counts["Kana"], counts["Hang"]) > 0.3 * counts.total():
+            counts = Counter({s: n for s, n in counts.items() if s not in CHINESE})
+        if counts.total() > counts["Hani"]:
+            del counts["Hani"]
+        return {script: count for script, count in counts.most_common() if count}
+
+    def share_fitting(self, side: int, tag: str) -> float:
+        """The share of the lines of a side that are in the script of a tag; 1 without any."""
+        scripts, expected = self.scripts(side), script_of(tag)
+        fitting = sum(count for script, count in scripts.items() if fits(script, expected))
+        return fitting / max(sum(scripts.values()), 1) if scripts else 1.0
 
 
 @lru_cache(100_000)
@@ -164,7 +218,7 @@ def bit(anchor: str) -> int:
 def bits(text: str) -> int:
     """Names and numbers of a text as 64 bits, each setting one of them."""
     found = 0
-    for anchor in ANCHOR.findall(text):
+    for anchor in NAME.findall(text) + (values(text) if DIGIT.search(text) else []):
         found |= bit(anchor)
     return found
 

@@ -16,10 +16,17 @@ from nmtlib.specials import SPECIALS, UNK
 SUSPICIOUS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f&<@#{\\]")  # of ASCII; most sentences have none
 ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});")
 ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")  # as in JSON
+# A tag closes or has attributes with values; `a <b and c> d` is none.  A code that closes itself,
+# such as <x id="1"/>, stands for something that the translation needs, but for a few of HTML.
+ATTRIBUTE = r"""\s+[\w:-]+\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'<>]+)"""
+RESERVED = "|".join(SPECIALS)
 TAG = re.compile(
-    r"</?(?:a|b|i|u|s|p|br|em|strong|font|span|div|sub|sup|seg|tu|tuv|ph|bpt|ept|it|hi|ut|g|x|bx|ex"
-    r"|title|description|url|talkid|keywords|speaker|doc|s id)\b[^<>]*>|\{\\an?\d\}",
-    re.IGNORECASE,
+    rf"(?!{RESERVED})</?[A-Za-z][\w:-]*(?:{ATTRIBUTE})*\s*>"
+    r"|<(?:br|hr|img|wbr)\b[^<>]*>|<!--.*?-->|\{\\an?\d\}",
+)
+PLACEHOLDER = re.compile(
+    r"(?<![\w%])%(?:(?:\d+\$)?[-+0#]*\d*(?:\.\d+)?(?:l{0,2}[diufxXcs]|@)|\(\w+\)[sd]|[1-9])(?![\w$%.])"
+    r"|\$?\{\{?\s*[\w.:-]*\s*\}?\}|<(?!(?:br|hr|img|wbr)\b)[A-Za-z][\w:-]*\b[^<>]*/>"
 )
 BREAK = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
 # Joiners are part of words in Persian and in scripts of India, and of emoji.
@@ -30,8 +37,13 @@ UNSEEN = re.compile(
     f"|(?<=[\\u0000-\\u058f\\u1e00-\\u1fff\\u3000-\\u9fff])[{JOINERS}]"
     f"|^[{JOINERS}]+|[{JOINERS}]+$"
 )
+PASSES = 20  # each resolves one level of escapes
+DIGIT = re.compile(r"\d")
+DIGITS = re.compile(r"\d+")
+NUMBER = re.compile("\\d+(?:[.,'’·\u066b\u066c\u060c\uff0c\uff0e\u00a0\u202f]\\d+| \\d{3}(?!\\d))*")
 SPACE = re.compile(r"[^\S ]")
 WIDE = re.compile("[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\ufb00-\ufb06]")
+IDEOGRAPH = re.compile("[\u3040-\u30ff\u3400-\u9fff]")  # between them, wide letters are usual
 PIECES = re.compile("[^\\s@]@@(?:\\s|$)|(?:^|\\s)▁|￭|(?:^|\\s)##\\w")
 # The same of other text.
 ODD = re.compile(
@@ -100,7 +112,7 @@ TESTS: dict[str, Callable[[str], object]] = {
     "mark of order": lambda text: "\ufeff" in text,
     "invisible": _unseen,
     "decomposed": _decomposed,
-    "wide": WIDE.search,
+    "wide": lambda text: WIDE.search(text) and not IDEOGRAPH.search(text),
 }
 
 
@@ -118,17 +130,65 @@ def mended(text: str) -> str:
     >>> mended("das ist ein ab@@ c"), mended("▁Das ▁ist ▁gu t")
     ('das ist ein abc', 'Das ist gut')
     """
+    for _ in range(PASSES):
+        if (better := mended_once(text)) == text:
+            break
+        text = better
+    return text
+
+
+def mended_once(text: str) -> str:
+    """One pass of `mended`: what it resolves may hold more, as &amp;lt;b&amp;gt; holds a tag."""
     if MISREAD.search(text):
         import ftfy
 
         text = ftfy.fix_encoding(text)
-    for _ in range(3):  # &amp;quot; was escaped twice
-        text = ENTITY.sub(lambda found: html.unescape(found[0]), text)
-    text = ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
-    text = TAG.sub(" ", text)
-    text = SPACE.sub(" ", BREAK.sub(" ", text))
+    text = ENTITY.sub(lambda entity: html.unescape(entity[0]), text)
+    if ESCAPE.search(text):  # two of them may be the halves of one character
+        text = ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), text)
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    text = SPACE.sub(" ", BREAK.sub(" ", TAG.sub(" ", text)))
     text = without_marks(UNSEEN.sub("", text)).replace("▁", "_")
     return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def placeholders(text: str) -> list[str]:
+    """The codes of a text that stand for something, sorted: %s, {0}, ${user}, <x id="1"/>."""
+    return sorted(PLACEHOLDER.findall(text))
+
+
+def values(text: str) -> list[str]:
+    """The numbers of a text, sorted, whatever their digits and separators are.
+
+    >>> values("1.250,50 und 7") == values("1,250.5 and ٧") == values("7 １２５０．５")
+    True
+    """
+    return sorted(map(value, NUMBER.findall(text)))
+
+
+def value(number: str) -> str:
+    """The value of a number: a last group of other than three digits is its fraction."""
+    digits = "".join(str(unicodedata.decimal(c)) if c.isdecimal() else " " for c in number)
+    *whole, last = digits.split()
+    if whole and len(last) != 3:
+        return f"{int(''.join(whole))}.{last.rstrip('0')}".rstrip(".")
+    return str(int("".join([*whole, last])))
+
+
+def same_numbers(source: str, target: str) -> bool:
+    """Whether two sides have the same numbers, as far as digits tell.
+
+    They are also the same group by group: a date may be 12.05.2020 and 2020-05-12.  Numerals such
+    as 三 or ½ are not read, so beside them nothing is known.
+    """
+    if not DIGIT.search(source) and not DIGIT.search(target):
+        return True
+    if values(source) == values(target):
+        return True
+    groups = [sorted(map(value, DIGITS.findall(text))) for text in (source, target)]
+    return groups[0] == groups[1] or any(
+        c.isnumeric() and not c.isdecimal() for c in f"{source}{target}"
+    )
 
 
 def key_of(text: str) -> str:

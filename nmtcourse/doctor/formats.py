@@ -1,0 +1,436 @@
+"""The entries of a file of parallel text, whatever its format: their texts by column.
+
+Columns are the tags of a TMX unit, the keys of a JSON object, the header of a table or the numbers
+of its columns.  Which two of them are the pair is decided in `readers`.
+"""
+
+from __future__ import annotations
+
+import ast
+import csv
+import gzip
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
+from itertools import islice, zip_longest
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+from xml.etree import ElementTree
+
+from nmtcourse.doctor.languages import forms
+from nmtlib.files import decoded_lines
+
+HEAD = 65_536  # bytes that tell what a file is
+PEEK = 1_000  # entries that tell which columns are which
+XML_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
+CODES = {"bpt", "ept", "ph", "it", "ut"}  # inline codes of TMX and XLIFF; their content is no text
+SIDES = {  # words in the name of a column
+    "source": {"source", "src", "input", "original", "from"},
+    "target": {"target", "tgt", "trg", "output", "translation", "to"},
+}
+XLIFF = {"source": ("source-language", "srcLang"), "target": ("target-language", "trgLang")}
+SPLIT_NAMES = {"train": ("train",), "validation": ("valid", "val", "dev"), "test": ("test",)}
+ERRORS = (ElementTree.ParseError, csv.Error, EOFError, gzip.BadGzipFile, ValueError)
+
+
+class Place(NamedTuple):
+    """A file, how its lines are read, and the split to take where it has several by key."""
+
+    path: Path
+    lines: Callable[[], Iterator[str]]
+    languages: Sequence[str] = ("", "")
+    part: str = ""
+
+
+class Entry(NamedTuple):
+    """What a file has for one pair: its texts by column, and its raw text.
+
+    `number` is that of its first line where the format has lines, otherwise its own, from 1.
+    Without texts a `problem` (a key of `KINDS`) says why, with them it is a remark.
+    """
+
+    number: int
+    cells: dict[str, str]
+    problem: str = ""
+    raw: str = ""
+
+
+def opened(path: str | Path) -> IO[bytes]:
+    """The bytes of a file, decompressed where they begin as gzip does."""
+    return gzip.open(path) if is_packed(path) else open(path, "rb")  # type: ignore[return-value]
+
+
+def is_packed(path: str | Path) -> bool:
+    """Whether a file begins as gzip does."""
+    with open(path, "rb") as file:
+        return file.read(2) == b"\x1f\x8b"
+
+
+def strict_lines(path: str | Path) -> Iterator[str]:
+    """The lines of a UTF-8 file, packed or not.  Raises ValueError naming one that is not UTF-8."""
+    with opened(path) as file:
+        yield from decoded_lines(file, str(path))
+
+
+def format_of(path: str | Path) -> str:
+    """The format of a file by its first bytes and its ending, a key of `ENTRIES`."""
+    with opened(path) as file:
+        start = file.read(HEAD).removeprefix(b"\xef\xbb\xbf").lstrip()
+    ending = str(path).removesuffix(".gz").rpartition(".")[2].lower()
+    if xml := re.search(rb"<(tmx|xliff)\b", start[:4_000]):
+        return xml[1].decode()
+    if start[:1] == b"[" and start[1:].lstrip()[:1] in (b"{", b"["):
+        return "json"
+    if re.match(rb'\{\s*"', start):
+        return "json" if ending == "json" and b"\n{" not in start else "jsonl"
+    if start.startswith(b"[") and ending in ("json", "jsonl"):
+        return ending
+    return "csv" if ending == "csv" else "lines"
+
+
+# Entries of each format
+
+
+def xml_entries(place: Place) -> Iterator[Entry]:
+    """The units of TMX and XLIFF, their texts by language tag (in XLIFF also source, target)."""
+    tags, number = {side: side for side in XLIFF}, 0
+    with opened(place.path) as file:
+        for event, unit in ElementTree.iterparse(file, ("start", "end")):
+            name = local(unit)
+            if event == "start":
+                if name in ("file", "xliff"):  # XLIFF 1.2 names its languages in one, 2.0 in both
+                    for side, keys in XLIFF.items():
+                        tags[side] = next(filter(None, map(unit.get, keys)), tags[side])
+            elif name in ("tu", "trans-unit", "segment"):
+                number += 1
+                cells: dict[str, str] = {}
+                for child in unit:
+                    if (side := local(child)) == "tuv":
+                        tag = child.get(XML_LANGUAGE) or child.get("lang") or f"{len(cells) + 1}"
+                        segment = next((c for c in child if local(c) == "seg"), None)
+                        cells.setdefault(tag, "" if segment is None else text_of(segment))
+                    elif side in tags:
+                        cells[tags[side]] = text_of(child)
+                yield Entry(number, cells)
+                unit.clear()
+
+
+def local(element: ElementTree.Element) -> str:
+    """The name of an element without its namespace."""
+    return str(element.tag).rpartition("}")[2]
+
+
+def text_of(element: ElementTree.Element) -> str:
+    """The text of a segment without its codes, on one line."""
+
+    def parts(element: ElementTree.Element) -> Iterator[str]:
+        yield element.text or ""
+        for child in element:
+            if local(child) not in CODES:
+                yield from parts(child)
+            elif local(child) == "ph":
+                yield "\0"  # between two words it stands for a space
+            yield child.tail or ""
+
+    text = re.sub(r"(?<=\w)\0+(?=\w)", " ", "".join(parts(element)))
+    return " ".join(text.replace("\0", "").split())
+
+
+def json_entries(place: Place) -> Iterator[Entry]:
+    """The entries of a JSON file; `place.part` is the split to take where splits are keys."""
+    data = load_json(place.path)
+    if splits := splits_of(data):
+        if place.part not in splits:
+            raise ValueError(
+                f"{place.path} holds splits by key ({', '.join(splits)}); write them as files "
+                f"with: nmtlib data check {place.path} --fix DIR"
+            )
+        data = splits[place.part]
+    for number, value in enumerate(listed(data), start=1):
+        yield entry_of(number, value)
+
+
+def load_json(path: Path) -> Any:
+    """The value of a JSON file.  Raises ValueError for anything else."""
+    with opened(path) as file:
+        try:
+            return json.load(file)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{path} is not valid JSON ({error})") from None
+
+
+def splits_of(data: Any) -> dict[str, Any]:
+    """The splits of a JSON object whose keys are their names: train, dev, …; otherwise none."""
+    if not isinstance(data, dict):
+        return {}
+    found = {
+        name: value
+        for name, starts in SPLIT_NAMES.items()
+        for key, value in data.items()
+        if key.lower().startswith(starts) and isinstance(value, list | dict)
+    }
+    return found if "train" in found and len(found) == len(data) else {}
+
+
+def listed(data: Any) -> Iterator[Any]:
+    """The entries of a list, wherever an object has it, and of columns as lists or objects."""
+    if isinstance(data, list):
+        yield from data
+        return
+    values = list(data.values()) if isinstance(data, dict) else []
+    lists = [v for v in values if isinstance(v, list) and v]
+    if len(lists) == 1:  # {"version": 1, "data": [...]}
+        yield from lists[0]
+    elif len(lists) > 1 and len(lists) == len(values):  # {"de": [...], "en": [...]}
+        for row in zip_longest(*lists):
+            yield dict(zip(data, row, strict=True))
+    elif len(values) > 1 and all(isinstance(v, dict) for v in values):  # as pandas writes columns
+        for key in values[0]:
+            yield {name: column.get(key) for name, column in data.items()}
+    elif len(values) == 1:
+        yield from listed(values[0])
+    else:
+        raise ValueError(f"expected a list of pairs, not {type(data).__name__}: {str(data)[:80]}")
+
+
+def entry_of(number: int, value: Any) -> Entry:
+    """The entry of a JSON value."""
+    return (
+        Entry(number, cells) if (cells := flat(value)) else Entry(number, {}, "record", f"{value}")
+    )
+
+
+def flat(value: Any, name: str = "") -> dict[str, str]:
+    """The texts of a nested value by name: {"translation": {"de": …}} has translation.de."""
+    if isinstance(value, dict):
+        items = value.items()
+    elif isinstance(value, list) and not name:
+        items = {str(i): v for i, v in enumerate(value, start=1)}.items()
+    elif not name or isinstance(value, list):
+        return {}
+    else:
+        return {name: "" if value is None else str(value)}
+    found: dict[str, str] = {}
+    for key, inner in items:
+        found |= flat(inner, f"{name}.{key}" if name else str(key))
+    return found
+
+
+def jsonl_entries(place: Place) -> Iterator[Entry]:
+    """The values of a file of JSON lines; where the first takes several lines, all may."""
+    first = next((line for line in place.lines() if line.strip()), "")
+    try:
+        json.loads(first)
+    except (ValueError, RecursionError):
+        yield from values_in("\n".join(place.lines()))
+        return
+    for number, line in enumerate(place.lines(), start=1):
+        if line.strip():
+            try:
+                yield entry_of(number, json.loads(line))
+            except (ValueError, RecursionError):
+                yield Entry(number, {}, "record", line)
+
+
+def values_in(text: str) -> Iterator[Entry]:
+    """The entries of JSON values that follow each other, with the lines where they begin."""
+    decoder, place, number = json.JSONDecoder(), 0, 1
+    while text[place:].strip():
+        start = place + len(text[place:]) - len(text[place:].lstrip())
+        number += text.count("\n", place, start)
+        try:
+            value, place = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):  # go on where the next line begins a value
+            after = re.compile(r"\n(?=[{\[])").search(text, start + 1)
+            place = after.end() if after else len(text)
+            yield Entry(number, {}, "record", text[start:place].strip())
+        else:
+            inner = (
+                value if isinstance(value, list) and isinstance(value[:1], list | dict) else [value]
+            )
+            yield from (entry_of(number, each) for each in inner)
+        number += text.count("\n", start, place)
+
+
+def table_entries(place: Place, *, quotes: bool) -> Iterator[Entry]:
+    """The rows of a table: their cells by its header, or by number from 1.
+
+    With `quotes` it is CSV: a cell in quotation marks may hold separators and line ends, and a
+    header is no row.
+    """
+    some = list(islice(place.lines(), PEEK))
+    declared = re.match(r'"?sep=(.)"?\s*$', some[0]) if some else None  # as Excel writes it
+    skip = int(bool(declared))
+    separator = declared[1] if declared else separator_of(some, quotes)
+    cells_of = partial(alone, separator=separator, quotes=quotes)
+    usual = usual_width([cells_of(line) for line in some[skip:]])[0]
+    names, header = list(map(str, range(1, usual + 1))), None
+    rows = split_rows(islice(place.lines(), skip, None), separator, quotes, usual)
+    for number, cells, remark in rows:
+        if number == 1 and (found := header_of(cells, some[skip:], place.languages)):
+            names, header = found, cells
+            if quotes:
+                continue
+        raw = separator.join(cells)
+        if cells == header:  # once more where tables were joined
+            yield Entry(number + skip, {}, "header", raw)
+        elif len(cells) != len(names):
+            yield Entry(number + skip, {}, "columns" if raw.strip() else "empty", raw)
+        elif any(cell[:1] == "{" and cell[-1:] == "}" for cell in cells):
+            texts = zip(names, map(parsed, cells), strict=True)
+            yield Entry(number + skip, flat(dict(texts)), remark, raw)
+        else:
+            yield Entry(number + skip, dict(zip(names, cells, strict=True)), remark, raw)
+
+
+def parsed(cell: str) -> Any:
+    """The object that a cell holds as JSON or as Python writes it, otherwise its text."""
+    for read in (json.loads, ast.literal_eval):
+        try:
+            value = read(cell)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+        return value if isinstance(value, dict) else cell
+    return cell
+
+
+def separator_of(some: Sequence[str], quotes: bool) -> str:
+    """What separates the columns: of a table the steadiest, of lines mostly a tab."""
+    found: dict[str, float] = {}
+    for separator in (",", ";", "\t", "|") if quotes else ("\t", " ||| ", "|||", ";", "|"):
+        width, share = usual_width([alone(line, separator, quotes) for line in some])
+        if width > 1 and (quotes or separator == "\t" or share > 0.95):
+            found[separator] = share if quotes else -len(found)
+    return max(found, key=found.__getitem__, default="," if quotes else "\t")
+
+
+def usual_width(rows: Sequence[list[str]]) -> tuple[int, float]:
+    """The usual number of columns, and the share of rows that have it."""
+    counts = Counter(len(row) for row in rows if any(row))
+    (width, times), *_ = counts.most_common(1) or [(1, 0)]
+    return width, times / max(sum(counts.values()), 1)
+
+
+def alone(line: str, separator: str, quotes: bool) -> list[str]:
+    """The cells of a line by itself; a quotation mark that stays open in it is a character."""
+    if not quotes:
+        return line.split(separator)
+    try:
+        return next(csv.reader([line], delimiter=separator, strict=True), [])
+    except csv.Error:
+        return next(csv.reader([line], delimiter=separator, quoting=csv.QUOTE_NONE), [])
+
+
+def split_rows(
+    lines: Iterator[str], separator: str, quotes: bool, usual: int
+) -> Iterator[tuple[int, list[str], str]]:
+    """The number of the first line of each row, its cells, and a remark.
+
+    An open quotation mark would swallow every line up to the next one.  Where each line of a row is
+    a whole row by itself, the mark is read as a character.
+    """
+    if not quotes:
+        yield from ((n, line.split(separator), "") for n, line in enumerate(lines, start=1))
+        return
+    taken: list[str] = []
+    csv.field_size_limit(2**31 - 1)  # an open quotation mark may swallow the whole file
+
+    def noted() -> Iterator[str]:
+        for line in lines:
+            taken.append(line)
+            yield f"{line}\n"
+
+    number = 1
+    for cells in csv.reader(noted(), delimiter=separator):
+        each = [alone(line, separator, quotes) for line in taken]
+        if len(taken) > 1 and {len(row) for row in each} == {usual}:
+            yield from ((n, row, "open quote") for n, row in enumerate(each, start=number))
+        else:
+            yield number, cells or [""], ""
+        number += len(taken)
+        taken.clear()
+
+
+def header_of(first: Sequence[str], some: Sequence[str], languages: Sequence[str]) -> list[str]:
+    """The names of the columns if the first row holds them, otherwise none.
+
+    It does where it names the two languages or sides, or where none of its words occurs below,
+    which is true of hardly any other row.
+    """
+    names = [cell.strip().strip("\ufeff\"'") for cell in first]
+    sentence = any(name[-1:] in ".!?。！？" or len(words(name)) > 4 for name in names if name)
+    if len(set(names)) < len(names) or sentence or not any(names):
+        return []
+    if by_name(tuple(names), tuple(languages)):
+        return names
+    rows = [frozenset(words(line)) for line in some]
+    rows = [row for row in rows if row]
+    counts = Counter(word for row in rows for word in row)
+    new = [all(counts[word] == 1 for word in row) for row in rows]
+    return names if len(rows) > 20 and new[0] and sum(new[1:]) < 0.02 * len(new) else []
+
+
+@cache
+def by_name(keys: tuple[str, ...], languages: tuple[str, ...]) -> tuple[str, str] | None:
+    """The two keys that name the languages, otherwise those that name a source and a target.
+
+    A key names a language if its last part (`en` of `translation.en`) is the same tag; failing that
+    a tag of the same language and script, then of the same language; then if any of its words is
+    (`text_en`).  No key is both sides.
+
+    >>> by_name(("zh-Hans", "zh-Hant", "en"), ("zh-TW", "zh"))
+    ('zh-Hant', 'zh-Hans')
+    """
+    if len(languages) == 2 and all(languages):
+        names = [(key, forms_or_name(key.rpartition(".")[2])) for key in keys]
+        expected = [forms_or_name(tag) for tag in languages]
+        pair: list[str] = ["", ""]
+        for level in range(4):
+            for side in (0, 1):
+                alike = (
+                    key
+                    for key, name in names
+                    if key not in pair
+                    and (
+                        name[level] == expected[side][level]
+                        if level < 3
+                        else expected[side][2] in words(key)
+                    )
+                )
+                pair[side] = pair[side] or next(alike, "")
+        if all(pair):
+            return pair[0], pair[1]
+    sides = [side_of(key.rpartition(".")[2]) for key in keys]
+    if sides.count("source") == sides.count("target") == 1:
+        return keys[sides.index("source")], keys[sides.index("target")]
+    return None
+
+
+def forms_or_name(tag: str) -> tuple[str, str, str]:
+    """The forms of a tag, or what it is in lower case."""
+    found = forms(tag.strip())
+    return found if all(found) else (tag.strip().lower(),) * 3
+
+
+def side_of(name: str) -> str:
+    """Which side a name such as src, input_text or target.en means, '' for neither."""
+    parts = set(words(name))
+    sides = [side for side, known in SIDES.items() if parts & known]
+    return sides[0] if len(sides) == 1 else ""
+
+
+def words(text: str) -> list[str]:
+    """The words of a name or a line, in lower case."""
+    return re.findall(r"[^\W_]+", text.lower())
+
+
+ENTRIES: dict[str, Callable[[Place], Iterator[Entry]]] = {
+    "tmx": xml_entries,
+    "xliff": xml_entries,
+    "json": json_entries,
+    "jsonl": jsonl_entries,
+    "csv": partial(table_entries, quotes=True),
+    "lines": partial(table_entries, quotes=False),
+}
