@@ -96,7 +96,7 @@ def load_corpus(settings: CorpusSettings) -> Corpus:
         if len(files) > 2:
             raise ValueError(f"[corpus] {split} is one TSV file or two text files, not {files}")
         if files:
-            splits[split] = read_pairs(files, languages)
+            splits[split] = read_pairs(files, (settings.source_language, settings.target_language))
     return Corpus("own", *languages, **splits)
 
 

@@ -7,51 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nmtcourse.doctor.formats import HEAD, format_of, opened
-from nmtcourse.doctor.kinds import shown
+from nmtcourse.doctor.kinds import TABLES, shown
 
 SAMPLE = 200_000  # bytes of undecodable lines that tell the encoding
-# What a file begins with, what that is, and what to do about it.
-AS_TEXT = "save it as text, or two columns as CSV, in UTF-8"
-AS_LINES = "write it as JSON lines: pandas.read_parquet(…).to_json(…, orient='records', lines=True)"
-MAGIC: list[tuple[bytes, str, str]] = [
-    (b"PK\x03\x04", "a zip archive, or a document of Excel or Word", f"unzip it; or {AS_TEXT}"),
-    (b"BZh", "compressed with bzip2", "bunzip2 {path}"),
-    (b"\xfd7zXZ", "compressed with xz", "unxz {path}"),
-    (b"\x28\xb5\x2f\xfd", "compressed with zstd", "unzstd {path}"),
-    (b"7z\xbc\xaf", "a 7z archive", "7z x {path}"),
-    (b"Rar!", "a rar archive", "unrar x {path}"),
-    (b"%PDF", "a PDF", "export its text; a PDF has no sentences"),
-    (b"PAR1", "a Parquet file", AS_LINES),
-    (b"ARROW1", "an Arrow file", "write it as JSON lines: Dataset.to_json"),
-    (b"SQLite format", "a database of SQLite", "export two columns as CSV"),
-    (b"\xd0\xcf\x11\xe0", "a document of old Word or Excel", AS_TEXT),
-    (b"{\\rtf", "a document in RTF", AS_TEXT),
-    (b"version https://git-lfs", "a pointer of Git LFS, not the file itself", "git lfs pull"),
-    (b"\x89PNG", "a picture", "give a text file"),
-]
-# The same of patterns in the first bytes of text.
-TEXTS: list[tuple[re.Pattern[bytes], str, str]] = [
-    (
-        re.compile(rb"\A\s*<(?:!doctype html|html)", re.I),
-        "a web page: a download that failed?",
-        "download the file itself, not the page about it",
-    ),
-    (
-        re.compile(rb"<(?:srcset|refset|mteval|seg id=)"),
-        "the XML of a test set (mteval)",
-        "keep the lines of <seg>: sed -n 's/.*<seg[^>]*>\\(.*\\)<\\/seg>.*/\\1/p' {path}",
-    ),
-    (
-        re.compile(rb"\A\s*(?:\xef\xbb\xbf)?1\r?\n\d\d:\d\d:\d\d[,.]\d+ -->"),
-        "subtitles with times",
-        "align the subtitles first (OPUS has them aligned)",
-    ),
-    (
-        re.compile(rb"^msgid \"", re.M),
-        "a PO file of gettext",
-        "pip install translate-toolkit, then: po2tmx -l LANGUAGE {path} {path}.tmx",
-    ),
-]
 
 
 @dataclass
@@ -106,13 +64,13 @@ def look_at(path: Path, language: str = "", encoding: str = "") -> Look:
 
 
 def _recognised(head: bytes, path: Path) -> tuple[str, str] | None:
-    for begin, what, advice in MAGIC:
-        if head.startswith(begin):
+    for begin, (what, advice) in TABLES["begins"].items():
+        if head.startswith(begin.encode("latin-1")):
             return what, advice.format(path=path)
     if head[257:262] == b"ustar":
         return "a tar archive", f"tar xf {path}"
-    for pattern, what, advice in TEXTS:
-        if pattern.search(head):
+    for pattern, (what, advice) in TABLES["holds"].items():
+        if re.search(pattern.encode("latin-1"), head):
             return what, advice.format(path=path)
     return None
 
@@ -175,24 +133,6 @@ def _first_line(data: bytes, encoding: str) -> str:
     return shown(text.splitlines()[0] if text.strip() else "")
 
 
-# Charsets in which a language was mostly written before Unicode, the likeliest first.
-USUAL = {
-    "cp1252": "de en fr es it pt nl sv da nb nn no fi is ca eu gl ga id sw af",
-    "cp1250": "pl cs sk hu sl hr ro sq bs",
-    "cp1251": "ru uk bg sr mk be",
-    "gb18030": "zh",
-    "cp932": "ja",
-    "cp949": "ko",
-    "cp1253": "el",
-    "cp1254": "tr",
-    "cp1255": "he yi",
-    "cp1256": "ar fa ur",
-    "cp1257": "lt lv et",
-    "cp1258": "vi",
-    "cp874": "th",
-}
-
-
 def proposals(data: bytes, language: str = "") -> list[tuple[str, str]]:
     """At most three encodings that some bytes may be in, each with a line read in it.
 
@@ -201,7 +141,9 @@ def proposals(data: bytes, language: str = "") -> list[tuple[str, str]]:
     """
     import charset_normalizer
 
-    usual = [name for name, languages in USUAL.items() if language in languages.split()]
+    usual = [
+        name for name, languages in TABLES["charsets"].items() if language in languages.split()
+    ]
     usual += ["big5"] * (language == "zh")
     best = charset_normalizer.from_bytes(data).best()
     likely = [best.encoding, *best.could_be_from_charset] if best else []

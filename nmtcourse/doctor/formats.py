@@ -6,15 +6,13 @@ of its columns.  Which two of them are the pair is decided in `readers`.
 
 from __future__ import annotations
 
-import ast
 import csv
 import gzip
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache, partial
-from itertools import islice, zip_longest
+from functools import cache
+from itertools import zip_longest
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 from xml.etree import ElementTree
@@ -32,6 +30,7 @@ SIDES = {  # words in the name of a column
 }
 XLIFF = {"source": ("source-language", "srcLang"), "target": ("target-language", "trgLang")}
 SPLIT_NAMES = {"train": ("train",), "validation": ("valid", "val", "dev"), "test": ("test",)}
+BEFORE = re.compile(r"\s*\S")
 ERRORS = (ElementTree.ParseError, csv.Error, EOFError, gzip.BadGzipFile, ValueError)
 
 
@@ -75,7 +74,7 @@ def strict_lines(path: str | Path) -> Iterator[str]:
 
 
 def format_of(path: str | Path) -> str:
-    """The format of a file by its first bytes and its ending, a key of `ENTRIES`."""
+    """The format of a file by its first bytes and its ending, a key of `readers.ENTRIES`."""
     with opened(path) as file:
         start = file.read(HEAD).removeprefix(b"\xef\xbb\xbf").lstrip()
     ending = str(path).removesuffix(".gz").rpartition(".")[2].lower()
@@ -88,9 +87,6 @@ def format_of(path: str | Path) -> str:
     if start.startswith(b"[") and ending in ("json", "jsonl"):
         return ending
     return "csv" if ending == "csv" else "lines"
-
-
-# Entries of each format
 
 
 def xml_entries(place: Place) -> Iterator[Entry]:
@@ -197,9 +193,8 @@ def listed(data: Any) -> Iterator[Any]:
 
 def entry_of(number: int, value: Any) -> Entry:
     """The entry of a JSON value."""
-    return (
-        Entry(number, cells) if (cells := flat(value)) else Entry(number, {}, "record", f"{value}")
-    )
+    cells = flat(value)
+    return Entry(number, cells, "" if cells else "record", f"{value}")
 
 
 def flat(value: Any, name: str = "") -> dict[str, str]:
@@ -237,8 +232,8 @@ def jsonl_entries(place: Place) -> Iterator[Entry]:
 def values_in(text: str) -> Iterator[Entry]:
     """The entries of JSON values that follow each other, with the lines where they begin."""
     decoder, place, number = json.JSONDecoder(), 0, 1
-    while text[place:].strip():
-        start = place + len(text[place:]) - len(text[place:].lstrip())
+    while blank := BEFORE.match(text, place):
+        start = blank.end() - 1
         number += text.count("\n", place, start)
         try:
             value, place = decoder.raw_decode(text, start)
@@ -247,129 +242,9 @@ def values_in(text: str) -> Iterator[Entry]:
             place = after.end() if after else len(text)
             yield Entry(number, {}, "record", text[start:place].strip())
         else:
-            inner = (
-                value if isinstance(value, list) and isinstance(value[:1], list | dict) else [value]
-            )
-            yield from (entry_of(number, each) for each in inner)
+            several = isinstance(value, list) and value and isinstance(value[0], list | dict)
+            yield from (entry_of(number, each) for each in (value if several else [value]))
         number += text.count("\n", start, place)
-
-
-def table_entries(place: Place, *, quotes: bool) -> Iterator[Entry]:
-    """The rows of a table: their cells by its header, or by number from 1.
-
-    With `quotes` it is CSV: a cell in quotation marks may hold separators and line ends, and a
-    header is no row.
-    """
-    some = list(islice(place.lines(), PEEK))
-    declared = re.match(r'"?sep=(.)"?\s*$', some[0]) if some else None  # as Excel writes it
-    skip = int(bool(declared))
-    separator = declared[1] if declared else separator_of(some, quotes)
-    cells_of = partial(alone, separator=separator, quotes=quotes)
-    usual = usual_width([cells_of(line) for line in some[skip:]])[0]
-    names, header = list(map(str, range(1, usual + 1))), None
-    rows = split_rows(islice(place.lines(), skip, None), separator, quotes, usual)
-    for number, cells, remark in rows:
-        if number == 1 and (found := header_of(cells, some[skip:], place.languages)):
-            names, header = found, cells
-            if quotes:
-                continue
-        raw = separator.join(cells)
-        if cells == header:  # once more where tables were joined
-            yield Entry(number + skip, {}, "header", raw)
-        elif len(cells) != len(names):
-            yield Entry(number + skip, {}, "columns" if raw.strip() else "empty", raw)
-        elif any(cell[:1] == "{" and cell[-1:] == "}" for cell in cells):
-            texts = zip(names, map(parsed, cells), strict=True)
-            yield Entry(number + skip, flat(dict(texts)), remark, raw)
-        else:
-            yield Entry(number + skip, dict(zip(names, cells, strict=True)), remark, raw)
-
-
-def parsed(cell: str) -> Any:
-    """The object that a cell holds as JSON or as Python writes it, otherwise its text."""
-    for read in (json.loads, ast.literal_eval):
-        try:
-            value = read(cell)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            continue
-        return value if isinstance(value, dict) else cell
-    return cell
-
-
-def separator_of(some: Sequence[str], quotes: bool) -> str:
-    """What separates the columns: of a table the steadiest, of lines mostly a tab."""
-    found: dict[str, float] = {}
-    for separator in (",", ";", "\t", "|") if quotes else ("\t", " ||| ", "|||", ";", "|"):
-        width, share = usual_width([alone(line, separator, quotes) for line in some])
-        if width > 1 and (quotes or separator == "\t" or share > 0.95):
-            found[separator] = share if quotes else -len(found)
-    return max(found, key=found.__getitem__, default="," if quotes else "\t")
-
-
-def usual_width(rows: Sequence[list[str]]) -> tuple[int, float]:
-    """The usual number of columns, and the share of rows that have it."""
-    counts = Counter(len(row) for row in rows if any(row))
-    (width, times), *_ = counts.most_common(1) or [(1, 0)]
-    return width, times / max(sum(counts.values()), 1)
-
-
-def alone(line: str, separator: str, quotes: bool) -> list[str]:
-    """The cells of a line by itself; a quotation mark that stays open in it is a character."""
-    if not quotes:
-        return line.split(separator)
-    try:
-        return next(csv.reader([line], delimiter=separator, strict=True), [])
-    except csv.Error:
-        return next(csv.reader([line], delimiter=separator, quoting=csv.QUOTE_NONE), [])
-
-
-def split_rows(
-    lines: Iterator[str], separator: str, quotes: bool, usual: int
-) -> Iterator[tuple[int, list[str], str]]:
-    """The number of the first line of each row, its cells, and a remark.
-
-    An open quotation mark would swallow every line up to the next one.  Where each line of a row is
-    a whole row by itself, the mark is read as a character.
-    """
-    if not quotes:
-        yield from ((n, line.split(separator), "") for n, line in enumerate(lines, start=1))
-        return
-    taken: list[str] = []
-    csv.field_size_limit(2**31 - 1)  # an open quotation mark may swallow the whole file
-
-    def noted() -> Iterator[str]:
-        for line in lines:
-            taken.append(line)
-            yield f"{line}\n"
-
-    number = 1
-    for cells in csv.reader(noted(), delimiter=separator):
-        each = [alone(line, separator, quotes) for line in taken]
-        if len(taken) > 1 and {len(row) for row in each} == {usual}:
-            yield from ((n, row, "open quote") for n, row in enumerate(each, start=number))
-        else:
-            yield number, cells or [""], ""
-        number += len(taken)
-        taken.clear()
-
-
-def header_of(first: Sequence[str], some: Sequence[str], languages: Sequence[str]) -> list[str]:
-    """The names of the columns if the first row holds them, otherwise none.
-
-    It does where it names the two languages or sides, or where none of its words occurs below,
-    which is true of hardly any other row.
-    """
-    names = [cell.strip().strip("\ufeff\"'") for cell in first]
-    sentence = any(name[-1:] in ".!?。！？" or len(words(name)) > 4 for name in names if name)
-    if len(set(names)) < len(names) or sentence or not any(names):
-        return []
-    if by_name(tuple(names), tuple(languages)):
-        return names
-    rows = [frozenset(words(line)) for line in some]
-    rows = [row for row in rows if row]
-    counts = Counter(word for row in rows for word in row)
-    new = [all(counts[word] == 1 for word in row) for row in rows]
-    return names if len(rows) > 20 and new[0] and sum(new[1:]) < 0.02 * len(new) else []
 
 
 @cache
@@ -424,13 +299,3 @@ def side_of(name: str) -> str:
 def words(text: str) -> list[str]:
     """The words of a name or a line, in lower case."""
     return re.findall(r"[^\W_]+", text.lower())
-
-
-ENTRIES: dict[str, Callable[[Place], Iterator[Entry]]] = {
-    "tmx": xml_entries,
-    "xliff": xml_entries,
-    "json": json_entries,
-    "jsonl": jsonl_entries,
-    "csv": partial(table_entries, quotes=True),
-    "lines": partial(table_entries, quotes=False),
-}

@@ -24,10 +24,10 @@ class Kind(NamedTuple):
 
 
 DROPS = "--fix drops these pairs, both sides together"
-TABLE = tomllib.loads(Path(__file__).with_name("kinds.toml").read_text("utf-8"))
+TABLES = tomllib.loads(Path(__file__).with_name("tables.toml").read_text("utf-8"))
 KINDS = {
     key: Kind(level, share, what, DROPS if todo == "drops" else todo)
-    for key, (level, share, what, todo) in TABLE.items()
+    for key, (level, share, what, todo) in TABLES["kinds"].items()
 }
 
 # Wrong, and no copy can be right before a person has looked.

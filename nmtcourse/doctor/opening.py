@@ -10,20 +10,18 @@ from pathlib import Path
 
 from nmtcourse.doctor.files import Look, look_at
 from nmtcourse.doctor.formats import (
-    ENTRIES,
     ERRORS,
     PEEK,
     Place,
     format_of,
-    header_of,
     is_packed,
     load_json,
     opened,
-    separator_of,
     splits_of,
 )
 from nmtcourse.doctor.kinds import Finding, shown
-from nmtcourse.doctor.readers import Choice, Row, choose, rows
+from nmtcourse.doctor.readers import ENTRIES, Choice, Row, choose, rows
+from nmtcourse.doctor.tables import header_of, separator_of
 from nmtlib.data.corpus import Pair
 from nmtlib.sections import language_of
 
@@ -79,6 +77,11 @@ def of_files(
     split = Split(name, lambda: iter(()), files=paths, size=max(look.lines for look in looks))
     for look in looks:
         split.findings += about_file(name, look, encoding)
+        if len(looks) == 2 and look.format in ("tmx", "xliff"):
+            look.problem = f"it is {look.format.upper()}, which holds both sides"
+            split.findings.append(
+                Finding("file", name, 0, 0, [], f"{look.path}: {look.problem}", "give it alone")
+            )
     if any(look.problem and not look.proposals and not look.undecodable for look in looks):
         return split
     if len(paths) == 2:
@@ -136,9 +139,8 @@ def lines_of(look: Look) -> Iterator[str]:
 
 def two_files(looks: Sequence[Look]) -> Iterator[Row]:
     """The rows of a source and a target file."""
-    some = [list(islice(lines_of(look), PEEK)) for look in looks]
-    first = [lines[0] if lines else "" for lines in some]
-    header = all(header_of([text], rest, ()) for text, rest in zip(first, some, strict=True))
+    some = [[[line] for line in islice(lines_of(look), PEEK)] for look in looks]
+    header = all(header_of(rows, ()) for rows in some)
     for number, (source, target) in enumerate(zip_longest(*map(lines_of, looks)), start=1):
         problem = "header" if header and number == 1 else ""
         if source is None or target is None:
@@ -150,7 +152,7 @@ def one_file(split: Split, look: Look, languages: Sequence[str], columns: Sequen
     """Give a split the rows of one file, and say which of its columns they are."""
     place = Place(look.path, partial(lines_of, look), languages, split.name)
     entries = partial(ENTRIES[look.format], place)
-    if look.format in ("tmx", "xliff", "json"):
+    if look.format not in ("csv", "lines"):
         split.unit, split.size = "entries", 0
     choice, first = Choice(None, False, []), ""
     try:

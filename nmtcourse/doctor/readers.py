@@ -5,23 +5,35 @@ A training and the doctor read every format with these functions, so they read t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from nmtcourse.doctor.formats import (
-    ENTRIES,
     ERRORS,
     PEEK,
     Entry,
     Place,
     by_name,
     format_of,
+    json_entries,
+    jsonl_entries,
     strict_lines,
+    xml_entries,
 )
-from nmtcourse.doctor.languages import is_unspaced, likeness
+from nmtcourse.doctor.languages import forms, is_unspaced, likeness
+from nmtcourse.doctor.tables import table_entries
+
+ENTRIES: dict[str, Callable[[Place], Iterator[Entry]]] = {
+    "tmx": xml_entries,
+    "xliff": xml_entries,
+    "json": json_entries,
+    "jsonl": jsonl_entries,
+    "csv": partial(table_entries, quotes=True),
+    "lines": partial(table_entries, quotes=False),
+}
 
 
 class Row(NamedTuple):
@@ -67,7 +79,8 @@ def choose(
     short = {k for k in texts if lengths[k] < 1.05 and not is_unspaced(" ".join(texts[k]))}
     if max(lengths.values(), default=0) >= 3:  # single words beside sentences: names, domains
         texts = {key: values for key, values in texts.items() if key not in short}
-    if len(keys) == len(texts) == 2:
+    tagged = all(languages) and any(forms(key)[0] for key in texts)  # with other languages
+    if len(keys) == len(texts) == 2 and not tagged:
         return Choice((keys[0], keys[1]), True, keys)
     texts = {k: v for k, v in texts.items() if len(set(v)) > 0.2 * len(v)}
     if len(texts) < 2:

@@ -30,7 +30,8 @@ def before_training(settings: Settings, corpus: Corpus, codecs: tuple[Codec, Cod
     from nmtcourse.doctor.report import short
     from nmtlib.sections import FILES
 
-    tags = corpus.source_language, corpus.target_language
+    tags = settings.corpus.source_language, settings.corpus.target_language
+    tags = tags if all(tags) else (corpus.source_language, corpus.target_language)
     splits = {name: getattr(corpus, name)[:MOST] for name in FILES if getattr(corpus, name)}
     report = diagnose(corpus.name, [of_pairs(name, pairs) for name, pairs in splits.items()], tags)
     return [*lines, *short(report)]
@@ -56,6 +57,13 @@ def after_evaluation(
                 "no reference has four tokens: BLEU is 0 by definition, or what smoothing makes "
                 "of it; read chrF"
             )
+    different = len(set(hypotheses))
+    if different < 0.5 * len({pair.source for pair in pairs}) and len(pairs) >= 20:
+        lines.append(
+            f"only {different:,} of {len(hypotheses):,} translations are different: a model that "
+            "was trained too briefly, or at too high a rate, writes what is usual (notebooks 10 "
+            "and 13, sections 5 and 2)"
+        )
     lines += without_leaks(translator, corpus, split, hypotheses)
     return [f"  {line}" for line in lines]
 

@@ -24,7 +24,7 @@ def read_of(survey: Survey) -> str:
     """How much of the files of a split became pairs."""
     pairs = len(survey) - survey.unread
     size, unit = survey.split.size or len(survey), survey.split.unit
-    return f"{survey.split.name}: {pairs:,} of {size:,} {unit} became pairs"
+    return f"  {survey.split.name}: {pairs:,} of {size:,} {unit} became pairs"
 
 
 def table(diagnosis: Diagnosis, *, details: bool = True) -> list[str]:

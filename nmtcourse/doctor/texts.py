@@ -25,8 +25,8 @@ TAG = re.compile(
     r"|<(?:br|hr|img|wbr)\b[^<>]*>|<!--.*?-->|\{\\an?\d\}",
 )
 PLACEHOLDER = re.compile(
-    r"(?<![\w%])%(?:(?:\d+\$)?[-+0#]*\d*(?:\.\d+)?(?:l{0,2}[diufxXcs]|@)|\(\w+\)[sd]|[1-9])(?![\w$%.])"
-    r"|\$?\{\{?\s*[\w.:-]*\s*\}?\}|<(?!(?:br|hr|img|wbr)\b)[A-Za-z][\w:-]*\b[^<>]*/>"
+    r"(?<![\w%])%(?:(?:\d+\$)?[-+0#]*\d*(?:\.\d+)?(?:l{0,2}[diufxXcs]|@)|\(\w+\)[sd]|[1-9])"
+    r"(?![\w$%])|\$?\{\{?\s*[\w.:-]*\s*\}?\}|<(?!(?:br|hr|img|wbr)\b)[A-Za-z][\w:-]*\b[^<>]*/>"
 )
 BREAK = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
 # Joiners are part of words in Persian and in scripts of India, and of emoji.

@@ -55,7 +55,7 @@ def test_formats_with_pairs_are_read_by_the_doctor_and_by_a_training(tmp_path, n
     path = tmp_path / name
     path.write_text(READABLE[name], "utf-8")
     status, text = run("data", "check", path, *LANGUAGES)
-    assert status == 0 and nothing(text) and "train 300 pairs" in text
+    assert status == 0 and nothing(text) and "train: 300 of 30" in text
     found = read_pairs([path], ("de", "en"))
     assert [(pair.source, pair.target) for pair in found] == PAIRS
 
@@ -67,7 +67,7 @@ def test_tmx_is_read_by_its_languages(tmp_path, tags, packed):
     path = tmp_path / ("pairs.tmx.gz" if packed else "pairs.tmx")
     path.write_bytes(gzip.compress(data) if packed else data)
     status, text = run("data", "check", path, *LANGUAGES)
-    assert status == 0 and nothing(text) and "train 300 pairs" in text
+    assert status == 0 and nothing(text) and "train: 300 of 30" in text
     found = read_pairs([path], ("de", "en"))
     assert [(p.source, p.target) for p in found] == [(a, f"{b} & co") for a, b in PAIRS]
 
@@ -125,8 +125,8 @@ UNREADABLE = {
     "html": (b"<!DOCTYPE html>\n<html>404", "a web page", "download"),
     "lfs": (b"version https://git-lfs.github.com/spec/v1\noid sha256:1", "Git LFS", "git lfs pull"),
     "srt": (b"1\n00:00:01,000 --> 00:00:02,000\nHallo\n", "subtitles", "align"),
-    "po": (b'# x\nmsgid "a"\nmsgstr "b"\n', "PO file", "po2csv"),
-    "xliff": (b'<?xml version="1.0"?><xliff version="1.2">', "XLIFF", "TMX"),
+    "po": (b'# x\nmsgid "a"\nmsgstr "b"\n', "PO file", "po2tmx -l"),
+    "xliff": (b'<?xml version="1.0"?><xliff version="1.2">', "XLIFF", "alone"),
     "sgm": (b'<srcset setid="x"><doc>\n<seg id="1">a</seg>', "mteval", "<seg>"),
     "bin": (bytes(range(256)) * 4, "a binary file", "text file"),
     "empty": (b"", "empty", "sentence a line"),

@@ -1,0 +1,238 @@
+"""Every format gives a training and the doctor the same pairs, and what is none is one finding."""
+
+import csv
+import io
+import json
+import re
+import shutil
+from importlib.metadata import PackageNotFoundError, distribution
+
+import pytest
+from broken_corpora import levels, nothing, row, run, toy
+
+from nmtcourse.doctor.kinds import KINDS, TABLES
+from nmtcourse.doctor.opening import of_files
+from nmtcourse.doctor.readers import read
+from nmtlib.cli import build_parser
+from nmtlib.presets import load_settings
+from nmtlib.recipe import load_corpus
+
+PAIRS = toy(train=120)["train"]
+VARIANTS = [("zh-Hant", "zh-Hans"), ("en-US", "en-GB"), ("sr-Latn", "sr-Cyrl"), ("pt-PT", "pt_BR")]
+
+
+def as_csv(tags, pairs):
+    file = io.StringIO()
+    csv.writer(file).writerows([tags, *pairs])
+    return file.getvalue()
+
+
+def as_tmx(tags, pairs):
+    variant = '<tuv xml:lang="{}"><seg>{}</seg></tuv>'.format
+    units = "".join(f"<tu>{''.join(map(variant, tags, pair))}</tu>" for pair in pairs)
+    return f'<tmx version="1.4"><header/><body>{units}</body></tmx>'
+
+
+def as_xliff(tags, pairs):
+    units = "".join(
+        f"<segment><source>{a}</source><target>{b}</target></segment>" for a, b in pairs
+    )
+    languages = f'srcLang="{tags[0]}" trgLang="{tags[1]}"'
+    return (
+        f'<xliff xmlns="urn:x" version="2.0" {languages}><file><unit>{units}</unit></file></xliff>'
+    )
+
+
+def dictionaries(tags, pairs):
+    return [dict(zip(tags, pair, strict=True)) for pair in pairs]
+
+
+def as_dump(tags, pairs):
+    """One column of Python dictionaries, as a data set writes itself into CSV."""
+    return as_csv(["translation"], [[str(entry)] for entry in dictionaries(tags, pairs)])
+
+
+def nested(tags, pairs):
+    return [
+        {"id": f"{i}", "translation": entry} for i, entry in enumerate(dictionaries(tags, pairs))
+    ]
+
+
+def in_columns(tags, pairs):
+    return dict(zip(tags, (list(side) for side in zip(*pairs, strict=True)), strict=True))
+
+
+FORMATS = {
+    "x.csv": as_csv,
+    "dump.csv": as_dump,
+    "x.tmx": as_tmx,
+    "x.xlf": as_xliff,
+    "x.jsonl": lambda *x: "\n".join(map(json.dumps, dictionaries(*x))),
+    "indented.jsonl": lambda *x: "\n".join(json.dumps(d, indent=2) for d in dictionaries(*x)),
+    "nested.json": lambda *x: json.dumps({"version": 1, "data": nested(*x)}),
+    "columns.json": lambda *x: json.dumps(in_columns(*x)),
+    "pandas.json": lambda *x: json.dumps(
+        {tag: dict(enumerate(side)) for tag, side in in_columns(*x).items()}
+    ),
+}
+
+
+def settings(folder, file, tags):
+    path = folder / "own.toml"
+    rows = [f'source_language = "{tags[0]}"', f'target_language = "{tags[1]}"']
+    rows += [f'{split} = ["{file}"]' for split in ("train", "validation")]
+    path.write_text("\n".join(["[corpus]", *rows]), "utf-8")
+    return path
+
+
+@pytest.mark.parametrize("tags", VARIANTS)
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("turned", [False, True])
+def test_training_and_doctor_read_the_same_pairs_of_two_variants(tmp_path, name, tags, turned):
+    pairs = [(f"{a} 1", f"{b} 2") for a, b in PAIRS[:30]]
+    (tmp_path / name).write_text(FORMATS[name](tags, pairs), "utf-8")
+    tags, pairs = (tags[::-1], [(b, a) for a, b in pairs]) if turned else (tags, pairs)
+    if name != "x.xlf":  # until its ending is registered
+        corpus = load_corpus(load_settings(settings(tmp_path, name, tags)).corpus)
+        assert [(pair.source, pair.target) for pair in corpus.train] == pairs
+    assert list(read(tmp_path / name, tags)) == pairs
+    split = of_files("train", [tmp_path / name], tags)
+    assert [(r.source, r.target, r.problem) for r in split.rows()] == [(*p, "") for p in pairs]
+    assert not split.findings, "training reads it as it is"
+
+
+def test_a_column_is_chosen_by_tag_then_script_then_language_and_never_twice(tmp_path):
+    three = [(a, f"{b} T", b) for a, b in PAIRS]
+    (tmp_path / "x.csv").write_text(as_csv(["en", "zh-Hant", "zh-Hans"], three), "utf-8")
+    for tag, side in (("zh-TW", 1), ("zh_CN", 2), ("zh", 2), ("cmn-Hant", 1)):
+        corpus = load_corpus(load_settings(settings(tmp_path, "x.csv", ("en", tag))).corpus)
+        assert [p.target for p in corpus.train] == [row[side] for row in three], tag
+    (tmp_path / "x.csv").write_text(as_csv(["en", "zh-Hant"], PAIRS), "utf-8")
+    with pytest.raises(ValueError, match="columns are en, zh-Hant"):
+        load_corpus(load_settings(settings(tmp_path, "x.csv", ("zh-Hant", "zh-Hans"))).corpus)
+
+
+def test_an_open_quotation_mark_swallows_no_line(tmp_path):
+    pairs = [(f'"{a}' if n % 9 == 4 else a, b) for n, (a, b) in enumerate(PAIRS)]
+    text = "de,en\n" + "".join(f"{a.replace(' ,', '')},{b.replace(' ,', '')}\n" for a, b in pairs)
+    (tmp_path / "x.csv").write_text(text, "utf-8")
+    status, shown = run("data", "check", tmp_path / "x.csv", "--languages", "de", "en")
+    assert "train: 120 of 121 lines became pairs" in shown and status == 0
+    assert 'line 6: "' in row(shown, "a quotation mark that is not closed")
+    corpus = load_corpus(load_settings(settings(tmp_path, "x.csv", ("de", "en"))).corpus)
+    expected = [(a.replace(" ,", ""), b.replace(" ,", "")) for a, b in pairs]
+    assert [(pair.source, pair.target) for pair in corpus.train] == expected
+
+
+def test_a_closed_quotation_may_hold_line_ends(tmp_path):
+    (tmp_path / "x.csv").write_text('de,en\n"ein\nHund","a\ndog"\n' + "zwei,two\n" * 9, "utf-8")
+    first, *rest = of_files("train", [tmp_path / "x.csv"], ("de", "en")).rows()
+    assert (first.source, first.target) == ("ein\nHund", "a\ndog") and len(rest) == 9
+
+
+IDS = {
+    "numbers": lambda n: f"{n}",
+    "codes": lambda n: f"tatoeba-{n * 7919:05}",
+    "addresses": lambda n: f"https://example.org/{n}",
+    "sites": lambda n: "wiki" if n % 2 else "books",
+}
+
+
+@pytest.mark.parametrize("kind", IDS)
+@pytest.mark.parametrize("ending", ["jsonl", "json", "csv"])
+def test_an_identifier_is_no_side_and_its_file_is_one_finding(tmp_path, kind, ending):
+    rows = [(IDS[kind](n), a) for n, (a, _) in enumerate(PAIRS)]
+    make = {"csv": as_csv, "json": FORMATS["columns.json"], "jsonl": FORMATS["x.jsonl"]}[ending]
+    (tmp_path / f"x.{ending}").write_text(make(["key", "text"], rows), "utf-8")
+    status, shown = run("data", "check", tmp_path / f"x.{ending}", "--languages", "de", "en")
+    finding = row(shown, "no two columns look like a pair")
+    assert status == 1 and levels(shown) == ["wrong"] and "--fix drops" not in shown
+    assert "key, text" in finding and rows[0][0] in finding and "--columns A B" in finding
+
+
+def test_two_columns_are_named_by_hand(tmp_path):
+    rows = [{"no": n, "left": a, "right": b, "note": a[::-1]} for n, (a, b) in enumerate(PAIRS)]
+    (tmp_path / "x.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    how = ("data", "check", tmp_path / "x.jsonl", "--languages", "de", "en", "--columns")
+    run(*how, "Left", "right", "--fix", tmp_path / "clean")
+    read = of_files(
+        "train", [tmp_path / "clean" / f"train.{end}" for end in ("de", "en")], ("", "")
+    )
+    assert [(r.source, r.target) for r in read.rows()] == PAIRS
+    status, shown = run(*how, "left", "rigth")
+    assert status == 1 and "expected two of no, left, right, note" in shown
+
+
+def test_splits_as_keys_become_the_files_of_the_copy(tmp_path):
+    tags, splits = ("de", "en"), {"train": PAIRS, "dev": PAIRS[:9], "test": PAIRS[9:20]}
+    data = {name: nested(tags, pairs) for name, pairs in splits.items()}
+    (tmp_path / "all.json").write_text(json.dumps(data), "utf-8")
+    with pytest.raises(ValueError, match=r"splits by key \(train, validation, test\).*--fix"):
+        load_corpus(load_settings(settings(tmp_path, "all.json", tags)).corpus)
+    run("data", "check", tmp_path / "all.json", "--languages", *tags, "--fix", tmp_path / "clean")
+    corpus = load_corpus(load_settings(tmp_path / "clean" / "own.toml").corpus)
+    assert [(p.source, p.target) for p in corpus.test] == PAIRS[9:20]
+    assert len(corpus.validation) == 9
+
+
+HEADERS = {
+    "languages": (",", "English words,German words\n"),
+    "a declared separator": (";", "sep=;\nde;en\n"),
+    "a declared separator in quotes": ("|", '"sep=|"\nDeutsch|Englisch\n'),
+}
+
+
+@pytest.mark.parametrize("name", HEADERS)
+def test_a_header_is_no_pair(tmp_path, name):
+    separator, header = HEADERS[name]
+    pairs = [(a.replace(separator, ""), b.replace(separator, "")) for a, b in PAIRS]
+    lines = [separator.join(pair) for pair in pairs]
+    (tmp_path / "x.csv").write_text(header + "\n".join(lines) + "\n", "utf-8")
+    split = of_files("train", [tmp_path / "x.csv"], ("de", "en"))
+    assert [(r.source, r.target) for r in split.rows()] == pairs and not split.findings
+
+
+def test_codes_of_translation_tools_are_no_text(tmp_path):
+    coded = (
+        "der <bpt i='1'>{0}&lt;cf bold=1&gt;</bpt>Hund<ept i='1'>&lt;/cf&gt;</ept> schläft<ph/>."
+    )
+    units = [(coded, "the <hi>dog</hi> sleeps ."), *PAIRS]
+    (tmp_path / "x.tmx").write_text(as_tmx(("de-DE", "en-GB"), units), "utf-8")
+    first = next(of_files("train", [tmp_path / "x.tmx"], ("de", "en")).rows())
+    assert (first.source, first.target) == ("der Hund schläft.", "the dog sleeps .")
+
+
+TOOLS = {"translate-toolkit": "po2tmx"}
+SYSTEM = "unzip bunzip2 unxz unzstd 7z unrar tar iconv tr sed cut mv git".split()
+
+
+def test_every_command_that_an_advice_names_exists():
+    advice = [advice for _, advice in (TABLES["begins"] | TABLES["holds"]).values()] + [
+        kind.todo for kind in KINDS.values()
+    ]
+    named = set(re.findall(r"\b(?:po2\w+|xliff2\w+|csv2\w+|tmx2\w+|oo2\w+)\b", " ".join(advice)))
+    assert named == set(TOOLS.values())
+    first = [re.match(r"[\w-]+(?= [\w./{-])", text) for text in advice if "{path}" in text]
+    assert {m[0] for m in first if m and m[0] not in ("pip", "unzip", "keep")} <= {*SYSTEM}
+    options = {
+        o
+        for action in build_parser()._subparsers._group_actions
+        for o in action.choices["data"]._option_string_actions
+    }
+    assert (
+        set(re.findall(r"--(?:fix|split|columns|encoding|languages)\b", " ".join(advice)))
+        <= options
+    )
+    for package, command in TOOLS.items():
+        try:
+            scripts = {entry.name for entry in distribution(package).entry_points}
+        except PackageNotFoundError:
+            assert shutil.which(command) is None, "installed without its package"
+        else:
+            assert command in scripts
+
+
+def test_sound_files_stay_without_a_finding(tmp_path):
+    for name, make in FORMATS.items():
+        (tmp_path / name).write_text(make(("de", "en"), PAIRS), "utf-8")
+        assert nothing(run("data", "check", tmp_path / name, "--languages", "de", "en")[1]), name
