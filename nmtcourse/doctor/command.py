@@ -125,7 +125,7 @@ def diagnosis_of(options: Namespace) -> Diagnosis | None:
 
 def guessed_tags(files: list[str]) -> tuple[str, str]:
     """The languages in the endings of two files (train.de, train.en) or one (x.de-en.tsv)."""
-    from nmtcourse.doctor.languages import is_tag
+    from nmtcourse.formats.languages import is_tag
 
     names = [Path(file).name.lower().removesuffix(".gz").removesuffix(".txt") for file in files]
     ends = [name.rpartition(".")[2] for name in names]

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nmtcourse.doctor.formats import HEAD, format_of, opened
 from nmtcourse.doctor.kinds import TABLES, shown
+from nmtcourse.formats.entries import HEAD, format_of, opened
 
 SAMPLE = 200_000  # bytes of undecodable lines that tell the encoding
 
@@ -16,7 +16,7 @@ SAMPLE = 200_000  # bytes of undecodable lines that tell the encoding
 class Look:
     """What a file turned out to be.
 
-    `format` is a key of `formats.ENTRIES`; `problem` and `advice` say why it cannot be read,
+    `format` is a key of `readers.ENTRIES`; `problem` and `advice` say why it cannot be read,
     `encoding` is what its bytes are read as; `undecodable` are the numbers of lines that are not in
     UTF-8, and `proposals` the encodings that they may be in, each with a line read so.
     """

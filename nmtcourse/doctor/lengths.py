@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from nmtcourse.doctor.kinds import Finding
-from nmtcourse.doctor.languages import UNSPACED, script_of, unspaced
 from nmtcourse.doctor.overlap import found
 from nmtcourse.doctor.survey import Survey
+from nmtcourse.formats.languages import UNSPACED, script_of, unspaced
 
 FEW = 5_000
 FAR = 4.0  # times as long as usual, or a fourth

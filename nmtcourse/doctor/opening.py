@@ -9,7 +9,8 @@ from itertools import islice, zip_longest
 from pathlib import Path
 
 from nmtcourse.doctor.files import Look, look_at
-from nmtcourse.doctor.formats import (
+from nmtcourse.doctor.kinds import Finding, shown
+from nmtcourse.formats.entries import (
     ERRORS,
     PEEK,
     Place,
@@ -19,9 +20,8 @@ from nmtcourse.doctor.formats import (
     opened,
     splits_of,
 )
-from nmtcourse.doctor.kinds import Finding, shown
-from nmtcourse.doctor.readers import ENTRIES, Choice, Row, choose, rows
-from nmtcourse.doctor.tables import header_of, separator_of
+from nmtcourse.formats.readers import ENTRIES, Choice, Row, choose, rows
+from nmtcourse.formats.tables import header_of, separator_of
 from nmtlib.data.corpus import Pair
 from nmtlib.sections import language_of
 

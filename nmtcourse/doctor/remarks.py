@@ -41,7 +41,7 @@ def after_evaluation(
     translator: Translator, corpus: Corpus, split: str, hypotheses: Sequence[str]
 ) -> list[str]:
     """What a reader of the scores should know about the references."""
-    from nmtcourse.doctor.languages import UNSPACED, script_of, unspaced
+    from nmtcourse.formats.languages import UNSPACED, script_of, unspaced
 
     pairs = corpus.split(split)
     references = [pair.target for pair in pairs]

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from nmtcourse.doctor.kinds import EXAMPLES, Finding
-from nmtcourse.doctor.languages import (
+from nmtcourse.doctor.survey import Survey, examples
+from nmtcourse.formats.languages import (
     CODES,
     UNSPACED,
     forms,
@@ -17,7 +18,6 @@ from nmtcourse.doctor.languages import (
     script_of,
     scripts_of,
 )
-from nmtcourse.doctor.survey import Survey, examples
 
 CLEARLY = 1.5  # how much likelier the other way round must be
 APART = 0.3  # the share of held-out lines in scripts that train has less of

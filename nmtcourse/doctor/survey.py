@@ -13,16 +13,7 @@ from zlib import crc32
 import numpy as np
 
 from nmtcourse.doctor.kinds import Finding, shown
-from nmtcourse.doctor.languages import (
-    CHINESE,
-    CODES,
-    distinct_words,
-    fits,
-    script_of,
-    script_of_line,
-)
 from nmtcourse.doctor.opening import Split
-from nmtcourse.doctor.readers import Row
 from nmtcourse.doctor.texts import (
     DIGIT,
     bare,
@@ -33,6 +24,15 @@ from nmtcourse.doctor.texts import (
     same_numbers,
     values,
 )
+from nmtcourse.formats.languages import (
+    CHINESE,
+    CODES,
+    distinct_words,
+    fits,
+    script_of,
+    script_of_line,
+)
+from nmtcourse.formats.readers import Row
 
 NAME = re.compile(r"[A-Z]\w{2,}")  # names and numbers stay the same in a translation
 NUMBERED = re.compile(r"([0-9]{1,9})[.):]?\s")

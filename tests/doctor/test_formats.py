@@ -12,7 +12,7 @@ from broken_corpora import levels, nothing, row, run, toy
 
 from nmtcourse.doctor.kinds import KINDS, TABLES
 from nmtcourse.doctor.opening import of_files
-from nmtcourse.doctor.readers import read
+from nmtcourse.formats.readers import read
 from nmtlib.cli import build_parser
 from nmtlib.presets import load_settings
 from nmtlib.recipe import load_corpus

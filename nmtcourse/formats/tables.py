@@ -12,7 +12,7 @@ from functools import partial
 from itertools import islice, zip_longest
 from typing import Any
 
-from nmtcourse.doctor.formats import PEEK, Entry, Place, by_name, flat, words
+from nmtcourse.formats.entries import PEEK, Entry, Place, by_name, flat, words
 
 
 def table_entries(place: Place, *, quotes: bool) -> Iterator[Entry]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 from xml.etree import ElementTree
 
-from nmtcourse.doctor.languages import forms
+from nmtcourse.formats.languages import forms
 from nmtlib.files import decoded_lines
 
 HEAD = 65_536  # bytes that tell what a file is
