@@ -23,7 +23,7 @@ def test_a_notebook_keeps_the_rules():
         assert list(rules.findings(path)) == []
 
 
-def test_the_course_keeps_its_limits():
+def test_most_outputs_of_the_course_are_compared():
     books = [nbformat.read(path, as_version=4) for path in NOTEBOOKS]
     assert list(rules.plain.course(books)) == []
 

@@ -13,8 +13,6 @@ import minutes
 from cells import code, prose, tags
 
 MOST_WORDS, MOST_IMPORTS, MOST_ASSERTS, MEDIAN_LINES = 3_900, 6, 12, 6  # of one notebook
-COURSE = {"words": 43_000, "minutes": 1_080, "code lines": 5_800, "asserts": 150}  # of all
-UNEDITED: list[str] = []
 COMPARED = 0.92  # of all cells with outputs
 UNNATURAL = {  # English that sounds translated -> what to write
     r"(?i)\b(?:whoever|somebody|nobody)\b": "'you', 'we', or the thing itself",
@@ -124,17 +122,7 @@ def asserts_of(book: dict) -> int:
 
 def course(books: Iterable[dict]) -> Iterator[str]:
     """What is wrong with all notebooks together."""
-    books = list(books)
     cells = [cell for book in books for cell in code(book) if cell["outputs"]]
-    found = {
-        "words": sum(map(words_of, books)),
-        "minutes": sum(minutes.stated(book) or 0 for book in books),
-        "code lines": sum(len(c["source"].splitlines()) for book in books for c in code(book)),
-        "asserts": sum(map(asserts_of, books)),
-    }
-    for name, most in COURSE.items():
-        if found[name] > most:
-            yield f"the course has {found[name]:,} {name}, at most {most:,}"
     compared = sum("nbval-ignore-output" not in tags(cell) for cell in cells) / len(cells)
     if compared < COMPARED:
         yield f"{compared:.0%} of the cells with outputs are compared, at least {COMPARED:.0%}"

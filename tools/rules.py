@@ -201,8 +201,7 @@ RULES = [
 def findings(path: Path) -> Iterator[str]:
     """What all rules find in a stored notebook."""
     book = nbformat.read(path, as_version=4)
-    rules = RULES if path.name[:2] not in plain.UNEDITED else RULES[: -len(plain.RULES)]
-    found = ((rule.__name__, finding) for rule in rules for finding in rule(book, path))
+    found = ((rule.__name__, finding) for rule in RULES for finding in rule(book, path))
     yield from (f"{path.name} {rule}: {finding}" for rule, finding in found)
 
 
