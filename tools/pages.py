@@ -81,7 +81,7 @@ def chromium(*options: str, page: Path) -> str:
     if found is None:
         raise FileNotFoundError(f"no Chromium: install one of {', '.join(CHROMIUM)}")
     command = [found, *FLAGS.split(), "--virtual-time-budget=60000", *options, page.as_uri()]
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=600).stdout
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=1800).stdout
 
 
 def copy_files(folder: Path) -> None:
