@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
 
 def extend(commands: _SubParsersAction) -> None:
-    """Give `data` the action `check` and its options."""
+    """Give `data` the action `check` and its options, and add the command `review`."""
+    from nmtcourse.review import add_review
+
+    add_review(commands)
     data: ArgumentParser = commands.choices["data"]
     data.description = "List or fetch corpora, or look for what is wrong with one."
     for action in data._actions:

@@ -3,7 +3,6 @@
 import csv
 import gzip
 import io
-import json
 import tarfile
 import zipfile
 
@@ -32,32 +31,6 @@ def table(pairs, delimiter=",", header=("source", "target")):
     writer = csv.writer(file, delimiter=delimiter)
     writer.writerows([*([header] if header else []), *pairs])
     return file.getvalue()
-
-
-def lines(pairs, make):
-    return "".join(json.dumps(make(a, b), ensure_ascii=False) + "\n" for a, b in pairs)
-
-
-READABLE = {
-    "pairs.jsonl": lines(PAIRS, lambda a, b: {"de": a, "en": b}),
-    "hugging.jsonl": lines(PAIRS, lambda a, b: {"translation": {"en": b, "de": a}}),
-    "lists.jsonl": lines(PAIRS, lambda a, b: [a, b]),
-    "pairs.json": json.dumps([{"target": b, "source": a} for a, b in PAIRS]),
-    "pairs.csv": table(PAIRS),
-    "plain.csv": table(PAIRS, header=None),
-    "tags.csv": table([(b, a) for a, b in PAIRS], ";", ("EN", "DE")),
-    "three.csv": table([(a, 1, b) for a, b in PAIRS], header=("src", "id", "tgt")),
-}
-
-
-@pytest.mark.parametrize("name", READABLE)
-def test_formats_with_pairs_are_read_by_the_doctor_and_by_a_training(tmp_path, name):
-    path = tmp_path / name
-    path.write_text(READABLE[name], "utf-8")
-    status, text = run("data", "check", path, *LANGUAGES)
-    assert status == 0 and nothing(text) and "train: 300 of 30" in text
-    found = read_pairs([path], ("de", "en"))
-    assert [(pair.source, pair.target) for pair in found] == PAIRS
 
 
 @pytest.mark.parametrize("packed", [False, True])
