@@ -22,7 +22,7 @@ READ = {"output": 0, "input": 1}  # how many rows below its own the row of a wor
 
 
 def alignment_error_rate(
-    found: Sequence[Links], sure: Sequence[Links], possible: Sequence[Links] | None = None
+    predicted: Sequence[Links], sure: Sequence[Links], possible: Sequence[Links] | None = None
 ) -> float:
     """How far links differ from gold links, over all sentences: 0 is perfect, 1 has none right.
 
@@ -36,14 +36,14 @@ def alignment_error_rate(
     0.5
     """
     possible = sure if possible is None else possible
-    if not len(found) == len(sure) == len(possible):
-        given = f"{len(found)} sentences found, {len(sure)} sure, {len(possible)} possible"
-        raise ValueError(f"expected links for the same sentences, not {given}")
-    total = sum(map(len, found)) + sum(map(len, sure))
+    if not len(predicted) == len(sure) == len(possible):
+        counts = f"{len(predicted)} sentences found, {len(sure)} sure, {len(possible)} possible"
+        raise ValueError(f"expected links for the same sentences, not {counts}")
+    total = sum(map(len, predicted)) + sum(map(len, sure))
     if not total:
-        raise ValueError("no links at all: of nothing there is no error rate")
+        raise ValueError("alignment error rate is undefined without links")
     agree = sum(
-        len(a & s) + len(a & (s | p)) for a, s, p in zip(found, sure, possible, strict=True)
+        len(a & s) + len(a & (s | p)) for a, s, p in zip(predicted, sure, possible, strict=True)
     )
     return 1 - agree / total
 

@@ -1,4 +1,4 @@
-"""What a figure shows, in words, for readers who hear it: the `alt` of its picture.
+"""Alternative text of a figure, for screen readers: the `alt` of its picture.
 
 Made from what is drawn, so it cannot go stale; rounded as in `describe`, so that it repeats.
 """
@@ -31,16 +31,16 @@ def alt_text(figure: Figure) -> str:
     A curve is told by its first and last value, a heat map by its words and its clear maxima.
     """
     parts = [part for part in (figure, *figure.subfigs) if part.get_suptitle()]
-    told = [*filter(None, [str(figure.get_label())]), *(part.get_suptitle() for part in parts)]
+    sentences = [*filter(None, [str(figure.get_label())]), *(part.get_suptitle() for part in parts)]
     for ax in with_insets(figure.axes):
         if ax.get_label() != COLOUR_BAR and (ax.has_data() or ax.texts):
             kind, more = _panel(ax)
-            said = " ".join(told)
-            for words in filter(said.__contains__, LIST.findall(more)):
+            so_far = " ".join(sentences)
+            for words in filter(so_far.__contains__, LIST.findall(more)):
                 more = more.replace(words, "")
-            fits = not told or len(said) + len(more) < LONGEST
-            told.append(f"{kind}: {more}" if more and fits else kind)
-    return " ".join(f"{_plain(text)}." for text in told)
+            fits = not sentences or len(so_far) + len(more) < LONGEST
+            sentences.append(f"{kind}: {more}" if more and fits else kind)
+    return " ".join(f"{_plain(text)}." for text in sentences)
 
 
 def _plain(text: str) -> str:
@@ -50,7 +50,7 @@ def _plain(text: str) -> str:
 
 def _panel(ax: Axes) -> tuple[str, str]:
     """What some axes are, and what they show."""
-    title = " ".join(filter(None, (ax.get_title(place) for place in ("left", "center", "right"))))
+    title = " ".join(filter(None, (ax.get_title(side) for side in ("left", "center", "right"))))
     bars = [part for part in ax.containers if isinstance(part, BarContainer)]
     points = any(isinstance(part, PathCollection) for part in ax.collections)
     named = bool(ax.get_xlabel() or ax.get_ylabel())
@@ -123,10 +123,10 @@ def _bars(bars: BarContainer, words: Sequence[str]) -> str:
     """The value of each bar, where they are few; else the largest."""
     heights = np.nan_to_num(np.asarray(bars.datavalues, dtype=float))
     values, label = rounded(heights, heights), str(bars.get_label())
-    told = f"{len(heights)} bars up to {rounded([heights.max()], heights)[0]}"
+    text = f"{len(heights)} bars up to {rounded([heights.max()], heights)[0]}"
     if len(words) == len(values) <= MOST:
-        told = ", ".join(f"{word}: {value}" for word, value in zip(words, values, strict=True))
-    return told if label.startswith("_") or not label else f"{label} – {told}"
+        text = ", ".join(f"{word}: {value}" for word, value in zip(words, values, strict=True))
+    return text if label.startswith("_") or not label else f"{label} – {text}"
 
 
 def _heat_map(ax: Axes, image: AxesImage) -> str:

@@ -29,10 +29,10 @@ def read_case(name: str) -> dict[str, Any]:
 
 def runs_by_case(name: str) -> dict[str, list[dict[str, Any]]]:
     """The runs of 'talks', 'classic', 'large' or 'marks' for each of its cases, seed by seed."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    cases: dict[str, list[dict[str, Any]]] = {}
     for run in read_case(name)["runs"]:
-        found.setdefault(run.get("case") or run["loader"], []).append(run)
-    return found
+        cases.setdefault(run.get("case") or run["loader"], []).append(run)
+    return cases
 
 
 def histories(name: str) -> dict[str, list[list[EpochRecord]]]:

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 
 import torch
 
+from nmtcourse.teaching.small import step
 from nmtlib.data.batching import Example, collate, token_batches
 from nmtlib.errors import require
 from nmtlib.inference.translator import Translator
 from nmtlib.model.config import TransformerConfig
 from nmtlib.model.transformer import Transformer
-from nmtlib.specials import PAD
-from nmtlib.training.loss import losses
 
 SIZES = {"d_model": 64, "n_heads": 4, "n_encoder_layers": 1, "n_decoder_layers": 1, "d_ff": 128}
 RATE, WARMUP, MAX_TOKENS, CLIP = 3e-3, 30, 1024, 1.0
@@ -42,18 +41,6 @@ def early_models(
         for rows in token_batches(train, MAX_TOKENS, seed=1000 * seed + epoch):
             updates += 1
             optimizer.param_groups[0]["lr"] = RATE * min(1.0, updates / WARMUP)
-            _update(model, optimizer, [train[row] for row in rows])
+            step(model, optimizer, collate([train[row] for row in rows]), clip=CLIP)
         copies.append(copy.deepcopy(model).eval())
     return copies
-
-
-def _update(
-    model: Transformer, optimizer: torch.optim.Optimizer, examples: Sequence[Example]
-) -> None:
-    """One step of Adam on the mean loss over the tokens of a batch."""
-    batch = collate(examples)
-    loss, *_ = losses(model(batch.source, batch.decoder_input), batch.labels, 0.0)
-    optimizer.zero_grad()
-    (loss / batch.labels.ne(PAD).sum()).backward()
-    torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP)
-    optimizer.step()

@@ -87,8 +87,8 @@ class Canvas:
         """Words at a place; `align` says which end of them."""
         fonts = {"family": ["DejaVu Sans Mono" if mono else "DejaVu Sans"], "fontsize": size}
         fonts |= {"math_fontfamily": "dejavusans", "weight": "bold" if bold else "normal"}
-        place = {"ha": align, "va": "center", "rotation_mode": "anchor"}
-        return self.axes.text(x, y, text, color=color, **fonts, **place)
+        alignment = {"ha": align, "va": "center", "rotation_mode": "anchor"}
+        return self.axes.text(x, y, text, color=color, **fonts, **alignment)
 
     def box(self, x: float, y: float, width: float, height: float, text: str = "") -> Box:
         """A white box with rounded corners and one line of text."""

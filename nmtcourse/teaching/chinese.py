@@ -73,11 +73,11 @@ def runs(path: Path = RECORDED) -> list[Run]:
 
     Raises FileNotFoundError where nothing is recorded.
     """
-    found = []
+    recorded_runs = []
     for run in json.loads(path.read_text("utf-8"))["runs"]:
         history = [EpochRecord(**epoch) for epoch in run["history"]]
-        found.append(Run(run["seed"], run["bleu_nltk"], history))
-    return found
+        recorded_runs.append(Run(run["seed"], run["bleu_nltk"], history))
+    return recorded_runs
 
 
 def outputs(path: Path = RECORDED) -> list[str]:
@@ -94,11 +94,11 @@ def bootstrap(
     """
     rows = []
     for pair in zip(outputs, references, strict=True):
-        said, wanted = (text.split() for text in pair)
-        grams = [(Counter(ngrams(said, n)), Counter(ngrams(wanted, n))) for n in (1, 2, 3, 4)]
+        output, reference = (text.split() for text in pair)
+        grams = [(Counter(ngrams(output, n)), Counter(ngrams(reference, n))) for n in (1, 2, 3, 4)]
         matched = [(mine & theirs).total() for mine, theirs in grams]
         totals = [max(1, mine.total()) for mine, _ in grams]  # as NLTK counts
-        rows.append([len(said), len(wanted), *matched, *totals])
+        rows.append([len(output), len(reference), *matched, *totals])
     share = np.full(len(rows), 1 / len(rows))
     times = np.random.default_rng(0).multinomial(len(rows), share, size=draws)
     sums = times @ np.array(rows, dtype=float)  # (draws, 10)
@@ -123,15 +123,15 @@ def miscuts(texts: Sequence[str], factor: int = 20) -> list[tuple[str, str]]:
     the clearest come first.
     """
     counts = Counter(word for text in texts for word in text.split())
-    found = []
-    for one, other in (pair for text in texts for pair in pairwise(text.split())):
-        whole = one + other
+    cases = []
+    for one, following in (pair for text in texts for pair in pairwise(text.split())):
+        whole = one + following
         ways = [(whole[:i], whole[i:]) for i in range(1, len(whole))]
         best = max(ways, key=lambda way: counts[way[0]] * counts[way[1]])
-        gain = counts[best[0]] * counts[best[1]] / (counts[one] * counts[other])
+        gain = counts[best[0]] * counts[best[1]] / (counts[one] * counts[following])
         if gain > factor:
-            found.append((gain, f"{one} {other}", " ".join(best)))
-    return [(given, better) for _, given, better in sorted(found, reverse=True)]
+            cases.append((gain, f"{one} {following}", " ".join(best)))
+    return [(segmented, better) for _, segmented, better in sorted(cases, reverse=True)]
 
 
 def to_reference_length(
@@ -142,12 +142,12 @@ def to_reference_length(
     rows: dict[int, list[int]] = {}
     for i, pair in enumerate(pairs):
         rows.setdefault(len(translator.target.encode(pair.target)), []).append(i)
-    said = [""] * len(pairs)
+    hypotheses = [""] * len(pairs)
     for length, some in rows.items():
         source = pad([[*translator.read(pairs[i].source), EOS] for i in some])  # (B, S)
         for i, ids in zip(some, greedy_search(model, source, max_length=length), strict=True):
-            said[i] = translator.target.decode(ids)
-    return said
+            hypotheses[i] = translator.target.decode(ids)
+    return hypotheses
 
 
 def without_end(model: Transformer) -> Transformer:

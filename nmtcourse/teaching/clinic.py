@@ -61,12 +61,12 @@ def show_cure(number: int) -> None:
 
 def show_findings(report: Report) -> None:
     """Print what each distinct finding of a report measured, and its likely cause."""
-    for found in report.findings:
-        print(f"{found.check.id}: {found.measured}\n    {found.cause}")
+    for finding in report.findings:
+        print(f"{finding.check.id}: {finding.measured}\n    {finding.cause}")
 
 
 def cure(diff: str) -> str:
-    """The way back: a diff that plants a bug, turned round into one that removes it.
+    """Invert the diff that plants a bug, so that it removes it.
 
     >>> print(cure("@@\\n-mask = causal\\n+mask = None\\n loss = f(mask)"))
     @@
@@ -145,10 +145,10 @@ def learn_in_parts(
 
 def by_length(examples: Sequence[Example], fewest: int = 15) -> dict[int, Batch]:
     """One batch for each length of the target, EOS included, that `fewest` examples have."""
-    found: dict[int, list[Example]] = {}
+    groups: dict[int, list[Example]] = {}
     for example in examples:
-        found.setdefault(len(example.target) - 1, []).append(example)
-    return {n: collate(rows) for n, rows in sorted(found.items()) if len(rows) >= fewest}
+        groups.setdefault(len(example.target) - 1, []).append(example)
+    return {n: collate(rows) for n, rows in sorted(groups.items()) if len(rows) >= fewest}
 
 
 def mismatched(
@@ -156,15 +156,15 @@ def mismatched(
 ) -> tuple[list[tuple[list[int], list[int]]], int]:
     """The rows of batches that are not a pair of the examples, and the number of all rows."""
     pairs = {(tuple(e.source), tuple(e.target)) for e in examples}
-    found, count = [], 0
+    wrong, count = [], 0
     for rows in token_batches(examples, max_tokens):
         batch = collate([examples[i] for i in rows])
         for source, target in zip(batch.source.tolist(), batch.target.tolist(), strict=True):
             source, target = ([i for i in side if i != PAD] for side in (source, target))
             count += 1
             if (tuple(source), tuple(target)) not in pairs:
-                found.append((source, target))
-    return found, count
+                wrong.append((source, target))
+    return wrong, count
 
 
 @torch.no_grad()

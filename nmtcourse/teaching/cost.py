@@ -73,8 +73,8 @@ class TrainingMemory:
 
         That is for one batch an update; accumulated gradients of earlier batches are to be added.
         """
-        kept = self.weight_copies + self.activations
-        backward = max(kept + max(self.logits, self.recomputed), self.gradients)
+        held = self.weight_copies + self.activations
+        backward = max(held + max(self.logits, self.recomputed), self.gradients)
         return self.weights + self.moments + backward
 
 
@@ -99,18 +99,18 @@ def training_memory(
     known = half or precision == torch.float32
     require(known, "precision", "torch.float32 or torch.bfloat16", precision)
     require_one_of("device", ("cpu", "cuda"), device)
-    kept = _Kept(config, *sizes, half, device == "cuda")
-    copies, activations, recomputed = kept.layers(checkpointing)
+    saved = _Kept(config, *sizes, half, device == "cuda")
+    copies, activations, recomputed = saved.layers(checkpointing)
     with torch.device("meta"):  # shapes without values
         parameters = sum(Transformer(config).parameter_table().values())
     return TrainingMemory(
         weights=parameters * FLOAT32,
         gradients=parameters * FLOAT32,
         moments=2 * parameters * FLOAT32,  # Adam's means of the gradients and of their squares
-        weight_copies=copies + kept.copy * config.d_model * config.target_vocab_size,
-        activations=activations + kept.outside_layers(checkpointing),
+        weight_copies=copies + saved.copy * config.d_model * config.target_vocab_size,
+        activations=activations + saved.outside_layers(checkpointing),
         recomputed=recomputed,
-        logits=kept.logits(),
+        logits=saved.logits(),
     )
 
 
@@ -168,15 +168,15 @@ class _Kept:
     def outside_layers(self, checkpointing: bool) -> int:
         """Embeddings, memory, last norms, and the input of the output projection."""
         source, target, D = self.B * self.S, self.B * self.T, self.config.d_model
-        kept = 8 * (source + target + self.B)  # token ids; the last of the target is kept too
-        kept += self.dropout((source + target) * D, FLOAT32)
+        saved = 8 * (source + target + self.B)  # token ids; the last of the target is kept too
+        saved += self.dropout((source + target) * D, FLOAT32)
         if self.config.norm == "pre":
-            kept += (source + target) * (D * FLOAT32 + STATISTICS)
+            saved += (source + target) * (D * FLOAT32 + STATISTICS)
         if checkpointing or not self.half:
-            kept += source * D * FLOAT32  # the memory
+            saved += source * D * FLOAT32  # the memory
         if checkpointing:
-            kept += source + target * self.T  # both masks, for all layers
-        return kept + self.linear_input(target, maps=1)
+            saved += source + target * self.T  # both masks, for all layers
+        return saved + self.linear_input(target, maps=1)
 
     def logits(self) -> int:
         """Log-probabilities and two gradients that autograd adds, of the loss, all in float32."""
@@ -190,14 +190,14 @@ class _Kept:
         """Projected queries, keys and values, the heads' result, and the weights where they are
         written out.
         """
-        kept = 2 * self.B * (queries + keys) * self.config.d_model * self.number
+        saved = 2 * self.B * (queries + keys) * self.config.d_model * self.number
         rows = self.B * self.config.n_heads * queries
         if self.gpu:  # the log-sum of each row; the mask as numbers to add
-            return kept + rows * FLOAT32 + mask * self.number
+            return saved + rows * FLOAT32 + mask * self.number
         # After softmax and after masked rows were emptied; each fill keeps the mask, in bytes.
         weights = rows * keys
-        kept += 2 * weights * self.number + 2 * mask
-        return kept + self.dropout(weights, self.number, attention=True)
+        saved += 2 * weights * self.number + 2 * mask
+        return saved + self.dropout(weights, self.number, attention=True)
 
     def feed_forward(self, positions: int) -> int:
         """The input, and d_ff values after the ReLU and again after dropout."""

@@ -66,16 +66,16 @@ def in_toy_spelling(text: str, translator: Translator) -> str:
     rules = SpacyTokenizer("de", mark_spaces=False)
     words = rules.encode(text.replace(SPACE_MARK, " ")) or ["."]
     known = translator.source.vocab
-    for place, word in enumerate(words):
+    for position, word in enumerate(words):
         forms = [form for form in (word, word.lower(), word.capitalize()) if form in known]
-        words[place] = forms[0] if forms else word
+        words[position] = forms[0] if forms else word
     return " ".join(words if words[-1] in (".", "?", "!") else [*words, "."])
 
 
 def exact_matches(translator: Translator, pairs: Sequence[Pair]) -> int:
     """How many greedy translations equal their reference."""
-    found = translator.translate([pair.source for pair in pairs], beam=1)
-    return sum(text == pair.target for text, pair in zip(found, pairs, strict=True))
+    hypotheses = translator.translate([pair.source for pair in pairs], beam=1)
+    return sum(text == pair.target for text, pair in zip(hypotheses, pairs, strict=True))
 
 
 def running_pair(direction: str = "de-en") -> Pair:

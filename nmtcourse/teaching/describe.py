@@ -65,8 +65,8 @@ def summary(values: ArrayLike) -> str:
     if not len(known):
         return f"{shape} without a number"
     weights = np.stack([np.sin(places**2.0), np.cos(places**2.0)])
-    told = *np.quantile(known, [0, 1, 0.5]), *(weights @ known / math.sqrt(len(known)))
-    text = "{} to {}, middle {}, order {} {}".format(*rounded(told, known))
+    numbers = *np.quantile(known, [0, 1, 0.5]), *(weights @ known / math.sqrt(len(known)))
+    text = "{} to {}, middle {}, order {} {}".format(*rounded(numbers, known))
     gaps = array.size - len(known)
     return f"{shape}: {text}" + (f", {gaps} gaps" if gaps else "")
 
@@ -74,12 +74,12 @@ def summary(values: ArrayLike) -> str:
 def rounded(numbers: Iterable[float], array: np.ndarray) -> list[str]:
     """Numbers about an array, rounded to a step (1, 2, 5 times 10 to the n) that suits it."""
     largest = float(np.abs(array).max())
-    wanted, step = largest / STEPS, 1.0
+    target, step = largest / STEPS, 1.0
     if largest > ZERO:
-        power = 10.0 ** math.floor(math.log10(wanted))
-        step = max([power, *(factor * power for factor in (2, 5) if factor * power <= wanted)])
+        power = 10.0 ** math.floor(math.log10(target))
+        step = max([power, *(factor * power for factor in (2, 5) if factor * power <= target)])
     places = (math.floor(number / step + OFF_TIES) * step for number in numbers)
-    return [f"{place + 0.0:.5g}" for place in places]  # + 0.0 makes -0 a 0
+    return [f"{value + 0.0:.5g}" for value in places]  # + 0.0 makes -0 a 0
 
 
 def with_insets(axes: Iterable[Axes]) -> Iterator[Axes]:
@@ -129,21 +129,21 @@ def _line(line: Line2D) -> str:
 
 def _places(points: ArrayLike, ax: Axes) -> str:
     """Where points (..., 2) are; in powers of ten on a logarithmic axis, which shows small ones."""
-    told = []
+    parts = []
     points = np.ma.filled(np.ma.asarray(points, dtype=float), np.nan)
     for (name, axis), values in zip(_axis_pair(ax), (points[..., 0], points[..., 1]), strict=True):
         if axis.get_scale() == "log":
             values = np.log10(np.where(values > 0, values, np.nan))
-        told.append(f"{name} {summary(values)}")
-    return "; ".join(told)
+        parts.append(f"{name} {summary(values)}")
+    return "; ".join(parts)
 
 
 def _image(image: AxesImage) -> str:
     low, high = image.get_clim()
-    told = f"image: {summary(image.get_array())}"
+    text = f"image: {summary(image.get_array())}"
     if low is None:
-        return told
-    return told + "; colours from {} to {}".format(*rounded((low, high), np.array([low, high])))
+        return text
+    return text + "; colours from {} to {}".format(*rounded((low, high), np.array([low, high])))
 
 
 def _collection(collection: Collection) -> str:
@@ -184,5 +184,5 @@ def _words(name: str, texts: Iterable[str]) -> list[str]:
         return [f"{name}: {' '.join(map(repr, texts))}"] if texts else []
     words = [repr(text) for text in texts if not NUMBER.fullmatch(text.strip())]
     count = len(texts) - len(words)
-    told = [*words, *([f"and {count} numbers"] if count else [])]
-    return [f"{name}: {' '.join(told)}"] if told else []
+    parts = [*words, *([f"and {count} numbers"] if count else [])]
+    return [f"{name}: {' '.join(parts)}"] if parts else []

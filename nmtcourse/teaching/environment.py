@@ -50,19 +50,19 @@ class Environment:
     def __str__(self) -> str:
         total = len(self.same) + len(self.different) + len(self.missing)
         lines = [f"{len(self.same)} of {total} packages have the version of {self.compared_with}"]
-        lines += [f"missing        {name} {wanted}" for name, wanted in self.missing.items()]
-        for name, (found, wanted) in self.different.items():
-            lines.append(f"other version  {name} {found}, the course was checked with {wanted}")
+        lines += [f"missing        {name} {version}" for name, version in self.missing.items()]
+        for name, (now, version) in self.different.items():
+            lines.append(f"other version  {name} {now}, the course was checked with {version}")
         for file in self.absent:
             lines.append(f"missing file   {file}: get the project again, with all its files")
         if self.old_python:
             oldest = ".".join(map(str, PYTHON))
             lines.append(f"old Python     {self.old_python}, wanted {oldest} or newer")
-        wanted = self.missing | {name: wanted for name, (_, wanted) in self.different.items()}
-        if wanted:
+        pinned = self.missing | {name: version for name, (_, version) in self.different.items()}
+        if pinned:
             lines += [
                 "To install them, run this in a cell, then restart the kernel:",
-                "    %pip install " + " ".join(map("==".join, wanted.items())),
+                "    %pip install " + " ".join(map("==".join, pinned.items())),
             ]
             if self.compared_with == REQUIREMENTS.name:
                 lines[-1] += (
@@ -95,10 +95,10 @@ def check_environment(requirements: str | Path | None = None) -> Environment:
             f"there is no {requirements}; it lies in the project's folder, beside the folder "
             f"nmtlib: give its path, as in check_environment('../{REQUIREMENTS.name}')"
         )
-    wanted = pins(requirements.read_text("utf-8"))
-    if not wanted:
+    versions = pins(requirements.read_text("utf-8"))
+    if not versions:
         raise ValueError(f"{requirements} pins no package; expected lines such as torch==2.13.0")
-    return compare(wanted)
+    return compare(versions)
 
 
 def compare(
@@ -116,13 +116,13 @@ def compare(
     same, different, missing = {}, {}, {}
     for name, version in wanted.items():
         try:
-            found = (installed(name) or "").partition("+")[0]  # "2.13.0+cpu" is a build of 2.13.0
+            now = (installed(name) or "").partition("+")[0]  # "2.13.0+cpu" is a build of 2.13.0
         except metadata.PackageNotFoundError:
-            found = ""
-        if found == version or (found and not exact):
-            same[name] = found
-        elif found:
-            different[name] = found, version
+            now = ""
+        if now == version or (now and not exact):
+            same[name] = now
+        elif now:
+            different[name] = now, version
         else:
             missing[name] = version
     absent = tuple(file for file in SHIPPED if not (folder / file).is_file())
@@ -138,8 +138,8 @@ def pins(text: str) -> dict[str, str]:
     {'torch': '2.13.0'}
     """
     lines = (line.partition("#")[0].strip() for line in text.splitlines())
-    found = (re.fullmatch(r"([A-Za-z0-9._-]+)\s*==\s*([0-9][0-9A-Za-z.]*)", line) for line in lines)
-    return {match[1]: match[2] for match in found if match}
+    pin = re.compile(r"([A-Za-z0-9._-]+)\s*==\s*([0-9][0-9A-Za-z.]*)")
+    return {match[1]: match[2] for match in map(pin.fullmatch, lines) if match}
 
 
 def lower_bounds(requires: Iterable[str]) -> dict[str, str]:
@@ -148,8 +148,8 @@ def lower_bounds(requires: Iterable[str]) -> dict[str, str]:
     >>> lower_bounds(["torch>=2.10", "nbval>=0.11; extra == 'notebooks'", "x>=2; extra == 'dev'"])
     {'torch': '2.10', 'nbval': '0.11'}
     """
-    found = (re.match(r"([\w.-]+)>=([\d.]+)", line) for line in requires if COURSE.search(line))
-    return {match[1]: match[2] for match in found if match}
+    matches = (re.match(r"([\w.-]+)>=([\d.]+)", line) for line in requires if COURSE.search(line))
+    return {match[1]: match[2] for match in matches if match}
 
 
 def main() -> int:

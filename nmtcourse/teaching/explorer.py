@@ -57,11 +57,11 @@ def attention_maps(
         translation = translator.translate([sentence])[0]
     device = next(translator.model.parameters()).device
     batch = collate([translator.example(sentence, translation)]).to(device)
-    with torch.no_grad(), record_attention(translator.model) as found:
+    with torch.no_grad(), record_attention(translator.model) as recorded:
         translator.model(batch.source, batch.decoder_input)
     source = translator.source.vocab.decode(batch.source[0].tolist())
-    said = translator.target.vocab.decode(batch.labels[0].tolist())
-    read = [SPECIALS[BOS], *said[:-1]]
+    generated = translator.target.vocab.decode(batch.labels[0].tolist())
+    read = [SPECIALS[BOS], *generated[:-1]]
     encoder, decoder = translator.model.encoder, translator.model.decoder
     names = {
         "cross": [f"decoder.{n}.cross_attention" for n in range(len(decoder))],
@@ -69,8 +69,8 @@ def attention_maps(
         "decoder-self": [f"decoder.{n}.self_attention" for n in range(len(decoder))],
     }
     # (H, T, S) each
-    maps = {kind: [found[name][0][0].cpu() for name in layers] for kind, layers in names.items()}
-    rows = {"cross": said, "encoder-self": source, "decoder-self": said}
+    maps = {kind: [recorded[name][0][0].cpu() for name in layers] for kind, layers in names.items()}
+    rows = {"cross": generated, "encoder-self": source, "decoder-self": generated}
     columns = {"cross": source, "encoder-self": source, "decoder-self": read}
     return AttentionMaps(maps, rows, columns)
 
@@ -104,10 +104,10 @@ def _html_row(word: str, row: Sequence[float], source_words: Sequence[str]) -> s
         colour = "#" + "".join(f"{round(255 + (dark - 255) * weight):02x}" for dark in DARK)
         ink = "white" if weight > 0.5 else "black"
         style = f"background-color:{colour};color:{ink};text-align:center"
-        told = f"{html.escape(word)} looks at {html.escape(source)}: {weight:.2f}"
+        tooltip = f"{html.escape(word)} looks at {html.escape(source)}: {weight:.2f}"
         number = f"{weight:.2f}" if weight >= SHOWN_FROM else ""
         number = f"<b>{number}</b>" if number and weight == max(row) else number
-        cells += f'<td style="{style}" title="{told}">{number}</td>'
+        cells += f'<td style="{style}" title="{tooltip}">{number}</td>'
     return f'<tr><th style="text-align:right">{html.escape(word)}</th>{cells}</tr>'
 
 
@@ -133,35 +133,35 @@ def explore_attention(
     """
     from IPython.display import display
 
-    found = attention_maps(translator, sentence)
+    maps = attention_maps(translator, sentence)
     require_one_of("kind", KINDS, kind)
-    layers = len(found.maps[kind])
+    layers = len(maps.maps[kind])
     require(-layers <= layer < layers, "layer", f"{-layers} to {layers - 1}", layer)
     layer %= layers
-    first, controls = _view(found, kind, layer, None), None
+    first, controls = _view(maps, kind, layer, None), None
     if kernel_with_widgets():
-        controls = _explorer(translator, sentence, kind, layer, found)
+        controls = _explorer(translator, sentence, kind, layer, maps)
     hint = f"{RUN_IT}choose sentence, kind, layer and head."
     text, plain = f"{first.text}<p><i>{hint}</i></p>", f"{first.plain}\n{hint}"
     display(Shown(text, plain, controls, kind="text/html"))
 
 
-def _view(found: AttentionMaps, kind: str, layer: int, head: int | None) -> Shown:
+def _view(maps: AttentionMaps, kind: str, layer: int, head: int | None) -> Shown:
     """The table of one head, or of the mean of all for None."""
-    weights = found.maps[kind][layer]  # (H, T, S)
+    weights = maps.maps[kind][layer]  # (H, T, S)
     which = f"head {head}" if head is not None else f"mean of {len(weights)} heads"
     weights = weights.mean(dim=0) if head is None else weights[head]
     title = f"{KINDS[kind]}, layer {layer}, {which}"
-    return attention_table(weights, found.rows[kind], found.columns[kind], title=title)
+    return attention_table(weights, maps.rows[kind], maps.columns[kind], title=title)
 
 
 def _explorer(
-    translator: Translator, sentence: str, kind: str, layer: int, found: AttentionMaps
+    translator: Translator, sentence: str, kind: str, layer: int, maps: AttentionMaps
 ) -> Any:
     """The controls of `explore_attention` above their table."""
     import ipywidgets
 
-    last = {kind: len(layers) - 1 for kind, layers in found.maps.items()}
+    last = {kind: len(layers) - 1 for kind, layers in maps.maps.items()}
     wide, narrow = {"width": "95%"}, {"button_width": "auto"}
     names = [(name, key) for key, name in KINDS.items()]
     numbers = range(translator.model.config.n_heads)
@@ -170,13 +170,13 @@ def _explorer(
     kinds = ipywidgets.Dropdown(options=names, value=kind, description="kind")
     which = ipywidgets.IntSlider(layer, 0, last[kind], description="layer")
     head = ipywidgets.ToggleButtons(options=heads, description="head", style=narrow)
-    table = ipywidgets.HTML(_view(found, kind, layer, None).text)
+    table = ipywidgets.HTML(_view(maps, kind, layer, None).text)
 
     def redraw(change: dict[str, Any]) -> None:
         which.max = last[kinds.value]
         try:
-            found = attention_maps(translator, text.value)
-            table.value = _view(found, kinds.value, which.value, head.value).text
+            maps = attention_maps(translator, text.value)
+            table.value = _view(maps, kinds.value, which.value, head.value).text
         except ValueError as error:
             table.value = html.escape(str(error))
 

@@ -52,14 +52,14 @@ class Timeline:
         """The block in which the most memory was in use.  Raises ValueError without blocks."""
         if not self.marks:
             raise ValueError("no record_function block ran, so the peak belongs to none")
-        place = self.levels.index(self.peak)
-        return max((start, name) for name, start in self.marks.items() if start <= place)[1]
+        index = self.levels.index(self.peak)
+        return max((start, name) for name, start in self.marks.items() if start <= index)[1]
 
 
 def timeline(work: Work) -> Timeline:
     """Follow the memory of tensors on the CPU through some work, change by change."""
-    found: Any = _profiled(work, profile_memory=True).profiler
-    events = found.kineto_results.events()
+    profiler: Any = _profiled(work, profile_memory=True).profiler
+    events = profiler.kineto_results.events()
     changes = sorted((e for e in events if e.name() == "[memory]"), key=lambda e: e.start_ns())
     starts = [change.start_ns() for change in changes]
     # torch's optimizers open blocks of their own, whose names have a "#".
@@ -79,8 +79,8 @@ class Row(NamedTuple):
 
 def profile_rows(work: Work, most: int = 10) -> list[Row]:
     """The operations that took most time in themselves, not in operations that they called."""
-    found = _profiled(work).key_averages()
-    rows = [(e.key, e.count, e.self_cpu_time_total) for e in found if e.key.startswith("aten::")]
+    averages = _profiled(work).key_averages()
+    rows = [(e.key, e.count, e.self_cpu_time_total) for e in averages if e.key.startswith("aten::")]
     total = sum(spent for *_, spent in rows)
     rows.sort(key=lambda row: -row[2])
     return [Row(name.removeprefix("aten::"), n, spent / total) for name, n, spent in rows[:most]]
@@ -114,23 +114,23 @@ class Ledger:
 
 def ledger(work: Work) -> Ledger:
     """Run some work once and count what it starts."""
-    found, python = Ledger(), cProfile.Profile()
-    with FlopCounterMode(display=False) as counter, _Listening(found):
+    counts, python = Ledger(), cProfile.Profile()
+    with FlopCounterMode(display=False) as counter, _Listening(counts):
         python.runcall(work)
-    found.flops = counter.get_total_flops()
+    counts.flops = counter.get_total_flops()
     calls: dict[Any, Any] = pstats.Stats(python).stats  # type: ignore[attr-defined]
-    found.searches = sum(
+    counts.searches = sum(
         told[1] for (*_, name), told in calls.items() if "'index' of 'list'" in name
     )
-    return found
+    return counts
 
 
 class _Listening(TorchDispatchMode):
     """Writes each operation that reaches a kernel into a ledger."""
 
-    def __init__(self, found: Ledger):
+    def __init__(self, counts: Ledger):
         super().__init__()
-        self.found = found
+        self.found = counts
 
     def __torch_dispatch__(
         self, function: Any, types: Any, arguments: Any = (), options: Any = None
@@ -212,14 +212,14 @@ def start_processes(count: int, module: str, *arguments: str, timeout: float = 1
         command, env=environment, capture_output=True, text=True, timeout=timeout, check=False
     )
     if done.returncode:
-        said = "\n".join((done.stdout + done.stderr).strip().splitlines()[-5:])
-        raise RuntimeError(f"{count} processes of {module} failed:\n{said}")
+        last_lines = "\n".join((done.stdout + done.stderr).strip().splitlines()[-5:])
+        raise RuntimeError(f"{count} processes of {module} failed:\n{last_lines}")
     return done.stdout
 
 
 def _profiled(work: Work, **options: bool) -> profile:
     """The profile of some work on the CPU."""
     os.environ.setdefault("KINETO_LOG_LEVEL", "6")  # or it says on stderr that it starts and stops
-    with profile(activities=[ProfilerActivity.CPU], **options) as found:
+    with profile(activities=[ProfilerActivity.CPU], **options) as profiled:
         work()
-    return found
+    return profiled

@@ -18,18 +18,18 @@ SHADES = ("#EAF2F8", "#FDF2E9", "#E9F7EF", "#F5EEF8", "#F4F4F4")
 FIELDS = {"sign": "#4D4D4D", "exponent (how large)": "#E69F00", "mantissa (how exact)": "#56B4E9"}
 
 
-def memory_of_a_step(found: Timeline, lasting: Mapping[str, int], *, title: str = "") -> Figure:
+def memory_of_a_step(run: Timeline, lasting: Mapping[str, int], *, title: str = "") -> Figure:
     """Memory through a step: what is there all the time as bands, what comes and goes above."""
     figure, ax = plt.subplots(figsize=(WIDTH, 3.4))
-    x, base = np.arange(len(found.levels) + 1), 0.0
+    x, base = np.arange(len(run.levels) + 1), 0.0
     for number, (name, size) in enumerate(lasting.items()):
         top = base + size / MIB
         ax.fill_between(x, base, top, label=name, color=COLOURS[number], alpha=0.85, lw=0)
         base = top
-    levels = base + np.array([0, *found.levels]) / MIB
+    levels = base + np.array([0, *run.levels]) / MIB
     colour = COLOURS[len(lasting)]
     ax.fill_between(x, base, levels, label="comes and goes", color=colour, alpha=0.85, lw=0)
-    starts = sorted((start, name) for name, start in found.marks.items())
+    starts = sorted((start, name) for name, start in run.marks.items())
     ends = [start for start, _ in starts[1:]] + [len(x)]
     high = levels.max() * 1.16
     for number, ((start, name), end) in enumerate(zip(starts, ends, strict=True)):
@@ -47,13 +47,13 @@ def number_formats(formats: Mapping[str, tuple[int, int]]) -> Figure:
     colours = list(FIELDS.values())
     for row, (name, (exponent, mantissa)) in enumerate(formats.items()):
         kinds = [0] + [1] * exponent + [2] * mantissa
-        for place, kind in enumerate(kinds):
-            ax.bar(place, 0.7, 0.92, bottom=-row - 0.35, color=colours[kind])
+        for line, kind in enumerate(kinds):
+            ax.bar(line, 0.7, 0.92, bottom=-row - 0.35, color=colours[kind])
         ax.text(-1, -row, name, ha="right", va="center")
-        said = f"{exponent} + {mantissa} bits"
-        ax.text(len(kinds) + 0.2, -row, said, ha="left", va="center", fontsize=8)
-    for place, (name, colour) in enumerate(FIELDS.items()):
-        ax.text(1 + 10 * place, 0.75, name, color=colour, ha="left", fontsize=8)
+        label = f"{exponent} + {mantissa} bits"
+        ax.text(len(kinds) + 0.2, -row, label, ha="left", va="center", fontsize=8)
+    for line, (name, colour) in enumerate(FIELDS.items()):
+        ax.text(1 + 10 * line, 0.75, name, color=colour, ha="left", fontsize=8)
     ax.set(xlim=(-5, 38), ylim=(-len(formats) + 0.4, 1.1))
     ax.axis("off")
     return figure
@@ -117,10 +117,10 @@ def against_formula(
 ) -> Figure:
     """{x label: {"formula", "measured", "floor": (x, y)}}: curve, points and a grey area below."""
     figure, axes = plt.subplots(1, len(panels), figsize=(WIDTH, 2.9), sharey=True)
-    for ax, (label, found) in zip(axes, panels.items(), strict=True):
-        ax.plot(*found["formula"], label="formula")
-        ax.plot(*found["measured"], "o", label="measured")
-        x, y = found["floor"]
+    for ax, (label, points) in zip(axes, panels.items(), strict=True):
+        ax.plot(*points["formula"], label="formula")
+        ax.plot(*points["measured"], "o", label="measured")
+        x, y = points["floor"]
         ax.fill_between(x, 0, y, color="#D5D5D5", lw=0, label="weights and moments")
         ax.set(xlabel=label, ylim=(0, None), xlim=(0, None))
     axes[0].set_ylabel(y_label)
@@ -134,8 +134,8 @@ def seeds(curves: Mapping[str, Sequence[Sequence[float]]], every: int, *, title:
     Each point is the mean of `every` updates.
     """
     _, ax = plt.subplots(figsize=(6.0, 3.2))
-    for number, (way, found) in enumerate(curves.items()):
-        smooth = np.array(found).reshape(len(found), -1, every).mean(axis=-1)
+    for number, (way, losses) in enumerate(curves.items()):
+        smooth = np.array(losses).reshape(len(losses), -1, every).mean(axis=-1)
         x = every * np.arange(1, smooth.shape[1] + 1)
         look = {"color": COLOURS[number], "ls": ("-", "--", ":")[number % 3]}
         for curve in smooth:

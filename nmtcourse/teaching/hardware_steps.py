@@ -91,10 +91,10 @@ def sweep(measured_peak: Callable[..., int]) -> dict[str, dict[str, tuple[list, 
 
         line = torch.linspace(1, values[-1], 12).round().int().unique().tolist()
         formula = [memory_by_formula(batch, config=config) for batch, config in map(case, line)]
-        found = [measured_peak([batch], config=config) for batch, config in map(case, values)]
+        measured = [measured_peak([batch], config=config) for batch, config in map(case, values)]
         panels[name] = {
             "formula": (line, [m.peak / MIB for m in formula]),
-            "measured": (values, [peak / MIB for peak in found]),
+            "measured": (values, [peak / MIB for peak in measured]),
             "floor": (line, [(m.weights + m.moments) / MIB for m in formula]),
         }
     return panels

@@ -139,8 +139,8 @@ def encoded(translator: Translator, pairs: Sequence[Pair]) -> list[Example]:
 def bleu(model: Transformer, translator: Translator, pairs: Sequence[Pair]) -> float:
     """BLEU of a model's greedy translations with the codecs of a translator."""
     able = Translator(model, translator.source, translator.target)
-    found = able.translate([p.source for p in pairs], beam=1)
-    return bleu_sacre(found, [p.target for p in pairs], tokenize="none").score
+    hypotheses = able.translate([p.source for p in pairs], beam=1)
+    return bleu_sacre(hypotheses, [p.target for p in pairs], tokenize="none").score
 
 
 def learn(
@@ -159,14 +159,14 @@ def learn(
         loop.step()
         if number % recipe.every == 0:
             seen, epochs = measure_all(model, train[:SOME]), number / loop.batches_per_epoch
-            found = worth(model, translator, held_out)
-            points.append(Point(number, epochs, seen.nll_per_token, *found))
+            scores = worth(model, translator, held_out)
+            points.append(Point(number, epochs, seen.nll_per_token, *scores))
             weights.append({name: p.detach().clone() for name, p in model.named_parameters()})
-    kept = {}
+    chosen_scores = {}
     for rule, chosen in choices(points, weights).items() if keep else ():
-        model.load_state_dict(chosen, strict=False)  # the tables of positions are no weights
-        kept[rule] = worth(model, translator, corpus.test[:500])
-    return Training(recipe, points, kept)
+        model.load_state_dict(chosen, strict=False)  # positional tables are buffers, not weights
+        chosen_scores[rule] = worth(model, translator, corpus.test[:500])
+    return Training(recipe, points, chosen_scores)
 
 
 def worth(model: Transformer, translator: Translator, pairs: Sequence[Pair]) -> Worth:
@@ -191,7 +191,7 @@ def average(weights: Sequence[Weights]) -> Weights:
     return {name: torch.stack([one[name] for one in weights]).mean(dim=0) for name in weights[0]}
 
 
-def recorded(**wanted: float) -> list[Training]:
+def recorded(**settings: float) -> list[Training]:
     """The recorded trainings whose recipes have these values, in the order of their seeds.
 
     Raises ValueError where there is none.
@@ -199,11 +199,11 @@ def recorded(**wanted: float) -> list[Training]:
     >>> [training.recipe.seed for training in recorded(pairs=200, smoothing=0.0, dropout=0.1)]
     [1, 2, 3]
     """
-    found = [from_json(training) for training in json.loads(RECORDED.read_text())["trainings"]]
-    found = [t for t in found if asdict(t.recipe) | wanted == asdict(t.recipe)]
-    if not found:
-        raise ValueError(f"no training with {wanted} is recorded in {RECORDED.name}")
-    return sorted(found, key=lambda training: training.recipe.seed)
+    runs = [from_json(training) for training in json.loads(RECORDED.read_text())["trainings"]]
+    runs = [t for t in runs if asdict(t.recipe) | settings == asdict(t.recipe)]
+    if not runs:
+        raise ValueError(f"no training with {settings} is recorded in {RECORDED.name}")
+    return sorted(runs, key=lambda training: training.recipe.seed)
 
 
 def recorded_ends() -> dict[str, list[dict[str, float]]]:
@@ -213,14 +213,14 @@ def recorded_ends() -> dict[str, list[dict[str, float]]]:
 
 def to_json(training: Training) -> dict[str, Any]:
     """A training as JSON holds it, numbers to four decimals."""
-    kept = {rule: [round(x, 4) for x in found] for rule, found in training.kept.items()}
+    kept = {rule: [round(x, 4) for x in scores] for rule, scores in training.kept.items()}
     points = [[round(x, 4) for x in point] for point in training.points]
     return {"recipe": asdict(training.recipe), "points": points, "kept": kept}
 
 
 def from_json(stored: dict[str, Any]) -> Training:
     """What `to_json` wrote."""
-    kept = {rule: Worth(*found) for rule, found in stored["kept"].items()}
+    kept = {rule: Worth(*scores) for rule, scores in stored["kept"].items()}
     return Training(Recipe(**stored["recipe"]), [Point(*p) for p in stored["points"]], kept)
 
 

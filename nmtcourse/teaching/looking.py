@@ -45,10 +45,12 @@ def gold_hits(translator: Translator, pairs: Sequence[Pair]) -> dict[str, float]
         aligned = gold.any(dim=-1)  # (T,)
         last_row, last_column = gold.size(0) - 1, gold.size(1) - 1
         layers = attention_maps(translator, pair.source, pair.target).maps["cross"]
-        found = {f"layer {i}": heads.mean(dim=0).argmax(dim=-1) for i, heads in enumerate(layers)}
+        positions = {
+            f"layer {i}": heads.mean(dim=0).argmax(dim=-1) for i, heads in enumerate(layers)
+        }
         steps = torch.arange(last_row + 1)
-        found["diagonal"] = (steps * last_column / last_row).round().long()  # (T,)
-        for name, columns in found.items():
+        positions["diagonal"] = (steps * last_column / last_row).round().long()  # (T,)
+        for name, columns in positions.items():
             right = gold.gather(-1, columns[:, None])[aligned]  # (words, 1)
             hits[name] = hits.get(name, 0.0) + float(right.sum())
         hits["guess"] = hits.get("guess", 0.0) + float(gold[aligned].mean(dim=-1).sum())
@@ -63,15 +65,15 @@ def typical_products(translator: Translator, pairs: Sequence[Pair]) -> list[floa
     examples = [translator.example(p.source, p.target) for p in pairs]
     source = collate(examples).source  # (B, S)
     mask = padding_mask(source)  # (B, 1, 1, S)
-    x, found = model.source_positions(model.source_embedding(source)), []  # (B, S, D)
+    x, scores = model.source_positions(model.source_embedding(source)), []  # (B, S, D)
     for layer in model.encoder:
         attention, normed = layer.self_attention, layer.residuals[0].norm(x)
         query = attention.split(attention.query(normed))  # (B, H, S, d_k)
         key = attention.split(attention.key(normed))  # (B, H, S, d_k)
         products = query @ key.transpose(-2, -1)  # (B, H, S, S)
-        found.append(products.masked_select(mask & mask.transpose(-2, -1)).std().item())
+        scores.append(products.masked_select(mask & mask.transpose(-2, -1)).std().item())
         x = layer(x, mask)
-    return found
+    return scores
 
 
 def habits(translator: Translator, pairs: Sequence[Pair]) -> dict[str, Tensor]:
@@ -92,9 +94,9 @@ def habits(translator: Translator, pairs: Sequence[Pair]) -> dict[str, Tensor]:
                 measures += [on_gold.mean(dim=-1), weights[..., -1].mean(dim=-1)]
             else:
                 places = (weights.diagonal(offset, -2, -1) for offset in (0, -1, 1))
-                measures += [place.mean(dim=-1) for place in places]
+                measures += [offsets.mean(dim=-1) for offsets in places]
             every[kind].append(torch.stack(measures, dim=-1))
-    return {kind: torch.stack(found).mean(dim=0) for kind, found in every.items()}
+    return {kind: torch.stack(shares).mean(dim=0) for kind, shares in every.items()}
 
 
 @torch.no_grad()
@@ -113,8 +115,8 @@ def hide_each(
     masks = masks[:, None, None, :]  # (1 + S, 1, 1, S): the same for all heads and queries
     source = batch.source.expand(size + 1, -1)  # (1 + S, S)
     memory = model.encode(source, masks if everywhere else None)  # (1 + S, S, D)
-    said = batch.decoder_input.expand(size + 1, -1)  # (1 + S, T)
-    logits = model.decode(said, memory, masks)  # (1 + S, T, V)
+    prefixes = batch.decoder_input.expand(size + 1, -1)  # (1 + S, T)
+    logits = model.decode(prefixes, memory, masks)  # (1 + S, T, V)
     right = batch.labels.expand(size + 1, -1)[..., None]  # (1 + S, T, 1): the right words
     belief = logits.softmax(dim=-1).gather(-1, right).squeeze(-1)  # (1 + S, T)
     return (belief[0] - belief[1:]).T, logits[1:].argmax(dim=-1).T
@@ -122,14 +124,14 @@ def hide_each(
 
 def attentions(model: Transformer) -> dict[str, MultiHeadAttention]:
     """Every attention of a model by its name, such as "cross, layer 0"."""
-    found: dict[str, Any] = {}
+    maps: dict[str, Any] = {}
     for layer, part in enumerate(model.encoder):
-        found[f"encoder self, layer {layer}"] = part.self_attention
+        maps[f"encoder self, layer {layer}"] = part.self_attention
     for layer, part in enumerate(model.decoder):
-        found[f"decoder self, layer {layer}"] = part.self_attention
+        maps[f"decoder self, layer {layer}"] = part.self_attention
     for layer, part in enumerate(model.decoder):
-        found[f"cross, layer {layer}"] = part.cross_attention
-    return found
+        maps[f"cross, layer {layer}"] = part.cross_attention
+    return maps
 
 
 @contextmanager
@@ -137,10 +139,10 @@ def switched_off(attention: MultiHeadAttention, heads: Iterable[int]) -> Iterato
     """Zero these heads' columns in the output weight while the block lasts: they add nothing."""
     size = attention.output.in_features // attention.n_heads  # d_k
     weight = attention.output.weight.detach()  # (D, D), the live weight, without gradient
-    kept = weight.clone()
+    original = weight.clone()
     for head in heads:
         weight[:, head * size : (head + 1) * size] = 0.0
     try:
         yield
     finally:
-        weight.copy_(kept)
+        weight.copy_(original)

@@ -158,13 +158,13 @@ def as_matrix(values: ArrayLike, rows: Words, columns: Words) -> np.ndarray:
     matrix = as_array(values)
     while matrix.ndim > 2 and matrix.shape[0] == 1:
         matrix = matrix[0]
-    wanted = tuple(None if words is None else len(words) for words in (rows, columns))
+    expected = tuple(None if words is None else len(words) for words in (rows, columns))
     fits = matrix.ndim == 2 and all(
-        want in (None, size) for want, size in zip(wanted, matrix.shape, strict=True)
+        want in (None, size) for want, size in zip(expected, matrix.shape, strict=True)
     )
     if not fits or not matrix.size:
         raise ValueError(
-            f"the numbers have shape {np.shape(matrix)}, the words need {wanted} (rows, columns; "
+            f"the numbers have shape {np.shape(matrix)}, the words need {expected} (rows, columns; "
             "None is any size); give the matrix of one head and one sentence, and a word for each "
             "row and column"
         )

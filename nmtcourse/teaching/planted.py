@@ -68,15 +68,15 @@ def meanings_of(pairs: Iterable[Pair], *, seed: int = 0, target: str = "en") -> 
 
     Raises ValueError for a pair that is not of that corpus.
     """
-    wanted = [pair.target for pair in pairs]
-    sampler, missing, found = Sampler(Random(seed)), set(wanted), dict[str, Sentence]()
-    for _ in range(50 * len(wanted) + 50_000):
+    targets = [pair.target for pair in pairs]
+    sampler, missing, meanings = Sampler(Random(seed)), set(targets), dict[str, Sentence]()
+    for _ in range(50 * len(targets) + 50_000):
         if not missing:
-            return [found[sentence] for sentence in wanted]
+            return [meanings[sentence] for sentence in targets]
         sentence = sampler.sentence()
         words = " ".join(word for word, _ in RENDERERS[target](sentence))
         if words in missing:
-            found[words] = sentence
+            meanings[words] = sentence
             missing.remove(words)
     raise ValueError(f"not written by the grammar with seed {seed}: {sorted(missing)[0]!r}")
 
@@ -93,8 +93,8 @@ class Fault:
 def plant_all(sentence: Sentence, rng: Random) -> dict[str, str]:
     """The sentence once with each fault that it has a place for, by the fault's name."""
     right = text(sentence)
-    made = {fault.name: fault.plant(sentence, rng) for fault in FAULTS}
-    return {name: wrong for name, wrong in made.items() if wrong and wrong != right}
+    faulty = {fault.name: fault.plant(sentence, rng) for fault in FAULTS}
+    return {name: wrong for name, wrong in faulty.items() if wrong and wrong != right}
 
 
 def _clause_with(sentence: Sentence, **changes: object) -> str:
@@ -127,8 +127,8 @@ def _ending(sentence: Sentence, rng: Random) -> str | None:
 
 def _neighbours_swapped(sentence: Sentence, rng: Random) -> str | None:
     words = text(sentence).split()
-    place = rng.choice([i for i in range(len(words) - 2) if words[i] != words[i + 1]])
-    words[place : place + 2] = words[place + 1], words[place]
+    position = rng.choice([i for i in range(len(words) - 2) if words[i] != words[i + 1]])
+    words[position : position + 2] = words[position + 1], words[position]
     return " ".join(words)
 
 
@@ -144,8 +144,8 @@ def _word_dropped(sentence: Sentence, rng: Random) -> str | None:
 def _wrong_noun(sentence: Sentence, rng: Random) -> str | None:
     """Another noun of the same kind; no other word changes."""
     clause = sentence.clause
-    found = [(role, getattr(clause, role, None)) for role in ROLES]
-    nouns = [(role, phrase) for role, phrase in found if phrase and phrase.noun in NOUNS]
+    phrases = [(role, getattr(clause, role, None)) for role in ROLES]
+    nouns = [(role, phrase) for role, phrase in phrases if phrase and phrase.noun in NOUNS]
     nouns = [(role, phrase) for role, phrase in nouns if phrase.determiner != "it"]
     if not nouns:
         return None
@@ -158,14 +158,14 @@ def _wrong_noun(sentence: Sentence, rng: Random) -> str | None:
 
 def _alike(concept: str, phrase: Phrase) -> bool:
     """Whether a noun can stand for that of a phrase, with the same words around it."""
-    one, other = NOUNS[concept], NOUNS[phrase.noun]
+    one, noun = NOUNS[concept], NOUNS[phrase.noun]
     same = (bool(one.measure), bool(one.english_plural)) == (
-        bool(other.measure),
-        bool(other.english_plural),
+        bool(noun.measure),
+        bool(noun.english_plural),
     )
-    vowel = (one.english[0] in "aeiou") == (other.english[0] in "aeiou")
-    living = bool(set(one.groups) & set(ANIMATE)) == bool(set(other.groups) & set(ANIMATE))
-    return same and vowel and living and ("kin" in one.groups) == ("kin" in other.groups)
+    vowel = (one.english[0] in "aeiou") == (noun.english[0] in "aeiou")
+    living = bool(set(one.groups) & set(ANIMATE)) == bool(set(noun.groups) & set(ANIMATE))
+    return same and vowel and living and ("kin" in one.groups) == ("kin" in noun.groups)
 
 
 def _wrong_tense(sentence: Sentence, rng: Random) -> str | None:
@@ -181,8 +181,8 @@ def _negation(sentence: Sentence, rng: Random) -> str | None:
     if sentence.question or (isinstance(clause, Event) and clause.time in OFTEN):
         return None
     if isinstance(clause, Comparison):
-        other = {"as": "less", "less": "as"}.get(clause.degree)
-        return _clause_with(sentence, degree=other) if other else None
+        degree = {"as": "less", "less": "as"}.get(clause.degree)
+        return _clause_with(sentence, degree=degree) if degree else None
     assert isinstance(clause, Event | State | Location)
     return _clause_with(sentence, negated=not clause.negated)
 
@@ -190,13 +190,13 @@ def _negation(sentence: Sentence, rng: Random) -> str | None:
 def _roles_exchanged(sentence: Sentence, rng: Random) -> str | None:
     """Who does it to whom, or which of two is bigger, the wrong way round."""
     clause = sentence.clause
-    other = "standard" if isinstance(clause, Comparison) else "object"
+    role = "standard" if isinstance(clause, Comparison) else "object"
     if getattr(clause, "recipient", None):
-        other = "recipient"
-    one, two = clause.subject, getattr(clause, other, None)
-    if two is None or (other != "standard" and not (_living(one) and _living(two))):
+        role = "recipient"
+    one, two = clause.subject, getattr(clause, role, None)
+    if two is None or (role != "standard" and not (_living(one) and _living(two))):
         return None
-    return _clause_with(sentence, **{"subject": two, other: one})
+    return _clause_with(sentence, **{"subject": two, role: one})
 
 
 def _living(phrase: Phrase) -> bool:
@@ -211,15 +211,15 @@ def _replaced(sentence: Sentence, rng: Random, table: dict[str, str]) -> str | N
     places = [i for i, word in enumerate(words) if word in table]
     if not places:
         return None
-    place = rng.choice(places)
-    return " ".join([*words[:place], table[words[place]], *words[place + 1 :]])
+    position = rng.choice(places)
+    return " ".join([*words[:position], table[words[position]], *words[position + 1 :]])
 
 
 def _dropped(words: list[str], places: list[int], rng: Random) -> str | None:
     if not places:
         return None
-    place = rng.choice(places)
-    return " ".join(words[:place] + words[place + 1 :])
+    position = rng.choice(places)
+    return " ".join(words[:position] + words[position + 1 :])
 
 
 FAULTS = (

@@ -147,12 +147,12 @@ def scatter(
     """
     points, groups = as_array(points), [""] * len(labels) if groups is None else list(groups)
     if points.shape != (len(labels), 2) or len(groups) != len(labels):
-        given = f"{points.shape}, {len(labels)} labels and {len(groups)} groups"
-        raise ValueError(f"expected points (N, 2), N labels and N groups, not {given}")
+        counts = f"{points.shape}, {len(labels)} labels and {len(groups)} groups"
+        raise ValueError(f"expected points (N, 2), N labels and N groups, not {counts}")
     ax = ax if ax is not None else _new_axes(6.0, 4.6)
     classes = list(dict.fromkeys(groups))
     for number, name in enumerate(classes):
-        members = [place for place, group in enumerate(groups) if group == name]
+        members = [index for index, group in enumerate(groups) if group == name]
         ax.scatter(
             points[members, 0], points[members, 1], s=18, label=plain(name), color=_colour(number)
         )
@@ -175,7 +175,7 @@ def position_table(
         raise ValueError(f"a table of positions has shape (S, D), this one has {table.shape}")
     if dimensions is None:
         places = np.linspace(0, 0.6 * table.shape[1], 4)
-        dimensions = sorted({int(place) // 2 * 2 for place in places})
+        dimensions = sorted({int(index) // 2 * 2 for index in places})
     figure, (left, right) = plt.subplots(1, 2, figsize=(WIDTH, 3.1))
     most = np.abs(table).max()
     look = {"cmap": DIVERGING, "aspect": "auto", "interpolation": "nearest"}

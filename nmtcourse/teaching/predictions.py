@@ -87,15 +87,15 @@ class Question(NamedTuple):
 @cache
 def questions(language: str = "en") -> dict[str, Question]:
     """Every question of the course by its key, such as "06.leak", in English or Chinese ("zh")."""
-    found = {}
+    known = {}
     for file in sorted((ASKED if language == "en" else ASKED / language).glob("*.toml")):
         for name, about in tomllib.loads(file.read_text("utf-8")).items():
             key = f"{file.stem}.{name}"
             options = [about["right"], *about["wrong"]]
             random.Random(key).shuffle(options)  # the same order in each run and language
             right = options.index(about["right"])
-            found[key] = Question(key, about["question"], options, right, about["because"])
-    return found
+            known[key] = Question(key, about["question"], options, right, about["because"])
+    return known
 
 
 def language_here() -> str:
@@ -117,7 +117,7 @@ def predict(key: str, *, mine: str | None = None) -> None:
 
 
 def displayed(key: str, *, mine: str | None = None, language: str = "en") -> tuple[Shown, Shown]:
-    """The question and its answer as `predict` displays them.  Raises as it does."""
+    """The question and its answer as `predict` displays them.  Raises what `predict` raises."""
     known = questions("en") | questions(language)
     if key not in known:
         raise ValueError(f"the course has no question {key!r}{did_you_mean(key, known)}")
@@ -150,8 +150,8 @@ def remark(chosen: str, answer: str, words: Words = WORDS["en"]) -> str:
 
 def _opened(question: Question, chosen: str, words: Words) -> Shown:
     """What a reader sees who has chosen."""
-    said, (answer, because) = remark(chosen, question.answer, words), _answer(question, words)
-    return Shown(f"{said}\n\n**{answer}**{because}", f"{said}\n{answer}{because}")
+    response, (answer, because) = remark(chosen, question.answer, words), _answer(question, words)
+    return Shown(f"{response}\n\n**{answer}**{because}", f"{response}\n{answer}{because}")
 
 
 def _answer(question: Question, words: Words) -> tuple[str, str]:

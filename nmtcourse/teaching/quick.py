@@ -8,12 +8,11 @@ from typing import Any
 import torch
 
 from nmtcourse.teaching.course import load_toy
+from nmtcourse.teaching.small import step
 from nmtlib.data import corpora
 from nmtlib.data.batching import Example, collate, token_batches
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.specials import PAD
-from nmtlib.training.loss import losses
 
 SIZES: dict[str, Any] = {"d_model": 64, "n_heads": 4, "d_ff": 256, "max_length": 64}
 SIZES |= {"n_encoder_layers": 1, "n_decoder_layers": 1, "norm": "post"}  # dropout as usual
@@ -49,10 +48,7 @@ def _train(model: Transformer, examples: list[Example], seed: int, updates: int)
         batch = collate([examples[i] for i in plan.pop()])
         share = min((update + 1) / WARMUP, 1.2 * (updates - update) / updates, 1.0)
         optimizer.param_groups[0]["lr"] = RATE * share
-        loss, *_ = losses(model(batch.source, batch.decoder_input), batch.labels, SMOOTHING)
-        optimizer.zero_grad()
-        (loss / (batch.labels != PAD).sum()).backward()
-        optimizer.step()
+        step(model, optimizer, batch, SMOOTHING)
 
 
 @lru_cache(maxsize=1)

@@ -35,10 +35,10 @@ def learn_to_read(
     for _ in range(steps):
         ids = torch.randint(words, (64, length))  # (B, S)
         x = embedding(ids) + positions.weight  # (B, S, D)
-        found = attention(positions.weight.expand(64, -1, -1), x, x)  # (B, S, D)
-        logits = read(found[:, edge : length - edge]).unflatten(-1, (len(offsets), words))
-        wanted = [ids[:, edge + offset : length - edge + offset] for offset in offsets]
-        labels = torch.stack(wanted, dim=-1)  # (B, inner positions, offsets)
+        output = attention(positions.weight.expand(64, -1, -1), x, x)  # (B, S, D)
+        logits = read(output[:, edge : length - edge]).unflatten(-1, (len(offsets), words))
+        targets = [ids[:, edge + offset : length - edge + offset] for offset in offsets]
+        labels = torch.stack(targets, dim=-1)  # (B, inner positions, offsets)
         loss = F.cross_entropy(logits.flatten(0, 2), labels.flatten())
         optimizer.zero_grad()
         loss.backward()

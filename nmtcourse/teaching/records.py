@@ -35,11 +35,11 @@ def by_seed(
     compared with what it was before.
     """
     record = records().get(name, {})
-    found = record.get("found", {}).get(key(arguments), [])
-    if not found or record["code"] != code(function) or record["seeds"] != list(seeds):
+    stored = record.get("found", {}).get(key(arguments), [])
+    if not stored or record["code"] != code(function) or record["seeds"] != list(seeds):
         print(f"{name}{key(arguments)} is not what was recorded: all seeds run now")
-        found, live = [], len(seeds)
-    return [plain(function(*arguments, seed)) for seed in seeds[:live]] + found[live:]
+        stored, live = [], len(seeds)
+    return [plain(function(*arguments, seed)) for seed in seeds[:live]] + stored[live:]
 
 
 @cache
@@ -68,7 +68,7 @@ def code(function: Callable[..., Any]) -> list[str]:
     waiting: list[Any] = [inspect.unwrap(function)]
     page = waiting[0].__globals__
     for thing in waiting:  # it grows on the way
-        if inspect.isclass(thing):  # a page is no file, so a class has no text, but methods have
+        if inspect.isclass(thing):  # getsource fails for a notebook's class, not for its methods
             waiting += [one for one in vars(thing).values() if inspect.isfunction(one)]
         elif thing.__qualname__ not in texts:
             text = dedent(inspect.getsource(thing)).strip()
@@ -85,12 +85,12 @@ def _written_as(name: str, thing: Any) -> bool:
     return (inspect.isfunction(thing) or inspect.isclass(thing)) and thing.__name__ == name
 
 
-def plain(found: Any) -> Any:
+def plain(result: Any) -> Any:
     """Numbers as the file keeps them: tensors as lists, floats to four digits."""
-    if isinstance(found, dict):
-        return {key: plain(value) for key, value in found.items()}
-    if isinstance(found, Tensor):
-        return plain(found.tolist())
-    if isinstance(found, (list, tuple)):
-        return [plain(value) for value in found]
-    return float(f"{found:.{DIGITS}g}") if isinstance(found, float) else found
+    if isinstance(result, dict):
+        return {key: plain(value) for key, value in result.items()}
+    if isinstance(result, Tensor):
+        return plain(result.tolist())
+    if isinstance(result, (list, tuple)):
+        return [plain(value) for value in result]
+    return float(f"{result:.{DIGITS}g}") if isinstance(result, float) else result

@@ -52,7 +52,7 @@ def show_source(obj: Any, *, docstring: bool = True) -> None:
 
 
 def source_of(obj: Any, *, docstring: bool = True) -> Shown:
-    """What `show_source` displays.  Raises as it does."""
+    """What `show_source` displays.  Raises what `show_source` raises."""
     obj = obj.fget if isinstance(obj, property) else inspect.unwrap(obj)
     try:
         file = Path(inspect.getsourcefile(obj) or "").resolve()

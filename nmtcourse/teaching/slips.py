@@ -79,15 +79,16 @@ def repeats(text: str) -> list[str]:
 
 
 def _names_lost(source: str, output: str) -> bool:
-    said = source.split()
+    source_words = source.split()
     return any(
-        (name in said) != any(form in output for form in forms) for name, forms in NAMES.items()
+        (name in source_words) != any(form in output for form in forms)
+        for name, forms in NAMES.items()
     )
 
 
 def _other_measure(reference: str, output: str) -> bool:
-    wanted, said = Counter(measures(reference)), Counter(measures(output))
-    return bool(wanted and not wanted & said)
+    expected, output_measures = Counter(measures(reference)), Counter(measures(output))
+    return bool(expected and not expected & output_measures)
 
 
 # Each rule: (source, output, reference) -> whether the output has the slip.

@@ -10,12 +10,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.optim import Optimizer
 
 from nmtlib.data.batching import Batch, Example, collate, token_batches
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.specials import PAD
-from nmtlib.training.loss import losses
+from nmtlib.training.loss import label_smoothed_loss
 
 
 def new_model(
@@ -32,10 +32,23 @@ def new_model(
     return Transformer(TransformerConfig(*vocabularies, **sizes))
 
 
-def loss_of(model: Transformer, batch: Batch) -> Tensor:
+def loss_of(model: Transformer, batch: Batch, smoothing: float = 0.0) -> Tensor:
     """The mean loss for each target token, in nats."""
-    loss, *_ = losses(model(batch.source, batch.decoder_input), batch.labels, 0.0)
-    return loss / batch.labels.ne(PAD).sum()
+    logits = model(batch.source, batch.decoder_input)  # (B, T, V)
+    return label_smoothed_loss(logits, batch.labels, smoothing)
+
+
+def step(
+    model: Transformer, optimizer: Optimizer, batch: Batch, smoothing: float = 0.0, clip: float = 0
+) -> float:
+    """One update on the mean loss of a batch, gradients clipped to the norm `clip`; the loss."""
+    loss = loss_of(model, batch, smoothing)
+    optimizer.zero_grad()
+    loss.backward()
+    if clip:
+        torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
+    optimizer.step()
+    return loss.item()
 
 
 def train(
@@ -53,11 +66,7 @@ def train(
     curve: list[float] = []
     while len(curve) < updates:
         plan = plan or list(token_batches(examples, max_tokens, seed=1000 * seed + len(curve)))
-        loss = loss_of(model, collate([examples[i] for i in plan.pop()]))
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        curve.append(loss.item())
+        curve.append(step(model, optimizer, collate([examples[i] for i in plan.pop()])))
     model.eval()
     return curve
 
@@ -66,10 +75,10 @@ def shapes(
     model: torch.nn.Module, names: Sequence[str], *inputs: Tensor
 ) -> dict[str, tuple[int, ...]]:
     """The shape of what leaves each of these parts, in the order in which they run."""
-    found: dict[str, tuple[int, ...]] = {}
+    sizes: dict[str, tuple[int, ...]] = {}
 
     def note(name: str) -> Any:
-        return lambda module, given, result: found.update({name: tuple(result.shape)})
+        return lambda module, given, result: sizes.update({name: tuple(result.shape)})
 
     hooks = [model.get_submodule(name).register_forward_hook(note(name)) for name in names]
     try:
@@ -78,4 +87,4 @@ def shapes(
     finally:
         for hook in hooks:
             hook.remove()
-    return found
+    return sizes

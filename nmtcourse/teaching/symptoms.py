@@ -72,25 +72,25 @@ def draw_map(rows: Iterable[tuple[str, str, str]]) -> Axes:
     """Draw symptom, suspect and check in three columns; rows of one symptom follow each other."""
     rows = list(rows)
     _, ax = plt.subplots(figsize=(7.0, 0.25 * len(rows) + 0.5))
-    for place, title in ((0.0, "what you see"), (0.3, "suspects"), (0.99, "found by the check")):
+    for column, title in ((0.0, "what you see"), (0.3, "suspects"), (0.99, "found by the check")):
         ax.text(
-            place,
+            column,
             -1.2,
             title,
             weight="bold",
             family="DejaVu Sans",
-            ha="right" if place > 0.9 else "left",
+            ha="right" if column > 0.9 else "left",
         )
     for number, (symptom, group) in enumerate(groupby(enumerate(rows), lambda row: row[1][0])):
-        places = [place for place, _ in group]
+        places = [column for column, _ in group]
         colour = COLOURS[number % len(COLOURS)]
         middle = (places[0] + places[-1]) / 2
         ax.text(0.0, middle, symptom, va="center", fontsize=8)
-        for place in places:
-            _, suspect, check = rows[place]
-            ax.plot([0.255, 0.29], [middle, place], color=colour, linewidth=1.0)
-            ax.text(0.3, place, suspect, va="center", fontsize=7)
-            ax.text(0.99, place, check, va="center", ha="right", fontsize=6.5, family="monospace")
+        for column in places:
+            _, suspect, check = rows[column]
+            ax.plot([0.255, 0.29], [middle, column], color=colour, linewidth=1.0)
+            ax.text(0.3, column, suspect, va="center", fontsize=7)
+            ax.text(0.99, column, check, va="center", ha="right", fontsize=6.5, family="monospace")
         ax.axhline(places[-1] + 0.5, color="#E0E0E0", linewidth=0.8)
     ax.set(xlim=(0, 1), ylim=(len(rows) - 0.4, -1.8))
     ax.axis("off")

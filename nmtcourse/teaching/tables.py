@@ -31,8 +31,8 @@ def neighbours(
 ) -> list[tuple[str, float]]:
     """The words whose vectors have the largest cosines with that of a word, and these cosines."""
     tokens, vectors = directions(translator, side)
-    found = (vectors @ vectors[tokens.index(word)]).topk(count + 1)
-    pairs = zip(found.indices.tolist(), found.values.tolist(), strict=True)
+    nearest = (vectors @ vectors[tokens.index(word)]).topk(count + 1)
+    pairs = zip(nearest.indices.tolist(), nearest.values.tolist(), strict=True)
     return [(tokens[i], cosine) for i, cosine in pairs][1:]  # the first is the word itself
 
 
@@ -46,5 +46,5 @@ def map_of(translator: Translator, side: str, words: Sequence[str]) -> tuple[Ten
     centred = some - some.mean(dim=0)
     _, singular, right = torch.linalg.svd(centred, full_matrices=False)
     points = centred @ right[:2].T  # (N, 2)
-    kept = singular[:2].square().sum() / singular.square().sum()
-    return points * points[0].sign(), kept.item()
+    explained = singular[:2].square().sum() / singular.square().sum()
+    return points * points[0].sign(), explained.item()

@@ -21,22 +21,22 @@ def broken_copy(pairs: Sequence[Pair], test: Sequence[Pair]) -> list[Pair]:
     An empty target in every 97th line, markup in every 89th, a pair repeated in every 83rd, a test
     pair in every 79th, a target cut to one word in every 73rd; one target lacks from line 701 on.
     """
-    found = list(pairs)
-    for line in range(1, len(found) + 1):
-        place, pair = line - 1, found[line - 1]
+    copy = list(pairs)
+    for line in range(1, len(copy) + 1):
+        index, pair = line - 1, copy[line - 1]
         if line % 97 == 0:
-            found[place] = replace(pair, target="")
+            copy[index] = replace(pair, target="")
         elif line % 89 == 0:
-            found[place] = replace(pair, source=f"{pair.source} &quot;", target=pair.target)
+            copy[index] = replace(pair, source=f"{pair.source} &quot;", target=pair.target)
         elif line % 83 == 0:
-            found[place] = found[place - 1]
+            copy[index] = copy[index - 1]
         elif line % 79 == 0:
-            found[place] = test[line]
+            copy[index] = test[line]
         elif line % 73 == 0:
-            found[place] = replace(pair, target=pair.target.split()[0])
-    targets = [pair.target for pair in found]
+            copy[index] = replace(pair, target=pair.target.split()[0])
+    targets = [pair.target for pair in copy]
     del targets[MISSING_FROM]
-    return [replace(pair, target=text) for pair, text in zip(found, targets, strict=False)]
+    return [replace(pair, target=text) for pair, text in zip(copy, targets, strict=False)]
 
 
 def draw_padding(batches: Mapping[str, Batch]) -> None:

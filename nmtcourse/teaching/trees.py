@@ -37,11 +37,11 @@ def probability_tree(
     ways = {"greedy": (greedy, max(second[greedy], key=second[greedy].get))}
     ways["best"] = max(product, key=product.get)
     line, height = 0.31, 0.31 * len(product) + 0.7
-    canvas, place = Canvas(6.2, height), iter(range(len(product)))
+    canvas, rows = Canvas(6.2, height), iter(range(len(product)))
     root = canvas.box(0.75, (height - 0.4) / 2, 0.9, 0.3, "<BOS>")
     canvas.text(5.3, height - 0.2, "product", size=SMALL, color=FAINT, align="left")
     for a in first:
-        ends = {b: height - 0.6 - next(place) * line for b in second[a]}
+        ends = {b: height - 0.6 - next(rows) * line for b in second[a]}
         node = canvas.box(2.45, sum(ends.values()) / len(ends), 0.9, 0.3, a)
         _branch(canvas, root, node, first[a], [name for name in ways if ways[name][0] == a])
         for b, y in ends.items():
@@ -79,8 +79,8 @@ def beam_tree(history: Sequence[Sequence[Candidate]], beam: int, best: Sequence[
     step before.
     """
     last = len(history) - 1
-    told = [fates(row, beam, last=step == last) for step, row in enumerate(history)]
-    rows = [[c for rank, c in enumerate(row) if c[0] != GONE or rank < beam + 2] for row in told]
+    steps = [fates(row, beam, last=step == last) for step, row in enumerate(history)]
+    rows = [[c for rank, c in enumerate(row) if c[0] != GONE or rank < beam + 2] for row in steps]
     wide, high, left = 6.4 / max(map(len, rows)), 0.76, 0.65
     height = high * len(history) + 0.9
     canvas = Canvas(7.1, height)
@@ -113,15 +113,15 @@ def fates(
     One whose last word is <EOS> has ended, if it is among the first `beam`; the first `beam`
     others go on, but in the `last` step none does.
     """
-    told, going_on = [], 0
+    decided, going_on = [], 0
     for rank, candidate in enumerate(candidates):
         fate = GONE
         if candidate[0][-1] == END:
             fate = "ended" if rank < beam else fate
         elif going_on < beam and not last:
             fate, going_on = "open", going_on + 1
-        told.append((fate, candidate))
-    return told
+        decided.append((fate, candidate))
+    return decided
 
 
 def _parent(
@@ -170,9 +170,9 @@ def cache_filling(words: Sequence[str]) -> Figure:
     n = len(words)
     cell, top = (min(0.42, 3.0 / n), 0.28), 0.28 * n + 0.55
     canvas = Canvas(8, top + 0.75)
-    made, kept = mix(GREEDY, "white", 0.75), mix(ACCENT, "white", 0.35)
+    computed, cached = mix(GREEDY, "white", 0.75), mix(ACCENT, "white", 0.35)
     titles = f"without a cache: {n * (n + 1) // 2} computed", f"with a cache: {n} computed"
-    for x, title, old in ((0.95, titles[0], made), (4.75, titles[1], kept)):
+    for x, title, old in ((0.95, titles[0], computed), (4.75, titles[1], cached)):
         canvas.text(x, top + 0.6, title, bold=True, align="left")
         for step, word in enumerate(words):
             y = top - (step + 1) * cell[1]
@@ -181,12 +181,12 @@ def cache_filling(words: Sequence[str]) -> Figure:
             )
             name.set_rotation(28)
             canvas.text(x - 0.08, y + 0.14, f"step {step}", size=7.5, align="right", color=FAINT)
-            for place in range(n):
-                face: object = made if place == step else old if place < step else "white"
-                _square(canvas, x + place * cell[0], y, cell, face)
+            for position in range(n):
+                face: object = computed if position == step else old if position < step else "white"
+                _square(canvas, x + position * cell[0], y, cell, face)
     legend = {
-        "computed in this step": made,
-        "read from the cache": kept,
+        "computed in this step": computed,
+        "read from the cache": cached,
         "not generated yet": "white",
     }
     for x, (text, face) in zip((0.95, 3.05, 4.95), legend.items(), strict=True):

@@ -67,12 +67,12 @@ def main() -> None:
     """Train as it should be and with the bug, and let the first process print."""
     torch.set_num_threads(1)
     processes = Processes(torch.device("cpu"))
-    found = {
+    results = {
         name: losses_of_updates(processes, apart)
         for name, apart in (("summed", False), ("apart", True))
     }
     if processes.is_main:
-        print(json.dumps(found))
+        print(json.dumps(results))
     processes.close()
 
 
