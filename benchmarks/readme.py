@@ -387,8 +387,6 @@ def marks() -> str:
     return table(f"corpus | minutes of training | {header}", rows)
 
 
-# The pages
-
 PAGES = {  # the blocks of each page, and what makes them
     "README.md": {
         "headlines": lambda: headlines(ENGLISH),
