@@ -13,12 +13,12 @@ LIMITS = {  # lines, docstrings included
     "nmtcheck": 7_470,
     "nmtcourse/teaching": 5_540,
     "nmtcourse/doctor": 2_500,
-    "nmtcourse/formats": 820,
+    "nmtcourse/formats": 830,
     "nmtcourse/review": 600,
     "nmtcourse/toy": 1_565,
     "nmtcourse/explorer": 411,
     "benchmarks": 5_000,
-    "tests": 29_350,
+    "tests": 29_500,
     "tools": 1_500,
 }
 ROOMS = ("model", "data", "training", "inference")

@@ -15,6 +15,7 @@ from nmtcourse.formats.languages import (
     forms,
     function_words,
     is_tag,
+    likeliest,
     script_of,
     scripts_of,
 )
@@ -117,10 +118,7 @@ def judge_scripts(survey: Survey, tags: tuple[str, str]) -> Iterator[Finding]:
                 "give the right file, or the right tag", "wrong",
             )  # fmt: skip
         elif len(survey.sample) >= 50 and tag and _unlike(survey, side, tag):
-            yield Finding(
-                "other language", survey.split.name, len(survey), len(survey), of(survey),
-                f"the {SIDES[side]} hardly has a frequent word of {tag!r}",
-            )  # fmt: skip
+            yield _other_language(survey, side, tag)
         yield from _mixture(survey, side)
 
 
@@ -136,6 +134,21 @@ def _other_script(survey: Survey, side: int, tag: str, share: float) -> Finding:
         f"the tag {better} says so" if usual
         else f"give the right file; if it is {forms(tag)[2]} in {script}, the tag is {better}",
         "note" if usual and tag == forms(tag)[2] else "warning" if usual else None,
+    )  # fmt: skip
+
+
+def _other_language(survey: Survey, side: int, tag: str) -> Finding:
+    """A side without frequent words of its language: a note, unless it is known what it is."""
+    text = survey.side(side)
+    better, share = likeliest(text, script_of(tag))
+    words = any(len(word) > 1 and word.isalpha() for word in text.split())
+    detail = f"the {SIDES[side]} hardly has a frequent word of {tag!r}"
+    known = share > 2 * LANGUAGE
+    return Finding(
+        "other language", survey.split.name, len(survey), len(survey), of(survey),
+        f"{detail}, but {share:.0%} are of {better!r}" if known else detail,
+        f"give the right file, or the tag {better}" if known else "",
+        None if known or not words else "note",
     )  # fmt: skip
 
 

@@ -142,6 +142,21 @@ def function_words(tag: str) -> frozenset[str]:
     return frozenset(word for word in fitting if fits(script_of_line(word), script_of(tag)))
 
 
+def likeliest(text: str, script: str) -> tuple[str, float]:
+    """The language with a list in a script that has the largest share of a text's words."""
+    spec = importlib.util.find_spec("spacy")
+    lists = (Path(spec.origin or "").parent / "lang").glob("*/stop_words.py") if spec else ()
+    counts = Counter(text.lower().split())
+    shares = {"": 0.0}
+    for tag in (path.parent.name for path in lists):
+        if script_of(tag) == script:
+            known = [counts[word] for word in function_words(tag) if word in counts]
+            if len(known) >= 5:  # fewer may be words of another language by chance
+                shares[tag] = sum(known) / counts.total()
+    best = max(sorted(shares), key=shares.__getitem__)
+    return best, shares[best]
+
+
 def distinct_words(tags: Sequence[str]) -> tuple[frozenset[str], frozenset[str]]:
     """The frequent words of each of two languages that are not also words of the other.
 

@@ -105,7 +105,7 @@ def test_training_and_doctor_read_the_same_pairs_of_two_variants(tmp_path, name,
     assert not split.findings, "training reads it as it is"
 
 
-def test_a_column_is_chosen_by_tag_then_script_then_language_and_never_twice(tmp_path):
+def test_a_column_is_chosen_by_tag_and_never_twice(tmp_path):
     three = [(a, f"{b} T", b) for a, b in PAIRS]
     (tmp_path / "x.csv").write_text(as_csv(["en", "zh-Hant", "zh-Hans"], three), "utf-8")
     for tag, side in (("zh-TW", 1), ("zh_CN", 2), ("zh", 2), ("cmn-Hant", 1)):
