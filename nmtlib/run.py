@@ -191,11 +191,9 @@ class Run:
             )
 
     def require_untrained(self) -> None:
-        """Raise FileExistsError where a run has left weights or a history in the folder.
-
-        A folder that does not exist is made, for a training without settings of its own.
-        """
-        self.folder.mkdir(parents=True, exist_ok=True)
+        """Raise FileExistsError where a run has left weights or a history; make the folder."""
+        if not self.folder.is_dir():  # each process asks, and one alone writes
+            self.folder.mkdir(parents=True, exist_ok=True)
         if there := [*self.folder.glob("*.safetensors"), *self.folder.glob(self.history_file.name)]:
             raise FileExistsError(
                 f"{self.folder} holds {there[0].name}, and nothing is overwritten; without "
