@@ -17,10 +17,33 @@ LOADING = 60  # seconds of processor time for what a file does when it is import
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """`nmtcheck FILE:FACTORY`; returns the exit status."""
+    """`nmtcheck FILE:FACTORY`, or `nmtcheck compare A B`; returns the exit status."""
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    if arguments[:1] == ["compare"]:
+        return command_compare(arguments[1:])
     parser = ArgumentParser(prog="nmtcheck", description=f"{ABOUT}.  {STATUS}")
     add_options(parser)
     return command_check(parser.parse_args(arguments))
+
+
+def command_compare(arguments: Sequence[str]) -> int:
+    """Carry the weights of A into B; 0 the same, 1 something differs, 2 nothing could be read."""
+    about = "carry the weights of one model into another, and name the first tensor that differs"
+    parser = ArgumentParser(prog="nmtcheck compare", description=about)
+    for name in ("A", "B"):
+        parser.add_argument(name, help="FILE:FACTORY of a model or an Adapter, or nmtlib")
+    options = parser.parse_args(arguments)
+    from nmtcheck import load_adapter, ours
+    from nmtcheck.compare import compare
+
+    try:
+        sides = [ours() if x == "nmtlib" else load_adapter(x) for x in (options.A, options.B)]
+        found = compare(*sides)
+    except EXPECTED_ERRORS as error:
+        complain(str(error) or "out of memory", error)
+        return 2
+    print(found)
+    return int(not found.same)
 
 
 def add_check(commands: _SubParsersAction) -> None:

@@ -56,7 +56,7 @@ class Result:
         if self.verdict == "error":
             return [("measured", self.measured)]
         notes = [("measured", self.measured), ("expected", self.expected)]
-        cause = [("cause" if self.proved else "possible causes", self.cause)] if self.cause else []
+        cause = [("cause" if self.proved else "fits", self.cause)] if self.cause else []
         return [*notes, *cause, ("read", self.read)]
 
     def to_dict(self) -> dict[str, Any]:
@@ -65,7 +65,7 @@ class Result:
         if self.verdict == "error":
             data["title"] = self.title
         elif self.bad:
-            causes = {"cause" if self.proved else "possible_causes": self.cause}
+            causes = {"cause" if self.proved else "fits": self.cause}
             data |= {"expected": self.expected, **causes, "read": self.read}
         data |= {"follows": self.follows, "printed": self.printed}
         return {key: value for key, value in data.items() if value}

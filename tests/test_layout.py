@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("nmtlib", "nmtcheck", "nmtcourse")  # each may import those before it
 LIMITS = {  # lines, docstrings included
     "nmtlib": 5_390,
-    "nmtcheck": 7_470,
+    "nmtcheck": 8_620,
     "nmtcourse/teaching": 5_540,
     "nmtcourse/doctor": 2_500,
     "nmtcourse/formats": 830,

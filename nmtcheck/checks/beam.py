@@ -129,7 +129,7 @@ def finds_the_best(adapter: Adapter, seed: int) -> str:
         _, found, expected, *_ = max(missed, key=lambda case: case.hard)
         counts = f"{len(missed)} of {asked} times a beam of {WIDTH} misses the most probable"
         said = f"{counts} translation: it returns {list(found)}, not {list(expected)}"
-        raise Finding(said, miss_cause(adapter, missed))
+        raise Finding(said, possible=miss_cause(adapter, missed))
     return f"{asked} times the best of all translations, {hard} of which greedy search misses"
 
 
@@ -176,7 +176,7 @@ def scores(adapter: Adapter, seed: int) -> str:
                 f"hypothesis {list(ids)} has the score {float(score):.3f} without length penalty"
             )
             cause = score_cause(adapter, model, source[row], ids, float(score))
-            raise Finding(f"{given}; the model gives it {sum(steps):.3f}", cause)
+            raise Finding(f"{given}; the model gives it {sum(steps):.3f}", possible=cause)
     return f"{len(rows)} hypotheses have the model's own log-probability, none twice"
 
 
@@ -209,7 +209,7 @@ def refuse_extended(adapter: Adapter, row: int, said: list[Words]) -> None:
                 cause = (
                     "The beam starts with equal copies: give all but the first -inf at the start."
                 )
-            raise Finding(f"source {row} gets the hypothesis {list(ids)} twice", cause)
+            raise Finding(f"source {row} gets the hypothesis {list(ids)} twice", possible=cause)
         if adapter.eos in ids or (place == 0 and {adapter.pad, adapter.bos} & set(ids)):
             cause = "Finished hypotheses are extended, or not cut at EOS."
-            raise Finding(f"a hypothesis holds special ids: {list(ids)}", cause)
+            raise Finding(f"a hypothesis holds special ids: {list(ids)}", possible=cause)

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter
-from nmtcheck.measure.helpers import another_word, build, listed, logits, prepare
-from nmtcheck.measure.probing import probed
+from nmtcheck.measure.helpers import another_word, listed, logits, prepare
+from nmtcheck.measure.reading import run
 from nmtcheck.registry import Finding, check
 
 
@@ -63,16 +63,16 @@ def residual(adapter: Adapter, seed: int) -> str:
 @check("inside.activation", "make_model")
 def activation(adapter: Adapter, seed: int) -> str:
     """Between the two linear maps of a feed-forward block is a function that is not linear."""
-    probe = probed(adapter, build(adapter, seed), seed)
-    calls, names = probe.run(), {id(p): name for name, p in probe.model.named_parameters()}
-    bare = []
-    for first, last in zip(calls, calls[1:], strict=False):
-        narrows = last.weight.size(0) < last.weight.size(1)
-        if narrows and first.made.shape == last.read.shape and torch.equal(first.made, last.read):
-            bare.append(names.get(id(last.weight), "a linear map"))
+    model, source, target = prepare(adapter, seed)
+    linears = run(adapter, model, source, target).linears
+    bare = [
+        linear.name
+        for linear in linears
+        if linear.reads >= 0 and linear.made.size(-1) < linear.read.size(-1)
+    ]
     if bare:
         said = f"{len(bare)} times a linear map reads what another returns: {listed(bare)}"
         raise Finding(said, "The feed-forward block has no activation between its linear maps.")
-    if not calls:
+    if not linears:
         raise NotImplementedError("the model calls no linear maps")
-    return f"none of {len(calls)} linear maps reads the unchanged result of another"
+    return f"none of {len(linears)} linear maps reads the unchanged result of another"

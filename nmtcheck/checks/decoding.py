@@ -115,7 +115,7 @@ def greedy_is_best_word(adapter: Adapter, seed: int) -> str:
             better = f"{counts} get a translation that is more probable than the greedy one"
             raise NotImplementedError(f"{better}: it is taken to be a beam search")
         cause = greedy_cause(adapter, model, [(source[n], said[n], expected[n]) for n in wrong])
-        raise Finding(f"{counts} do not get the most probable words: {words}", cause)
+        raise Finding(f"{counts} do not get the most probable words: {words}", possible=cause)
     lengths = sorted(map(len, said))
     words = f"{lengths[0]} to {lengths[-1]} words"
     return f"{len(said)} sentences of {words}, each word the best"

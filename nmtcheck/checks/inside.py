@@ -3,152 +3,215 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 
 from nmtcheck.adapter import Adapter
-from nmtcheck.measure.helpers import TOLERANCE, build, listed
-from nmtcheck.measure.probing import (
-    PARTS,
-    Attention,
-    Probe,
-    all_weights,
-    arrived,
-    attentions,
-    leaks,
-    probed,
-    weights,
-)
+from nmtcheck.checks.masks import future, same_with_more_padding
+from nmtcheck.measure import reading as readings
+from nmtcheck.measure.helpers import TOLERANCE, another_word
+from nmtcheck.measure.reading import PARTS, Attention, Reading, proved, read, reading, visible
 from nmtcheck.registry import Finding, check
 
-UNKNOWN = "no attention made of linear maps was found in the model"
 LOOSE = 30 * TOLERANCE
-NO_SUM = "The softmax runs over a different axis than the keys, or weights are changed after it."
+OVER_QUERIES = "The softmax runs over the queries: it is the columns that sum to one."
+LOW = "Masked scores are filled with a number that is not low enough."
 ANOTHERS = """\
 Alone each sentence is masked; in a batch one gets the mask of another: masks or lengths are \
 repeated for the heads in the wrong order (repeat instead of repeat_interleave)."""
-MIXED = """\
-Heads and tokens are mixed: (B, S, D) is reshaped straight to heads, or (B, H, T, d_k) straight to \
-(B, T, D); exchange the two axes with transpose(1, 2) in between."""
+MIXED = {
+    (False, True): "(B, H, T, d_k) is reshaped straight to (B, T, D)",
+    (True, False): "(B, T, D) is reshaped straight to (B, H, T, d_k)",
+    (True, True): "(B, T, D) is reshaped straight to (B, H, T, d_k), and back",
+}
+
+
+@check("inside.sums", "make_model")
+def sums(adapter: Adapter, seed: int) -> str:
+    """The weights of each query are not negative and sum to one over its keys."""
+    found = reading(adapter, seed)
+    for each in found.attentions:
+        queries, _ = visible(found, adapter, each)
+        rows = each.weights.sum(-1).transpose(1, 2)[queries]  # (N, H)
+        rows = rows[rows.abs() > TOLERANCE]  # a query may have no key at all
+        if rows.numel() and float((rows - 1).abs().max()) > LOOSE or each.weights.min() < 0:
+            columns = (each.weights.sum(-2) - 1).abs().max()
+            told = f"the weights of a query sum to {rows.min():.2f} to {rows.max():.2f}, not 1"
+            cause = OVER_QUERIES if columns < LOOSE else ""
+            possible = "Weights are changed after the softmax, or it runs over a different axis."
+            raise Finding(f"{told}, in {each.name}", cause, possible)
+    return f"the weights of {len(found.attentions)} attentions sum to one"
+
+
+def reach(adapter: Adapter, found: Reading, side: str) -> tuple[int, float]:
+    """How many positions a changed token moves, where each token attends to itself alone."""
+    ids = found.source if side == "encoder" else found.target
+    changed = ids.clone()
+    changed[0, 1] = another_word(adapter, changed[0, 1])
+    numbers = {a.number for a in found.attentions if a.part == side}
+
+    def change(kind: str, number: int, tensors: tuple) -> tuple:
+        if kind != "value" or number not in numbers:
+            return tensors
+        return torch.eye(tensors[0].size(-1)).expand_as(tensors[0]), tensors[1]
+
+    def positions(ids: Tensor) -> Tensor:
+        """What is made of the first sentence, one row for each position."""
+        both = (ids, found.target) if side == "encoder" else (found.source, ids)
+        trace = readings.run(adapter, found.model, *both, change=change)
+        if side == "decoder":
+            return trace.result[0]
+        cross = next(a for a in found.attentions if a.part == "cross")
+        return trace.attentions[cross.number].key[cross.rows[0]].permute(2, 0, 1).flatten(1)
+
+    off = (positions(changed) - positions(ids)).abs().amax(1)
+    return int((off > LOOSE * off.max()).sum()), float(off.max())
 
 
 @check("inside.heads", "make_model")
+@torch.no_grad()
 def heads(adapter: Adapter, seed: int) -> str:
-    """Where all values are the same vector, every token gets that vector from its heads."""
-    probe = probed(adapter, build(adapter, seed), seed)
-    found = attentions(probe)
-    if not found:
-        raise NotImplementedError(UNKNOWN)
-    for each in found:
-        real = (probe.source if each.part == "encoder" else probe.target) != adapter.pad
-        place = f"{PARTS[each.part]} ({each.name!r} reads the result)"
-        ones: Tensor = arrived(probe, each, torch.ones_like)[real]
-        seen = (ones - 1)[ones.abs().amax(-1) > TOLERANCE]  # a query may have no key at all
-        if seen.numel() and float(seen.abs().max()) > LOOSE:
-            sums = (
-                f"weights of a query sum to {ones.min():.2f} to {ones.max():.2f}, not 1, in {place}"
-            )
-            raise Finding(sums, NO_SUM)
-        marks = torch.arange(each.width) / each.width
-        said = arrived(probe, each, lambda values, m=marks: m.expand_as(values))[real]
-        said = said[ones.abs().amax(-1) > TOLERANCE]
-        if seen.numel() and (apart := float((said - said[:1]).abs().max())) > LOOSE:
-            raise Finding(
-                f"all values are equal, and tokens differ by {apart:.2g} in {place}", MIXED
-            )
-    return f"in {len(found)} attentions weights sum to one and heads keep their columns"
+    """Where each token attends to itself alone, heads and tokens stay apart."""
+    found, told = reading(adapter, seed), []
+    for side in ("encoder", "decoder"):
+        if not {side, "cross"} <= {a.part for a in found.attentions}:
+            continue
+        count, most = reach(adapter, found, side)
+        if most == 0:
+            raise NotImplementedError(f"a changed token of the {side} moves nothing")
+        if count > 1:
+            said = f"each token of the {side} attends to itself alone; one moves {count} positions"
+
+            def apart(other: Adapter, _: int, side: str = side) -> None:
+                if reach(other, found, side)[0] > 1:
+                    raise Finding("still")
+
+            for (split, merge), text in MIXED.items():
+                if proved(adapter, found, readings.join(split=split, merge=merge), apart):
+                    cause = f"Heads and tokens are mixed: {text}. With the axes exchanged, the"
+                    cause += " check passes."
+                    raise Finding(said, cause)
+            raise Finding(said, possible="Heads and tokens are mixed where heads are split.")
+        told.append(side)
+    if not told:
+        raise NotImplementedError("no self-attention and cross-attention were read")
+    return f"a changed token moves its own position alone, in {' and '.join(told)}"
 
 
-def faults(probe: Probe, part: str, found: Tensor) -> Iterator[tuple[str, str]]:
-    """What is wrong with the weights (B, T, S, n) of one attention, and its cause."""
-    pad, where = probe.adapter.pad, PARTS[part]
-    rows = (probe.source if part == "encoder" else probe.target) != pad
-    keys = (probe.target if part == "decoder" else probe.source) != pad
-    both = rows[:, :, None] & keys[:, None]  # (B, T, S)
-    every = torch.ones(found.shape[1:3], dtype=torch.bool)
-    if part == "decoder":
-        future = leaks(found, both & ~every.tril())
-        own, past = (leaks(found, both & m) for m in (torch.eye(len(every)) > 0, every.tril(-1)))
-        if future > TOLERANCE:
-            cause = f"No causal mask reaches {where}."
-            if alike(found, both & ~every.tril()):
-                cause = "Masked scores are filled with a number that is not low enough."
-            elif leaks(found, both & ~every.tril(1)) < TOLERANCE:
+def faults(adapter: Adapter, found: Reading, each: Attention) -> Iterator[tuple[str, str]]:
+    """What is wrong with what one attention reads, and the kind of it."""
+    queries, keys = visible(found, adapter, each)
+    weights = each.weights.permute(0, 2, 3, 1)  # (B, T, S, H)
+    both = queries[:, :, None] & keys[:, None]  # (B, T, S)
+    every = torch.ones(weights.shape[1:3], dtype=torch.bool)
+    if each.part == "decoder":
+        hidden = both & ~every.tril()
+        own, past = (leak(weights, both & m) for m in (torch.eye(len(every)) > 0, every.tril(-1)))
+        if (most := leak(weights, hidden)) > TOLERANCE:
+            cause = f"No causal mask reaches {PARTS[each.part]}."
+            if alike(weights, hidden):
+                cause = LOW
+            elif leak(weights, both & ~every.tril(1)) < TOLERANCE:
                 cause = "Each position sees the next one: the causal mask is off by one."
             elif past == 0.0:
                 cause = "The causal mask is inverted: positions see the future and not the past."
-            yield f"in {where} a future token has the weight {future:.2g}, expected 0", cause
+            yield f"a future token has the weight {most:.2g}, expected 0", cause
         elif own == 0.0:
-            cause = "The causal mask is off by one: it hides the position itself."
-            yield f"in {where} no position attends to itself", cause
+            yield "no position attends to itself", "The causal mask hides the position itself."
         return
-    nothing = rows[:, :, None] & ~keys[:, None]
-    if (hidden := leaks(found, nothing)) > TOLERANCE:
-        cause = f"No padding mask of the source reaches {where}."
+    hidden = queries[:, :, None] & ~keys[:, None]
+    if (most := leak(weights, hidden)) > TOLERANCE:
+        cause = f"No padding mask of the source reaches {PARTS[each.part]}."
         # Of a query for which all keys are hidden the weights are even, or no numbers.
-        padded = both & nothing.any(2, keepdim=True)
-        if leaks(found, padded) == 0.0:
+        padded = both & hidden.any(2, keepdim=True)
+        if leak(weights, padded) == 0.0:
             cause = "The padding mask is inverted: PAD is seen, and words are hidden."
-        elif leaks(found, nothing & (nothing.cumsum(2) > 1)) == 0.0:
+        elif leak(weights, hidden & (hidden.cumsum(2) > 1)) == 0.0:
             cause = "The padding mask is off by one: the first PAD is seen, and no other."
-        elif alike(found, nothing):
-            cause = "Masked scores are filled with a number that is not low enough."
-        yield f"in {where} PAD has the weight {hidden:.2g}, expected 0", cause
+        elif alike(weights, hidden):
+            cause = LOW
+        yield f"PAD has the weight {most:.2g}, expected 0", cause
     for seen, what in ((every.tril(), "later"), (every.triu(), "earlier")):
         # Sharp attention gives tiny weights; only a mask gives zero.
-        if leaks(found, both & ~seen) == 0.0 < leaks(found, both):
-            said = f"in {where} no query attends to {what} positions of the source"
-            yield said, f"There is a causal mask in {where}: it must see the whole source."
+        if leak(weights, both & ~seen) == 0.0 < leak(weights, both):
+            cause = f"There is a causal mask in {PARTS[each.part]}: it must see the whole source."
+            yield f"no query attends to {what} positions of the source", cause
 
 
-def alike(found: Tensor, hidden: Tensor) -> bool:
+def leak(weights: Tensor, hidden: Tensor) -> float:
+    """The largest weight (B, T, S, H) where `hidden` (B, T, S) says that there must be none."""
+    return float(weights[hidden].abs().max()) if hidden.any() else 0.0
+
+
+def alike(weights: Tensor, hidden: Tensor) -> bool:
     """Whether all hidden keys of a query have one weight: that of a number that fills them."""
-    several = (found[b, t][hidden[b, t]] for b, t in hidden.sum(2).gt(1).nonzero())
+    several = (weights[b, t][hidden[b, t]] for b, t in hidden.sum(2).gt(1).nonzero())
     apart = [float((keys - keys[:1]).abs().max()) for keys in several]
     return bool(apart) and max(apart) < 1e-6
 
 
-def single(probe: Probe, parts: Sequence[str]) -> bool:
+def single(adapter: Adapter, found: Reading, parts: tuple[str, ...]) -> bool:
     """Whether a padded sentence alone is read as it should be."""
-    one = Probe(probe.adapter, probe.model, probe.source[1:2], probe.target[1:2])
-    told = [[*faults(one, part, found)] for part, _, found in all_weights(one, parts)]
-    return bool(told) and not any(told)
+    rows = slice(1, 2)
+    one = read(adapter, found.model, found.source[rows], found.target[rows])
+    mine = [each for each in one.attentions if each.part in parts]
+    return bool(mine) and not any([*faults(adapter, one, each)] for each in mine)
 
 
-def padded_left(probe: Probe, part: str, found: Tensor) -> bool:
+def padded_left(adapter: Adapter, found: Reading, each: Attention) -> bool:
     """Whether all words are read and no PAD, where the model has moved PAD to the left."""
-    keys = (probe.source != probe.adapter.pad).flip(1)
-    rows = keys if part == "encoder" else probe.target != probe.adapter.pad
-    seen = found.abs().amax(-1) > 0  # (B, T, S)
-    return part != "decoder" and bool((seen == keys[:, None])[rows].all())
+    queries, keys = (x.flip(1) for x in visible(found, adapter, each))
+    queries = queries if each.part == "encoder" else queries.flip(1)
+    read_at_all = each.weights.abs().amax(1) > 0  # (B, T, S)
+    return each.part != "decoder" and bool((read_at_all == keys[:, None])[queries].all())
 
 
 def masked(adapter: Adapter, seed: int, *parts: str) -> str:
     """What the attentions of some parts read in both modes; a Finding where they must not."""
-    said: dict[bool, dict[str, tuple[str, str]]] = {False: {}, True: {}}
-    read, probes = 0, dict[bool, Probe]()
-    for training, told in said.items():
-        probe = probes[training] = probed(adapter, build(adapter, seed).train(training), seed)
-        for part, name, found in all_weights(probe, parts):
-            read += 1
-            bad = [] if padded_left(probe, part, found) else list(faults(probe, part, found))
-            told |= {name: bad[0]} if bad else {}
-    if not read:
-        raise NotImplementedError(UNKNOWN)
-    for training, told in said.items():
+    wrong: dict[bool, dict[str, tuple[str, str, str]]] = {False: {}, True: {}}
+    count = 0
+    for training, told in wrong.items():
+        found = reading(adapter, seed, training)
+        for each in (a for a in found.attentions if a.part in parts):
+            count += 1
+            bad = [] if padded_left(adapter, found, each) else [*faults(adapter, found, each)]
+            told |= {each.name: (each.part, *bad[0])} if bad else {}
+    if not count:
+        raise NotImplementedError(f"no attention of {' or '.join(parts)} could be read")
+    for training, told in wrong.items():
         if told:
-            text, cause = next(iter(told.values()))
-            causes = [cause, *dict.fromkeys(each for _, each in told.values() if each != cause)]
-            if not said[not training]:
-                text += f", in {'train' if training else 'eval'} mode only"
-                causes = [f"{'train' if training else 'eval'} mode drops the mask:".capitalize()]
-                causes.append("`self.training` may affect nothing but dropout.")
-            elif single(probes[training], parts):
-                causes = [ANOTHERS]
-            raise Finding(f"{text} ({listed([*told])})", " ".join(causes))
-    return f"{read // 2} attentions"
+            raise mask_finding(adapter, seed, parts, wrong, training)
+    return f"{count // 2} attentions"
+
+
+def mask_finding(
+    adapter: Adapter, seed: int, parts: tuple[str, ...], wrong: dict, training: bool
+) -> Finding:
+    """What is wrong with masks, with its cause where masked scores make the model right."""
+    told, found = wrong[training], reading(adapter, seed, training)
+    name, (_, text, _) = next(iter(told.items()))
+    bad = list(dict.fromkeys(part for part, *_ in told.values()))
+    causes = dict.fromkeys(cause for _, _, cause in told.values())
+    if not wrong[not training]:
+        mode = "train" if training else "eval"
+        text += f", in {mode} mode only"
+        causes = {
+            f"{mode.capitalize()} mode drops the mask: `self.training` may affect nothing "
+            "but dropout.": None
+        }
+    elif single(adapter, found, parts):
+        causes = {ANOTHERS: None}
+    repair = readings.hide(bad, future=parts == ("decoder",))
+    if parts == ("decoder",):
+        right = proved(adapter, found, repair, lambda a, s: future(a, seed, training))
+    else:
+        right = proved(adapter, found, repair, lambda a, s: same_with_more_padding(a, seed))
+    cause = " ".join(causes)
+    more = f" and in {len(told) - 1} more" * (len(told) > 1)
+    proof = f"{cause} With its scores masked, the check passes."
+    return Finding(f"{text}, in {name}{more}", proof * right, cause)
 
 
 @check("inside.future", "make_model")
@@ -163,53 +226,27 @@ def no_padding(adapter: Adapter, seed: int) -> str:
     return f"{masked(adapter, seed, 'encoder', 'cross')} give no weight to PAD, in both modes"
 
 
-def divisor(probe: Probe, each: Attention, n_heads: int) -> tuple[float, float]:
-    """How badly heads of one attention fit, and what its scores are divided by."""
-    calls, table = probe.run(), weights(probe, each)
-    made = [calls[i].made for i in each.inner] + [calls[each.value].made]
-    parts = [x for whole in made for x in whole.split(each.width, dim=-1)]
-    flat = [x.transpose(0, 0 if x.size(0) == len(probe.source) else 1) for x in parts]
-    queries, keys = ([x for x in flat if x.size(1) == n] for n in table.shape[1:3])
-    best, numbers = (math.inf, 1.0), torch.arange(each.width)
-    for k in keys:
-        for q in queries:
-            if k is q:
-                continue
-            for columns in (numbers.view(n_heads, -1), numbers.view(-1, n_heads).T):
-                scores = torch.einsum("bthd,bshd->bths", q[..., columns], k[..., columns])
-                logp = table[..., columns[:, 0]].permute(0, 1, 3, 2).clamp(min=1e-12).log()
-                seen = (logp > -20) & (logp[..., :1] > -20)
-                raw, soft = ((x - x[..., :1])[seen] for x in (scores, logp))
-                factor = float((raw @ soft) / (raw @ raw))
-                off = float((raw * factor - soft).norm() / soft.norm())
-                best = min(best, (off, 1 / factor if factor else math.inf))
-    return best
-
-
 @check("inside.scale", "make_model")
 def scale(adapter: Adapter, seed: int) -> str:
     """In every attention the scores are divided by the root of the head size."""
-    probe, told = probed(adapter, build(adapter, seed, noise=0.3), seed), []
-    for each in attentions(probe):
-        # Whatever number of heads a model has, the scores of a different number do not fit.
-        counts = [4] if adapter.resizable else [n for n in range(1, 33) if each.width % n == 0]
-        (off, found), n_heads = min((divisor(probe, each, n), n) for n in counts)
-        if off > 0.01:
+    found, told = reading(adapter, seed), list[str]()
+    for each in found.attentions:
+        if not each.size or not math.isfinite(each.factor):
             continue
-        size = each.width / n_heads
-        told.append(f"{found:.3g}")
-        if abs(found / math.sqrt(size) - 1) > 0.02:
+        divisor, size = 1 / each.factor, each.size
+        told.append(f"{divisor:.3g}")
+        if abs(divisor / math.sqrt(size) - 1) > 0.02:
+            width = size * each.weights.size(1)
             known = {
                 1.0: "The scores are not scaled.",
                 size: "The scores are divided by d_k, not by its root.",
-                math.sqrt(each.width): "The scores are divided by the root of d_model, not of d_k.",
+                math.sqrt(width): "The scores are divided by the root of d_model, not of d_k.",
                 math.sqrt(size) ** -1: "The scores are multiplied by the root of d_k.",
             }
-            cause = next(
-                (text for value, text in known.items() if abs(found / value - 1) < 0.02), ""
-            )
-            said = f"in {PARTS[each.part]} the scores are divided by {found:.3g}"
-            raise Finding(f"{said}, expected the root of d_k = {size:g}", cause)
+            near = (text for value, text in known.items() if abs(divisor / value - 1) < 0.02)
+            said = f"in {each.name} the scores are divided by {divisor:.3g}"
+            expected = f"expected {math.sqrt(size):.3g}, the root of d_k"
+            raise Finding(f"{said}, {expected}", next(near, ""))
     if not told:
         raise NotImplementedError("no scores of queries and keys could be read")
     return f"the scores of {len(told)} attentions are divided by {', '.join(dict.fromkeys(told))}"

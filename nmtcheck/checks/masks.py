@@ -42,7 +42,7 @@ def future(adapter: Adapter, seed: int, training: bool) -> str:
         near = not first or distance(run(other)[0], run(longer)[0]) < TOLERANCE / 100
         raise Finding(
             f"token 2 was changed, and the logits of position {1 - first} move by {leak:.2g}",
-            "Each position sees the next token: the diagonal is off by one." if near else "",
+            possible="Each position sees the next token: the diagonal is off by one." * near,
         )
     if distance(after[2:], before[2:]) < TOLERANCE:
         message = "a changed token does not affect later positions either"
@@ -62,20 +62,28 @@ def future_in_evaluation(adapter: Adapter, seed: int) -> str:
     return future(adapter, seed, training=False)
 
 
-@check("masks.more_padding", "make_model")
-def more_padding(adapter: Adapter, seed: int) -> str:
-    """More padding does not change the logits of real tokens."""
+def same_with_more_padding(adapter: Adapter, seed: int) -> float:
+    """How far more padding in the source moves the logits of real tokens; a Finding if it does."""
     model, source, target = prepare(adapter, seed)
-    real, width = target != adapter.pad, target.size(1)
-    plain = logits(adapter, model, source, target)[real]
-    longer = F.pad(source, (0, 3), value=adapter.pad), F.pad(target, (0, 2), value=adapter.pad)
-    off = close(
-        logits(adapter, model, longer[0], target)[real],
-        plain,
+    real = target != adapter.pad
+    longer = F.pad(source, (0, 3), value=adapter.pad)
+    return close(
+        logits(adapter, model, longer, target)[real],
+        logits(adapter, model, source, target)[real],
         "three more PAD in the source move logits",
         "The padding mask of the source is missing in the encoder or in cross-attention.",
     )
-    wider = logits(adapter, model, source, longer[1])[:, :width][real]
+
+
+@check("masks.more_padding", "make_model")
+def more_padding(adapter: Adapter, seed: int) -> str:
+    """More padding does not change the logits of real tokens."""
+    off = same_with_more_padding(adapter, seed)
+    model, source, target = prepare(adapter, seed)
+    real, width = target != adapter.pad, target.size(1)
+    plain = logits(adapter, model, source, target)[real]
+    longer = F.pad(target, (0, 2), value=adapter.pad)
+    wider = logits(adapter, model, source, longer)[:, :width][real]
     off = max(off, close(wider, plain, "two more PAD in the target move logits"))
     return f"more padding on either side moves logits by at most {off:.0e}"
 

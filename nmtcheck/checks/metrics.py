@@ -76,7 +76,7 @@ def judge(found: float, hypotheses: Sequence[str], references: Sequence[str]) ->
         if min(abs(found - value), abs(found / 100 - value)) < 6e-4:
             if not cause:
                 return f"{said}; BLEU over words is {value:.4f}"
-            raise Finding(f"{said}; over words it is {known['']:.4f}", cause)
+            raise Finding(f"{said}; over words it is {known['']:.4f}", possible=cause)
     raise Finding(f"{said}, expected {known['']:.4f} (or 100 times that)")
 
 

@@ -60,12 +60,14 @@ def train(
             adapter.train(model, updates, clip)
         else:
             adapter.epoch(model, Loader(batch_of(adapter, each[0]) for each in updates), True)
+    if len(steps) < len(updates) and adapter.train is None:
+        raise NotImplementedError("the loop accumulates batches, or steps on a different model")
     if len(steps) != len(updates):
         given = f"{len(updates)} updates of {len(updates[0])} micro-batches"
         cause = "The optimizer must step once for each update."
         if len(steps) == sum(map(len, updates)):
             cause = "The optimizer steps after every micro-batch."
-        raise Finding(f"{given} made {len(steps)} optimizer steps", cause)
+        raise Finding(f"{given} made {len(steps)} optimizer steps", possible=cause)
     return steps
 
 
@@ -107,6 +109,28 @@ def first_rate(adapter: Adapter, seed: int) -> str:
     return f"update 1 has the rate {rates[0]:.2g}, update 20 {rates[-1]:.2g}"
 
 
+@check("schedule.shape", "schedule")
+def shape(adapter: Adapter, seed: int) -> str:
+    """The rate rises to one peak, and falls from there."""
+    updates = [1, 2, 3, *range(4, 400), *range(400, 5001, 100)]
+    rates = torch.tensor([float(adapter.schedule(n)) for n in updates], dtype=torch.float64)
+    peak = int(rates.argmax())
+    text = f"{rates[0]:.3g} at update 1, {rates[peak]:.3g} at {updates[peak]}"
+    text += f", {rates[-1]:.3g} at {updates[-1]}"
+    if not bool((rates > 0).all()) or peak in (0, len(updates) - 1):
+        return text
+    fall = math.log(float(rates[-1] / rates[-20])) / math.log(updates[-1] / updates[-20])
+    linear = abs(float(rates[1] / rates[0]) - 2) < 1e-3
+    if not linear or abs(fall + 0.5) > 1e-2:
+        return text
+    # n s before the peak and c / sqrt(n) after it: they meet at a whole number of updates.
+    meet = (float(rates[-1]) * math.sqrt(updates[-1]) / float(rates[0])) ** (2 / 3)
+    if abs(meet - round(meet)) > 1e-2 and meet < 100:
+        cause = f"The exponent of the warm-up is -0.5, not -1.5: {meet**3:.0f} updates are meant."
+        raise Finding(f"rise and fall meet at update {meet:.2f}, no whole number", cause)
+    return f"{text}: rises evenly, falls as n^-0.5"
+
+
 @check("training.schedule_per_update", "make_model", "train", "schedule")
 def schedule_per_update(adapter: Adapter, seed: int) -> str:
     """The schedule advances once for each update, however many micro-batches it has."""
@@ -129,7 +153,7 @@ def schedule_per_update(adapter: Adapter, seed: int) -> str:
             "The schedule is one update late.": equal(rates[1:], expected[:3]),
         }
         cause = next((text for text, so in causes.items() if so), "")
-        raise Finding(f"four updates had the rates {shown}; expected {wanted}", cause)
+        raise Finding(f"four updates had the rates {shown}; expected {wanted}", possible=cause)
     return f"four updates of two micro-batches had the rates {shown}"
 
 
@@ -141,12 +165,12 @@ def accumulation(adapter: Adapter, seed: int) -> str:
     apart = first_gradient(adapter, seed, [first, second])
     if not together.any():
         cause = "Gradients are cleared between backward and step."
-        raise Finding("the gradient of an update is zero", cause)
+        raise Finding("the gradient of an update is zero", possible=cause)
     if distance(apart, together) > TOLERANCE:
         alone = (first_gradient(adapter, seed, [part]) for part in (first, second))
         size = float(apart.norm() / together.norm())
         message = f"the gradient of two micro-batches has {size:.2f} times the norm of one batch's"
-        raise Finding(message, accumulation_cause(apart, together, *alone))
+        raise Finding(message, possible=accumulation_cause(apart, together, *alone))
     norm = float(together.norm())
     return f"two micro-batches and one batch have the same gradient, of norm {norm:.2f}"
 
@@ -183,7 +207,7 @@ def gradients_cleared(adapter: Adapter, seed: int) -> str:
     what = "the second gradient and a fresh one at the same weights"
     if distance(second.gradient, again.gradient) > TOLERANCE:
         cause = "zero_grad is not called between updates." if whole else part
-        raise Finding(f"{what} differ" + ", by the first gradient" * whole, cause)
+        raise Finding(f"{what} differ" + ", by the first gradient" * whole, possible=cause)
     return f"{what} agree"
 
 

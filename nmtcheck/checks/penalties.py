@@ -56,7 +56,7 @@ def does_not_stop_early(adapter: Adapter, seed: int) -> str:
         raise NotImplementedError(UNTOLD)
     if len(wrong) > asked / 2:
         said, cause = wrong[0]
-        raise Finding(f"{len(wrong)} of {asked} times the search {said}", cause)
+        raise Finding(f"{len(wrong)} of {asked} times the search {said}", possible=cause)
     return f"{asked} times the winner ends later than another hypothesis and is found"
 
 
@@ -88,7 +88,7 @@ def length_penalty(adapter: Adapter, seed: int) -> str:
     without, with_penalty = (sum(lengths) / len(lengths) for lengths in found.values())
     if without == with_penalty:
         message = f"penalties 0 and 2 give translations of {without:.1f} words"
-        raise Finding(message, "The penalty is not used.")
+        raise Finding(message, possible="The penalty is not used.")
     if without > with_penalty:
         became = f"{with_penalty:.1f} words with penalty 2"
         raise Finding(f"{without:.1f} words without penalty become {became}")

@@ -173,3 +173,19 @@ def free_running(adapter: Adapter, seed: int) -> str:
         beside = "with references of one length and different words"
         raise Finding(f"{differing} of {len(source)} sources get different translations {beside}")
     return f"{len(source)} sources get the same translations with different references"
+
+
+@check("decoding.eval_mode", "make_model", "translate")
+def eval_mode(adapter: Adapter, seed: int) -> str:
+    """A translation is made without dropout."""
+    model = build(adapter, seed, dropout=0.5)
+    words = Vocabulary(100, pad=adapter.pad, bos=adapter.bos, eos=adapter.eos)
+    sentences = [words.lookup_tokens(ids) for ids, _ in pairs(adapter, seed, [(4, 1)] * 6)]
+
+    def said() -> list[str]:
+        return [str(adapter.translate(model.train(), list(words), 8)) for words in sentences]
+
+    first, second = said(), said()
+    if differ := sum(a != b for a, b in zip(first, second, strict=True)):
+        raise Finding(f"{differ} of {len(first)} sentences differ the second time")
+    return f"{len(first)} sentences get the same translation twice, from a model in train mode"

@@ -113,9 +113,10 @@ def conventions(adapter: Adapter, seed: int) -> dict[str, Any]:
     model = build(adapter, seed)
     parameters = list(inspect.signature(model.forward).parameters.values())
     needed = [p.name for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
-    extras = [name for name in needed[1:] if re.search("mask|len|pad", name.lower())]
+    # What is "padded" is a sentence, and no mask.
+    extras = [name for name in needed[1:] if re.search("mask|len|pad(?!ded)", name.lower())]
     named = (p.name for p in parameters[1:] if p.name not in extras)
-    ours = [name for name in named if re.match("dec.*in|tgt|trg|target", name.lower())]
+    ours = [name for name in named if re.match("(padded_)?(dec.*in|tgt|trg|target)", name.lower())]
     ways: list[dict[str, Any]] = [{}, {"shifts": True}, {"time_major": True}]
     ways.append({"time_major": True, "shifts": True})
     if ours and ours[0] not in needed[1:2]:

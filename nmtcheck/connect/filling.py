@@ -117,12 +117,60 @@ def configured(given: Any, values: dict[str, Any]) -> Any:
     return made
 
 
-def filled(factory: Callable[..., Any], ids: dict[str, int]) -> Callable[[Sizes], Any]:
-    """A factory of sizes that fills the arguments of the given one."""
+KINDS = {bool: False, float: "dropout", str: "relu", "bool": False, "float": "dropout"}
+PART = "a part"  # the meaning of an argument that is a module of the same file
+
+
+def part_of(parameter: inspect.Parameter, names: dict[str, Any]) -> type | None:
+    """The class of a module that an argument is, told by its type or by its name."""
+    kind = names.get(str(parameter.annotation), parameter.annotation)
+    if not isinstance(kind, type) or not issubclass(kind, torch.nn.Module):
+        plain = parameter.name.lower().replace("_", "")
+        same = [c for n, c in names.items() if n.lower() == plain and isinstance(c, type)]
+        kind = same[0] if same else None
+    fits = kind is not None and issubclass(kind, torch.nn.Module) and kind is not torch.nn.Module
+    return kind if fits else None
+
+
+def guessed(factory: Callable[..., Any], names: dict[str, Any], depth: int = 0) -> dict[str, str]:
+    """The arguments of a factory for which a value is known: argument -> its meaning.
+
+    The meaning is told by the name; of an argument without a default also by its type, or by a
+    class of the same file, all of whose arguments are known, too.
+    """
     meant = fillable(factory)
+    for p in parameters(factory):
+        if (
+            p.name in meant
+            or p.default is not p.empty
+            or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        ):
+            continue
+        part = part_of(p, names)
+        if part is not None and depth < 4:
+            inner = guessed(part, names, depth + 1)
+            needed = {q.name for q in parameters(part) if q.default is q.empty}
+            meant |= {p.name: PART} if needed <= inner.keys() else {}
+        elif p.annotation in KINDS:
+            meant[p.name] = "by its type"
+    return meant
+
+
+def filled(
+    factory: Callable[..., Any], ids: dict[str, int], names: dict[str, Any]
+) -> Callable[[Sizes], Any]:
+    """A factory of sizes that fills the arguments of the given one; `names` are its file's."""
+    meant = guessed(factory, names)
     own = {p.name: p for p in parameters(factory)}
 
-    def given(name: str, field: str, values: dict[str, Any]) -> Any:
+    def value(name: str, field: str, values: dict[str, Any], sizes: Sizes) -> Any:
+        if field == PART:
+            return filled(part_of(own[name], names), ids, names)(sizes)
+        if field == "by its type":
+            guess = KINDS[own[name].annotation]
+            return values.get(guess, guess) if isinstance(guess, str) else guess
+        if field == "both_vocab_size" or field.endswith("vocab_size"):
+            return side_of(factory, field, values)
         if field != CONFIGURATION:
             return values[field]
         default, kind = own[name].default, own[name].annotation
@@ -138,9 +186,17 @@ def filled(factory: Callable[..., Any], ids: dict[str, int]) -> Callable[[Sizes]
 
     def make(sizes: Sizes) -> Any:
         values = values_of(sizes, ids)
-        return factory(**{name: given(name, field, values) for name, field in meant.items()})
+        return factory(**{n: value(n, field, values, sizes) for n, field in meant.items()})
 
     return make
+
+
+def side_of(factory: Callable[..., Any], field: str, values: dict[str, Any]) -> Any:
+    """The size of a vocabulary; an encoder has that of the source, a decoder that of the target."""
+    name = getattr(factory, "__name__", "").lower()
+    if field == "both_vocab_size" and name.startswith("enc"):
+        field = "source_vocab_size"
+    return values[field]
 
 
 def follows_sizes(factory: Callable[..., Any], make: Callable[[Sizes], Any]) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import importlib.util
 import inspect
+import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -16,7 +18,7 @@ from typing import Any, NamedTuple
 from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter, Sizes
-from nmtcheck.connect.filling import fillable, filled, follows_sizes, parameters
+from nmtcheck.connect.filling import filled, follows_sizes, guessed, parameters
 from nmtcheck.connect.ids import find_facts, with_ids
 from nmtcheck.connect.lifting import lift
 from nmtcheck.measure.helpers import prepare
@@ -43,21 +45,31 @@ def load_adapter(where: str, *, lifted: bool = False, **facts: Any) -> Adapter:
     Raises FileNotFoundError for a missing file, and ValueError for everything else that is wrong.
     """
     path, name = _located(where)
-    module = lift(path, name) if lifted or path.suffix == ".ipynb" else _import(path)
+    if lifted or path.suffix == ".ipynb":
+        module = lift(path, name)
+    else:
+        try:
+            module = _import(path)
+        except ValueError as error:  # a missing package, a missing corpus: do without
+            try:
+                module, lifted = lift(path, name), True
+            except ValueError:
+                raise error from None
     factory = _find(module, name, path)
-    given_facts = {"lifted": True, **facts} if lifted else facts
-    options = "".join(f", {key}={value!r}" for key, value in given_facts.items())
+    shown = {"lifted": True, **facts} if lifted else facts
+    options = "".join(f", {key}={value!r}" for key, value in shown.items())
     facts = {"name": path.stem, "where": f"load_adapter({where!r}{options})"} | facts
-    needed, meant, resizable = _needed(factory), fillable(factory), True
-    if meant and meant.keys() >= set(needed):
+    needed, resizable = _needed(factory), True
+    given = guessed(factory, vars(module))
+    if given and given.keys() >= set(needed):
         known = with_ids(Adapter(**facts))._asdict()
-        facts |= known if "pad" in meant.values() else {}
-        own, factory, needed = factory, filled(factory, known), ["sizes"]
+        facts |= known if "pad" in given.values() else {}
+        own, factory, needed = factory, filled(factory, known, vars(module)), ["sizes"]
         resizable = follows_sizes(own, factory)
     elif len(needed) > 1:
-        unknown = [name for name in needed if name not in meant]
-        given = f"{name} needs {', '.join(needed)}, and no value is known for {', '.join(unknown)}"
-        raise ValueError(f"{given}; write a function that needs none, or only an nmtcheck.Sizes")
+        unknown = [name for name in needed if name not in given]
+        reason = f"{name} needs {', '.join(needed)}, and no value is known for {', '.join(unknown)}"
+        raise ValueError(f"{reason}; write a function that needs none, or only an nmtcheck.Sizes")
     first = _call(factory, path, name, *(Sizes() for _ in needed))
     if isinstance(first, Adapter):
         named = first.name if first.name != Adapter.name else path.stem
@@ -70,14 +82,20 @@ def load_adapter(where: str, *, lifted: bool = False, **facts: Any) -> Adapter:
 
 
 def _located(where: str) -> tuple[Path, str]:
-    """The file and the factory of 'FILE:FACTORY'."""
+    """The file and the factory of 'FILE:FACTORY' or 'MODULE:FACTORY'."""
     file, _, name = where.rpartition(":")
     if not file or not name.isidentifier():
         raise ValueError(f"{where!r} names no file and factory; {HOW}")
     path = Path(file).expanduser().resolve()
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}; {HOW}")
-    return path, name
+    module = Path(*file.split(".")).with_suffix(".py").resolve()
+    for known in (path, module):
+        if known.is_file():
+            return known, name
+    with contextlib.suppress(ImportError, ValueError):  # an installed package
+        spec = importlib.util.find_spec(file)
+        if spec is not None and spec.origin and spec.origin.endswith(".py"):
+            return Path(spec.origin), name
+    raise FileNotFoundError(f"there is no file {path}; {HOW}")
 
 
 class Run(NamedTuple):
@@ -98,23 +116,43 @@ def example(adapter: Adapter, seed: int = 0) -> tuple[Run, Tensor, Tensor]:
 
 
 def _import(path: Path) -> ModuleType:
-    """The module in a file, imported anew."""
-    spec = importlib.util.spec_from_file_location(f"reader_{path.stem}", path)
+    """The module in a file, imported anew: as a part of its package, if its folder is one.
+
+    Its folder, and the one that holds its package, are put on the import path.  What it reads by
+    relative names is looked for here, then in its folder, then above its package.
+    """
+    root, parts = path.parent, [path.stem]
+    while (root / "__init__.py").is_file():
+        root, parts = root.parent, [root.name, *parts]
+    sys.path[:0] = [f for f in map(str, (path.parent, root)) if f not in sys.path]
+    name = ".".join(parts) if len(parts) > 1 else f"reader_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ValueError(f"{path} is not a Python file; {HOW}")
-    if str(path.parent) not in sys.path:
-        sys.path.insert(0, str(path.parent))
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses and pickle look their module up
-    try:
-        spec.loader.exec_module(module)
-    except BaseException as error:
-        del sys.modules[spec.name]
-        if isinstance(error, KeyboardInterrupt):
-            raise
-        told = f"{path} cannot be imported: {_told(error, path)}"
-        raise ValueError(f"{told}; --lift takes definitions out without running it") from error
-    return module
+    here = Path.cwd()
+    folders = [*dict.fromkeys([here, path.parent, root])]
+    for folder in folders:
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module  # dataclasses and pickle look their module up
+        try:
+            os.chdir(folder)
+            if len(parts) > 1:
+                importlib.import_module(".".join(parts[:-1]))
+            spec.loader.exec_module(module)
+            return module
+        except BaseException as error:
+            sys.modules.pop(spec.name, None)
+            if isinstance(error, FileNotFoundError) and folder != folders[-1]:
+                continue
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            reason = f"{path} cannot be imported: {_told(error, path)}"
+            raise ValueError(
+                f"{reason}; --lift takes definitions out without running it"
+            ) from error
+        finally:
+            os.chdir(here)
+    raise AssertionError("the last folder returns or raises")
 
 
 def _find(module: ModuleType, name: str, path: Path) -> Callable[..., Any]:

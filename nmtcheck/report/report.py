@@ -35,6 +35,14 @@ class Report:
     where: str = ""
     seed: int = 0
     printed: str = ""
+    hearts: tuple[
+        tuple[str, str, bool], ...
+    ] = ()  # what, how far it was read, whether that is enough
+
+    @property
+    def read(self) -> str:
+        """One line about what was read: attention, masks, loss and search."""
+        return "; ".join(f"{name} {text}" for name, text, _ in self.hearts)
 
     @property
     def ok(self) -> bool:
@@ -43,15 +51,17 @@ class Report:
 
     @property
     def status(self) -> int:
-        """The exit status: 0 sound, 1 something was found, 2 nothing could run."""
-        unwritten = sum(r.measured.startswith(UNWRITTEN) for r in self.skipped)
-        answered = len(self.passed) + len(self.failed)
-        return 2 if unwritten > answered or not answered else 1 if self.failed else 0
+        """The exit status: 0 sound, 1 something was found, 2 something could not be read or run."""
+        if self.missing:
+            return 2
+        return 1 if self.failed else 2 if not all(fine for *_, fine in self.hearts) else 0
 
     @property
     def missing(self) -> str:
         """One line about what is missing where nothing could run; empty otherwise."""
-        if self.status != 2:
+        unwritten = sum(r.measured.startswith(UNWRITTEN) for r in self.skipped)
+        answered = len(self.passed) + len(self.failed)
+        if answered and unwritten <= answered:
             return ""
         said = [r.measured for r in self.skipped if not r.measured.startswith(NO_PART)]
         return f"nothing could run: {said[0] if said else self.absent() or 'no check was chosen'}"
@@ -114,7 +124,7 @@ class Report:
             for r in self.findings
         ]
         facts = {"name": self.name, "ok": self.ok, "status": self.status, "summary": self.summary}
-        facts |= {"taken_to_be": self.note.splitlines(), "missing": self.missing}
+        facts |= {"read": self.read, "taken_to_be": self.note.splitlines(), "missing": self.missing}
         return {**facts, "findings": findings, "results": [r.to_dict() for r in self.results]}
 
     def to_json(self) -> str:
@@ -130,7 +140,11 @@ class Report:
 
     def __str__(self) -> str:
         notes = [*self.note.splitlines(), self.missing]
-        lines = [self.summary, *(line for note in notes for line in textwrap.wrap(note, WIDTH))]
+        lines = [
+            *filter(None, [self.read]),
+            self.summary,
+            *(line for note in notes for line in textwrap.wrap(note, WIDTH)),
+        ]
         lines += [*_printed("your file printed: ", self.printed), ""]
         for finding in self.findings:
             lines += [*self._lines_of(finding), ""]

@@ -16,8 +16,10 @@ import torch
 
 from nmtcheck.adapter import Adapter
 from nmtcheck.checks import every  # noqa: F401 (every registers the checks)
+from nmtcheck.checks.training import ON_PURPOSE
 from nmtcheck.connect import ids  # noqa: F401 (every registers the checks)
 from nmtcheck.connect.broad import DERIVED, completed
+from nmtcheck.measure.reading import reading
 from nmtcheck.registry import CHECKS, Check, Finding
 from nmtcheck.report.apart import Board, worker
 from nmtcheck.report.relations import related
@@ -27,7 +29,19 @@ from nmtlib.errors import did_you_mean
 
 HERE = {Path(__file__).parents[1]}
 # The requests for what is found out, and for the ids that a model hides; others name a check.
-FACTS, HIDDEN = "facts", "hidden"
+FACTS, HIDDEN, READ = "facts", "hidden", "read"
+# What must have been measured before anything is called sound: parts, a word, and the checks of
+# which one must have given a verdict.
+HEARTS = [
+    ("masks", ["make_model"], "measured", ["masks.future_in_evaluation", "masks.more_padding"]),
+    ("loss", ["epoch", "train", "fit"], "read", ["training.gradient", "training.scale"]),
+    (
+        "search",
+        ["translate", "greedy", "hypotheses", "beam"],
+        "run",
+        ["decoding.greedy", "decoding.search_model", "beam.scores", "beam.finds_the_best"],
+    ),
+]
 UNDECIDED = "nmtcheck could not decide"
 ENDLESS = "An endless loop, or a model far larger than the requested sizes."
 
@@ -62,10 +76,11 @@ def run_checks(
             note = bench.find_facts()
             results = related([bench.run(check) for check in chosen])
             note = note or bench.other_pad(results)
+            hearts = bench.hearts({result.check.id: result for result in results})
         finally:
             bench.apart.close()
     seconds = time.monotonic() - started
-    return Report(adapter.name, results, seconds, note, adapter.where, seed)
+    return Report(adapter.name, results, seconds, note, adapter.where, seed, hearts=hearts)
 
 
 def choose(only: str | Sequence[str] | None) -> list[Check]:
@@ -128,6 +143,29 @@ class Bench:
         said = f"The adapter gives PAD as {self.adapter.pad}"
         return f"{said}, but your model hides id {hidden[0]}" if len(hidden) == 1 else ""
 
+    def hearts(self, results: dict[str, Result]) -> tuple[tuple[str, str, bool], ...]:
+        """Of attention, masks, loss and search: what was read, and whether that is enough."""
+
+        def decided(*names: str) -> bool:
+            """Whether one of these checks gave a verdict, or could have but for a convention."""
+            mine = [results[name] for name in names if name in results]
+            return any(r.verdict in ("passed", "failed") or ON_PURPOSE in r.measured for r in mine)
+
+        told = list[tuple[str, str, bool]]()
+        if "inside.sums" in results and self.adapter.make_model:
+            read, seen = self.apart.ask(READ, self.limit).value or (0, 0)
+            text = f"read in {read} of {seen}" if read else "not read"
+            told.append(("attention", text, 0 < read == seen))
+        for name, parts, verb, checks in HEARTS:
+            if not results.keys() & set(checks):
+                continue
+            if not any(self.adapter.has(part) for part in parts):
+                told.append((name, "not given", True))
+            else:
+                fine = decided(*checks)
+                told.append((name, verb if fine else f"not {verb}", fine))
+        return tuple(told)
+
     def work(self, request: str) -> Any:
         """What the other process does: find facts, or run a check: verdict, measured, cause."""
         self.board.begin()
@@ -140,6 +178,9 @@ class Bench:
                 found = ids.find_facts(self.given, self.seed)
                 self.settle(found)
                 return found
+            if request == READ:
+                attentions = reading(self.adapter, self.seed)
+                return len(attentions.attentions), attentions.seen
             if request == HIDDEN:
                 return ids.hidden_ids(self.adapter, self.seed)
             return {"verdict": "passed"} | {

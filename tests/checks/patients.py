@@ -16,7 +16,16 @@ class Heads(nn.Module):
     def __init__(self, size, count, mistake):
         super().__init__()
         self.count, self.mistake = count, mistake
-        self.q, self.k, self.v, self.out = (nn.Linear(size, size) for _ in range(4))
+        inner = size // count if mistake == "slices of heads" else size
+        self.q, self.k, self.v = (nn.Linear(inner, inner) for _ in range(3))
+        self.out = nn.Linear(size, size)
+
+    def map(self, linear, x):
+        if self.mistake == "slices of heads":
+            return linear(x.unflatten(-1, (self.count, -1))).flatten(-2)
+        if "keyword" in self.mistake:
+            return F.linear(input=x, weight=linear.weight, bias=linear.bias)
+        return linear(x)
 
     def split(self, x):
         if self.mistake == "heads split by a view":
@@ -25,7 +34,7 @@ class Heads(nn.Module):
 
     def forward(self, x, memory, mask):
         q, k, v = (
-            self.split(f(y))
+            self.split(self.map(f, y))
             for f, y in zip((self.q, self.k, self.v), (x, memory, memory), strict=True)
         )
         divisors = {"no scale": 1.0, "scaled by the embedding size": math.sqrt(x.size(-1))}
@@ -45,6 +54,7 @@ class Block(nn.Module):
         self.mistake, self.own = mistake, Heads(sizes.d_model, sizes.n_heads, mistake)
         self.cross = Heads(sizes.d_model, sizes.n_heads, mistake) if cross else None
         self.norms = nn.ModuleList(nn.LayerNorm(sizes.d_model) for _ in range(3))
+        self.norms[1] = self.norms[1] if cross else nn.Identity()
         self.wide, self.narrow = nn.Linear(sizes.d_model, 24), nn.Linear(24, sizes.d_model)
         self.drop = nn.Dropout(sizes.dropout)
 
@@ -53,11 +63,17 @@ class Block(nn.Module):
             x = self.own(self.norms[0](x), self.norms[0](x), mask)
             x = x if memory is None else self.cross(self.norms[1](x), memory, seen)
             return self.narrow(self.wide(self.norms[2](x)).relu())
-        y = self.norms[0](x)
+        norms = {"one norm": [0, 0, 0], "a norm of another": [0, 0, 2]}.get(self.mistake, [0, 1, 2])
+        first, second, third = (self.norms[n] for n in norms)
+        y = first(x)
         x = x + self.drop(self.own(y, y, mask))
         if memory is not None:
-            x = x + self.drop(self.cross(self.norms[1](x), memory, seen))
-        wide = self.wide(self.norms[2](x))
+            x = x + self.drop(self.cross(second(x), memory, seen))
+            if self.mistake == "fixed dropout in the decoder":
+                x = F.dropout(x, 0.1, self.training)
+        wide = self.wide(third(x))
+        if self.mistake == "in place":
+            return x + self.drop(self.narrow(wide.relu_()))
         return x + self.drop(self.narrow(wide if self.mistake == "no activation" else wide.relu()))
 
 
@@ -73,6 +89,9 @@ class Stranger(nn.Module):
                 nn.init.normal_(table.weight, std=0.02)
         angle = torch.arange(60)[:, None] * 1e4 ** (-torch.arange(0, size, 2) / size)
         places = torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)
+        if mistake == "exponents of all columns":
+            angle = torch.arange(60)[:, None] * 1e4 ** (-2 * torch.arange(size) / size)
+            places = torch.where(torch.arange(size) % 2 == 0, angle.sin(), angle.cos())
         if mistake == "table is an attribute":
             self.places = torch.tensor(places.tolist(), device="cpu")
         else:
@@ -83,9 +102,13 @@ class Stranger(nn.Module):
         )
         self.ends = nn.ModuleList(nn.LayerNorm(size) for _ in range(2))
         self.last = nn.Linear(size, sizes.target_vocab_size)
+        if mistake == "tied by data":
+            self.last.weight.data = self.tables[1].weight.data
 
     def embed(self, side, ids):
-        return self.tables[side](ids) * self.scale + self.places[: ids.size(1)]
+        scale = 1.0 if side and self.mistake == "decoder not scaled" else self.scale
+        scale = math.sqrt(ids.size(1)) if self.mistake == "scaled by the length" else scale
+        return self.tables[side](ids) * scale + self.places[: ids.size(1)]
 
     def seen(self, source):
         seen = source != PAD
@@ -111,7 +134,7 @@ class Stranger(nn.Module):
         return self.last(self.ends[1](x))
 
     def forward(self, source, target):
-        seen = self.seen(source) | (self.mistake == "no memory mask")
+        seen = self.seen(source) | self.mistake.startswith("no memory mask")
         table = self.decode(target, self.encode(source), seen)
         if self.mistake == "unused padding":  # what stands at PAD is nobody's business
             noise = torch.randn(table.shape, dtype=table.dtype)
@@ -127,18 +150,25 @@ def make(mistake=""):
 
 
 def epoch(model, batches, training, mistake="", every=1, share=0.0):
-    model.train(training)
+    model.train(training and mistake != "eval mode never left")
     optimizer, losses, tokens = torch.optim.Adam(model.parameters(), 0.001), 0.0, 0
     with torch.set_grad_enabled(training):
         for number, batch in enumerate(batches, start=1):
             source, target = batch[0], batch[1]
             reads, labels = target[:, :-1], batch.labels.view(-1)
+            if mistake == "labels not shifted":
+                labels = reads.reshape(-1)
+            if mistake == "padded to 40":
+                reads, labels = (F.pad(x, (0, 40 - x.size(1))) for x in (reads, batch.labels))
+                labels = labels.view(-1)
             table = model(source, reads).flatten(0, 1)
             if mistake == "fixed dropout":
                 table = F.dropout(table, 0.1, training)
-            ignored = -100 if mistake == "PAD in the loss" else PAD
+            ignored = -100 if mistake in ("PAD in the loss", "padded to 40") else PAD
             loss = F.cross_entropy(table, labels, ignore_index=ignored, label_smoothing=share)
             count = int((labels != PAD).sum())
+            if mistake == "padded counts":
+                loss = loss * count / labels.numel()
             losses, tokens = losses + loss.item() * count, tokens + count
             if training:
                 loss.backward()
@@ -193,6 +223,7 @@ def search(model, source, width, penalty, longest, mistake):
         target, wide = torch.tensor([ids for _, ids in going]), (len(going), -1, -1)
         table = model.decode(target, memory.expand(*wide), seen)[:, -1]
         logp = table if mistake == "raw logits" else table.log_softmax(-1)
+        logp = table.softmax(-1) if mistake == "probabilities" else logp
         grown = [
             (score + p, [*ids, word])
             for (score, ids), row in zip(going, logp.tolist(), strict=True)
@@ -210,12 +241,31 @@ def search(model, source, width, penalty, longest, mistake):
     if mistake == "entry 0" and length == longest:
         done = [*going[:1], *[(score - 99, ids) for score, ids in done]]
     ranked = sorted(done or going, reverse=True, key=lambda pair: pair[0])
+    ranked = done or going if mistake == "not sorted" else ranked
     return [([i for i in ids if i not in (BOS, EOS)], score) for score, ids in ranked]
 
 
 def greedy(model, source, longest, mistake=""):
     longest = 30 if mistake == "no limit" else longest
     return [found[0][0][:longest] for found in beam(model, source, 1, 0.0, longest)]
+
+
+@torch.no_grad()
+def greedy_batch(model, source, longest, mistake=""):
+    """All sources at once; rows that have ended say EOS until the last one ends."""
+    model.eval()
+    target = torch.full((len(source), 1), BOS)
+    ended = torch.zeros(len(source), dtype=torch.bool)
+    while target.size(1) <= longest and not ended.all():
+        best = model(source, target)[:, -1].argmax(-1)
+        if mistake != "finished rows grow":
+            best = best.masked_fill(ended, EOS)
+        ended |= best == EOS
+        target = torch.cat([target, best[:, None]], 1)
+    rows = target[:, 1:].tolist()
+    if mistake == "finished rows grow":
+        return [[i for i in row if i != EOS] for row in rows]
+    return [row[: row.index(EOS)] if EOS in row else row for row in rows]
 
 
 def translate(model, words, longest, width=1, end=(EOS,), known=True, texts=False):
@@ -248,6 +298,13 @@ class TimeMajor(nn.Module):
 class Shifting(TimeMajor):
     def forward(self, source, target):
         return self.inner(source, target[:, :-1])
+
+
+class PaddedTarget(TimeMajor):
+    """Its second argument has "pad" in its name, and is no mask."""
+
+    def forward(self, padded_source, padded_target):
+        return self.inner(padded_source, padded_target)
 
 
 class Masked(TimeMajor):

@@ -23,7 +23,7 @@ def findings(adapter, *only):
 INSIDE = [
     ("heads joined by a view", "inside.heads", "Heads and tokens are mixed"),
     ("heads split by a view", "inside.heads", "Heads and tokens are mixed"),
-    ("softmax over queries", "inside.heads", "a different axis than the keys"),
+    ("softmax over queries", "inside.sums", "over the queries"),
     ("small fill", "inside.future", "not low enough"),
     ("off by one", "inside.future", "sees the next one"),
     ("no mask in eval mode", "inside.future", "Eval mode drops the mask"),
@@ -50,9 +50,9 @@ def test_a_mistake_in_a_model_is_the_only_finding_and_its_cause_is_proved(mistak
 def test_a_leak_of_one_position_is_told_from_a_missing_mask_by_its_reach():
     for name in ("masks.future_in_training", "masks.future_in_evaluation"):
         (found,) = findings(stranger("off by one"), name)
-        assert found.proved and "off by one" in found.cause
+        assert "off by one" in found.cause
         (found,) = findings(stranger("no mask in eval mode"), "masks.future_in_evaluation")
-        assert not found.proved
+        assert "off by one" not in found.cause
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ BEAMS = [
 @pytest.mark.parametrize(("mistake", "only", "cause"), BEAMS)
 def test_a_mistake_in_a_beam_is_told_from_the_others(mistake, only, cause):
     found = findings(stranger(beam=partial(beam, mistake=mistake)), *only)
-    assert found and found[0].proved and cause in found[0].cause, found
+    assert found and cause in found[0].cause, found
 
 
 @pytest.mark.slow
@@ -244,6 +244,6 @@ def words(*sides):
 @pytest.mark.parametrize("cause", VARIANTS)
 def test_which_bleu_was_computed_is_found_by_computing_the_candidates(cause):
     (found,) = findings(stranger(word_bleu=VARIANTS[cause]), "metrics.word_bleu")
-    assert cause in found.cause and found.proved
+    assert cause in found.cause and not found.proved, "equal numbers are no proof"
     assert not findings(stranger(word_bleu=lambda h, r: 100 * corpus_bleu(*words(h, r))), "metrics")
     assert metrics.HYPOTHESES

@@ -87,7 +87,7 @@ def test_the_terminal_leads_with_findings_and_gives_help_for_each():
     text = " ".join(line.strip() for line in lines[begin : begin + 12])
     for said in (
         "measured: 3 <of> 4 places",
-        "possible causes: The triangle & its diagonal.",
+        "fits: The triangle & its diagonal.",
         "read: notebooks/06_masking.ipynb",
         "follow: masks.future_in_training",
         "printed: line 0 | line 1 | line 2 … and 27 more lines",
@@ -155,7 +155,7 @@ def test_the_data_are_those_of_the_report():
         finding.check.id for finding in MIXED.findings
     ]
     assert data["findings"][0]["follow"] == ["model.double"] and not data["ok"]
-    assert data["findings"][1]["possible_causes"] == "The triangle & its diagonal."
+    assert data["findings"][1]["fits"] == "The triangle & its diagonal."
     assert data["findings"][0]["title"] == "your code" and "cause" not in data["findings"][0]
     assert len(data["results"]) == len(MIXED.results)
 

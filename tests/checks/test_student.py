@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from nmtcheck import Sizes, load_adapter, run_checks
+from nmtcheck.command import main
 
 GOOD = """
     import torch
@@ -116,3 +117,57 @@ def test_a_file_finds_its_neighbours_and_is_read_anew_each_time(tmp_path):
             f"def make(): return dataclasses.replace(n.ours(), name={label!r})\n"
         )
         assert load_adapter(f"{file}:make").name == label
+
+
+PARTS = """
+    from torch import nn
+    from patients import Stranger
+
+    class Encoder(nn.Module):
+        def __init__(self, vocab_size, d_model):
+            super().__init__()
+            self.sizes = vocab_size, d_model
+
+    class Decoder(Encoder): ...
+
+    class Seq2Seq(Stranger):
+        def __init__(self, encoder, rest: Decoder, gain: float, flag: bool, *, width=3):
+            from nmtcheck import Sizes
+            assert encoder.sizes[1] == rest.sizes[1] == 16 and flag is False
+            super().__init__(Sizes(*(part.sizes[0] for part in (encoder, rest)), dropout=gain))
+"""
+FILES = {
+    "shop/__init__.py": "",
+    "shop/nets/__init__.py": "from .blocks import *",
+    "shop/nets/blocks.py": "from patients import Stranger\nWORDS = open('words.txt').read()",
+    "shop/nets/words.txt": "a b c",
+    "shop/nets/net.py": """
+        from ..nets.blocks import Stranger, WORDS
+        from .blocks import *
+        from nmtcheck import Sizes
+        class Net(Stranger):
+            def __init__(self, vocab_size, d_model, p_drop):
+                super().__init__(Sizes(int(vocab_size), int(vocab_size), d_model, dropout=p_drop))
+    """,
+    "flat/helper.py": "from patients import Stranger",
+    "flat/main.py": """
+        import helper
+        import torchtext_of_old
+        from nmtcheck import Sizes
+        class Net(helper.Stranger):
+            def __init__(self, emb_dim): super().__init__(Sizes(d_model=emb_dim))
+    """,
+    "parts.py": PARTS,
+}
+
+
+@pytest.mark.parametrize(
+    "where", ["shop/nets/net.py:Net", "shop.nets.net:Net", "flat/main.py:Net", "parts.py:Seq2Seq"]
+)
+def test_a_class_alone_is_reached_however_its_files_lie(where, tmp_path, capsys, monkeypatch):
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(textwrap.dedent(text), "utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert main([where, "--only", "inside", "--only", "masks"]) == 0, capsys.readouterr()
+    assert "attention read in 6 of 6; masks measured" in capsys.readouterr().out

@@ -34,10 +34,11 @@ def test_the_three_mistakes_are_found_and_nothing_else(capsys):
         "masks.more_padding",
     ]
     causes = re.findall(r"^  cause: +(.*)", said, re.MULTILINE)
-    assert [cause.split(":")[0] for cause in causes] == [
-        "Each position sees the next one",
-        "No padding mask of the source reaches cross-attention.",
+    assert [cause.split(".")[0] for cause in causes] == [
+        "Each position sees the next one: the causal mask is off by one",
+        "No padding mask of the source reaches cross-attention",
     ]
+    assert "With its scores masked, the check passes" in " ".join(said.split())
 
 
 def test_its_class_is_checked_without_an_adapter_and_without_an_import(capsys):
@@ -57,7 +58,7 @@ def test_the_findings_are_written_as_data_as_a_page_and_as_a_badge(capsys, tmp_p
     assert {
         "measured",
         "expected",
-        "cause",
+        "fits",
         "read",
         "reproduce",
         "follow",

@@ -1,0 +1,116 @@
+"""Checks of what a trace shows: which module runs how often, and what is multiplied by what."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from nmtcheck.adapter import Adapter, Sizes
+from nmtcheck.measure.helpers import build, listed, silence
+from nmtcheck.measure.operations import Trace
+from nmtcheck.measure.reading import reading, run, uneven_batch
+from nmtcheck.registry import Finding, check
+
+
+def passes(calls: Counter[str], name: str) -> int:
+    """How often the layer runs that holds a module; a list of modules is none."""
+    while name:
+        name = name.rpartition(".")[0]
+        if calls[name]:
+            return calls[name]
+    return 1
+
+
+@check("layers.own_norms", "make_model")
+def own_norms(adapter: Adapter, seed: int) -> str:
+    """Every sub-layer has a norm and an attention of its own."""
+    model = silence(build(adapter, seed))
+    calls = Counter(run(adapter, model, *uneven_batch(adapter, seed)).modules)
+    modules = dict(model.named_modules())
+    norms = [n for n, m in modules.items() if "Norm" in type(m).__name__ and not [*m.children()]]
+    shared = [n for n in norms if calls[n] > passes(calls, n)]
+    if shared:
+        most = max(shared, key=lambda name: calls[name])
+        times = f"{calls[most]} times in {passes(calls, most)} pass of its layer"
+        raise Finding(f"{listed(shared)} is called up to {times}")
+    parts: dict[str, set[str]] = {}
+    for each in reading(adapter, seed).attentions if norms else ():
+        parts.setdefault(each.module, set()).add(each.part)
+    double = [name for name, kinds in parts.items() if name and len(kinds) > 1]
+    if double and len(parts) > 1:
+        raise Finding(f"{listed(double)} is {' and '.join(sorted(parts[double[0]]))} attention")
+    return f"{len(norms)} norms, none called twice in one pass of its layer"
+
+
+@check("layers.whole_input", "make_model", "resizable")
+def whole_input(adapter: Adapter, seed: int) -> str:
+    """Queries, keys and values of every head are made of the whole token."""
+    found = reading(adapter, seed)
+    width = Sizes().d_model
+    sliced = [
+        linear.name
+        for linear in found.trace.linears
+        if any(a.module and linear.name.startswith(a.module) for a in found.attentions)
+        and linear.read.size(-1) == found.attentions[0].size < width
+    ]
+    if sliced:
+        names = listed([*dict.fromkeys(sliced)])
+        said = f"{names} read {found.attentions[0].size} of {width} values"
+        raise Finding(said, "A head projects its own slice of the token: make it of all d_model.")
+    return f"the maps of {len(found.attentions)} attentions read whole tokens"
+
+
+def factors(adapter: Adapter, trace: Trace, source: Tensor, target: Tensor) -> dict[str, float]:
+    """Side -> what its embedding is multiplied by before positions are added."""
+
+    def words(ids: Tensor) -> list[int]:
+        return sorted(i for i in ids.flatten().tolist() if i >= adapter.first_word)
+
+    sides = {"source": words(source), "target": words(target)}
+    return {
+        side: factor
+        for ids, factor in trace.scaled
+        for side, mine in sides.items()
+        if words(ids) == mine
+    }
+
+
+@check("embedding.sides", "make_model", "scaled_embedding")
+def sides(adapter: Adapter, seed: int) -> str:
+    """The embeddings of both sides are multiplied by one number, whatever the length."""
+    model = silence(build(adapter, seed))
+    source, target = uneven_batch(adapter, seed)
+    short = factors(adapter, run(adapter, model, source, target), source, target)
+    wide = F.pad(source, (0, 4), value=adapter.pad), F.pad(target, (0, 4), value=adapter.pad)
+    long = factors(adapter, run(adapter, model, *wide), *wide)
+    if len(short) < 2 or not all(map(math.isfinite, short.values())):
+        raise NotImplementedError("no embeddings of two sides were seen before positions are added")
+    for side, factor in short.items():
+        if side in long and abs(long[side] / factor - 1) > 1e-3:
+            lengths = f"{factor:.3g}, and with four more positions by {long[side]:.3g}"
+            cause = "They are multiplied by the root of the sentence's length, not of d_model."
+            raise Finding(f"embeddings of the {side} are multiplied by {lengths}", cause)
+    first, second = short.values()
+    if abs(first / second - 1) > 1e-3:
+        said = f"the source's embeddings are multiplied by {short['source']:.3g}"
+        cause = "One side's embeddings are scaled, and the other's are not."
+        raise Finding(f"{said}, the target's by {short['target']:.3g}", cause)
+    return f"both sides' embeddings are multiplied by {first:.3g}"
+
+
+@check("layers.one_parameter", "make_model")
+def one_parameter(adapter: Adapter, seed: int) -> str:
+    """Weights that are shared are one parameter, so that an optimizer changes them once."""
+    torch.manual_seed(seed)
+    places: dict[int, list[str]] = {}
+    for name, parameter in adapter.make_model(Sizes()).named_parameters():
+        if parameter.numel():
+            places.setdefault(parameter.data_ptr(), []).append(name)
+    if double := [names for names in places.values() if len(names) > 1]:
+        cause = "Tie by assigning the parameter: last.weight = embedding.weight."
+        raise Finding(f"{listed(double[0])} are different parameters on one storage", cause)
+    return f"{len(places)} parameters, each with a storage of its own"

@@ -1,0 +1,225 @@
+"""Checks of what an update learns, read at the logits: which labels, how much, divided by what."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import nn
+
+from nmtcheck.adapter import Adapter, IdPair
+from nmtcheck.checks.optimisation import NO_CLIP, quiet
+from nmtcheck.connect.broad import batch_of, batches_of, trained
+from nmtcheck.measure.helpers import build, logits, nll, padded_batch, pairs, silence
+from nmtcheck.measure.labels import EXACT, Rows, Seen, Update, meant, watch_updates
+from nmtcheck.registry import Finding, check
+
+MISTAKES = {
+    "input": "The labels are not shifted: the model learns to copy the word that it reads.",
+    "next": "The target is shifted twice: the model learns to skip a word.",
+    "source": "The labels are taken from the source.",
+}
+ON_PURPOSE = "some toolkits do so on purpose"
+UNREAD = "the loss could not be read: it is no cross-entropy of logits that torch sees"
+PADDED = "The sum is divided by the number of positions, PAD included."
+
+
+def width(adapter: Adapter, model: nn.Module, seed: int) -> int:
+    """The number of logits of one position."""
+    return logits(adapter, model, *padded_batch(adapter, seed)[:2]).size(-1)
+
+
+def uneven_pairs(adapter: Adapter, seed: int) -> list[IdPair]:
+    """Two pairs of different lengths."""
+    return pairs(adapter, seed, [(5, 6), (4, 2)])
+
+
+def seen_of(adapter: Adapter, seed: int, examples: list[IdPair], epochs: int = 1) -> Seen:
+    """What is seen of a run on these pairs, by whichever loop the adapter has."""
+    model = quiet(adapter, seed)
+    with watch_updates(model, width(adapter, model, seed), adapter.pad) as seen:
+        if adapter.train is not None:
+            adapter.train(model, [[examples[:3], examples[:3]]], NO_CLIP)
+        else:
+            trained(adapter, model, examples, examples[:2], epochs)
+    return seen
+
+
+def first_update(adapter: Adapter, seed: int) -> Update:
+    """The first update of a run whose loss can be read.  Raises NotImplementedError without."""
+    seen = seen_of(adapter, seed, uneven_pairs(adapter, seed) * 6)
+    if not seen.updates:
+        raise NotImplementedError("no optimizer step on the given model was seen")
+    update = seen.updates[0]
+    if not update.passes or any(rows.off > EXACT for rows in update.passes):
+        raise NotImplementedError(UNREAD)
+    return update
+
+
+def counted(rows: Rows, pad: int) -> int:
+    """The number of labels that are no PAD."""
+    return int((rows.label != pad).sum())
+
+
+@check("training.gradient", "make_model", "epoch")
+def gradient(adapter: Adapter, seed: int) -> str:
+    """An update learns the words and EOS of the targets, each at its own position."""
+    model, examples = quiet(adapter, seed), uneven_pairs(adapter, seed)
+    batch = batch_of(adapter, examples)
+    with watch_updates(model, width(adapter, model, seed), adapter.pad) as seen:
+        adapter.epoch(model, batches_of(adapter, examples * 16), True)
+    if not seen.updates:
+        raise Finding("an epoch of 16 batches made no optimizer step on the given model")
+    rows = next(iter(seen.updates[0].passes), None)
+    if rows is None or rows.off > EXACT:
+        raise NotImplementedError(UNREAD)
+    learned = meant(rows, batch)
+    if learned.kind in MISTAKES:
+        said = f"the labels of {len(learned.places)} positions are {describe(learned.kind)}"
+        raise Finding(said, MISTAKES[learned.kind])
+    labels = batch.labels.tolist()
+    expected = {
+        (b, t): i for b, row in enumerate(labels) for t, i in enumerate(row) if i != adapter.pad
+    }
+    lost = expected.keys() - learned.places.keys()
+    if lost and {expected[place] for place in lost} == {adapter.eos}:
+        cause = "EOS is never learned, so translations do not end."
+        raise Finding(f"{len(lost)} of {len(expected)} labels, each an EOS, do not count", cause)
+    if lost:
+        raise Finding(f"{len(lost)} of {len(expected)} labels do not count")
+    if more := learned.places.keys() - expected.keys():
+        cause = "PAD counts as a word: the loss ignores no id, or the wrong one."
+        raise Finding(f"{len(more)} positions count whose label is PAD", cause)
+    wrong = [place for place, label in learned.places.items() if label != expected[place]]
+    if wrong:
+        raise Finding(f"{len(wrong)} of {len(expected)} positions learn a different label")
+    smoothing = 1 - float(rows.share.mean())
+    smoothed = f", smoothed by {smoothing:.2g}" if smoothing > 1e-3 else ""
+    return f"{len(expected)} words and EOS count, and no PAD{smoothed}"
+
+
+def describe(kind: str) -> str:
+    """What labels of a kind are."""
+    words = {"input": "what the decoder reads there", "next": "one position too far"}
+    return words.get(kind, "words of the source")
+
+
+@check("training.changes_weights", "make_model", "epoch")
+def changes_weights(adapter: Adapter, seed: int) -> str:
+    """An epoch of training changes the weights of the given model."""
+    model, examples = build(adapter, seed), pairs(adapter, seed, [(4, 4)] * 32)
+    before = [p.detach().clone() for p in model.parameters() if p.requires_grad]
+    adapter.epoch(model, batches_of(adapter, examples), True)
+    after = [p for p in model.parameters() if p.requires_grad]
+    moved = sum(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
+    if not moved:
+        raise Finding(f"after 16 batches all {len(after)} parameters are unchanged")
+    return f"16 batches change {moved} of {len(after)} parameters"
+
+
+@check("training.scale", "make_model", "train|fit|epoch")
+def scale(adapter: Adapter, seed: int) -> str:
+    """Before clipping, the gradient of an update is that of the mean loss over its tokens."""
+    passes = first_update(adapter, seed).passes
+    weights = torch.cat([rows.weight for rows in passes])
+    tokens, positions = len(weights), sum(math.prod(rows.shape) for rows in passes)
+    total, divisor = float(weights.sum()), len(weights) / float(weights.sum())
+    summed = f"the gradients of {tokens} tokens are summed and divided by {divisor:.3g}"
+    if near(total, 1):
+        return within_sentences(passes) or f"{summed}, their number"
+    if near(divisor, positions):
+        raise Finding(f"{summed}, expected {tokens}", PADDED)
+    sentences = sum(int((rows.label == adapter.eos).sum()) for rows in passes)
+    for value, purpose in ((1, "by nothing"), (sentences, "the number of sentences")):
+        if near(divisor, value):
+            told = f"{summed}, {purpose}: {ON_PURPOSE}"
+            raise NotImplementedError(f"{told}, and adapt rate and clipping")
+    power = math.log2(total) if total > 0 else 0.0
+    if power > 6 and abs(power - round(power)) < 0.02:
+        raise NotImplementedError(f"{summed}: the loss is scaled, as for half precision")
+    cause = ""
+    if len(passes) > 1 and near(total, len(passes)):
+        added = f"The means of {len(passes)} accumulated batches are added"
+        cause = f"{added} and never divided by {len(passes)}."
+    elif len(passes) > 1 and near(total, 1 / len(passes)):
+        cause = "The loss is a mean over all tokens, and is divided by the number of batches, too."
+    raise Finding(f"{summed}, expected {tokens}", possible=cause)
+
+
+def near(value: float, expected: float) -> bool:
+    """Whether two numbers agree within 2 %."""
+    return abs(value / expected - 1) < 0.02
+
+
+def within_sentences(passes: list[Rows]) -> str:
+    """'' if all tokens of a batch weigh alike; a Finding, or what batches weigh, where not."""
+    for rows in passes:
+        least, most = float(rows.weight.min()), float(rows.weight.max())
+        if not near(most, least):
+            said = f"within one batch a token weighs {least:.3g} to {most:.3g}"
+            cause = "Means of sentences are averaged: tokens of short sentences weigh more."
+            raise Finding(said, possible=cause)
+    means = {round(float(rows.weight.mean()), 5) for rows in passes}
+    return f"means of {len(passes)} batches of unequal size are averaged" * (len(means) > 1)
+
+
+@check("training.single_precision", "make_model", "train|fit|epoch")
+def single_precision(adapter: Adapter, seed: int) -> str:
+    """The optimizer's weights have the range and precision of float32."""
+    seen = seen_of(adapter, seed, uneven_pairs(adapter, seed) * 6)
+    if not seen.updates:
+        raise NotImplementedError("no optimizer step on the given model was seen")
+    dtypes = seen.updates[0].dtypes
+    if torch.float16 in dtypes:
+        raise Finding("the optimizer changes weights of the type float16, expected float32")
+    if torch.bfloat16 in dtypes:
+        raise NotImplementedError("weights in bfloat16 lose small updates; some designs accept it")
+    return f"the optimizer changes weights of {', '.join(map(str, dtypes))}"
+
+
+@check("training.epoch_end", "make_model", "fit|epoch")
+def epoch_end(adapter: Adapter, seed: int) -> str:
+    """Every backward pass of an epoch is used by an optimizer step."""
+    counts = (12, 14, 20)  # six, seven and ten batches, where two pairs make one
+    for count in counts:
+        one = of_epochs(adapter, seed, count, 1)
+        if not one.updates:
+            raise NotImplementedError("one epoch made no step on the given model")
+        if one.left:
+            two = of_epochs(adapter, seed, count, 2)
+            if len(two.updates) > 2 * len(one.updates):
+                return "the last batches of an epoch are accumulated with the next epoch's first"
+            after = f"after the last of {len(one.updates)} steps of an epoch"
+            raise Finding(
+                f"{after} come {len(one.left)} more backward passes, and no step uses them"
+            )
+    return f"epochs of {', '.join(map(str, counts))} pairs leave no unused gradient"
+
+
+def of_epochs(adapter: Adapter, seed: int, count: int, epochs: int) -> Seen:
+    """What is seen of a run of some epochs on `count` pairs."""
+    model, examples = quiet(adapter, seed), pairs(adapter, seed, [(4, 4)] * count)
+    with watch_updates(model, width(adapter, model, seed), adapter.pad) as seen:
+        trained(adapter, model, examples, pairs(adapter, seed + 1, [(4, 4)] * 3), epochs)
+    return seen
+
+
+@check("training.history", "make_model", "fit")
+def history(adapter: Adapter, seed: int) -> str:
+    """The history holds the validation perplexity of the model at that time."""
+    model = silence(build(adapter, seed, noise=0.5))
+    training, validation = (pairs(adapter, seed + n, [(4, 3)] * 8) for n in (0, 1))
+    kept, values = adapter.fit(model, training, validation, 1)
+    if not values:
+        raise Finding("one epoch leaves an empty history")
+    found, loss = float(values[-1]), nll(adapter, kept, validation)
+    if any(abs(found / math.exp(nll(adapter, m, validation)) - 1) < 0.01 for m in (kept, model)):
+        return f"perplexity {found:.2f} after one epoch, that of the model that is kept"
+    if abs(found / loss - 1) < 0.01:
+        raise NotImplementedError(f"the history contains the loss ({loss:.2f} nats), no perplexity")
+    base = "The loss is in nats, to the base e, but 2 is raised to it."
+    others = {2**loss: base, math.exp(nll(adapter, kept, training)): "It is of the training data."}
+    cause = next((text for value, text in others.items() if abs(found / value - 1) < 0.01), "")
+    raise Finding(
+        f"the history says {found:.3f}; the model has {math.exp(loss):.3f}", possible=cause
+    )

@@ -1,0 +1,241 @@
+"""Read the attentions of any model at their softmaxes, and repair one thing in them.
+
+Which part an attention belongs to, and which of its rows to which sentence, is found by changing
+the words of one side, or of one sentence: what moves belongs to them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from nmtcheck.adapter import Adapter, IdPair
+from nmtcheck.measure.helpers import another_word, batch, build, pairs, silence, source_frame, still
+from nmtcheck.measure.operations import Change, Softmax, Trace, watched
+from nmtcheck.registry import Finding
+
+PARTS = {
+    "encoder": "the encoder's self-attention",
+    "decoder": "the decoder's self-attention",
+    "cross": "cross-attention",
+}
+MOVED = 1e-6  # more than rounding
+
+
+@dataclass(frozen=True)
+class Attention:
+    """One attention of a pass: B sentences, H heads, T queries, S keys, heads of the size d."""
+
+    part: str  # a key of PARTS
+    number: int  # among the softmaxes of a pass
+    module: str
+    product: int  # among the products of two tensors in a pass
+    weights: Tensor  # (B, H, T, S)
+    rows: Tensor  # (B, H): which of the B * H rows of the operation these are
+    size: int  # d, or 0 where no product was seen
+    factor: float  # of the scores, since queries and keys were made
+
+    @property
+    def name(self) -> str:
+        """For messages: the part, and the module in which it is computed."""
+        return f"{PARTS[self.part]}" + (f" ({self.module!r})" if self.module else "")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What could be read of a model's attentions, with the batch that it read."""
+
+    model: nn.Module
+    source: Tensor  # (B, S)
+    target: Tensor  # (B, T)
+    attentions: tuple[Attention, ...]
+    trace: Trace
+    seen: int  # attentions of the pass, read or not
+
+
+def uneven_batch(adapter: Adapter, seed: int, padded: bool = True) -> tuple[Tensor, Tensor]:
+    """Three sources of at most 7 ids and decoder inputs of 5: no two sizes are equal."""
+    frame = sum(map(len, source_frame(adapter)))
+    lengths = [(7 - frame, 4), (5 - frame, 3), (3 - frame, 1)]
+    lengths = lengths if padded else lengths[:1] * 3
+    examples: list[IdPair] = pairs(adapter, seed, lengths)
+    return batch(adapter, examples)[:2]
+
+
+def run(adapter: Adapter, model: nn.Module, *ids: Tensor, change: Change | None = None) -> Trace:
+    """The trace of one pass without dropout."""
+    torch.manual_seed(0)
+    with still(), watched(model, change) as trace:
+        trace.result = adapter.logits(model, *ids)
+    return trace
+
+
+def other_words(adapter: Adapter, ids: Tensor, row: int | None = None) -> Tensor:
+    """The ids (B, L) with all words exchanged for others, of one sentence or of all."""
+    changed = torch.where(ids < adapter.first_word, ids, another_word(adapter, ids))
+    keep = torch.arange(len(ids)) != row if row is not None else torch.zeros(len(ids)) > 0
+    return torch.where(keep[:, None], ids, changed)
+
+
+def moved(a: Tensor | None, b: Tensor | None) -> Tensor:
+    """Which rows (N,) of two tables (N, ...) differ; all where their shapes do."""
+    if a is None or b is None or a.shape != b.shape:
+        return torch.ones(1 if a is None else len(a), dtype=torch.bool)
+    return (a - b).abs().flatten(1).amax(1) > MOVED
+
+
+def part_of(plain: Softmax, source: Softmax, target: Softmax) -> str:
+    """The part of an attention, told by what moves its queries and keys; '' if nothing tells."""
+    key_source, key_target = (bool(moved(plain.key, x.key).any()) for x in (source, target))
+    query_target = bool(moved(plain.query, target.query).any())
+    if key_target:
+        return "decoder"
+    return ("cross" if query_target else "encoder") if key_source else ""
+
+
+@torch.no_grad()
+def read(adapter: Adapter, model: nn.Module, source: Tensor, target: Tensor) -> Reading:
+    """The attentions of one pass of a model, in its present mode."""
+    plain = run(adapter, model, source, target)
+    swaps = [(other_words(adapter, source), target), (source, other_words(adapter, target))]
+    for row in range(len(source)):
+        swaps.append(tuple(other_words(adapter, ids, row) for ids in (source, target)))
+    traces = [run(adapter, model, *ids).attentions for ids in swaps]
+    modules = dict(model.named_modules())
+    computing = {softmax.module for softmax in plain.attentions}
+    # A module that is named an attention and computes no softmax was not read.
+    silent = {n for n in plain.modules if "attention" in type(modules.get(n)).__name__.lower()}
+    silent = {n for n in silent if not any(c == n or c.startswith(f"{n}.") for c in computing)}
+    silent = {n for n in silent if not any(n.startswith(f"{c}.") for c in computing if c)}
+    attentions = []
+    for number, softmax in enumerate(plain.attentions):
+        others = [trace[number] for trace in traces if len(trace) == len(plain.attentions)]
+        if len(others) == len(traces) and softmax.weights is not None and softmax.query is not None:
+            found = placed(number, softmax, others, len(source))
+            attentions += [found] if found else []
+    seen = len(plain.attentions) + len(silent)
+    return Reading(model, source, target, tuple(attentions), plain, seen)
+
+
+def placed(number: int, plain: Softmax, others: list[Softmax], size: int) -> Attention | None:
+    """An attention with its rows sorted by sentence; None where they belong to no sentence."""
+    part = part_of(plain, *others[:2])
+    weights, product = plain.weights, plain.query
+    if not part or weights is None or product is None or len(weights) % size:
+        return None
+    own = torch.stack([moved(plain.query, x.query) | moved(plain.key, x.key) for x in others[2:]])
+    if own.size(1) != len(weights) or not bool((own.sum(1) == len(weights) // size).all()):
+        own = torch.eye(size, dtype=torch.bool).repeat_interleave(len(weights) // size, 1)
+    rows = torch.stack([row.nonzero()[:, 0] for row in own])  # (B, H)
+    depth = product.size(-1)
+    return Attention(
+        part, number, plain.module, plain.product, weights[rows], rows, depth, plain.factor
+    )
+
+
+@functools.lru_cache(maxsize=8)
+def reading(adapter: Adapter, seed: int, training: bool = False, noise: float = 1.0) -> Reading:
+    """The reading of a new model on an uneven batch, without dropout.
+
+    Raises NotImplementedError where no attention could be read.
+    """
+    model = silence(build(adapter, seed, noise=noise)).train(training)
+    found = read(adapter, model, *uneven_batch(adapter, seed))
+    if not found.attentions:
+        raise NotImplementedError("no attention could be read: no softmax over scores was seen")
+    return found
+
+
+def visible(reading: Reading, adapter: Adapter, attention: Attention) -> tuple[Tensor, Tensor]:
+    """Which queries (B, T) and keys (B, S) of an attention are no PAD; a model may add some."""
+    sides = {"encoder": (0, 0), "decoder": (1, 1), "cross": (1, 0)}[attention.part]
+    ids = [(reading.source, reading.target)[side] != adapter.pad for side in sides]
+    sizes = attention.weights.shape[2:]
+    queries, keys = (F.pad(x, (0, n - x.size(1))) for x, n in zip(ids, sizes, strict=True))
+    return queries, keys
+
+
+# Repairs
+
+Alter = Callable[[str, tuple], tuple]  # kind, tensors -> tensors, as a `Change` of one attention
+Repair = Callable[[Adapter, Attention, Tensor, Tensor], Alter]
+
+
+def hide(parts: Sequence[str], *, future: bool) -> Repair:
+    """A repair that masks the scores of the keys that some parts must not read."""
+
+    def repair(adapter: Adapter, attention: Attention, source: Tensor, target: Tensor) -> Alter:
+        ids = target if attention.part == "decoder" else source
+
+        def change(kind: str, tensors: tuple) -> tuple:
+            if kind != "softmax":
+                return tensors
+            (scores,) = tensors
+            flat = scores.reshape(-1, *scores.shape[-2:])  # (N, T, S)
+            hidden = torch.ones(flat.shape[1:], dtype=torch.bool).triu(1)[None]
+            if not future:
+                keys = F.pad(ids == adapter.pad, (0, flat.size(2) - ids.size(1)), value=True)
+                hidden = keys[:, None].repeat_interleave(len(flat) // len(ids), 0)
+                if attention.rows[0].diff().gt(1).any():  # heads first, then sentences
+                    hidden = keys[:, None].repeat(len(flat) // len(ids), 1, 1)
+            low = torch.finfo(scores.dtype).min
+            return (flat.masked_fill(hidden, low).view(scores.shape),)
+
+        return change if attention.part in parts else lambda kind, tensors: tensors
+
+    return repair
+
+
+def join(*, split: bool, merge: bool) -> Repair:
+    """A repair that exchanges heads and tokens where they are split, or merged, by a mere view."""
+
+    def repair(adapter: Adapter, attention: Attention, source: Tensor, target: Tensor) -> Alter:
+        def swap(x: Tensor, back: bool) -> Tensor:
+            rows = x.reshape(len(source), -1, *x.shape[1:])  # (B, H, L, d)
+            sizes = rows.transpose(1, 2).shape
+            right = rows.transpose(1, 2) if back else rows.reshape(sizes).transpose(1, 2)
+            return right.reshape(x.shape)
+
+        def change(kind: str, tensors: tuple) -> tuple:
+            if kind == "product" and split:
+                return swap(tensors[0], False), swap(tensors[1].mT, False).mT
+            if kind == "value" and split:
+                return tensors[0], swap(tensors[1], False)
+            return (swap(tensors[0], True),) if kind == "context" and merge else tensors
+
+        return change
+
+    return repair
+
+
+def mended(adapter: Adapter, found: Reading, repair: Repair) -> Adapter:
+    """The adapter of a model in which every pass is repaired."""
+
+    def logits(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
+        parts = {a.number: repair(adapter, a, source, target) for a in found.attentions}
+        products = {a.product: a.number for a in found.attentions}
+
+        def change(kind: str, number: int, tensors: tuple) -> tuple:
+            number = products.get(number, -1) if kind == "product" else number
+            return parts[number](kind, tensors) if number in parts else tensors
+
+        with watched(model, change):
+            return adapter.logits(model, source, target)
+
+    return replace(adapter, logits=logits)
+
+
+def proved(
+    adapter: Adapter, found: Reading, repair: Repair, measure: Callable[[Adapter, int], object]
+) -> bool:
+    """Whether a check that fails passes when the passes of the model are repaired."""
+    with contextlib.suppress(Finding, NotImplementedError, RuntimeError, ValueError):
+        measure(mended(adapter, found, repair), 0)
+        return True
+    return False

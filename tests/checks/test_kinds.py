@@ -1,0 +1,88 @@
+"""Kinds of faults that were met in strangers' repositories: each is found, with its cause."""
+
+from functools import partial
+
+import pytest
+from patients import (
+    PaddedTarget,
+    beam,
+    epoch,
+    greedy,
+    greedy_batch,
+    make,
+    stranger,
+    translate,
+)
+
+from nmtcheck import Adapter, run_checks
+
+
+def loop(mistake):
+    return stranger(epoch=partial(epoch, mistake=mistake))
+
+
+def searching(mistake):
+    return stranger(beam=partial(beam, mistake=mistake), greedy=greedy)
+
+
+def noam(update, exponent=-0.5):
+    return 512**-0.5 * min(update**-0.5, update * 4000**exponent)
+
+
+# What is wrong, the first finding, and a phrase of what is said about it.
+FAULTS = [
+    (stranger("slices of heads"), "layers.whole_input", "read 4 of 16 values"),
+    (stranger("one norm"), "layers.own_norms", "3 times in 1 pass"),
+    (stranger("a norm of another"), "layers.own_norms", "2 times in 1 pass"),
+    (stranger("decoder not scaled"), "embedding.sides", "One side's embeddings"),
+    (stranger("scaled by the length"), "embedding.sides", "root of the sentence's length"),
+    (stranger("tied by data"), "layers.one_parameter", "different parameters on one storage"),
+    (stranger("exponents of all columns"), "positions.table", "no linear map"),
+    (stranger("fixed dropout in the decoder"), "layers.no_dropout", "two passes in train mode"),
+    (stranger("no memory mask, keyword"), "inside.padding", "reaches cross-attention"),
+    (loop("labels not shifted"), "training.gradient", "not shifted"),
+    (loop("padded to 40"), "training.gradient", "PAD counts as a word"),
+    (loop("padded counts"), "training.scale", "PAD included"),
+    (loop("eval mode never left"), "training.train_mode", "in eval mode"),
+    (Adapter(schedule=noam), "schedule.shape", "-1.5: 4000 updates are meant"),
+    (searching("equal copies"), "beam.scores", "equal copies"),
+    (searching("probabilities"), "beam.scores", "the model gives it"),
+    (searching("not sorted"), "beam.finds_the_best", "misses the most probable"),
+    (
+        stranger(greedy=partial(greedy_batch, mistake="finished rows grow")),
+        "decoding.stops_at_eos",
+        "but the search continues",
+    ),
+]
+
+
+@pytest.mark.parametrize(("adapter", "name", "phrase"), FAULTS, ids=[f[2] for f in FAULTS])
+def test_a_kind_of_fault_is_found(adapter, name, phrase):
+    (finding,) = run_checks(adapter, only=name).findings
+    assert finding.check.id == name and phrase in f"{finding.measured} {finding.cause}", finding
+
+
+HEALTHY = {
+    "linear maps called with keywords": stranger("keyword"),
+    "an activation in place": stranger("in place"),
+    "sources without BOS and EOS": stranger(
+        translate=partial(translate, end=()), source_eos=False, greedy=None
+    ),
+    "padded_target is no mask": Adapter(make_model=PaddedTarget),
+    "a batch of greedy searches": stranger(greedy=greedy_batch),
+    "a warm-up of 4000 updates": Adapter(schedule=partial(noam, exponent=-1.5)),
+}
+SUBJECTS = ["inside", "masks", "layers", "embedding", "schedule", "decoding.stops_at_eos"]
+
+
+@pytest.mark.parametrize("style", HEALTHY)
+def test_an_unusual_style_is_healthy_and_read(style):
+    report = run_checks(HEALTHY[style], only=[*SUBJECTS, "positions.table"])
+    assert not report.failed, report
+    assert HEALTHY[style].make_model is None or "attention read in 6 of 6" in report.read
+
+
+def test_what_nothing_can_be_read_of_is_not_sound():
+    """Whether a resumed run skips the rest of an epoch is unreadable: no part shows it."""
+    report = run_checks(Adapter(make_model=make()), only="training")
+    assert not report.ok and report.status == 2 and not report.failed
