@@ -65,8 +65,6 @@ def add_options(parser: ArgumentParser) -> None:
         option(f"--{name}", type=int, metavar="ID", help=said)
     option("--source-bos", action="store_true", help="sources begin with BOS as well")
     option("--json", type=Path, metavar="FILE", help="write the report as data as well")
-    option("--html", type=Path, metavar="FILE", help="write the report as a page as well")
-    option("--badge", action="store_true", help="print a badge for a README, in Markdown")
 
 
 def command_check(options: Namespace) -> int:
@@ -88,21 +86,14 @@ def checked(options: Namespace) -> int:
         raise ValueError("--lift needs a FILE that contains a model")
     if options.json:
         require_ours(options.json, "--json", "results")
-    if options.html:
-        require_ours(options.html, "--html")
-    if options.json and options.html and options.json.resolve() == options.html.resolve():
-        raise ValueError(f"--json and --html are both {options.html}; give different files")
     choose(options.only)
     if options.implementation:
         report = apart(options)
     else:
         report = run_checks(replace(ours(), **facts(options)), only=options.only, seed=options.seed)
-    for path, text in ((options.json, report.to_json), (options.html, report.to_html)):
-        if path:
-            write_atomically(path, text())
+    if options.json:
+        write_atomically(options.json, report.to_json())
     print(report)
-    if options.badge:
-        print(f"\n{report.badge}")
     if report.missing:
         print(f"nmtcheck: {report.missing}", file=sys.stderr)
     return report.status

@@ -111,7 +111,7 @@ def faults(adapter: Adapter, found: Reading, each: Attention) -> Iterator[tuple[
         own, past = (leak(weights, both & m) for m in (torch.eye(len(every)) > 0, every.tril(-1)))
         if (most := leak(weights, hidden)) > TOLERANCE:
             cause = f"No causal mask reaches {PARTS[each.part]}."
-            if alike(weights, hidden):
+            if alike(each, hidden):
                 cause = LOW
             elif leak(weights, both & ~every.tril(1)) < TOLERANCE:
                 cause = "Each position sees the next one: the causal mask is off by one."
@@ -130,7 +130,7 @@ def faults(adapter: Adapter, found: Reading, each: Attention) -> Iterator[tuple[
             cause = "The padding mask is inverted: PAD is seen, and words are hidden."
         elif leak(weights, hidden & (hidden.cumsum(2) > 1)) == 0.0:
             cause = "The padding mask is off by one: the first PAD is seen, and no other."
-        elif alike(weights, hidden):
+        elif alike(each, hidden):
             cause = LOW
         yield f"PAD has the weight {most:.2g}, expected 0", cause
     for seen, what in ((every.tril(), "later"), (every.triu(), "earlier")):
@@ -145,11 +145,10 @@ def leak(weights: Tensor, hidden: Tensor) -> float:
     return float(weights[hidden].abs().max()) if hidden.any() else 0.0
 
 
-def alike(weights: Tensor, hidden: Tensor) -> bool:
-    """Whether all hidden keys of a query have one weight: that of a number that fills them."""
-    several = (weights[b, t][hidden[b, t]] for b, t in hidden.sum(2).gt(1).nonzero())
-    apart = [float((keys - keys[:1]).abs().max()) for keys in several]
-    return bool(apart) and max(apart) < 1e-6
+def alike(each: Attention, hidden: Tensor) -> bool:
+    """Whether all hidden scores are one number, which fills them: keys alone differ by query."""
+    filled = each.scores.permute(0, 2, 3, 1)[hidden]  # (N, H)
+    return filled.numel() > 1 and float(filled.max() - filled.min()) < 1e-6
 
 
 def single(adapter: Adapter, found: Reading, parts: tuple[str, ...]) -> bool:

@@ -17,13 +17,13 @@
 from __future__ import annotations
 
 import ast
-import builtins
+import contextlib
 import json
 import linecache
 import re
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -117,46 +117,40 @@ class Definitions:
     body: Sequence[ast.stmt]
 
     def module(self, names: Sequence[str], stubs: dict[str, Any]) -> ModuleType:
-        """A module in which the statements that the names need have been run, in their order."""
-        binds = [bound(statement) for statement in self.body]
-        known = {name for each in binds for name in each}
-        asked = names or [n for s, b in zip(self.body, binds, strict=True) if plain(s) for n in b]
-        for name in asked:
-            if name not in known | stubs.keys() and "*" not in known:
+        """A module in which all definitions have been run, in their order, and what names need."""
+        known = {name: s for s in reversed(self.body) for name in bound(s)}
+        for name in names:
+            if name not in known.keys() | stubs.keys() and "*" not in known:
                 hint = did_you_mean(name, known) or f"; it defines {', '.join(sorted(known))}"
                 raise ValueError(f"{self.path.name} defines no {name!r}{hint}")
-        wanted = self.needed(list(asked), binds, set(stubs))
         module = self.empty(stubs)
-        for number in sorted(wanted):
-            self.run(module, self.body[number], stubs)
+        for statement in filter(plain, self.body):
+            with contextlib.suppress(ValueError):  # said where the name is used
+                self.run(module, statement, stubs)
+        for name in names:
+            self.need(module, name, known, stubs)
         on_the_cpu(vars(module))
-        for name in known - {"*"} - vars(module).keys():
-            line = next(s.lineno for s, b in zip(self.body, binds, strict=True) if name in b)
-            vars(module)[name] = NotRun(name, f"(line {line}) was not lifted")
+        for name in known.keys() - {"*"} - vars(module).keys():
+            vars(module)[name] = NotRun(name, f"(line {known[name].lineno}) was not lifted")
         return module
 
-    def needed(self, names: list[str], binds: list[set[str]], stubs: set[str]) -> set[int]:
-        """The numbers of the statements that these names need.
-
-        A definition needs at once what its decorators, bases and defaults name.  What a function
-        names in its body it needs when it is called: definitions and constants, and no more.
-        """
-        chosen, asked = set[int](), set[str]()
-        own = {name for each in binds for name in each} | stubs | vars(builtins).keys()
-        waiting = [(name, True) for name in names]
-        while waiting:
-            name, at_once = waiting.pop()
-            for number, statement in enumerate(self.body):
-                # A name that the file does not define comes from an import with a star.
-                found = name in binds[number] or ("*" in binds[number] and name not in own)
-                if name in stubs or not found or number in chosen:
-                    continue
-                if at_once or plain(statement):
-                    chosen.add(number)
-                    now, later = uses(statement)
-                    waiting += [(n, True) for n in now - asked] + [(n, False) for n in later]
-                    asked |= now
-        return chosen
+    def need(self, module: ModuleType, name: str, known: dict, stubs: dict[str, Any]) -> None:
+        """Run the statement that binds a name, and before it those of the names that it reads."""
+        if name in vars(module) or name not in known:
+            return
+        statement = known[name]
+        if not isinstance(statement, ast.FunctionDef | ast.ClassDef):
+            for node in ast.walk(statement):
+                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                    self.need(module, node.id, known, stubs)
+        for _ in known:
+            try:
+                return self.run(module, statement, stubs)
+            except ValueError as error:
+                missing = getattr(error.__cause__, "name", None)
+                if not isinstance(error.__cause__, NameError) or missing not in known:
+                    raise
+                self.need(module, missing, known, stubs)
 
     def empty(self, stubs: dict[str, Any]) -> ModuleType:
         """A module with the stubs; its imports find the neighbours of the file, and its package."""
@@ -220,22 +214,3 @@ def plain(statement: ast.stmt) -> bool:
         return True
     calls = (n.func for n in ast.walk(statement) if isinstance(n, ast.Call))
     return all(HARMLESS.fullmatch(ast.unparse(called)) for called in calls)
-
-
-def uses(statement: ast.stmt) -> tuple[set[str], set[str]]:
-    """The names that a statement reads when it is run, and those that its functions read later."""
-    later = {n.id for body in bodies(statement) for n in ast.walk(body) if isinstance(n, ast.Name)}
-    inside = {id(n) for body in bodies(statement) for n in ast.walk(body)}
-    names = (n for n in ast.walk(statement) if isinstance(n, ast.Name) and id(n) not in inside)
-    return {n.id for n in names}, later
-
-
-def bodies(node: ast.AST) -> Iterator[ast.AST]:
-    """The statements within functions: they are run when the functions are called."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and child in node.body:
-            yield child
-        elif isinstance(node, ast.Lambda) and child is node.body:
-            yield child
-        else:
-            yield from bodies(child)

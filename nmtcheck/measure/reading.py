@@ -37,6 +37,7 @@ class Attention:
     module: str
     product: int  # among the products of two tensors in a pass
     weights: Tensor  # (B, H, T, S)
+    scores: Tensor  # (B, H, T, S), as the softmax reads them
     rows: Tensor  # (B, H): which of the B * H rows of the operation these are
     size: int  # d, or 0 where no product was seen
     factor: float  # of the scores, since queries and keys were made
@@ -134,9 +135,10 @@ def placed(number: int, plain: Softmax, others: list[Softmax], size: int) -> Att
         own = torch.eye(size, dtype=torch.bool).repeat_interleave(len(weights) // size, 1)
     rows = torch.stack([row.nonzero()[:, 0] for row in own])  # (B, H)
     depth = product.size(-1)
-    return Attention(
-        part, number, plain.module, plain.product, weights[rows], rows, depth, plain.factor
-    )
+    same = plain.scores.numel() == weights.numel()
+    scores = plain.scores.reshape(weights.shape) if same else torch.full_like(weights, torch.nan)
+    tables = weights[rows], scores[rows]
+    return Attention(part, number, plain.module, plain.product, *tables, rows, depth, plain.factor)
 
 
 @functools.lru_cache(maxsize=8)

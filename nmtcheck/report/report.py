@@ -1,4 +1,4 @@
-"""The findings of the checks: distinct causes first, for a terminal, notebook, file or badge."""
+"""The findings of the checks: distinct causes first, for a terminal, notebook or file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import textwrap
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
 
 from nmtcheck.report import page
 from nmtcheck.report.relations import fundamental, reproduction
@@ -16,7 +15,6 @@ NO_PART = "the adapter has no "  # what is measured begins so where a missing pa
 UNWRITTEN = "your code raises NotImplementedError: "  # and so where it skips one
 WIDTH = 120  # of a report in a terminal
 FOLDED = 3  # lines shown of what the code printed
-BADGE = "https://img.shields.io/badge/nmtlib_check-{}-{}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -105,17 +103,6 @@ class Report:
         said += [f"{number} {verdict}" for verdict, number in counts.items() if number]
         return f"{self.name}: {', '.join(said) or 'nothing was checked'} in {self.seconds:.1f} s"
 
-    @property
-    def badge(self) -> str:
-        """A badge for a README, in Markdown."""
-        count = len(self.findings)
-        said = f"{count} finding{'s' * (count != 1)}" if count else f"{len(self.passed)} passed"
-        said, color = (
-            ("nothing checked", "lightgrey") if not self.results else (said, "brightgreen")
-        )
-        color = color if self.ok else "red" if count else "lightgrey"
-        return f"![nmtlib check: {said}]({BADGE.format(quote(said), color)})"
-
     def to_dict(self) -> dict[str, Any]:
         """The report as data for JSON; a finding also has `follow` and `reproduce`."""
         findings = [
@@ -130,10 +117,6 @@ class Report:
     def to_json(self) -> str:
         """`to_dict` as a JSON text."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
-
-    def to_html(self) -> str:
-        """The report as one self-contained page."""
-        return page.whole(self)
 
     def _repr_html_(self) -> str:
         return page.table(self)

@@ -13,6 +13,7 @@ from patients import (
     stranger,
     translate,
 )
+from torch import nn
 
 from nmtcheck import Adapter, run_checks
 
@@ -86,3 +87,28 @@ def test_what_nothing_can_be_read_of_is_not_sound():
     """Whether a resumed run skips the rest of an epoch is unreadable: no part shows it."""
     report = run_checks(Adapter(make_model=make()), only="training")
     assert not report.ok and report.status == 2 and not report.failed
+
+
+class Bare(nn.Module):
+    """torch's module called with nothing but two embeddings: no masks, no positions."""
+
+    def __init__(self, sizes):
+        super().__init__()
+        width = sizes.d_model
+        self.tables = nn.ModuleList(nn.Embedding(sizes.source_vocab_size, width) for _ in range(2))
+        layers = (sizes.n_layers, sizes.n_layers, sizes.d_ff, sizes.dropout)
+        self.inner = nn.Transformer(width, sizes.n_heads, *layers, batch_first=True)
+        self.last = nn.Linear(width, sizes.target_vocab_size)
+
+    def forward(self, source, target):
+        return self.last(self.inner(self.tables[0](source), self.tables[1](target)))
+
+
+def test_torch_without_masks_and_positions_gets_every_finding_with_its_cause():
+    report = run_checks(Adapter(make_model=Bare), only=["inside", "positions", "masks"])
+    causes = {f.check.id: f.cause for f in report.findings if f.proved}
+    assert causes.keys() == {f.check.id for f in report.findings}, report
+    assert "No causal mask reaches" in causes["inside.future"]
+    assert "No padding mask of the source reaches" in causes["inside.padding"]
+    for side in ("source", "target"):
+        assert "No positions are added" in causes[f"positions.{side}_order"]

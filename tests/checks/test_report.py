@@ -143,12 +143,6 @@ def test_the_notebook_shows_a_table_with_inline_styles():
     assert tags.text.count("follows from it") == 2
 
 
-def test_the_page_holds_all_and_folds_what_was_printed():
-    tags = read(MIXED.to_html(), "class", "charset", "name", "content", "lang")
-    assert tags.names.count("article") == 3 and "30 lines were printed" in tags.text
-    assert tags.text.count("line 29") == 1 and "prefers-color-scheme: dark" in tags.text
-
-
 def test_the_data_are_those_of_the_report():
     data = json.loads(MIXED.to_json())
     assert [finding["check"] for finding in data["findings"]] == [
@@ -158,12 +152,6 @@ def test_the_data_are_those_of_the_report():
     assert data["findings"][1]["fits"] == "The triangle & its diagonal."
     assert data["findings"][0]["title"] == "your code" and "cause" not in data["findings"][0]
     assert len(data["results"]) == len(MIXED.results)
-
-
-def test_the_badge_says_how_it_stands():
-    assert "3%20findings-red" in MIXED.badge
-    assert "1%20passed-brightgreen" in Report("mine", (GOOD, LEFT), 1.0).badge
-    assert "0%20passed-lightgrey" in Report("mine", (LEFT,), 1.0).badge
 
 
 def test_a_real_report_is_whole():
