@@ -65,13 +65,13 @@ class Side:
 
     def tables(self) -> dict[str, Tensor]:
         """Embeddings by what they look up: words of the source, of the target, or positions."""
-        found = dict[str, Tensor]()
+        result = dict[str, Tensor]()
         for table, ids in self.trace.tables:
             words = sorted(i for i in ids.flatten().tolist() if i >= self.adapter.first_word)
             sides = zip(("source", "target"), self.ids, strict=True)
             same = [n for n, x in sides if words == words_of(self.adapter, x)]
-            found.setdefault(same[0] if same else "positions", table)
-        return found
+            result.setdefault(same[0] if same else "positions", table)
+        return result
 
 
 def words_of(adapter: Adapter, ids: Tensor) -> list[int]:
@@ -90,20 +90,20 @@ def side(adapter: Adapter, like: Side | None = None) -> Side:
                 for name, parameter in module.named_parameters(recurse=False):
                     parameter.fill_(float("weight" in name or name in ("gamma", "scale", "a_2")))
     own = uneven_batch(adapter, 0, padded=False) if like is None else None
-    made = Side(adapter, model, own or translated(like.ids, like.adapter, adapter))
-    made.trace_again()
-    return made
+    new_side = Side(adapter, model, own or translated(like.ids, like.adapter, adapter))
+    new_side.trace_again()
+    return new_side
 
 
 def translated(batch: tuple[Tensor, ...], old: Adapter, adapter: Adapter) -> tuple[Tensor, ...]:
     """A batch with the special ids of another adapter."""
-    made = []
+    converted = []
     for ids in batch:
         new = ids.clone()
         for name in ("pad", "bos", "eos"):
             new[ids == getattr(old, name)] = getattr(adapter, name)
-        made.append(new)
-    return tuple(made)
+        converted.append(new)
+    return tuple(converted)
 
 
 @torch.no_grad()
@@ -114,14 +114,14 @@ def carry(a: Side, b: Side) -> list[str]:
         if role not in b.roles:
             lines.append(f"{b.adapter.name} has no {named(role)}")
             continue
-        (source, bias), (target, other) = a.weight(role), b.weight(role)
+        (source, bias), (target, target_bias) = a.weight(role), b.weight(role)
         if source.shape != target.shape:
             shapes = f"{tuple(source.shape)} and {tuple(target.shape)}"
             lines.append(f"the weights of {named(role)} have the shapes {shapes}")
             continue
         target.copy_(source)
-        if other is not None:
-            other.copy_(bias) if bias is not None else other.zero_()
+        if target_bias is not None:
+            target_bias.copy_(bias) if bias is not None else target_bias.zero_()
         elif bias is not None:
             bias.zero_()
     theirs = b.tables()
@@ -187,8 +187,8 @@ def first_difference(a: Side, b: Side) -> tuple[str, str] | None:
     numbers = {a.roles[f"o {name}"][0]: name for name in places(a)}
     for role in order:
         number, letter = a.roles[role][0], role[0]
-        if letter == "o" and (found := inside(a, b, numbers[number])):
-            return found
+        if letter == "o" and (result := inside(a, b, numbers[number])):
+            return result
         if role not in b.roles:
             return named(role), f"size: {b.adapter.name} does not have it"
         x, y = (s.trace.linears[s.roles[role][0]].read for s in (a, b))
@@ -217,8 +217,8 @@ def padded_difference(a: Side, b: Side) -> tuple[str, str] | None:
         if mine.shape == theirs.shape and (mine - theirs).abs().max() > CLOSE:
             pad = ~keys[:, None].expand(-1, real.size(1), -1)[real]  # (N, S)
             most = [float((w * pad[:, None]).max()) for w in (mine, theirs)]
-            told = f"PAD has the weight {most[0]:.2g} in {a.adapter.name}, {most[1]:.2g} in"
-            return f"weights of {name}", f"mask: {told} {b.adapter.name}"
+            leak = f"PAD has the weight {most[0]:.2g} in {a.adapter.name}, {most[1]:.2g} in"
+            return f"weights of {name}", f"mask: {leak} {b.adapter.name}"
     return None
 
 
@@ -293,5 +293,5 @@ def compare(a: Adapter, b: Adapter) -> Comparison:
     missing = carry(one, two)
     for each in (one, two):
         each.trace_again()
-    found = None if missing else first_difference(one, two)
-    return Comparison((one.adapter.name, two.adapter.name), tuple(initial), tuple(missing), found)
+    result = None if missing else first_difference(one, two)
+    return Comparison((one.adapter.name, two.adapter.name), tuple(initial), tuple(missing), result)

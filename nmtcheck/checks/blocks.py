@@ -17,12 +17,12 @@ from nmtcheck.registry import Finding, check
 def stacked(model: nn.Module) -> dict[str, list[Tensor]]:
     """The matrices of each member of a list of layers, by its name; embeddings are no layers."""
     tables = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding)}
-    found, named = dict[str, list[Tensor]](), dict(model.named_modules())
+    members, named = dict[str, list[Tensor]](), dict(model.named_modules())
     for name, weight in model.named_parameters():
         layer = re.match(r".*?\.\d+(?=\.)", name)
         if weight.dim() > 1 and id(weight) not in tables and layer and layer[0] in named:
-            found.setdefault(layer[0], []).append(weight)
-    return {name: weights for name, weights in found.items() if len(weights) > 1}
+            members.setdefault(layer[0], []).append(weight)
+    return {name: weights for name, weights in members.items() if len(weights) > 1}
 
 
 @check("inside.residual", "make_model")
@@ -33,8 +33,8 @@ def residual(adapter: Adapter, seed: int) -> str:
     model.double()  # tells an effect that float32 rounds away from none
     layers, sides = stacked(model), dict[str, Tensor]()
 
-    def listen(name: str, module: nn.Module, given: tuple, made: object) -> None:
-        sizes = given[0].shape[:2] if given and isinstance(given[0], Tensor) else ()
+    def listen(name: str, module: nn.Module, inputs: tuple, output: object) -> None:
+        sizes = inputs[0].shape[:2] if inputs and isinstance(inputs[0], Tensor) else ()
         fits = [ids for ids in (source, target) if ids.size(1) in sizes]
         sides.update({name: fits[0]} if len(fits) == 1 else {})
 
@@ -43,20 +43,20 @@ def residual(adapter: Adapter, seed: int) -> str:
 
     def effect(ids: Tensor) -> float:
         """How far other words on one side move the logits of a sentence's last position."""
-        other = torch.where(ids < adapter.first_word, ids, another_word(adapter, ids))
-        moved = logits(adapter, model, *(other if x is ids else x for x in (source, target)))
+        swapped = torch.where(ids < adapter.first_word, ids, another_word(adapter, ids))
+        moved = logits(adapter, model, *(swapped if x is ids else x for x in (source, target)))
         return float((moved - logits(adapter, model, source, target))[0, -1].abs().max())
 
     if not (effect(source) and effect(target) and sides):
         raise NotImplementedError("no way of the words through layers was found")
     for name, ids in list(sides.items()):
-        kept = [weight.clone() for weight in layers[name]]
+        copies = [weight.clone() for weight in layers[name]]
         torch._foreach_zero_(layers[name])
         if effect(ids) < 1e-12:
             side = "source" if ids is source else "target"
-            said = f"with the matrices of {name!r} at zero, no word of the {side} moves a logit"
-            raise Finding(said, "A residual connection is missing: a layer is x + sublayer(x).")
-        torch._foreach_copy_(layers[name], kept)
+            message = f"with the matrices of {name!r} at zero, no word of the {side} moves a logit"
+            raise Finding(message, "A residual connection is missing: a layer is x + sublayer(x).")
+        torch._foreach_copy_(layers[name], copies)
     return f"{len(sides)} layers pass on what they read when their matrices are zero"
 
 
@@ -68,11 +68,11 @@ def activation(adapter: Adapter, seed: int) -> str:
     bare = [
         linear.name
         for linear in linears
-        if linear.reads >= 0 and linear.made.size(-1) < linear.read.size(-1)
+        if linear.reads >= 0 and linear.output.size(-1) < linear.read.size(-1)
     ]
     if bare:
-        said = f"{len(bare)} times a linear map reads what another returns: {listed(bare)}"
-        raise Finding(said, "The feed-forward block has no activation between its linear maps.")
+        message = f"{len(bare)} times a linear map reads what another returns: {listed(bare)}"
+        raise Finding(message, "The feed-forward block has no activation between its linear maps.")
     if not linears:
         raise NotImplementedError("the model calls no linear maps")
     return f"none of {len(linears)} linear maps reads the unchanged result of another"

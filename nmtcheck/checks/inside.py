@@ -31,26 +31,26 @@ MIXED = {
 @check("inside.sums", "make_model")
 def sums(adapter: Adapter, seed: int) -> str:
     """The weights of each query are not negative and sum to one over its keys."""
-    found = reading(adapter, seed)
-    for each in found.attentions:
-        queries, _ = visible(found, adapter, each)
+    view = reading(adapter, seed)
+    for each in view.attentions:
+        queries, _ = visible(view, adapter, each)
         rows = each.weights.sum(-1).transpose(1, 2)[queries]  # (N, H)
         rows = rows[rows.abs() > TOLERANCE]  # a query may have no key at all
         if rows.numel() and float((rows - 1).abs().max()) > LOOSE or each.weights.min() < 0:
             columns = (each.weights.sum(-2) - 1).abs().max()
-            told = f"the weights of a query sum to {rows.min():.2f} to {rows.max():.2f}, not 1"
+            faulty = f"the weights of a query sum to {rows.min():.2f} to {rows.max():.2f}, not 1"
             cause = OVER_QUERIES if columns < LOOSE else ""
             possible = "Weights are changed after the softmax, or it runs over a different axis."
-            raise Finding(f"{told}, in {each.name}", cause, possible)
-    return f"the weights of {len(found.attentions)} attentions sum to one"
+            raise Finding(f"{faulty}, in {each.name}", cause, possible)
+    return f"the weights of {len(view.attentions)} attentions sum to one"
 
 
-def reach(adapter: Adapter, found: Reading, side: str) -> tuple[int, float]:
+def reach(adapter: Adapter, view: Reading, side: str) -> tuple[int, float]:
     """How many positions a changed token moves, where each token attends to itself alone."""
-    ids = found.source if side == "encoder" else found.target
+    ids = view.source if side == "encoder" else view.target
     changed = ids.clone()
     changed[0, 1] = another_word(adapter, changed[0, 1])
-    numbers = {a.number for a in found.attentions if a.part == side}
+    numbers = {a.number for a in view.attentions if a.part == side}
 
     def change(kind: str, number: int, tensors: tuple) -> tuple:
         if kind != "value" or number not in numbers:
@@ -59,11 +59,11 @@ def reach(adapter: Adapter, found: Reading, side: str) -> tuple[int, float]:
 
     def positions(ids: Tensor) -> Tensor:
         """What is made of the first sentence, one row for each position."""
-        both = (ids, found.target) if side == "encoder" else (found.source, ids)
-        trace = readings.run(adapter, found.model, *both, change=change)
+        both = (ids, view.target) if side == "encoder" else (view.source, ids)
+        trace = readings.run(adapter, view.model, *both, change=change)
         if side == "decoder":
             return trace.result[0]
-        cross = next(a for a in found.attentions if a.part == "cross")
+        cross = next(a for a in view.attentions if a.part == "cross")
         return trace.attentions[cross.number].key[cross.rows[0]].permute(2, 0, 1).flatten(1)
 
     off = (positions(changed) - positions(ids)).abs().amax(1)
@@ -74,35 +74,37 @@ def reach(adapter: Adapter, found: Reading, side: str) -> tuple[int, float]:
 @torch.no_grad()
 def heads(adapter: Adapter, seed: int) -> str:
     """Where each token attends to itself alone, heads and tokens stay apart."""
-    found, told = reading(adapter, seed), []
+    view, faulty = reading(adapter, seed), []
     for side in ("encoder", "decoder"):
-        if not {side, "cross"} <= {a.part for a in found.attentions}:
+        if not {side, "cross"} <= {a.part for a in view.attentions}:
             continue
-        count, most = reach(adapter, found, side)
+        count, most = reach(adapter, view, side)
         if most == 0:
             raise NotImplementedError(f"a changed token of the {side} moves nothing")
         if count > 1:
-            said = f"each token of the {side} attends to itself alone; one moves {count} positions"
+            message = (
+                f"each token of the {side} attends to itself alone; one moves {count} positions"
+            )
 
             def apart(other: Adapter, _: int, side: str = side) -> None:
-                if reach(other, found, side)[0] > 1:
+                if reach(other, view, side)[0] > 1:
                     raise Finding("still")
 
             for (split, merge), text in MIXED.items():
-                if proved(adapter, found, readings.join(split=split, merge=merge), apart):
+                if proved(adapter, view, readings.join(split=split, merge=merge), apart):
                     cause = f"Heads and tokens are mixed: {text}. With the axes exchanged, the"
                     cause += " check passes."
-                    raise Finding(said, cause)
-            raise Finding(said, possible="Heads and tokens are mixed where heads are split.")
-        told.append(side)
-    if not told:
+                    raise Finding(message, cause)
+            raise Finding(message, possible="Heads and tokens are mixed where heads are split.")
+        faulty.append(side)
+    if not faulty:
         raise NotImplementedError("no self-attention and cross-attention were read")
-    return f"a changed token moves its own position alone, in {' and '.join(told)}"
+    return f"a changed token moves its own position alone, in {' and '.join(faulty)}"
 
 
-def faults(adapter: Adapter, found: Reading, each: Attention) -> Iterator[tuple[str, str]]:
+def faults(adapter: Adapter, view: Reading, each: Attention) -> Iterator[tuple[str, str]]:
     """What is wrong with what one attention reads, and the kind of it."""
-    queries, keys = visible(found, adapter, each)
+    queries, keys = visible(view, adapter, each)
     weights = each.weights.permute(0, 2, 3, 1)  # (B, T, S, H)
     both = queries[:, :, None] & keys[:, None]  # (B, T, S)
     every = torch.ones(weights.shape[1:3], dtype=torch.bool)
@@ -151,17 +153,17 @@ def alike(each: Attention, hidden: Tensor) -> bool:
     return filled.numel() > 1 and float(filled.max() - filled.min()) < 1e-6
 
 
-def single(adapter: Adapter, found: Reading, parts: tuple[str, ...]) -> bool:
+def single(adapter: Adapter, view: Reading, parts: tuple[str, ...]) -> bool:
     """Whether a padded sentence alone is read as it should be."""
     rows = slice(1, 2)
-    one = read(adapter, found.model, found.source[rows], found.target[rows])
+    one = read(adapter, view.model, view.source[rows], view.target[rows])
     mine = [each for each in one.attentions if each.part in parts]
     return bool(mine) and not any([*faults(adapter, one, each)] for each in mine)
 
 
-def padded_left(adapter: Adapter, found: Reading, each: Attention) -> bool:
+def padded_left(adapter: Adapter, view: Reading, each: Attention) -> bool:
     """Whether all words are read and no PAD, where the model has moved PAD to the left."""
-    queries, keys = (x.flip(1) for x in visible(found, adapter, each))
+    queries, keys = (x.flip(1) for x in visible(view, adapter, each))
     queries = queries if each.part == "encoder" else queries.flip(1)
     read_at_all = each.weights.abs().amax(1) > 0  # (B, T, S)
     return each.part != "decoder" and bool((read_at_all == keys[:, None])[queries].all())
@@ -171,16 +173,16 @@ def masked(adapter: Adapter, seed: int, *parts: str) -> str:
     """What the attentions of some parts read in both modes; a Finding where they must not."""
     wrong: dict[bool, dict[str, tuple[str, str, str]]] = {False: {}, True: {}}
     count = 0
-    for training, told in wrong.items():
-        found = reading(adapter, seed, training)
-        for each in (a for a in found.attentions if a.part in parts):
+    for training, faulty in wrong.items():
+        view = reading(adapter, seed, training)
+        for each in (a for a in view.attentions if a.part in parts):
             count += 1
-            bad = [] if padded_left(adapter, found, each) else [*faults(adapter, found, each)]
-            told |= {each.name: (each.part, *bad[0])} if bad else {}
+            bad = [] if padded_left(adapter, view, each) else [*faults(adapter, view, each)]
+            faulty |= {each.name: (each.part, *bad[0])} if bad else {}
     if not count:
         raise NotImplementedError(f"no attention of {' or '.join(parts)} could be read")
-    for training, told in wrong.items():
-        if told:
+    for training, faulty in wrong.items():
+        if faulty:
             raise mask_finding(adapter, seed, parts, wrong, training)
     return f"{count // 2} attentions"
 
@@ -189,10 +191,10 @@ def mask_finding(
     adapter: Adapter, seed: int, parts: tuple[str, ...], wrong: dict, training: bool
 ) -> Finding:
     """What is wrong with masks, with its cause where masked scores make the model right."""
-    told, found = wrong[training], reading(adapter, seed, training)
-    name, (_, text, _) = next(iter(told.items()))
-    bad = list(dict.fromkeys(part for part, *_ in told.values()))
-    causes = dict.fromkeys(cause for _, _, cause in told.values())
+    faulty, view = wrong[training], reading(adapter, seed, training)
+    name, (_, text, _) = next(iter(faulty.items()))
+    bad = list(dict.fromkeys(part for part, *_ in faulty.values()))
+    causes = dict.fromkeys(cause for _, _, cause in faulty.values())
     if not wrong[not training]:
         mode = "train" if training else "eval"
         text += f", in {mode} mode only"
@@ -200,15 +202,15 @@ def mask_finding(
             f"{mode.capitalize()} mode drops the mask: `self.training` may affect nothing "
             "but dropout.": None
         }
-    elif single(adapter, found, parts):
+    elif single(adapter, view, parts):
         causes = {ANOTHERS: None}
     repair = readings.hide(bad, future=parts == ("decoder",))
     if parts == ("decoder",):
-        right = proved(adapter, found, repair, lambda a, s: future(a, seed, training))
+        right = proved(adapter, view, repair, lambda a, s: future(a, seed, training))
     else:
-        right = proved(adapter, found, repair, lambda a, s: same_with_more_padding(a, seed))
+        right = proved(adapter, view, repair, lambda a, s: same_with_more_padding(a, seed))
     cause = " ".join(causes)
-    more = f" and in {len(told) - 1} more" * (len(told) > 1)
+    more = f" and in {len(faulty) - 1} more" * (len(faulty) > 1)
     proof = f"{cause} With its scores masked, the check passes."
     return Finding(f"{text}, in {name}{more}", proof * right, cause)
 
@@ -228,12 +230,12 @@ def no_padding(adapter: Adapter, seed: int) -> str:
 @check("inside.scale", "make_model")
 def scale(adapter: Adapter, seed: int) -> str:
     """In every attention the scores are divided by the root of the head size."""
-    found, told = reading(adapter, seed), list[str]()
-    for each in found.attentions:
+    view, faulty = reading(adapter, seed), list[str]()
+    for each in view.attentions:
         if not each.size or not math.isfinite(each.factor):
             continue
         divisor, size = 1 / each.factor, each.size
-        told.append(f"{divisor:.3g}")
+        faulty.append(f"{divisor:.3g}")
         if abs(divisor / math.sqrt(size) - 1) > 0.02:
             width = size * each.weights.size(1)
             known = {
@@ -243,9 +245,11 @@ def scale(adapter: Adapter, seed: int) -> str:
                 math.sqrt(size) ** -1: "The scores are multiplied by the root of d_k.",
             }
             near = (text for value, text in known.items() if abs(divisor / value - 1) < 0.02)
-            said = f"in {each.name} the scores are divided by {divisor:.3g}"
+            message = f"in {each.name} the scores are divided by {divisor:.3g}"
             expected = f"expected {math.sqrt(size):.3g}, the root of d_k"
-            raise Finding(f"{said}, {expected}", next(near, ""))
-    if not told:
+            raise Finding(f"{message}, {expected}", next(near, ""))
+    if not faulty:
         raise NotImplementedError("no scores of queries and keys could be read")
-    return f"the scores of {len(told)} attentions are divided by {', '.join(dict.fromkeys(told))}"
+    return (
+        f"the scores of {len(faulty)} attentions are divided by {', '.join(dict.fromkeys(faulty))}"
+    )

@@ -28,12 +28,12 @@ def order_matters(adapter: Adapter, seed: int, side: str) -> str:
         pass
     try:
         return order_seen(adapter, seed + 1, side, noise=0.0)
-    except Finding as found:
+    except Finding as failure:
         if repaired(adapter, seed, side):
             raise NotImplementedError("with masks repaired the order counts: see inside") from None
         with positions_added():
             cause = ADDED.format(side) * repaired(adapter, seed, side)
-        raise Finding(found.measured, cause, found.possible) from None
+        raise Finding(failure.measured, cause, failure.possible) from None
 
 
 def repaired(adapter: Adapter, seed: int, side: str) -> bool:
@@ -48,13 +48,13 @@ def repaired(adapter: Adapter, seed: int, side: str) -> bool:
 def positions_added() -> Iterator[None]:
     """Add waves to what every embedding of one sentence returns, while the block runs."""
 
-    def add(module: nn.Module, given: tuple, made: Tensor) -> Tensor | None:
-        if not isinstance(module, nn.Embedding) or made.dim() != 3:
+    def add(module: nn.Module, inputs: tuple, output: Tensor) -> Tensor | None:
+        if not isinstance(module, nn.Embedding) or output.dim() != 3:
             return None
         # Sentences may be the first axis or the second: rows of a batch begin at other places.
-        place = torch.arange(made.size(0))[:, None] + torch.arange(made.size(1))
-        waves = (place[..., None] * torch.arange(1, made.size(-1) + 1)).sin()
-        return made + made.std() * waves.to(made.dtype)
+        place = torch.arange(output.size(0))[:, None] + torch.arange(output.size(1))
+        waves = (place[..., None] * torch.arange(1, output.size(-1) + 1)).sin()
+        return output + output.std() * waves.to(output.dtype)
 
     handle = register_module_forward_hook(add)
     try:
@@ -70,9 +70,9 @@ def order_seen(
     # With two layers even a decoder without positions knows some order, from the causal mask.
     model = build(adapter, seed, noise=noise, n_layers=1)
     if masked:
-        found = read(adapter, silence(model), *uneven_batch(adapter, seed))
-        adapter = mended(adapter, found, hide(["encoder", "cross"], future=False))
-        adapter = mended(adapter, found, hide(["decoder"], future=True))
+        failure = read(adapter, silence(model), *uneven_batch(adapter, seed))
+        adapter = mended(adapter, failure, hide(["encoder", "cross"], future=False))
+        adapter = mended(adapter, failure, hide(["decoder"], future=True))
     words = list(range(adapter.first_word, adapter.first_word + 5))
     # Words of the target change their own logits too: only the last ones count.
     places = slice(None) if side == "source" else slice(-1, None)

@@ -49,19 +49,21 @@ def own_norms(adapter: Adapter, seed: int) -> str:
 @check("layers.whole_input", "make_model", "resizable")
 def whole_input(adapter: Adapter, seed: int) -> str:
     """Queries, keys and values of every head are made of the whole token."""
-    found = reading(adapter, seed)
+    view = reading(adapter, seed)
     width = Sizes().d_model
     sliced = [
         linear.name
-        for linear in found.trace.linears
-        if any(a.module and linear.name.startswith(a.module) for a in found.attentions)
-        and linear.read.size(-1) == found.attentions[0].size < width
+        for linear in view.trace.linears
+        if any(a.module and linear.name.startswith(a.module) for a in view.attentions)
+        and linear.read.size(-1) == view.attentions[0].size < width
     ]
     if sliced:
         names = listed([*dict.fromkeys(sliced)])
-        said = f"{names} read {found.attentions[0].size} of {width} values"
-        raise Finding(said, "A head projects its own slice of the token: make it of all d_model.")
-    return f"the maps of {len(found.attentions)} attentions read whole tokens"
+        message = f"{names} read {view.attentions[0].size} of {width} values"
+        raise Finding(
+            message, "A head projects its own slice of the token: make it of all d_model."
+        )
+    return f"the maps of {len(view.attentions)} attentions read whole tokens"
 
 
 def factors(adapter: Adapter, trace: Trace, source: Tensor, target: Tensor) -> dict[str, float]:
@@ -96,9 +98,9 @@ def sides(adapter: Adapter, seed: int) -> str:
             raise Finding(f"embeddings of the {side} are multiplied by {lengths}", cause)
     first, second = short.values()
     if abs(first / second - 1) > 1e-3:
-        said = f"the source's embeddings are multiplied by {short['source']:.3g}"
+        message = f"the source's embeddings are multiplied by {short['source']:.3g}"
         cause = "One side's embeddings are scaled, and the other's are not."
-        raise Finding(f"{said}, the target's by {short['target']:.3g}", cause)
+        raise Finding(f"{message}, the target's by {short['target']:.3g}", cause)
     return f"both sides' embeddings are multiplied by {first:.3g}"
 
 

@@ -75,8 +75,8 @@ def gradient(adapter: Adapter, seed: int) -> str:
         raise NotImplementedError(UNREAD)
     learned = meant(rows, batch)
     if learned.kind in MISTAKES:
-        said = f"the labels of {len(learned.places)} positions are {describe(learned.kind)}"
-        raise Finding(said, MISTAKES[learned.kind])
+        message = f"the labels of {len(learned.places)} positions are {describe(learned.kind)}"
+        raise Finding(message, MISTAKES[learned.kind])
     labels = batch.labels.tolist()
     expected = {
         (b, t): i for b, row in enumerate(labels) for t, i in enumerate(row) if i != adapter.pad
@@ -132,8 +132,8 @@ def scale(adapter: Adapter, seed: int) -> str:
     sentences = sum(int((rows.label == adapter.eos).sum()) for rows in passes)
     for value, purpose in ((1, "by nothing"), (sentences, "the number of sentences")):
         if near(divisor, value):
-            told = f"{summed}, {purpose}: {ON_PURPOSE}"
-            raise NotImplementedError(f"{told}, and adapt rate and clipping")
+            reason = f"{summed}, {purpose}: {ON_PURPOSE}"
+            raise NotImplementedError(f"{reason}, and adapt rate and clipping")
     power = math.log2(total) if total > 0 else 0.0
     if power > 6 and abs(power - round(power)) < 0.02:
         raise NotImplementedError(f"{summed}: the loss is scaled, as for half precision")
@@ -156,9 +156,9 @@ def within_sentences(passes: list[Rows]) -> str:
     for rows in passes:
         least, most = float(rows.weight.min()), float(rows.weight.max())
         if not near(most, least):
-            said = f"within one batch a token weighs {least:.3g} to {most:.3g}"
+            message = f"within one batch a token weighs {least:.3g} to {most:.3g}"
             cause = "Means of sentences are averaged: tokens of short sentences weigh more."
-            raise Finding(said, possible=cause)
+            raise Finding(message, possible=cause)
     means = {round(float(rows.weight.mean()), 5) for rows in passes}
     return f"means of {len(passes)} batches of unequal size are averaged" * (len(means) > 1)
 
@@ -209,17 +209,17 @@ def history(adapter: Adapter, seed: int) -> str:
     """The history holds the validation perplexity of the model at that time."""
     model = silence(build(adapter, seed, noise=0.5))
     training, validation = (pairs(adapter, seed + n, [(4, 3)] * 8) for n in (0, 1))
-    kept, values = adapter.fit(model, training, validation, 1)
+    best, values = adapter.fit(model, training, validation, 1)
     if not values:
         raise Finding("one epoch leaves an empty history")
-    found, loss = float(values[-1]), nll(adapter, kept, validation)
-    if any(abs(found / math.exp(nll(adapter, m, validation)) - 1) < 0.01 for m in (kept, model)):
-        return f"perplexity {found:.2f} after one epoch, that of the model that is kept"
-    if abs(found / loss - 1) < 0.01:
+    value, loss = float(values[-1]), nll(adapter, best, validation)
+    if any(abs(value / math.exp(nll(adapter, m, validation)) - 1) < 0.01 for m in (best, model)):
+        return f"perplexity {value:.2f} after one epoch, that of the model that is kept"
+    if abs(value / loss - 1) < 0.01:
         raise NotImplementedError(f"the history contains the loss ({loss:.2f} nats), no perplexity")
     base = "The loss is in nats, to the base e, but 2 is raised to it."
-    others = {2**loss: base, math.exp(nll(adapter, kept, training)): "It is of the training data."}
-    cause = next((text for value, text in others.items() if abs(found / value - 1) < 0.01), "")
+    others = {2**loss: base, math.exp(nll(adapter, best, training)): "It is of the training data."}
+    cause = next((text for other, text in others.items() if abs(value / other - 1) < 0.01), "")
     raise Finding(
-        f"the history says {found:.3f}; the model has {math.exp(loss):.3f}", possible=cause
+        f"the history says {value:.3f}; the model has {math.exp(loss):.3f}", possible=cause
     )

@@ -70,20 +70,20 @@ class Logits(TorchFunctionMode):
         self.number = dict[int, int]()  # of the chain of a table, by its id
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        made = func(*args, **(kwargs or {}))
+        output = func(*args, **(kwargs or {}))
         # Nothing else is asked of other tensors: it might disturb views of parameters.
-        if not (isinstance(made, Tensor) and made.dim() > 1 and made.size(-1) == self.width):
-            return made
-        if torch.is_grad_enabled() and made.requires_grad and not made.is_leaf:
+        if not (isinstance(output, Tensor) and output.dim() > 1 and output.size(-1) == self.width):
+            return output
+        if torch.is_grad_enabled() and output.requires_grad and not output.is_leaf:
             before = [self.number[id(x)] for x in args if id(x) in self.number]
             if not before:
                 self.chains.append([])
             number = before[0] if before else len(self.chains) - 1
-            if id(made) not in self.number and len(self.number) < KEPT:
-                made.retain_grad()
-                self.chains[number].append(made)
-                self.number[id(made)] = number
-        return made
+            if id(output) not in self.number and len(self.number) < KEPT:
+                output.retain_grad()
+                self.chains[number].append(output)
+                self.number[id(output)] = number
+        return output
 
 
 @contextmanager

@@ -50,7 +50,7 @@ class Linear:
 
     name: str
     read: Tensor
-    made: Tensor
+    output: Tensor
     reads: int  # the linear map whose unchanged result it reads, or -1
     weight: Tensor  # (in, out), a view of the parameter
     bias: Tensor | None = None  # (out,), likewise
@@ -125,20 +125,20 @@ class Watch(TorchDispatchMode):
             return self.soften(func, args, kwargs, first)
         if first and first.powers and kind in (A.div, A.div_) and self.normalises(args):
             return self.soften(func, args, kwargs, first)
-        made = func(*args, **kwargs)
+        output = func(*args, **kwargs)
         if kind is A.embedding:
-            self.keep(made, Origin(table=args[1]))
+            self.keep(output, Origin(table=args[1]))
             self.trace.tables.append((args[0], args[1]))
         elif first and (func.is_view or kind in COPIES):
-            for each in _flat([made]):
+            for each in _flat([output]):
                 self.keep(each, first)
-        elif isinstance(made, Tensor):
-            same = [x for x in sources if x.numel() == made.numel()]
-            origin = self.derived(kind, args, same[0], made) if same else None
-            self.keep(made, origin)
-        return made
+        elif isinstance(output, Tensor):
+            same = [x for x in sources if x.numel() == output.numel()]
+            origin = self.derived(kind, args, same[0], output) if same else None
+            self.keep(output, origin)
+        return output
 
-    def derived(self, kind: Any, args: Any, source: Tensor, made: Tensor) -> Origin:
+    def derived(self, kind: Any, args: Any, source: Tensor, output: Tensor) -> Origin:
         """The origin of what an operation on each element makes of a tensor."""
         origin = replace(self.origins[id(source)], linear=-1)
         others = [x for x in args[:2] if x is not source]
@@ -152,19 +152,19 @@ class Watch(TorchDispatchMode):
         elif kind in (A.add, A.add_) and origin.table is not None:
             looked = [o for o in map(self.origin, args[:2]) if o and o.table is not None]
             self.trace.scaled += [(o.table, o.factor) for o in looked]
-            self.trace.sums += [made.clone()] * len(looked)
+            self.trace.sums += [output.clone()] * len(looked)
             return Origin()
         elif kind in (A.add, A.add_) and others and self.parameter(others[0]):
             if origin.maker >= 0 and others[0].dim() == 1:
                 self.trace.linears[origin.maker].bias = others[0]
         return replace(origin, powers=origin.powers or kind in (A.exp, A.exp_))
 
-    def keep(self, made: Any, origin: Origin | None) -> None:
+    def keep(self, output: Any, origin: Origin | None) -> None:
         """Note where a tensor comes from, and let no other tensor take its id."""
-        self.alive.append(made)
-        self.origins.pop(id(made), None)
+        self.alive.append(output)
+        self.origins.pop(id(output), None)
         if origin:
-            self.origins[id(made)] = origin
+            self.origins[id(output)] = origin
 
     def is_attention(self, scores: Tensor, origin: Origin | None) -> bool:
         """Whether a softmax is one over scores: of a product, and not of logits."""
@@ -182,15 +182,17 @@ class Watch(TorchDispatchMode):
         origins = self.origin(a) or Origin(), self.origin(b) or Origin()
         name = self.parameter(b) or self.parameter(a)
         if name:
-            made = func(*args, **kwargs)
+            output = func(*args, **kwargs)
             read = a if self.parameter(b) else b
             reads = (self.origin(read) or Origin()).linear
             number = len(self.trace.linears)
-            self.keep(made, Origin(linear=number, maker=number))
+            self.keep(output, Origin(linear=number, maker=number))
             weight = b if self.parameter(b) else a.mT
             bias = args[0] if at == 1 and self.parameter(args[0]) else None
-            self.trace.linears.append(Linear(name, read.clone(), made.clone(), reads, weight, bias))
-            return made
+            self.trace.linears.append(
+                Linear(name, read.clone(), output.clone(), reads, weight, bias)
+            )
+            return output
         number = max(origin.attention for origin in origins)
         if number >= 0:
             first = origins[0].attention >= 0
@@ -202,32 +204,32 @@ class Watch(TorchDispatchMode):
             attention.makers = (*attention.makers[:2], maker)
             attention.joined = len(self.trace.linears)
             args[at : at + 2] = (weights, value) if first else (value.mT, weights.mT)
-            made = func(*args, **kwargs)
-            (made,) = self.altered("context", number, made)
-            self.keep(made, None)
-            return made
+            output = func(*args, **kwargs)
+            (output,) = self.altered("context", number, output)
+            self.keep(output, None)
+            return output
         product, factor = len(self.products), origins[0].factor * origins[1].factor
         args[at : at + 2] = self.altered("product", product, a, b)
-        made = func(*args, **kwargs)
+        output = func(*args, **kwargs)
         makers = origins[0].maker, origins[1].maker
         self.products.append((args[at].clone(), args[at + 1].clone(), factor, makers))
-        self.keep(made, Origin(product=product))
-        return made
+        self.keep(output, Origin(product=product))
+        return output
 
     def soften(self, func: Any, args: Any, kwargs: Any, origin: Origin | None) -> Any:
         """A softmax over scores."""
         number = len(self.trace.attentions)
         (scores,) = self.altered("softmax", number, args[0])
-        made = func(scores, *args[1:], **kwargs)
-        (made,) = self.altered("weights", number, made)
-        found = Softmax(self.inside[-1], scores.clone())
+        output = func(scores, *args[1:], **kwargs)
+        (output,) = self.altered("weights", number, output)
+        softmax = Softmax(self.inside[-1], scores.clone())
         if origin:
-            found.query, found.key, found.before, makers = self.products[origin.product]
-            found.product, found.factor = origin.product, found.before * origin.factor
-            found.makers = (*makers, -1)
-        self.trace.attentions.append(found)
-        self.keep(made, Origin(attention=number))
-        return made
+            softmax.query, softmax.key, softmax.before, makers = self.products[origin.product]
+            softmax.product, softmax.factor = origin.product, softmax.before * origin.factor
+            softmax.makers = (*makers, -1)
+        self.trace.attentions.append(softmax)
+        self.keep(output, Origin(attention=number))
+        return output
 
 
 def _flat(values: Any) -> Iterator[Tensor]:
@@ -248,7 +250,7 @@ def watched(model: nn.Module, change: Change | None = None) -> Iterator[Trace]:
         watch.inside.append(watch.names.get(module, watch.inside[-1]))
         watch.trace.modules.append(watch.inside[-1])
 
-    def leave(module: nn.Module, _: Any, made: Any) -> None:
+    def leave(module: nn.Module, _: Any, output: Any) -> None:
         watch.inside.pop()
 
     handles = [register_module_forward_pre_hook(enter), register_module_forward_hook(leave)]

