@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("nmtlib", "nmtcheck", "nmtcourse")  # each may import those before it
 LIMITS = {  # lines, docstrings included
     "nmtlib": 5_390,
-    "nmtcheck": 8_620,
+    "nmtcheck": 8_530,
     "nmtcourse/teaching": 5_540,
     "nmtcourse/doctor": 2_500,
     "nmtcourse/formats": 830,
@@ -18,7 +18,7 @@ LIMITS = {  # lines, docstrings included
     "nmtcourse/toy": 1_565,
     "nmtcourse/explorer": 411,
     "benchmarks": 5_000,
-    "tests": 29_500,
+    "tests": 29_780,
     "tools": 1_500,
 }
 ROOMS = ("model", "data", "training", "inference")
