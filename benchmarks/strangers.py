@@ -108,7 +108,7 @@ def row(variant: Variant, ran: Variant, raw: Path) -> dict[str, Any]:
     told = {"variant": variant.key, **planted} | ({"not_run": True} if ran != variant else {})
     told["status"] = json.loads(out.with_suffix(".meta").read_text("utf-8"))["rc"]
     report = json.loads(out.read_text("utf-8")) if out.is_file() else {}
-    keys = ("check", "verdict", "measured", "cause", "possible_causes", "follow")
+    keys = ("check", "verdict", "measured", "cause", "fits", "follow")
     told["findings"] = [{k: f[k] for k in keys if f.get(k)} for f in report.get("findings", [])]
     told["passed"] = sum(r["verdict"] == "passed" for r in report.get("results", []))
     return told | {"taken_to_be": report.get("taken_to_be", [])}

@@ -18,7 +18,7 @@ LIMITS = {  # lines, docstrings included
     "nmtcourse/toy": 1_565,
     "nmtcourse/explorer": 411,
     "benchmarks": 5_000,
-    "tests": 29_780,
+    "tests": 29_800,
     "tools": 1_500,
 }
 ROOMS = ("model", "data", "training", "inference")

@@ -18,7 +18,6 @@ from torch.nn import functional as F
 from nmtcheck.adapter import Adapter, IdPair
 from nmtcheck.measure.helpers import another_word, batch, build, pairs, silence, source_frame, still
 from nmtcheck.measure.operations import Change, Softmax, Trace, watched
-from nmtcheck.registry import Finding
 
 PARTS = {
     "encoder": "the encoder's self-attention",
@@ -70,10 +69,19 @@ def uneven_batch(adapter: Adapter, seed: int, padded: bool = True) -> tuple[Tens
 
 
 def run(adapter: Adapter, model: nn.Module, *ids: Tensor, change: Change | None = None) -> Trace:
-    """The trace of one pass without dropout."""
+    """The trace of one pass without dropout.
+
+    Raises what the model raises, and NotImplementedError where it fails only while it is traced.
+    """
     torch.manual_seed(0)
-    with still(), watched(model, change) as trace:
-        trace.result = adapter.logits(model, *ids)
+    try:
+        with still(), watched(model, change) as trace:
+            trace.result = adapter.logits(model, *ids)
+    except Exception as error:
+        with torch.no_grad():
+            adapter.logits(model, *ids)
+        reason = f"{type(error).__name__}: {error}"
+        raise NotImplementedError(f"nmtcheck could not trace the model: {reason}") from error
     return trace
 
 
@@ -237,7 +245,7 @@ def proved(
     adapter: Adapter, view: Reading, repair: Repair, measure: Callable[[Adapter, int], object]
 ) -> bool:
     """Whether a check that fails passes when the passes of the model are repaired."""
-    with contextlib.suppress(Finding, NotImplementedError, RuntimeError, ValueError):
+    with contextlib.suppress(Exception):  # a repair may break a pass in any way
         measure(mended(adapter, view, repair), 0)
         return True
     return False

@@ -5,6 +5,7 @@ from functools import partial
 import pytest
 from patients import (
     PaddedTarget,
+    Stranger,
     beam,
     epoch,
     greedy,
@@ -14,6 +15,7 @@ from patients import (
     translate,
 )
 from torch import nn
+from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 from nmtcheck import Adapter, run_checks
 
@@ -87,6 +89,22 @@ def test_what_nothing_can_be_read_of_is_not_sound():
     """Whether a resumed run skips the rest of an epoch is unreadable: no part shows it."""
     report = run_checks(Adapter(make_model=make()), only="training")
     assert not report.ok and report.status == 2 and not report.failed
+
+
+class Shy(Stranger):
+    """Refuses to run while its operations are watched."""
+
+    def forward(self, source, target):
+        if _get_current_dispatch_mode() is not None:
+            raise TypeError("no modes, please")
+        return super().forward(source, target)
+
+
+def test_an_error_of_the_instrument_is_not_one_of_the_code():
+    report = run_checks(Adapter(make_model=Shy), only=["inside", "masks"])
+    assert not report.failed and report.status == 2, report
+    assert "attention not read; masks measured" in str(report)
+    assert "nmtcheck could not trace the model: TypeError" in str(report)
 
 
 class Bare(nn.Module):
