@@ -25,6 +25,7 @@ from nmtlib.inference.translator import Translator
 from nmtlib.presets import load_settings, overview
 from nmtlib.recipe import load_corpus
 from nmtlib.run import SHIPPED, Run, find_run, named_runs, newest_run, next_folder
+from nmtlib.settings import Settings
 from nmtlib.training.history import read_history
 
 CHUNK = 1_000  # lines that are read and translated together; in a terminal one by one
@@ -37,20 +38,41 @@ def train(options: Namespace) -> None:
             "train needs the name of a preset, or --resume with --out; list the presets with: "
             "nmtlib summary"
         )
-    folder, settings = choose_folder(options), None
+    folder, settings, moved = choose_folder(options), None, None
     if not options.resume:
         settings = load_settings(options.preset).with_assignments(options.assignments)
     elif options.assignments:
-        raise ValueError("--set cannot change a run that is resumed: its settings are part of it")
+        moved = moved_settings(Run(folder), options.assignments)
     if options.evaluate:  # raises now, not after hours of training, if there is nothing to score
         load_corpus((settings or Run(folder).settings()).corpus).split("test")
     report = partial(print, flush=True)
     how: dict[str, Any] = {"minutes": options.minutes, "report": report}
-    experiment.train(folder, settings, resume=options.resume, **how)
+    if moved:
+        how["corpus"] = load_corpus(moved.corpus)  # the run knows its digest
+    try:
+        experiment.train(folder, settings, resume=options.resume, **how)
+    except FileNotFoundError as error:
+        if not options.resume or "text file" not in str(error):
+            raise
+        advice = 'if it was moved, say where it is: --resume --set \'corpus.train=["…", "…"]\''
+        raise FileNotFoundError(f"{error}; {advice}") from None
+    if moved:
+        write_atomically(Run(folder).settings_file, moved.to_json())
     if os.environ.get("RANK", "0") == "0":  # of the processes that torchrun started, the first
         report(f"the run is in {folder}")
         if options.evaluate:
             evaluate_and_show(folder)
+
+
+def moved_settings(run: Run, assignments: list[str]) -> Settings:
+    """The settings of a run whose corpus is in another place now; nothing else may change."""
+    if other := [name for name in assignments if not name.startswith("corpus.")]:
+        raise ValueError(
+            f"--set {other[0]} cannot change a run that is resumed; only where its corpus is may "
+            "change (corpus.train and so on).  To go on with other settings, start a new run from "
+            f"its weights: --set training.init_from={run.folder}"
+        )
+    return run.settings().with_assignments(assignments)
 
 
 def choose_folder(options: Namespace) -> Path:

@@ -69,7 +69,10 @@ def text_lines(path: str | Path) -> Iterator[str]:
     """
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(f"no such text file: {path}")
+        shown = (
+            path if str(path).isprintable() else f"{str(path)!r}: in TOML write / or '…', not \\"
+        )
+        raise FileNotFoundError(f"no such text file: {shown}")
     with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
         try:
             yield from decoded_lines(file, str(path))

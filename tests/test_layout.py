@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("nmtlib", "nmtcheck", "nmtcourse")  # each may import those before it
 LIMITS = {  # lines, docstrings included
-    "nmtlib": 5_390,
+    "nmtlib": 5_414,
     "nmtcheck": 8_530,
     "nmtcourse/teaching": 5_540,
     "nmtcourse/doctor": 2_500,
@@ -18,7 +18,7 @@ LIMITS = {  # lines, docstrings included
     "nmtcourse/toy": 1_565,
     "nmtcourse/explorer": 411,
     "benchmarks": 5_000,
-    "tests": 29_800,
+    "tests": 29_860,
     "tools": 1_500,
 }
 ROOMS = ("model", "data", "training", "inference")

@@ -108,7 +108,8 @@ def split_rows(
     for cells in csv.reader(noted(), delimiter=separator):
         each = [alone(line, separator, quotes) for line in taken]
         if len(taken) > 1 and {len(row) for row in each} == {usual}:
-            yield from ((n, row, "open quote") for n, row in enumerate(each, start=number))
+            for n, row in enumerate(each, start=number):
+                yield n, row, "open quote" if any(cell[:1] == '"' for cell in row) else ""
         else:
             yield number, cells or [""], ""
         number += len(taken)

@@ -44,7 +44,8 @@ def load_settings(preset: str | Path) -> Settings:
     try:
         settings = Settings.from_dict(tomllib.loads(text.decode("utf-8-sig")), where=preset)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(f"{preset} is not valid TOML in UTF-8: {error}") from None
+        cure = "; write a path with / or in single quotes: 'C:\\data'" if b"\\" in text else ""
+        raise ValueError(f"{preset} is not valid TOML in UTF-8: {error}{cure}") from None
     settings.corpus.require_one_origin()
     return settings.located(path.parent) if path else settings  # a preset knows no folder
 

@@ -11,6 +11,7 @@ from broken_corpora import Own, run, toy
 from nmtcourse.doctor.remarks import after_evaluation, before_training
 from nmtcourse.recipes.backtranslation import Search, backtranslate
 from nmtlib.data.codec import build_codecs
+from nmtlib.data.corpora import load
 from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.inference.translator import Translator
 from nmtlib.settings import Settings
@@ -111,3 +112,41 @@ def test_a_back_translation_goes_on_from_no_impossible_place(translator, tmp_pat
     with pytest.raises(ValueError, match="damaged; remove it|holds others; remove both"):
         backtranslate(translator, sentences, out, Search(), report=str)
     assert out.read_bytes() == before
+
+
+def test_a_moved_corpus_resumes_where_it_is_now_and_nothing_else(tmp_path):
+    own = Own(tmp_path / "before", toy(train=200, validation=20, test=20))
+    own.folder.mkdir()
+    run("train", own.write(), "--out", tmp_path / "run", *TINY_RUN[:-1], "epochs=2")
+    own.folder.rename(tmp_path / "now")
+    resume = ("train", "--resume", "--out", tmp_path / "run")
+    status, text = run(*resume)
+    assert status == 1 and "if it was moved, say where it is: --resume --set 'corpus.train" in text
+    places = {s: [str(tmp_path / "now" / f"{s}.{e}") for e in "ab"] for s in own.splits}
+    moved = [x for split, files in places.items() for x in ("--set", f"corpus.{split}={files}")]
+    status, text = run(*resume, *moved, "--set", "training.learning_rate=1e-5")
+    assert status == 1 and f"training.init_from={tmp_path / 'run'}" in text
+    status, text = run(*resume, *moved)
+    assert status == 0 and "all epochs are trained" in text
+    assert run("evaluate", tmp_path / "run", "--beam", 1)[0] == 0, "the run knows the new place"
+    (tmp_path / "now" / "train.a").write_text("andere Hunde .\n" * 200)
+    status, text = run(*resume, *moved)
+    assert status == 1 and "corpus" in text
+
+
+def test_few_different_translations_are_counted(translator):
+    found = load("toy-de-en")
+    pairs = found.test[:40]
+    short = Corpus("own", "de", "en", train=found.train[:50], validation=pairs, test=pairs)
+    (told,) = after_evaluation(translator, short, "test", ["the cat sleeps ."] * 40)
+    assert "only 1 of 40 translations are different" in told
+
+
+@pytest.mark.parametrize("path", [r"C:\Users\me\train.de", r"..\tsv\train.tsv"])
+def test_a_path_with_backslashes_gets_its_cure(tmp_path, path):
+    (tmp_path / "own.toml").write_text(
+        f'[corpus]\nsource_language = "de"\ntarget_language = "en"\ntrain = ["{path}"]\n'
+        'validation = ["x.tsv"]\n'
+    )
+    status, text = run("train", tmp_path / "own.toml", "--out", tmp_path / "run")
+    assert status == 1 and "with / or" in text.replace("write / or", "with / or")
