@@ -56,11 +56,6 @@ def first_update(adapter: Adapter, seed: int) -> Update:
     return update
 
 
-def counted(rows: Rows, pad: int) -> int:
-    """The number of labels that are no PAD."""
-    return int((rows.label != pad).sum())
-
-
 @check("training.gradient", "make_model", "epoch")
 def gradient(adapter: Adapter, seed: int) -> str:
     """An update learns the words and EOS of the targets, each at its own position."""
