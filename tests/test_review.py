@@ -75,6 +75,16 @@ total_loss = 0
 print("Loss: %f" % (loss / batch.n_tokens))
 The model says the same sentence for each input.
 """
+PRINTED = """
+{'loss': 3.2, 'grad_norm': 1.1, 'learning_rate': 4.5e-05, 'epoch': 1.0}
+{'eval_loss': 2.2, 'eval_bleu': 12.1, 'epoch': 1.0}
+{'loss': 1.9, 'learning_rate': 2.5e-05, 'epoch': 2.0}
+{'eval_loss': 2.0, 'eval_bleu': 15.0, 'epoch': 2.0}
+"""
+PLAIN = "".join(
+    f"Epoch: {n}, Train loss: {a}, Val loss: {b}, Epoch time = 44.1s\n"
+    for n, a, b in [(1, 5.3, 4.1), (2, 3.7, 3.3), (3, 2.7, 2.64)]
+)
 TABLE = "epoch,train_loss,valid_loss,valid_ppl\n" + "".join(
     f"{n},{a},{b},{p}\n" for n, a, b, p in [(1, 412.2, 380.1, 90.2), (2, 300.4, 310.9, 39.6)]
 )
@@ -118,6 +128,9 @@ SAYS = [  # a file, its text, and what the review says of it
     ("a.jsonl", BITS, "perplexity", "perplexity is 2^nll, in bits: 2^8.100 = 274.374"),
     ("trainer_state.json", STATE, "turn", "lowest at epoch 2 (1.9), 2 at epoch 3"),
     ("trainer_state.json", STATE, "validation", "cannot tell"),
+    ("a.log", PRINTED, "validation", "below training in 1 of 2 (loss 2.2 against 3.2 at epoch 1)"),
+    ("a.log", PLAIN, "turn", "not yet: 2.64 at epoch 3, the last, is the lowest"),
+    ("a.csv", "epoch,step,train_loss_epoch,val_loss\n0,9,5.5,\n0,9,,4.6\n", "validation", "4.6 against 5.5"),
     ("run-tag-valid_loss.csv", "Wall time,Step,Value\n1,10,4.1\n2,20,3.5\n3,30,3.6\n", "turn",
      "lowest at update 20 (3.5)"),
 ]  # fmt: skip

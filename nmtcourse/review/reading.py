@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,9 +21,9 @@ KEYS = {
     "accuracy": r"\bacc\w*\b",
     "bleu": r"\bbleu\w*\b",
     "rate": r"\b(?:lr|l r|learning rate)\b",
+    "loss": r"\b(?:loss|xent|cost|cross entropy|ce)\b",
     "update": r"\b(?:num updates|updates?|steps?|up|iter\w*)\b",
     "epoch": r"\bep(?:och)?s?\b",
-    "loss": r"\b(?:loss|xent|cost|cross entropy|ce)\b",
 }
 VALIDATION = re.compile(r"\b(?:val\w*|dev|eval\w*)\b", re.I)
 TEST = re.compile(r"\btest\b", re.I)
@@ -149,10 +151,11 @@ def read_run(log: Log, folder: Path) -> None:
         data = json.loads(file.read_text("utf-8"))
         tokens = data.get("tokens") or data.get("vocab") or []
         log.facts |= {"vocabulary": len(tokens)} if tokens else {}
-    for file in folder.glob("*.json"):
+    for file in sorted(folder.glob("*.json")):
         data = parsed(file.read_text("utf-8"))
-        if isinstance(data, dict) and isinstance(data.get("bleu"), float):
-            log.facts |= {"bleu": data["bleu"], "program": "sacreBLEU"}
+        score = data.get("scores", data) if isinstance(data, dict) else {}
+        if isinstance(score, dict) and isinstance(score.get("bleu"), float):
+            log.facts |= {"bleu": score["bleu"], "program": "sacreBLEU"}
     if (file := folder / "samples.txt").is_file():
         read_outputs(log, file.read_text("utf-8"))
 
@@ -180,31 +183,30 @@ def read_text(log: Log, name: str, text: str) -> None:
         rows = data.get("log_history", data) if isinstance(data, dict) else data
         log.records += records_of(rows if isinstance(rows, list) else [rows])
         return
-    objects = [parsed(line[line.find("{") :]) for line in lines if "{" in line and '"' in line]
-    if objects := [row for row in objects if isinstance(row, dict)]:
-        log.records += records_of(
-            objects, [line.partition("{")[0] for line in lines if "{" in line]
-        )
-    elif rows := table_in(name, lines):
-        log.records += records_of(rows)
+    rows = [re.match(r"(.*?)(\{\s*['\"].*\})", line) for line in lines]
+    objects = [(row[1], parsed(row[2])) for row in rows if row]
+    if objects := [pair for pair in objects if isinstance(pair[1], dict)]:
+        log.records += records_of([pair[1] for pair in objects], [pair[0] for pair in objects])
+    elif table := table_in(name, lines):
+        log.records += records_of(table)
     else:
         log.records += printed_records(lines)
     read_facts(log, text)
 
 
 def parsed(text: str) -> Any:
-    """The value of a JSON text, None for any other text."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return None
+    """The value of a text in JSON or as Python prints it, None for any other text."""
+    for read_value in (json.loads, ast.literal_eval):
+        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+            return read_value(text.strip())
+    return None
 
 
 def table_in(name: str, lines: Sequence[str]) -> list[dict[str, str]]:
     """The rows of a table with named columns, none where it is no table."""
     head = lines[0] if lines else ""
     separator = max(",\t;", key=head.count)
-    if not head.count(separator) or not any(map(meaning, head.split(separator))):
+    if re.search(r"[:=]\s*\d", head) or not any(map(meaning, head.split(separator))):
         if head.split(",") != ["Wall time", "Step", "Value"]:
             return []
     rows = list(csv.DictReader(lines, delimiter=separator))

@@ -224,7 +224,7 @@ def length_ratio(log: Log) -> Line:
             "length ratio", "", "10.6", "translations and references, or a score with ratio"
         )
     kind = "too short" if ratio < 0.9 else "too long" if ratio > 1.1 else "about right"
-    few = f", in {len(log.outputs)} sentences only" if 0 < len(log.outputs) < 20 else ""
+    few = f", in {len(log.outputs)} sentences only" * (where[0].isdigit() and len(log.outputs) < 20)
     return Line("length ratio", f"{ratio:.2f} ({where}): {kind}{few}", "10.6")
 
 
@@ -237,15 +237,14 @@ def which_bleu(log: Log) -> Line:
     program = log.facts.get("program")
     if value is None:
         return Line("BLEU", "", "11.2", "a BLEU score and the program that counted it")
-    says = f"{value:g}" + (f" on a scale to 1, so {100 * value:.2f}" if value <= 1 else "")
+    small = 0 < value <= 1 and program != "sacreBLEU"
+    says = f"{value:g}" + f" on a scale to 1, so {100 * value:.2f}" * small
     if not program:
         return Line(
-            "BLEU", says, "11.2", "the program and its tokenisation, as in sacreBLEU's signature"
+            "BLEU", says, "11.2", "the program and its tokens, as sacreBLEU's signature says"
         )
-    own = "its number depends on how the text was tokenised; compare by sacreBLEU"
-    return Line(
-        "BLEU", f"{says}, by {program}" + ("" if program == "sacreBLEU" else f": {own}"), "11.2"
-    )
+    own = ": it depends on how the text was tokenised; compare by sacreBLEU"
+    return Line("BLEU", f"{says}, by {program}" + own * (program != "sacreBLEU"), "11.2")
 
 
 RULES: list[Callable[[Log], Line]] = [
