@@ -24,11 +24,11 @@ from typing import Any
 
 from shared import RESULTS, parser, write_result
 
-from nmtcourse.homework.execution import children
 from nmtcourse.homework.grading import assignments
 from nmtcourse.homework.pages import notebook
 from nmtcourse.homework.reports import write_reports
 from nmtcourse.homework.submissions import grade_all
+from nmtcourse.homework.watching import children
 from nmtlib.training.hardware import command_line
 
 FOUR = assignments()["04"]
@@ -255,8 +255,8 @@ STUDENTS = [
         "renamed", "solution", files=renamed, notice="rename it to 04_attention.ipynb", slow=False
     ),
     Student("pipe", files=pipe),
-    Student("borrows", last=BORROWED, most=4, notice="masters", slow=False),
-    Student("reads-another", "solution", last=READ, most=FULL, notice="honest-1"),
+    Student("borrows", last=BORROWED, notice="masters", slow=False),
+    Student("reads-another", "solution", last=READ, most=FULL),
     Student("looks-for-seed", "solution", first=SECRET, most=FULL),
     Student("ends-often", "solution", last="import os\nos._exit(3)", most=FULL, notice="ended"),
     Student("memory", "solution", last="bytearray(2**36)", most=FULL, notice="MemoryError"),
@@ -311,7 +311,7 @@ def attack(students: list[Student], jobs: int) -> dict[str, Any]:
         folder, place = Path(scratch, "class"), Path(scratch, "alive")
         for student in students:
             hand_in(student, folder, place)
-        before, started, spent = {*children()}, time.monotonic(), cpu()
+        before, started, spent = children(), time.monotonic(), cpu()
         said: list[str] = []
         graded = grade_all(folder, 7, said.append, jobs=jobs)
         seconds, used = time.monotonic() - started, cpu() - spent
@@ -330,7 +330,7 @@ def attack(students: list[Student], jobs: int) -> dict[str, Any]:
         lines = table.with_suffix(".md").read_text("utf-8").splitlines()
         if any(line.startswith("line |") for line in lines):
             faults["page"] = "a name breaks a line"
-        if alive or {*children()} - before:
+        if alive or children() - before:
             faults["processes"] = "a process is left"
         if list(Path(scratch).rglob(MARK)):
             faults["startup"] = "a file of a student was loaded at the start"

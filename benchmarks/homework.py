@@ -4,9 +4,8 @@
     python benchmarks/homework.py 04.2 11.3
 
 Answers: the solutions and their known mistakes, and those of tests/homework/answers, which no
-grader knows.  Each is judged with two seeds, and the solution once more in a process of its own, as
-a class is graded.  Writes results/homework.json and HOMEWORK.md.  Where tasks are named, they alone
-are measured.
+grader knows.  Each is judged with two seeds.  Writes results/homework.json and HOMEWORK.md.  Where
+tasks are named, they alone are measured.
 """
 
 from __future__ import annotations
@@ -14,15 +13,12 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-import tempfile
-import textwrap
 import time
 from pathlib import Path
 from typing import Any
 
 from shared import RESULTS, parser, write_result
 
-from nmtcourse.homework.execution import Session
 from nmtcourse.homework.grading import Verdict, assignments, judge
 from nmtcourse.homework.task import Assignment, Task
 from nmtlib.files import write_atomically
@@ -51,22 +47,11 @@ def verdicts(assignment: Assignment, task: Task, answer: Any) -> list[Verdict]:
     return [judge(task, answer, *others, seed=seed) for seed in SEEDS]
 
 
-def in_class(assignment: Assignment, task: Task) -> list[Verdict]:
-    """The solution judged where the notebook of a student runs; none of a choice."""
-    if task.uses:
-        return []
-    given = [textwrap.dedent(each.given) for each in assignment.tasks.values()]
-    with tempfile.TemporaryDirectory() as folder, Session(Path(folder)) as session:
-        session.run("\n".join([assignment.imports, *given, task.source]), 60)
-        return [judge(task, *session.answers(task, [task.name]), seed=SEEDS[0])]
-
-
 def measure(assignment: Assignment, task: Task, right: list, wrong: list) -> dict[str, Any]:
     """What becomes of all answers to a task."""
     started = time.process_time()
     solved = verdicts(assignment, task, task.solution)
     seconds = (time.process_time() - started) / len(SEEDS)
-    solved += in_class(assignment, task)
     accepted = [verdicts(assignment, task, answer) for answer in right] + [solved]
     known = {about: verdicts(assignment, task, found) for about, found in task.wrong.items()}
     unknown = [verdicts(assignment, task, answer) for answer in wrong]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import Namespace, _SubParsersAction
 from collections.abc import Callable
 from pathlib import Path
@@ -48,8 +47,6 @@ def add_homework(commands: _SubParsersAction) -> None:
     option("--csv", type=Path, default=Path("points.csv"), help=f"(default: points.csv); {beside}")
     option("--seed", type=int, default=1, help="of sizes and numbers (default: 1; students: 0)")
     option("--jobs", type=int, default=0, help="notebooks at a time (default: one a core)")
-    strict = "run the notebooks with this Python, whose nmtlib is installed without solutions"
-    option("--strict", metavar="PYTHON", help=strict)
 
 
 def command_homework(options: Namespace) -> int:
@@ -142,7 +139,6 @@ def do_leaderboard(options: Namespace) -> None:
 
 def do_grade(options: Namespace) -> None:
     """Grade a class and write its reports; the table also while it is graded."""
-    from nmtcourse.homework.execution import python_without_solutions
     from nmtcourse.homework.reports import (
         misconceptions,
         report_places,
@@ -155,7 +151,6 @@ def do_grade(options: Namespace) -> None:
     graded = grade_all(
         options.submissions,
         options.seed,
-        python=python_without_solutions(options.strict) if options.strict else sys.executable,
         jobs=options.jobs,
         keep=lambda graded: write_table(graded, options.csv),
     )

@@ -8,10 +8,9 @@ from typing import Any
 
 from nmtcourse.homework.compare import Finding, same
 from nmtcourse.homework.draw import Draw
-from nmtcourse.homework.guards import Stopped
-from nmtcourse.homework.messages import PLACE
+from nmtcourse.homework.guards import Stopped, within
 from nmtcourse.homework.task import Property, Task
-from nmtcourse.homework.trials import Outcome, Trial, limited, tried
+from nmtcourse.homework.trials import PLACE, Outcome, Trial, tried
 
 NUMBER = re.compile(r"-?\d+\.?\d*(?:e[-+]?\d+)?|nan|inf")
 
@@ -22,7 +21,7 @@ def diagnose(task: Task, prop: Property, answer: Any, found: list[Outcome], seed
     The last of `found` is the outcome of `prop`, the others those of the properties before it.
     """
     try:
-        with limited(task, answer):
+        with within(task.seconds):
             return _diagnosed(task, prop, answer, found, seed)
     except Stopped:
         return ""

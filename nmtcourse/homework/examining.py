@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import tempfile
 import types
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from nmtcourse.homework.apart import Lost, ask
 from nmtcourse.homework.chinese import speaks
 from nmtcourse.homework.compare import Finding
-from nmtcourse.homework.execution import Session
-from nmtcourse.homework.guards import Stopped, undisturbed
+from nmtcourse.homework.guards import Stopped, undisturbed, within
 from nmtcourse.homework.patients import Patient, agree, module_of, patient
-from nmtcourse.homework.wire import Lost
+from nmtcourse.homework.running import Nowhere, prepare
+from nmtcourse.homework.watching import Send, watched
 
 SECONDS = 60.0  # for the file, and for each of two models
 POINTS = {"diagnosis": 6.0, "repair": 10.0, "nothing else": 4.0}
@@ -49,21 +53,19 @@ def examine(path: Path) -> Examination:
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}; make one with: nmtlib homework patient")
     text = path.read_text("utf-8")
-    with tempfile.TemporaryDirectory() as folder, Session(Path(folder)) as session:
-        try:
-            if error := session.run(text, SECONDS):
-                raise ValueError(f"{path} cannot be run: {': '.join(error)}")
-            student, diagnosis, model = session.values(["STUDENT", "DIAGNOSIS", "Transformer"])
-        except Lost as lost:
-            raise ValueError(f"{path} cannot be run: {lost}") from None
-        if not isinstance(student, str) or not isinstance(diagnosis, list):
-            raise ValueError(f"{path} is no patient: STUDENT must be a text, DIAGNOSIS a list")
-        case, diagnosis = patient(student), [str(name) for name in diagnosis]
-        lost_points: list[tuple[str, str]] = [
-            ("diagnosis", _diagnosed(case, diagnosis)),
-            ("repair", _borrowed(case, text) or _repaired(case, model, session)),
-            ("nothing else", _changed_elsewhere(case, text)),
-        ]
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            observed = Observed.model_validate(ask({"kind": "examine", "text": text}, Path(folder)))
+    except (Lost, ValidationError) as lost:
+        raise ValueError(f"{path} cannot be run: {lost}") from None
+    if observed.error:
+        raise ValueError(f"{path} {observed.error}")
+    student, case = observed.student, patient(observed.student)
+    lost_points: list[tuple[str, str]] = [
+        ("diagnosis", _diagnosed(case, observed.diagnosis)),
+        ("repair", _borrowed(case, text) or observed.repair),
+        ("nothing else", _changed_elsewhere(case, text)),
+    ]
     if lost_points[1][1]:  # an untouched file has changed nothing, which earns no points
         lost_points[2] = ("nothing else", lost_points[2][1] or "counts once the repair is right")
     lines = [f"{name}: {why or 'right'}" for name, why in lost_points]
@@ -91,18 +93,56 @@ def _borrowed(case: Patient, text: str) -> str:
     return f"the file imports {', '.join(odd)}: write the model in the file itself" if odd else ""
 
 
-def _repaired(case: Patient, model: Any, session: Session) -> str:
+class Observed(BaseModel):
+    """What a process has seen of a patient: an error, or its names, and what is not repaired."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    error: str = ""
+    student: str = ""
+    diagnosis: list[str] = []
+    repair: str = ""
+
+
+def examined(text: str) -> dict[str, Any]:
+    """What `Observed` holds, as data; in the process that was asked."""
+    ended = watched(run_patient, text, limit=4 * SECONDS)
+    error = next((m["error"] for m in ended.messages if "error" in m), "")
+    if error or not ended.messages:
+        return {"error": error or "cannot be run: its process has ended"}
+    seen = {name: each for message in ended.messages for name, each in message.items()}
+    return seen if "repair" in seen else {**seen, "repair": "the process ended or was stopped"}
+
+
+def run_patient(send: Send, text: str) -> None:
+    """Run a patient; sends what `Observed` holds."""
+    prepare()
+    space: dict[str, Any] = {"__name__": "__main__"}
+    try:
+        with contextlib.redirect_stdout(Nowhere()), within(SECONDS):
+            exec(compile(text, "patient.py", "exec"), space)
+        student, diagnosis, model = (space[n] for n in ("STUDENT", "DIAGNOSIS", "Transformer"))
+    except KeyError as error:
+        return send({"error": f"cannot be run: the file defines no {error.args[0]}"})
+    except BaseException as error:
+        return send({"error": f"cannot be run: {type(error).__name__}: {str(error)[:300]}"})
+    if not isinstance(student, str) or not isinstance(diagnosis, list):
+        return send({"error": "is no patient: STUDENT must be a text, DIAGNOSIS a list"})
+    send({"student": student, "diagnosis": [str(name) for name in diagnosis]})
+    send({"repair": _repaired(patient(student), model)})
+
+
+def _repaired(case: Patient, model: Any) -> str:
     """The first difference from a healthy model, or ''."""
     well = module_of(case.source(healthy=True))
     sizes = [case.config, patient(case.student + "'s other sizes").config]
     try:
         for config in sizes:
-            with session.within(SECONDS), undisturbed():
+            with within(SECONDS), undisturbed():
                 agree(types.SimpleNamespace(Transformer=model), well, config)
     except Finding as finding:
         return f"{finding.measured}; a healthy model has {finding.expected}"
-    except (Lost, Stopped):
-        return "the process ended, or did not answer in time"
+    except Stopped:
+        return "the process ended or was stopped"
     except Exception as error:
         return f"{type(error).__name__}: {str(error)[:200]}"
     return ""

@@ -1,33 +1,17 @@
-"""Judge each notebook of a class in a process of its own, which may end in any way."""
+"""Mark the notebooks of a class, some at a time, each in a copy of its folder."""
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from multiprocessing.connection import wait
 from pathlib import Path
-from typing import Any
 
-from nmtcourse.homework.grading import assignments
-from nmtcourse.homework.marking import Marking
+from nmtcourse.homework.apart import stop_all
+from nmtcourse.homework.marking import mark_bytes
 from nmtcourse.homework.marks import Marked
-from nmtcourse.homework.sealing import (
-    MOST,
-    Result,
-    close_memory,
-    encodable,
-    marks_of,
-    new_key,
-    opened,
-    result_of,
-    sealed,
-)
-
-START = "fork" if sys.platform == "linux" else "spawn"
 
 
 @dataclass
@@ -46,71 +30,39 @@ class Entry:
         return self.student, self.path.name.partition("_")[0]
 
 
-def run_all(
-    entries: list[Entry],
-    seed: int,
-    python: str,
-    jobs: int,
-    closed: str,
-    done: Callable[[Entry, Marked | str], None],
+def judge_all(
+    entries: Sequence[Entry], seed: int, jobs: int, done: Callable[[Entry, Marked | str], None]
 ) -> None:
-    """Grade each entry in a process of its own, some at a time; a process may fail in any way."""
-    context: Any = multiprocessing.get_context(START)
-    waiting = [*reversed(entries)]
-    running: dict[Any, tuple[Entry, Any, bytes]] = {}
-    close_memory()
-    while waiting or running:
-        while waiting and len(running) < (jobs or os.cpu_count() or 1):
-            entry = waiting.pop()
-            receiver, sender = context.Pipe(duplex=False)
-            key = new_key()
-            process = context.Process(
-                target=grade_entry, args=(entry, seed, python, closed, sender, key), daemon=True
-            )
-            process.start()
-            sender.close()
-            running[receiver] = (entry, process, key)
-        for receiver in wait(list(running), timeout=1):
-            entry, process, key = running.pop(receiver)
-            done(entry, outcome_of(receiver, entry, key))
-            process.kill()
-            process.join()
+    """Mark each entry, and call `done` with it and with its result, or why it has none.
+
+    If this is interrupted, all processes are ended.
+    """
+    with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
+        left = {pool.submit(judge_entry, entry, seed): entry for entry in entries}
+        try:
+            while left:
+                for future in wait(left, timeout=1, return_when=FIRST_COMPLETED).done:
+                    done(left.pop(future), future.result())
+        except BaseException:
+            for future in left:
+                future.cancel()
+            stop_all()
+            raise
 
 
-def outcome_of(receiver: Any, entry: Entry, key: bytes) -> Marked | str:
-    """What a process has found, or why it has found nothing; whatever it has sent, no error."""
-    assignment = assignments()[entry.path.name.partition("_")[0]]
-    try:
-        result = opened(key, receiver.recv_bytes(MOST), assignment)
-    except (EOFError, OSError):
-        return "the process of the judge was ended, or sent something else"
-    except Exception as error:
-        return reason(error)
-    if result.failure:
-        return result.failure
-    rest = result.model_dump(exclude={"failure", "marks"})
-    rest["notices"] += entry.notices
-    return Marked(entry.path, assignment, marks_of(result), **rest)
-
-
-def grade_entry(entry: Entry, seed: int, python: str, closed: str, sender: Any, key: bytes) -> None:
-    """Grade a notebook in a copy of its folder; the signed result goes to the pipe."""
-    close_memory()
-    os.closerange(3, sender.fileno())  # what other notebooks answer through
-    os.closerange(sender.fileno() + 1, 4096)
+def judge_entry(entry: Entry, seed: int) -> Marked | str:
+    """The result of an entry, or why it has none: whatever happens, no error."""
     try:
         with tempfile.TemporaryDirectory(prefix="homework-", ignore_cleanup_errors=True) as copy:
             for name, raw in {**entry.near, entry.path.name: entry.raw}.items():
                 place = Path(copy, name)
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_bytes(raw)
-            marking = Marking(
-                entry.path, entry.raw, Path(copy), seed, python=python, closed=[closed]
-            )
-            result = result_of(marking.marked())
-    except BaseException as error:
-        result = Result(failure=encodable(reason(error)))
-    sender.send_bytes(sealed(key, result))
+            marked = mark_bytes(entry.path, entry.raw, Path(copy), seed, confirmed=True)
+    except Exception as error:
+        return reason(error)
+    marked.notices += entry.notices
+    return marked
 
 
 def reason(error: BaseException) -> str:

@@ -1,202 +1,219 @@
-"""Run a student's notebook and judge its answers.
+"""Mark a student's notebook: run its cells, judge its answers, and confirm the points of a class.
 
-The notebook runs in a process of its own (`nmtcourse.homework.execution`), the judge in this one.
-A task is judged where its check is, as in the notebook; the student's check cells are not run.
+`mark` asks a process of its own (`nmtcourse.homework.apart`), in which `marked` starts children
+that run the cells and judge the answers (`nmtcourse.homework.running`). A task is judged where its
+check is, as in the notebook; the student's check cells are not run.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import sys
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from nmtcourse.homework.answers import definitions, written_answers
+from nmtcourse.homework.answers import written_answers
+from nmtcourse.homework.apart import Lost, ask
 from nmtcourse.homework.chinese import language_of
 from nmtcourse.homework.compare import Finding
-from nmtcourse.homework.execution import Overdue, Session
-from nmtcourse.homework.grading import Verdict, judge
+from nmtcourse.homework.extraction import Refused, definition
+from nmtcourse.homework.grading import Verdict
 from nmtcourse.homework.marks import Mark, Marked
 from nmtcourse.homework.notebooks import (
-    Step,
     beginning,
     inspect_cells,
     parsed,
     read_bytes,
     steps_of,
 )
+from nmtcourse.homework.results import add, as_data, require_result, require_row
+from nmtcourse.homework.running import Plan, confirm, mark_of, run_notebook
 from nmtcourse.homework.task import Task
-from nmtcourse.homework.wire import Lost
+from nmtcourse.homework.watching import ASLEEP, Ended, watched
 
-CELL_SECONDS = 60.0
-ALL_SECONDS = 900.0  # of a notebook, starts of its process included
+CELL_SECONDS = 60.0  # of processor time, as all limits
+ALL_SECONDS = 900.0  # of a notebook, each time it is run
+CONFIRM_SECONDS = 240.0
 ENDS = 6  # how often a notebook may end its process
-STUCK = "could not be stopped"
-DIED = "ended the process, so the others were run without it"
+UNGRADED = "could not be graded"
+WITHOUT = "so the others were run without it"
+ENDINGS = {  # of a cell
+    "ended": f"ended the process, {WITHOUT}",
+    "overdue": f"could not be stopped, {WITHOUT}",
+    "asleep": f"waited for {ASLEEP / 60:g} minutes without computing, {WITHOUT}",
+}
+FAULTS = {  # of an answer: what was measured, and the cause
+    "ended": ("the process ended during the check", "The answer ends the process."),
+    "overdue": ("the check did not end", "An endless loop."),
+    "asleep": (f"{UNGRADED}: it waited for {ASLEEP / 60:g} minutes without computing", ""),
+}
 
 
 def mark(path: Path, seed: int = 0, *, cell_seconds: float = CELL_SECONDS) -> Marked:
     """Run a notebook in its folder and judge it. The file is read once, before it is run.
 
     Raises FileNotFoundError for a missing file, and ValueError for one that is not a notebook of an
-    assignment, or whose process sends what is no answer.
+    assignment, or whose process sends what is no result.
     """
     raw = read_bytes(path)
-    marked = Marking(path, raw, path.parent, seed, cell_seconds).marked()
+    marked = mark_bytes(path, raw, path.parent, seed, cell_seconds=cell_seconds)
     marked.digest = hashlib.sha256(raw).hexdigest()
     return marked
 
 
+def mark_bytes(
+    path: Path,
+    raw: bytes,
+    folder: Path,
+    seed: int,
+    *,
+    cell_seconds: float = CELL_SECONDS,
+    confirmed: bool = False,
+) -> Marked:
+    """The result of the notebook in some bytes, which is run in a folder.
+
+    `confirmed` points are those that the definitions of an answer alone have as well. Raises
+    ValueError as `mark` does.
+    """
+    _, assignment = parsed(path, raw)
+    task = {"kind": "mark", "name": path.name, "text": raw.decode(), "seed": seed}
+    try:
+        data = ask({**task, "cell_seconds": cell_seconds, "confirmed": confirmed}, folder)
+    except Lost as lost:
+        raise ValueError(str(lost)) from None
+    result = require_result(data, assignment)
+    if result.failure:
+        raise ValueError(result.failure)
+    return add(result, Marked(path, assignment))
+
+
+def marked(name: str, text: str, seed: int, cell_seconds: float, confirmed: bool) -> dict[str, Any]:
+    """The result of a notebook as data; in the process that was asked."""
+    try:
+        marking = Marking(Path(name), text.encode(), seed, cell_seconds)
+        marking.run()
+        if confirmed:
+            marking.confirm()
+        return as_data(marking.result)
+    except Exception as error:  # one notebook costs no other a row
+        why = " ".join(str(error).split())[:300]
+        return {"failure": why if isinstance(error, ValueError) else f"{error!r}"[:300]}
+
+
 class Marking:
-    """The marking of one notebook, over as many processes as its cells end."""
+    """The marking of one notebook, over as many children as its cells end."""
 
-    def __init__(
-        self,
-        path: Path,
-        raw: bytes,
-        folder: Path,
-        seed: int,
-        cell_seconds: float = CELL_SECONDS,
-        python: str = sys.executable,
-        closed: Iterable[str] = (),
-    ):
-        book, assignment = parsed(path, raw)
-        self.steps, self.folder, self.python = steps_of(book, assignment), folder, python
-        self.result = Marked(path, assignment, notices=inspect_cells(book, assignment))
-        self.seed, self.cell_seconds, self.closed = seed, cell_seconds, [*closed]
-        own = [step.source for step in self.steps if step.task is None]
+    def __init__(self, path: Path, raw: bytes, seed: int, cell_seconds: float = CELL_SECONDS):
+        book, self.assignment = parsed(path, raw)
+        steps = steps_of(book, self.assignment)
+        own = [step.source for step in steps if step.task is None]
+        self.result = Marked(path, self.assignment, notices=inspect_cells(book, self.assignment))
         self.result.language = language_of(raw)
-        self.result.answers = repr(written_answers(own, assignment) or "")
-        self.marks: dict[str, Mark] = {}
-        self.lost: set[int] = set()  # steps that ended the process
-        self.started = time.monotonic()
-
-    def marked(self) -> Marked:
-        """Run all steps, again without each that ended the process."""
-        while True:
-            with Session(self.folder, self.python) as session:
-                if (ended := self.run(session)) is None:
-                    break
-            self.lost.add(ended)
-        result = self.result
-        result.marks = [self.marks[id] for id in result.assignment.tasks]
-        result.notices = [*dict.fromkeys(result.notices)]
-        result.seconds = time.monotonic() - self.started
-        return result
-
-    def run(self, session: Session) -> int | None:
-        """Run cells and judge answers; returns the step that ended the process, if any."""
-        session.ask(self.cell_seconds, "watch", self.closed)
-        for number, step in enumerate(self.steps):
-            if number in self.lost:
-                continue
-            if why := self.exhausted():
-                self.result.notices.append(why)
-                break
-            try:
-                if step.task is None:
-                    self.run_cell(session, step)
-                elif self.is_open(step.task, number):
-                    self.judge_task(session, step.task)
-            except Lost as lost:
-                self.tell_of_loss(step, lost)
-                return number
-        for task in self.result.assignment.tasks.values():
-            missing = Finding("it was not reached", "a notebook that ends", "")
-            self.marks.setdefault(task.id, self.mark_of(Verdict(task, 0.0, "", missing)))
-        self.tell_of_files(session)
-        return None
-
-    def exhausted(self) -> str:
-        """Why nothing more is run, or ''."""
-        if len(self.lost) > ENDS:
-            return f"it ended its process {len(self.lost)} times, and was not started again"
-        if time.monotonic() - self.started > ALL_SECONDS:
-            return f"stopped after {ALL_SECONDS / 60:g} minutes"
-        return ""
-
-    def run_cell(self, session: Session, step: Step) -> None:
-        """Run a cell of the student's."""
-        if error := session.run(step.source, self.cell_seconds):
-            stopped = error[0] in ("Stopped", "KeyboardInterrupt")
-            why = f"stopped after {self.cell_seconds:g} s" if stopped else ": ".join(error)
-            self.result.notices.append(f"{why}: the cell {beginning(step.source)}")
-
-    def is_open(self, task: Task, number: int) -> bool:
-        """Whether a task may still gain points: by its first check, or by what came after it."""
-        known = self.marks.get(task.id)
-        if known is None or known.points == known.possible or self.steps[number].source:
-            return known is None or not known.full
-        names = {each.name for each in self.result.assignment.tasks.values()} - {task.name}
-        last = max(n for n, s in enumerate(self.steps[:number]) if s.task is task)
-        later = [each.source for each in self.steps[last:number] if each.task is None]
-        return any(definitions(source).keys() - names for source in later)
-
-    def judge_task(self, session: Session, task: Task) -> None:
-        """Judge the answer to a task, and keep the better of two marks."""
-        names = [task.name, *task.uses]
-        there = session.ask(self.cell_seconds, "has", names)
-        if missing := [n for n, found in zip(names, there, strict=True) if found is not True]:
-            finding = Finding(
-                f"{missing[0]} is not defined",
-                "a cell that defines it",
-                "The cell failed, or the name was changed.",
-            )
-            verdict = Verdict(task, 0.0, "the answer is there", finding)
-        else:
-            answers = session.answers(task, names)
-            if task.uses and isinstance(answers[0], str):
-                self.result.choices[task.id] = answers[0].strip().upper()[:1]
-            others = map(self.earlier, task.uses, answers[1:])
-            verdict = judge(task, answers[0], *others, seed=self.seed)
-        made, known = self.mark_of(verdict), self.marks.get(task.id)
-        if known is None or (made.points or 0) > (known.points or 0) or not known.begun:
-            self.marks[task.id] = made
-
-    def earlier(self, name: str, answer: Any) -> Any:
-        """An answer that a choice is compared with; the solution where it had full points before.
-
-        A later cell may have redefined what it uses.
-        """
-        tasks = {task.name: task for task in self.result.assignment.tasks.values()}
-        mark = self.marks.get(tasks[name].id)
-        return tasks[name].solution if mark and mark.points == mark.possible else answer
-
-    def tell_of_loss(self, step: Step, lost: Lost) -> None:
-        """Say which cell or answer ended the process."""
-        stuck = isinstance(lost, Overdue)
-        if step.task is None:
-            why = STUCK if stuck else DIED
-            self.result.notices.append(f"{why}: the cell {beginning(step.source)}")
-            return
-        measured, cause = "the process ended during the check", "The answer ends the process."
-        if stuck:
-            measured, cause = "the check did not end", "An endless loop."
-        finding = Finding(measured, "an answer", cause)
-        self.marks.setdefault(step.task.id, self.mark_of(Verdict(step.task, 0.0, "", finding)))
-
-    def tell_of_files(self, session: Session) -> None:
-        """Say which files of the homework or of other students a notebook has opened."""
-        with contextlib.suppress(Lost):
-            found = session.ask(self.cell_seconds, "seen")
-            if isinstance(found, list) and found:
-                names = ", ".join(str(name)[-80:] for name in found[:5])
-                self.result.notices.append(f"the notebook has opened {names}")
-
-    def mark_of(self, verdict: Verdict) -> Mark:
-        """The mark of a verdict, whose text has the language of the page."""
-        task, found = verdict.task, verdict.finding
-        measured, cause = (found.measured, found.cause) if found else ("", "")
-        return Mark(
-            task.id,
-            task.title,
-            verdict.points,
-            task.points,
-            measured,
-            cause,
-            text=verdict.told(self.result.language),
-            begun=verdict.begun,
+        self.result.answers = repr(written_answers(own, self.assignment) or "")
+        self.plan = Plan(
+            self.assignment.number,
+            [(step.source, step.task.id if step.task else "") for step in steps],
+            seed,
+            cell_seconds,
+            self.result.language,
         )
+        self.marks = self.plan.marks
+        self.judged_at: dict[str, int] = {}  # the step of each mark
+
+    def run(self) -> None:
+        """Run all steps, again without each that ended the child."""
+        started, why = time.monotonic(), ""
+        while not why:
+            ended = watched(run_notebook, self.plan, limit=ALL_SECONDS)
+            step = self.take(ended)
+            if ended.how == "done":
+                break
+            if not 0 <= step < len(self.plan.steps) or step in self.plan.lost:
+                raise ValueError("its process ended before it ran a cell")
+            self.tell_of_loss(step, ended.how)
+            self.plan.lost.add(step)
+            if len(self.plan.lost) > ENDS:
+                why = f"it ended its process {len(self.plan.lost)} times, and was not started again"
+        self.result.notices = [*dict.fromkeys([*self.result.notices, *filter(None, [why])])]
+        self.result.marks = [
+            self.marks.get(task.id) or ungraded(task, "it was not reached")
+            for task in self.assignment.tasks.values()
+        ]
+        self.result.seconds = time.monotonic() - started
+
+    def take(self, ended: Ended) -> int:
+        """Take over what a child has sent; returns the last step that it began.
+
+        Raises ValueError for anything that `run_notebook` does not send.
+        """
+        step = -1
+        for message in ended.messages:
+            try:
+                match message:
+                    case {"step": int(number), "limit": _}:
+                        step = number
+                    case {"notice": str(text)}:
+                        self.result.notices.append(text[:1000])
+                    case {"letter": [str(id), str(letter)]} if id in self.assignment.tasks:
+                        self.result.choices[id] = letter[:1]
+                    case {"mark": data}:
+                        row = require_row(data, self.assignment)
+                        self.marks[row.task] = Mark(**row.model_dump())
+                        self.judged_at[row.task] = step
+                    case _:
+                        raise ValueError
+            except ValueError:
+                raise ValueError("its process sent something else than a result") from None
+        if ended.how == "damaged":
+            raise ValueError("its process sent something else than a result")
+        return step
+
+    def tell_of_loss(self, step: int, how: str) -> None:
+        """Say which cell or answer ended the child, or was ended."""
+        source, id = self.plan.steps[step]
+        if not id:
+            self.result.notices.append(f"{ENDINGS[how]}: the cell {beginning(source)}")
+            return
+        task, (measured, cause) = self.assignment.tasks[id], FAULTS[how]
+        if how == "asleep":
+            mark = ungraded(task, measured)
+        else:
+            finding = Finding(measured, "an answer", cause)
+            mark = mark_of(Verdict(task, 0.0, "", finding), self.result.language)
+        self.marks.setdefault(id, mark)
+
+    def confirm(self) -> None:
+        """Take away the points that the definitions of an answer alone do not have.
+
+        Such a task has no points, and the reason is for the instructor to judge.
+        """
+        for place, mark in enumerate(self.result.marks):
+            if not mark.points:
+                continue
+            task, alone = self.assignment.tasks[mark.task], self.points_alone(mark.task)
+            if alone != mark.points:
+                why = alone if isinstance(alone, str) else f"{alone:g} by its definitions alone"
+                why = f"it has {mark.points:g} points in the notebook, and {why}"
+                self.result.marks[place] = ungraded(task, why)
+                self.result.notices.append(f"{mark.task} {UNGRADED}: {why}")
+
+    def points_alone(self, id: str) -> float | str:
+        """The points of an answer by its definitions alone, or why they are not known."""
+        task, steps = self.assignment.tasks[id], self.plan.steps[: self.judged_at[id]]
+        cells = (n for n, (_, other) in enumerate(steps) if not other and n not in self.plan.lost)
+        full = [mark.task for mark in self.result.marks if mark.full and mark.task != id]
+        try:
+            code = definition([task.name, *task.uses], [steps[n][0] for n in cells])
+        except Refused as refused:
+            return f"alone {refused}"
+        ended = watched(confirm, id, code, full, self.plan.seed, limit=CONFIRM_SECONDS)
+        match [message for message in ended.messages if "points" in message]:
+            case [{"points": float(points) | int(points)}] if ended.how == "done":
+                return min(float(points), task.points)
+        return "none by its definitions alone"
+
+
+def ungraded(task: Task, why: str) -> Mark:
+    """The mark of a task that could not be graded."""
+    measured = why if why.startswith(UNGRADED) else f"{UNGRADED}: {why}"
+    return Mark(task.id, task.title, None, task.points, measured)

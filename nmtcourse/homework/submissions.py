@@ -7,23 +7,22 @@ process of its own, so that whatever one does costs no other student a row.
 from __future__ import annotations
 
 import re
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from nmtcourse.homework.execution import require_pipes
+from nmtcourse.homework.apart import require_processes
 from nmtcourse.homework.grading import assignments
-from nmtcourse.homework.judging import Entry, reason, run_all
+from nmtcourse.homework.judging import Entry, judge_all, reason
+from nmtcourse.homework.marking import UNGRADED
 from nmtcourse.homework.marks import Mark, Marked
 from nmtcourse.homework.mislaid import files_of, instead, is_named, printable
 from nmtcourse.homework.notebooks import parsed, read_bytes
 from nmtcourse.homework.task import Assignment
 
 ANY = Assignment("any", "assignment", "", "", "")  # if no student has submitted a notebook
-UNGRADED = "could not be graded"
 NEAR = 2**24  # bytes of other files that are copied with a notebook
 Report = Callable[[str], None]
 Results = list[tuple[str, Marked]]
@@ -51,7 +50,6 @@ def grade_all(
     seed: int,
     report: Report = print,
     *,
-    python: str = sys.executable,
     jobs: int = 0,
     keep: Callable[[Results], None] = lambda graded: None,
 ) -> Results:
@@ -60,7 +58,7 @@ def grade_all(
     If a student's notebook cannot be graded, or is missing while others have submitted one, the
     result has no points and says why. `keep` gets the results so far. Raises ValueError on Windows.
     """
-    require_pipes()
+    require_processes()
     students, entries, graded = find_submissions(folder), list[Entry](), Results()
     failed: dict[tuple[str, str], str] = {}  # by student and number
 
@@ -84,7 +82,7 @@ def grade_all(
         waiting.remove(entry.key)
         keep(completed(folder, odd, graded, failed, waiting))
 
-    run_all(entries, seed, python, jobs, str(folder.resolve()), done)
+    judge_all(entries, seed, jobs, done)
     return completed(folder, odd, graded, failed)
 
 

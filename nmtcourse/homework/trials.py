@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import inspect
 import re
+import traceback
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,13 +20,12 @@ from nmtcourse.homework.careful import Careful, CarefulClass, methods_of
 from nmtcourse.homework.compare import Finding, described, same
 from nmtcourse.homework.draw import Draw, shrink
 from nmtcourse.homework.guards import Stopped, within
-from nmtcourse.homework.messages import place_in
 from nmtcourse.homework.task import Property, Task
-from nmtcourse.homework.values import Remote, session_of
-from nmtcourse.homework.wire import Damaged, Lost
 
 UNWRITTEN = "nothing is written here yet"
 UNSUPPORTED = re.compile("not implemented for|unsupported ScalarType")  # a type in a library
+OURS = [Path(__file__).parents[2] / name for name in ("nmtlib", "nmtcheck", "nmtcourse")]
+PLACE = ", in line "
 AGAIN = "called again with other values, "
 
 
@@ -59,7 +60,7 @@ def outcome(task: Task, prop: Property, answer: Any, seed: int) -> Outcome:
     """The simplest fault that a property finds in an answer."""
     found = Outcome()
     try:
-        with limited(task, answer):
+        with within(task.seconds):
             for number in range(prop.draws):
                 trial = tried(task, prop, answer, Draw(seed, number))
                 found.trials.append(trial)
@@ -72,12 +73,6 @@ def outcome(task: Task, prop: Property, answer: Any, seed: int) -> Outcome:
             found.finding = _endless(task)
             found.trials = []
     return found
-
-
-def limited(task: Task, answer: Any) -> Any:
-    """The time limit of a task, here or in the process of the answer."""
-    session = session_of(answer)
-    return session.within(task.seconds) if session else within(task.seconds)
 
 
 def _simplify(task: Task, prop: Property, answer: Any, seed: int, found: Outcome) -> None:
@@ -108,8 +103,6 @@ def tried(task: Task, prop: Property, answer: Any, draw: Draw) -> Trial:
     The later turns have other values of the same sizes, at first for one argument alone if the task
     `mixes` them, and then those of the first turn once more.
     """
-    if session := session_of(answer):
-        session.peer.forget()
     subject, solution = guarded(task, answer), guarded(task, task.solution)
     compared = inspect.isgeneratorfunction(prop.measure)
     every, raised = observed(prop, subject, draw)
@@ -186,7 +179,7 @@ def observed(
             subject.settle()
     except Finding as finding:
         return seen, placed(finding, given_to(subject))
-    except (Stopped, KeyboardInterrupt, Lost, Damaged):
+    except (Stopped, KeyboardInterrupt):
         raise
     except BaseException as error:  # SystemExit as well would end the reader's kernel
         if isinstance(error, NotImplementedError) and not str(error):  # torch's own have a text
@@ -210,11 +203,8 @@ def guarded(task: Task, answer: Any) -> Any:
     """An answer under the guards of its task; one that may change things, or a value, as it is."""
     if not task.pure or not callable(answer):
         return answer
-    about = answer._about["class"] if isinstance(answer, Remote) else inspect.isclass(answer)
-    if about:
+    if inspect.isclass(answer):
         return CarefulClass(answer, methods_of(task.solution))
-    if isinstance(answer, Remote):  # what is forbidden is watched in its own process
-        return Careful(answer)
     return Careful(answer, task.forbidden, task.sealed, task.seeded)
 
 
@@ -235,6 +225,15 @@ def told(error: BaseException) -> str:
     """An exception in one line, with the line of the student's code that raised it."""
     said = next(iter(str(error).strip().splitlines()), "")[:200]
     return f"{type(error).__name__}: {said}{place_in(error)}"
+
+
+def place_in(error: BaseException) -> str:
+    """The line and function of a student's code that raised an exception, or ''."""
+    frames = traceback.extract_tb(error.__traceback__)
+    outside = [frame for frame in frames if not {*OURS} & {*Path(frame.filename).parents}]
+    foreign = ("site-packages", "<frozen ", str(Path(traceback.__file__).parent))
+    own = [frame for frame in outside if not any(part in frame.filename for part in foreign)]
+    return f"{PLACE}{own[-1].lineno} of {own[-1].name}" if own else ""
 
 
 def reason(error: BaseException, answer: Any) -> str:

@@ -14,7 +14,6 @@ from nmtcourse.homework.careful import Careful, CarefulClass
 from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.grading import find_task, judge
 from nmtcourse.homework.trials import AGAIN
-from nmtcourse.homework.wire import Codec
 
 
 def solution(id):
@@ -213,14 +212,6 @@ def test_a_right_answer_in_an_odd_form_has_full_points(id, answer):
 def test_a_list_that_was_given_stays_the_callers():
     given = [1, 2]
     assert Careful(lambda items: items)(given) == [1, 2] == given
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-@pytest.mark.parametrize("shape", [(1, 1), (1, 3), (2, 3), (0, 3)])
-def test_a_tensor_with_gaps_crosses_between_processes(dtype, shape):
-    given = torch.randn(*shape).to(dtype).repeat_interleave(2, dim=-1)[..., ::2]
-    codec = Codec()
-    assert torch.equal(codec.decode(codec.encode(given)), given)
 
 
 def test_a_method_that_calls_another_is_watched_once():

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from nmtcourse.homework import marking, pages, reports, submissions
+from nmtcourse.homework import apart, marking, pages, reports, submissions
 from nmtcourse.homework.grading import assignments
 from nmtcourse.homework.marks import Mark, Marked
 from nmtlib.cli import main
@@ -84,13 +84,13 @@ def marked(monkeypatch):
     """The paths that were marked; nothing is run, and everybody makes the same mistake."""
     paths = []
 
-    def run_all(entries, seed, python, jobs, closed, done):
+    def judge_all(entries, seed, jobs, done):
         for entry in entries:
             paths.append(entry.path)
             mark = Mark("04.1", "Softmax", 1, 4, cause="no maximum")
             done(entry, Marked(entry.path, FOUR, [mark], [*entry.notices]))
 
-    monkeypatch.setattr(submissions, "run_all", run_all)
+    monkeypatch.setattr(submissions, "judge_all", judge_all)
     return paths
 
 
@@ -188,9 +188,7 @@ def same_answers(folder, **sources):
         cell = next(cell for cell in book["cells"] if cell["id"] == "answer-04-1")
         cell["source"] = source or cell["source"]
         place = folder / student / NAME
-        graded.append(
-            (student, marking.Marking(place, json.dumps(book).encode(), folder, 0).result)
-        )
+        graded.append((student, marking.Marking(place, json.dumps(book).encode(), 0).result))
     return reports.identical(graded)
 
 
@@ -204,3 +202,9 @@ def test_answers_are_the_same_but_for_layout_and_comments(folder):
     tight = answer.format(" scores . exp( ) ").replace("powers = (", "powers=(  # so\n")
     said = same_answers(folder, ann=spaced, ben=tight, cleo=answer.format("scores.log()"))
     assert said == [f"{FOUR.stem}: the same answers from ann, ben"]
+
+
+def test_windows_is_told_what_to_use(folder, monkeypatch):
+    monkeypatch.setattr(apart.sys, "platform", "win32")
+    with pytest.raises(ValueError, match="needs Linux or macOS; on Windows use WSL"):
+        submissions.grade_all(folder, 1)

@@ -1,0 +1,191 @@
+"""Run a notebook's cells and judge its answers, in a child process that ends with them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+import nmtcourse.homework
+from nmtcourse.homework.answers import definitions
+from nmtcourse.homework.compare import Finding
+from nmtcourse.homework.grading import Verdict, assignments, judge
+from nmtcourse.homework.guards import Stopped, within
+from nmtcourse.homework.marks import Mark
+from nmtcourse.homework.notebooks import beginning
+from nmtcourse.homework.results import encodable
+from nmtcourse.homework.task import Task
+from nmtcourse.homework.watching import Send
+
+GRACE = 10.0  # seconds of processor time within which an interrupted cell must end
+JUDGE_SECONDS = 240.0  # for all properties of a task, each of which has a limit of its own
+MEMORY = 8  # GiB of address space; torch alone takes about three
+FILE = 2**29  # bytes of a file, so that no notebook fills the disk alone
+
+
+@dataclass
+class Plan:
+    """What a child runs: a source or the id of a task for each step, and what is known already."""
+
+    number: str
+    steps: list[tuple[str, str]]
+    seed: int = 0
+    cell_seconds: float = 60.0
+    language: str = "en"
+    lost: set[int] = field(default_factory=set)  # steps that have ended a child
+    marks: dict[str, Mark] = field(default_factory=dict)
+
+
+def run_notebook(send: Send, plan: Plan) -> None:
+    """Run the steps of a plan; sends the step that is begun, notices, letters and marks."""
+    Running(send, plan).run()
+
+
+class Running:
+    """A notebook while it is run."""
+
+    def __init__(self, send: Send, plan: Plan):
+        self.send, self.plan, self.marks = send, plan, {**plan.marks}
+        self.tasks = assignments()[plan.number].tasks
+        prepare()
+        self.shell = new_shell()
+
+    def run(self) -> None:
+        """Run all steps."""
+        for number, (source, id) in enumerate(self.plan.steps):
+            if number in self.plan.lost:
+                continue
+            limit = JUDGE_SECONDS if id else self.plan.cell_seconds + GRACE
+            self.send({"step": number, "limit": limit})
+            if not id:
+                self.run_cell(source)
+            elif self.is_open(self.tasks[id], number):
+                self.judge_task(self.tasks[id])
+
+    def run_cell(self, source: str) -> None:
+        """Run a cell of the student's; sends a notice if it raises an error or takes too long."""
+        sys.stdout = sys.stderr = Nowhere()
+        try:
+            with within(self.plan.cell_seconds):
+                done = self.shell.run_cell(source, store_history=False)
+            error = done.error_before_exec or done.error_in_exec
+        except BaseException as raised:  # whatever a cell has done to the shell
+            error = raised
+        if error is None:
+            return
+        why = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:300]}"
+        if isinstance(error, Stopped | KeyboardInterrupt):
+            why = f"stopped after {self.plan.cell_seconds:g} s"
+        self.send(encodable({"notice": f"{why}: the cell {beginning(source)}"}))
+
+    def is_open(self, task: Task, number: int) -> bool:
+        """Whether a task may still gain points: by its first check, or by what came after it."""
+        known, source = self.marks.get(task.id), self.plan.steps[number][0]
+        if known is None or known.full or source:
+            return known is None or not known.full
+        names = {each.name for each in self.tasks.values()} - {task.name}
+        before = self.plan.steps[:number]
+        last = max(n for n, (_, id) in enumerate(before) if id == task.id)
+        later = [source for source, id in before[last:] if not id]
+        return any(definitions(source).keys() - names for source in later)
+
+    def judge_task(self, task: Task) -> None:
+        """Judge the answer to a task; sends the mark if it is better than the one before."""
+        names = [task.name, *task.uses]
+        if missing := [name for name in names if name not in self.shell.user_ns]:
+            finding = Finding(
+                f"{missing[0]} is not defined",
+                "a cell that defines it",
+                "The cell failed, or the name was changed.",
+            )
+            verdict = Verdict(task, 0.0, "the answer is there", finding)
+        else:
+            answers = [self.shell.user_ns[name] for name in names]
+            if task.uses and isinstance(answers[0], str):
+                self.send(encodable({"letter": [task.id, answers[0].strip().upper()[:1]]}))
+            full = [id for id, mark in self.marks.items() if mark.full]
+            verdict = verdict_on(task, answers, full, self.plan.seed)
+        mark, known = mark_of(verdict, self.plan.language), self.marks.get(task.id)
+        if known is None or (mark.points or 0) > (known.points or 0) or not known.begun:
+            self.marks[task.id] = mark
+            self.send(encodable({"mark": vars(mark)}))
+
+
+def verdict_on(task: Task, answers: list[Any], full: list[str], seed: int) -> Verdict:
+    """The verdict on an answer, and on those that a choice is compared with.
+
+    The solution takes the place of one that had full points before: a later cell may have redefined
+    what it uses.
+    """
+    tasks = {each.name: each for each in assignments()[task.id[:2]].tasks.values()}
+    others = [
+        tasks[name].solution if tasks[name].id in full else answer
+        for name, answer in zip(task.uses, answers[1:], strict=True)
+    ]
+    return judge(task, answers[0], *others, seed=seed)
+
+
+def confirm(send: Send, id: str, code: str, full: list[str], seed: int) -> None:
+    """Judge the answer that some code alone defines; sends the points."""
+    prepare()
+    task, namespace = assignments()[id[:2]].tasks[id], {"__name__": "__main__"}
+    send({"limit": JUDGE_SECONDS})
+    with contextlib.redirect_stdout(Nowhere()), within(JUDGE_SECONDS):
+        exec(compile(code, "<definitions>", "exec"), namespace)
+    answers = [namespace.get(name) for name in (task.name, *task.uses)]
+    send({"points": verdict_on(task, answers, full, seed).points})
+
+
+def mark_of(verdict: Verdict, language: str) -> Mark:
+    """The mark of a verdict, whose text has the language of the page."""
+    task, finding = verdict.task, verdict.finding
+    measured, cause = (finding.measured, finding.cause) if finding else ("", "")
+    return Mark(
+        task.id,
+        task.title,
+        float(verdict.points),
+        task.points,
+        measured,
+        cause,
+        text=verdict.told(language),
+        begun=verdict.begun,
+    )
+
+
+def prepare() -> None:
+    """What a page expects of its process, and the limits of memory and files."""
+    nmtcourse.homework.grade = lambda *given, **options: 0.0
+    nmtcourse.homework.hint = lambda *given, **options: None
+    torch.set_num_threads(1)
+    sys.path.append(os.getcwd())  # last, so that no file of a student hides a library
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    for kind, size in ((resource.RLIMIT_AS, MEMORY * 2**30), (resource.RLIMIT_FSIZE, FILE)):
+        resource.setrlimit(kind, (size, resource.getrlimit(kind)[1]))
+
+
+class Nowhere(io.TextIOBase):
+    """An output that keeps nothing, however much is written."""
+
+    def write(self, text: str) -> int:
+        return len(text)
+
+
+def new_shell() -> Any:
+    """IPython, which runs cells as a notebook does."""
+    from IPython.core.interactiveshell import InteractiveShell
+    from traitlets.config import Config
+
+    config = Config()
+    config.HistoryManager.enabled = False
+    shell = InteractiveShell.instance(config=config)
+    shell.xmode = "Minimal"
+    shell.ask_exit = lambda: os._exit(0)  # type: ignore[attr-defined]  # what `exit()` calls
+    return shell
