@@ -46,27 +46,41 @@ def require_processes() -> None:
         raise ValueError(WINDOWS)
 
 
-def ask(task: dict[str, Any], folder: Path) -> Any:
-    """The answer to a task of `nmtcourse.homework.host.TASKS`, which may run code in `folder`.
+class Host:
+    """A process that waits for a task, with a home folder of its own; used in a `with`.
 
-    Raises ValueError on Windows, Lost if there is no answer.
+    Raises ValueError on Windows.
     """
-    require_processes()
-    become_subreaper()
-    close_memory()
-    with tempfile.TemporaryDirectory(prefix="homework-", ignore_cleanup_errors=True) as home:
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def __enter__(self) -> Host:
+        require_processes()
+        become_subreaper()
+        close_memory()
+        self.home = tempfile.TemporaryDirectory(prefix="homework-", ignore_cleanup_errors=True)
         with STARTING:
-            spared = children() - {each.pid for each in RUNNING}
-            process = started(folder, environment(Path(home)))
-            RUNNING.add(process)
+            self.spared = children() - {each.pid for each in RUNNING}
+            self.process = started(self.folder, environment(Path(self.home.name)))
+            RUNNING.add(self.process)
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        with STARTING:
+            RUNNING.discard(self.process)
+            end_all(self.process, self.spared | {each.pid for each in RUNNING})
+        self.home.cleanup()
+
+    def ask(self, task: dict[str, Any]) -> Any:
+        """The answer to a task of `nmtcourse.homework.host.TASKS`.
+
+        The task may run code in the folder. Raises Lost if there is no answer.
+        """
         try:
-            return answer_of(process, task)
+            return answer_of(self.process, task)
         except OSError:  # a broken pipe
             raise Lost("its process was ended, perhaps for lack of memory") from None
-        finally:
-            with STARTING:
-                RUNNING.discard(process)
-                end_all(process, spared | {each.pid for each in RUNNING})
 
 
 def started(folder: Path, environment: dict[str, str]) -> subprocess.Popen:

@@ -15,8 +15,17 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from nmtcourse.homework.compare import Finding
-from nmtcourse.homework.guards import Without, alike, chances, kept, lending, sealing, unchanged
+from nmtcourse.homework.compare import Finding, holds
+from nmtcourse.homework.guards import (
+    Without,
+    alike,
+    chances,
+    kept,
+    lending,
+    sealing,
+    settings,
+    unchanged,
+)
 
 CONTAINERS = (list, tuple, dict, set)
 
@@ -57,10 +66,12 @@ class Careful:
     def watched(self, function: Callable, args: Any, kwargs: Any, owner: Any = None) -> Any:
         """The result of a function, or of a method of `owner`."""
         given = named_arguments(function, args, kwargs)
-        chance = chances() if self.seeded else None
+        chance, before = chances() if self.seeded else None, settings()
         watched = self.mode if self.mode.forbidden else contextlib.nullcontext()
         with unchanged(**given), lending() as lent, watched, sealing(self.sealed):
             result = function(*map(lent, args), **{k: lent(v) for k, v in kwargs.items()})
+        for name, value in settings().items():
+            holds(value == before[name], f"a call changed {name} to {value}", f"{before[name]}")
         if chance is not None and not alike(chance, chances()):
             cause = (
                 "Draw from a generator of your own, such as `torch.Generator().manual_seed(seed)`."

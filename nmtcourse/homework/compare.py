@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -11,46 +12,59 @@ import numpy as np
 import torch
 from torch import Tensor
 
-ROUNDING = {torch.float64: 1e-8, torch.float16: 1e-2, torch.bfloat16: 6e-2}  # otherwise 1e-4
+ROUNDING = {torch.float64: 1e-9, torch.float16: 1e-2, torch.bfloat16: 6e-2}  # otherwise 1e-4
 
 
 class Finding(AssertionError):
     """A property does not hold: what was measured, what was expected, and perhaps a cause.
 
     `usual` is the advice that goes with an exception, `given` the part of `measured` that says what
-    the answer was called with.
+    the answer was called with. A `minor` one is of the type of the right numbers.
     """
 
     usual = given = ""
+    minor = False
 
     def __init__(self, measured: str, expected: str, cause: str = ""):
         super().__init__(f"{measured}; expected {expected}")
         self.measured, self.expected, self.cause = measured, expected, cause
 
 
-def same(result: Any, expected: Any, what: str, *, cause: str = "", tolerance: float = 0) -> None:
+def same(
+    result: Any,
+    expected: Any,
+    what: str,
+    *,
+    cause: str = "",
+    tolerance: float = 0,
+    moved: float = 0,
+) -> None:
     """Raise Finding unless two tensors, numbers, containers of them or other values are equal.
 
-    Numbers are equal up to rounding; `tolerance` is relative to the largest number. `what` names
-    the result in the report.
+    Numbers are equal up to rounding; `tolerance` is relative to the largest number, and several
+    times `moved` is added to it. `what` names the result in the report.
     """
+    if moved == math.inf:
+        return None
     if isinstance(expected, Tensor):
-        return _same_tensor(result, expected, what, cause, tolerance)
+        return _same_tensor(result, expected, what, cause, tolerance, 8 * moved)
     if isinstance(result, np.generic):
         result = result.item()
     if isinstance(expected, float) and isinstance(result, int | float):
         result, wanted = torch.tensor(float(result)).double(), torch.tensor(expected).double()
-        return _same_tensor(result, wanted, what, cause, tolerance or 1e-4)
+        return _same_tensor(result, wanted, what, cause, tolerance or 1e-4, 8 * moved)
     if isinstance(expected, list | tuple) and isinstance(result, type(expected)):
         for place, (one, other) in enumerate(zip(result, expected, strict=False)):
-            same(one, other, f"{what}: number {place}", cause=cause, tolerance=tolerance)
+            part = f"{what}: number {place}"
+            same(one, other, part, cause=cause, tolerance=tolerance, moved=moved)
         if len(result) != len(expected):
             raise Finding(f"{what}: {len(result)} of them, {short(result)}", f"{len(expected)}")
         return None
     if isinstance(expected, Mapping) and isinstance(result, Mapping):
         same(sorted(result), sorted(expected), f"the names in {what}", cause=cause)
         for name, value in expected.items():
-            same(result[name], value, f"{what} of {name}", cause=cause, tolerance=tolerance)
+            part = f"{what} of {name}"
+            same(result[name], value, part, cause=cause, tolerance=tolerance, moved=moved)
         return None
     unlike = isinstance(expected, bool | int) and type(result) is not type(expected)
     unlike = unlike or isinstance(result, Tensor | np.ndarray)
@@ -60,10 +74,17 @@ def same(result: Any, expected: Any, what: str, *, cause: str = "", tolerance: f
     return None
 
 
-def _same_tensor(result: Any, expected: Tensor, what: str, cause: str, tolerance: float) -> None:
+def _same_tensor(
+    result: Any, expected: Tensor, what: str, cause: str, tolerance: float, moved: float
+) -> None:
     shaped(result, expected.shape, what)
     if result.dtype != expected.dtype:
-        raise Finding(f"{what} has the dtype {result.dtype}", f"{expected.dtype}")
+        finding = Finding(f"{what} has the dtype {result.dtype}", f"{expected.dtype}")
+        with contextlib.suppress(Finding, RuntimeError):
+            coarse = max((result.dtype, expected.dtype), key=lambda d: ROUNDING.get(d, 1e-4))
+            same(result.to(coarse), expected.to(coarse), what, tolerance=tolerance)
+            finding.minor = True
+        raise finding
     tolerance = tolerance or ROUNDING.get(expected.dtype, 1e-4)
     found, wanted = result.detach().double(), expected.detach().double()
     wrong = found.isfinite() != wanted.isfinite()
@@ -71,21 +92,38 @@ def _same_tensor(result: Any, expected: Tensor, what: str, cause: str, tolerance
     if not wrong.any():
         gap = (found - wanted).nan_to_num().abs()
         largest = float(wanted.nan_to_num(0, 0, 0).abs().max()) if gap.numel() else 0.0
-        wrong = gap > tolerance * max(1.0, largest)
+        wrong = gap > tolerance * max(1.0, largest) + moved
     if wrong.any():
         place = tuple(wrong.nonzero()[0].tolist())
         at = f" at {list(place)}" if place else ""
-        raise Finding(f"{what}{at} is {number(found[place])}", number(wanted[place]), cause)
+        if expected.dtype == torch.bool:
+            raise Finding(f"{what}{at} is {bool(result[place])}", f"{bool(expected[place])}", cause)
+        one, other = apart(float(found[place]), float(wanted[place]))
+        raise Finding(f"{what}{at} is {one}", other, cause)
 
 
-def number(value: Any) -> str:
-    """A number in four digits.
+def apart(value: float, other: float) -> tuple[str, str]:
+    """Two numbers in four digits, or in as many as show that they differ.
+
+    >>> apart(0.123456, 0.5)
+    ('0.1235', '0.5')
+    >>> apart(0.59000001, 0.59)
+    ('0.59000001', '0.59')
+    """
+    for digits in range(4, 17):
+        if number(value, digits) != number(other, digits):
+            break
+    return number(value, digits), number(other, digits)
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A number in so many digits.
 
     >>> number(0.123456)
     '0.1235'
     """
-    value = float(value)
-    return str(int(value)) if math.isfinite(value) and value == int(value) else f"{value:.4g}"
+    whole = math.isfinite(value) and value == int(value)
+    return str(int(value)) if whole else f"{value:.{digits}g}"
 
 
 def shaped(result: Any, shape: Any, what: str) -> None:
@@ -119,13 +157,15 @@ def holds(condition: Any, measured: str, expected: str, cause: str = "") -> None
         raise Finding(measured, expected, cause)
 
 
-def refuses(call: Callable, given: tuple, what: str, named: str = "") -> None:
-    """Raise Finding unless a call raises ValueError, whose message has the pattern `named`."""
+def refuses(call: Callable, given: tuple, what: str, named: int | None = None) -> None:
+    """Raise Finding unless a call raises ValueError, whose message has the number `named`."""
     try:
         found = call(*given)
     except ValueError as error:
-        wanted = f"a message that names {named.replace(chr(92) + 'b', '')}"
-        holds(re.search(named, str(error)), f"the message {str(error)!r} for {what}", wanted)
+        numbers = [] if named is None else re.findall(r"(?<!\w)-\d+|\d+", str(error))
+        is_named = named is None or str(named) in numbers
+        measured = f"the message {str(error)!r} for {what}"
+        holds(is_named, measured, f"a message that names {named}")
     except NotImplementedError:
         raise
     except Exception as error:

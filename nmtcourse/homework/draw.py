@@ -48,7 +48,12 @@ class Draw:
     """
 
     def __init__(
-        self, seed: int, number: int = 0, choices: Sequence[int] | None = None, turn: int = 0
+        self,
+        seed: int,
+        number: int = 0,
+        choices: Sequence[int] | None = None,
+        turn: int = 0,
+        jitter: bool = False,
     ):
         self.seed, self.number, self.turn = seed, number, turn
         self.lenient = self.half = False
@@ -59,10 +64,14 @@ class Draw:
         self.random = random.Random(value)
         self.value_seed = self.random.getrandbits(62)
         self.generator = torch.Generator().manual_seed(self.value_seed)
+        self.noise = torch.Generator().manual_seed(0) if jitter else None
 
-    def again(self, turn: int = 0) -> Draw:
-        """The same input anew, or with `turn` 1 one of the same structure."""
-        return Draw(self.seed, 0, self.choices, turn)
+    def again(self, turn: int = 0, jitter: bool = False) -> Draw:
+        """The same input anew, with `turn` 1 one of the same structure.
+
+        With `jitter`, tensors differ by a few units in the last place.
+        """
+        return Draw(self.seed, 0, self.choices, turn, jitter)
 
     def choose(self, count: int, wanted: int | None = None) -> int:
         """A number from 0 to count - 1; 0 is the simplest. A fresh input has the `wanted` one."""
@@ -111,14 +120,28 @@ class Draw:
         self.half = self.dtype in HALVES
         return self.half
 
+    @cached_property
+    def kind(self) -> int:
+        """What the numbers of this input are: 0 any, 1 small whole ones, 2 tiny ones."""
+        return max(0, self.choose(5) - 2)
+
     def normal(self, *shape: int, scale: float = 1.0) -> Tensor:
-        """A tensor of normal numbers with two decimals, in this input's type and layout."""
+        """A tensor of normal numbers with two decimals, in this input's type and layout.
+
+        In some inputs many are equal or 0, in others all are tiny.
+        """
         found = scale * torch.randn(*shape, generator=self.generator, dtype=torch.float64)
-        return self.laid((found * 100).round() / 100 if scale >= 0.5 else found)
+        if scale < 0.5:
+            return self.laid(found)
+        found = found.round() if self.kind == 1 else (found * 100).round() / 100
+        return self.laid(found * (1e-3 if self.kind == 2 else 1.0))
 
     def laid(self, values: Tensor) -> Tensor:
         """The same numbers in this input's type and layout."""
         values = values.to(self.dtype) if values.is_floating_point() else values
+        if self.noise is not None and values.is_floating_point():
+            moved = torch.rand(values.shape, generator=self.noise, dtype=torch.float64) * 8 - 4
+            values = values + values * (moved * torch.finfo(values.dtype).eps).to(values.dtype)
         if self.layout == 1 and values.dim() > 1:
             return values.transpose(-2, -1).contiguous().transpose(-2, -1)
         if self.layout == 2 and values.dim():

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from nmtcourse.homework.apart import Lost, ask
+from nmtcourse.homework.apart import Host, Lost
 from nmtcourse.homework.chinese import speaks
 from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.guards import Stopped, undisturbed, within
@@ -54,8 +54,8 @@ def examine(path: Path) -> Examination:
         raise FileNotFoundError(f"there is no file {path}; make one with: nmtlib homework patient")
     text = path.read_text("utf-8")
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            observed = Observed.model_validate(ask({"kind": "examine", "text": text}, Path(folder)))
+        with tempfile.TemporaryDirectory() as folder, Host(Path(folder)) as host:
+            observed = Observed.model_validate(host.ask({"kind": "examine", "text": text}))
     except (Lost, ValidationError) as lost:
         raise ValueError(f"{path} cannot be run: {lost}") from None
     if observed.error:

@@ -17,7 +17,7 @@ from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.diagnosis import diagnose
 from nmtcourse.homework.draw import seed_in
 from nmtcourse.homework.guards import undisturbed
-from nmtcourse.homework.task import BLANK, Assignment, Task
+from nmtcourse.homework.task import BLANK, Assignment, Property, Task
 from nmtcourse.homework.trials import UNWRITTEN, outcome
 from nmtlib.errors import did_you_mean
 
@@ -135,24 +135,31 @@ def judge(task: Task, answer: Any, *others: Any, seed: int | None = None) -> Ver
     """The verdict on an answer, whether it raises, prints, warns, or never returns.
 
     Properties are tried in the order of debugging; at the first that does not hold, the points of
-    the earlier ones remain.
+    the earlier ones remain. A result of the wrong type with the right numbers costs a third.
     """
     seed = seed_in(SEED) if seed is None else seed
     if task.uses and (missing := unsupported(task, answer, others, seed)):
         return Verdict(task, 0.0, task.properties[0].statement, missing)
     given = (answer, *others) if task.uses else answer
-    total, found = sum(p.worth for p in task.properties), []
+    total, earned, found = sum(p.worth for p in task.properties), 0.0, []
+    first: tuple[Property, Finding] | None = None
     with undisturbed():
         for prop in task.properties:
             found.append(outcome(task, prop, given, seed))
-            finding = found[-1].finding
-            if finding is not None:
+            if (finding := found[-1].finding) is None:
+                earned += prop.worth
+                continue
+            first = (prop, finding) if first is None or not finding.minor else first
+            if not finding.minor:
                 if not finding.cause:
                     finding.cause = diagnose(task, prop, given, found, seed)
-                earned = sum(p.worth for p in task.properties[: len(found) - 1])
-                points = round(task.points * earned / total, 1)
-                return Verdict(task, points, prop.statement, finding, finding.usual or prop.advice)
-    return Verdict(task, task.points)
+                break
+            earned += prop.worth * 2 / 3
+    points = round(task.points * earned / total, 1)
+    if first is None:
+        return Verdict(task, task.points)
+    prop, finding = first
+    return Verdict(task, points, prop.statement, finding, finding.usual or prop.advice)
 
 
 def unsupported(task: Task, choice: Any, others: tuple, seed: int) -> Finding | None:

@@ -8,7 +8,6 @@ import os
 import random
 import signal
 import sys
-import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -143,6 +142,17 @@ def replaced(path: str, value: Any) -> Iterator[None]:
         setattr(here, name, original)
 
 
+def settings() -> dict[str, Any]:
+    """Settings of the process that a function has to leave as they are."""
+    return {
+        "torch's default type": torch.get_default_dtype(),
+        "whether gradients are computed": torch.is_grad_enabled(),
+        "the number of torch's threads": torch.get_num_threads(),
+        "whether torch is deterministic": torch.are_deterministic_algorithms_enabled(),
+        "the recursion limit": sys.getrecursionlimit(),
+    }
+
+
 def chances() -> tuple:
     """The states of the global random generators."""
     numbers = np.random.get_state(legacy=False)
@@ -203,22 +213,42 @@ def within(seconds: float) -> Iterator[None]:
 def undisturbed() -> Iterator[None]:
     """One thread, no output, no warnings, nothing on file descriptor 2; everything is restored.
 
-    Gradients are on even if a notebook has switched them off. A grader that treats a warning as a
-    failure must not see one.
+    Gradients are on, and the default device is the CPU, even if a notebook has chosen otherwise. A
+    grader that treats a warning as a failure must not see one.
     """
-    state, threads = torch.get_rng_state(), torch.get_num_threads()
+    state, threads, dtype = (
+        torch.get_rng_state(),
+        torch.get_num_threads(),
+        torch.get_default_dtype(),
+    )
     torch.set_num_threads(1)
-    sys.stderr.flush()
-    kept = os.dup(2)
+    with contextlib.suppress(AttributeError, ValueError):  # no stderr, or a closed one
+        sys.stderr.flush()
     try:
-        with tempfile.TemporaryFile() as nowhere, warnings.catch_warnings():
-            os.dup2(nowhere.fileno(), 2)
+        with warnings.catch_warnings(), silent(2), torch.device("cpu"), torch.enable_grad():
             warnings.simplefilter("ignore")
             with contextlib.redirect_stdout(io.StringIO()):
-                with contextlib.redirect_stderr(io.StringIO()), torch.enable_grad():
+                with contextlib.redirect_stderr(io.StringIO()):
                     yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
         torch.set_num_threads(threads)
+        torch.set_default_dtype(dtype)
         torch.set_rng_state(state)
+
+
+@contextlib.contextmanager
+def silent(descriptor: int) -> Iterator[None]:
+    """Nothing that is written to a file descriptor is shown; one that is closed stays so."""
+    try:
+        original = os.dup(descriptor)
+    except OSError:
+        yield
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, descriptor)
+        yield
+    finally:
+        os.dup2(original, descriptor)
+        os.close(original)
+        os.close(nowhere)

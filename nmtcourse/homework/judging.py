@@ -9,7 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nmtcourse.homework.apart import stop_all
+from nmtcourse.homework.apart import Host, stop_all
 from nmtcourse.homework.marking import mark_bytes
 from nmtcourse.homework.marks import Marked
 
@@ -58,7 +58,8 @@ def judge_entry(entry: Entry, seed: int) -> Marked | str:
                 place = Path(copy, name)
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_bytes(raw)
-            marked = mark_bytes(entry.path, entry.raw, Path(copy), seed, confirmed=True)
+            with Host(Path(copy)) as host:
+                marked = mark_bytes(entry.path, entry.raw, host, seed, confirmed=True)
     except Exception as error:
         return reason(error)
     marked.notices += entry.notices

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
 from nmtcourse.homework.answers import written_answers
-from nmtcourse.homework.apart import Lost, ask
+from nmtcourse.homework.apart import Host, Lost
 from nmtcourse.homework.chinese import language_of
 from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.extraction import Refused, definition
@@ -49,14 +50,18 @@ FAULTS = {  # of an answer: what was measured, and the cause
 }
 
 
-def mark(path: Path, seed: int = 0, *, cell_seconds: float = CELL_SECONDS) -> Marked:
-    """Run a notebook in its folder and judge it. The file is read once, before it is run.
+def mark(
+    path: Path, seed: int = 0, *, tasks: Iterable[str] = (), cell_seconds: float = CELL_SECONDS
+) -> Marked:
+    """Run a notebook in its folder and judge its answers to some `tasks`, or to all.
 
-    Raises FileNotFoundError for a missing file, and ValueError for one that is not a notebook of an
-    assignment, or whose process sends what is no result.
+    The file is read once, before it is run. Raises FileNotFoundError for a missing file, and
+    ValueError for an unknown task, for a file that is not a notebook of an assignment, or if its
+    process sends what is no result.
     """
-    raw = read_bytes(path)
-    marked = mark_bytes(path, raw, path.parent, seed, cell_seconds=cell_seconds)
+    with Host(path.parent if path.parent.is_dir() else Path()) as host:  # it starts meanwhile
+        raw = read_bytes(path)
+        marked = mark_bytes(path, raw, host, seed, tasks=tasks, cell_seconds=cell_seconds)
     marked.digest = hashlib.sha256(raw).hexdigest()
     return marked
 
@@ -64,21 +69,26 @@ def mark(path: Path, seed: int = 0, *, cell_seconds: float = CELL_SECONDS) -> Ma
 def mark_bytes(
     path: Path,
     raw: bytes,
-    folder: Path,
+    host: Host,
     seed: int,
     *,
+    tasks: Iterable[str] = (),
     cell_seconds: float = CELL_SECONDS,
     confirmed: bool = False,
 ) -> Marked:
-    """The result of the notebook in some bytes, which is run in a folder.
+    """The result of the notebook in some bytes, which is run by a host in its folder.
 
     `confirmed` points are those that the definitions of an answer alone have as well. Raises
     ValueError as `mark` does.
     """
     _, assignment = parsed(path, raw)
-    task = {"kind": "mark", "name": path.name, "text": raw.decode(), "seed": seed}
+    chosen = [*tasks]
+    if odd := [id for id in chosen if id not in assignment.tasks]:
+        known = ", ".join(assignment.tasks)
+        raise ValueError(f"{path.name} has no task {odd[0]!r}; name one of {known}")
+    task = {"kind": "mark", "name": path.name, "text": raw.decode(), "seed": seed, "tasks": chosen}
     try:
-        data = ask({**task, "cell_seconds": cell_seconds, "confirmed": confirmed}, folder)
+        data = host.ask({**task, "cell_seconds": cell_seconds, "confirmed": confirmed})
     except Lost as lost:
         raise ValueError(str(lost)) from None
     result = require_result(data, assignment)
@@ -87,10 +97,12 @@ def mark_bytes(
     return add(result, Marked(path, assignment))
 
 
-def marked(name: str, text: str, seed: int, cell_seconds: float, confirmed: bool) -> dict[str, Any]:
+def marked(
+    name: str, text: str, seed: int, tasks: list[str], cell_seconds: float, confirmed: bool
+) -> dict[str, Any]:
     """The result of a notebook as data; in the process that was asked."""
     try:
-        marking = Marking(Path(name), text.encode(), seed, cell_seconds)
+        marking = Marking(Path(name), text.encode(), seed, cell_seconds, tasks)
         marking.run()
         if confirmed:
             marking.confirm()
@@ -103,16 +115,28 @@ def marked(name: str, text: str, seed: int, cell_seconds: float, confirmed: bool
 class Marking:
     """The marking of one notebook, over as many children as its cells end."""
 
-    def __init__(self, path: Path, raw: bytes, seed: int, cell_seconds: float = CELL_SECONDS):
+    def __init__(
+        self,
+        path: Path,
+        raw: bytes,
+        seed: int,
+        cell_seconds: float = CELL_SECONDS,
+        tasks: Collection[str] = (),
+    ):
         book, self.assignment = parsed(path, raw)
         steps = steps_of(book, self.assignment)
+        self.left_out = [id for id in self.assignment.tasks if tasks and id not in tasks]
         own = [step.source for step in steps if step.task is None]
         self.result = Marked(path, self.assignment, notices=inspect_cells(book, self.assignment))
         self.result.language = language_of(raw)
         self.result.answers = repr(written_answers(own, self.assignment) or "")
         self.plan = Plan(
             self.assignment.number,
-            [(step.source, step.task.id if step.task else "") for step in steps],
+            [
+                (step.source, step.task.id if step.task else "")
+                for step in steps
+                if step.task is None or step.task.id not in self.left_out
+            ],
             seed,
             cell_seconds,
             self.result.language,
@@ -136,7 +160,8 @@ class Marking:
                 why = f"it ended its process {len(self.plan.lost)} times, and was not started again"
         self.result.notices = [*dict.fromkeys([*self.result.notices, *filter(None, [why])])]
         self.result.marks = [
-            self.marks.get(task.id) or ungraded(task, "it was not reached")
+            self.marks.get(task.id)
+            or ungraded(task, "left out" if task.id in self.left_out else "it was not reached")
             for task in self.assignment.tasks.values()
         ]
         self.result.seconds = time.monotonic() - started

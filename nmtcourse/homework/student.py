@@ -61,7 +61,13 @@ def keep(marked: Marked) -> None:
     """
     marks = [replace(mark, text="") for mark in marked.marks]
     with progress.changing(marked.path.parent) as known:
-        known.checked[marked.path.name] = progress.Checked(sha256=marked.digest, marks=marks)
+        checked = progress.Checked(sha256=marked.digest, marks=marks)
+        if len(marks) < len(marked.assignment.tasks):  # the others are as they were
+            if (before := known.checked.get(marked.path.name)) is None:
+                before = progress.Checked(sha256="", marks=[])
+            rest = {mark.task: mark for mark in [*before.marks, *marks]}
+            checked = before.model_copy(update={"marks": [rest[id] for id in sorted(rest)]})
+        known.checked[marked.path.name] = checked
         for id, letter in marked.choices.items():
             if letter != BLANK:
                 progress.add(known, "choices", id, letter)
@@ -69,7 +75,7 @@ def keep(marked: Marked) -> None:
 
 def shown(marked: Marked) -> str:
     """The verdicts on all tasks, notices about the file, and a table of points."""
-    say, possible = speaks(marked.language), marked.assignment.points
+    say, possible = speaks(marked.language), sum(mark.possible for mark in marked.marks)
     parts = [mark.text or f"{mark.task} {mark.title}: {mark.measured}" for mark in marked.marks]
     parts += [f"{say('Note: ')}{say(notice)}{say('.')}" for notice in marked.notices]
     of = say("of")

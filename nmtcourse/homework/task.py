@@ -12,7 +12,7 @@ import inspect
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from string import ascii_uppercase
@@ -20,6 +20,7 @@ from typing import Any
 
 from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.draw import Draw
+from nmtcourse.homework.signatures import ADVICE, STATEMENT, anything
 from nmtlib.errors import require
 
 LEVELS = {"easy": (4, 15), "medium": (6, 30), "hard": (8, 60)}  # points and minutes
@@ -81,8 +82,14 @@ class Task:
     mixes: bool = False
     seconds: float = 20.0
     uses: tuple[str, ...] = ()
-    properties: list[Property] = field(default_factory=list)
+    checks: list[Property] = field(default_factory=list)
+    last: Property | None = None  # that of the signature
     namespace: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def properties(self) -> list[Property]:
+        """All properties, in the order in which they are tried."""
+        return [*self.checks, *([self.last] if self.last else [])]
 
     @property
     def check_line(self) -> str:
@@ -146,11 +153,20 @@ class Assignment:
         """The sum of all points."""
         return sum(task.points for task in self.tasks.values())
 
-    def task(self, level: str, title: str, text: str, hints: tuple[str, str], **about: Any) -> Any:
+    def task(
+        self,
+        level: str,
+        title: str,
+        text: str,
+        hints: tuple[str, str],
+        signature: Mapping[str, Any] | None = None,
+        **about: Any,
+    ) -> Any:
         """Add a task whose solution is the decorated function or class.
 
-        The part that the student writes is between `### BEGIN SOLUTION` and `### END SOLUTION`.
-        `about` has the other fields of `Task`, at least `read`.
+        The part that the student writes is between `### BEGIN SOLUTION` and `### END SOLUTION`. A
+        `signature` says which arguments the text allows, and is a property by itself, the first
+        one. `about` has the other fields of `Task`, at least `read`.
         """
         points, minutes = LEVELS[level]
         about = {"points": points, "minutes": minutes, **about}
@@ -158,19 +174,20 @@ class Assignment:
         def register(solution: Any) -> Any:
             source, name = undecorated(solution), solution.__name__
             require(bool(SOLUTION.search(source + "\n")), name, "a marked solution", source[:60])
-            self._add(
-                Task(
-                    self._next(),
-                    name,
-                    title,
-                    _text(text),
-                    level,
-                    hints,
-                    source=source,
-                    namespace=vars(sys.modules[solution.__module__]),
-                    **about,
-                )
+            task = Task(
+                self._next(),
+                name,
+                title,
+                _text(text),
+                level,
+                hints,
+                source=source,
+                namespace=vars(sys.modules[solution.__module__]),
+                **about,
             )
+            if signature is not None:
+                task.last = Property(STATEMENT, ADVICE, 1.0, 40, anything(signature))
+            self._add(task)
             return solution
 
         return register
@@ -184,7 +201,7 @@ class Assignment:
         def register(measure: Measure) -> Measure:
             require(bool(measure.__doc__), measure.__name__, "documented: what must hold", None)
             statement = " ".join((measure.__doc__ or "").split())
-            task.properties.append(Property(statement, advice, worth, draws, measure, **about))
+            task.checks.append(Property(statement, advice, worth, draws, measure, **about))
             return measure
 
         return register
@@ -224,7 +241,7 @@ class Assignment:
             )
             cause = "The result of your own function contradicts this choice: print its numbers."
             prop = Property("the choice is right", cause, 1.0, 1, measure, again=False)
-            task.properties.append(prop)
+            task.checks.append(prop)
             self._add(task)
             return right
 

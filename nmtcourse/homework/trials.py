@@ -8,6 +8,7 @@ nothing raises `Finding` itself.
 from __future__ import annotations
 
 import inspect
+import math
 import re
 import traceback
 from dataclasses import dataclass, field
@@ -31,12 +32,17 @@ AGAIN = "called again with other values, "
 
 @dataclass
 class Seen:
-    """An observation: what it is, its value, how exact it must be, the arguments of the call."""
+    """An observation: what it is, its value, how exact it must be, the arguments of the call.
+
+    `moved` is how far the solution's value moves if its input does by a few units in the last
+    place; a value that is none in that case decides nothing.
+    """
 
     what: str
     value: Any
     tolerance: float
     given: dict[str, Any]
+    moved: float = 0.0
 
 
 @dataclass
@@ -66,8 +72,9 @@ def outcome(task: Task, prop: Property, answer: Any, seed: int) -> Outcome:
                 found.trials.append(trial)
                 if trial.finding is not None:
                     found.finding = trial.finding
-                    _simplify(task, prop, answer, seed, found)
-                    break
+                    if not trial.finding.minor:
+                        _simplify(task, prop, answer, seed, found)
+                        break
     except Stopped:
         if found.finding is None:
             found.finding = _endless(task)
@@ -123,8 +130,24 @@ def tried(task: Task, prop: Property, answer: Any, draw: Draw) -> Trial:
         every = [*every, *seen]
         finding = difference(seen, raised, wanted, other)
         if finding is not None:
-            finding.measured = AGAIN + finding.measured
+            finding = as_first_call(task, prop, answer, draw, turn) or again(finding)
     return Trial(draw.choices, finding, every)
+
+
+def again(finding: Finding) -> Finding:
+    """A finding of a later call, which a first one would not give."""
+    finding.measured = AGAIN + finding.measured
+    return finding
+
+
+def as_first_call(task: Task, prop: Property, answer: Any, draw: Draw, turn: int) -> Finding | None:
+    """What is wrong with an answer on the input of a later turn if it is the first."""
+    first, fresh = draw.again(turn), guarded(task, answer)
+    seen, raised = observed(prop, fresh, first)
+    expected: list[Seen] | None = []
+    if inspect.isgeneratorfunction(prop.measure):
+        expected = expectation(task, prop, guarded(task, task.solution), draw, turn)
+    return difference(seen, raised, expected or [], first)
 
 
 def turns(prop: Property, mixes: bool) -> list[tuple[int, bool]]:
@@ -144,24 +167,48 @@ def expectation(
     if failed is not None:
         raise RuntimeError(f"the solution of {task.id} fails on {again.choices}: {failed}")
     draw.choices = again.choices  # also those of the part that an error has cut off
+    if only is None:
+        moved, _ = observed(prop, guarded(task, task.solution), again.again(turn, jitter=True))
+        for one, other in zip(seen, moved, strict=False):
+            one.moved = distance(one.value, other.value)
     return seen
+
+
+def distance(one: Any, other: Any) -> float:
+    """How far the numbers of two values are apart; infinite if they differ in anything else."""
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        parts = [distance(*pair) for pair in zip(one, other, strict=False)]
+        return max(parts, default=0.0) if len(one) == len(other) else math.inf
+    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
+        return max((distance(one[key], other[key]) for key in one), default=0.0)
+    if isinstance(one, float) and isinstance(other, float):
+        return abs(one - other) if math.isfinite(one - other) else 0.0
+    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+        if one.shape != other.shape or not one.is_floating_point():
+            return 0.0 if one.shape == other.shape and torch.equal(one, other) else math.inf
+        gap = (one.double() - other.double()).abs().nan_to_num(0, 0, 0)
+        return float(gap.max()) if gap.numel() else 0.0
+    return 0.0 if type(one) is type(other) and bool(one == other) else math.inf
 
 
 def difference(
     seen: list[Seen], raised: Finding | None, expected: list[Seen], draw: Draw
 ) -> Finding | None:
     """The first difference between two lists of observations, or what was raised."""
+    minor = None
     for one, other in zip(seen, expected, strict=False):
         try:
-            same(one.value, other.value, one.what, tolerance=other.tolerance)
+            same(one.value, other.value, one.what, tolerance=other.tolerance, moved=other.moved)
         except Finding as finding:
-            return placed(finding, one.given)
+            minor = minor or placed(finding, one.given)
+            if not finding.minor:
+                return placed(finding, one.given)
     if raised is not None and raised.usual:
         if draw.lenient or draw.half and UNSUPPORTED.search(raised.measured):
             return None
     if raised is None and len(seen) != len(expected):
         return Finding(f"{len(seen)} results", f"{len(expected)}")
-    return raised
+    return raised or minor
 
 
 def observed(
@@ -215,8 +262,9 @@ def given_to(subject: Any) -> dict[str, Any]:
 
 def placed(finding: Finding, given: dict[str, Any]) -> Finding:
     """The finding together with the arguments of the call."""
-    if given and not finding.measured.startswith(("for ", UNWRITTEN)):
-        finding.given = f"for {described(given)}: "
+    about = described(given)
+    if about and not finding.measured.startswith(("for ", UNWRITTEN)):
+        finding.given = f"for {about}: "
         finding.measured = finding.given + finding.measured
     return finding
 

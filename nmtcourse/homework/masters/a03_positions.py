@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from nmtcourse.homework.compare import ROUNDING, gradients, holds, refuses, same
 from nmtcourse.homework.draw import Draw
+from nmtcourse.homework.signatures import Whole
 from nmtcourse.homework.task import Assignment
 from nmtlib.model.embeddings import sinusoidal_table
 
@@ -58,6 +59,7 @@ homework = Assignment(
         "The base is 1000 instead of 10000.": [("10000", "1000")],
         "An odd D raises no ValueError.": [("if d_model % 2:", "if False:")],
     },
+    signature={"length": Whole(1, 300), "d_model": Whole(2, 64, step=2)},
 )
 def position_table(length: int, d_model: int) -> Tensor:
     """Sines and cosines of the positions 0 to length - 1, as a table (length, D)."""
@@ -131,6 +133,7 @@ def is_exact_far_out(answer, draw: Draw):
         ],
         "Only the absolute value of k is used.": [("k * speed", "abs(k) * speed")],
     },
+    signature={"k": Whole(-40, 400), "d_model": Whole(2, 64, step=2)},
 )
 def rotation(k: int, d_model: int) -> Tensor:
     """The matrix (D, D) that turns the vector of each position p into that of position p + k."""

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from nmtcourse.homework.compare import holds
 from nmtcourse.homework.draw import Draw
+from nmtcourse.homework.signatures import Float, Mask
 from nmtcourse.homework.task import Assignment
 
 homework = Assignment(
@@ -51,6 +52,7 @@ homework = Assignment(
             ("powers.sum(dim=-1, keepdim=True)", "powers.sum(dim=0, keepdim=True)")
         ],
     },
+    signature={"scores": Float("... N", infinite=True, far=True)},
 )
 def stable_softmax(scores: Tensor) -> Tensor:
     """Weights over the last dimension of scores (..., N), however large the scores are."""
@@ -137,6 +139,12 @@ def minus_infinity_is_no_weight(answer, draw: Draw):
         "The weights are returned as well; only the result is wanted.": [
             ("return weights @ value", "return weights @ value, weights")
         ],
+    },
+    signature={
+        "query": Float("... T K"),
+        "key": Float("... S K"),
+        "value": Float("... S V"),
+        "mask": Mask("... T S | T S | 1 S | T 1", optional=True),
     },
 )
 def masked_attention(
@@ -239,6 +247,12 @@ def nothing_allowed_gives_zeros(answer, draw: Draw):
         "The scores are transposed: queries and keys are exchanged.": [
             ("query @ key.transpose(-2, -1)", "key @ query.transpose(-2, -1)")
         ],
+    },
+    signature={
+        "x": Float("B T D"),
+        "w_query": Float("D K", scale="D"),
+        "w_key": Float("D K", scale="D"),
+        "w_value": Float("D K", scale="D"),
     },
 )
 def causal_self_attention(

@@ -7,9 +7,11 @@ from torch.nn import functional as F
 from nmtcourse.homework.compare import holds, refuses
 from nmtcourse.homework.draw import Draw
 from nmtcourse.homework.operations import Operations
+from nmtcourse.homework.signatures import Either, Float, Mask, Named, Size
 from nmtcourse.homework.task import Assignment
 from nmtlib.model import MultiHeadAttention
 
+MATRICES = ("query", "key", "value", "output")
 homework = Assignment(
     "05",
     "multi_head",
@@ -70,6 +72,7 @@ homework = Assignment(
         ],
         "The order of the heads is reversed.": [(".transpose(1, 2)", ".transpose(1, 2).flip(1)")],
     },
+    signature={"x": Float("B S H*K"), "n_heads": Size("H")},
 )
 def split_heads(x: Tensor, n_heads: int) -> Tensor:
     """Split vectors (B, S, D) into heads (B, H, S, d_k) of adjacent numbers."""
@@ -145,6 +148,13 @@ def refuses_what_does_not_divide(answer, draw: Draw):
         "The matrices are transposed, as in nn.Linear.": [
             ('query @ weights["query"]', 'query @ weights["query"].T')
         ],
+    },
+    signature={
+        "query": Float("B T H*K", half=False),
+        "memory": Either("query", Float("B S H*K")),
+        "weights": Named(dict.fromkeys(MATRICES, Float("H*K H*K", scale="H*K"))),
+        "n_heads": Size("H"),
+        "mask": Mask("T S | B 1 T S | B H T S | B 1 1 S | 1 H T S", optional=True, empty=False),
     },
 )
 def multi_head_attention(

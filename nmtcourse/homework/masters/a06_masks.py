@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from nmtcourse.homework.compare import gradients, holds, short
 from nmtcourse.homework.draw import Draw
+from nmtcourse.homework.signatures import Float, Mask
 from nmtcourse.homework.task import Assignment
 from nmtlib.model import Transformer, TransformerConfig
 
@@ -328,6 +329,7 @@ def works_on_a_transformer(answer, draw: Draw):
             ("masked_fill(~mask, 0.0)", "masked_fill(~mask | (weights < 1e-6), 0.0)")
         ],
     },
+    signature={"scores": Float("... T S", far=True), "mask": Mask("... T S | T S | 1 S | S")},
 )
 def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
     """Weights (..., S), 0 where the mask is False; a fully masked row gives zeros."""

@@ -11,6 +11,7 @@ from nmtcourse.homework import compare
 from nmtcourse.homework.compare import holds, refuses
 from nmtcourse.homework.draw import Draw
 from nmtcourse.homework.guards import unchanged, unmoved
+from nmtcourse.homework.signatures import Float, Ids, OneOf, Whole
 from nmtcourse.homework.task import Assignment
 from nmtlib.data.batching import Batch
 from nmtlib.training.loss import label_smoothed_loss
@@ -61,6 +62,7 @@ homework = Assignment(
         ],
         "Update 0 raises no ValueError.": [("if step < 1:", "if False:")],
     },
+    signature={"step": Whole(1, 9000), "d_model": Whole(1, 600), "warmup": Whole(1, 5000)},
 )
 def rate(step: int, d_model: int, warmup: int) -> float:
     """The learning rate of update number `step`, counted from 1."""
@@ -144,6 +146,11 @@ def refuses_update_0(answer, draw: Draw):
             ("(1 - smoothing) * own", "(1 - smoothing - even) * own"),
         ],
         "The sign is wrong: a loss is positive.": [("loss = -(", "loss = (")],
+    },
+    signature={
+        "logits": Float("B T V", half=False),
+        "labels": Ids("B T", "V", low=1, padded=True),
+        "smoothing": OneOf((0.1, 0.0, 0.5)),
     },
 )
 def smoothed_loss(logits: Tensor, labels: Tensor, smoothing: float = 0.1) -> Tensor:

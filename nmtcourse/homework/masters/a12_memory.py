@@ -404,7 +404,7 @@ def names_what_does_not_fit(answer, draw: Draw):
     lengths[place] = torch.tensor(draw.one_of([[500, 400], [900, 3], [3, 900]]))
     capacity = quadratic(1, *lengths[place].tolist()) - draw.one_of([1, 1000])
     what = f"a sentence that does not fit, number {place} of {len(lengths)}"
-    refuses(answer, (lengths, quadratic, capacity), what, rf"\b{place}\b")
+    refuses(answer, (lengths, quadratic, capacity), what, place)
 
 
 @homework.question(
