@@ -42,6 +42,7 @@ def _diagnosed(task: Task, prop: Property, answer: Any, found: list[Outcome], se
     likely = [about for about in task.mistakes if agrees(about, tests)]
     if len(likely) > 1:
         fresh = [(p, Draw(seed, number)) for p in task.properties for number in range(64, 84)]
+        fresh += [(prop, Draw(seed, number)) for number in range(84, 144)]
         more = [(p, tried(task, p, answer, draw)) for p, draw in fresh]
         likely = [about for about in likely if agrees(about, more)]
     return likely[0] if len(likely) == 1 else ""

@@ -123,7 +123,7 @@ class Ids:
         shape = sizes.shape(self.shape)
         found = draw.ids(self.low, sizes.of(self.below), *shape)
         if self.padded and draw.choose(2):
-            hidden = ~draw.mask(*shape)
+            hidden = torch.rand(shape, generator=draw.generator) < 0.4
             hidden.view(-1)[0] = False
             found = draw.laid(found.masked_fill(hidden, 0))
         return found
