@@ -165,9 +165,11 @@ def one_file(split: Split, look: Look, languages: Sequence[str], columns: Sequen
         first = str(error)
     keys = ", ".join(choice.keys)
     if not choice.names:
-        detail = f"{look.path}: its columns are {keys}" if keys else f"{look.path}"
+        detail = f"{look.path}" + f": its columns are {keys}" * (len(choice.keys) > 1)
         finding = Finding("format", split.name, 0, 0, [(0, shown(first))], detail)
-        finding.todo = "" if keys else "convert it to two text files, CSV or JSON lines"
+        finding.todo = (
+            "" if len(choice.keys) > 1 else "convert it to two text files, CSV or JSON lines"
+        )
         split.findings.append(finding)
         split.size = split.size or 1
         return

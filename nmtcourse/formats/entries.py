@@ -177,11 +177,12 @@ def listed(data: Any) -> Iterator[Any]:
         return
     values = list(data.values()) if isinstance(data, dict) else []
     lists = [v for v in values if isinstance(v, list) and v]
-    if len(lists) == 1:  # {"version": 1, "data": [...]}
-        yield from lists[0]
-    elif len(lists) > 1 and len(lists) == len(values):  # {"de": [...], "en": [...]}
+    plain = all(not isinstance(value[0], list | dict) for value in lists)
+    if len(lists) > 1 and len(lists) == len(values) and plain:  # {"de": [...], "en": [...]}
         for row in zip_longest(*lists):
             yield dict(zip(data, row, strict=True))
+    elif lists:  # {"version": 1, "data": [...]}
+        yield from max(lists, key=len)
     elif len(values) > 1 and all(isinstance(v, dict) for v in values):  # as pandas writes columns
         for key in values[0]:
             yield {name: column.get(key) for name, column in data.items()}
@@ -201,7 +202,7 @@ def flat(value: Any, name: str = "") -> dict[str, str]:
     """The texts of a nested value by name: {"translation": {"de": …}} has translation.de."""
     if isinstance(value, dict):
         items = value.items()
-    elif isinstance(value, list) and not name:
+    elif isinstance(value, list) and (not name or value and isinstance(value[0], dict)):
         items = {str(i): v for i, v in enumerate(value, start=1)}.items()
     elif not name or isinstance(value, list):
         return {}

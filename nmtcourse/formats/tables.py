@@ -14,6 +14,8 @@ from typing import Any
 
 from nmtcourse.formats.entries import PEEK, Entry, Place, by_name, flat, words
 
+RULE = re.compile(r"[\s|:-]+")
+
 
 def table_entries(place: Place, *, quotes: bool) -> Iterator[Entry]:
     """The rows of a table: their cells by its header, or by number from 1.
@@ -36,7 +38,8 @@ def table_entries(place: Place, *, quotes: bool) -> Iterator[Entry]:
             if quotes:
                 continue
         raw = separator.join(cells)
-        if cells == header:  # once more where tables were joined
+        rule = RULE.fullmatch(raw) and raw.count("-") > 2  # below the header, as Markdown has it
+        if cells == header or rule:  # a header is there once more where tables were joined
             yield Entry(number + skip, {}, "header", raw)
         elif len(cells) != len(names):
             yield Entry(number + skip, {}, "columns" if raw.strip() else "empty", raw)
@@ -124,7 +127,8 @@ def header_of(some: Sequence[Sequence[str]], languages: Sequence[str]) -> list[s
     """
     names = [cell.strip().strip("\ufeff\"'") for cell in some[0]] if some else []
     sentence = any(name[-1:] in ".!?。！？" or len(words(name)) > 4 for name in names if name)
-    if len(set(names)) < len(names) or sentence or not any(names):
+    filled = [name for name in names if name]
+    if len(set(filled)) < len(filled) or sentence or not filled:
         return []
     if by_name(tuple(names), tuple(languages)):
         return names

@@ -98,7 +98,7 @@ UNREADABLE = {
     "html": (b"<!DOCTYPE html>\n<html>404", "a web page", "download"),
     "lfs": (b"version https://git-lfs.github.com/spec/v1\noid sha256:1", "Git LFS", "git lfs pull"),
     "srt": (b"1\n00:00:01,000 --> 00:00:02,000\nHallo\n", "subtitles", "align"),
-    "po": (b'# x\nmsgid "a"\nmsgstr "b"\n', "PO file", "po2tmx -l"),
+    "po": (b'# x\nmsgid "a"\nmsgstr "b"\n', "PO file", "po2tmx --source-language"),
     "xliff": (b'<?xml version="1.0"?><xliff version="1.2">', "XLIFF", "alone"),
     "sgm": (b'<srcset setid="x"><doc>\n<seg id="1">a</seg>', "mteval", "<seg>"),
     "bin": (bytes(range(256)) * 4, "a binary file", "text file"),
