@@ -17,7 +17,7 @@ from pathlib import Path
 from checkpoints import store
 from shared import parser, require_finished, say
 
-from nmtlib import cli
+from nmtcourse import main as cli
 from nmtlib.run import SHIPPED, Run
 
 PRESET = "multi30k-de-en"

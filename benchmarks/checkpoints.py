@@ -24,9 +24,9 @@ from shared import require_finished
 
 from nmtcourse.teaching.case_studies import CAPTIONS
 from nmtcourse.teaching.course import DIRECTIONS
-from nmtlib.data.corpora import load
+from nmtlib.data.corpora import load_corpus
 from nmtlib.data.corpus import Corpus, Pair
-from nmtlib.data.subwords import JOIN_MARK
+from nmtlib.data.tokenizers import JOIN_MARK
 from nmtlib.experiment import training_summary
 from nmtlib.files import write_atomically
 from nmtlib.inference.evaluate import evaluate, write_samples
@@ -47,7 +47,7 @@ def store(run: Path, folder: Path) -> dict[str, Any]:
     rounding.  Raises FileNotFoundError where `run` is no finished run.
     """
     trained = Translator.load(run, device="cpu")
-    corpus = load(trained.settings.corpus.name)
+    corpus = load_corpus(trained.settings.corpus.name)
     before = scores(trained, corpus)
     folder.mkdir(parents=True, exist_ok=True)
     for name in COPIED:
@@ -107,7 +107,7 @@ def make(runs: Path | None = None, models: Sequence[str] = TOYS) -> None:
             run = (runs or Path(scratch)) / model
             preset = model if model in TOYS else f"{model}-small"
             if runs is None:
-                command = [sys.executable, "-m", "nmtlib", "train", preset, "--out", str(run)]
+                command = [sys.executable, "-m", "nmtcourse", "train", preset, "--out", str(run)]
                 subprocess.run(command, check=True)
                 require_finished(Run(run))
             print(f"{model}: {json.dumps(store(run, SHIPPED / model))}", flush=True)

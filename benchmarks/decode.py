@@ -30,12 +30,12 @@ import torch
 
 from nmtcourse.recipes.export import export
 from nmtlib.data.batching import pad
+from nmtlib.data.corpora import load_corpus
 from nmtlib.data.corpus import Corpus
 from nmtlib.experiment import training_summary
 from nmtlib.inference.evaluate import bleu_tokenizer, score
 from nmtlib.inference.search import NEVER_GENERATED, beam_search, length_limits
 from nmtlib.inference.translator import Translator
-from nmtlib.recipe import load_corpus
 from nmtlib.specials import EOS, PAD, SPECIALS
 from nmtlib.training.hardware import command_line, describe_machine
 

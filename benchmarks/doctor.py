@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from nmtlib.data.corpora import load
+from nmtlib.data.corpora import load_corpus
 from nmtlib.training.hardware import command_line, describe_machine
 
 RESULT = Path(__file__).parent / "results" / "doctor.json"
@@ -26,7 +26,7 @@ PAIRS = 1_000_000
 def write(folder: Path, pairs: int) -> list[Path]:
     """Two text files of so many pairs."""
     files = [folder / "all.de", folder / "all.en"]
-    train = load("toy-de-en").train
+    train = load_corpus("toy-de-en").train
     with (
         open(files[0], "w", encoding="utf-8") as source,
         open(files[1], "w", encoding="utf-8") as to,
@@ -43,7 +43,7 @@ def measure(pairs: int) -> dict:
     with tempfile.TemporaryDirectory() as name:
         files = write(Path(name), pairs)
         code = (
-            "import resource, sys, time; from nmtlib.cli import main; t = time.perf_counter(); "
+            "import resource, sys, time; from nmtcourse.main import main; t = time.perf_counter(); "
             "c = time.process_time(); status = main(sys.argv[1:]); "
             "print(status, time.perf_counter() - t, time.process_time() - c, "
             "resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"

@@ -40,7 +40,7 @@ from nmtcourse.teaching.cost import training_flops
 from nmtlib.data.batching import Example, make_example
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.sections import TrainingSettings
+from nmtlib.settings import TrainingSettings
 from nmtlib.specials import PAD, UNK
 from nmtlib.training.hardware import Processes, choose_device, describe_machine
 from nmtlib.training.loss import Totals

@@ -20,7 +20,7 @@ from typing import Any
 from shared import RESULTS, parser, say, write_result
 
 # isort: split
-from nmtlib import cli
+from nmtcourse import main as cli
 from nmtlib.inference.translator import Translator
 from nmtlib.run import Run
 from nmtlib.training.hardware import describe_machine

@@ -175,9 +175,10 @@ def ending(folder: Path) -> dict[str, Any]:
             found[path.name] = (config, numbers, timeless(notes))
         elif path == run.history_file:
             found[path.name] = [timeless(vars(record)) for record in read_history(path)]
-        elif path not in (run.log_file, run.curves_file, run.lock_file):
+        elif path not in (run.log_file, run.folder / "curves.png", run.lock_file):
             found[path.name] = path.read_bytes()
-    found["log and curves"] = run.log_file.is_file() and run.curves_file.stat().st_size > 1000
+    curves = run.folder / "curves.png"
+    found["log and curves"] = run.log_file.is_file() and curves.stat().st_size > 1000
     return found
 
 

@@ -33,7 +33,7 @@ from nmtcheck.bugs import BUGS, Bug, get
 from nmtlib.data import batching
 from nmtlib.inference import search
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.sections import TrainingSettings
+from nmtlib.settings import TrainingSettings
 from nmtlib.training.hardware import describe_machine
 from nmtlib.training.trainer import Trainer
 

@@ -23,12 +23,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from nmtcourse import main as cli
+from nmtcourse.curves import draw_curves
 from nmtcourse.homework.capstone import CHALLENGES
 from nmtcourse.homework.grading import assignments
 from nmtcourse.teaching import neighbours
-from nmtlib import cli
 from nmtlib.presets import load_settings, presets
-from nmtlib.training.history import draw_curves, read_history
+from nmtlib.training.history import read_history
 
 ROOT = Path(__file__).parents[1]
 FIGURES, RESULTS = ROOT / "figures", ROOT / "benchmarks" / "results"

@@ -32,12 +32,12 @@ from shared import (  # before torch, as it imports nmtlib first
 # isort: split
 import torch
 
+from nmtlib.data.corpora import load_corpus
 from nmtlib.data.corpus import Corpus
 from nmtlib.inference.evaluate import Scores, bleu_tokenizer, score
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
 from nmtlib.presets import load_settings
-from nmtlib.recipe import load_corpus
 from nmtlib.run import Run
 from nmtlib.settings import Settings
 from nmtlib.training.checkpoint import average_checkpoints, load_model, load_weights

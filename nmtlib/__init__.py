@@ -32,7 +32,7 @@ PUBLIC = {
     "greedy_search": "nmtlib.inference.search",
     "label_smoothed_loss": "nmtlib.training.loss",
     "load": "nmtlib.inference.translator",
-    "load_corpus": "nmtlib.data.corpora:load",
+    "load_corpus": "nmtlib.data.corpora",
     "load_settings": "nmtlib.presets",
     "run_checks": "nmtcheck",
     "train": "nmtlib.experiment",

@@ -15,24 +15,29 @@ from typing import Any
 from tqdm import tqdm
 
 from nmtlib import experiment
-from nmtlib.data import corpora
-from nmtlib.errors import remarks
-from nmtlib.experiment import training_summary
+from nmtlib.data.corpora import load_corpus
+from nmtlib.data.corpus import Corpus
+from nmtlib.errors import note
+from nmtlib.experiment import Remarks, training_summary
 from nmtlib.files import decoded, require_ours, write_atomically
 from nmtlib.inference import evaluate as scoring
 from nmtlib.inference.evaluate import format_samples
 from nmtlib.inference.translator import Translator
-from nmtlib.presets import load_settings, overview
-from nmtlib.recipe import load_corpus
-from nmtlib.run import SHIPPED, Run, find_run, named_runs, newest_run, next_folder
+from nmtlib.presets import load_settings
+from nmtlib.run import Run, find_run, newest_run, next_folder
 from nmtlib.settings import Settings
-from nmtlib.training.history import read_history
 
-CHUNK = 1_000  # lines that are read and translated together; in a terminal one by one
+ScoreRemarks = Callable[[Translator, Corpus, str, Sequence[str]], list[str]]
+CHUNK = 1_000  # lines that are translated together, if as many have arrived
 
 
-def train(options: Namespace) -> None:
-    """Train a preset or resume a run, and evaluate it if asked to."""
+def train(
+    options: Namespace, before: Remarks | None = None, after: ScoreRemarks | None = None
+) -> Path:
+    """Train a preset or resume a run, and evaluate it if asked to; returns the run folder.
+
+    `before` and `after` make lines to print before a training and after an evaluation.
+    """
     if not options.preset and not (options.resume and options.out):
         raise ValueError(
             "train needs the name of a preset, or --resume with --out; list the presets with: "
@@ -46,7 +51,7 @@ def train(options: Namespace) -> None:
     if options.evaluate:  # raises now, not after hours of training, if there is nothing to score
         load_corpus((settings or Run(folder).settings()).corpus).split("test")
     report = partial(print, flush=True)
-    how: dict[str, Any] = {"minutes": options.minutes, "report": report}
+    how: dict[str, Any] = {"minutes": options.minutes, "report": report, "remarks": before}
     if moved:
         how["corpus"] = load_corpus(moved.corpus)  # the run knows its digest
     try:
@@ -61,7 +66,8 @@ def train(options: Namespace) -> None:
     if os.environ.get("RANK", "0") == "0":  # of the processes that torchrun started, the first
         report(f"the run is in {folder}")
         if options.evaluate:
-            evaluate_and_show(folder)
+            evaluate_and_show(folder, after)
+    return folder
 
 
 def moved_settings(run: Run, assignments: list[str]) -> Settings:
@@ -85,13 +91,13 @@ def choose_folder(options: Namespace) -> Path:
     return options.out or next_folder(stem)
 
 
-def evaluate_and_show(folder: Path) -> None:
+def evaluate_and_show(folder: Path, remarks: ScoreRemarks | None = None) -> None:
     """Score the test split, and the challenge split if there is one; show five translations."""
     translator = Translator.load(folder)
     corpus = load_corpus(translator.settings.corpus)
-    hypotheses = evaluate_run(translator, Run(folder))
+    hypotheses = evaluate_run(translator, Run(folder), remarks=remarks)
     if corpus.challenge:
-        evaluate_run(translator, Run(folder), "challenge")
+        evaluate_run(translator, Run(folder), "challenge", remarks=remarks)
     print("\n".join(["", *format_samples(corpus.test[:5], hypotheses[:5])]))
 
 
@@ -113,6 +119,7 @@ def evaluate_run(
     output: Path | None = None,
     *,
     label: str = "",
+    remarks: ScoreRemarks | None = None,
     **how: Any,
 ) -> list[str]:
     """Score a split, print the scores, write them into the run and `output`; the translations.
@@ -123,7 +130,7 @@ def evaluate_run(
     training = training_summary(run.folder)  # read first: what is wrong with it shows at once
     corpus = load_corpus(translator.settings.corpus)
     evaluation, hypotheses = scoring.evaluate(translator, corpus, split, **how)
-    notes = remarks("evaluation", translator, corpus, split, hypotheses)
+    notes = remarks(translator, corpus, split, hypotheses) if remarks else []
     print("\n".join([*evaluation.lines(), *notes]), flush=True)
     scores = {**evaluation.to_dict(), "training": training}
     data = json.dumps(scores, indent=2, ensure_ascii=False) + "\n"
@@ -140,7 +147,7 @@ def evaluate_run(
     except OSError as error:
         if not output:
             raise
-        print(f"nmtlib: only {output} was written: {error}", file=sys.stderr)
+        note(f"only {output} was written: {error}")
     return hypotheses
 
 
@@ -169,92 +176,51 @@ def translate_stream(translator: Translator, beam: int | None) -> int:
     """
     if sys.stdin is None or sys.stdin.closed:
         raise ValueError("standard input is closed; give sentences as arguments, or a file with <")
-    interactive = sys.stdin.isatty()
-    quiet = interactive or sys.stdout.isatty() or not sys.stderr.isatty()
-    lines, status = enumerate(raw_lines(), start=1), 0
+    quiet = sys.stdin.isatty() or sys.stdout.isatty() or not sys.stderr.isatty()
+    status, first = 0, 1
     with tqdm(unit=" lines", disable=quiet) as bar:
-        while chunk := list(islice(lines, 1 if interactive else CHUNK)):
+        for chunk in available_lines():
             sentences = []
-            for number, raw in chunk:
+            for number, raw in enumerate(chunk, start=first):
                 try:
-                    sentences.append(decoded(raw, number, "standard input").strip())
-                    translator.read(sentences[-1])
+                    sentence = decoded(raw, number, "standard input").strip()
+                    translator.read(sentence)
                 except ValueError as error:
-                    sentences[number - chunk[0][0] :] = [""]
-                    where, status = f"standard input, line {number}: ", 1
-                    print(f"nmtlib: {where}{str(error).removeprefix(where)}", file=sys.stderr)
+                    sentence, where, status = "", f"standard input, line {number}: ", 1
+                    note(f"{where}{str(error).removeprefix(where)}")
+                sentences.append(sentence)
             warn_of_unknown_words(translator, sentences)
             print("\n".join(translator.translate(sentences, beam=beam)), flush=True)
             bar.update(len(chunk))
+            first += len(chunk)
     return status
 
 
-def raw_lines() -> Iterator[bytes]:
-    """The lines of standard input as bytes: they are UTF-8, whatever the system's encoding is."""
-    if hasattr(sys.stdin, "buffer"):
-        # Iteration would read ahead while a person waits for an answer; readline does not.
-        return iter(sys.stdin.buffer.readline, b"")
-    return (line.encode() for line in sys.stdin)
+def available_lines() -> Iterator[list[bytes]]:
+    """The lines of standard input, as many at a time as have arrived, at most `CHUNK`.
+
+    A program at the other end of a pipe may wait for the answer to a line before it sends the next.
+    They are bytes in UTF-8, whatever the system's encoding is.
+    """
+    if not hasattr(sys.stdin, "buffer"):
+        yield from iter(lambda: [line.encode() for line in islice(sys.stdin, CHUNK)], [])
+        return
+    source: Any = sys.stdin.buffer
+    pending = bytearray()
+    while block := source.read1(1 << 20):  # waits only while nothing has arrived
+        pending += block
+        if b"\n" in block:
+            lines = pending.split(b"\n")
+            pending = lines.pop()
+            for i in range(0, len(lines), CHUNK):
+                yield [bytes(line) for line in lines[i : i + CHUNK]]
+    if pending:
+        yield [bytes(pending)]
 
 
 def warn_of_unknown_words(translator: Translator, sentences: Sequence[str]) -> None:
     """Name on stderr the words that are not in the vocabulary; the model reads UNK for them."""
     unknown = {word: None for sentence in sentences for word in translator.unknown(sentence)}
     if unknown:
-        words = [word[:40] if word.isprintable() else ascii(word[:40]) for word in unknown]
-        shown = ", ".join([*words[:10], *(["…"] if len(words) > 10 else [])])
-        print(f"nmtlib: not in the vocabulary: {shown}", file=sys.stderr)
-
-
-def data(options: Namespace) -> None:
-    """List or fetch corpora."""
-    if options.action == "list":
-        if options.name:
-            raise ValueError(
-                f"data list takes no name; to see one corpus: data check {options.name}"
-            )
-        print_table(corpora.table())
-    elif not options.name:
-        raise ValueError(f"data fetch needs the name of a corpus: {', '.join(corpora.names())}")
-    else:
-        print(f"{options.name} is complete in {corpora.fetch(options.name)}")
-
-
-def models(options: Namespace) -> None:
-    """List the models that can be loaded by name."""
-    rows = [("model", "translates", "corpus", "epochs", "validation perplexity", "from")]
-    for name, run in named_runs().items():
-        place = "nmtlib" if run.ships else str(run.folder)
-        try:
-            corpus, found = run.settings().corpus, training_summary(run.folder)
-        except (OSError, ValueError) as error:
-            rows.append((name, "", "", "", "", f"{place}, which cannot be loaded: {error}"))
-            continue
-        told = str(found["epochs"]), f"{found['validation_perplexity']:.2f}", place
-        rows.append((name, "-".join(corpus.languages), corpus.name or "own files", *told))
-    print_table(rows)
-
-
-def summary(options: Namespace) -> None:
-    """List the presets, or show one of them, or a run: its settings, parameters and last epoch."""
-    if not options.what:
-        print_table(overview())
-    elif (run := Run(options.what)).settings_file.is_file():
-        print(run.settings().to_json())
-        table = Translator.load(run.folder).model.parameter_table()
-        for part, count in (table | {"total": sum(table.values())}).items():
-            print(f"{part:<22}{count:>14,}")
-        print(read_history(run.history_file)[-1].line(run.settings().training.epochs))
-    else:
-        print(load_settings(options.what).to_json())
-        if (run := Run(SHIPPED / options.what)).settings_file.is_file():
-            more = f"the model of this name that ships may differ: nmtlib summary {run.folder}"
-            print(f"nmtlib: {more}", file=sys.stderr)
-
-
-def print_table(rows: Sequence[Sequence[str]]) -> None:
-    """Print rows of text, the first of them the headings, in columns."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        print("  ".join(cells).rstrip())
+        words = [*[word[:40] for word in unknown][:10], *["…"] * (len(unknown) > 10)]
+        note(f"not in the vocabulary: {', '.join(words)}")

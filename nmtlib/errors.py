@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import re
 import sys
 from collections.abc import Collection, Iterable
-from importlib.metadata import entry_points
 from typing import Any
+
+# Controls except tab and newline, line separators, embeddings and overrides of direction.
+UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
@@ -30,12 +33,17 @@ def require_one_of(name: str, known: Collection[str], given: str) -> None:
     require(given in known, name, f"one of {', '.join(known)}", given)
 
 
+def shown(text: str) -> str:
+    """Text as a terminal may get it: control characters and changes of direction are escaped.
+
+    Names of files and words of corpora come from strangers; raw, they could rewrite the screen.
+
+    >>> print(shown("a\x1b[2Jb"))
+    a\x1b[2Jb
+    """
+    return UNSAFE.sub(lambda match: ascii(match[0])[1:-1], text)
+
+
 def note(line: str) -> None:
     """Tell the user something in a line on standard error, which no result is mixed with."""
-    print(f"nmtlib: {line}", file=sys.stderr, flush=True)
-
-
-def remarks(moment: str, *facts: Any) -> list[str]:
-    """The lines of the entry points `nmtlib.remarks` of that name, functions of some facts."""
-    found = entry_points(group="nmtlib.remarks", name=moment)
-    return [line for entry in found for line in entry.load()(*facts)]
+    print(f"nmtlib: {shown(line)}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""A run from its settings to its weights: what ties the rooms of the package together."""
+"""A run from its settings to its weights: builds corpus, codecs, model and trainer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import math
 import statistics
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from hashlib import sha256
@@ -16,26 +16,71 @@ from typing import Any
 
 import torch
 
+from nmtlib import registry
 from nmtlib.data.batching import Example
-from nmtlib.data.codec import Codec, build_codecs
+from nmtlib.data.codec import Codec, build_codecs, encode_pairs
+from nmtlib.data.corpora import load_corpus
 from nmtlib.data.corpus import Corpus
-from nmtlib.errors import require
+from nmtlib.errors import did_you_mean, require
 from nmtlib.inference.evaluate import write_samples
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
 from nmtlib.presets import load_settings
-from nmtlib.recipe import Start, find_recipe, find_start, load_corpus, read_examples
-from nmtlib.run import Run
-from nmtlib.sections import CorpusSettings
-from nmtlib.settings import Settings
+from nmtlib.run import Run, find_run
+from nmtlib.settings import CorpusSettings, Settings
 from nmtlib.specials import SPECIALS
-from nmtlib.training.checkpoint import weights_notes
+from nmtlib.training.checkpoint import (
+    Origin,
+    load_weights,
+    read_checkpoint,
+    read_notes,
+    require_config,
+    require_identity,
+    weights_notes,
+)
 from nmtlib.training.hardware import LostProcess, Processes, choose_device, command_line
-from nmtlib.training.history import EpochRecord, draw_curves, read_history
-from nmtlib.training.trainer import SEEDS, Trainer
+from nmtlib.training.history import EpochRecord, read_history
+from nmtlib.training.trainer import SEEDS, Recipe, Trainer
 
 Report = Callable[[str], None]
+Remarks = Callable[[Settings, Corpus, tuple[Codec, Codec]], list[str]]
 SIDES = ("source", "target")
+
+
+class Variation:
+    """What the section [recipe] of the settings changes about a run; this one changes nothing.
+
+    What `nmtlib.registry` knows under its name makes one of its options.
+    """
+
+    def corpus(self, corpus: Corpus, settings: Settings) -> Corpus:
+        """The corpus to train on, before vocabularies are made of it."""
+        return corpus
+
+    def recipe(
+        self,
+        corpus: Corpus,
+        settings: Settings,
+        codecs: tuple[Codec, Codec],
+        training: Sequence[Example],
+        report: Callable[[str], None],
+    ) -> Recipe:
+        """How the `Trainer` trains."""
+        return Recipe()
+
+
+def find_variation(options: Mapping[str, Any]) -> Variation:
+    """What the section [recipe] asks for.  Raises ValueError for an unknown name or option."""
+    if not options:
+        return Variation()
+    known = registry.added("recipes")
+    name = str(options.get("name", ""))
+    if name not in known:
+        raise ValueError(
+            f"[recipe] has an unknown name {name!r}{did_you_mean(name, known)}; there are "
+            f"{', '.join(known) or 'none: those of the course need import nmtcourse'}"
+        )
+    return known[name]({key: value for key, value in options.items() if key != "name"})
 
 
 def train(
@@ -47,16 +92,18 @@ def train(
     minutes: float | None = None,
     report: Report = print,
     after_epoch: Callable[[Trainer], None] | None = None,
+    remarks: Remarks | None = None,
 ) -> list[EpochRecord]:
     """Train a new run in `folder`, or `resume` the one that is there; returns the history.
 
     `settings` may be a preset's name or the path of a TOML file; `corpus` replaces the one that
-    they name.  Under torchrun every process calls this, and rank 0 writes.  Raises FileExistsError
-    for a folder that is in use or not empty, ValueError for settings that do not fit the data.
+    they name.  `remarks` makes lines to report of settings, corpus and codecs.  Under torchrun
+    every process calls this, and rank 0 writes.  Raises FileExistsError for a folder that is in use
+    or not empty, ValueError for settings that do not fit the data.
     """
     require(minutes is None or minutes > 0, "minutes", "a length of time above 0", minutes)
     if resume != (settings is None):
-        raise ValueError("give the settings of a new run or resume=True, not both and not neither")
+        raise ValueError("pass either settings, for a new run, or resume=True")
     settings = load_settings(settings) if isinstance(settings, str | Path) else settings
     settings = settings or Run(folder).settings()
     processes = Processes(choose_device(settings.training.device))
@@ -68,22 +115,24 @@ def train(
         lock = run.lock() if processes.is_main else nullcontext()
         with lock, torch.random.fork_rng(gpus):  # the caller's random numbers stay his own
             lines: list[str] = [f"$ {command_line()}"]
-            hooks: dict[str, Any] = {"after_epoch": after_epoch, "report": lines.append}
-            trainer, pairs = make_trainer(run, settings, corpus, resume, processes, **hooks)
+            trainer, pairs = make_trainer(
+                run, settings, corpus, resume, processes, lines.append, remarks
+            )
+            trainer.after_epoch = after_epoch if processes.is_main else None
             trainer.report = run.reporting(report) if processes.is_main else lambda line: None
             trainer.report("\n".join(lines))
             return finish(trainer, run, pairs, minutes)
     except LostProcess as error:
         if not Run(folder).last_file.is_file():  # nothing was trained
             raise
-        advice = f"continue it with torchrun … -m nmtlib train --resume --out {folder}"
+        advice = f"start the same torchrun command with train --resume --out {folder}"
         raise LostProcess(f"{error}; what was saved is sound: {advice}") from error
     finally:
         processes.close()
 
 
 def finish(trainer: Trainer, run: Run, corpus: Corpus, minutes: float | None) -> list[EpochRecord]:
-    """Train from the last save, if there is one, and write what is left to be read."""
+    """Train from the last save, if there is one, and write samples of translations."""
     if run.last_file.is_file():
         trainer.resume()
         if trainer.progress.epoch >= trainer.settings.epochs:
@@ -91,7 +140,6 @@ def finish(trainer: Trainer, run: Run, corpus: Corpus, minutes: float | None) ->
             trainer.report(f"all epochs are trained; {more}")
     history = trainer.fit(minutes)
     if trainer.processes.is_main and history:
-        draw_curves(run.curves_file, history, title=corpus.name)
         write_samples(Translator.load(run.folder), run.samples_file, corpus.validation[:5])
     return history
 
@@ -103,28 +151,30 @@ def make_trainer(
     resume: bool,
     processes: Processes,
     report: Report,
-    **hooks: Any,
+    remarks: Remarks | None = None,
 ) -> tuple[Trainer, Corpus]:
-    """The trainer of a run, and its corpus.  A new run is written when all of it is known to work.
+    """Make corpus, codecs, examples, recipe, model and trainer, in this order.
 
     Raises ValueError where settings and data do not fit together; then nothing has been written.
     """
-    recipe = find_recipe(settings.recipe)
+    variation = find_variation(settings.recipe)
     if corpus and not resume:
         languages = {f"{s}_language": getattr(corpus, f"{s}_language") for s in SIDES}
         settings = replace(settings, corpus=CorpusSettings(**languages))
-    corpus = recipe.corpus(corpus or load_corpus(settings.corpus), settings)
-    start = None if run.last_file.is_file() else find_start(settings)
-    codecs = run.codecs() if resume else make_codecs(settings, corpus, start, processes)
+    corpus = variation.corpus(corpus or load_corpus(settings.corpus), settings)
+    origin = None if run.last_file.is_file() else find_origin(settings)
+    codecs = run.codecs() if resume else make_codecs(settings, corpus, origin, processes)
     settings = settings.with_vocabularies(*(len(codec.vocab) for codec in codecs))
     training, validation = read_examples(settings, corpus, codecs, report)
-    hooks |= recipe.hooks(corpus, settings, codecs, training, report)
+    for remark in remarks(settings, corpus, codecs) if remarks else ():
+        report(remark)
+    recipe = variation.recipe(corpus, settings, codecs, training, report)
     torch.manual_seed(settings.training.seed % SEEDS)
     model = Transformer(settings.model)
-    if start:
-        start.load(model)
-    identity = hooks.pop("identity", {}) | identity_of(settings, codecs, training, validation)
-    options = {"processes": processes, "report": report, "identity": identity, **hooks}
+    if origin:
+        load_origin(origin, model)
+    identity = {**recipe.identity, **identity_of(settings, codecs, training, validation)}
+    options = vars(recipe) | {"processes": processes, "report": report, "identity": identity}
     trainer = Trainer(model, training, validation, settings.training, run, **options)
     precision = str(trainer.precision).removeprefix("torch.")
     report(
@@ -140,15 +190,15 @@ def make_trainer(
 
 
 def make_codecs(
-    settings: Settings, corpus: Corpus, start: Start | None, processes: Processes
+    settings: Settings, corpus: Corpus, origin: Run | None, processes: Processes
 ) -> tuple[Codec, Codec]:
-    """The codecs of a new run: those of what it starts from, or made of the corpus.
+    """The codecs of a new run: those of the run that it starts from, or made of the corpus.
 
     Raises ValueError where a vocabulary holds no word.
     """
     pair: Any = None
     if processes.is_main:
-        pair = start.codecs() if start else build_codecs(corpus, **asdict(settings.tokenizer))
+        pair = origin.codecs() if origin else build_codecs(corpus, **asdict(settings.tokenizer))
         for side, codec in zip(SIDES, pair, strict=True):
             if len(codec.vocab) <= len(SPECIALS):
                 raise ValueError(
@@ -156,6 +206,75 @@ def make_codecs(
                     "words; choose a larger tokenizer.size or a smaller tokenizer.min_count"
                 )
     return processes.broadcast(pair)
+
+
+def read_examples(
+    settings: Settings, corpus: Corpus, codecs: tuple[Codec, Codec], report: Callable[[str], None]
+) -> tuple[list[Example], list[Example]]:
+    """Training and validation examples; reports how many there are and were left out."""
+    readable = settings.model.max_length
+    longest = min(settings.training.max_length, readable)
+    training, left_out = encode_pairs(corpus.train, *codecs, longest)
+    validation, unread = encode_pairs(corpus.validation, *codecs, readable)
+    sizes = " and ".join(f"{len(codec.vocab):,}" for codec in codecs)
+    report(
+        f"{corpus.name}: {len(training):,} training pairs, {len(validation):,} for validation; "
+        f"vocabularies {sizes}"
+    )
+    if left_out or unread:
+        report(
+            f"left out: {left_out} training pairs longer than {longest} tokens, {unread} pairs for "
+            f"validation longer than {readable}"
+        )
+    for note in corpus.notes:
+        report(note)
+    return training, validation
+
+
+def find_origin(settings: Settings) -> Run | None:
+    """The run that `training.init_from` names, by its folder or its name; None without a name.
+
+    Raises FileNotFoundError where there is none, ValueError where it reads other text.
+    """
+    if not settings.training.init_from:
+        return None
+    try:
+        run = find_run(settings.training.init_from)
+        theirs = run.settings()
+    except (FileNotFoundError, ValueError) as error:
+        raise type(error)(f"training.init_from: {error}") from None
+    require_languages("training.init_from", run, settings, either_way=settings.tokenizer.joint)
+    if theirs.tokenizer != settings.tokenizer:
+        raise ValueError(
+            f"training.init_from: the vocabularies of {run.folder} were made with "
+            f"{json.dumps(asdict(theirs.tokenizer))}; give this run the same [tokenizer]"
+        )
+    return run
+
+
+def load_origin(run: Run, model: Transformer) -> None:
+    """Give a new model the weights of a run; only dropout may differ.
+
+    Raises ValueError where a size differs, or a vocabulary was changed since the weights were
+    saved.
+    """
+    weights = run.weights_file()
+    config, tensors, notes = read_checkpoint(weights)
+    require_identity(weights, read_notes(weights, notes, Origin).identity, run.codec_digests())
+    dropouts = {name: getattr(model.config, name) for name in ("dropout", "attention_dropout")}
+    require_config(weights, replace(config, **dropouts), model.config)
+    load_weights(model, tensors, where=weights)
+
+
+def require_languages(where: str, run: Run, settings: Settings, *, either_way: bool) -> None:
+    """Raise ValueError naming `where` a run is given that translates other languages."""
+    languages, known = settings.corpus.languages, run.settings().corpus.languages
+    turned = either_way and sorted(languages) == sorted(known)
+    if languages != known and not turned:
+        raise ValueError(
+            f"{where}: {run.folder} translates {'-'.join(known)}, but this corpus is "
+            f"{'-'.join(languages)}; give a run of these languages"
+        )
 
 
 def digest_of(examples: Iterable[Example]) -> str:

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import secrets
+import stat
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -30,6 +31,8 @@ def write_atomically(path: str | Path, data: bytes | str) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+        if path.exists():  # what was private stays private
+            os.chmod(part, stat.S_IMODE(path.stat().st_mode))
         os.replace(part, path)
     except OSError as error:
         raise OSError(
@@ -67,6 +70,8 @@ def text_lines(path: str | Path) -> Iterator[str]:
 
     Raises FileNotFoundError for a missing file, ValueError for a damaged one or one not in UTF-8.
     """
+    if not isinstance(path, str | Path):
+        raise ValueError(f"expected the path of a text file, not {path!r}")
     path = Path(path)
     if not path.is_file():
         shown = (

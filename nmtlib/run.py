@@ -51,8 +51,8 @@ class Run:
     `settings.json`, `source.json` and `target.json` (the codecs) are there from the beginning,
     `log.txt` and `last.safetensors` (all that a resume needs) soon after; each epoch adds
     `epoch-NNN.safetensors` (the last few are kept, for averaging), a row of `history.csv` and,
-    where it validates best so far, `best.safetensors`; the end brings `model.safetensors`,
-    `curves.png` and `samples.txt`, and each evaluation its scores.
+    where it validates best so far, `best.safetensors`; the end brings `model.safetensors`
+    and `samples.txt`, and each evaluation its scores.
     """
 
     def __init__(self, folder: str | Path):
@@ -64,9 +64,8 @@ class Run:
         self.best_file = self.folder / "best.safetensors"
         self.model_file = self.folder / "model.safetensors"
         self.history_file = self.folder / "history.csv"
-        self.curves_file = self.folder / "curves.png"
         self.samples_file = self.folder / "samples.txt"
-        self.saved: tuple[int, int] | None = None  # what this process saved last
+        self.saved = 0  # the last save of this process
 
     @property
     def ships(self) -> bool:
@@ -171,12 +170,9 @@ class Run:
         files = [self.codec_file(side) for side in ("source", "target")]
         return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
-    def last_save(self) -> tuple[int, int] | None:
-        """What tells one `last_file` from another, None where there is none."""
-        if not self.last_file.is_file():
-            return None
-        about = self.last_file.stat()
-        return about.st_ino, about.st_mtime_ns
+    def last_save(self) -> int:
+        """When `last_file` was written, in nanoseconds, 0 if never."""
+        return self.last_file.stat().st_mtime_ns if self.last_file.is_file() else 0
 
     def require_present(self) -> None:
         """Raise FileNotFoundError unless the folder is there with what this process saved last.

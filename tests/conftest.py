@@ -11,8 +11,9 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+import nmtcourse  # noqa: F401  (adds its corpora, presets and recipes)
 from nmtcourse.doctor.known import check
-from nmtlib.data.corpora import load
+from nmtlib.data.corpora import load_corpus
 
 # Set before any parallel work: two busy threads on two busy cores wait more than they work.
 torch.set_num_threads(1)
@@ -106,4 +107,4 @@ def multi30k():
     name = "multi30k-de-en"
     if not check(name).ok:
         pytest.skip(f"{name} is not in the cache; fetch it with: nmtlib data fetch {name}")
-    return load(name)
+    return load_corpus(name)

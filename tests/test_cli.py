@@ -22,9 +22,9 @@ import torch
 from limits import NO_PROGRESS
 from safetensors.torch import load
 
-from nmtlib import cli
-from nmtlib.data.corpora import load as load_corpus
-from nmtlib.data.corpora import names
+from nmtcourse import main as cli
+from nmtlib import cli as core
+from nmtlib.data.corpora import load_corpus, names
 from nmtlib.files import write_atomically
 from nmtlib.inference.translator import Translator
 from nmtlib.presets import load_settings, presets
@@ -739,7 +739,7 @@ def test_the_models_of_real_languages_translate_right_after_the_installation(cal
 def test_a_shipped_model_is_scored_and_left_as_it_is(call, tmp_path, monkeypatch):
     toy = load_corpus("toy-de-en")
     few = replace(toy, test=toy.test[:5], train=toy.train[:5])
-    monkeypatch.setattr("nmtlib.recipe.load_corpus", lambda settings: few)
+    monkeypatch.setattr("nmtlib.commands.load_corpus", lambda settings: few)
     before = sorted(SHIPPED.rglob("*"))
     assert (
         call("evaluate", "toy-de-en", "--beam", "1", "--output", tmp_path / "scores.json")[0] == 0
@@ -935,28 +935,36 @@ def test_a_command_that_does_not_exist_shows_the_usage(capsys):
         assert left.value.code == 2 and capsys.readouterr().err.startswith("usage: nmtlib")
 
 
-def test_other_packages_add_commands_by_entry_points(call, monkeypatch):
+def test_other_packages_add_commands_and_a_broken_one_is_told(call, monkeypatch):
     def add(commands):
         commands.add_parser("hello").set_defaults(run=lambda options: print("hello"))
 
-    entry = SimpleNamespace(load=lambda: add)
-    monkeypatch.setattr(cli, "entry_points", lambda group: [entry] * (group == "nmtlib.commands"))
-    assert call("hello") == (0, "hello\n", "")
+    def broken():
+        raise ImportError("no such thing")
+
+    entries = [
+        SimpleNamespace(value="broken:add", load=broken),
+        SimpleNamespace(value="hello:add", load=lambda: add),
+    ]
+    monkeypatch.setattr(cli, "entry_points", lambda group: entries * (group == "nmtlib.plugins"))
+    status, printed, told = call("hello")
+    assert (status, printed) == (0, "hello\n")
+    assert told == "nmtlib: broken:add adds no command: ImportError: no such thing\n"
 
 
-def test_the_core_works_without_entry_points(call, run, monkeypatch, capsys):
-    monkeypatch.setattr(cli, "entry_points", lambda group: [])
+def test_the_core_alone_has_its_own_commands(run, capsys):
     with pytest.raises(SystemExit):
-        call("export", run, "--to", "safetensors")
-    core = "train, evaluate, translate, data, models, summary"
-    assert f"(choose from {core})" in capsys.readouterr().err.replace("'", "")
-    assert call("evaluate", run)[0] == 0 and call("translate", run, "der hund läuft .")[0] == 0
+        core.main(["export", str(run), "--to", "safetensors"])
+    told = capsys.readouterr().err.replace("'", "")
+    assert "(choose from train, evaluate, translate)" in told
+    assert core.main(["evaluate", str(run)]) == 0
+    assert core.main(["translate", str(run), "der hund läuft ."]) == 0
     with pytest.raises(SystemExit):
-        call("evaluate", run, "--moses")
+        core.main(["evaluate", str(run), "--moses"])
 
 
 def test_the_module_is_the_command(tmp_path):
-    command = [sys.executable, "-m", "nmtlib"]
+    command = [sys.executable, "-m", "nmtcourse"]
     good = subprocess.run([*command, "summary"], capture_output=True, text=True, cwd=tmp_path)
     assert (good.returncode, good.stderr) == (0, "")
     assert [line.split()[0] for line in good.stdout.splitlines()] == ["preset", *presets()]
@@ -1032,3 +1040,59 @@ def test_lines_of_a_pipe_are_translated_together_and_in_order(call, run, monkeyp
     status, printed, _ = call("translate", run)
     assert status == 0 and together == [len(sentences)]
     assert printed.splitlines() == real(Translator.load(run), sentences)
+
+
+def test_what_a_stranger_named_does_not_reach_the_terminal_raw(call, run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name = "own\x1b]0;pwn\x07\u202e"
+    shutil.copytree(run, tmp_path / "runs" / name)
+    Path("a\x1b[2J.tsv").write_text("a\tb\nc\td\n")
+    commands = (["models"], ["data", "check", "a\x1b[2J.tsv"], ["evaluate", f"no\x1b[2J{name}"])
+    for command in commands:
+        _, printed, told = call(*command)
+        assert "\\x1b" in printed + told
+        assert not {*"\x1b\x07\u202e"} & {*(printed + told)}, command
+
+
+def test_each_line_of_an_open_pipe_is_answered_at_once(run):
+    command = [sys.executable, "-m", "nmtlib", "translate", str(run)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes, env=os.environ | {"OMP_NUM_THREADS": "1"}) as process:
+        for text in ("der hund läuft heute .\n", "die katze schläft nie .\n"):
+            process.stdin.write(text.encode())
+            process.stdin.flush()  # and it stays open
+            assert process.stdout.readline().strip()
+        process.stdin.close()
+        assert process.wait() == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+def test_a_history_that_is_a_pipe_is_not_waited_for(refused, run):
+    (run / "history.csv").unlink()
+    os.mkfifo(run / "history.csv")
+    assert "no history" in refused("summary", run)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has other rights")
+def test_the_rights_of_a_file_survive_that_it_is_written_again(tmp_path):
+    path = tmp_path / "private"
+    path.write_text("old")
+    path.chmod(0o600)
+    write_atomically(path, "new")
+    assert path.read_text() == "new" and path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_current_folder_that_was_deleted_is_told(tmp_path):
+    (tmp_path / "gone").mkdir()
+    code = (
+        "import os, sys; os.rmdir(os.getcwd()); from nmtcourse.main import main; main(['models'])"
+    )
+    path = os.pathsep.join(path for path in sys.path if path)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path / "gone",
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": path},
+    )
+    assert done.stderr == "nmtlib: the current folder has been deleted; change to another one\n"

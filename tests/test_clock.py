@@ -18,7 +18,7 @@ MAY = {
     "nmtlib/training/history.py": SHOWN,
     "nmtlib/training/trainer.py": "--minutes: the reader asks for a limit by the clock",
     "nmtlib/training/hardware.py": ENDS + ": a process of a training that does not answer",
-    "nmtlib/data/source.py": ENDS + ": a download",
+    "nmtlib/data/corpora.py": ENDS + ": a download",
     "nmtlib/run.py": "asks for a lock without waiting, and knows a folder again by its time",
     "nmtcheck/report/runner.py": SHOWN,
     "nmtcheck/report/apart.py": ENDS + "; computing is limited by processor time",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nmtcourse import command
-from nmtlib.cli import main
+from nmtcourse.main import main
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = ROOT / "notebooks"

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 import shown
 
-from nmtlib.cli import build_parser
+from nmtcourse.main import build_parser
 from nmtlib.data.corpora import names
 from nmtlib.data.corpus import SPLITS
 from nmtlib.presets import load_settings, presets

@@ -51,7 +51,9 @@ def test_no_module_imports_a_heavy_library():
 
 @pytest.mark.slow
 def test_help_imports_neither_torch_nor_what_a_command_needs():
-    code = "import sys; from nmtlib.cli import build_parser; build_parser(); print(*sys.modules)"
+    code = (
+        "import sys; from nmtcourse.main import build_parser; build_parser(); print(*sys.modules)"
+    )
     loaded = set(run_python(code).split())
     assert "nmtcourse.homework.commands" in loaded, "the commands of entry points are among them"
     assert not loaded & {"torch", "numpy", "nmtlib.commands", "nmtcheck.report.runner"}

@@ -6,6 +6,7 @@ import json
 from dataclasses import fields, replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
@@ -14,8 +15,7 @@ from hypothesis import strategies as st
 from nmtlib.data import corpora
 from nmtlib.model.transformer import TransformerConfig
 from nmtlib.presets import load_settings, presets
-from nmtlib.sections import CorpusSettings, TrainingSettings
-from nmtlib.settings import SECTIONS, Settings
+from nmtlib.settings import SECTIONS, CorpusSettings, Settings, TrainingSettings
 
 DEFAULT = Settings()
 
@@ -393,3 +393,9 @@ def test_the_options_of_a_recipe_are_its_own():
     settings = DEFAULT.with_assignments(["recipe.name=course", "recipe.r_drop=3.0"])
     assert settings.recipe == {"name": "course", "r_drop": 3.0}
     assert Settings.from_dict(json.loads(settings.to_json())) == settings
+
+
+def test_numbers_of_numpy_are_numbers():
+    settings = Settings().with_value("training.epochs", np.int64(3))
+    assert settings.with_value("dropout", np.float64(0.25)).model.dropout == 0.25
+    assert settings.training.epochs == 3

@@ -1,12 +1,12 @@
 """The catalogue of silent bugs: mistakes that run, and often train, to plant in the real code.
 
->>> from nmtlib.model import masks
+>>> from nmtlib.model import attention
 >>> with plant("causal-mask-off-by-one"):
-...     print(masks.causal_mask(3)[0, 0].int().tolist())
+...     print(attention.causal_mask(3)[0, 0].int().tolist())
 [[1, 1, 0], [1, 1, 1], [1, 1, 1]]
 >>> print(get("causal-mask-off-by-one").diff())  # doctest: +ELLIPSIS
---- nmtlib/model/masks.py  causal_mask
-+++ nmtlib/model/masks.py  causal_mask
+--- nmtlib/model/attention.py  causal_mask
++++ nmtlib/model/attention.py  causal_mask
 @@
 ...
 -    return full.tril()[None, None]  # (1, 1, T, T)

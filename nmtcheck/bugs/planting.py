@@ -51,11 +51,11 @@ def edited(where: str, old: str, new: str) -> Iterator[None]:
     function cannot be found.
 
     >>> import torch
-    >>> from nmtlib.model import masks
-    >>> with edited("model.masks:padding_mask", "ids != pad", "ids == pad"):
-    ...     print(masks.padding_mask(torch.tensor([[7, 0]])).flatten().tolist())
+    >>> from nmtlib.model import attention
+    >>> with edited("model.attention:padding_mask", "ids != pad", "ids == pad"):
+    ...     print(attention.padding_mask(torch.tensor([[7, 0]])).flatten().tolist())
     [False, True]
-    >>> print(masks.padding_mask(torch.tensor([[7, 0]])).flatten().tolist())
+    >>> print(attention.padding_mask(torch.tensor([[7, 0]])).flatten().tolist())
     [True, False]
     """
     owner, name, original = _find(where)

@@ -12,7 +12,7 @@ from nmtcheck.checks.mask_parts import INVERTED
 from nmtcheck.measure.helpers import TOLERANCE, close, distance, padded_gradients, tensor
 from nmtcheck.measure.reached import of_the_part
 from nmtcheck.registry import Finding, check
-from nmtlib.model.masks import Mask
+from nmtlib.model.attention import Mask
 
 
 def random_input() -> tuple[Tensor, ...]:

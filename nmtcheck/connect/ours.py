@@ -14,9 +14,8 @@ from nmtcheck.connect.standins import Batch
 from nmtlib import specials
 from nmtlib.data import batching, codec, corpus, tokenizers
 from nmtlib.inference import evaluate, search, translator
-from nmtlib.model import attention, embeddings, layers, masks, transformer
-from nmtlib.sections import TokenizerSettings, TrainingSettings
-from nmtlib.settings import Settings
+from nmtlib.model import attention, embeddings, layers, transformer
+from nmtlib.settings import Settings, TokenizerSettings, TrainingSettings
 from nmtlib.training import checkpoint, loss, schedule, trainer
 
 # Few updates with a high rate; 'noam' makes `schedule` depend on nothing but update and d_model.
@@ -33,11 +32,11 @@ CALLS = {
     ),
     "multi_head": lambda d_model, n_heads: attention.MultiHeadAttention(d_model, n_heads),
     "embedding": lambda size, d_model: embeddings.TokenEmbedding(size, d_model, specials.PAD),
-    "padding_mask": lambda ids: masks.padding_mask(ids),
-    "causal_mask": lambda length: masks.causal_mask(length),
+    "padding_mask": lambda ids: attention.padding_mask(ids),
+    "causal_mask": lambda length: attention.causal_mask(length),
     "encode": lambda model, source: model.encode(source),
     "decode": lambda model, target, memory, source: model.decode(
-        target, memory, masks.padding_mask(source)
+        target, memory, attention.padding_mask(source)
     ),
     "count_parameters": lambda model: sum(model.parameter_table().values()),
     "loss": lambda logits, labels, smoothing: loss.label_smoothed_loss(logits, labels, smoothing),

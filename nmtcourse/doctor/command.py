@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace, _SubParsersAction
+from argparse import Namespace, _SubParsersAction
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from nmtlib.cli import add_command
 
 if TYPE_CHECKING:
     from nmtcourse.doctor.diagnosis import Diagnosis
 
 
-def extend(commands: _SubParsersAction) -> None:
-    """Give `data` the action `check` and its options, and add the command `review`."""
-    from nmtcourse.review import add_review
-
-    add_review(commands)
-    data: ArgumentParser = commands.choices["data"]
-    data.description = "List or fetch corpora, or look for what is wrong with one."
-    for action in data._actions:
-        if action.dest == "action":
-            action.choices = [*(action.choices or ()), "check"]
-        elif action.dest == "name":
-            action.help = "a corpus; to check also own.toml, or a file of pairs, or two text files"
-    option = data.add_argument
+def add_data(commands: _SubParsersAction) -> None:
+    """Add the command `data`: what the core does with it, and `data check`."""
+    about = "list or fetch corpora, or look for what is wrong with one"
+    option = add_command(commands, "data", f"{__name__}:run_data", about).add_argument
+    option("action", choices=["list", "fetch", "check"])
+    named = "a corpus; to check also own.toml, or a file of pairs, or two text files"
+    option("name", nargs="?", help=named)
     option("more", nargs="?", metavar="FILE", help="the target of a source file, to check both")
     new = "check: write a cleaned copy, with a log, into this new folder"
     option("--fix", type=Path, metavar="DIR", help=new)
@@ -35,20 +31,19 @@ def extend(commands: _SubParsersAction) -> None:
     option("--columns", nargs=2, default=(), metavar=("A", "B"), help=pair)
     both = "check: the languages of two files, such as de en"
     option("--languages", nargs=2, default=("", ""), metavar="TAG", help=both)
-    data.set_defaults(run=run_data)
 
 
 def run_data(options: Namespace) -> int | None:
     """Check a corpus, or whatever the core does with `data`."""
     if options.action == "check":
         return check(options)
-    from nmtlib import commands
+    from nmtcourse import listing
 
     given = {"FILE": options.more, "--fix": options.fix, "--plot": options.plot}
     given["--columns"] = options.columns
     if unused := [name for name, value in given.items() if value]:
         raise ValueError(f"data {options.action} takes no {unused[0]}; it belongs to data check")
-    commands.data(options)
+    listing.data(options)
     return None
 
 
@@ -123,7 +118,7 @@ def diagnosis_of(options: Namespace) -> Diagnosis | None:
         return None
     if not corpora.find(name).pairs:  # sentences without translations, which were counted
         return diagnosis.diagnose(name, [], ("", ""))
-    return diagnosis.of_corpus(corpora.load(name))
+    return diagnosis.of_corpus(corpora.load_corpus(name))
 
 
 def guessed_tags(files: list[str]) -> tuple[str, str]:

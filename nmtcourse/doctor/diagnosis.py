@@ -16,7 +16,7 @@ from nmtcourse.doctor.shifts import judge_order
 from nmtcourse.doctor.sides import judge_sides, judge_tags
 from nmtcourse.doctor.survey import Survey
 from nmtlib.data.corpus import Corpus
-from nmtlib.sections import FILES, CorpusSettings
+from nmtlib.settings import FILES, CorpusSettings
 
 UNREAD = ("record", "columns", "partner")
 MARKED = re.compile(r"\w@@$").search

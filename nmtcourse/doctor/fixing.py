@@ -17,7 +17,7 @@ from nmtcourse.doctor.opening import Row
 from nmtcourse.doctor.survey import Survey
 from nmtcourse.doctor.texts import defects, mended
 from nmtlib.files import write_atomically
-from nmtlib.sections import language_of
+from nmtlib.settings import language_of
 
 LOG = "log.jsonl"
 SETTINGS = "own.toml"

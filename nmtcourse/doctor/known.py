@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from nmtlib.data.corpora import find
-from nmtlib.data.source import Source
+from nmtlib.data.corpora import Source, find
 
 
 class Report(NamedTuple):

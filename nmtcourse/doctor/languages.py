@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from nmtlib.sections import language_of
+from nmtlib.settings import language_of
 
 # The characters of a script, by the names that langcodes gives to scripts.
 SCRIPTS: dict[str, list[tuple[int, int]]] = {

@@ -23,7 +23,7 @@ from nmtcourse.formats.entries import (
 from nmtcourse.formats.readers import ENTRIES, Choice, Row, choose, rows
 from nmtcourse.formats.tables import header_of, separator_of
 from nmtlib.data.corpus import Pair
-from nmtlib.sections import language_of
+from nmtlib.settings import language_of
 
 ENDINGS = {
     "csv",

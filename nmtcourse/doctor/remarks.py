@@ -28,7 +28,7 @@ def before_training(settings: Settings, corpus: Corpus, codecs: tuple[Codec, Cod
     from nmtcourse.doctor.diagnosis import diagnose  # 13 modules that a named corpus never needs
     from nmtcourse.doctor.opening import of_pairs
     from nmtcourse.doctor.report import short
-    from nmtlib.sections import FILES
+    from nmtlib.settings import FILES
 
     tags = settings.corpus.source_language, settings.corpus.target_language
     tags = tags if all(tags) else (corpus.source_language, corpus.target_language)

@@ -9,8 +9,8 @@ import unicodedata
 from collections.abc import Callable, Set
 from functools import cache
 
-from nmtlib.data.corpus import INVISIBLE, LONGEST_WORD
-from nmtlib.data.subwords import without_marks
+from nmtlib.data.corpus import LONGEST_WORD, is_visible
+from nmtlib.data.tokenizers import without_marks
 from nmtlib.specials import SPECIALS, UNK
 
 SUSPICIOUS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f&<@#{\\]")  # of ASCII; most sentences have none
@@ -119,7 +119,7 @@ TESTS: dict[str, Callable[[str], object]] = {
 def is_empty(text: str) -> bool:
     """Whether nothing can be seen of a text."""
     text = text.strip()
-    return not text[:1].isalnum() and not UNSEEN.sub("", text.strip(INVISIBLE)).strip()
+    return not text[:1].isalnum() and not is_visible(UNSEEN.sub("", text))
 
 
 def mended(text: str) -> str:

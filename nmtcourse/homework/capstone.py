@@ -99,7 +99,7 @@ def capstone(folder: str | Path, name: str) -> Entry:
     Raises FileNotFoundError if the folder is not a run, and ValueError for a corpus without a
     challenge, for a run over budget, or one trained with outside help.
     """
-    from nmtlib.data.corpora import load
+    from nmtlib.data.corpora import load_corpus
     from nmtlib.inference.evaluate import evaluate
     from nmtlib.inference.translator import Translator
     from nmtlib.run import Run
@@ -108,7 +108,7 @@ def capstone(folder: str | Path, name: str) -> Entry:
     run = Run(folder)
     challenge, minutes = _within_the_rules(run)
     corpus = run.settings().corpus
-    evaluation, _ = evaluate(Translator.load(run.folder), load(corpus.name), "test")
+    evaluation, _ = evaluate(Translator.load(run.folder), load_corpus(corpus.name), "test")
     scores = evaluation.scores
     entry = Entry(
         name=name.strip(),

@@ -26,11 +26,11 @@ from nmtcheck.bugs import BUGS, Bug
 from nmtcheck.bugs.planting import Edit
 from nmtcourse.homework.compare import Finding, same
 from nmtlib.files import write_atomically
-from nmtlib.model import attention, embeddings, layers, masks, transformer
+from nmtlib.model import attention, embeddings, layers, transformer
 from nmtlib.model.config import TransformerConfig
 from nmtlib.specials import BOS, EOS, PAD
 
-PARTS = (masks, embeddings, attention, layers, transformer)  # dependencies first
+PARTS = (embeddings, attention, layers, transformer)  # dependencies first
 FILE = "patient.py"
 
 

@@ -17,12 +17,12 @@ from typing import Any
 
 import torch
 
+from nmtcourse.recipes.sampling import sample
 from nmtlib.data.batching import pad
 from nmtlib.data.corpus import split_words
 from nmtlib.data.tokenizers import SPACE_MARK
 from nmtlib.errors import require
 from nmtlib.files import write_atomically
-from nmtlib.inference.search import sample
 from nmtlib.inference.translator import Translator
 from nmtlib.specials import EOS, SPECIALS
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
-import sys
 from argparse import Namespace, _SubParsersAction
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nmtlib.cli import ABOUT_RUN, add_command, deferred
+from nmtlib import cli
+from nmtlib.cli import ABOUT_RUN, add_command
+from nmtlib.errors import note
 
 if TYPE_CHECKING:
     from nmtlib.inference.translator import Translator
@@ -51,19 +52,25 @@ def add_backtranslate(commands: _SubParsersAction) -> None:
     add_others(option)
 
 
-def extend(commands: _SubParsersAction) -> None:
-    """Give `evaluate` and `translate` the options of ensembles, neighbours and Moses."""
-    for name in ("evaluate", "translate"):
-        command = commands.choices[name]
-        command.set_defaults(run=deferred(f"{__name__}:{name}"))
-        option = command.add_argument
-        about = "look each next word up among the K most similar positions of the training pairs"
-        option("--neighbours", type=int, metavar="K", help=about)
-        share = "how much these count next to the model, in [0, 1) (default: 0.3)"
-        option("--neighbour-weight", type=float, metavar="W", help=share)
-    option = commands.choices["evaluate"].add_argument
+def add_evaluate(commands: _SubParsersAction) -> None:
+    """Add the core's `evaluate` with ensembles, neighbours and Moses' tokens."""
+    option = cli.add_evaluate(commands, f"{__name__}:evaluate").add_argument
+    add_neighbours(option)
     option("--moses", action="store_true", help="also BLEU on Moses' tokens, as papers report it")
     add_others(option)
+
+
+def add_translate(commands: _SubParsersAction) -> None:
+    """Add the core's `translate` with neighbours."""
+    add_neighbours(cli.add_translate(commands, f"{__name__}:translate").add_argument)
+
+
+def add_neighbours(option: Callable[..., Any]) -> None:
+    """`--neighbours` and their weight."""
+    about = "look each next word up among the K most similar positions of the training pairs"
+    option("--neighbours", type=int, metavar="K", help=about)
+    share = "how much these count next to the model, in [0, 1) (default: 0.3)"
+    option("--neighbour-weight", type=float, metavar="W", help=share)
 
 
 def add_others(option: Callable[..., Any]) -> None:
@@ -75,6 +82,7 @@ def add_others(option: Callable[..., Any]) -> None:
 
 def evaluate(options: Namespace) -> None:
     """Score a run, or several together, or with neighbours; with --moses also as papers do."""
+    from nmtcourse.doctor.remarks import after_evaluation
     from nmtcourse.recipes.ensemble import load_ensemble
     from nmtcourse.recipes.moses import moses_scorer
     from nmtcourse.recipes.neighbours import WEIGHT, with_neighbours
@@ -92,7 +100,8 @@ def evaluate(options: Namespace) -> None:
     def load(folder: Path) -> Translator:
         return with_neighbours(load_ensemble([folder, *options.others]), neighbours, weight)
 
-    commands.evaluate(options, load, label=label, scorers=scorers)
+    how = {"label": label, "scorers": scorers, "remarks": after_evaluation}
+    commands.evaluate(options, load, **how)
 
 
 def name_of(runs: Sequence[str | Path]) -> str:
@@ -116,10 +125,9 @@ def translate(options: Namespace) -> int:
     for text in [options.folder, *options.sentences] if options.model else options.sentences:
         if text and Path(text).is_file():
             run = options.model or options.folder
-            print(
-                f"nmtlib: {text} is also a file, and its name is translated; for its lines: "
-                f"nmtlib translate {run} < {text}",
-                file=sys.stderr,
+            note(
+                f"{text} is also a file, and its name is translated; for its lines: "
+                f"nmtlib translate {run} < {text}"
             )
     return commands.translate(options, load)
 

@@ -19,8 +19,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from xml.sax.saxutils import unescape
 
+from nmtlib.data.corpora import Source
 from nmtlib.data.corpus import Pair
-from nmtlib.data.source import Source
 from nmtlib.files import decoded_lines
 
 ARCHIVE = "de-en.tgz"

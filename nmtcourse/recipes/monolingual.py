@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 from unicodedata import category
 
-from nmtlib.data.corpora import MULTI30K
+from nmtlib.data.corpora import MULTI30K, Source
 from nmtlib.data.corpus import SPLITS, Corpus
-from nmtlib.data.source import Source
 from nmtlib.errors import did_you_mean, require_one_of
 from nmtlib.files import text_lines
 

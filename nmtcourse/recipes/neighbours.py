@@ -19,11 +19,12 @@ from torch.nn import functional as F
 
 from nmtcourse.recipes.ensemble import Ensemble
 from nmtlib.data.batching import Example, collate, token_batches
+from nmtlib.data.codec import encode_pairs
+from nmtlib.data.corpora import load_corpus
 from nmtlib.errors import require
 from nmtlib.inference.translator import Translator
 from nmtlib.model.layers import DecoderState
 from nmtlib.model.transformer import Transformer
-from nmtlib.recipe import encode_pairs, load_corpus
 from nmtlib.specials import PAD
 
 WEIGHT = 0.3  # of the vote, beside 0.7 of the model

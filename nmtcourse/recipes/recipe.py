@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, fields
+from dataclasses import field, fields, replace
 from itertools import chain
 from typing import Annotated, Any, Literal
 
@@ -19,17 +19,16 @@ from nmtcourse.recipes.muon import Muon
 from nmtcourse.recipes.recorded import FewShapes, RecordedUpdate
 from nmtcourse.recipes.teachers import load_teachers
 from nmtlib.data.batching import Batch, Example
-from nmtlib.data.codec import Codec
+from nmtlib.data.codec import Codec, encode_pairs
 from nmtlib.data.corpus import Corpus, read_pairs
 from nmtlib.errors import did_you_mean
-from nmtlib.experiment import digest_of
+from nmtlib.experiment import Variation, digest_of
 from nmtlib.model.transformer import Transformer
-from nmtlib.recipe import Recipe, encode_pairs
 from nmtlib.run import find_run
-from nmtlib.sections import FROZEN, TrainingSettings
-from nmtlib.settings import Settings, explain
+from nmtlib.settings import FROZEN, Settings, TrainingSettings, explain
 from nmtlib.specials import PAD
 from nmtlib.training.loss import Totals, losses
+from nmtlib.training.trainer import Recipe
 
 Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(gt=0, le=1)]
@@ -38,7 +37,7 @@ Path = Annotated[str, Field(pattern=r"^[^\x00]*[^\s\x00][^\x00]*$")]
 
 
 @dataclass(frozen=True, config=FROZEN)
-class CourseRecipe(Recipe):
+class CourseRecipe(Variation):
     """Additions to a run, each of them off unless it is set.
 
     `r_drop`: weight of agreement between two passes of each batch with different dropout (Liang et
@@ -83,32 +82,35 @@ class CourseRecipe(Recipe):
             )
         return in_both_directions(corpus)
 
-    def hooks(
+    def recipe(
         self,
         corpus: Corpus,
         settings: Settings,
         codecs: tuple[Codec, Codec],
         training: Sequence[Example],
         report: Callable[[str], None],
-    ) -> dict[str, Any]:
-        """The arguments of the `Trainer` for what is set."""
+    ) -> Recipe:
+        """How the `Trainer` trains with what is set."""
         if self.recorded and self.optimizer != "adam":
             raise ValueError("recipe.recorded needs optimizer = 'adam': muon cannot be recorded")
-        found: dict[str, Any] = {"identity": {}}
+        recipe, identity = Recipe(), {}
         teachers: list[Transformer] = []
         if self.teachers:
             teachers, digest = load_teachers(self.teachers, settings, codecs, self.both_directions)
-            found["identity"]["teachers"] = digest
+            identity["teachers"] = digest
         if self.r_drop or teachers or self.recorded or self.compile != "no":
-            found["loss"] = loss = RecipeLoss(self, teachers)
+            recipe = replace(recipe, loss=(loss := RecipeLoss(self, teachers)))
         if self.optimizer == "muon":
-            found["optimizer"] = Muon
+            recipe = replace(recipe, optimizer=Muon)
         if corpus.synthetic:
-            found["examples"], digest = self.mix(corpus, settings, codecs, training, report)
-            found["identity"]["synthetic pairs"] = digest
+            mixed, identity["synthetic pairs"] = self.mix(
+                corpus, settings, codecs, training, report
+            )
+            recipe = replace(recipe, examples=mixed)
         if self.recorded:
-            found |= {"loader": FewShapes, "update": RecordedUpdate(loss.draw_teacher)}
-        return found
+            update = RecordedUpdate(loss.draw_teacher)
+            recipe = replace(recipe, loader=FewShapes, update=update)
+        return replace(recipe, identity=identity)
 
     def mix(
         self,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import sha256
 
-from nmtcourse.recipes.fine_tuning import require_languages
 from nmtlib.data.codec import Codec
+from nmtlib.experiment import require_languages
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
 from nmtlib.run import Run, find_run

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from nmtlib.data.batching import pad
 from nmtlib.data.corpus import Pair
-from nmtlib.data.subwords import JOIN_MARK
+from nmtlib.data.tokenizers import JOIN_MARK
 from nmtlib.inference.search import greedy_search
 from nmtlib.inference.translator import Translator
 from nmtlib.model.layers import DecoderState

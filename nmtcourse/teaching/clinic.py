@@ -18,7 +18,7 @@ from nmtlib.data.batching import Batch, Example, collate, token_batches
 from nmtlib.data.corpus import Corpus
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
-from nmtlib.sections import TrainingSettings
+from nmtlib.settings import TrainingSettings
 from nmtlib.specials import PAD
 from nmtlib.training.loss import measure_all
 from nmtlib.training.trainer import Trainer
@@ -40,7 +40,7 @@ def toy_examples(
     translator: Translator, train: int, held_out: int
 ) -> tuple[list[Example], list[Example], Corpus]:
     """The first training and validation pairs of the toy corpus as ids, and the corpus."""
-    corpus = corpora.load("toy-de-en")
+    corpus = corpora.load_corpus("toy-de-en")
     pairs = corpus.train[:train], corpus.validation[:held_out]
     return encoded(translator, pairs[0]), encoded(translator, pairs[1]), corpus
 

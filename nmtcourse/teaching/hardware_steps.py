@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from nmtcourse.teaching.cost import TrainingMemory, flop_terms, training_flops, training_memory
 from nmtlib.data.batching import Batch
-from nmtlib.model.masks import padding_mask
+from nmtlib.model.attention import padding_mask
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.specials import BOS, PAD
 

@@ -13,8 +13,7 @@ from nmtcourse.teaching.explorer import KINDS, attention_maps
 from nmtlib.data.batching import collate
 from nmtlib.data.corpus import Pair
 from nmtlib.inference.translator import Translator
-from nmtlib.model.attention import MultiHeadAttention
-from nmtlib.model.masks import padding_mask
+from nmtlib.model.attention import MultiHeadAttention, padding_mask
 from nmtlib.model.transformer import Transformer
 
 

@@ -7,10 +7,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nmtlib.data.batching import Batch
+from nmtlib.model.attention import padding_mask
 from nmtlib.model.config import TransformerConfig
 from nmtlib.model.embeddings import TokenEmbedding
 from nmtlib.model.layers import EncoderLayer
-from nmtlib.model.masks import padding_mask
 from nmtlib.model.transformer import Transformer
 from nmtlib.specials import PAD
 from nmtlib.training.loss import losses

@@ -54,5 +54,5 @@ def _train(model: Transformer, examples: list[Example], seed: int, updates: int)
 @lru_cache(maxsize=1)
 def _examples(direction: str) -> list[Example]:
     """The training pairs as ids."""
-    shipped, corpus = load_toy(direction), corpora.load(f"toy-{direction}")
+    shipped, corpus = load_toy(direction), corpora.load_corpus(f"toy-{direction}")
     return [shipped.example(pair.source, pair.target) for pair in corpus.train]

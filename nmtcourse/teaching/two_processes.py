@@ -17,7 +17,7 @@ import torch
 from nmtcourse import toy
 from nmtcourse.teaching.course import load_toy
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.sections import TrainingSettings
+from nmtlib.settings import TrainingSettings
 from nmtlib.training.hardware import Processes
 from nmtlib.training.trainer import Trainer
 

@@ -10,12 +10,25 @@ from functools import partial
 from pathlib import Path
 from typing import get_args
 
-from nmtlib.data.corpus import Corpus
-from nmtlib.data.subwords import JOIN_MARK, SubwordMarkTokenizer, without_marks
-from nmtlib.data.tokenizers import BPETokenizer, SpacyTokenizer, Tokenizer, WhitespaceTokenizer
-from nmtlib.errors import require_one_of
-from nmtlib.sections import Kind
+from nmtlib.data.batching import Example, fits, make_example
+from nmtlib.data.corpus import Corpus, Pair
+from nmtlib.data.tokenizers import (
+    JOIN_MARK,
+    BPETokenizer,
+    SpacyTokenizer,
+    SubwordMarkTokenizer,
+    Tokenizer,
+    WhitespaceTokenizer,
+    without_marks,
+)
+from nmtlib.errors import require_one_of, shown
+from nmtlib.settings import Kind
 from nmtlib.specials import BOS, EOS, PAD, SPECIALS, UNK
+
+
+def is_printable(token: str) -> bool:
+    """Whether a token is safe in a line of a terminal, which a translation consists of."""
+    return shown(token) == token and not {"\n", "\t"} & {*token}
 
 
 class Vocab:
@@ -39,6 +52,8 @@ class Vocab:
             raise ValueError(f"a vocabulary starts with {SPECIALS}; this one starts with {first}")
         if wrong := [token for token in tokens if not isinstance(token, str)]:
             raise ValueError(f"a token is a string, but this vocabulary has {wrong[0]!r}")
+        if wrong := [token for token in tokens if not is_printable(token)]:
+            raise ValueError(f"a token has no control characters, but this one has: {wrong[0]!a}")
         self.tokens = list(tokens)
         self.ids = {token: number for number, token in enumerate(self.tokens)}
         if len(self.ids) != len(self.tokens):
@@ -51,7 +66,8 @@ class Vocab:
     ) -> Vocab:
         """Number the tokens of *training* sentences, most frequent first, ties by alphabet.
 
-        Tokens seen fewer than `min_count` times are left out; `max_size` bounds the whole table.
+        Tokens seen fewer than `min_count` times or with control characters are left out; `max_size`
+        bounds the whole table.
         Raises ValueError where `max_size` leaves no room for the specials.
         """
         if max_size is not None and max_size < len(SPECIALS):
@@ -59,7 +75,8 @@ class Vocab:
                 f"max_size={max_size}, but the specials alone take {len(SPECIALS)} entries"
             )
         counts = Counter(token for sentence in sentences for token in sentence)
-        kept = [t for t, count in counts.items() if count >= min_count and t not in SPECIALS]
+        frequent = (t for t, count in counts.items() if count >= min_count and t not in SPECIALS)
+        kept = [token for token in frequent if is_printable(token)]
         kept.sort(key=lambda t: (-counts[t], t))
         return cls([*SPECIALS, *kept][:max_size])
 
@@ -206,3 +223,14 @@ def _tokenizer(
     elif kind != "whitespace":
         raise ValueError(f"no tokenizer is known for the kind {kind!r}; add it here")
     return WhitespaceTokenizer(lowercase=lowercase)
+
+
+def encode_pairs(
+    pairs: Sequence[Pair], source: Codec, target: Codec, max_length: int | None = None
+) -> tuple[list[Example], int]:
+    """Pairs as ids, and how many were left out as longer than `max_length`, specials included."""
+    sources = source.encode_all([p.source for p in pairs])
+    targets = target.encode_all([p.target for p in pairs])
+    examples = list(map(make_example, sources, targets))
+    kept = [e for e in examples if max_length is None or fits(e, max_length)]
+    return kept, len(examples) - len(kept)

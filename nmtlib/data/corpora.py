@@ -3,17 +3,122 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cache, partial
-from importlib.metadata import entry_points
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from nmtlib import registry
 from nmtlib.data.codec import Vocab
 from nmtlib.data.corpus import SPLITS, Corpus, Pair, read_pairs
-from nmtlib.data.source import Source
 from nmtlib.errors import did_you_mean
 from nmtlib.files import text_lines
+from nmtlib.settings import FILES, CorpusSettings
+
+TIMEOUT, RETRIES = 20.0, 2  # seconds without an answer; further attempts
+
+
+def cache_folder() -> Path:
+    """The folder of the corpora: `$NMTLIB_DATA`, otherwise `nmtlib` in the user's cache folder."""
+    if not (chosen := os.environ.get("NMTLIB_DATA")):
+        import pooch  # only here: it takes a quarter of a second
+
+        chosen = pooch.os_cache("nmtlib")
+    try:
+        return Path(chosen).expanduser()
+    except RuntimeError:
+        raise ValueError(
+            f"the corpora would be in {chosen}, but there is no such home folder; set the "
+            "environment variable NMTLIB_DATA to a folder for them"
+        ) from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A corpus by name.  In all methods `root` is the cache, `cache_folder()` unless given.
+
+    `files` are those below the address `home` with their SHA-256, or '-' where none is published.
+    `reader` makes the splits, and other fields of a `Corpus`, from the folder of the files.
+    """
+
+    name: str  # ends with both languages: toy-de-en
+    licence: str
+    pairs: Sequence[int]  # in train, validation and test
+    reader: Callable[[Path], dict[str, Any]]
+    megabytes: float = 0.0
+    folder: str = ""
+    home: str = ""
+    mirror: str = ""  # a second address, asked where the first fails and the SHA-256 is published
+    files: dict[str, str] = field(default_factory=dict, repr=False)
+
+    def paths(self, root: str | Path | None) -> list[Path]:
+        """Where the files belong."""
+        return [self.place(root) / file for file in self.files]
+
+    def place(self, root: str | Path | None) -> Path:
+        """The folder of the files."""
+        folder = Path(self.folder)
+        return folder if folder.is_absolute() else Path(root or cache_folder()) / folder
+
+    def complete(self, root: str | Path | None = None) -> bool:
+        """Whether every file is there; whether it is intact `wrong` can tell."""
+        return all(path.exists() for path in self.paths(root))
+
+    def fetch(self, root: str | Path | None = None) -> Path:
+        """Download what is missing, verify what is there, and return the folder that holds it.
+
+        Raises ValueError for a damaged file, FileNotFoundError for one that cannot be fetched.
+        """
+        for path in self.paths(root):
+            if not path.exists():
+                self._download(path)
+            elif wrong := self.wrong(path):
+                raise ValueError(f"{path}: {wrong}; delete this file and fetch {self.name} again")
+        return self.place(root)
+
+    def read(self, folder: Path) -> Corpus:
+        """The corpus from the folder of its files."""
+        _, source, target = self.name.rsplit("-", 2)
+        return Corpus(self.name, source, target, **self.reader(folder))
+
+    def wrong(self, path: Path) -> str:
+        """What is wrong with the contents of a file, '' if nothing is."""
+        expected, given = self.files[path.name], sha256(path.read_bytes()).hexdigest()
+        return "" if expected in ("-", given) else f"its SHA-256 is {given}, expected {expected}"
+
+    def _download(self, path: Path) -> None:
+        """Fetch one file, which appears under its name whole and verified, or not at all."""
+        import pooch
+
+        pooch.get_logger().setLevel("WARNING")
+        known = {path.name: self.files[path.name].removeprefix("-") or None}
+        downloader = pooch.HTTPDownloader(progressbar=sys.stderr.isatty(), timeout=TIMEOUT)
+        errors: dict[str, Exception] = {}  # by address
+        for home in filter(None, [self.home, self.mirror if known[path.name] else ""]):
+            keeper = pooch.create(path.parent, f"{home}/", registry=known, retry_if_failed=RETRIES)
+            try:
+                keeper.fetch(path.name, downloader=downloader)
+                path.chmod(0o644)  # a part file of pooch is for its owner alone
+                return
+            except (ValueError, OSError) as error:
+                if isinstance(error, OSError) and error.errno:  # those of the network have none
+                    why = f"could not write {path} ({error.strerror}): make room or set NMTLIB_DATA"
+                    raise OSError(error.errno, why) from error
+                errors[f"{home}/{path.name}"] = error
+        told = "; ".join(f"{url}: {error}" for url, error in errors.items())
+        if all(isinstance(error, ValueError) for error in errors.values()):
+            raise ValueError(f"{path.name} is not the expected file and was not kept: {told}")
+        raise FileNotFoundError(
+            f"{path} is missing and could not be fetched ({told}).  Get {' or '.join(errors)} "
+            f"and save it as {path}, or set NMTLIB_DATA to a folder that holds "
+            f"{self.folder}/{path.name}"
+        )
+
 
 BUNDLED = Path(__file__).parent / "bundled"  # the toy corpora, written by `nmtcourse.toy.bundle`
 PUBLISHED = tomllib.loads(Path(__file__).with_name("published.toml").read_text("utf-8"))
@@ -63,10 +168,9 @@ MULTI30K = Source(name="multi30k-de-en", reader=_read_multi30k, **PUBLISHED["mul
 CMN = Source(name="cmn-en-zh", reader=_read_cmn, **PUBLISHED["cmn-en-zh"])
 
 
-@cache
 def sources() -> list[Source]:
-    """Ours, and those that packages register under the entry-point group `nmtlib.corpora`."""
-    return [*TOYS, MULTI30K, CMN, *(p.load() for p in entry_points(group="nmtlib.corpora"))]
+    """Ours, and those that packages have added."""
+    return [*TOYS, MULTI30K, CMN, *registry.added("corpora").values()]
 
 
 def names() -> list[str]:
@@ -76,16 +180,6 @@ def names() -> list[str]:
     ['toy-de-en', 'toy-en-zh', 'multi30k-de-en']
     """
     return [source.name for source in sources() if source.pairs]
-
-
-def table(root: str | Path | None = None) -> list[tuple[str, ...]]:
-    """The corpora in rows of text, headings first; 'here' are those with all files in the cache."""
-    rows = [tuple("corpus train validation test download here licence".split())]
-    for source in sources():
-        sizes = [f"{size:,}" for size in source.pairs] or ["no pairs", "", ""]
-        here = "yes" if source.complete(root) else "no"
-        rows.append((source.name, *sizes, f"{source.megabytes:g} MB", here, source.licence))
-    return rows
 
 
 def find(name: str) -> Source:
@@ -102,17 +196,42 @@ def find(name: str) -> Source:
     return known[name]
 
 
-def load(name: str, *, root: str | Path | None = None) -> Corpus:
-    """The corpus of that name; files that are missing in the cache folder `root` are fetched first.
+def load_corpus(corpus: str | CorpusSettings, *, root: str | Path | None = None) -> Corpus:
+    """The corpus of a name, or that of settings; missing files of a name are fetched first.
 
-    `root` is `cache_folder()` unless given.  Raises ValueError for an unknown name or a damaged
-    file; FileNotFoundError, naming the address and the place, for one that cannot be fetched.
+    `root` is the cache, `cache_folder()` unless given.  Raises ValueError for an unknown name, a
+    damaged file, or settings with neither a name nor training and validation files, or both;
+    FileNotFoundError, naming the address and the place, for a file that cannot be fetched.
     """
-    source = find(name)
-    corpus = source.read(source.fetch(root))
-    return corpus if name == source.name else corpus.reversed()
+    if isinstance(corpus, str):
+        source = find(corpus)
+        pairs = source.read(source.fetch(root))
+        return pairs if corpus == source.name else pairs.reversed()
+    settings = corpus
+    settings.require_one_origin()
+    if settings.name:
+        return load_corpus(settings.name, root=root)
+    languages = settings.languages
+    if all(languages) and not any(getattr(settings, split) for split in FILES):
+        raise ValueError(
+            "this run was trained on pairs in memory, which it does not keep; pass them again in "
+            "Python, as corpus="
+        )
+    if not (settings.train and settings.validation and all(languages)):
+        raise ValueError(
+            "[corpus] needs a name, or source_language, target_language, train and validation "
+            "(each one TSV file, or a source and a target file)"
+        )
+    splits: dict[str, Any] = {}
+    for split in FILES:
+        files = getattr(settings, split)
+        if len(files) > 2:
+            raise ValueError(f"[corpus] {split} is one TSV file or two text files, not {files}")
+        if files:
+            splits[split] = read_pairs(files, (settings.source_language, settings.target_language))
+    return Corpus("own", *languages, **splits)
 
 
 def fetch(name: str, *, root: str | Path | None = None) -> Path:
-    """Download what is missing of a corpus; its folder.  Raises as `load` does."""
+    """Download what is missing of a corpus; its folder.  Raises as `load_corpus` does."""
     return find(name).fetch(root)

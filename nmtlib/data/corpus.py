@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import entry_points
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
+from unicodedata import category
 
+from nmtlib import registry
 from nmtlib.files import text_lines
-from nmtlib.sections import language_of
+from nmtlib.settings import language_of
 
 SPLITS = ("train", "validation", "test", "challenge")
 LONGEST_WORD = 1_000  # characters without white space; BPE would need minutes for a million
-INVISIBLE = "\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\u00ad"  # a side of these is empty
+# Unicode categories of characters that show nothing by themselves, and letters that are blank.
+INVISIBLE = {"Cc", "Cf", "Cs", "Cn", "Mn", "Me", "Zs", "Zl", "Zp"}
+BLANK = "\u115f\u1160\u2800\u3164\uffa0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +75,13 @@ class Corpus:
         >>> Corpus.from_pairs(pairs, pairs[1:], languages=("de", "en")).validation
         [Pair(source='zwei Hunde', target='two dogs', alignment=())]
         """
-        if isinstance(languages, str) or len(languages) != 2:
+        tags = [*languages] if isinstance(languages, Sequence) else []
+        if isinstance(languages, str) or [type(tag) for tag in tags] != [str, str]:
             raise ValueError(f"languages are two, such as ('de', 'en'), not {languages!r}")
         splits: dict[str, Any] = {"train": train, "validation": validation, "test": test}
         for split, pairs in splits.items():
+            if isinstance(pairs, str) or not isinstance(pairs, Iterable):
+                raise ValueError(f"{split} is a list of pairs, not {pairs!r}")
             splits[split] = [_checked(pair, f"{split}[{i}]") for i, pair in enumerate(pairs)]
             if not splits[split] and split != "test":
                 raise ValueError(f"{split} is empty; expected at least one pair")
@@ -125,13 +131,22 @@ def split_words(text: str) -> list[str]:
     return words
 
 
+def is_visible(text: str) -> bool:
+    """Whether a reader would see anything of a text.
+
+    >>> is_visible("\\u200b\\ufe0f"), is_visible("。")
+    (False, True)
+    """
+    return any(category(c) not in INVISIBLE and c not in BLANK for c in text)
+
+
 def _checked(given: Pair | Sequence[str], where: str) -> Pair:
     """A pair with both sides stripped.  Raises ValueError that begins with `where`."""
     sides = (given.source, given.target) if isinstance(given, Pair) else given
-    if isinstance(sides, str) or [type(side) for side in sides] != [str, str]:
+    if not isinstance(sides, tuple | list) or [type(side) for side in sides] != [str, str]:
         raise ValueError(f"{where}: expected a Pair or (source, target), not {given!r}")
     source, target = (side.strip() for side in sides)
-    if not source.strip(INVISIBLE) or not target.strip(INVISIBLE):
+    if not (is_visible(source) and is_visible(target)):
         raise ValueError(f"{where}: an empty side; remove this pair")
     try:
         split_words(f"{source} {target}")
@@ -144,11 +159,13 @@ def read_pairs(files: Sequence[str | Path], languages: Sequence[str] = ("", ""))
     """The pairs of [one TSV file] or of [source file, target file].
 
     A TSV line is `source TAB target`; of two files, line i of one translates line i of the other;
-    a package may read other endings, in the group `nmtlib.readers`.
+    another package may read files with other endings (see `nmtlib.registry`).
     Raises FileNotFoundError for a missing file, and ValueError for files without a line, or naming
     the first line that has no partner, an empty side, a word that `split_words` refuses or another
     number of columns: a shifted line would pair every later sentence with the wrong one.
     """
+    if not isinstance(files, tuple | list) or len(files) not in (1, 2):
+        raise ValueError(f"expected [one TSV file] or [source file, target file], not {files!r}")
     name, pairs, refused = " | ".join(map(str, files)), [], []
     for number, row in enumerate(_rows(files, languages), start=1):
         where = f"{name}, line {number}"
@@ -176,6 +193,6 @@ def _rows(files: Sequence[str | Path], languages: Sequence[str]) -> Iterable[Seq
     if len(files) == 2:
         return zip_longest(*map(text_lines, files))
     ending = str(files[0]).removesuffix(".gz").rpartition(".")[2].lower()
-    for reader in entry_points(group="nmtlib.readers", name=ending):
-        return reader.load()(files[0], languages)
+    if reader := registry.added("readers").get(ending):
+        return reader(files[0], languages)
     return (line.split("\t") for line in text_lines(files[0]))

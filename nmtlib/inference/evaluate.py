@@ -11,8 +11,7 @@ from unicodedata import normalize
 
 from nmtlib.data.batching import fits
 from nmtlib.data.corpus import Corpus, Pair
-from nmtlib.data.subwords import without_marks
-from nmtlib.data.tokenizers import WhitespaceTokenizer
+from nmtlib.data.tokenizers import WhitespaceTokenizer, without_marks
 from nmtlib.files import write_atomically
 from nmtlib.inference.metrics import BleuTokenize, bleu_nltk, bleu_sacre, chrf
 from nmtlib.training.hardware import command_line, describe_machine

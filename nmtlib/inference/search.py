@@ -1,4 +1,4 @@
-"""From probabilities to a translation: greedy search, sampling, beam search; all in batches.
+"""From probabilities to a translation: greedy search and beam search, both in batches.
 
 A model is anything with `start`, `step`, `config`, `output` and the modes of a module: a
 `Transformer`, or several of them that translate together.
@@ -9,12 +9,13 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from nmtlib.errors import require
-from nmtlib.inference.beams import Beams, Finished, Hypothesis, until_eos
 from nmtlib.model.layers import DecoderState
 from nmtlib.model.transformer import Transformer
 from nmtlib.specials import BOS, EOS, PAD, UNK
@@ -36,7 +37,7 @@ def length_limits(source: Tensor, table_length: int, max_length: int | None = No
     return torch.full_like(words, max_length + 1).clamp(max=table_length)  # (B,)
 
 
-def _in_eval_mode(search: Callable) -> Callable:
+def in_eval_mode(search: Callable) -> Callable:
     """Run a search without gradients and dropout, then restore the mode of the model."""
 
     @functools.wraps(search)
@@ -74,7 +75,7 @@ def _log_probs(logits: Tensor, length: int, limits: Tensor, shortest: int) -> Te
     return logp
 
 
-def _search_one(
+def search_one(
     model: Transformer, source: Tensor, max_length: int | None, choose: Callable[[Tensor], Tensor]
 ) -> list[list[int]]:
     """One hypothesis a sentence; `choose` makes next tokens (N,) of log-probabilities (N, V)."""
@@ -99,7 +100,7 @@ def _search_one(
     return [until_eos(row) for row in generated.tolist()]
 
 
-@_in_eval_mode
+@in_eval_mode
 def greedy_search(
     model: Transformer, source: Tensor, *, max_length: int | None = None
 ) -> list[list[int]]:
@@ -107,42 +108,7 @@ def greedy_search(
 
     source (B, S) -> B lists of ids without BOS and EOS, none longer than `length_limits`.
     """
-    return _search_one(model, source, max_length, lambda logp: logp.argmax(dim=-1))
-
-
-@_in_eval_mode
-def sample(
-    model: Transformer,
-    source: Tensor,
-    *,
-    temperature: float = 1.0,
-    top_k: int | None = None,
-    top_p: float = 1.0,
-    generator: torch.Generator | None = None,
-    max_length: int | None = None,
-) -> list[list[int]]:
-    """Sample each next token from the model's distribution: source (B, S) -> B lists of ids.
-
-    `temperature` below 1 sharpens it; `top_k` keeps the k most probable tokens, `top_p` the fewest
-    whose probabilities reach p (nucleus sampling, Holtzman et al. 2020).  Raises ValueError for a
-    temperature of 0 or less, top_k below 1, or top_p outside (0, 1].
-    """
-    if not temperature > 0 or not 0 < top_p <= 1 or (top_k is not None and top_k < 1):
-        raise ValueError(
-            f"sampling needs temperature > 0, 0 < top_p <= 1, top_k >= 1; "
-            f"given {temperature}, {top_p}, {top_k}"
-        )
-
-    def choose(logp: Tensor) -> Tensor:
-        logp, tokens = (logp / temperature).sort(dim=-1, descending=True)  # (N, V)
-        if top_k is not None:
-            logp[:, top_k:] = -math.inf
-        p = logp.softmax(dim=-1)  # (N, V)
-        before = p.cumsum(dim=-1) - p  # the mass before a token decides whether it stays
-        p = p.masked_fill(before >= top_p, 0.0)
-        return tokens.gather(-1, torch.multinomial(p, 1, generator=generator)).squeeze(-1)  # (N,)
-
-    return _search_one(model, source, max_length, choose)
+    return search_one(model, source, max_length, lambda logp: logp.argmax(dim=-1))
 
 
 def length_norm(length: int | Tensor, penalty: float) -> float | Tensor:
@@ -154,7 +120,7 @@ def length_norm(length: int | Tensor, penalty: float) -> float | Tensor:
     return ((5 + length) / 6) ** penalty
 
 
-@_in_eval_mode
+@in_eval_mode
 def beam_search(
     model: Transformer,
     source: Tensor,
@@ -219,3 +185,98 @@ def _select(keep: Tensor, beams: Beams, state: DecoderState, width: int) -> Beam
         return beams
     state.select_sentences(keep)
     return Beams(*(part[keep] for part in beams))
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A translation: ids without BOS and EOS, log-probability (nats), the score that ranks it."""
+
+    ids: list[int]
+    log_prob: float
+    score: float
+
+
+class Beams(NamedTuple):
+    """Prefixes of translations: w for each of n sentences, the most probable first."""
+
+    rows: Tensor  # (n,): which sentence of the batch
+    ids: Tensor  # (n, w, length), BOS first
+    log_prob: Tensor  # (n, w)
+    parents: Tensor  # (n, w): which prefix of the step before each one continues
+
+    @classmethod
+    def begin(cls, sentences: int, dtype: torch.dtype, device: torch.device) -> Beams:
+        """BOS alone for each sentence."""
+        rows = torch.arange(sentences, device=device)
+        ids = torch.full((sentences, 1, 1), BOS, device=device)
+        return cls(rows, ids, torch.zeros(sentences, 1, dtype=dtype, device=device), ids[..., 0])
+
+    def grow(self, logp: Tensor, count: int) -> Beams:
+        """The `count` best prefixes with one more token; logp (n, w, V) is that of all of them."""
+        log_prob, parents, tokens = best(logp, count)  # (n, count) each
+        grown = torch.cat([_pick(self.ids, parents), tokens[..., None]], dim=2)
+        return Beams(self.rows, grown, log_prob, parents)  # ids (n, count, length + 1)
+
+    def prune(self, beam: int) -> Beams:
+        """The `beam` best of those that have not finished."""
+        ended = self.ids[..., -1] == EOS  # (n, w)
+        width = min(beam, ended.size(1))
+        log_prob, order = self.log_prob.masked_fill(ended, -math.inf).topk(width, dim=1)
+        return Beams(self.rows, _pick(self.ids, order), log_prob, self.parents.gather(1, order))
+
+
+class Finished:
+    """The `beam` best finished hypotheses of each of B sentences, best first."""
+
+    def __init__(self, sentences: int, beam: int, longest: int, like: Tensor):
+        self.score = like.new_full((sentences, beam), -math.inf)
+        self.log_prob = like.new_full((sentences, beam), -math.inf)
+        self.ids = torch.full((sentences, beam, longest), PAD, device=like.device)
+        self.count = torch.zeros(sentences, dtype=torch.long, device=like.device)
+
+    def add(self, candidates: Beams, norm: float | Tensor) -> None:
+        """Add those of the first `beam` that end with EOS; a score is log-probability / `norm`."""
+        rows, ids, log_prob = candidates.rows, candidates.ids[..., 1:], candidates.log_prob
+        beam = self.score.size(1)
+        among_first = torch.arange(ids.size(1), device=ids.device) < beam
+        ended = (ids[..., -1] == EOS) & among_first  # (n, c)
+        score = (log_prob / norm).masked_fill(~ended, -math.inf)  # (n, c)
+        self.count[rows] += (score > -math.inf).sum(dim=1)
+
+        # Hypotheses of earlier steps and these compete: the `beam` best stay.
+        padded = self.ids.new_full((*ids.shape[:2], self.ids.size(2)), PAD)  # (n, c, longest)
+        padded[..., : ids.size(2)] = ids
+        score, order = torch.cat([self.score[rows], score], dim=1).topk(beam, dim=1)  # (n, beam)
+        self.score[rows] = score
+        self.log_prob[rows] = torch.cat([self.log_prob[rows], log_prob], dim=1).gather(1, order)
+        self.ids[rows] = _pick(torch.cat([self.ids[rows], padded], dim=1), order)
+
+    def hypotheses(self, n_best: int) -> list[list[Hypothesis]]:
+        """The `n_best` of each sentence, best first."""
+        found = zip(self.ids.tolist(), self.log_prob.tolist(), self.score.tolist(), strict=True)
+        return [
+            [Hypothesis(until_eos(i), p, s) for i, p, s in zip(*row, strict=True) if s > -math.inf][
+                :n_best
+            ]
+            for row in found
+        ]
+
+
+def _pick(ids: Tensor, order: Tensor) -> Tensor:
+    """From ids (n, w, length) the entries `order` (n, m) of each row: (n, m, length)."""
+    return ids.gather(1, order[..., None].expand(-1, -1, ids.size(2)))
+
+
+def best(scores: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The `count` greatest of scores (n, w, V), greatest first, and their indices in w and in V."""
+    # They are in the `count` columns with the greatest maxima, and sorting V maxima is quicker than
+    # sorting w * V scores.
+    columns = scores.amax(dim=1).topk(min(count, scores.size(2)), dim=1).indices  # (n, c)
+    few = scores.gather(2, columns[:, None].expand(-1, scores.size(1), -1)).flatten(1)  # (n, w * c)
+    values, order = few.topk(min(count, few.size(1)), dim=1)  # (n, count)
+    return values, order // columns.size(1), columns.gather(1, order % columns.size(1))
+
+
+def until_eos(ids: list[int]) -> list[int]:
+    """The ids before the first EOS."""
+    return ids[: ids.index(EOS)] if EOS in ids else ids

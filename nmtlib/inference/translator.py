@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,16 +13,15 @@ from tqdm import tqdm
 
 from nmtlib.data.batching import Example, collate, make_example, pad
 from nmtlib.data.codec import Codec
+from nmtlib.data.corpora import load_corpus
 from nmtlib.data.corpus import Corpus
 from nmtlib.data.tokenizers import SPACE_MARK
 from nmtlib.inference.evaluate import Evaluation, evaluate
 from nmtlib.inference.search import Hypothesis, beam_search
 from nmtlib.model.attention import record_attention
 from nmtlib.model.transformer import Transformer
-from nmtlib.recipe import load_corpus
 from nmtlib.run import find_run
-from nmtlib.sections import DecodingSettings
-from nmtlib.settings import Settings
+from nmtlib.settings import DecodingSettings, Settings
 from nmtlib.specials import EOS, SPECIALS, UNK
 from nmtlib.training.checkpoint import (
     Origin,
@@ -179,8 +178,8 @@ class Translator:
 
     def _read_all(self, sentences: Sequence[str]) -> list[list[int]]:
         """Ids of the sentences; an error names the number of the sentence."""
-        if isinstance(sentences, str):
-            raise ValueError("translate takes a list of sentences, not one string: [sentence]")
+        if isinstance(sentences, str) or not isinstance(sentences, Iterable):
+            raise ValueError(f"expected a list of sentences, [sentence], not {sentences!r:.60}")
         encoded = []
         for number, sentence in enumerate(sentences, start=1):
             if not isinstance(sentence, str):

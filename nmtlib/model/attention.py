@@ -1,4 +1,9 @@
-"""Scaled dot-product and multi-head attention, in full and as one fused call."""
+"""Attention masks; scaled dot-product and multi-head attention, in full and as one fused call.
+
+A mask is a bool tensor that broadcasts to (B, H, T, S); True means *may attend*.  Training needs
+all three.  Decoding needs no causal mask: the cache of a step holds only the tokens generated so
+far, so there is no future to hide (`attend_to_past` in `layers.py`).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +17,32 @@ from torch.nn import functional as F
 
 from nmtlib.errors import require
 from nmtlib.model.embeddings import dropout
-from nmtlib.model.masks import Mask
+
+Mask = Tensor | None  # None: every query may attend to every key
+
+
+def padding_mask(ids: Tensor, pad: int = 0) -> Tensor:
+    """Which keys of a padded batch are real tokens: ids (B, S) -> (B, 1, 1, S), False at `pad`."""
+    return (ids != pad)[:, None, None, :]  # (B, 1, 1, S)
+
+
+def causal_mask(length: int, *, device: torch.device | str | None = None) -> Tensor:
+    """Each position may attend to itself and all before it: (1, 1, length, length).
+
+    Vaswani et al. 2017, 3.2.3.
+
+    >>> causal_mask(3)[0, 0].int()
+    tensor([[1, 0, 0],
+            [1, 1, 0],
+            [1, 1, 1]], dtype=torch.int32)
+    """
+    full = torch.ones(length, length, dtype=torch.bool, device=device)
+    return full.tril()[None, None]  # (1, 1, T, T)
+
+
+def target_mask(ids: Tensor, pad: int = 0) -> Tensor:
+    """Causal and padding mask of a padded target batch in one: `ids` (B, T) -> (B, 1, T, T)."""
+    return padding_mask(ids, pad) & causal_mask(ids.size(1), device=ids.device)  # (B, 1, T, T)
 
 
 def scaled_dot_product_attention(
@@ -52,7 +82,7 @@ class MultiHeadAttention(nn.Module):
     """H attentions in parallel, each d_k = D/H dimensions wide.  Vaswani et al. 2017, 3.2.2.
 
     query (B, T, D), key and value (B, S, D), mask broadcasting to (B, H, T, S) -> (B, T, D).
-    `dropout` applies to the attention weights while training.  Each of `listeners` is called with
+    `dropout` applies to the attention weights while training.  The `weight_hooks` are called with
     the weights (B, H, T, S) whenever the module runs; see `record_attention`.
     """
 
@@ -66,7 +96,7 @@ class MultiHeadAttention(nn.Module):
         self.key = nn.Linear(d_model, d_model)
         self.value = nn.Linear(d_model, d_model)
         self.output = nn.Linear(d_model, d_model)
-        self.listeners: list[Callable[[Tensor], None]] = []
+        self.weight_hooks: list[Callable[[Tensor], None]] = []
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor, mask: Mask = None) -> Tensor:
         return self.attend(query, *self.project(key, value), mask)  # (B, T, D)
@@ -82,17 +112,17 @@ class MultiHeadAttention(nn.Module):
         return self.output(heads.transpose(1, 2).flatten(2))  # (B, T, D)
 
     def weighted_values(self, query: Tensor, keys: Tensor, values: Tensor, mask: Mask) -> Tensor:
-        """The output of all heads, (B, H, T, d_k); weights are computed only for listeners."""
-        dropout_p, heard = self.dropout if self.training else 0.0, bool(self.listeners)
-        found = scaled_dot_product_attention(
-            query, keys, values, mask, dropout_p=dropout_p, return_weights=heard
+        """The output of all heads, (B, H, T, d_k); weights are computed only for hooks."""
+        dropout_p, need_weights = self.dropout if self.training else 0.0, bool(self.weight_hooks)
+        output = scaled_dot_product_attention(
+            query, keys, values, mask, dropout_p=dropout_p, return_weights=need_weights
         )
-        if isinstance(found, Tensor):  # there are no listeners
-            return found
-        heads, weights = found  # (B, H, T, d_k), (B, H, T, S)
+        if isinstance(output, Tensor):  # no hook needs the weights
+            return output
+        heads, weights = output  # (B, H, T, d_k), (B, H, T, S)
         weights = weights.detach()
-        for listen in self.listeners:
-            listen(weights)
+        for hook in self.weight_hooks:
+            hook(weights)
         return heads
 
     def split(self, x: Tensor) -> Tensor:
@@ -123,9 +153,9 @@ def record_attention(model: nn.Module) -> Iterator[dict[str, list[Tensor]]]:
     maps: dict[str, list[Tensor]] = {name: [] for name in attentions}
     pairs = [(attention, maps[name].append) for name, attention in attentions.items()]
     for attention, listener in pairs:
-        attention.listeners.append(listener)
+        attention.weight_hooks.append(listener)
     try:
         yield maps
     finally:
         for attention, listener in pairs:
-            attention.listeners.remove(listener)
+            attention.weight_hooks.remove(listener)

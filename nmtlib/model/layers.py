@@ -9,10 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nmtlib.model.attention import AttentionClass, MultiHeadAttention
+from nmtlib.model.attention import AttentionClass, Mask, MultiHeadAttention
 from nmtlib.model.config import TransformerConfig
 from nmtlib.model.embeddings import Dropout
-from nmtlib.model.masks import Mask
 
 
 class FeedForward(nn.Module):

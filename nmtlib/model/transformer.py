@@ -8,11 +8,16 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from nmtlib.errors import require
-from nmtlib.model.attention import AttentionClass, MultiHeadAttention
+from nmtlib.model.attention import (
+    AttentionClass,
+    Mask,
+    MultiHeadAttention,
+    padding_mask,
+    target_mask,
+)
 from nmtlib.model.config import TransformerConfig
 from nmtlib.model.embeddings import Dropout, Positions, TokenEmbedding
 from nmtlib.model.layers import DecoderLayer, DecoderState, EncoderLayer
-from nmtlib.model.masks import Mask, padding_mask, target_mask
 from nmtlib.specials import PAD
 
 

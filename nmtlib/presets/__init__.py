@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from importlib import resources
-from importlib.metadata import entry_points
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
+from nmtlib import registry
 from nmtlib.errors import did_you_mean
 from nmtlib.settings import Settings
 
 
 def _files() -> dict[str, Traversable]:
-    """The file of each preset: ours, and those of packages in the group `nmtlib.presets`."""
-    packages = [__name__, *(entry.value for entry in entry_points(group="nmtlib.presets"))]
+    """The file of each preset: ours, and those that packages have added."""
+    packages = [__name__, *registry.ADDED["presets"].values()]
     files = [file for package in packages for file in resources.files(package).iterdir()]
     return {f.name.removesuffix(".toml"): f for f in files if f.name.endswith(".toml")}
 
@@ -48,17 +47,3 @@ def load_settings(preset: str | Path) -> Settings:
         raise ValueError(f"{preset} is not valid TOML in UTF-8: {error}{cure}") from None
     settings.corpus.require_one_origin()
     return settings.located(path.parent) if path else settings  # a preset knows no folder
-
-
-def overview() -> list[tuple[str, ...]]:
-    """A table of the presets, headings first: corpus, size, and the best result on record.
-
-    The records are those of `benchmarks/results`, which `make readme` sums up in records.json.
-    """
-    records = json.loads((resources.files(__name__) / "records.json").read_text("utf-8"))
-    rows: list[tuple] = [("preset", "corpus", "parameters", "minutes", "best recorded score")]
-    for name in presets():
-        found = records.get(name, {})
-        best = (found.get(key, "not measured") for key in ("parameters", "minutes", "score"))
-        rows.append((name, load_settings(name).corpus.name, *best))
-    return rows

@@ -19,11 +19,6 @@ from nmtlib.files import write_atomically
 from nmtlib.settings import explain
 from nmtlib.training.loss import Totals
 
-PANELS = {
-    "nll": "negative log-likelihood (nats per token)",
-    "perplexity": "perplexity",
-    "accuracy": "token accuracy",
-}
 Number = Annotated[int, Field(ge=0)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -138,6 +133,8 @@ def write_history(path: str | Path, history: Sequence[EpochRecord]) -> None:
 
 def read_history(path: str | Path) -> list[EpochRecord]:
     """Read what `write_history` wrote.  Raises ValueError for anything else."""
+    if not Path(path).is_file():  # a pipe would be read for ever
+        raise FileNotFoundError(f"no history of a run at {path}")
     try:
         with open(path, newline="", encoding="utf-8") as file:
             records = TypeAdapter(list[EpochRecord]).validate_python([*csv.DictReader(file)])
@@ -148,30 +145,3 @@ def read_history(path: str | Path) -> list[EpochRecord]:
     if not records:
         raise ValueError(f"{path} holds no epoch")
     return records
-
-
-def draw_curves(path: str | Path, history: Sequence[EpochRecord], title: str = "") -> None:
-    """Draw loss, perplexity and accuracy of both splits against epochs into a PNG or SVG file."""
-    import seaborn
-    from matplotlib.figure import Figure  # not pyplot: no window system, no global state
-    from matplotlib.ticker import MaxNLocator
-
-    figure = Figure(figsize=(12, 3.9), layout="constrained")
-    figure.suptitle(title)
-    epochs = [r.epoch for r in history]
-    best = min(history, key=lambda r: r.validation_nll).epoch
-    for axes, (key, label) in zip(figure.subplots(1, 3), PANELS.items(), strict=True):
-        for split in ("train", "validation"):
-            values = [getattr(r, f"{split}_{key}") for r in history]
-            seaborn.lineplot(x=epochs, y=values, marker="o", label=split, ax=axes)
-        axes.axvline(best, color="0.6", ls=":", label=f"lowest validation loss (epoch {best})")
-        axes.set(xlabel="epoch", ylabel=label)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.legend(frameon=False)
-    perplexity = figure.axes[1]
-    perplexity.set_yscale("log", subs=[2, 5])
-    perplexity.yaxis.set_major_formatter("{x:g}")
-    perplexity.yaxis.set_minor_formatter("{x:g}")
-    drawn = io.BytesIO()
-    figure.savefig(drawn, dpi=100, format=Path(path).suffix[1:] or "png")
-    write_atomically(path, drawn.getvalue())

@@ -12,7 +12,7 @@ from torch import Tensor
 from nmtlib.data.batching import Batch, Example, collate, lengths_of, token_batches
 from nmtlib.errors import require, require_one_of
 from nmtlib.model.transformer import Transformer
-from nmtlib.sections import TrainingSettings
+from nmtlib.settings import TrainingSettings
 from nmtlib.specials import PAD
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from nmtlib.errors import require
-from nmtlib.sections import TrainingSettings
+from nmtlib.settings import TrainingSettings
 
 
 def make_schedule(settings: TrainingSettings, d_model: int, updates: int) -> Callable[[int], float]:

@@ -6,6 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from nmtlib.data.batching import Batch, BatchLoader, Example
 from nmtlib.errors import require
 from nmtlib.model.transformer import Transformer
 from nmtlib.run import Run
-from nmtlib.sections import TrainingSettings
+from nmtlib.settings import TrainingSettings
 from nmtlib.specials import PAD
 from nmtlib.training import checkpoint
 from nmtlib.training.hardware import Processes, choose_device, choose_precision, stop_on_signal
@@ -52,6 +53,19 @@ def plain_update(trainer: Trainer, batches: Sequence[Batch], labels: int) -> Tot
     return totals
 
 
+@dataclass(frozen=True)
+class Recipe:
+    """What may be changed about how a `Trainer` trains; each is an argument of it, see there."""
+
+    loss: Loss = smoothed_loss
+    examples: Callable[[int], Sequence[Example]] | None = None
+    after_epoch: Callable[[Trainer], None] | None = None
+    optimizer: Callable[[Transformer], Any] = adam
+    loader: type[BatchLoader] = BatchLoader
+    update: Update = plain_update
+    identity: Mapping[str, str] = field(default_factory=dict)
+
+
 class Trainer:
     """Train a model on examples; with a `run`, save all that is needed to use and to resume it.
 
@@ -75,7 +89,7 @@ class Trainer:
         after_epoch: Callable[[Trainer], None] | None = None,
         optimizer: Callable[[Transformer], Any] = adam,
         loader: type[BatchLoader] = BatchLoader,
-        update: Update | None = None,
+        update: Update = plain_update,
         processes: Processes | None = None,
         report: Callable[[str], None] = print,
         identity: Mapping[str, str] | None = None,
@@ -94,7 +108,7 @@ class Trainer:
         self.model.checkpoint_activations = settings.checkpoint_activations
         self.optimizer = optimizer(self.model)
         self.examples = examples or (lambda epoch: train)
-        self.make_loader, self.make_update = loader, update or plain_update
+        self.make_loader, self.make_update = loader, update
         self.loader = loader(self.examples(0), settings.max_tokens, self.processes)
         # Later epochs may hold a few batches more or less; the schedule counts those of the first.
         self.batches_per_epoch = len(self.loader.plan())

@@ -7,7 +7,7 @@ import torch
 
 from nmtcheck import CHECKS, Adapter, Sizes, ours
 from nmtlib.inference import search
-from nmtlib.model import attention, masks
+from nmtlib.model import attention
 
 
 def test_nothing_is_missing_in_our_own_adapter():
@@ -34,7 +34,7 @@ def test_every_part_is_used_by_some_check_and_documented():
 
 def test_parts_are_looked_up_when_they_are_called(monkeypatch):
     adapter = ours()
-    monkeypatch.setattr(masks, "causal_mask", lambda length: "planted")
+    monkeypatch.setattr(attention, "causal_mask", lambda length: "planted")
     assert adapter.causal_mask(3) == "planted"
     monkeypatch.setattr(
         attention, "scaled_dot_product_attention", lambda *given, **options: "planted"

@@ -14,7 +14,7 @@ from nmtcheck import ours, run_checks
 from nmtcheck.bugs import BUGS, Bug, edited, get, plant, planting
 from nmtlib.data import batching
 from nmtlib.inference import search
-from nmtlib.model import attention, embeddings, layers, masks, transformer
+from nmtlib.model import attention, embeddings, layers, transformer
 
 KEYS = [bug.key for bug in BUGS]
 PLANTED = [bug for bug in BUGS if bug.edits]
@@ -84,12 +84,12 @@ def test_planting_replaces_only_what_it_names_and_leaving_restores_the_very_obje
 def test_planting_changes_behaviour_for_every_module_that_imported_the_function():
     ids = torch.tensor([[5, 6, 0]])
     with plant("mask-inverted"):
-        assert masks.padding_mask(ids).flatten().tolist() == [False, False, True]
-        assert transformer.padding_mask is masks.padding_mask
-        assert not masks.target_mask(ids)[
+        assert attention.padding_mask(ids).flatten().tolist() == [False, False, True]
+        assert transformer.padding_mask is attention.padding_mask
+        assert not attention.target_mask(ids)[
             ..., :2
         ].any()  # it calls padding_mask through its own module
-    assert masks.padding_mask(ids).flatten().tolist() == [True, True, False]
+    assert attention.padding_mask(ids).flatten().tolist() == [True, True, False]
 
 
 def test_a_block_that_raises_leaves_the_code_clean():

@@ -15,7 +15,7 @@ from torch import nn
 
 from nmtcheck import Adapter, called, lift, load_adapter, run_checks
 from nmtcheck.connect.standins import Vocabulary
-from nmtlib.cli import main
+from nmtcourse.main import main
 
 ROOT = Path(__file__).parents[2]
 STRANGERS = Path(__file__).with_name("strangers")

@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from nmtlib.cli import main
+from nmtcourse.main import main
 
 ROOT = Path(__file__).parents[2]
 STUDENT = Path(__file__).with_name("student_model.py")

@@ -124,8 +124,7 @@ def test_buckets_waste_far_less_than_random_batches():
 
 
 def test_multi30k_wastes_less_than_eight_percent(multi30k):
-    from nmtlib.data.codec import build_codecs
-    from nmtlib.recipe import encode_pairs
+    from nmtlib.data.codec import build_codecs, encode_pairs
 
     source, target = build_codecs(multi30k, "bpe", size=6000, joint=True, lowercase=True)
     pairs, _ = encode_pairs(multi30k.train, source, target)

@@ -8,9 +8,13 @@ import pytest
 
 from nmtlib.data.codec import Codec, Vocab, _tokenizer, build_codecs
 from nmtlib.data.corpus import Corpus, Pair
-from nmtlib.data.subwords import SubwordMarkTokenizer
-from nmtlib.data.tokenizers import BPETokenizer, SpacyTokenizer, WhitespaceTokenizer
-from nmtlib.sections import Kind
+from nmtlib.data.tokenizers import (
+    BPETokenizer,
+    SpacyTokenizer,
+    SubwordMarkTokenizer,
+    WhitespaceTokenizer,
+)
+from nmtlib.settings import Kind
 from nmtlib.specials import BOS, EOS, PAD, SPECIALS, UNK
 
 KINDS = get_args(Kind)

@@ -16,11 +16,14 @@ import pooch
 import pytest
 import requests
 
+from nmtcourse import listing
 from nmtcourse.doctor.known import check
 from nmtcourse.recipes import iwslt
+from nmtlib import registry
 from nmtlib.data import corpora
 from nmtlib.data.codec import Vocab
-from nmtlib.data.corpora import fetch, find, load, names
+from nmtlib.data.corpora import fetch, find, names
+from nmtlib.data.corpora import load_corpus as load
 from nmtlib.data.corpus import Pair
 from nmtlib.specials import SPECIALS
 
@@ -136,7 +139,10 @@ def test_both_directions_share_the_same_files(tmp_path, turned, base, home):
 
 
 def test_loading_a_reversed_name_turns_every_pair(tmp_path, home):
-    forth, back = load("multi30k-de-en", root=tmp_path), load("multi30k-en-de", root=tmp_path)
+    forth, back = (
+        load("multi30k-de-en", root=tmp_path),
+        load("multi30k-en-de", root=tmp_path),
+    )
     assert (
         back == forth.reversed() and back.name == "multi30k-en-de" and back.target_language == "de"
     )
@@ -263,7 +269,7 @@ def test_every_corpus_says_what_it_is_and_under_which_terms():
 
 def test_the_table_says_what_is_here(tmp_path, home):
     fetch(MULTI30K, root=tmp_path)
-    rows = corpora.table(tmp_path)
+    rows = listing.table(tmp_path)
     here = {row[0]: row[rows[0].index("here")] for row in rows[1:]}
     assert list(here)[: len(names())] == names()
     assert {len(row) for row in rows} == {len(rows[0])}
@@ -284,16 +290,9 @@ def test_a_corpus_is_added_by_adding_its_object(tmp_path, monkeypatch):
     assert "note: of our own" in check("own-en-fr").lines
 
 
-def test_another_package_can_register_a_corpus(monkeypatch):
-    class Point:
-        load = staticmethod(own_source)
-
-    def entry_points(group):
-        assert group == "nmtlib.corpora"
-        return [Point]
-
-    monkeypatch.setattr(corpora, "entry_points", entry_points)
-    monkeypatch.setattr(corpora, "sources", corpora.sources.__wrapped__)
+def test_another_package_can_add_a_corpus(monkeypatch):
+    monkeypatch.setitem(registry.ADDED, "corpora", {"own-en-fr": f"{__name__}:own_source"})
+    monkeypatch.setattr(registry, "resolve_name", lambda place: own_source())
     assert names()[-1] == "own-en-fr" and load("own-en-fr").target_language == "fr"
 
 

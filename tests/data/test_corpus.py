@@ -252,3 +252,29 @@ def test_an_empty_split_is_refused_with_those_that_are_there():
         corpus.split("test")
     with pytest.raises(ValueError, match="it has none"):
         Corpus("x-de-en", "de", "en").split("test")
+
+
+@pytest.mark.parametrize(
+    "side", ["\u3164", "\u2800", "\u202e", "\ufe0f", "\U000e0041", "\u0301", "\x07", "\u200b\u00a0"]
+)
+def test_a_side_that_shows_nothing_is_empty(side):
+    with pytest.raises(ValueError, match="an empty side"):
+        Corpus.from_pairs([("ein Hund", side)], [("a", "b")], languages=("de", "en"))
+
+
+@pytest.mark.parametrize("languages", [{"de", "en"}, (1, 2), None, "de", ("de",)])
+def test_languages_of_another_type_are_refused(languages):
+    with pytest.raises(ValueError, match="languages are two"):
+        Corpus.from_pairs([("a", "b")], [("a", "b")], languages=languages)
+
+
+@pytest.mark.parametrize("given", [None, 5, "text", [None], [5], [{"a", "b"}], [("a", 1)]])
+def test_pairs_of_another_type_are_refused(given):
+    with pytest.raises(ValueError, match="train"):
+        Corpus.from_pairs(given, [("a", "b")], languages=("de", "en"))
+
+
+@pytest.mark.parametrize("files", [[], None, "a.tsv", ["a", "b", "c"], [5], [None]])
+def test_files_of_another_type_are_refused(files):
+    with pytest.raises(ValueError, match="expected"):
+        read_pairs(files)

@@ -14,9 +14,8 @@ from time import sleep  # before the fixture below takes it away from pooch
 import pooch
 import pytest
 
-from nmtlib.data import source as module
-from nmtlib.data.corpora import sources
-from nmtlib.data.source import Source, cache_folder
+from nmtlib.data import corpora as module
+from nmtlib.data.corpora import Source, cache_folder, sources
 
 BODY = bytes(range(256)) * 1200  # 300 KB: several blocks
 

@@ -15,9 +15,14 @@ from hypothesis import strategies as st
 from nmtcourse.doctor.known import check
 from nmtlib.data import tokenizers
 from nmtlib.data.codec import Vocab, from_dict
-from nmtlib.data.source import cache_folder
-from nmtlib.data.subwords import SubwordMarkTokenizer
-from nmtlib.data.tokenizers import BPETokenizer, SpacyTokenizer, Tokenizer, WhitespaceTokenizer
+from nmtlib.data.corpora import cache_folder
+from nmtlib.data.tokenizers import (
+    BPETokenizer,
+    SpacyTokenizer,
+    SubwordMarkTokenizer,
+    Tokenizer,
+    WhitespaceTokenizer,
+)
 from nmtlib.specials import BOS, EOS, PAD, SPECIALS, UNK
 
 SENTENCES = {

@@ -92,3 +92,10 @@ def test_equality_is_by_tokens_and_tables_cannot_be_dictionary_keys():
     assert Vocab([*SPECIALS, "a"]) != [*SPECIALS, "a"]
     with pytest.raises(TypeError):
         hash(Vocab(SPECIALS))
+
+
+@pytest.mark.parametrize("token", ["a\x1b[2J", "a\nb", "\x85", "\u202e", "\ud800"])
+def test_a_vocabulary_has_no_token_that_a_terminal_would_obey(token):
+    with pytest.raises(ValueError, match="control characters"):
+        Vocab([*SPECIALS, token])
+    assert len(Vocab.build([["a", token]])) == len(SPECIALS) + 1

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nmtlib.cli import main
-from nmtlib.data.corpora import load
+from nmtcourse.main import main
+from nmtlib.data.corpora import load_corpus
 from nmtlib.data.corpus import Pair
 
 Sides = list[tuple[str, str]]
@@ -23,7 +23,7 @@ def sides(pairs: Sequence[Pair], count: int) -> Sides:
 
 def toy(name: str = "toy-de-en", **sizes: int) -> dict[str, Sides]:
     """The first pairs of each split of a bundled corpus, by the name of the split."""
-    corpus = load(name)
+    corpus = load_corpus(name)
     return {s: sides(getattr(corpus, s), n) for s, n in (SIZES | sizes).items()}
 
 

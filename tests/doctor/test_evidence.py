@@ -9,8 +9,8 @@ from broken_corpora import Own, check, levels, nothing, row, toy
 
 from nmtcourse.doctor.texts import defects, mended, same_numbers
 from nmtcourse.formats.languages import function_words
+from nmtlib.data.corpora import load_corpus
 from nmtlib.presets import load_settings
-from nmtlib.recipe import load_corpus
 
 LATIN = "abvgdežzijklmnoprstufhcčš"
 CYRILLIC = "абвгдежзијклмнопрстуфхцчш"

@@ -7,10 +7,10 @@ import pytest
 from broken_corpora import Own, check, levels, nothing, run, toy
 from nightly import some
 
+from nmtlib.data.corpora import load_corpus
 from nmtlib.inference.evaluate import evaluate
 from nmtlib.inference.translator import Translator
 from nmtlib.presets import load_settings
-from nmtlib.recipe import load_corpus
 
 RIGHT = 99.0  # BLEU of the shipped models on the sound corpus
 

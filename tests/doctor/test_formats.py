@@ -14,8 +14,8 @@ from nmtcourse.doctor.kinds import KINDS, TABLES
 from nmtcourse.doctor.opening import of_files
 from nmtcourse.formats.readers import read
 from nmtlib.cli import build_parser
+from nmtlib.data.corpora import load_corpus
 from nmtlib.presets import load_settings
-from nmtlib.recipe import load_corpus
 
 PAIRS = toy(train=120)["train"]
 VARIANTS = [("zh-Hant", "zh-Hans"), ("en-US", "en-GB"), ("sr-Latn", "sr-Cyrl"), ("pt-PT", "pt_BR")]

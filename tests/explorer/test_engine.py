@@ -17,8 +17,7 @@ from nmtcourse.toy import load_toy
 from nmtlib.inference.search import beam_search, greedy_search
 from nmtlib.inference.translator import Translator
 from nmtlib.model import transformer as transformer_module
-from nmtlib.model.attention import MultiHeadAttention, record_attention
-from nmtlib.model.masks import Mask
+from nmtlib.model.attention import Mask, MultiHeadAttention, record_attention
 from nmtlib.model.transformer import Transformer
 from nmtlib.run import Run, find_run
 from nmtlib.specials import BOS, EOS, PAD, UNK

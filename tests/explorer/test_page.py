@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from nmtcourse import main as cli
 from nmtcourse.explorer.packing import pack, pack_codec
 from nmtcourse.explorer.page import MARK, WEB, bundle, explore
-from nmtlib import cli
 from nmtlib.data.codec import Codec, Vocab
 from nmtlib.data.tokenizers import WhitespaceTokenizer
 from nmtlib.inference.translator import Translator

@@ -5,8 +5,13 @@ from hypothesis import strategies as st
 
 from nmtcourse.explorer.packing import pack_codec
 from nmtlib.data.codec import Codec, Vocab
-from nmtlib.data.subwords import SubwordMarkTokenizer
-from nmtlib.data.tokenizers import BPETokenizer, SpacyTokenizer, Tokenizer, WhitespaceTokenizer
+from nmtlib.data.tokenizers import (
+    BPETokenizer,
+    SpacyTokenizer,
+    SubwordMarkTokenizer,
+    Tokenizer,
+    WhitespaceTokenizer,
+)
 from nmtlib.specials import SPECIALS, UNK
 
 TRAINING = [

@@ -17,7 +17,7 @@ from nmtcourse.homework.capstone import (
     leaderboard,
     read_lines,
 )
-from nmtlib.cli import main
+from nmtcourse.main import main
 from nmtlib.run import SHIPPED
 from nmtlib.settings import Settings
 

@@ -82,7 +82,7 @@ def test_a_class_that_is_interrupted_has_no_verdict_on_the_rest(tmp_path, number
     hand_in(tmp_path / "class" / "ben", "import time\ntime.sleep(1000)")
     hand_in(tmp_path / "class" / "cem")
     table = tmp_path / "points.csv"
-    command = [sys.executable, "-m", "nmtlib", "homework", "grade", str(tmp_path / "class")]
+    command = [sys.executable, "-m", "nmtcourse", "homework", "grade", str(tmp_path / "class")]
     grader = subprocess.Popen([*command, "--csv", str(table), "--jobs", "1"], cwd=tmp_path)
     part = tmp_path / "points.csv.part"
     while grader.poll() is None and not (part.exists() and table_of(part)["ann"][0][0]):

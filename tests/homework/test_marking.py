@@ -12,7 +12,7 @@ from nmtcourse.homework import marking, pages, progress, reports, student
 from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.grading import SEED, assignments, find_task, grade, judge
 from nmtcourse.homework.guards import Stopped, within
-from nmtlib.cli import main
+from nmtcourse.main import main
 
 FOUR = assignments()["04"]
 NAME = f"{FOUR.stem}.ipynb"

@@ -8,7 +8,7 @@ from nightly import some
 
 from nmtcourse.homework.examining import POINTS, examine
 from nmtcourse.homework.patients import BUGS, can_be_flat, patient, planted, write
-from nmtlib.cli import main
+from nmtcourse.main import main
 
 FULL = sum(POINTS.values())
 
@@ -119,8 +119,8 @@ def test_every_bug_of_the_model_can_be_planted_in_text():
     with pytest.raises(ValueError, match="expected once"):
         planted(
             "def f():\n    return 1\n",
-            "model.masks",
-            [type(flat[0].edits[0])("model.masks:f", "2", "3")],
+            "model.attention",
+            [type(flat[0].edits[0])("model.attention:f", "2", "3")],
         )
 
 

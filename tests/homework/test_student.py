@@ -7,7 +7,7 @@ import pytest
 
 from nmtcourse.homework import marking, marks, progress, student
 from nmtcourse.homework.grading import assignments, find_task, grade, hint
-from nmtlib.cli import main
+from nmtcourse.main import main
 
 
 @pytest.fixture

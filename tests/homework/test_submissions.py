@@ -9,7 +9,7 @@ import pytest
 from nmtcourse.homework import apart, marking, pages, reports, submissions
 from nmtcourse.homework.grading import assignments
 from nmtcourse.homework.marks import Mark, Marked
-from nmtlib.cli import main
+from nmtcourse.main import main
 
 FOUR = assignments()["04"]
 NAME, PAGE = f"{FOUR.stem}.ipynb", pages.notebook(FOUR)

@@ -17,8 +17,7 @@ from nmtlib.inference.evaluate import bleu_tokenizer, evaluate, score
 from nmtlib.inference.metrics import bleu_nltk
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
-from nmtlib.sections import DecodingSettings, TokenizerSettings
-from nmtlib.settings import Settings
+from nmtlib.settings import DecodingSettings, Settings, TokenizerSettings
 from nmtlib.specials import BOS, EOS
 
 TRAIN = [

@@ -11,14 +11,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmtlib.inference.beams import best
+from nmtcourse.recipes.sampling import sample
 from nmtlib.inference.search import (
     Hypothesis,
     beam_search,
+    best,
     greedy_search,
     length_limits,
     length_norm,
-    sample,
 )
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.specials import BOS, EOS, PAD, UNK

@@ -16,9 +16,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from safetensors.torch import save_file
 
-from nmtlib.cli import build_parser
+from nmtcourse.main import build_parser
 from nmtlib.data.codec import Codec, Vocab
-from nmtlib.data.corpora import load as load_corpus
+from nmtlib.data.corpora import load_corpus
 from nmtlib.data.corpus import Corpus
 from nmtlib.data.tokenizers import BPETokenizer, SpacyTokenizer, WhitespaceTokenizer
 from nmtlib.inference import translator as module
@@ -27,8 +27,7 @@ from nmtlib.inference.translator import Translator
 from nmtlib.model.attention import record_attention
 from nmtlib.model.transformer import Transformer
 from nmtlib.run import Run
-from nmtlib.sections import DecodingSettings
-from nmtlib.settings import Settings
+from nmtlib.settings import DecodingSettings, Settings
 from nmtlib.specials import BOS, EOS, SPECIALS
 from nmtlib.training.checkpoint import load_model, save_checkpoint
 

@@ -149,7 +149,7 @@ def test_recording_changes_no_result_and_ends_with_the_block():
     }
     assert torch.allclose(before, ours(x, x, x)) and inside.shape == x.shape
     assert len(maps["first"]) == 1, "nothing is recorded after the block"
-    assert not ours.listeners
+    assert not ours.weight_hooks
 
 
 def test_nested_recordings_each_get_all_that_happens_while_they_last():
@@ -161,7 +161,7 @@ def test_nested_recordings_each_get_all_that_happens_while_they_last():
             ours(x, x, x[:, :1].expand_as(x))
         ours(x, x, x)
     assert (len(outer[""]), len(inner[""])) == (3, 1) and inner[""][0] is outer[""][1]
-    assert not ours.listeners
+    assert not ours.weight_hooks
 
 
 def test_a_recording_may_end_before_the_one_inside_it():
@@ -189,7 +189,7 @@ def test_recording_shows_what_a_subclass_weighs():
     assert maps["1"][0].amax(-1).mean() > maps["0"][0].amax(-1).mean() + 0.2
 
 
-def test_without_listeners_no_weights_are_worked_out(monkeypatch):
+def test_without_hooks_no_weights_are_worked_out(monkeypatch):
     ours, x = MultiHeadAttention(16, 4).eval(), torch.randn(1, 5, 16)
     fused, calls = F.scaled_dot_product_attention, []
     spy = lambda *given: calls.append(1) or fused(*given)  # noqa: E731
@@ -205,7 +205,7 @@ def test_recording_ends_even_where_the_block_fails():
     ours, _ = multi_head()
     with pytest.raises(RuntimeError, match="inside"), record_attention(ours):
         raise RuntimeError("inside")
-    assert not ours.listeners
+    assert not ours.weight_hooks
 
 
 def test_a_model_without_attention_and_a_size_that_does_not_divide_are_refused():

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmtlib.model.masks import causal_mask, padding_mask, target_mask
+from nmtlib.model.attention import causal_mask, padding_mask, target_mask
 
 batches = st.lists(st.lists(st.integers(0, 3), min_size=4, max_size=4), min_size=1, max_size=4).map(
     torch.tensor

@@ -11,9 +11,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from nmtlib.model.attention import MultiHeadAttention, record_attention
+from nmtlib.model.attention import MultiHeadAttention, padding_mask, record_attention, target_mask
 from nmtlib.model.layers import DecoderState
-from nmtlib.model.masks import padding_mask, target_mask
 from nmtlib.model.transformer import Transformer, TransformerConfig
 
 SMALL = TransformerConfig(

@@ -9,7 +9,7 @@ import torch
 
 from nmtlib.inference.translator import Translator
 from nmtlib.run import Run
-from nmtlib.sections import CorpusSettings
+from nmtlib.settings import CorpusSettings
 from nmtlib.training.checkpoint import save_checkpoint
 
 

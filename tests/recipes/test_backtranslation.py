@@ -5,10 +5,10 @@ import shlex
 
 import pytest
 
+from nmtcourse.main import main
 from nmtcourse.recipes import backtranslation
 from nmtcourse.recipes.backtranslation import Search, backtranslate
-from nmtlib.cli import main
-from nmtlib.data.corpora import load as load_corpus
+from nmtlib.data.corpora import load_corpus
 from nmtlib.data.corpus import read_pairs
 from nmtlib.inference.translator import Translator
 

@@ -9,7 +9,7 @@ from nmtcourse.recipes.recipe import CourseRecipe, RecipeLoss
 from nmtcourse.recipes.recorded import FewShapes, RecordedUpdate
 from nmtlib.data.batching import make_example
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.sections import TrainingSettings
+from nmtlib.settings import TrainingSettings
 from nmtlib.training.trainer import Trainer
 
 SIZES = {"d_model": 16, "n_heads": 2, "n_encoder_layers": 2, "n_decoder_layers": 2, "d_ff": 32}

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from nmtlib import experiment
-from nmtlib.data.corpora import load as load_corpus
+from nmtlib.data.corpora import load_corpus
 from nmtlib.experiment import train
 from nmtlib.presets import load_settings
 from nmtlib.run import Run

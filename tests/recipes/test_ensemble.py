@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 import torch
 
+from nmtcourse.main import main
 from nmtcourse.recipes.commands import add_others, name_of
 from nmtcourse.recipes.ensemble import Ensemble, load_ensemble
-from nmtlib.cli import main
-from nmtlib.data.corpora import load as load_corpus
+from nmtlib.data.corpora import load_corpus
 from nmtlib.inference.search import beam_search, greedy_search
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer, TransformerConfig

@@ -21,8 +21,7 @@ from nmtlib.data.tokenizers import BPETokenizer, WhitespaceTokenizer
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
 from nmtlib.run import SHIPPED, Run
-from nmtlib.sections import DecodingSettings, TokenizerSettings
-from nmtlib.settings import Settings
+from nmtlib.settings import DecodingSettings, Settings, TokenizerSettings
 from nmtlib.specials import BOS, EOS, PAD, SPECIALS, UNK
 from nmtlib.training.checkpoint import load_model, load_weights, save_checkpoint
 

@@ -9,10 +9,9 @@ import pytest
 from nmtcourse.recipes.mixing import in_both_directions, mixed_by_epoch, with_synthetic
 from nmtcourse.recipes.recipe import CourseRecipe
 from nmtlib.data.batching import make_example
-from nmtlib.data.codec import build_codecs
+from nmtlib.data.codec import build_codecs, encode_pairs
 from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.experiment import train
-from nmtlib.recipe import encode_pairs
 from nmtlib.settings import Settings
 from nmtlib.specials import SPECIALS
 

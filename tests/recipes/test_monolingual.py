@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from nmtcourse import listing
 from nmtcourse.doctor.known import check
 from nmtcourse.recipes import monolingual
 from nmtcourse.recipes.monolingual import CAPTIONS, Sentences, comparable, kept_apart
@@ -107,7 +108,7 @@ def test_captions_are_read_by_name(captions):
 def test_the_package_registers_the_captions():
     assert CAPTIONS in corpora.sources(), "install the project again: pip install -e ."
     assert CAPTIONS.name not in corpora.names()
-    assert [row[1] for row in corpora.table() if row[0] == CAPTIONS.name] == ["no pairs"]
+    assert [row[1] for row in listing.table() if row[0] == CAPTIONS.name] == ["no pairs"]
 
 
 def test_a_check_without_multi30k_fetches_nothing_and_says_what_it_needs(captions):
@@ -126,7 +127,7 @@ def test_a_damaged_file_is_no_text(captions):
 def test_a_text_is_no_corpus_and_a_corpus_no_text(captions):
     root = captions(READY)
     with pytest.raises(ValueError, match="no pairs.*backtranslate"):
-        corpora.load(CAPTIONS.name, root=root)
+        corpora.load_corpus(CAPTIONS.name, root=root)
     with pytest.raises(ValueError, match="did you mean multi30k-captions"):
         monolingual.sentences("multi30k-caption", "en", root=root)
     with pytest.raises(ValueError, match="one of de, en, not 'fr'"):
@@ -150,7 +151,7 @@ def test_the_real_captions_hold_what_the_leak_audit_says():
         "en": 115_484,
     }
     for language, side in (("de", "source"), ("en", "target")):
-        corpus = corpora.load("multi30k-de-en")
+        corpus = corpora.load_corpus("multi30k-de-en")
         held_out = {comparable(getattr(p, side)) for p in [*corpus.validation, *corpus.test]}
         assert not held_out & set(map(comparable, found[language].kept))
         assert found[language].left_out["in test"] and found[language].left_out["in validation"]

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from nmtcourse.main import main
 from nmtcourse.recipes.moses import bleu_moses, moses_scorer, moses_tokens
-from nmtlib.cli import main
-from nmtlib.data.corpora import load as load_corpus
+from nmtlib.data.corpora import load_corpus
 from nmtlib.inference.evaluate import evaluate
 from nmtlib.inference.translator import Translator
 

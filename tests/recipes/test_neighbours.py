@@ -6,16 +6,16 @@ from dataclasses import replace
 import pytest
 import torch
 
+from nmtcourse.main import main
 from nmtcourse.recipes import neighbours
 from nmtcourse.recipes.ensemble import Ensemble
 from nmtcourse.recipes.neighbours import Datastore, NeighbourModel, with_neighbours
-from nmtlib.cli import main
 from nmtlib.data.batching import make_example
-from nmtlib.data.corpora import load as load_corpus
+from nmtlib.data.corpora import load_corpus
 from nmtlib.inference.search import beam_search, greedy_search
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.sections import CorpusSettings
+from nmtlib.settings import CorpusSettings
 from nmtlib.specials import BOS, EOS, PAD
 
 CONFIG = TransformerConfig(

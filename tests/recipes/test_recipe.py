@@ -9,9 +9,9 @@ from nmtcourse.recipes.losses import distance_to_teacher
 from nmtcourse.recipes.muon import Muon
 from nmtcourse.recipes.recipe import CourseRecipe, RecipeLoss, course
 from nmtlib.data.batching import collate, make_example
+from nmtlib.experiment import Variation, find_variation
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.recipe import Recipe, find_recipe
-from nmtlib.sections import TrainingSettings
+from nmtlib.settings import TrainingSettings
 from nmtlib.specials import PAD
 from nmtlib.training.loss import Totals, compute_loss
 from nmtlib.training.trainer import Trainer
@@ -235,7 +235,10 @@ def test_accumulation_does_not_change_an_update_with_r_drop():
 
 
 def test_without_options_the_recipe_is_a_run_without_changes():
-    assert find_recipe({}).__class__ is Recipe and find_recipe({"name": "course"}) == CourseRecipe()
+    assert (
+        find_variation({}).__class__ is Variation
+        and find_variation({"name": "course"}) == CourseRecipe()
+    )
 
 
 @pytest.mark.parametrize(
@@ -256,7 +259,7 @@ def test_without_options_the_recipe_is_a_run_without_changes():
 )
 def test_an_option_that_is_unknown_or_wrong_is_named(options, message):
     with pytest.raises(ValueError, match=message):
-        find_recipe(options)
+        find_variation(options)
 
 
 def test_options_reach_the_recipe():

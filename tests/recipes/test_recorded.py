@@ -16,7 +16,7 @@ from nmtcourse.recipes.recipe import CourseRecipe, RecipeLoss
 from nmtcourse.recipes.recorded import FewShapes, RecordedUpdate, round_up
 from nmtlib.data.batching import collate, make_example
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.sections import TrainingSettings
+from nmtlib.settings import TrainingSettings
 from nmtlib.training.hardware import Processes
 from nmtlib.training.loss import compute_loss
 from nmtlib.training.trainer import Trainer

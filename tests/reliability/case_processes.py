@@ -100,7 +100,7 @@ def killed_before(case: Case) -> Outcome:
     """Kill an export halfway, see what it leaves, and export again."""
     dying = "import os, nmtcourse.recipes.export as e"
     dying += "; e.readme = lambda *given: os.kill(os.getpid(), 9)"
-    code = f"{dying}\nfrom nmtlib import cli; cli.main({list(case.arguments)})"
+    code = f"{dying}\nfrom nmtcourse import main; main.main({list(case.arguments)})"
     before = set(os.listdir())
     ended = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}

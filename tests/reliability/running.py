@@ -17,7 +17,7 @@ import torch
 from case import SECONDS, Case, Outcome
 from limits import NO_PROGRESS
 
-from nmtlib import cli
+from nmtcourse import main as cli
 
 try:
     import resource
@@ -82,7 +82,7 @@ def collect(process: subprocess.Popen, stdin: bytes | None = None) -> Outcome:
 
 def start(case: Case, **options) -> subprocess.Popen:
     """The process of a command; `options` are those of Popen."""
-    command = [sys.executable, "-m", "nmtlib", *case.arguments]
+    command = [sys.executable, "-m", "nmtcourse", *case.arguments]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     options = {**pipes, "env": {**environment, **case.environment}, **options}

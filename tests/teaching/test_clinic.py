@@ -7,7 +7,7 @@ from nmtcourse.teaching import clinic, learning, load_toy
 from nmtlib.data import corpora
 
 TRANSLATOR = load_toy("de-en")
-EXAMPLES = learning.encoded(TRANSLATOR, corpora.load("toy-de-en").train[:24])
+EXAMPLES = learning.encoded(TRANSLATOR, corpora.load_corpus("toy-de-en").train[:24])
 
 
 def test_a_cure_takes_away_what_the_bug_added_and_twice_cured_is_ill():

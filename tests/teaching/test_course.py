@@ -20,7 +20,7 @@ def direction(request):
 
 @pytest.fixture(scope="module")
 def corpus(direction):
-    return corpora.load(f"toy-{direction}")
+    return corpora.load_corpus(f"toy-{direction}")
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from nmtlib.model.attention import MultiHeadAttention
 
 
 def test_habits_are_means_over_rows_and_over_sentences():
-    translator, pairs = load_toy(), corpora.load("toy-de-en").test[:2]
+    translator, pairs = load_toy(), corpora.load_corpus("toy-de-en").test[:2]
     found = habits(translator, pairs)
     assert {kind: tuple(table.shape) for kind, table in found.items()} == {
         kind: (8, 3 if kind == "cross" else 4) for kind in KINDS
@@ -41,7 +41,7 @@ def test_habits_are_means_over_rows_and_over_sentences():
 
 
 def test_products_are_the_spread_of_queries_times_keys():
-    translator, pairs = load_toy(), corpora.load("toy-de-en").test[:1]
+    translator, pairs = load_toy(), corpora.load_corpus("toy-de-en").test[:1]
     seen = []
 
     def note(module, given):

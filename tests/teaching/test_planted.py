@@ -7,7 +7,7 @@ from nmtcourse.teaching import planted
 from nmtcourse.teaching.course import MEANING
 from nmtlib.data import corpora
 
-CORPUS = corpora.load("toy-de-en")
+CORPUS = corpora.load_corpus("toy-de-en")
 PAIRS = [*CORPUS.test[:200], *CORPUS.challenge[:50]]
 MEANINGS = planted.meanings_of(PAIRS)
 RNG = Random(0)

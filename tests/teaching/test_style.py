@@ -45,7 +45,7 @@ def test_chinese_is_drawn_without_a_warning(caplog):
 def test_the_fonts_have_every_character_of_the_corpora(name):
     if not check(name).ok:
         pytest.skip(f"{name} is not in the cache")
-    corpus = corpora.load(name)
+    corpus = corpora.load_corpus(name)
     used = {
         ord(c)
         for part in (corpus.train, corpus.validation, corpus.test)

@@ -18,7 +18,7 @@ from torch import distributed as dist
 
 from nmtlib.data.batching import lengths_of, make_example
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.sections import TrainingSettings
+from nmtlib.settings import TrainingSettings
 from nmtlib.training.hardware import LostProcess, Processes
 from nmtlib.training.trainer import Trainer
 

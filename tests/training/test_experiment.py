@@ -4,13 +4,12 @@ import pytest
 import torch
 
 from nmtlib.data.batching import make_example
-from nmtlib.data.corpora import load as load_corpus
+from nmtlib.data.corpora import load_corpus
 from nmtlib.data.corpus import Corpus
 from nmtlib.experiment import train
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.sections import TrainingSettings
-from nmtlib.settings import Settings
+from nmtlib.settings import Settings, TrainingSettings
 from nmtlib.training.loss import compute_loss
 from nmtlib.training.trainer import Trainer
 
@@ -60,7 +59,7 @@ def test_a_resume_of_pairs_in_memory_needs_them_again_and_the_same_ones(corpus, 
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({}, "not neither"), ({"settings": SETTINGS, "resume": True}, "not both")],
+    [({}, "either settings"), ({"settings": SETTINGS, "resume": True}, "either settings")],
 )
 def test_a_run_is_either_new_or_resumed(options, message, tmp_path):
     with pytest.raises(ValueError, match=message):

@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from nmtlib.training.history import EpochRecord, draw_curves, read_history, write_history
+from nmtcourse.curves import draw_curves
+from nmtlib.training.history import EpochRecord, read_history, write_history
 
 
 def history(count=4):

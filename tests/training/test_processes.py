@@ -12,7 +12,7 @@ import pytest
 import torch
 from limits import NO_PROGRESS
 
-from nmtlib.cli import main
+from nmtcourse.main import main
 from nmtlib.data.batching import plan_batches
 from nmtlib.training.checkpoint import read_checkpoint
 
@@ -98,7 +98,7 @@ def train(home, run, *arguments, disturb="", preset=True):
     command = [
         *TORCHRUN,
         "-m",
-        "nmtlib",
+        "nmtcourse",
         "train",
         *(["own.toml"] if preset else []),
         "--out",

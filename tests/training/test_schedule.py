@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmtlib.sections import Schedule, TrainingSettings
+from nmtlib.settings import Schedule, TrainingSettings
 from nmtlib.training.schedule import cosine_rate, inverse_sqrt_rate, make_schedule, noam_rate
 
 

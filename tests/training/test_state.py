@@ -14,8 +14,7 @@ from nmtlib.data.codec import Codec, Vocab
 from nmtlib.data.tokenizers import WhitespaceTokenizer
 from nmtlib.experiment import identity_of
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.sections import TrainingSettings
-from nmtlib.settings import Settings
+from nmtlib.settings import Settings, TrainingSettings
 from nmtlib.specials import SPECIALS
 from nmtlib.training import hardware
 from nmtlib.training.checkpoint import StateNotes, read_checkpoint, read_notes, save_checkpoint

@@ -17,7 +17,7 @@ from limits import NO_PROGRESS
 from nmtlib.data.batching import collate, make_example
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.run import Run
-from nmtlib.sections import TrainingSettings
+from nmtlib.settings import TrainingSettings
 from nmtlib.training.checkpoint import (
     average_checkpoints,
     load_model,

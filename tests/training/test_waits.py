@@ -17,7 +17,7 @@ from nmtcourse.teaching.hardware_lab import ledger
 from nmtlib.data.batching import make_example
 from nmtlib.model.embeddings import TokenEmbedding
 from nmtlib.model.transformer import Transformer, TransformerConfig
-from nmtlib.sections import TrainingSettings
+from nmtlib.settings import TrainingSettings
 from nmtlib.training.hardware import Processes
 from nmtlib.training.loss import Totals, require_finite
 from nmtlib.training.trainer import Trainer

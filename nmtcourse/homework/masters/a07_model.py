@@ -10,9 +10,9 @@ from nmtcourse.homework.compare import gradients, holds, short
 from nmtcourse.homework.draw import Draw
 from nmtcourse.homework.task import Assignment
 from nmtlib.model import Transformer, TransformerConfig
+from nmtlib.model.attention import padding_mask, target_mask
 from nmtlib.model.embeddings import Positions, TokenEmbedding
 from nmtlib.model.layers import DecoderLayer, EncoderLayer
-from nmtlib.model.masks import padding_mask, target_mask
 
 homework = Assignment(
     "07",
@@ -306,7 +306,7 @@ def knows_the_options(answer, draw: Draw):
     given="""
     from nmtlib.model.embeddings import Positions, TokenEmbedding   # (V, D); (D, max_length, kind)
     from nmtlib.model.layers import DecoderLayer, EncoderLayer      # (config); see show_source
-    from nmtlib.model.masks import padding_mask, target_mask        # (ids) -> mask
+    from nmtlib.model.attention import padding_mask, target_mask        # (ids) -> mask
     """,
     mistakes={
         "All layers of a stack are the same object: they share their weights.": [

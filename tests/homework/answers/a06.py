@@ -5,7 +5,7 @@ import math
 import numpy as np
 import torch
 
-from nmtlib.model.masks import padding_mask, target_mask
+from nmtlib.model.attention import padding_mask, target_mask
 
 
 def with_the_package(source, target, pad=0):

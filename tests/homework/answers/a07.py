@@ -6,10 +6,10 @@ from torch import nn
 from torch.nn import functional as F
 
 from nmtlib.model import Transformer
+from nmtlib.model.attention import causal_mask, padding_mask, target_mask
 from nmtlib.model.embeddings import Positions, TokenEmbedding
 from nmtlib.model.layers import DecoderLayer, EncoderLayer
 from nmtlib.model.layers import Residual as Ours
-from nmtlib.model.masks import causal_mask, padding_mask, target_mask
 
 
 class ByHand(nn.Module):

@@ -1,0 +1,66 @@
+"""The command `nmtlib`: the core's commands and those of the course, put together in one place.
+
+`python -m nmtlib` is the core alone.  A package that is not part of this installation adds commands
+through the entry-point group `nmtlib.plugins`: each entry is a function that gets the subparsers.
+"""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from importlib.metadata import entry_points
+
+from nmtcheck.command import add_check
+from nmtcourse.command import add_course
+from nmtcourse.doctor.command import add_data
+from nmtcourse.explorer.command import add_explore
+from nmtcourse.homework.commands import add_homework
+from nmtcourse.listing import add_models, add_summary
+from nmtcourse.recipes.commands import add_backtranslate, add_evaluate, add_export, add_translate
+from nmtcourse.review import add_review
+from nmtlib import cli
+from nmtlib.errors import note
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit status."""
+    return cli.main(arguments, build_parser())
+
+
+def build_parser() -> ArgumentParser:
+    """The commands of the core, some with more options, those of the course, and of others."""
+    parser, commands = cli.new_parser()
+    cli.add_train(commands, f"{__name__}:train")
+    add_evaluate(commands)  # with ensembles, neighbours and Moses' tokens
+    add_translate(commands)  # with neighbours
+    add_data(commands)  # with `data check`
+    add_models(commands)
+    add_summary(commands)
+    add_backtranslate(commands)
+    add_check(commands)
+    add_course(commands)
+    add_explore(commands)
+    add_export(commands)
+    add_homework(commands)
+    add_review(commands)
+    for entry in entry_points(group="nmtlib.plugins"):
+        try:
+            entry.load()(commands)
+        except Exception as error:  # of another package: it must not cost the other commands
+            note(f"{entry.value} adds no command: {type(error).__name__}: {error}")
+    return parser
+
+
+def train(options: Namespace) -> None:
+    """Train as the core does; say what is wrong with the corpus, and draw the curves."""
+    from nmtcourse.doctor.remarks import after_evaluation, before_training
+    from nmtlib import commands
+    from nmtlib.run import Run
+    from nmtlib.training.history import read_history
+
+    run = Run(commands.train(options, before_training, after_evaluation))
+    if os.environ.get("RANK", "0") == "0" and run.history_file.is_file():
+        from nmtcourse.curves import draw_curves  # not in processes that only help
+
+        draw_curves(run.folder / "curves.png", read_history(run.history_file), run.folder.name)

@@ -1,0 +1,25 @@
+"""What other packages add to the core: recipes, presets, corpora, readers of other files.
+
+A package adds them by name when it is imported, as `nmtcourse/__init__.py` does; what it adds is
+imported when it is first used.
+"""
+
+from __future__ import annotations
+
+from pkgutil import resolve_name
+from typing import Any
+
+ADDED: dict[str, dict[str, str]] = {"corpora": {}, "presets": {}, "readers": {}, "recipes": {}}
+
+
+def add(kind: str, **places: str) -> None:
+    """Add things by name, each at a 'module:name', or of presets the package of the files.
+
+    In a name that has dashes, such as that of a corpus, underscores take their place.
+    """
+    ADDED[kind] |= {name.replace("_", "-"): place for name, place in places.items()}
+
+
+def added(kind: str) -> dict[str, Any]:
+    """All things of a kind that were added, by name."""
+    return {name: resolve_name(place) for name, place in ADDED[kind].items()}
