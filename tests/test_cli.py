@@ -20,7 +20,6 @@ from types import SimpleNamespace
 import pytest
 import torch
 from limits import NO_PROGRESS
-from safetensors.torch import load
 
 from nmtcourse import main as cli
 from nmtlib import cli as core
@@ -203,32 +202,6 @@ def test_a_finished_run_is_complete(trained):
         "40 training pairs" in printed and "10 for validation" in printed and str(folder) in printed
     )
     assert len(re.findall(r"^epoch +\d/2 ", printed, re.MULTILINE)) == 2
-
-
-def test_the_samples_are_translations_of_validation_sentences(trained):
-    folder, _ = trained
-    samples = (folder / "samples.txt").read_text("utf-8")
-    sources = [source for source, _ in SPLITS["validation"][:5]]
-    assert re.findall(r"^source +(.*)$", samples, re.MULTILINE) == sources
-    hypotheses = Translator.load(folder, device="cpu").translate(sources)
-    assert [
-        line.strip() for line in re.findall(r"^model *(.*)$", samples, re.MULTILINE)
-    ] == hypotheses
-
-
-def test_assignments_change_the_run(call, preset, tmp_path):
-    status, printed, _ = call(
-        "train", preset, "--out", tmp_path / "run", "--set", "epochs=1", "--set", "model.d_ff=48"
-    )
-    assert status == 0
-    settings = Settings.from_dict(
-        json.loads((tmp_path / "run" / "settings.json").read_text("utf-8"))
-    )
-    asked = load_settings(preset).with_assignments(["epochs=1", "model.d_ff=48"])
-    model = settings.model  # which the data has completed
-    assert settings == asked.with_vocabularies(model.source_vocab_size, model.target_vocab_size)
-    assert load_model(tmp_path / "run" / "model.safetensors").config.d_ff == 48
-    assert "epoch   1/1" in printed
 
 
 def test_the_same_command_makes_the_same_model(call, preset, trained, tmp_path):
@@ -847,47 +820,6 @@ def test_a_damaged_history_is_answered_in_one_line_with_the_file(refused, run, c
     assert "history.csv" in refused("summary", run)
 
 
-@pytest.mark.parametrize("content", [b"", b"not a checkpoint"])
-def test_a_run_with_a_damaged_checkpoint_is_not_resumed(refused, run, content):
-    (run / "last.safetensors").write_bytes(content)
-    before = contents(run)
-    assert "last.safetensors" in refused("train", "--resume", "--out", run)
-    assert contents(run) | {"log.txt": before["log.txt"]} == before
-
-
-@pytest.mark.parametrize(
-    ("file", "content", "expected"),
-    [
-        ("train.tsv", b"der hund\tthe dog\nder hund the dog\n", ["train.tsv", "line 2", "TAB"]),
-        ("train.tsv", b"der hund\tthe dog\ta\n", ["train.tsv", "line 1", "3"]),
-        ("train.tsv", b"", ["train.tsv", "no sentences"]),
-        ("train.tsv", b"der hund\tthe dog\n\tthe cat\n", ["train.tsv", "2"]),
-        ("validation.tsv", b"der hund\tthe dog\n\n", ["validation.tsv", "line 2"]),
-        (
-            "test.tsv",
-            b"der hund\tthe dog\ndie \xe4rztin\tthe doctor\n",
-            ["test.tsv", "line 2", "UTF-8"],
-        ),
-        ("train.de", b"a\nb\nc\n", ["train.de", "line 3", "train.en has ended"]),
-        ("train.de", b"a\n\n", ["train.de", "2", "empty"]),
-        ("train.de", b"a\n\xff\n", ["train.de", "line 2", "UTF-8"]),
-    ],
-)
-def test_damaged_text_files_are_answered_in_one_line(
-    refused, preset, tmp_path, file, content, expected
-):
-    if file == "train.de":
-        (tmp_path / "train.en").write_text("a\nb\n")
-        Path(preset).write_text(
-            PRESET.replace('["train.tsv"]', '["train.de", "train.en"]'), "utf-8"
-        )
-    (tmp_path / file).write_bytes(content)
-    before = contents(tmp_path)
-    line = refused("train", preset, "--out", tmp_path / "run")
-    assert all(part in line for part in expected)
-    assert contents(tmp_path) == before
-
-
 def test_every_command_has_help(capsys):
     for command in [
         [],
@@ -973,29 +905,6 @@ def test_the_module_is_the_command(tmp_path):
     )
     assert (bad.returncode, bad.stdout, bad.stderr.count("\n")) == (1, "", 1)
     assert bad.stderr.startswith("nmtlib: missing is not a run folder")
-
-
-def test_a_run_is_exported_where_it_is_asked_for_and_never_over_something(
-    call, refused, run, tmp_path
-):
-    status, shown, error = call("export", run, "--to", "safetensors")
-    assert (status, error) == (0, "") and str(run / "safetensors" / "README.md") in shown
-    call("export", run, "--to", "safetensors", "--out", tmp_path / "mine")
-    folders = [contents(tmp_path / "mine"), contents(run / "safetensors")]
-    weights = [
-        load(files.pop("model.safetensors")) for files in folders
-    ]  # the order of its notes is by chance
-    assert folders[0] == folders[1]
-    assert weights[0].keys() == weights[1].keys() and all(
-        weights[1][key].equal(weights[0][key]) for key in weights[0]
-    )
-    assert "nothing is overwritten" in refused("export", run, "--to", "safetensors")
-    assert "word" in refused("export", run, "--to", "word")
-    assert "int8" in refused(
-        "export", run, "--to", "safetensors", "--out", tmp_path / "q", "--quantization", "int8"
-    )
-    assert "not a run folder" in refused("export", tmp_path / "missing", "--to", "safetensors")
-    assert not (tmp_path / "q").exists() and not (tmp_path / "missing").exists()
 
 
 def test_the_debug_switch_shows_where_an_error_was_raised(call, monkeypatch):

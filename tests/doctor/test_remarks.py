@@ -11,7 +11,7 @@ from broken_corpora import Own, run, toy
 from nmtcourse.doctor.remarks import after_evaluation, before_training
 from nmtcourse.recipes.backtranslation import Search, backtranslate
 from nmtlib.data.codec import build_codecs
-from nmtlib.data.corpora import load
+from nmtlib.data.corpora import load_corpus as load
 from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.inference.translator import Translator
 from nmtlib.settings import Settings

@@ -66,26 +66,6 @@ def test_each_process_of_a_machine_takes_its_own_gpu_before_it_uses_one(monkeypa
     assert done == [("set", torch.device("cuda", 1)), ("used", torch.device("cuda", 1))]
 
 
-def test_a_batch_goes_to_a_gpu_through_pinned_memory_without_waiting(monkeypatch):
-    batch = collate([make_example([4, 5], [6]), make_example([7], [8, 9])])
-    pinned, copies = [], []
-    monkeypatch.setattr(
-        torch.Tensor, "pin_memory", lambda x: pinned.append(x.clone()) or pinned[-1]
-    )
-    monkeypatch.setattr(
-        torch.Tensor, "to", lambda x, *how, **more: copies.append((x, how, more)) or x
-    )
-    there = to_device(batch, torch.device("cuda"))
-    assert [x is y for x, y in zip(pinned, (there.source, there.target), strict=True)] == [
-        True,
-        True,
-    ]
-    assert [(x is y, *how) for (x, *how), y in zip(copies, pinned, strict=True)] == [
-        (True, (torch.device("cuda"),), {"non_blocking": True})
-    ] * 2
-    assert torch.equal(there.source, batch.source) and torch.equal(there.target, batch.target)
-
-
 def test_a_batch_on_a_cpu_is_not_pinned(monkeypatch):
     monkeypatch.setattr(torch.Tensor, "pin_memory", lambda x: pytest.fail("pinned without a GPU"))
     batch = collate([make_example([4], [5])])
