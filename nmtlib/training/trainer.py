@@ -62,7 +62,7 @@ class Recipe:
     after_epoch: Callable[[Trainer], None] | None = None
     optimizer: Callable[[Transformer], Any] = adam
     loader: type[BatchLoader] = BatchLoader
-    update: Update = plain_update
+    update: Update | None = None
     identity: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -89,7 +89,7 @@ class Trainer:
         after_epoch: Callable[[Trainer], None] | None = None,
         optimizer: Callable[[Transformer], Any] = adam,
         loader: type[BatchLoader] = BatchLoader,
-        update: Update = plain_update,
+        update: Update | None = None,
         processes: Processes | None = None,
         report: Callable[[str], None] = print,
         identity: Mapping[str, str] | None = None,
@@ -108,7 +108,7 @@ class Trainer:
         self.model.checkpoint_activations = settings.checkpoint_activations
         self.optimizer = optimizer(self.model)
         self.examples = examples or (lambda epoch: train)
-        self.make_loader, self.make_update = loader, update
+        self.make_loader, self.make_update = loader, update or plain_update
         self.loader = loader(self.examples(0), settings.max_tokens, self.processes)
         # Later epochs may hold a few batches more or less; the schedule counts those of the first.
         self.batches_per_epoch = len(self.loader.plan())
