@@ -78,7 +78,7 @@ def find_variation(options: Mapping[str, Any]) -> Variation:
     if name not in known:
         raise ValueError(
             f"[recipe] has an unknown name {name!r}{did_you_mean(name, known)}; there are "
-            f"{', '.join(known) or 'none: those of the course need import nmtcourse'}"
+            f"{', '.join(known) or 'none'}{registry.missing('recipes')}"
         )
     return known[name]({key: value for key, value in options.items() if key != "name"})
 

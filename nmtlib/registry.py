@@ -23,3 +23,8 @@ def add(kind: str, **places: str) -> None:
 def added(kind: str) -> dict[str, Any]:
     """All things of a kind that were added, by name."""
     return {name: resolve_name(place) for name, place in ADDED[kind].items()}
+
+
+def missing(kind: str) -> str:
+    """What an error about an unknown name adds where no package has added things of this kind."""
+    return "" if ADDED[kind] else f"; in Python, `import nmtcourse` adds the {kind} of the course"

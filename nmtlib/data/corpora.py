@@ -191,7 +191,7 @@ def find(name: str) -> Source:
     if name not in known:
         raise ValueError(
             f"unknown corpus {name!r}{did_you_mean(name, known)}; "
-            f"the corpora, each also reversed: {', '.join(names())}"
+            f"the corpora, each also reversed: {', '.join(names())}{registry.missing('corpora')}"
         )
     return known[name]
 

@@ -195,4 +195,6 @@ def _rows(files: Sequence[str | Path], languages: Sequence[str]) -> Iterable[Seq
     ending = str(files[0]).removesuffix(".gz").rpartition(".")[2].lower()
     if reader := registry.added("readers").get(ending):
         return reader(files[0], languages)
+    if ending in ("csv", "json", "jsonl", "tmx", "xlf", "xliff"):
+        raise ValueError(f"{files[0]}: no reader of .{ending} files{registry.missing('readers')}")
     return (line.split("\t") for line in text_lines(files[0]))

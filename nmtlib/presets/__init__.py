@@ -38,6 +38,7 @@ def load_settings(preset: str | Path) -> Settings:
         raise ValueError(
             f"unknown preset {preset!r}{did_you_mean(preset, known)}; the presets are "
             f"{', '.join(sorted(known))}, or give the path of a .toml file"
+            f"{registry.missing('presets')}"
         )
     text = path.read_bytes() if path else known[preset].read_bytes()
     try:

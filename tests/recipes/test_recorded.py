@@ -120,28 +120,6 @@ def test_a_recorded_run_equals_an_eager_one_update_by_update(update, case):
     assert len({totals.loss for totals in found}) > 6, "updates change the loss"
 
 
-def test_what_is_read_at_the_recording_stays_as_it_was():
-    """The tape can fail: a rate as a number is the one of the first update for ever."""
-
-    class Constant(Taped):
-        def prepare(self, trainer):
-            step = super().prepare(trainer)
-            assert not step.operations == []
-            for group in trainer.optimizer.param_groups:
-                group["lr"] = 0.01
-            self.step = self.record(self.plain_step(trainer), trainer.device, [])
-            return self.step
-
-        def plain_step(self, trainer):
-            def step():
-                trainer.optimizer.step()
-                trainer.optimizer.zero_grad(set_to_none=False)
-
-            return step
-
-    assert losses(make_trainer(Constant()))[0] != losses(make_trainer())[0]
-
-
 def test_a_resumed_run_is_the_undisturbed_one(tmp_path):
     whole = make_trainer(RecordedUpdate(), run=tmp_path / "whole", epochs=2)
     whole.fit()
