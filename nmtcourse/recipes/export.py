@@ -45,7 +45,7 @@ def export(
     where the program runs; it is returned.  `quantization` is for CTranslate2 alone.  Raises
     FileExistsError for a folder that is not empty, ModuleNotFoundError where the package of the
     format is not installed, ValueError for another format or a model that the format cannot
-    express.
+    express, OSError naming the folder where the disk is full.
     """
     require_one_of("format", FORMATS, to)
     if quantization is not None and (to != "ctranslate2" or quantization not in QUANTIZATIONS):
@@ -83,6 +83,9 @@ def _moved_when_complete(out: Path) -> Iterator[Path]:
         if out.exists():
             out.rmdir()
         part.rename(out)
+    except OSError as error:
+        why = error.strerror or error
+        raise OSError(error.errno, f"could not write {out} ({why}); nothing was left") from None
     finally:
         shutil.rmtree(part, ignore_errors=True)
 

@@ -133,6 +133,7 @@ def line_of(**changes):
         ({"bleu": "9"}, "bleu should be a valid number, not '9'"),
         ({"name": 9}, "name should be a valid string"),
         ({"minutes": float("nan")}, "minutes must be finite"),
+        ({"parameters": 10**400}, "parameters must be finite"),
         ({"points": 10**400}, "points"),
         ({"parameters": -1}, "parameters must be finite"),
         ({"age": 9}, "age Unexpected keyword"),

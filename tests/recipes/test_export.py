@@ -2,11 +2,13 @@
 runs.
 """
 
+import errno
 import functools
 import json
 import os
 import re
 import tempfile
+import unittest.mock
 from dataclasses import replace
 from pathlib import Path
 
@@ -461,3 +463,11 @@ def test_a_missing_package_is_named(tmp_path, monkeypatch, to, package):
     with pytest.raises(ModuleNotFoundError, match=f"pip install {package}$"):
         export(run, to)
     assert not (run / to).exists()
+
+
+def test_a_full_disk_is_told_with_the_folder(tmp_path, monkeypatch):
+    full = unittest.mock.Mock(side_effect=OSError(errno.ENOSPC, "No space left on device"))
+    monkeypatch.setitem(FORMATS, "safetensors", full)
+    with pytest.raises(OSError, match=re.escape(str(tmp_path / "out"))):
+        export("toy-de-en", "safetensors", tmp_path / "out")
+    assert [*tmp_path.iterdir()] == []
