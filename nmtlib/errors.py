@@ -34,7 +34,7 @@ def require_one_of(name: str, known: Collection[str], given: str) -> None:
 
 
 def shown(text: str) -> str:
-    """Text as a terminal may get it: control characters and changes of direction are escaped.
+    r"""Text as a terminal may get it: control characters and changes of direction are escaped.
 
     Names of files and words of corpora come from strangers; raw, they could rewrite the screen.
 

@@ -17,8 +17,7 @@ from nmtlib.presets import load_settings
     ],
 )
 def test_the_core_alone_names_the_import_that_it_needs(use, monkeypatch, tmp_path):
-    path = tmp_path / "pairs.csv"
-    path.write_text("ein Hund,a dog\n", "utf-8")
+    (path := tmp_path / "pairs.csv").write_text("ein Hund,a dog\n", "utf-8")
     monkeypatch.setattr(registry, "ADDED", {kind: {} for kind in registry.ADDED})
     with pytest.raises(ValueError, match="import nmtcourse"):
         use(path)

@@ -13,7 +13,7 @@ from broken_corpora import levels, row, run, toy
 from nmtcourse.doctor.kinds import KINDS, TABLES
 from nmtcourse.doctor.opening import of_files
 from nmtcourse.formats.readers import read
-from nmtlib.cli import build_parser
+from nmtcourse.main import build_parser
 from nmtlib.data.corpora import load_corpus
 from nmtlib.presets import load_settings
 

@@ -77,11 +77,14 @@ class Workplace:
 
     def train(self) -> None:
         """The two runs."""
+        from nmtcourse.curves import draw_curves
         from nmtlib.experiment import train
         from nmtlib.presets import load_settings
+        from nmtlib.training.history import read_history
 
         settings = load_settings("own.toml")
         train("run", settings)
+        draw_curves("run/curves.png", read_history(Path("run/history.csv")), "run")  # as `nmtlib`
 
         def kill(trainer):
             raise KeyboardInterrupt
