@@ -34,7 +34,11 @@ PAGES = [
     "notebooks/zh/homework/*.ipynb",
 ]
 PICTURES = (".png", ".svg", ".jpg", ".webp")
-INSTEAD = {"notebooks": "/course.md", "notebooks/homework": "/homework.md"}
+INSTEAD = {
+    "README.md": "/index.md",  # which includes its parts
+    "notebooks": "/course.md",
+    "notebooks/homework": "/homework.md",
+}
 CODE_OR_LINK = re.compile(r"(?s)(^```.*?^```|`[^`\n]*`)|\]\(([^)\s]+)\)", re.MULTILINE)
 EXPLORER = re.compile(r"`explorer\.html(#[^`]*)`")  # a view of a page that the site has
 FENCE = "`" * 6  # longer than any in the files that are shown
@@ -113,11 +117,11 @@ def _target(target: str, page: str, pages: set[str], shown: set[str]) -> str:
         return target
     path, sharp, fragment = target.partition("#")
     place = os.path.normpath(Path(page).parent / unquote(path)) if path else page
+    if path and place in INSTEAD:
+        return INSTEAD[place]
     end = sharp + slug(heading(place, unquote(fragment)))
     if not path or place in pages or place.endswith(PICTURES):
         return path + end
-    if place in INSTEAD:
-        return INSTEAD[place]
     if (found := api.place(place)) is not None:
         return f"/api/{found}"
     if not (ROOT / place).exists():
@@ -189,7 +193,11 @@ def file_page(name: str, shown: set[str]) -> str:
     head = f"---\norphan: true\nnosearch: true\n---\n# `{name}`\n\n"
     if path.is_file():
         kind = "python" if path.suffix == ".py" else "text"
-        return f"{head}{FENCE}{kind}\n{path.read_text('utf-8').rstrip()}\n{FENCE}\n"
+        try:
+            text = path.read_text("utf-8").rstrip()
+        except UnicodeDecodeError:  # weights, or a compressed corpus
+            text = f"{path.stat().st_size:,} bytes that are not text"
+        return f"{head}{FENCE}{kind}\n{text}\n{FENCE}\n"
     inside = sorted(each for each in path.iterdir() if each.is_file())
     pictures = [each.name for each in inside if each.suffix == ".png"]
     if pictures:
