@@ -65,13 +65,14 @@ def watched(work: Callable[..., None], *given: Any, limit: float) -> Ended:
     `limit` is in seconds of processor time of the child and all that it starts. A message with
     "limit" begins a step, which has a limit of its own.
     """
+    spared = children()  # of this process, and nothing that the child starts
     receiver, sender = START.Pipe(duplex=False)
     process = START.Process(target=run_child, args=(sender, work, *given))
     process.start()
     sender.close()
     ended, lines = Ended(), b""
     try:
-        for part in parts(receiver.fileno(), process, limit, ended):
+        for part in parts(receiver.fileno(), process, spared, limit, ended):
             lines += part
             while b"\n" in lines and ended.how == "ended":
                 line, _, lines = lines.partition(b"\n")
@@ -79,7 +80,7 @@ def watched(work: Callable[..., None], *given: Any, limit: float) -> Ended:
             if len(lines) > MOST or ended.how != "ended":
                 break
     finally:
-        end_all(process)
+        end_all(process, spared)
         receiver.close()
     return ended
 
@@ -98,7 +99,9 @@ def take(line: bytes, ended: Ended) -> None:
         ended.messages.append(message)
 
 
-def parts(receiver: int, process: Any, limit: float, ended: Ended) -> Iterator[bytes]:
+def parts(
+    receiver: int, process: Any, spared: set[int], limit: float, ended: Ended
+) -> Iterator[bytes]:
     """What comes through a pipe until it closes, or a limit is reached; `ended` says which."""
     count, begun, step_limit = 0, 0.0, limit
     awake_at, awake = time.monotonic(), 0.0
@@ -108,7 +111,7 @@ def parts(receiver: int, process: Any, limit: float, ended: Ended) -> Iterator[b
             if not (part := os.read(receiver, 2**16)):
                 return
             yield part
-        used = processor_time(os.getpid())
+        used = processor_time(children() - spared)
         for message in ended.messages[count:]:
             step = message.get("limit", step_limit)
             begun, step_limit = used, float(step) if isinstance(step, int | float) else limit
@@ -122,7 +125,7 @@ def parts(receiver: int, process: Any, limit: float, ended: Ended) -> Iterator[b
         if ended.how != "ended":
             return
         if os.getppid() != parent:  # whoever has asked is gone
-            end_all(process)
+            end_all(process, spared)
             os._exit(1)
 
 
@@ -150,13 +153,12 @@ def run_child(pipe: Any, work: Callable[..., None], *given: Any) -> None:
     os._exit(0)  # without what a notebook has registered for the end
 
 
-def processor_time(pid: int) -> float:
-    """The processor time of all that a process has started, in seconds."""
+def processor_time(roots: Iterable[int]) -> float:
+    """The processor time of some processes and all that they have started, in seconds."""
     used = 0.0
-    with contextlib.suppress(psutil.Error):
-        for child in psutil.Process(pid).children(recursive=True):
-            with contextlib.suppress(psutil.Error):
-                used += sum(child.cpu_times()[:4])  # user, system, and both of its children
+    for pid in {pid for root in roots for pid in (root, *offspring(root))}:
+        with contextlib.suppress(psutil.Error):
+            used += sum(psutil.Process(pid).cpu_times()[:4])  # user, system, and its children's
     return used
 
 

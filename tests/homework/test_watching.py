@@ -66,6 +66,14 @@ def test_a_child_that_does_not_compute_is_asleep(monkeypatch):
     assert ended.how == "asleep" and ended.messages == [{"number": 1}]
 
 
+def test_what_ran_before_is_neither_counted_nor_ended():
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as other:
+        while sum(psutil.Process(other.pid).cpu_times()[:2]) < 1.5:
+            time.sleep(0.1)
+        assert watched(answer, 0.2, limit=1).how == "done" and other.poll() is None
+        other.kill()
+
+
 def test_a_step_has_a_limit_of_its_own():
     def two_steps(send):
         for number in (1, 2):
@@ -105,7 +113,6 @@ def test_what_is_no_message_ends_the_child():
 
 
 def test_children_are_those_that_live():
-    """One that has ended, but for which nobody has waited yet, is no process that is left."""
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
         assert process.pid in watching.children()
