@@ -128,16 +128,21 @@ def beam_search(
     *,
     n_best: int = 1,
     length_penalty: float = 1.0,
+    patience: float = 1.0,
     max_length: int | None = None,
 ) -> list[list[Hypothesis]]:
     """Keep the `beam` best prefixes; rank finished ones by log-probability / `length_norm`.
 
-    source (B, S) -> for each sentence its `n_best` hypotheses, best first.  Raises ValueError.
+    source (B, S) -> for each sentence its `n_best` hypotheses, best first.  A search ends when no
+    live prefix can change them, or when `patience` * `beam` hypotheses have finished (Kasai et al.
+    2022); math.inf waits for the first of the two alone.  Raises ValueError.
     """
-    if not 1 <= n_best <= beam or not abs(length_penalty) <= STEEPEST:  # not so for NaN
+    steep = not abs(length_penalty) <= STEEPEST  # as is NaN
+    if not 1 <= n_best <= beam or steep or not patience >= 1:
         raise ValueError(
-            f"beam search needs 1 <= n_best <= beam and a length_penalty from -10 to 10; given "
-            f"n_best {n_best}, beam {beam}, length_penalty {length_penalty}"
+            f"beam search needs 1 <= n_best <= beam, a length_penalty from -10 to 10 and patience "
+            f">= 1; given n_best {n_best}, beam {beam}, length_penalty {length_penalty}, patience "
+            f"{patience}"
         )
     limits = length_limits(source, model.config.max_length, max_length)  # (B,)
     shortest, longest = torch.stack(limits.aminmax()).tolist()
@@ -155,6 +160,7 @@ def beam_search(
         # Prune: the `beam` best of the others stay live, if they can still change the n best.
         beams = candidates.prune(beam)
         done = _decided(beams, finished, limits, n_best, length_penalty)  # (n,)
+        done |= finished.count[beams.rows] >= patience * beam
         beams.log_prob.masked_fill_(done[:, None], -math.inf)  # such a row adds nothing any more
         keep = (~done).nonzero().squeeze(1)  # (n',)
         if not len(keep):
@@ -167,15 +173,14 @@ def _decided(
     beams: Beams, finished: Finished, limits: Tensor, n_best: int, length_penalty: float
 ) -> Tensor:
     """Which sentences need no further step, (n,), bool: nothing can change their n best."""
-    rows, beam = beams.rows, finished.score.size(1)
-    enough = finished.count[rows] >= beam  # (n,): as many have finished as the beam is wide
+    rows = beams.rows
     # A longer prefix is never more probable, so none ends better than the best live one now.  Its
     # score also depends on the length, and is greatest at the next length or at the last.
     best_live = beams.log_prob[:, 0]  # (n,)
     if_short = best_live / length_norm(beams.ids.size(2), length_penalty)  # (n,)
     if_long = best_live / length_norm(limits[rows], length_penalty)  # (n,)
     nth_best = finished.score[rows, n_best - 1]  # (n,): -inf where fewer have finished
-    return enough | (nth_best >= torch.maximum(if_long, if_short))
+    return nth_best >= torch.maximum(if_long, if_short)
 
 
 def _select(keep: Tensor, beams: Beams, state: DecoderState, width: int) -> Beams:

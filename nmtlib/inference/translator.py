@@ -144,20 +144,23 @@ class Translator:
         beam: int | None = None,
         length_penalty: float | None = None,
         n_best: int = 1,
+        patience: float = 1.0,
         max_length: int | None = None,
     ) -> list[list[Hypothesis]]:
         """The `n_best` hypotheses of each sentence, best first; beam 1 is greedy search.
 
-        The run's settings are the defaults.  Sentences are translated in batches of similar
-        lengths and a limited number of tokens; the result is in the order given.
+        The run's settings are the defaults, `patience` is that of `beam_search`.  Sentences are
+        translated in batches of similar lengths and a limited number of tokens; the result is in
+        the order given.
         """
         decoding, encoded = self.decoding(beam, length_penalty), self._read_all(sentences)
-        options = {"length_penalty": decoding.length_penalty, "max_length": max_length}
+        options = {"length_penalty": decoding.length_penalty, "n_best": n_best}
+        options |= {"patience": patience, "max_length": max_length}
         results = [[Hypothesis([], 0.0, 0.0)]] * len(encoded)
         batches = self.batches(encoded, max(decoding.max_tokens // decoding.beam, 1))
         for rows in tqdm(batches, "translating", unit="batch", leave=False, delay=2, disable=None):
             source = pad([[*encoded[i], EOS] for i in rows]).to(self.device)  # (B, S)
-            found = beam_search(self.model, source, decoding.beam, n_best=n_best, **options)
+            found = beam_search(self.model, source, decoding.beam, **options)
             for i, hypotheses in zip(rows, found, strict=True):
                 results[i] = hypotheses
         return results

@@ -78,11 +78,8 @@ def test_a_wide_beam_equals_brute_force(seed, penalty):
     seed=st.integers(0, 10_000),
 )
 def test_the_best_candidates_are_those_of_a_full_sort(sizes, count, seed):
-    scores = (
-        torch.randperm(math.prod(sizes), generator=torch.Generator().manual_seed(seed))
-        .view(sizes)
-        .double()
-    )
+    order = torch.randperm(math.prod(sizes), generator=torch.Generator().manual_seed(seed))
+    scores = order.view(sizes).double()
     scores[scores < 3] = -math.inf
     values, parents, words = best(scores, count)
     expected = scores.flatten(1).sort(dim=1, descending=True).values[:, :count]
@@ -159,6 +156,16 @@ def test_a_greater_length_penalty_prefers_longer_translations():
         ]
         lengths[penalty] = sum(len(h[0].ids) for batch in found for h in batch)
     assert lengths[-3.0] < lengths[0.0] < lengths[3.0]
+
+
+def test_more_patience_finds_what_scores_at_least_as_high():
+    scores = {  # 20 models, three sentences each
+        p: [h[0].score for s in range(20) for h in beam_search(make(s), SOURCE, 2, patience=p)]
+        for p in (1, 2, math.inf)
+    }
+    for less, more in ((1, 2), (2, math.inf)):
+        assert all(a <= b + 1e-9 for a, b in zip(scores[less], scores[more], strict=True))
+        assert scores[less] != scores[more]
 
 
 @pytest.mark.parametrize("beam", [1, 3])
@@ -245,10 +252,12 @@ def test_no_sentences_have_no_translations():
     assert greedy_search(model, none) == beam_search(model, none, 3) == sample(model, none) == []
 
 
-@pytest.mark.parametrize(("beam", "n_best"), [(0, 1), (2, 3), (2, 0)])
-def test_impossible_beams_are_refused(beam, n_best):
-    with pytest.raises(ValueError, match="1 <= n_best <= beam"):
-        beam_search(make(), SOURCE, beam, n_best=n_best)
+@pytest.mark.parametrize("penalty", [math.nan, math.inf, -math.inf, 1e308, -11.0])
+def test_impossible_beams_are_refused(penalty):
+    wrong = [{"beam": 0}, {"beam": 2, "n_best": 3}, {"n_best": 0}, {"length_penalty": penalty}]
+    for options in [*wrong, {"patience": 0.9}, {"patience": math.nan}]:
+        with pytest.raises(ValueError, match="a length_penalty from -10 to 10 and patience >= 1;"):
+            beam_search(make(), SOURCE, **options)
 
 
 @pytest.mark.parametrize(
@@ -262,12 +271,6 @@ def test_impossible_sampling_is_refused(options):
 def test_a_translation_of_no_words_at_most_is_refused():
     with pytest.raises(ValueError, match="max_length"):
         greedy_search(make(), SOURCE, max_length=0)
-
-
-@pytest.mark.parametrize("penalty", [math.nan, math.inf, -math.inf, 1e308, -11.0])
-def test_a_length_penalty_beyond_reason_is_refused(penalty):
-    with pytest.raises(ValueError, match="a length_penalty from -10 to 10; given"):
-        beam_search(make(), SOURCE, 2, length_penalty=penalty)
 
 
 @pytest.mark.parametrize("penalty", [-10.0, 10.0])
