@@ -154,7 +154,7 @@ class Translator:
         the order given.
         """
         decoding, encoded = self.decoding(beam, length_penalty), self._read_all(sentences)
-        options = {"length_penalty": decoding.length_penalty, "n_best": n_best}
+        options: dict[str, Any] = {"length_penalty": decoding.length_penalty, "n_best": n_best}
         options |= {"patience": patience, "max_length": max_length}
         results = [[Hypothesis([], 0.0, 0.0)]] * len(encoded)
         batches = self.batches(encoded, max(decoding.max_tokens // decoding.beam, 1))

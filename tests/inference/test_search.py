@@ -229,13 +229,9 @@ def test_the_nucleus_is_the_smallest_set_that_reaches_p():
     p[[PAD, BOS, UNK]] = -math.inf
     p, words = p.softmax(-1).sort(descending=True)
     two = float(p[0] + p[1] / 2)  # the first word alone does not reach it, the first two do
-    drawn = sample(
-        model,
-        SOURCE[:1].expand(2000, -1),
-        top_p=two,
-        generator=torch.Generator().manual_seed(0),
-        max_length=1,
-    )
+    generator = torch.Generator().manual_seed(0)
+    source = SOURCE[:1].expand(2000, -1)
+    drawn = sample(model, source, top_p=two, generator=generator, max_length=1)
     seen = {ids[0] if ids else EOS for ids in drawn}
     assert seen == set(words[:2].tolist())
 
