@@ -15,7 +15,6 @@ WIDGETS = """from nmtcourse.teaching import predict
 predict("06.leak")
 import ipywidgets
 ipywidgets.IntSlider()"""
-WARNING = "import warnings\nwarnings.warn('old')"
 
 
 @pytest.fixture
@@ -65,7 +64,7 @@ def test_a_second_run_stores_the_same_bytes_and_check_says_so(book, capsys):
     ("source", "told", "options"),
     [
         ("print(1)\n1 / 0", "ZeroDivisionError", ()),
-        (WARNING, "writes to stderr.*old", ()),
+        ("import warnings\nwarnings.warn('old')", "writes to stderr.*old", ()),
         ("print('in /home/me/run')", "shows a path of this machine: /home/me/run", ()),
         ("import time\ntime.sleep(60)", "timed out|Timeout", ("--timeout", "2")),
     ],

@@ -3,19 +3,24 @@
     python tools/edition.py            make notebooks/zh/*.ipynb again
     python tools/edition.py --check    write nothing; fail where a text is stale or breaks a rule
     python tools/edition.py --todo 06  what of notebook 06 has no current translation
+    python tools/edition.py --words 06  what it draws and prints and no table has in Chinese
 
 `notebooks/zh/NN.toml` holds, for each Markdown cell, the digest of the English text that was
 translated, and the Chinese text; `nmtcourse/teaching/asked/zh/NN.toml` does so for the questions,
-`nmtcourse/homework/zh/*.toml` for the homework. Code and outputs are those of the English notebook.
+`nmtcourse/homework/zh/*.toml` for the homework. Code is that of the English notebook, with comments
+of the table `comments`; outputs are those of a run in `notebooks/zh` (see `teaching/language.py`),
+`python tools/execute.py notebooks/zh/06*.ipynb`, as long as their numbers are those of the English.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import io
 import json
 import re
 import sys
+import tokenize
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
@@ -64,6 +69,11 @@ def read(path: Path) -> dict:
     return tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
 
 
+def translation(number: str) -> dict[str, dict]:
+    """The Chinese texts of the cells of a notebook."""
+    return {k: v for k, v in read(CHINESE / f"{number}.toml").items() if k != "comments"}
+
+
 def english(name: str) -> dict:
     return json.loads((NOTEBOOKS / f"{name}.ipynb").read_text("utf-8"))
 
@@ -93,7 +103,7 @@ def findings(name: str) -> Iterator[str]:
     number = name[:2]
     cells = [cell for cell in english(name)["cells"] if cell["cell_type"] == "markdown"]
     pairs = [
-        ({cell["id"]: source(cell) for cell in cells}, read(CHINESE / f"{number}.toml")),
+        ({cell["id"]: source(cell) for cell in cells}, translation(number)),
         (questions(number), read(ASKED / "zh" / f"{number}.toml")),
     ]
     for now, translated in pairs:
@@ -186,18 +196,72 @@ def prose(text: str) -> str:
 
 
 def chinese(name: str) -> dict:
-    """The notebook in Chinese: other Markdown and other questions, all else the same."""
+    """The notebook in Chinese: its texts, questions and comments, and outputs of its own run."""
     from nmtcourse.teaching.predictions import hiding  # only now: it imports the package
 
-    notebook, translated = deepcopy(english(name)), read(CHINESE / f"{name[:2]}.toml")
+    notebook, translated = deepcopy(english(name)), translation(name[:2])
+    comments = read(CHINESE / f"{name[:2]}.toml").get("comments", {})
+    stored = read_notebook(CHINESE / f"{name}.ipynb")
     for cell in notebook["cells"]:
         if cell["cell_type"] == "markdown":
             cell["source"] = moved(translated[cell["id"]]["text"].strip("\n"), name)
         elif asked := re.match(r'predict\("(\d\d\.[\w-]+)"\)$', source(cell)):
             cell["outputs"] = outputs(asked[1])
-        elif "plots.setup()" in source(cell):  # its output says when results are shown
-            cell["outputs"][0]["data"] = hiding("zh")._repr_mimebundle_()
+        else:
+            if "plots.setup()" in source(cell):  # its output says when results are shown
+                cell["outputs"][0]["data"] = hiding("zh")._repr_mimebundle_()
+            ours = stored.get(cell["id"], {})
+            if source(ours) and uncommented(ours) == uncommented(cell) and same_results(ours, cell):
+                cell["outputs"] = ours["outputs"]
+            cell["source"] = commented(source(cell), comments)
     return notebook
+
+
+def read_notebook(path: Path) -> dict[str, dict]:
+    """The cells of a notebook by their ids; none where it is not there."""
+    cells = json.loads(path.read_text("utf-8"))["cells"] if path.is_file() else []
+    return {cell["id"]: cell for cell in cells}
+
+
+def commented(code: str, comments: dict[str, str]) -> str:
+    """Code with its comments in another language, where there are such; all else as it was."""
+    lines = code.splitlines(keepends=True)
+    if not code.lstrip().startswith(("%", "!")):
+        for token in tokenize.generate_tokens(io.StringIO(code).readline):
+            if token.type == tokenize.COMMENT:
+                row, column = token.start
+                lines[row - 1] = lines[row - 1][:column] + lines[row - 1][column:].replace(
+                    token.string, comments.get(token.string, token.string)
+                )
+    return "".join(lines)
+
+
+class Blank(dict):
+    """Each comment becomes an empty one."""
+
+    def get(self, key: str, default: str = "") -> str:
+        return "#"
+
+
+def uncommented(cell: dict) -> str:
+    """The code of a cell without what its comments say."""
+    return commented(source(cell), Blank())
+
+
+def same_results(ours: dict, theirs: dict) -> bool:
+    """Whether outputs are of the same kinds and have the same numbers; some vary by themselves."""
+    kinds = [[output["output_type"] for output in cell["outputs"]] for cell in (ours, theirs)]
+    varies = "nbval-ignore-output" in theirs["metadata"].get("tags", ())
+    return kinds[0] == kinds[1] and (varies or numbers(ours) == numbers(theirs))
+
+
+def numbers(cell: dict) -> Counter:
+    """The numbers in all that a cell shows, in whatever order a language has them."""
+    texts = []
+    for output in cell["outputs"]:
+        forms = {kind: form for kind, form in output.get("data", {}).items() if "image" not in kind}
+        texts += [json.dumps([output.get("text", ""), forms], ensure_ascii=False)]
+    return Counter(re.findall(NUMBER, "\n".join(texts).replace("\\n", "\n")))
 
 
 def moved(text: str, name: str) -> str:
@@ -245,16 +309,34 @@ def written(notebook: dict) -> str:
     return nbformat.writes(nbformat.from_dict(notebook), version=4) + "\n"
 
 
+def missing_words(name: str) -> list[str]:
+    """What a notebook draws and prints and no table has in Chinese, each as JSON; it is run."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    notebook = nbformat.reads(written(chinese(name)), as_version=4)
+    code = "import json; from nmtcourse.teaching import language; print(json.dumps([*language.%s]))"
+    notebook.cells.append(nbformat.v4.new_code_cell(code % "untranslated"))
+    NotebookClient(notebook, resources={"metadata": {"path": str(CHINESE)}}).execute()
+    texts = json.loads(notebook.cells[-1].outputs[0]["text"])
+    return [json.dumps(text, ensure_ascii=False) for text in texts]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--todo", metavar="NN")
+    parser.add_argument("--words", metavar="NN")
     options = parser.parse_args()
     if options.todo:
         (name,) = [path.stem for path in NOTEBOOKS.glob(f"{options.todo}_*.ipynb")]
         print("\n\n".join(findings(name)) or "all is translated")
+        return 0
+    if options.words:
+        (name,) = [path.stem for path in NOTEBOOKS.glob(f"{options.words}_*.ipynb")]
+        print("\n".join(missing_words(name)) or "all is translated")
         return 0
     told = [finding for name in names() for finding in findings(name)]
     told += [found for item in long_texts().items() for found in homework_findings(*item)]

@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
 from nmtcourse.teaching.describe import COLOUR_BAR, rounded, tick_words, with_insets
+from nmtcourse.teaching.language import say
 
 LONGEST = 600  # characters after which further panels are only named
 MOST = 14  # words, lines or bars that are named before the rest is counted
@@ -40,7 +41,12 @@ def alt_text(figure: Figure) -> str:
                 more = more.replace(words, "")
             fits = not sentences or len(so_far) + len(more) < LONGEST
             sentences.append(f"{kind}: {more}" if more and fits else kind)
-    return " ".join(f"{_plain(text)}." for text in sentences)
+    return " ".join(f"{_spoken(_plain(text))}." for text in sentences)
+
+
+def _spoken(text: str) -> str:
+    """In the language of the notebook, as what is drawn is already."""
+    return "".join(map(say, re.split(r"(; |: |, | – )", text)))
 
 
 def _plain(text: str) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, NamedTuple
 
+from nmtcourse.teaching.language import language_here
 from nmtcourse.teaching.show import Shown, kernel_with_widgets
 from nmtlib.errors import did_you_mean
 
@@ -96,11 +97,6 @@ def questions(language: str = "en") -> dict[str, Question]:
             right = options.index(about["right"])
             known[key] = Question(key, about["question"], options, right, about["because"])
     return known
-
-
-def language_here() -> str:
-    """The language of the notebook that runs: "zh" in a folder of that name, else "en"."""
-    return "zh" if Path.cwd().name == "zh" else "en"
 
 
 def predict(key: str, *, mine: str | None = None) -> None:

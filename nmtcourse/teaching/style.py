@@ -17,7 +17,8 @@ from matplotlib.figure import Figure
 
 from nmtcourse.teaching.alternative import alt_text
 from nmtcourse.teaching.describe import VARIES, describe
-from nmtcourse.teaching.predictions import hiding, language_here
+from nmtcourse.teaching.language import language_here, speak
+from nmtcourse.teaching.predictions import hiding
 
 WIDTH = 7.0  # inches: what GitHub and a laptop show without scaling
 CJK_FONT = Path(__file__).parent / "fonts" / "nmtlib-CJK.otf"
@@ -65,13 +66,15 @@ def setup() -> None:
     makes the hidden text form of a figure say what is drawn (see `describe`), so that a test of the
     stored notebook notices a figure that changed, and gives each picture an alternative text (see
     `alt_text`) in its metadata.  It hides what answers a question until the reader has chosen (see
-    `predictions`).  Elsewhere only the theme of seaborn changes.  torch computes with one thread.
-    Calling it again does no harm.  Raises FileNotFoundError where the package's font is missing.
+    `predictions`), and speaks the notebook's language (see `language`).  Elsewhere only the theme
+    of seaborn changes.  torch computes with one thread.  Calling it again does no
+    harm.  Raises FileNotFoundError where the package's font is missing.
     """
     _add_font()
     # Where torch was imported before nmtlib, its threads spin while they wait: beside six busy
     # processes 1,500 small products then take a hundred times as long.  One thread waits for none.
     torch.set_num_threads(1)
+    speak(language_here())
     shell = _kernel_shell()
     if shell is not None:
         shell.run_line_magic("matplotlib", "inline")  # drops formatters, so add ours after it

@@ -1,0 +1,108 @@
+"""Pictures and outputs of a notebook in its own language.
+
+A notebook in a folder named `zh` has the code of the English one.  Once `speak` was called there,
+what its code writes into a figure or prints is looked up in the tables `words/zh/*.toml`: English
+text to Chinese, `{}` for a number, `{…}` for any text.  What no table has stays English.
+"""
+
+from __future__ import annotations
+
+import builtins
+import re
+import tomllib
+import unicodedata
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from matplotlib.text import Text
+
+HERE = Path(__file__).parent
+NUMBER = re.compile(r"(?<![\w.])[-+−]?\d[\d,]*(?:\.\d+)?(?:e[-+]\d+)?|(?<!\w)nan(?!\w)")
+PARTS = re.compile(r"(\n|\s{2,}|\s*\|\s*|</?\w[^>]*>|\*\*|`[^`\n]*`)")  # between texts of a table
+WORDS: dict[str, str] = {}  # of the language that is spoken; empty for English
+untranslated: dict[str, None] = {}  # what was looked up in vain, in order
+
+
+def language_here() -> str:
+    """The language of the notebook that runs: "zh" in a folder of that name, else "en"."""
+    return "zh" if Path.cwd().name == "zh" else "en"
+
+
+def speak(language: str) -> None:
+    """Translate what is drawn and printed in this process from now on; "en" changes nothing."""
+    WORDS.clear()
+    translate.cache_clear()
+    for path in sorted((HERE / "words" / language).glob("*.toml")):
+        WORDS.update(tomllib.loads(path.read_text("utf-8")))
+    if WORDS and builtins.print is PRINT:
+        builtins.print = print_translated
+        Text.set_text = set_translated_text  # type: ignore[method-assign, assignment]
+
+
+def say(text: str) -> str:
+    """A text in the language that is spoken, broken into about as many lines as it had.
+
+    What stands between spaces, bars or tags of a table is looked up by itself.
+    """
+    if not WORDS or not text.strip():
+        return text
+    inner = text.strip()
+    if (whole := translate(inner)) is not None:
+        size = -(-len(whole) // (inner.count("\n") + 1))
+        lines = (whole[i : i + size] for i in range(0, len(whole), size))
+        return text.replace(inner, "\n".join(lines))
+    parts = PARTS.split(text)
+    if len(parts) == 1:
+        if re.search(r"[A-Za-z]{3}", text) and not re.search(r"[\u3400-\u9fff]", text):
+            untranslated[inner] = None
+        return text
+    return "".join(aligned(parts))
+
+
+def aligned(parts: list[str]) -> list[str]:
+    """Texts and what is between them, by turns: translated, with columns as wide as before."""
+    for i in range(0, len(parts), 2):
+        spoken = say(parts[i])
+        missing = width(parts[i]) - width(spoken)
+        if i + 1 < len(parts) and parts[i + 1].isspace() and "\n" not in parts[i + 1]:
+            parts[i + 1] = " " * max(2, len(parts[i + 1]) + missing)
+        parts[i] = spoken
+    return parts
+
+
+def width(text: str) -> int:
+    """The columns that a text takes in a fixed pitch: two for a Chinese character."""
+    return sum(1 + (unicodedata.east_asian_width(character) in "WF") for character in text)
+
+
+@cache
+def translate(text: str) -> str | None:
+    """What the tables have for a text; None where they have nothing."""
+    line = " ".join(text.split())
+    if (form := line) in WORDS or (form := NUMBER.sub("{}", line)) in WORDS:
+        return WORDS[form].format(*NUMBER.findall(line))
+    for form in WORDS:
+        if "{…}" in form and (match := re.fullmatch(pattern(form), text)):
+            return WORDS[form].replace("{…}", "{}").format(*map(say, match.groups()))
+    return None
+
+
+@cache
+def pattern(form: str) -> str:
+    """The regular expression of the texts that have a form."""
+    escaped = re.escape(form).replace(r"\ ", r"\s+").replace(r"\{\}", f"({NUMBER.pattern})")
+    return escaped.replace(r"\{…\}", "(.+?)")
+
+
+PRINT, SET_TEXT = builtins.print, Text.set_text
+
+
+def print_translated(*values: object, sep: str | None = " ", **options: Any) -> None:
+    """The `print` of a notebook that is not in English."""
+    PRINT(say((" " if sep is None else sep).join(map(str, values))), **options)
+
+
+def set_translated_text(self: Text, text: object) -> None:
+    """`Text.set_text` of a notebook that is not in English."""
+    SET_TEXT(self, "" if text is None else say(str(text)))

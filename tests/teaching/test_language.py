@@ -1,0 +1,39 @@
+"""What a notebook draws and prints is in its language, and nothing else is."""
+
+import tomllib
+
+import pytest
+from fontTools.ttLib import TTFont
+
+from nmtcourse.teaching import language
+from nmtcourse.teaching.style import CJK_FONT
+
+TABLES = sorted(language.HERE.glob("words/zh/*.toml"))
+
+
+def test_a_table_fills_what_it_takes_with_letters_that_are_drawn():
+    letters = TTFont(CJK_FONT).getBestCmap()
+    for form, text in (
+        pair for p in TABLES for pair in tomllib.loads(p.read_text("utf-8")).items()
+    ):
+        assert all(form.count(each) == text.count(each) for each in ("{}", "{…}")), form
+        assert {c for c in text if ord(c) > 0x2E7F and ord(c) not in letters} == set(), form
+
+
+@pytest.mark.parametrize(
+    ("english", "chinese"),
+    [
+        (" 4 PAD: 0.10", " 4 个：0.10"),
+        ("first  dog", "第一   dog"),
+        ("| first | 7 |", "| 第一 | 7 |"),
+        ("of first", "第一的"),
+        ("of [1,   2]", "[1,   2]的"),
+        ("what no table has", "what no table has"),
+    ],
+)
+def test_numbers_columns_and_what_no_table_has_stay(english, chinese, monkeypatch):
+    words = {"{} PAD: {}": "{} 个：{}", "first": "第一", "of {…}": "{…}的"}
+    monkeypatch.setattr(language, "WORDS", words)
+    language.translate.cache_clear()
+    assert language.say(english) == chinese
+    language.translate.cache_clear()
