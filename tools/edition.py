@@ -260,7 +260,8 @@ def numbers(cell: dict) -> Counter:
     texts = []
     for output in cell["outputs"]:
         forms = {kind: form for kind, form in output.get("data", {}).items() if "image" not in kind}
-        texts += [json.dumps([output.get("text", ""), forms], ensure_ascii=False)]
+        if len(forms) == len(output.get("data", {})) or "Figure" in str(forms):  # no diagram
+            texts += [json.dumps([output.get("text", ""), forms], ensure_ascii=False)]
     return Counter(re.findall(NUMBER, "\n".join(texts).replace("\\n", "\n")))
 
 

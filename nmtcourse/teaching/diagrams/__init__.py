@@ -1,4 +1,7 @@
-"""Diagrams of the architecture: NAME.svg to edit, NAME.png to show, texts.toml for alt texts."""
+"""Diagrams of the architecture: NAME.svg to edit, NAME.png to show, texts.toml for alt texts.
+
+Those of Chinese notebooks are in `zh`, made by tools/diagrams.py.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nmtcourse.teaching.language import language_here
 from nmtlib.errors import require_one_of
 
 FOLDER = Path(__file__).parent
 TEXTS: dict[str, str] = tomllib.loads((FOLDER / "texts.toml").read_text("utf-8"))
+CHINESE: dict[str, str] = tomllib.loads((FOLDER / "zh.toml").read_text("utf-8"))["alt"]
 
 
 @dataclass(frozen=True)
@@ -20,10 +25,11 @@ class Diagram:
     name: str
 
     def __repr__(self) -> str:
-        return TEXTS[self.name]
+        return TEXTS[self.name] if language_here() == "en" else CHINESE[self.name]
 
     def _repr_png_(self) -> tuple[bytes, dict[str, Any]]:
-        return (FOLDER / f"{self.name}.png").read_bytes(), {"alt": TEXTS[self.name]}
+        folder = FOLDER if language_here() == "en" else FOLDER / "zh"
+        return (folder / f"{self.name}.png").read_bytes(), {"alt": repr(self)}
 
 
 def show(name: str) -> Diagram:
