@@ -68,7 +68,7 @@ def test_every_field_can_be_set_and_only_that_one_changes():
     other = {int: 7, float: 0.25, bool: True, str: "something", list: ["a", "b"]}
     known = {"kind": "spacy", "target_kind": "bpe", "schedule": "noam", "precision": "bf16"}
     known |= {"norm": "post", "positions": "learned", "tied": "all", "embedding_init": "normal"}
-    known |= {"d_model": 64, "n_heads": 8, "keep": "average"}
+    known |= {"d_model": 64, "n_heads": 8, "keep": "average", "linear_init": "torch"}
     for section in SECTIONS:
         for field in fields(getattr(DEFAULT, section)):
             old = getattr(getattr(DEFAULT, section), field.name)

@@ -28,6 +28,7 @@ class TransformerConfig:
       'all' (also the source embedding, which needs one joint vocabulary).
     - `embedding_init` is 'xavier' (uniform, standard deviation sqrt(2 / (V + D))) or 'normal'
       (standard deviation 1 / sqrt(D): after the scaling 1, for any vocabulary).
+    - `linear_init` is 'xavier' (uniform, with zero biases) or 'torch' (as `nn.Linear` does).
 
     Raises ValueError for a value that no model can have.
     """
@@ -46,6 +47,7 @@ class TransformerConfig:
     positions: str = "sinusoidal"
     tied: str = "none"
     embedding_init: str = "xavier"
+    linear_init: str = "xavier"
 
     @classmethod
     def base(cls, source_vocab_size: int = 0, target_vocab_size: int = 0, **more: Any) -> Self:
@@ -67,6 +69,7 @@ class TransformerConfig:
         require_one_of("positions", ("sinusoidal", "learned"), self.positions)
         require_one_of("tied", ("none", "target", "all"), self.tied)
         require_one_of("embedding_init", ("xavier", "normal"), self.embedding_init)
+        require_one_of("linear_init", ("xavier", "torch"), self.linear_init)
         if self.tied == "all" and self.source_vocab_size != self.target_vocab_size:
             raise ValueError(
                 f"tied='all' needs one joint vocabulary, but the sizes are "

@@ -57,6 +57,7 @@ class Transformer(nn.Module):
     def reset_parameters(self) -> None:
         """Xavier-uniform matrices (Glorot and Bengio 2010), zero biases, zero PAD rows.
 
+        With `linear_init="torch"` linear maps are uniform within 1 / sqrt(inputs), biases too.
         Logits start near zero, so the first loss is about ln V; with a tied table and 'normal'
         embeddings they start at size 1, which costs half a nat more.
         """
@@ -69,6 +70,10 @@ class Transformer(nn.Module):
             if self.config.embedding_init == "normal":
                 nn.init.normal_(embedding.weight, std=1 / math.sqrt(self.config.d_model))
             nn.init.zeros_(embedding.weight[PAD].detach())
+        if self.config.linear_init == "torch":
+            for module in self.modules():
+                if isinstance(module, nn.Linear):
+                    module.reset_parameters()
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         """Teacher forcing: all target positions at once, each seeing itself and those before."""

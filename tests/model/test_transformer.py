@@ -189,26 +189,15 @@ def test_the_cache_follows_the_hypotheses_that_are_kept():
 def test_the_first_loss_is_about_that_of_an_even_guess(tied, norm, embedding_init):
     torch.manual_seed(1)
     vocab = 4000
-    config = TransformerConfig(
-        vocab,
-        vocab,
-        d_model=128,
-        n_heads=4,
-        n_encoder_layers=2,
-        n_decoder_layers=2,
-        d_ff=256,
-        norm=norm,
-        tied=tied,
-        embedding_init=embedding_init,
-    )
+    sizes = {"d_model": 128, "n_heads": 4, "n_encoder_layers": 2, "n_decoder_layers": 2}
+    config = TransformerConfig(vocab, vocab, **sizes, d_ff=256, norm=norm, tied=tied)
+    config = dataclasses.replace(config, embedding_init=embedding_init)
     model = Transformer(config).eval()
     source, target = torch.randint(4, vocab, (2, 16, 12)).unbind()
     with torch.no_grad():
         loss = F.cross_entropy(model(source, target[:, :-1]).flatten(0, 1), target[:, 1:].flatten())
-    logits_of_size_one = (
-        tied == "all" and embedding_init == "normal"
-    )  # which cost half of their variance
-    assert abs(loss - math.log(vocab) - logits_of_size_one / 2) < 0.02 * math.log(vocab)
+    size_one = tied == "all" and embedding_init == "normal"  # costs half of the logits' variance
+    assert abs(loss - math.log(vocab) - size_one / 2) < 0.02 * math.log(vocab)
 
 
 @pytest.mark.parametrize("vocab", [50, 5000])
@@ -221,6 +210,14 @@ def test_embeddings_that_start_normal_are_read_at_size_one_whatever_the_vocabula
         assert not model.source_embedding.weight[0].any()
     assert sizes["normal"] == pytest.approx(1, rel=0.05)
     assert sizes["xavier"] == pytest.approx(math.sqrt(64 * 2 / (vocab + 64)), rel=0.05)
+
+
+def test_linear_maps_can_start_as_those_of_torch():
+    for each in make(d_model=64, linear_init="torch").modules():
+        if isinstance(each, torch.nn.Linear):
+            bound = each.in_features**-0.5  # torch's; Xavier's is sqrt(6 / (inputs + outputs))
+            assert each.weight.abs().max().item() == pytest.approx(bound, rel=0.02)
+            assert 0 < each.bias.abs().max() <= bound
 
 
 def test_every_parameter_gets_a_gradient_and_the_pad_row_none_through_the_lookup():
@@ -245,9 +242,7 @@ def test_the_computable_position_table_is_not_saved_but_follows_the_model():
     model = make()
     assert not [name for name in model.state_dict() if "table" in name]
     assert model.source_positions.table.dtype == torch.float64
-    assert [
-        n for n, _ in make(positions="learned").named_parameters() if n.endswith("positions.table")
-    ]
+    assert "source_positions.table" in dict(make(positions="learned").named_parameters())
 
 
 @pytest.mark.parametrize(
@@ -264,6 +259,7 @@ def test_the_computable_position_table_is_not_saved_but_follows_the_model():
         ({"tied": "both"}, "tied must be one of"),
         ({"tied": "all"}, "needs one joint vocabulary"),
         ({"embedding_init": "zero"}, "embedding_init must be one of"),
+        ({"linear_init": "zero"}, "linear_init must be one of"),
     ],
 )
 def test_a_configuration_that_cannot_be_is_refused(change, message):

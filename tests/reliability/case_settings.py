@@ -46,9 +46,9 @@ OUT_OF_RANGE = {
         NOT_POSITIVE,
     ),
     **dict.fromkeys(
-        ("model.dropout", "model.attention_dropout", "training.label_smoothing"),
-        NO_PROBABILITY,
+        ("model.dropout", "model.attention_dropout", "training.label_smoothing"), NO_PROBABILITY
     ),
+    "model.linear_init": WORDS,
     **dict.fromkeys(
         ("tokenizer.kind", "tokenizer.target_kind", "model.norm", "model.positions", "model.tied"),
         ("nonsense", '" "', "NULL"),
