@@ -216,9 +216,6 @@ def test_every_command_in_the_makefile_is_accepted():
     assert all_problems([words for words in given if not any("$" in word for word in words)]) == {}
 
 
-# The reading itself
-
-
 # What the tests promise
 
 

@@ -56,6 +56,7 @@ def test_a_second_run_stores_the_same_bytes_and_check_says_so(book, capsys):
     assert cells[0].outputs[0].text.endswith("1\n0 1 2 "), "one stream, and one thread"
     assert cells[1].metadata == {"tags": ["predict"], "jupyter": {"source_hidden": True}}
     assert not any(execute.WIDGET in output.data for output in cells[1].outputs)
+    assert cells[2].metadata["jupyter"] == {"outputs_hidden": True}, "it answers the question"
     assert cells[2].outputs[0].traceback == ["AssertionError: meant to fail"]
 
 

@@ -97,7 +97,7 @@ def height(cells: list[dict]) -> float:
         small = [output.get("text", "") for output in cell.get("outputs", [])]
         if cell["cell_type"] == "markdown":
             prose.append(cell["source"])
-        elif not cell["metadata"].get("jupyter"):
+        elif not cell["metadata"].get("jupyter", {}).get("source_hidden"):
             small.append(cell["source"])
         rem += 16.0 * any("image/png" in data for data in datas)
         rem += sum(4.0 * text.count("$$") / 2 + 1.9 * _lines(text, 75) for text in prose)

@@ -211,7 +211,7 @@ def chinese(name: str) -> dict:
             if "plots.setup()" in source(cell):  # its output says when results are shown
                 cell["outputs"][0]["data"] = hiding("zh")._repr_mimebundle_()
             ours = stored.get(cell["id"], {})
-            if source(ours) and uncommented(ours) == uncommented(cell) and same_results(ours, cell):
+            if ours and uncommented(ours) == uncommented(cell) and same_results(ours, cell):
                 cell["outputs"] = ours["outputs"]
             cell["source"] = commented(source(cell), comments)
     return notebook

@@ -63,11 +63,16 @@ def clean(notebook: NotebookNode) -> NotebookNode:
     """Drop what differs from run to run and between machines; what people read stays."""
     metadata = {"kernelspec": KERNEL, "language_info": {"name": "python"}}
     notebook.metadata = nbformat.from_dict(metadata)
+    secret = ""  # after a question: what answers it is shown folded, up to the next text
     for number, cell in enumerate(notebook.cells, start=1):
         cell.setdefault("id", f"cell-{number:02d}")
         kept = {key: cell.metadata[key] for key in KEPT if key in cell.metadata}
         if "predict" in kept.get("tags", ()):  # JupyterLab folds the call, which names the answer
-            kept["jupyter"] = {"source_hidden": True}
+            kept["jupyter"], secret = {"source_hidden": True}, "asked"
+        elif secret and cell.get("outputs"):  # unfolded as soon as the reader runs the cell
+            kept["jupyter"], secret = {"outputs_hidden": True}, "answered"
+        elif secret == "answered" and cell.cell_type == "markdown":
+            secret = ""
         cell.metadata = nbformat.from_dict(kept)
         for output in cell.get("outputs", ()):
             # A widget's model dies with the kernel; the text beside it stays.

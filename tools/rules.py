@@ -26,7 +26,7 @@ from shown import (
     names_figures_that_exist,
 )
 
-MAX_LINES, MAX_BYTES = 30, 1_000_000
+MAX_LINES, MAX_BYTES = 30, 1_500_000
 LONG = 90  # minutes that one reads without a rest
 OPENING = {  # what the opening says, and the words it says it with
     "what you will be able to do": r"will be able to",

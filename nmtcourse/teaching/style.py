@@ -78,6 +78,7 @@ def setup() -> None:
     shell = _kernel_shell()
     if shell is not None:
         shell.run_line_magic("matplotlib", "inline")  # drops formatters, so add ours after it
+        shell.run_line_magic("config", "InlineBackend.figure_formats = ['retina']")  # sharp
         _add_formatters(shell.display_formatter)
         shell.display_pub.publish(hiding(language_here())._repr_mimebundle_())
     installed = {entry.name for entry in font_manager.fontManager.ttflist}
@@ -123,9 +124,10 @@ def _add_formatters(display_formatter: Any) -> None:
     display_formatter.ipython_display_formatter.for_type(Axes, _show_figure_of)
 
 
-def _with_alt(draw: Callable[[Figure], str], figure: Figure) -> tuple[str, dict[str, str]]:
-    """A picture, and the metadata that go with it."""
-    return draw(figure), {"alt": alt_text(figure)}
+def _with_alt(draw: Callable[[Figure], Any], figure: Figure) -> tuple[str, dict[str, Any]]:
+    """A picture, and the metadata that go with it: its size in points and its text."""
+    picture, size = draw(figure)
+    return picture, size | {"alt": alt_text(figure)}
 
 
 def _describe_and_close(figure: Figure, printer: Any, cycle: bool) -> None:

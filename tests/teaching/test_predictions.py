@@ -78,19 +78,3 @@ def test_a_stored_notebook_keeps_the_same_text_with_and_without_widgets(monkeypa
         bundle = other._repr_mimebundle_()
         bundle.pop("application/vnd.jupyter.widget-view+json", None)
         assert bundle == one._repr_mimebundle_()
-
-
-def results(cells):
-    """The marks of the cells between a question and the text about its result.
-
-    A `C` has outputs, a `c` has none; M is Markdown, which is the end after an output, and P
-    another question.
-    """
-    marks = ""
-    for cell in cells:
-        if cell.source.startswith("predict("):
-            return marks + "P"
-        if cell.cell_type == "markdown" and "C" in marks:
-            break
-        marks += "M" if cell.cell_type == "markdown" else "C" if cell.outputs else "c"
-    return marks.rstrip("c")

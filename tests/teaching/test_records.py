@@ -54,9 +54,6 @@ def test_what_was_recorded_otherwise_runs_with_all_seeds_and_says_so(record, oth
     assert "99.doubled() is not what was recorded" in capsys.readouterr().out
 
 
-# Making records
-
-
 # What is recorded
 
 
