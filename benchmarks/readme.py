@@ -94,13 +94,13 @@ def headlines(words: Mapping[str, Any]) -> str:
 def notebooks(folder: str, words: Mapping[str, Any]) -> str:
     """What each notebook teaches, about which modules, and how long it takes to read and to run."""
     seconds = json.loads((ROOT / "tools" / "timings.json").read_text("utf-8"))
-    rows = []
+    rows, up = [], "../" * (folder.count("/") + 1)
     for path in sorted((ROOT / folder).glob("[0-9]*.ipynb")):
         opening = "".join(json.loads(path.read_text("utf-8"))["cells"][0]["source"])
         number, (reading, running) = path.stem[:2], words["units"]
         rows.append(
             [
-                f"[{re.search(r'# (.+)', opening)[1]}]({folder}/{path.name})",
+                f"[{re.search(r'# (.+)', opening)[1]}]({up}{folder}/{path.name})",
                 words["learned"][number],
                 ENGLISH["modules"][number],
                 f"{re.search(words['minutes'], opening)[1]} {reading}",
@@ -110,18 +110,15 @@ def notebooks(folder: str, words: Mapping[str, Any]) -> str:
     return table(words["columns"], rows)
 
 
-def tree(words: Mapping[str, str], files: bool = True) -> str:
-    """The folders and what they hold; with `files` also each file of the core."""
+def tree(words: Mapping[str, str]) -> str:
+    """The folders and what they hold, and each file of the core."""
     rows = []
     for room, about in words.items():
         core = room.partition("/")[0] == "nmtlib"
         indent, name = ("  " * room.count("/"), Path(room).name) if core else ("", room)
         rows.append(f"{f'{indent}{name}/':<22}{about}")
         paths = [p for p in sorted((ROOT / room).glob("*.py")) if core and p.name[0] != "_"]
-        if files:
-            rows += [f"{f'{indent}  {path.name}':<22}{first_sentence(path)}" for path in paths]
-        elif paths:
-            rows.append(f"{indent}  {' '.join(path.stem for path in paths)}")
+        rows += [f"{f'{indent}  {path.name}':<22}{first_sentence(path)}" for path in paths]
     return "```text\n" + "\n".join(rows) + "\n```"
 
 
@@ -165,18 +162,6 @@ def size_and_training(result: dict[str, Any]) -> list[str]:
         f"{result['parameters'] / 1e6:.1f} M",
         f"{training['epochs']} epochs, {training['minutes']:.0f} min",
     ]
-
-
-def results(words: Mapping[str, str]) -> str:
-    """The best search of each preset on its test split; `words` are replaced, the longest first."""
-    rows = [
-        [name, *size_and_training(result), f"{result['scores']['bleu']:.1f}"]
-        for name, result in best_searches()
-    ]
-    block = table("system | parameters | training, on CPUs | sacreBLEU, test", rows)
-    for old in sorted(words, key=len, reverse=True):
-        block = block.replace(old, words[old])
-    return block
 
 
 def records() -> str:
@@ -391,20 +376,17 @@ def marks() -> str:
 
 
 PAGES = {  # the blocks of each page, and what makes them
-    "README.md": {
-        "headlines": lambda: headlines(ENGLISH),
+    "README.md": {"headlines": lambda: headlines(ENGLISH)},
+    "README.zh.md": {"headlines": lambda: headlines(CHINESE)},
+    "docs/course.md": {
         "notebooks": lambda: notebooks("notebooks", ENGLISH["notebooks"]),
         "graded": lambda: printed("homework-check-en.txt"),
-        "tree": lambda: tree(ENGLISH["rooms"]),
-        "results": lambda: results({}),
     },
-    "README.zh.md": {
-        "headlines": lambda: headlines(CHINESE),
+    "docs/zh/course.md": {
         "notebooks": lambda: notebooks("notebooks/zh", CHINESE["notebooks"]),
         "graded": lambda: printed("homework-check-zh.txt"),
-        "tree": lambda: tree(CHINESE["rooms"], files=False),
-        "results": lambda: results(CHINESE["systems"]),
     },
+    "docs/core.md": {"tree": lambda: tree(ENGLISH["rooms"])},
     "docs/results.md": {"all-results": all_results, "seeds": several_seeds},
     "docs/commands.md": {"make-train": lambda: printed("make-train.txt")},
     "docs/own_text.md": {"doctor": lambda: block("doctor")},

@@ -2,7 +2,6 @@
 
 import functools
 import http.server
-import json
 import subprocess
 import sys
 import threading
@@ -105,20 +104,6 @@ def test_no_link_is_broken_and_nothing_that_a_page_loads_is_missing(site, pages)
 def test_no_page_loads_anything_from_elsewhere(pages):
     loaded = {address for page in pages.values() for address in page.loads | page.later}
     assert {address for address in loaded if urlsplit(address).netloc} == set()
-
-
-def test_the_search_index_knows_where_label_smoothing_is_explained(site):
-    text = (site / "searchindex.js").read_text("utf-8")
-    index = json.loads(text.removeprefix("Search.setIndex(").rstrip().removesuffix(")"))
-
-    def pages_with(stem: str) -> set[str]:
-        numbers = [index[part].get(stem, []) for part in ("terms", "titleterms")]
-        flat = (n if isinstance(n, list) else [n] for n in numbers)  # one page is a bare number
-        return {index["docnames"][number] for each in flat for number in each}
-
-    both = pages_with("label") & pages_with("smooth")
-    assert "notebooks/08_label_smoothing_and_noam" in both
-    assert not any(name.startswith("files/") for name in both)
 
 
 # In a browser

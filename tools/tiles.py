@@ -1,4 +1,4 @@
-"""Draw figures/course.png: a tile for each notebook, with its number, its title and a figure of it.
+"""Draw figures/tiles: a tile for each notebook, with its number, its title and a figure of it.
 
 python tools/tiles.py           # from the outputs that the notebooks store
 """
@@ -55,58 +55,55 @@ COURSE = [  # the colour of its group (Okabe and Ito 2008), the notebook, what t
     ("#8C8C8C", "14_english_chinese", "English-Chinese"),
     ("#8C8C8C", "15_debugging_clinic", "Debugging clinic"),
 ]
-PICTURE = ROOT / "figures" / "course.png"
-COLUMNS, WIDTH, HEIGHT = 4, 2.6, 2.2  # the tiles of a row; inches of one
+PICTURES = ROOT / "figures" / "tiles"
+WIDTH, HEIGHT = 2.06, 1.74  # inches of a tile, which pages show at 100 pixels an inch
 
 
-def stored(notebook: str) -> bytes:
-    """The figure that the chosen cell of a notebook stores."""
+def cell_figure(notebook: str, cell: str) -> bytes:
+    """The figure that a cell of a notebook stores."""
     cells = json.loads((ROOT / "notebooks" / f"{notebook}.ipynb").read_text("utf-8"))["cells"]
-    (cell,) = [each for each in cells if each["id"] == SHOWN[notebook[:2]]]
+    (cell,) = [each for each in cells if each["id"] == cell]
     (png,) = [png for o in cell["outputs"] if (png := o.get("data", {}).get("image/png"))]
     return base64.b64decode(png)
 
 
 def figure_of(notebook: str) -> Image.Image:
     """The same without its white margins."""
-    image = Image.open(io.BytesIO(stored(notebook))).convert("RGB")
+    image = Image.open(io.BytesIO(cell_figure(notebook, SHOWN[notebook[:2]]))).convert("RGB")
     return image.crop(ImageOps.invert(image).getbbox())
 
 
-def course() -> Figure:
-    """The sixteen tiles, four in a row, in the order and the colours of the course."""
-    rows = -(-len(COURSE) // COLUMNS)
-    figure = Figure(figsize=(COLUMNS * WIDTH, rows * HEIGHT))
-    for place, (group, notebook, title) in enumerate(COURSE):
-        row, column = divmod(place, COLUMNS)
-        left, bottom = column / COLUMNS, 1 - (row + 1) / rows
-        tile = figure.add_axes((left, bottom, 1 / COLUMNS, 1 / rows))
-        tile.set(xlim=(0, WIDTH), ylim=(0, HEIGHT))
-        tile.axis("off")
-        shape = {"boxstyle": "round,pad=0,rounding_size=0.1", "linewidth": 0.8}
-        corner, size = (0.06, 0.06), (WIDTH - 0.12, HEIGHT - 0.12)
-        tile.add_patch(FancyBboxPatch(corner, *size, fc="white", ec="#c8ccd2", **shape))
-        colour, badge = mix(group, "white", 0.38), ((0.16, HEIGHT - 0.42), 0.34, 0.26)
-        tile.add_patch(FancyBboxPatch(*badge, fc=colour, ec="none", **shape))
-        middle = {"va": "center_baseline", "y": HEIGHT - 0.29}
-        tile.text(0.33, s=notebook[:2], ha="center", weight="bold", fontsize=10, **middle)
-        tile.text(0.58, s=title, fontsize=9, **middle)
-        inside = (left + 0.16 / WIDTH / COLUMNS, bottom + 0.14 / HEIGHT / rows)
-        room = ((WIDTH - 0.32) / WIDTH / COLUMNS, (HEIGHT - 0.66) / HEIGHT / rows)
-        picture = figure.add_axes((*inside, *room))
-        picture.imshow(figure_of(notebook), interpolation="lanczos")
-        picture.axis("off")
+def tile(group: str, notebook: str, title: str) -> Figure:
+    """The tile of a notebook, its badge in the colour of its group."""
+    figure = Figure(figsize=(WIDTH, HEIGHT), layout="none")
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set(xlim=(0, WIDTH), ylim=(0, HEIGHT))
+    axes.axis("off")
+    shape = {"boxstyle": "round,pad=0,rounding_size=0.08", "linewidth": 0.8}
+    corner, size = (0.03, 0.03), (WIDTH - 0.06, HEIGHT - 0.06)
+    axes.add_patch(FancyBboxPatch(corner, *size, fc="white", ec="#c8ccd2", **shape))
+    badge = ((0.11, HEIGHT - 0.33), 0.28, 0.21)
+    axes.add_patch(FancyBboxPatch(*badge, fc=mix(group, "white", 0.38), ec="none", **shape))
+    middle = {"va": "center_baseline", "y": HEIGHT - 0.225}
+    axes.text(0.25, s=notebook[:2], ha="center", weight="bold", fontsize=8, **middle)
+    axes.text(0.45, s=title, fontsize=7.2, **middle)
+    room = (0.11 / WIDTH, 0.11 / HEIGHT, 1 - 0.22 / WIDTH, 1 - 0.51 / HEIGHT)
+    picture = figure.add_axes(room)
+    picture.imshow(figure_of(notebook), interpolation="lanczos")
+    picture.axis("off")
     return figure
 
 
 def main() -> None:
-    """Write the picture."""
-    drawn = io.BytesIO()
-    with rc_context():
-        style.setup()
-        course().savefig(drawn, dpi=150, facecolor="white")
-    colours = Image.open(drawn).convert("RGB").quantize(256)
-    colours.save(PICTURE, optimize=True)
+    """Write the sixteen pictures, twice as large as they are shown."""
+    PICTURES.mkdir(exist_ok=True)
+    for group, notebook, title in COURSE:
+        drawn = io.BytesIO()
+        with rc_context():
+            style.setup()
+            tile(group, notebook, title).savefig(drawn, dpi=200, transparent=True)
+        colours = Image.open(drawn).quantize(128, method=Image.Quantize.FASTOCTREE)
+        colours.save(PICTURES / f"{notebook[:2]}.png", optimize=True)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ html_theme = "sphinx_book_theme"
 html_title = "nmtlib"
 templates_path = ["templates"]
 html_static_path = ["static", str(ROOT / "nmtcourse" / "teaching" / "fonts")]
-html_static_path.append(str(ROOT / "figures" / "explorer.webp"))
+html_static_path += map(str, (ROOT / "figures").glob("film*.webp"))
 html_favicon = str(HERE / "static" / "favicon.svg")
 html_context = {"default_mode": "auto"}
 html_css_files = ["site.css"]

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote, unquote
 
+import address
 import api
 import glossary
 
@@ -67,7 +68,7 @@ def gather(source: Path, repository: str, branch: str) -> None:
     list_others(source / "index.md", pages)
     for name in ("index.md", "README.md"):
         text = (source / name).read_text("utf-8")
-        write(source / name, text.replace("git+URL", f"git+{repository or 'URL'}"))
+        write(source / name, address.filled(text, repository, address.DOOR))
     write(source / "glossary.md", glossary.page())
     for name, text in api.pages().items():
         write(source / "api" / name, text)

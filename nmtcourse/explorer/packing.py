@@ -10,10 +10,12 @@ import zlib
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import torch
 
+from nmtcourse import familiar
 from nmtcourse.toy import RENDERERS, TOY_CORPORA, load_toy
 from nmtcourse.toy.sampler import Sampler
 from nmtlib.data.codec import Codec
@@ -24,6 +26,7 @@ from nmtlib.model.transformer import Transformer
 from nmtlib.run import Run
 from nmtlib.specials import SPECIALS, UNK
 
+WEB = Path(__file__).with_name("web")
 EXAMPLES = 200  # sentences of a bundled corpus that ride along
 # Of the grammars' other sentences, ones that beam search gets right and greedy search does not.
 HARD = {
@@ -44,7 +47,8 @@ GROUPS = (
     r"adjective$",
     r"\b(place|time)",
 )
-SENTENCES = 4_000
+# For each shipped model and switch the sentence that changes most: see tools/breaks.mjs.
+BREAKS: dict[str, dict[str, str]] = json.loads(WEB.with_name("breaks.json").read_text("utf-8"))
 HARMLESS = str.maketrans("<&", ",.")  # digits of base85 that mean something in HTML, and free ones
 
 
@@ -69,6 +73,8 @@ def pack(run: Run, name: str) -> dict[str, Any]:
         "target": pack_codec(translator.target, sides[1]),
         "examples": [[p.source, p.target, pharaoh(p)] for p in pairs],
         "contests": contests(translator, [*pairs, *HARD.get(toy_corpus(translator), [])]),
+        "breaks": BREAKS.get(name, {}),
+        "familiar": familiar.to_dict(run.folder),
         "credit": credit(run),
         "links": [],
         "weights": pack_weights(translator.model),
@@ -154,7 +160,7 @@ def lexicon(translator: Translator) -> str:
         return ""
     render, sampler = RENDERERS[translator.settings.corpus.languages[0]], Sampler(random.Random(0))
     seen: dict[str, Counter[int]] = defaultdict(Counter)
-    for _ in range(SENTENCES):
+    for _ in range(4_000):
         for word, keys in render(sampler.sentence()):
             seen[word].update(map(group_of, keys))
     words = source.vocab.tokens[len(SPECIALS) :]
@@ -178,18 +184,15 @@ def examples(translator: Translator, run: Run) -> list[Pair]:
 
 def samples(run: Run) -> list[Pair]:
     """The validation sentences that a finished training leaves beside its weights."""
-    if not run.samples_file.is_file():
-        return []
-    text = run.samples_file.read_text("utf-8")
+    text = run.samples_file.read_text("utf-8") if run.samples_file.is_file() else ""
     found = re.findall(r"^source {5}(.*)\nmodel {6}(.*)\nreference {2}(.*)$", text, re.MULTILINE)
     return [Pair(s, said if ref == "(the same)" else ref) for s, said, ref in found]
 
 
 def credit(run: Run) -> str:
     """Where the samples are from: the lines of their file that begin with "# "."""
-    if not run.samples_file.is_file():
-        return ""
-    lines = run.samples_file.read_text("utf-8").splitlines()
+    text = run.samples_file.read_text("utf-8") if run.samples_file.is_file() else ""
+    lines = text.splitlines()
     return " ".join(line.removeprefix("# ") for line in lines if line.startswith("# "))
 
 

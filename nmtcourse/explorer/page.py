@@ -8,15 +8,13 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from nmtcourse.explorer.packing import pack
+from nmtcourse.explorer.packing import WEB, pack
 from nmtlib.errors import require
 from nmtlib.files import write_atomically
 from nmtlib.run import Run, find_run
 from nmtlib.training.checkpoint import read_checkpoint
 
-WEB = Path(__file__).with_name("web")
 MARK = "<!-- written by nmtlib explore -->"  # what says that a file may be written again
-MEGABYTES = 6.0
 BYTES_A_WEIGHT = 2.14  # two, of which one can be compressed, five digits for each four
 REST = 200_000  # bytes of the program and the examples
 
@@ -34,7 +32,7 @@ def explore(
     run: str | Path,
     out: str | Path,
     *,
-    megabytes: float = MEGABYTES,
+    megabytes: float = 6.0,
     links: Mapping[str, str] | None = None,
     notebooks: str = "",
 ) -> Path:
@@ -52,8 +50,7 @@ def explore(
     require_small(folder, megabytes)
     data = pack(folder, folder.folder.resolve().name)
     data["links"] = [{"name": name, "href": href} for name, href in (links or {}).items()]
-    data["notebooks"] = notebooks
-    page = build(data)
+    page = build(data | {"notebooks": notebooks})
     size = len(page.encode("utf-8"))
     if size > megabytes * 1e6:
         raise too_large(folder, size, megabytes)

@@ -122,7 +122,9 @@ def translate(options: Namespace) -> int:
     def load(run: str) -> Translator:
         return with_neighbours(Translator.load(run), options.neighbours, options.neighbour_weight)
 
-    for text in [options.folder, *options.sentences] if options.model else options.sentences:
+    given = [options.folder, *options.sentences] if options.model else options.sentences
+    remind(options.model or options.folder, given)
+    for text in given:
         if text and Path(text).is_file():
             run = options.model or options.folder
             note(
@@ -130,6 +132,16 @@ def translate(options: Namespace) -> int:
                 f"nmtlib translate {run} < {text}"
             )
     return commands.translate(options, load)
+
+
+def remind(run: str, sentences: Sequence[str | None]) -> None:
+    """Say of which sentences a model knows that they are unlike its training text."""
+    from nmtcourse import familiar
+
+    known = familiar.load(run) if run else None
+    for text in sentences if known else ():
+        if text and (remark := known.remark(text)):
+            note(remark)
 
 
 def command_export(options: Namespace) -> None:

@@ -6,6 +6,7 @@ import { pathToFileURL } from "node:url";
 
 const WEB = pathToFileURL(`${process.argv[2]}/`);
 const { loadModel } = await import(new URL("model.js", WEB));
+const { familiarWith } = await import(new URL("familiar.js", WEB));
 const { readingOf } = await import(new URL("text.js", WEB));
 const { beam, greedy } = await import(new URL("search.js", WEB));
 
@@ -61,6 +62,7 @@ const actions = {
     const [first, ...later] = texts.map((text) => translate(text, greedy));
     return { unpacked, first, later, beams: texts.map((text) => translate(text, beam)) };
   },
+  unlike: ({ familiar, texts }) => texts.map((text) => Boolean(familiarWith(familiar)(text))),
   read: ({ text }) => attempt(() => model.read(text)),
   encode: ({ codec, texts }) => {
     const reading = readingOf(codec);

@@ -55,6 +55,15 @@ def test_axe_finds_no_violation(model, scheme, file_of, open_page) -> None:
     assert violations(page) == ["button-name: <button></button>"], "what is planted is seen"
 
 
+@pytest.mark.parametrize("model", MODELS[:-1])
+def test_each_switch_bites_in_the_sentence_that_it_offers(model, file_of, open_page) -> None:
+    page = open_page(file_of(model))
+    for name in ("causal", "padding", "positions", "scale"):
+        page.click(f"#bite-{name}")
+        before, now = page.locator("#effect dd").all_inner_texts()
+        assert before != now == page.inner_text("#translation")
+
+
 def violations(page: Any) -> list[str]:
     """The rules of axe (WCAG 2 A and AA, and good practice) that a page breaks."""
     from axe_playwright_python.sync_playwright import Axe

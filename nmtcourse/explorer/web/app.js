@@ -29,13 +29,11 @@ function begin(model) {
   const page = new Page(model, payload.notebooks, render);
   const sentence = sentenceView(page);
   const effect = effectView(page);
-  const switches = switchesView(page);
+  const switches = switchesView(page, effect);
   const views = viewsOf(page);
   const tour = tourView(page);
-  sentence.node.append(effect.node);
-  const rail = element("aside", { class: "rail" }, tour.node, switches.node);
-  const work = element("div", { class: "work" }, sentence.node, views.node);
-  byId("page").append(work, rail);
+  const rail = element("div", { class: "rail" }, tour.node, switches.node);
+  byId("page").append(sentence.node, rail, views.node);
   byId("page").hidden = false;
   listen(page, tour);
 

@@ -4,6 +4,7 @@ import { greedy, beam } from "./search.js";
 import { BOS, EOS } from "./specials.js";
 import { START, switchesOf } from "./state.js";
 import { logSoftmax } from "./tensor.js";
+import { bare } from "./written.js";
 
 /**
  * All that the page shows of a state: the sentence, its translations and every attention.
@@ -26,7 +27,7 @@ export function findAll(model, state) {
   const switches = switchesOf(state, source.ids.length);
   const trace = model.trace(source.ids, read, switches);
   // Maps name an unknown word as it was typed.
-  const typed = [...source.tokens, ...trace.columns.cross.slice(source.tokens.length)];
+  const typed = [...source.tokens.map(bare), ...trace.columns.cross.slice(source.tokens.length)];
   trace.columns.cross = trace.rows["encoder-self"] = trace.columns["encoder-self"] = typed;
   // Without the causal mask the rows of a trace have seen the words after them.
   const next = state.causal ? trace.logits.map(logSoftmax) : steps(model, source.ids, now.ids, switches);

@@ -3,8 +3,10 @@
 import { ATTENTIONS, cacheBytes, multiplications, shapes } from "./sizes.js";
 import { EOS, PAD } from "./specials.js";
 import { add, attend, layerNorm, linear, relu, sinusoidalTable } from "./tensor.js";
+import { familiarWith } from "./familiar.js";
 import { readingOf } from "./text.js";
 import { unpackWeights } from "./unpack.js";
+import { bare, writtenText } from "./written.js";
 
 /**
  * What can be switched off; what is not given is on.
@@ -30,17 +32,26 @@ export class Model {
   constructor(payload, tensors) {
     // `decoding` is the run's own {beam, lengthPenalty}; `smoothing` that of the labels; `toy` whether
     // its language is a bundled one, whose words `lexicon` groups; `contests` {wins, loses}:
-    // sentences, of beam against greedy search; `credit` says whose the examples are; `links`
-    // [{name, href}] are pages of other models.
-    const { weights, source, target, examples, ...known } = payload;
-    Object.assign(this, known);
+    // sentences, of beam against greedy search; `breaks` {switch: sentence that it changes};
+    // `credit` says whose the examples are; `links` [{name, href}] are pages of other models.
+    const { weights, source, target, examples, familiar, ...known } = payload;
+    Object.assign(this, { breaks: {} }, known);
+    this.unlike = familiarWith(familiar); // what to say of a sentence unlike the training text
     this.rounded = weights.rounded; // whether float32 weights were rounded to float16
     this.source = readingOf(source);
     this.target = readingOf(target);
-    this.examples = examples.map(exampleOf);
+    this.examples = examples.map(exampleOf).map((one) => this.#asWritten(one));
     this.tensors = tensors;
     this.tables = this.#positionTables();
     this.begun = {}; // see `begin`
+  }
+
+  /** An example in natural spelling, where the model reads that as the same tokens. */
+  #asWritten(example) {
+    const text = writtenText(example.source, this.languages[0]);
+    if (this.source.kind === "spacy") return example;
+    const same = this.source.encode(text).ids.join() === this.source.encode(example.source).ids.join();
+    return same ? { ...example, source: text } : example;
   }
 
   /** Ids of a source sentence with EOS, as `encode` takes them.  Throws where it is too long. */
@@ -173,8 +184,8 @@ export class Model {
     const maps = { "encoder-self": memory.maps, "decoder-self": [], cross: [] };
     const listen = (kind, layer, weights) => (maps[kind][layer] = weights);
     const { logits } = this.decode(memory, targetIds, switches, listen);
-    const source = memory.ids.map((id) => this.source.tokens[id]);
-    const read = targetIds.map((id) => this.target.tokens[id]);
+    const source = memory.ids.map((id) => bare(this.source.tokens[id]));
+    const read = targetIds.map((id) => bare(this.target.tokens[id]));
     const said = [...read.slice(1), this.target.tokens[EOS]];
     return {
       maps,

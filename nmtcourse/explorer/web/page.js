@@ -5,6 +5,7 @@ import { offered, repeating, unknownOf } from "./examples.js";
 import { findAll } from "./facts.js";
 import { COMPUTED, START, readState, writeState } from "./state.js";
 import { languageOf, textOf } from "./words.js";
+import { writtenText } from "./written.js";
 
 export class Page {
   /** `render` shows the page again; it is called after each change. */
@@ -47,9 +48,9 @@ export class Page {
     return new Intl.DisplayNames([this.language], { type: "language", fallback: "code" }).of(code);
   }
 
-  /** A translation as one writes it: Chinese has no spaces. */
-  joined(text) {
-    return this.model.languages[1] === "zh" ? text.replaceAll(" ", "") : text;
+  /** A translation as one writes it. */
+  joined(text, capital = true) {
+    return writtenText(text, this.model.languages[1], capital);
   }
 
   /** What the corpus has for the sentence, where it rides along. */

@@ -2,6 +2,7 @@
 
 import { BOS, EOS, PAD, UNK } from "./specials.js";
 import { logSoftmax } from "./tensor.js";
+import { bare } from "./written.js";
 
 const NEVER_GENERATED = [PAD, BOS, UNK]; // a translation is made of words
 const PRUNED_SHOWN = 4; // of each step of a beam search
@@ -172,7 +173,7 @@ class Record {
   #node({ parent, tokenId, tokenLogProb, logProb }, length) {
     this.lastId += 1;
     const score = logProb / lengthNorm(length, this.penalty);
-    const token = this.model.target.tokens[tokenId];
+    const token = bare(this.model.target.tokens[tokenId]);
     const known = { id: this.lastId, parent: parent.id, token, tokenId, tokenLogProb, logProb };
     return { ...known, score, state: "pruned" };
   }

@@ -2,26 +2,27 @@
 
 import { byId, drawn, element, rounded } from "../dom.js";
 import { mapOf } from "../facts.js";
+import { bare } from "../written.js";
 import { strand } from "./lines.js";
 
 const LIKELY = 5; // words of the distribution that are shown
 const PACE = 420; // milliseconds a word while it plays
 
 /** `source` and `target` are the rows of tokens, which the lines join. */
-export function pictureView(page, source, target) {
+export function pictureView(page, source, target, tell) {
   const { say } = page;
   const lines = drawn("svg", { class: "lines", "aria-hidden": true });
   const encoder = opener({ view: "attention", kind: "encoder-self" }, "encoder-box");
   const cross = opener({ view: "attention", kind: "cross" }, "cross-box");
   const beam = opener({ view: "beam" }, "beam-box");
-  const play = element("button", { id: "play", class: "quiet", onclick: () => start(0) });
+  const play = element("button", { id: "play", class: "strong", onclick: () => (playing ? pause() : start(partly ? at + 1 : 0)) });
+  const step = element("button", { id: "step", class: "quiet", onclick: () => advance() });
   const title = element("h3");
   const bars = element("div", { class: "bars", id: "next-words" });
   const next = element("div", { class: "next" }, title, bars, beam);
   const middle = element("div", { class: "middle" }, lines, cross);
   const node = element("div", { class: "picture", id: "picture" }, source, encoder, middle, target, next);
-  const head = element("div", { class: "picture-head" }, play);
-  let [at, playing, timer, sentence] = [-1, false];
+  let [at, playing, partly, timer, sentence] = [-1, false, false];
 
   function opener(state, id) {
     const onclick = () => {
@@ -34,23 +35,45 @@ export function pictureView(page, source, target) {
   function start(row) {
     clearTimeout(timer);
     playing = row < page.found.told.length;
+    name();
     if (!playing) return;
+    partly = true;
     page.pointRow(row);
     show(row);
     timer = setTimeout(() => start(row + 1), PACE);
   }
 
+  function pause() {
+    clearTimeout(timer);
+    playing = false;
+    name();
+  }
+
+  /** One word more, from the start after the last. */
+  function advance() {
+    pause();
+    const row = partly ? at + 1 : 0;
+    partly = true;
+    page.pointRow(row);
+    show(row);
+  }
+
+  function name() {
+    play.textContent = playing ? `❚❚ ${say("pause")}` : `▶ ${say("play")}`;
+    step.textContent = say("step");
+  }
+
   function update() {
     const { found } = page;
-    node.hidden = head.hidden = !found.source.tokens.slice(1).length;
-    play.textContent = `▶ ${say("play")}`;
+    node.hidden = play.hidden = step.hidden = !found.source.tokens.slice(1).length;
+    name();
     encoder.textContent = say("kind.encoder-self");
     cross.textContent = say("long.cross");
     beam.textContent = say("open.beam");
     const other = sentence !== page.state.sentence;
     if (other) {
-      clearTimeout(timer);
-      playing = false;
+      pause();
+      partly = false;
     }
     sentence = page.state.sentence;
     if (!node.hidden) show(other ? found.told.length - 1 : Math.min(at, found.told.length - 1));
@@ -61,10 +84,12 @@ export function pictureView(page, source, target) {
   function show(row) {
     at = row;
     const { found, state, model } = page;
+    if (row + 1 === found.told.length) partly = false;
+    tell(partly ? row + 1 : found.told.length);
     const width = found.trace.columns.cross.length;
     const map = mapOf(found.trace, "cross", state.layer, state.head);
     [...target.children].forEach((chip, i) => {
-      chip.classList.toggle("later", playing && i > row);
+      chip.classList.toggle("later", partly && i > row);
       chip.classList.toggle("now", i === row);
     });
     drawLines(row, (t, s) => map[t * width + s]);
@@ -73,7 +98,7 @@ export function pictureView(page, source, target) {
       .slice(0, LIKELY);
     title.textContent = say("next", { n: row + 1 });
     bars.replaceChildren(
-      ...likely.map((id) => bar(model.target.tokens[id], found.next[row][id], id === found.told[row])),
+      ...likely.map((id) => bar(bare(model.target.tokens[id]), found.next[row][id], id === found.told[row])),
     );
   }
 
@@ -85,7 +110,7 @@ export function pictureView(page, source, target) {
     };
     const ends = [...source.children].map(middleOf);
     const paths = [...target.children].flatMap((chip, t) => {
-      if (playing && t > row) return [];
+      if (partly && t > row) return [];
       const y = middleOf(chip);
       return ends.map((from, s) => {
         return strand([0, from], [frame.width, y], weight(t, s), t === row ? "line now" : "line");
@@ -96,7 +121,7 @@ export function pictureView(page, source, target) {
   }
 
   new ResizeObserver(() => at >= 0 && !node.hidden && show(at)).observe(node);
-  return { node, head, update, show, follow: (row) => playing || show(row) };
+  return { node, buttons: [play, step], update, show, follow: (row) => playing || show(row) };
 }
 
 function bar(word, logProb, chosen) {

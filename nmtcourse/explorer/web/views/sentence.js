@@ -1,8 +1,9 @@
 // What one types, as words and ids, and what the model makes of it, word by word.
 
-import { arrowsAmong, element, marked, rounded } from "../dom.js";
+import { arrowsAmong, counted, element, marked, rounded } from "../dom.js";
 import { changes, mapOf } from "../facts.js";
 import { SPECIALS } from "../specials.js";
+import { bare, goesOn, written, writtenText } from "../written.js";
 import { lexiconView } from "./lexicon.js";
 import { pictureView } from "./picture.js";
 
@@ -29,11 +30,13 @@ export function sentenceView(page) {
   const target = chipRow("target");
   const facts = element("p", { class: "facts", id: "facts" });
   const hint = element("p", { class: "hint", id: "hint", "aria-live": "polite" });
+  const share = element("button", { id: "share", class: "quiet", onclick: () => copyLink(share, say) });
   const top = element("div", { class: "line" }, label, another);
-  const picture = pictureView(page, source, target);
+  const picture = pictureView(page, source, target, (count) => show(count));
   const lexicon = lexiconView(page);
   const side = element("div", { class: "side" }, top, input, tries, lexicon.node, hint);
-  const other = element("div", { class: "side result" }, targetLabel, text, facts, picture.head);
+  const buttons = element("div", { class: "picture-head" }, ...picture.buttons, share);
+  const other = element("div", { class: "side result" }, targetLabel, text, facts, buttons);
   const node = element("section", { class: "card sentence", id: "sentence" }, side, other, picture.node);
   let timer;
 
@@ -98,11 +101,13 @@ export function sentenceView(page) {
     label.textContent = say("type", { language: from });
     another.textContent = say("another");
     targetLabel.textContent = to;
-    if (model.source.meant(input.value) !== state.sentence) input.value = state.sentence;
+    if (model.source.meant(input.value) !== state.sentence)
+      input.value = model.toy ? writtenText(state.sentence, model.languages[0]) : state.sentence;
+    share.textContent = say("share");
     input.lang = source.lang = model.languages[0];
     text.lang = target.lang = model.languages[1];
     hint.replaceChildren(...marked(hintOf(page)));
-    hint.classList.toggle("problem", Boolean(page.problem));
+    hint.classList.toggle("problem", Boolean(page.problem || hint.firstChild));
     hint.hidden = !hint.firstChild;
     tries.setAttribute("aria-label", say("tries"));
     tries.replaceChildren(...page.tries.map((one) => tryButton(page, one)));
@@ -112,32 +117,59 @@ export function sentenceView(page) {
     target.dataset.key = say("chips.target");
     source.replaceChildren(...sourceChips(page));
     target.replaceChildren(...targetChips(page));
-    const words = wordsOf(found).map(([word, kind]) => element(kind, {}, word));
-    text.replaceChildren(...words.flatMap((word) => [gapBefore(page, word.textContent), word]));
+    show(found.told.length);
     facts.replaceChildren(...marked(factsOf(page)));
     for (const row of [source, target]) row.firstElementChild?.setAttribute("tabindex", 0);
     const empty = source.children.length < 2;
     if (empty) [text, target, facts].forEach((one) => one.replaceChildren());
+    arrowsAmong(tries);
     lexicon.update();
     picture.update();
+  }
+
+  /** The translation as far as its first `count` tokens. */
+  function show(count) {
+    const { found, model } = page;
+    const all = count >= found.now.ids.length;
+    const said = all ? found.now.text : model.target.decode(found.now.ids.slice(0, count));
+    const isNew = newWords(found);
+    const words = written(said, model.languages[1]).flatMap(([gap, word], i) => {
+      return [gap, element(isNew.has(i) ? "mark" : "span", {}, word)];
+    });
+    text.replaceChildren(...words);
   }
 
   return { node, update };
 }
 
-/** A full stop does not begin a line. */
-function gapBefore(page, word) {
-  return /^[.,?!]$/.test(word) ? "\u00a0" : page.joined(" ");
+/** The address, which holds the whole state, to the clipboard. */
+async function copyLink(button, say) {
+  try {
+    await navigator.clipboard.writeText(location.href);
+    button.textContent = say("share.done");
+  } catch {
+    prompt(say("share"), location.href); // where a page may not write to the clipboard
+  }
 }
 
 /** What to do about a sentence that cannot be read, or words that the model does not know. */
-function hintOf({ found, model, say, problem }) {
+function hintOf(page) {
+  const { found, model, say, problem, state } = page;
   if (problem) return say(problem.most ? "error.long" : "error.symbol", problem);
   const { tokens, unknown } = found.source;
-  const words = tokens.filter((_, i) => unknown[i]);
+  const words = tokens.filter((_, i) => unknown[i]).map(bare);
+  const unlike = model.unlike(state.sentence);
+  if (unlike) return unlikeOf(unlike, page);
   if (!words.length) return "";
   const named = words.map((word) => `*${word}*`).join(say("comma"));
   return say("hint", { words: named, V: model.source.tokens.length - SPECIALS });
+}
+
+/** What to say of a sentence unlike the training text, and what to try in its place. */
+function unlikeOf({ sentences, words }, { say, tries }) {
+  const named = words.slice(0, 3).map((word) => `*${word}*`).join(say("comma"));
+  const unheard = named ? say("unlike.words", { words: named }) : "";
+  return say("unlike", { n: counted(sentences) }) + unheard + say("unlike.try", { sentence: tries[0]?.sentence ?? "" });
 }
 
 function tryButton(page, { key, sentence }) {
@@ -145,7 +177,7 @@ function tryButton(page, { key, sentence }) {
   const choose = () => page.set({ sentence, row: -1, step: -1 });
   return element(
     "button",
-    { class: "try", "aria-pressed": pressed, onclick: choose },
+    { class: "try", "aria-pressed": pressed, onclick: choose, tabindex: pressed === "true" ? 0 : -1 },
     key ? page.say(`try.${key}`) : sentence,
   );
 }
@@ -154,9 +186,9 @@ function sourceChips(page) {
   const { source } = page.found;
   const length = source.tokens.length;
   const pads = Array.from({ length: page.state.pads }, (_, i) => [length + i, "<PAD>", 0, false]);
-  const words = source.tokens.map((token, i) => [i, token, source.ids[i], source.unknown[i]]);
+  const words = source.tokens.map((token, i) => [i, bare(token), source.ids[i], source.unknown[i]]);
   return [...words, ...pads].map(([i, token, id, unknown]) => {
-    const kind = unknown ? " unknown" : special(token);
+    const kind = (unknown ? " unknown" : special(token)) + (goesOn(source.tokens, i) ? " rest" : "");
     const label = page.say(unknown ? "chip.unknown" : "chip.known", { token, id });
     return chip(i, token, id, { kind, label });
   });
@@ -165,11 +197,12 @@ function sourceChips(page) {
 function targetChips(page) {
   const { told, logProbs, trace } = page.found;
   const words = trace.rows.cross;
+  const tokens = told.map((id) => page.model.target.tokens[id]);
   return told.map((id, i) => {
     const p = rounded(Math.exp(logProbs[i]));
     const label = page.say("chip.said", { token: words[i], id, p });
     const probability = element("small", { class: "p" }, p);
-    return chip(i, words[i], id, { kind: ` said${special(words[i])}`, label }, probability);
+    return chip(i, words[i], id, { kind: ` said${special(words[i])}${goesOn(tokens, i) ? " rest" : ""}`, label }, probability);
   });
 }
 
@@ -186,13 +219,12 @@ function chip(i, token, id, { kind, label }, ...more) {
   return element("span", { ...shape, ...said }, element("b", {}, token), number, ...more);
 }
 
-/** The words of the translation, each with the element that marks it: changed ones as inserted. */
-function wordsOf(found) {
+/** The numbers of the words of the translation that are others than before. */
+function newWords(found) {
   const [before, after] = [found.usual.text, found.now.text].map((text) =>
     text.split(" ").filter(Boolean),
   );
-  const isNew = new Set(changes(before, after).flatMap(({ is, at }) => is.map((_, i) => at + i)));
-  return after.map((word, i) => [word, isNew.has(i) ? "mark" : "span"]);
+  return new Set(changes(before, after).flatMap(({ is, at }) => is.map((_, i) => at + i)));
 }
 
 function factsOf(page) {

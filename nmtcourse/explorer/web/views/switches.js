@@ -3,6 +3,7 @@
 import { element, marked, rounded } from "../dom.js";
 import { changes, spoken, leaked, onPads, sharpness, sumOf } from "../facts.js";
 import { KINDS, START, switchesOf, turned } from "../state.js";
+import { OFF, breaking } from "../breaks.js";
 import { greedy } from "../search.js";
 import { BOS, EOS } from "../specials.js";
 
@@ -14,11 +15,17 @@ const STEMS = {
   positions: "03_positional_encoding",
   scale: "04_scaled_dot_product_attention",
 };
-const PADS = 4; // appended when the mask goes off and none are there to be seen
+// Where a part shows what it does even if the words stay: the map of what it governs.
+const SHOWN_IN = {
+  causal: { view: "attention", kind: "decoder-self", row: -1 },
+  padding: { view: "attention", kind: "encoder-self", row: -1 },
+  scale: { view: "attention", row: -1 },
+  positions: {},
+};
 
-export function switchesView(page) {
+export function switchesView(page, effect) {
   const { say } = page;
-  const title = element("summary");
+  const title = element("h2");
   const list = element("div", { class: "switch-list" });
   const pads = element("input", { id: "pads", type: "range", min: 0, max: 8, step: 1 });
   const padsName = element("span");
@@ -31,21 +38,23 @@ export function switchesView(page) {
     class: "quiet",
     onclick: () => page.set(asTrained()),
   });
-  const open = matchMedia("(min-width: 900px)").matches;
-  const inner = [title, list, padsRow, headsTitle, heads, reset];
-  const node = element("details", { class: "card switches", id: "switches", open }, ...inner);
+  const closer = element("summary");
+  const more = element("details", { class: "closer", id: "closer" }, closer, padsRow, headsTitle, heads);
+  const inner = [title, list, effect.node, reset, more];
+  const node = element("section", { class: "card switches", id: "switches" }, ...inner);
   pads.addEventListener("input", () => page.set({ pads: Number(pads.value) }));
 
   function update() {
     const { state } = page;
     title.textContent = say("switches");
+    closer.textContent = say("closer");
     list.replaceChildren(...SIMPLE.map((name) => simpleSwitch(page, name)));
     padsName.textContent = say("pads");
     padsValue.textContent = pads.value = state.pads;
     headsTitle.textContent = say("heads");
     heads.replaceChildren(...KINDS.flatMap((kind) => headRow(page, kind)));
     reset.textContent = say("reset");
-    reset.disabled = !page.found.touched && !state.pads;
+    reset.hidden = !page.found.touched && !state.pads;
   }
 
   return { node, update };
@@ -58,10 +67,10 @@ export function asTrained() {
 
 function simpleSwitch(page, name) {
   const { state, say } = page;
-  const turn = () => {
-    const missing = name === "padding" && state.padding && !state.pads;
-    page.set({ [name]: !state[name], ...(missing ? { pads: PADS } : {}) });
-  };
+  const off = { ...OFF[name], ...SHOWN_IN[name] };
+  if (state.pads) delete off.pads;
+  const turn = () => page.set(state[name] ? off : { [name]: true });
+  const bite = () => page.set({ ...asTrained(), ...OFF[name], ...SHOWN_IN[name], sentence: breaking(page.model, name) });
   const shape = {
     id: `switch-${name}`,
     class: "switch",
@@ -74,12 +83,11 @@ function simpleSwitch(page, name) {
     element("b", {}, say(`switch.${name}`)),
     element("small", {}, say(`switch.${name}.what`)),
   );
-  return element(
-    "button",
-    { ...shape, onclick: turn },
-    words,
-    element("i", { "aria-hidden": true }),
-  );
+  const knob = element("i", { "aria-hidden": true });
+  const turned = element("button", { ...shape, onclick: turn }, words, knob);
+  const label = `${say("bite")}: ${say(`switch.${name}`)}`;
+  const see = { id: `bite-${name}`, class: "bite", "aria-label": label, onclick: bite };
+  return element("div", { class: "switch-row" }, turned, element("button", see, say("bite")));
 }
 
 function headRow(page, kind) {
@@ -104,7 +112,7 @@ function headButton(page, name, off) {
   );
 }
 
-/** The line under the translation: which words changed, and what each switch did. */
+/** Below the switches: the translation before and now, and what each switch did. */
 export function effectView(page) {
   const node = element("div", {
     class: "effect",
@@ -121,7 +129,14 @@ export function effectView(page) {
       .map((name) => lineOf(page, name));
     if (!found.touched)
       lines.push(element("li", {}, ...marked(say("effect.pads", { n: state.pads }))));
-    node.replaceChildren(element("p", {}, ...marked(overall(page))), element("ul", {}, ...lines));
+    const [usual, now] = [found.usual, found.now].map(({ text }) => page.joined(text) || say("nothing"));
+    const lang = page.model.languages[1];
+    const both = element("dl", { class: "both" },
+      element("dt", {}, say("effect.before")), element("dd", { lang }, usual),
+      element("dt", {}, say("effect.now")), element("dd", { lang }, now));
+    const kept = found.touched && usual === now && SIMPLE.find((name) => isOn(state, name));
+    const more = kept ? element("p", { class: "kept" }, say("effect.kept")) : "";
+    node.replaceChildren(found.touched ? both : "", element("p", {}, ...marked(overall(page))), more, element("ul", {}, ...lines));
   }
   return { node, update };
 }
@@ -140,7 +155,7 @@ function overall(page) {
   const [before, after] = [found.usual.text, found.now.text].map((text) =>
     text.split(" ").filter(Boolean),
   );
-  const quoted = (words) => (words.length ? `*${page.joined(words.join(" "))}*` : say("nothing"));
+  const quoted = (words) => (words.length ? `*${page.joined(words.join(" "), false)}*` : say("nothing"));
   const parts = changes(before, after).map(({ was, is }) =>
     say("change", { was: quoted(was), is: quoted(is) }),
   );
