@@ -42,11 +42,11 @@ COURSE = [  # the colour of its group (Okabe and Ito 2008), the notebook, what t
     ("#CC79A7", "01_text_to_tensors", "Text to tensors"),
     ("#CC79A7", "02_embeddings", "Embeddings"),
     ("#CC79A7", "03_positional_encoding", "Positional encoding"),
-    ("#E69F00", "04_scaled_dot_product_attention", "Scaled dot-product attention"),
+    ("#E69F00", "04_scaled_dot_product_attention", "Dot-product attention"),
     ("#E69F00", "05_multi_head_attention", "Multi-head attention"),
     ("#E69F00", "06_masking", "Masking"),
     ("#56B4E9", "07_the_full_model", "The full model"),
-    ("#F0E442", "08_label_smoothing_and_noam", "Label smoothing and Noam"),
+    ("#F0E442", "08_label_smoothing_and_noam", "Smoothing and Noam"),
     ("#F0E442", "09_training", "Training"),
     ("#009E73", "10_decoding", "Decoding"),
     ("#009E73", "11_evaluation", "Evaluation"),
@@ -56,7 +56,7 @@ COURSE = [  # the colour of its group (Okabe and Ito 2008), the notebook, what t
     ("#8C8C8C", "15_debugging_clinic", "Debugging clinic"),
 ]
 PICTURES = ROOT / "figures" / "tiles"
-WIDTH, HEIGHT = 2.06, 1.74  # inches of a tile, which pages show at 100 pixels an inch
+WIDTH, HEIGHT = 2.06, 1.74  # inches of a tile, which pages show at 71 pixels an inch
 
 
 def cell_figure(notebook: str, cell: str) -> bytes:
@@ -85,8 +85,8 @@ def tile(group: str, notebook: str, title: str) -> Figure:
     badge = ((0.11, HEIGHT - 0.33), 0.28, 0.21)
     axes.add_patch(FancyBboxPatch(*badge, fc=mix(group, "white", 0.38), ec="none", **shape))
     middle = {"va": "center_baseline", "y": HEIGHT - 0.225}
-    axes.text(0.25, s=notebook[:2], ha="center", weight="bold", fontsize=8, **middle)
-    axes.text(0.45, s=title, fontsize=7.2, **middle)
+    axes.text(0.25, s=notebook[:2], ha="center", weight="bold", fontsize=8.5, **middle)
+    axes.text(0.45, s=title, fontsize=8.4, **middle)
     room = (0.11 / WIDTH, 0.11 / HEIGHT, 1 - 0.22 / WIDTH, 1 - 0.51 / HEIGHT)
     picture = figure.add_axes(room)
     picture.imshow(figure_of(notebook), interpolation="lanczos")
