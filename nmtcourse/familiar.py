@@ -47,8 +47,8 @@ class Familiar:
     sentences: int
     words: dict[str, str]
     firsts: dict[str, str]
-    mean: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    deviation: tuple[float, float, float] = (1.0, 1.0, 1.0)
+    mean: tuple[float, ...] = (0.0, 0.0, 0.0)
+    deviation: tuple[float, ...] = (1.0, 1.0, 1.0)
     limits: tuple[float, float] = (math.inf, 1.0)
 
     @classmethod
@@ -144,7 +144,7 @@ def learn(folder: Path, corpus: Corpus) -> Familiar:
 def to_dict(run: str | Path) -> dict[str, Any] | None:
     """The same in values that JSON holds."""
     found = load(run)
-    return found and asdict(found)
+    return asdict(found) if found else None
 
 
 @cache

@@ -47,7 +47,7 @@ GROUPS = (
     r"adjective$",
     r"\b(place|time)",
 )
-# For each shipped model and switch the sentence that changes most: see tools/breaks.mjs.
+# For each shipped model and switch the sentence that changes most: see breaks.mjs.
 BREAKS: dict[str, dict[str, str]] = json.loads(WEB.with_name("breaks.json").read_text("utf-8"))
 HARMLESS = str.maketrans("<&", ",.")  # digits of base85 that mean something in HTML, and free ones
 

@@ -102,8 +102,3 @@ def test_hostile_words_and_names_stay_text(small_run, tmp_path, open_page) -> No
         shown = page.inner_text("body")
         assert all(word in page.inner_text("#source-chips") for word in sentence.split())
         assert name.name in shown and HOSTILE[0] in shown
-    page.click("#start-tour")
-    for _ in range(7):
-        page.click("#option-0")
-        assert page.locator("#tour a, #page img").count() == 0
-        page.click("#tour-next")

@@ -1,9 +1,9 @@
 // For each shipped model and each switch the sentence whose translation it changes most:
 //
-//   node tools/breaks.mjs PAYLOAD.json NAME    prints {switch: sentence}; `tests/explorer` holds them
+//   node nmtcourse/explorer/breaks.mjs PAYLOAD.json NAME    prints {switch: sentence}; `tests/explorer` holds them
 import { readFileSync } from "node:fs";
 
-const web = new URL("../nmtcourse/explorer/web/", import.meta.url);
+const web = new URL("web/", import.meta.url);
 const [{ loadModel }, { OFF, damage }, { START }] = await Promise.all(
   ["model.js", "breaks.js", "state.js"].map((name) => import(new URL(name, web))),
 );

@@ -1,6 +1,6 @@
 """Film the explorer for the front page, and draw the three cards below the film, into figures/.
 
-python tools/film.py            # needs the extras, Chromium and figures/explorer.html
+python docs/site/film.py        # needs the extras, Chromium and figures/explorer.html
 
 A sentence is translated word by word, then the padding mask goes off and the translation breaks.
 The film plays once and ends; in dark and in light, and a still for readers who want no motion.
@@ -11,15 +11,18 @@ from __future__ import annotations
 import base64
 import io
 import re
+import sys
 from pathlib import Path
 from shutil import which
 from typing import Any
 
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
-from tiles import cell_figure
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
+sys.path.append(str(ROOT / "tools"))
+from tiles import cell_figure  # noqa: E402
+
 FIGURES, PAGE = ROOT / "figures", ROOT / "figures" / "explorer.html"
 SENTENCE = "I don't know if I have the time."
 SIZE, SCALE = {"width": 900, "height": 500}, 1.6
