@@ -165,10 +165,11 @@ class Run:
         """The codecs of source and target.  Raises ValueError where a file is damaged."""
         return Codec.load(self.codec_file("source")), Codec.load(self.codec_file("target"))
 
-    def codec_digests(self) -> dict[str, str]:
-        """SHA-256 of both codec files: with other words in it, every text would be nonsense."""
+    def digests(self) -> dict[str, str]:
+        """SHA-256 of settings and codecs: with others, the weights would be those of no run."""
         files = [self.codec_file(side) for side in ("source", "target")]
-        return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+        codecs = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+        return {"settings": self.settings().digest(), **codecs}
 
     def last_save(self) -> int:
         """When `last_file` was written, in nanoseconds, 0 if never."""

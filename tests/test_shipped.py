@@ -9,6 +9,7 @@ from nightly import some
 from nmtcourse.doctor.known import check
 from nmtlib import evaluate, load, load_corpus
 from nmtlib.run import SHIPPED, Run
+from nmtlib.settings import Settings
 from nmtlib.training.checkpoint import weights_notes
 
 MODELS = sorted((path.name for path in SHIPPED.iterdir()), reverse=True)
@@ -31,7 +32,7 @@ def test_a_shipped_model_has_a_digest_of_all_that_it_depends_on(name):
     run = Run(SHIPPED / name)
     identity = weights_notes(run.model_file).identity
     assert identity.keys() == {"settings", "source.json", "target.json", "corpus"}
-    assert identity.items() >= run.codec_digests().items()
+    assert identity.items() >= run.digests().items()
 
 
 def test_exchanged_words_of_a_shipped_model_are_refused(tmp_path):
@@ -41,3 +42,17 @@ def test_exchanged_words_of_a_shipped_model_are_refused(tmp_path):
     (run / "target.json").write_text(json.dumps(codec, ensure_ascii=False), "utf-8")
     with pytest.raises(ValueError, match="target.json changed"):
         load(run)
+
+
+@pytest.mark.parametrize("key", ["corpus", "training.seed", "tokenizer.size"])
+def test_settings_of_another_run_are_refused(key, tmp_path):
+    run = shutil.copytree(SHIPPED / "toy-de-en", tmp_path / "toy-de-en")
+    mine, value = Settings.load(run / "settings.json"), 7
+    if key == "corpus":  # the toys have the same sizes: nothing else tells them apart
+        key, value = "corpus.name", "toy-en-zh"
+    (run / "settings.json").write_text(mine.with_value(key, value).to_json(), "utf-8")
+    with pytest.raises(ValueError, match="settings changed"):
+        load(run)
+    mine = mine.with_value("decoding.beam", 1).with_value("training.device", "cpu")
+    (run / "settings.json").write_text(mine.to_json(), "utf-8")
+    assert load(run).translate(["der Hund schläft ."]) == ["the dog sleeps ."]

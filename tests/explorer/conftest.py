@@ -90,7 +90,7 @@ def small_run(tmp_path_factory) -> Callable[..., Run]:
                 parameter.add_(torch.randn_like(parameter), alpha=0.3)
             network.output.bias[[EOS, UNK]] += torch.tensor([3.0, 2.0])
         notes = {"weights": "epoch 1", "validation_nll": 1.0}
-        save_checkpoint(run.model_file, network, **notes, identity=run.codec_digests())
+        save_checkpoint(run.model_file, network, **notes, identity=run.digests())
         return run
 
     return make

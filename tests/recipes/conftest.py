@@ -25,7 +25,7 @@ def spoiled_run(tmp_path) -> Callable[..., Path]:
         with torch.no_grad():
             for parameter in shipped.model.parameters():
                 parameter += noise * torch.randn_like(parameter)
-        notes = {"weights": "epoch 1", "validation_nll": 1.0, "identity": run.codec_digests()}
+        notes = {"weights": "epoch 1", "validation_nll": 1.0, "identity": run.digests()}
         save_checkpoint(run.model_file, shipped.model, **notes)
         run.history_file.write_text(Run("nmtlib/trained/toy-de-en").history_file.read_text())
         return folder

@@ -60,7 +60,7 @@ def test_it_begins_with_the_weights_and_the_words_of_that_run(settings, first, t
     tuned = from_first(settings, first, train=[other], dropout=0.3)
     (record,) = train(tmp_path / "tuned", tuned, report=quiet)
     run = Run(tmp_path / "tuned")
-    assert run.codec_digests() == first.codec_digests()
+    assert run.codecs() == first.codecs()
     torch.testing.assert_close(
         weights(run.model_file), weights(first.weights_file()), rtol=0, atol=1e-6
     )

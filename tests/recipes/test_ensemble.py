@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from resetting import reset
 
 from nmtcourse.main import main
 from nmtcourse.recipes.commands import add_others, name_of
@@ -133,15 +134,12 @@ def test_commands_take_further_runs(other_run, tmp_path, capsys):
 
 
 def test_models_of_opposite_directions_are_refused(other_run):
-    settings = json.loads((other_run / "settings.json").read_text("utf-8"))
-    settings["corpus"]["name"] = "toy-en-de"
-    (other_run / "settings.json").write_text(json.dumps(settings), "utf-8")
+    reset(other_run, "corpus.name", "toy-en-de")
     with pytest.raises(ValueError, match="translates en-de, and toy-de-en de-en: .* one direction"):
         load_ensemble(["toy-de-en", other_run])
     for run in (other_run, two := other_run.with_name("two")):
         shutil.copytree(other_run, two, dirs_exist_ok=True)
-        settings["recipe"] = {"name": "course", "both_directions": True}
-        (run / "settings.json").write_text(json.dumps(settings), "utf-8")
+        reset(run, "recipe.both_directions", True)
     assert load_ensemble([other_run, two])
 
 

@@ -103,7 +103,7 @@ def make_run(folder, *, sharpen=None, **design):
     )
     if sharpen:
         sharpen(model)
-    identity = Run(folder).codec_digests()
+    identity = Run(folder).digests()
     save_checkpoint(folder / "model.safetensors", model, identity=identity)
     return folder
 
@@ -370,7 +370,7 @@ def test_the_tokenizers_travel_along(tmp_path):
     codec = Codec(bpe, Vocab([*bpe.tokens, *WORDS[: 34 - len(bpe.tokens)]]))
     (run / "source.json").write_text(codec.to_json(), "utf-8")
     path = run / "model.safetensors"
-    save_checkpoint(path, load_model(path), identity=Run(run).codec_digests())
+    save_checkpoint(path, load_model(path), identity=Run(run).digests())
     folder = export(run, "safetensors")
     for side in ("source", "target"):
         assert (folder / f"{side}.json").read_text("utf-8") == (run / f"{side}.json").read_text(
