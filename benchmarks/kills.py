@@ -185,7 +185,7 @@ def ending(folder: Path) -> dict[str, Any]:
 def timeless(value: Any) -> Any:
     """The value without what a clock measured."""
     if isinstance(value, dict):
-        times = ("seconds", "epoch_seconds", "tokens_per_second", "sha256")
+        times = ("seconds", "busy_seconds", "epoch_seconds", "tokens_per_second", "sha256")
         return {key: timeless(v) for key, v in value.items() if key not in times}
     return [timeless(item) for item in value] if isinstance(value, list) else value
 

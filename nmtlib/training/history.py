@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, field, fields
@@ -30,7 +31,8 @@ class EpochRecord:
 
     The training figures are those of the changing model, with dropout, so early ones look worse
     than validation.  `updates` and `seconds` count from the start of training, `tokens_per_second`
-    the target tokens of this epoch.
+    the target tokens of this epoch.  `busy_seconds` is the processor time of the training divided
+    by its threads: unlike `seconds`, it does not depend on what else the machine computes.
     """
 
     epoch: Number
@@ -45,6 +47,7 @@ class EpochRecord:
     validation_perplexity: Amount
     validation_accuracy: Amount
     tokens_per_second: Amount
+    busy_seconds: Amount = 0.0  # 0 in older histories
 
     def line(self, epochs: int) -> str:
         """One line for people."""
@@ -57,18 +60,33 @@ class EpochRecord:
         )
 
 
+class Clock:
+    """Measures laps, by the wall clock and in processor time divided by `threads`."""
+
+    def __init__(self, threads: int = 1):
+        self.threads = min(threads, os.cpu_count() or 1)
+        self.moment = time.monotonic(), time.process_time()
+
+    def lap(self) -> tuple[float, float]:
+        """Seconds since the last lap, and those that each thread has computed."""
+        (wall, busy), self.moment = self.moment, (time.monotonic(), time.process_time())
+        return self.moment[0] - wall, (self.moment[1] - busy) / self.threads
+
+
 @dataclass(config=ConfigDict(extra="forbid"))
 class Progress:
     """How far training is; saved with every checkpoint, so that a run resumes from there.
 
     `epoch` counts the finished epochs and `batches` those done of the next; `totals` are the
-    running totals of that epoch, `epoch_seconds` its time, and `seconds` that of the whole run.
+    running totals of that epoch, `epoch_seconds` its time, `seconds` and `busy_seconds` (see
+    `EpochRecord`) those of the whole run.
     """
 
     epoch: Number = 0
     batches: Number = 0
     updates: Number = 0
     seconds: Amount = 0.0
+    busy_seconds: Amount = 0.0
     epoch_seconds: Amount = 0.0
     totals: Annotated[tuple[Amount, ...], Field(min_length=4, max_length=4)] = (0.0,) * 4
     history: list[EpochRecord] = field(default_factory=list)
@@ -91,12 +109,12 @@ class Progress:
         look = {"desc": f"epoch {self.epoch + 1}/{epochs}", "unit": "batch", "leave": False}
         return tqdm(total=batches, initial=self.batches, disable=None if shown else True, **look)
 
-    def count_time(self, since: float) -> float:
-        """Count the time since a moment (as `time.monotonic` gives it); returns the present one."""
-        now = time.monotonic()
-        self.seconds += now - since
-        self.epoch_seconds += now - since
-        return now
+    def count_time(self, clock: Clock) -> None:
+        """Count the time since the last look at the clock."""
+        seconds, busy = clock.lap()
+        self.seconds += seconds
+        self.busy_seconds += busy
+        self.epoch_seconds += seconds
 
     def end_epoch(self, train: Totals, validation: Totals, learning_rate: float) -> EpochRecord:
         """Record the epoch that has ended; the next one begins."""
@@ -113,6 +131,7 @@ class Progress:
             validation_perplexity=validation.perplexity,
             validation_accuracy=validation.accuracy,
             tokens_per_second=float(train.labels) / self.epoch_seconds,
+            busy_seconds=self.busy_seconds,
         )
         self.history.append(record)
         self.epoch, self.batches, self.epoch_seconds = record.epoch, 0, 0.0

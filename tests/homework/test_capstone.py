@@ -18,8 +18,9 @@ from nmtcourse.homework.capstone import (
     read_lines,
 )
 from nmtcourse.main import main
-from nmtlib.run import SHIPPED
+from nmtlib.run import SHIPPED, Run
 from nmtlib.settings import Settings
+from nmtlib.training.history import read_history, write_history
 
 ENTRY = Entry("ann", "toy-de-en", 90.0, 14.0, 0.9, 1_000_000, "tok:none", "a" * 64)
 ENTRY = replace(ENTRY, seal=ENTRY.sealed())
@@ -31,12 +32,10 @@ def run(tmp_path):
     return shutil.copytree(SHIPPED / "toy-de-en", tmp_path / "run")
 
 
-def with_more_time(run, factor):
-    """Multiply the seconds of a run's history."""
-    head, *rows = (run / "history.csv").read_text("utf-8").splitlines()
-    split = [row.split(",") for row in rows]
-    made = [",".join([*r[:2], str(float(r[2]) * factor), *r[3:]]) for r in split]
-    (run / "history.csv").write_text("\n".join([head, *made]) + "\n", "utf-8")
+def with_time(run, **seconds):
+    """Change the times of a run's history."""
+    path = run / "history.csv"
+    write_history(path, [replace(record, **seconds) for record in read_history(path)])
 
 
 @pytest.mark.slow
@@ -50,10 +49,16 @@ def test_a_run_is_scored_and_stands_on_the_board_once(run, tmp_path, capsys):
     assert f"BLEU {entry.bleu:.2f} ({entry.signature})" in capsys.readouterr().out
 
 
-def test_a_training_beyond_the_budget_is_refused(run):
-    with_more_time(run, 1.2)
+@pytest.mark.parametrize("times", [{"seconds": 70}, {"seconds": 90, "busy_seconds": 70}])
+def test_a_training_beyond_the_budget_is_refused(run, times):
+    with_time(run, **times)
     with pytest.raises(ValueError, match="the budget is 1: train again with --minutes 1"):
         capstone(run, "ann")
+
+
+def test_a_busy_machine_costs_no_minutes(run):
+    with_time(run, seconds=900, busy_seconds=30)
+    assert scoring._within_the_rules(Run(run))[1] == 0.5
 
 
 def test_other_corpora_and_what_is_no_run_are_refused(run, tmp_path):
@@ -216,7 +221,6 @@ def test_a_run_without_an_epoch_is_told_what_to_do(run):
 
 
 def test_seconds_beyond_the_budget_are_explained(run):
-    seconds = float((run / "history.csv").read_text("utf-8").splitlines()[-1].split(",")[2])
-    with_more_time(run, 63 / seconds)
+    with_time(run, seconds=63)
     with pytest.raises(ValueError, match="The 3 seconds beyond it are probably the last update"):
         capstone(run, "ann")
