@@ -48,7 +48,7 @@ def command_compare(arguments: Sequence[str]) -> int:
 
 def add_check(commands: _SubParsersAction) -> None:
     """Add the command and its options to those of `nmtlib`."""
-    add_options(add_command(commands, "check", f"{__name__}:command_check", ABOUT))
+    add_options(add_command(commands, "check", command_check, ABOUT))
 
 
 def add_options(parser: ArgumentParser) -> None:

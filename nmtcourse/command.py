@@ -27,7 +27,7 @@ LINK = re.compile(r"\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^)\s#]+)([^)\s]*)\)")
 def add_course(commands: _SubParsersAction) -> None:
     """Add the command and its options."""
     about = "write the notebooks and the homework into a folder; never over an existing file"
-    option = add_command(commands, "course", f"{__name__}:command_course", about).add_argument
+    option = add_command(commands, "course", command_course, about).add_argument
     option("out", type=Path, metavar="OUT", help="the folder, which may exist")
     chinese = "zh also writes the Chinese notebooks, into OUT/zh (default: NMTLIB_LANG, or en)"
     option("--lang", choices=[*LANGUAGES], help=chinese)

@@ -14,13 +14,13 @@ from nmtlib.cli import Commands, add_command
 def add_models(commands: Commands) -> None:
     """Add the command `models`."""
     about = "list the models that translate: those shipped, and runs trained here"
-    add_command(commands, "models", f"{__name__}:models", about)
+    add_command(commands, "models", models, about)
 
 
 def add_summary(commands: Commands) -> None:
     """Add the command `summary`."""
     about = "show all presets, or one of them, or a run"
-    parser = add_command(commands, "summary", f"{__name__}:summary", about)
+    parser = add_command(commands, "summary", summary, about)
     parser.add_argument("what", nargs="?", metavar="PRESET|RUN")
 
 
@@ -93,7 +93,7 @@ def data(options: Namespace) -> None:
     elif not options.name:
         raise ValueError(f"data fetch needs the name of a corpus: {', '.join(corpora.names())}")
     else:
-        print(f"{options.name} is complete in {corpora.fetch(options.name)}")
+        print(f"{options.name} is complete in {corpora.find(options.name).fetch()}")
 
 
 def table(root: str | Path | None = None) -> list[tuple[str, ...]]:

@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def build_parser() -> ArgumentParser:
     """The commands of the core, some with more options, those of the course, and of others."""
     parser, commands = cli.new_parser()
-    cli.add_train(commands, f"{__name__}:train")
+    cli.add_train(commands, train)
     add_evaluate(commands)  # with ensembles, neighbours and Moses' tokens
     add_translate(commands)  # with neighbours
     add_data(commands)  # with `data check`
@@ -55,11 +55,10 @@ def build_parser() -> ArgumentParser:
 def train(options: Namespace) -> None:
     """Train as the core does; say what is wrong with the corpus, and draw the curves."""
     from nmtcourse.doctor.remarks import after_evaluation, before_training
-    from nmtlib import commands
     from nmtlib.run import Run
     from nmtlib.training.history import read_history
 
-    run = Run(commands.train(options, before_training, after_evaluation))
+    run = Run(cli.train(options, before_training, after_evaluation))
     if os.environ.get("RANK", "0") == "0" and run.history_file.is_file():
         from nmtcourse.curves import draw_curves  # not in processes that only help
 

@@ -9,13 +9,16 @@ Data flows one way: corpus -> tokenizer and vocabulary -> batch -> model -> loss
 """
 
 import os
+import sys
 from importlib import import_module
 from typing import Any
 
 # By default torch's CPU threads spin while they wait for each other.  As soon as another program
 # uses a core, they spin away the time of the thread that they wait for, and training becomes tens
-# of times slower.  It counts only when torch is first imported, so import nmtlib before torch; the
-# command line does, and notebooks take one thread instead (`plots.setup`).
+# of times slower.  The policy is read when torch is first imported and cannot be changed later, so
+# import nmtlib before torch; the command line does, notebooks take one thread instead
+# (`plots.setup`), and a training with threads that spin says so.
+SPINNING = "torch" in sys.modules and os.environ.get("OMP_WAIT_POLICY", "").lower() != "passive"
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 __version__ = "0.1.0"

@@ -1,28 +1,42 @@
 """The command line: train, evaluate, translate.
 
-The functions of the core's commands are in `nmtlib.commands`, which is imported only when one runs,
-so that --help is quick.  A package above calls the same functions and adds commands of its own.
+The function of a command imports what it needs when it runs, so that --help is quick.  A package
+above calls the same functions and adds commands of its own.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import traceback
 from argparse import ArgumentParser, Namespace, _SubParsersAction
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout
-from importlib import import_module
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from nmtlib.errors import note, shown
+from nmtlib.errors import Shown, note
+from nmtlib.files import decoded, require_ours, write_atomically
+
+if TYPE_CHECKING:
+    from nmtlib.data.corpus import Corpus
+    from nmtlib.experiment import Remarks
+    from nmtlib.inference.translator import Translator
+    from nmtlib.run import Run
+    from nmtlib.settings import Settings
 
 # Errors of the input, told in one line; any other exception is a bug of ours.
 EXPECTED_ERRORS = (ValueError, OSError, FloatingPointError, ModuleNotFoundError, MemoryError)
 Commands: TypeAlias = "_SubParsersAction[ArgumentParser]"
+Command: TypeAlias = Callable[[Namespace], Any]  # returns an exit status, or nothing
+ScoreRemarks: TypeAlias = "Callable[[Translator, Corpus, str, Sequence[str]], list[str]]"
+Load: TypeAlias = "Callable[[str | Path], Translator]"
 ABOUT_RUN = "a run folder, or the name of a model (see: nmtlib models)"
 ABOUT_BEAM = "beam size, 1 = greedy (default: the run's)"
+CHUNK = 1_000  # lines that are translated together, if as many have arrived
 
 
 def main(arguments: Sequence[str] | None = None, parser: ArgumentParser | None = None) -> int:
@@ -41,8 +55,7 @@ def main(arguments: Sequence[str] | None = None, parser: ArgumentParser | None =
     parser = parser or build_parser()
     options, unknown = parser.parse_known_args(arguments)
     translating = options.command == "translate"
-    if unknown and translating:
-        unknown = take_sentences(options, unknown)
+    unknown = take_sentences(options, unknown) if unknown and translating else unknown
     if unknown:
         advice = "; a sentence that begins with a dash goes after a --" if translating else ""
         parser.error(f"unrecognized arguments: {' '.join(unknown)}{advice}")
@@ -52,9 +65,9 @@ def main(arguments: Sequence[str] | None = None, parser: ArgumentParser | None =
         return complain("the current folder has been deleted; change to another one", error)
     try:
         with redirect_stdout(Shown(sys.stdout)):
-            status = options.run(options) or 0
+            status = options.run(options)
             sys.stdout.flush()
-        return status
+        return status if isinstance(status, int) else 0
     except BrokenPipeError:  # the reader of our output has stopped (… | head)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or exit fails once more
         return 1
@@ -80,21 +93,6 @@ def complain(message: str, error: BaseException) -> int:
     return 1
 
 
-class Shown:
-    """Standard output that escapes what a terminal would obey; see `nmtlib.errors.shown`."""
-
-    def __init__(self, stream: Any):
-        self.stream = stream
-
-    def write(self, text: str) -> int:
-        """Write the text as `shown`; returns its length."""
-        self.stream.write(shown(text))
-        return len(text)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.stream, name)
-
-
 def build_parser() -> ArgumentParser:
     """The commands of the core with their options."""
     parser, commands = new_parser()
@@ -110,13 +108,13 @@ def new_parser() -> tuple[ArgumentParser, Commands]:
     return parser, parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
 
-def add_train(commands: Commands, run: str = "nmtlib.commands:train") -> None:
-    """Add the command `train`, which calls the function at `run`."""
-    option = add_command(commands, "train", run, "train a preset, or resume a run").add_argument
+def add_train(commands: Commands, run: Command | None = None) -> None:
+    """Add the command `train`, which calls `run`."""
+    about = "train a preset, or resume a run"
+    option = add_command(commands, "train", run or train, about).add_argument
     option("preset", nargs="?", help="name of a preset (see: nmtlib summary), or a .toml file")
     one = "change one setting, such as training.epochs=5; may be repeated"
-    several: dict = {"dest": "assignments", "action": "append", "default": []}
-    option("--set", metavar="KEY=VALUE", help=one, **several)
+    option("--set", dest="assignments", metavar="KEY=VALUE", action="append", default=[], help=one)
     where = "run folder (default: runs/PRESET, or the next of runs/PRESET-2, …)"
     option("--out", type=Path, metavar="DIR", help=where)
     newest = "continue the run in --out, or the newest of this preset"
@@ -126,9 +124,11 @@ def add_train(commands: Commands, run: str = "nmtlib.commands:train") -> None:
     option("--evaluate", action="store_true", help=score)
 
 
-def add_evaluate(commands: Commands, run: str = "nmtlib.commands:evaluate") -> ArgumentParser:
+def add_evaluate(commands: Commands, run: Command | None = None) -> ArgumentParser:
     """Add the command `evaluate`; returns its parser, for more options."""
-    parser = add_command(commands, "evaluate", run, "score a run on a split of its corpus")
+    parser = add_command(
+        commands, "evaluate", run or evaluate, "score a run on a split of its corpus"
+    )
     option = parser.add_argument
     option("folder", metavar="RUN", help=ABOUT_RUN)
     option("--split", default="test", help="train, validation, test (default) or challenge")
@@ -138,9 +138,11 @@ def add_evaluate(commands: Commands, run: str = "nmtlib.commands:evaluate") -> A
     return parser
 
 
-def add_translate(commands: Commands, run: str = "nmtlib.commands:translate") -> ArgumentParser:
+def add_translate(commands: Commands, run: Command | None = None) -> ArgumentParser:
     """Add the command `translate`; returns its parser, for more options."""
-    parser = add_command(commands, "translate", run, "translate arguments, or standard input")
+    parser = add_command(
+        commands, "translate", run or translate, "translate arguments, or standard input"
+    )
     option = parser.add_argument
     option("folder", nargs="?", metavar="RUN", help=ABOUT_RUN)
     dashed = "the text; one that begins with a dash goes after a --"
@@ -150,17 +152,11 @@ def add_translate(commands: Commands, run: str = "nmtlib.commands:translate") ->
     return parser
 
 
-def add_command(commands: Commands, name: str, run: str, about: str) -> ArgumentParser:
-    """Add a command that calls the function at `run`, 'module:name'; returns its parser."""
+def add_command(commands: Commands, name: str, run: Command, about: str) -> ArgumentParser:
+    """Add a command that calls `run` with its options; returns its parser."""
     command = commands.add_parser(name, help=about, description=about)
-    command.set_defaults(run=deferred(run))
+    command.set_defaults(run=run)
     return command
-
-
-def deferred(place: str) -> Callable[[Namespace], int | None]:
-    """The function at 'module:name', whose module is imported when it is called."""
-    module, _, name = place.partition(":")
-    return lambda options: getattr(import_module(module), name)(options)
 
 
 def take_sentences(options: Namespace, left_over: list[str]) -> list[str]:
@@ -170,3 +166,224 @@ def take_sentences(options: Namespace, left_over: list[str]) -> list[str]:
         return left_over
     options.sentences += left_over[:end] + left_over[end + 1 :]
     return []
+
+
+def train(
+    options: Namespace, before: Remarks | None = None, after: ScoreRemarks | None = None
+) -> Path:
+    """Train a preset or resume a run, and evaluate it if asked to; returns the run folder.
+
+    `before` and `after` make lines to print before a training and after an evaluation.
+    """
+    from nmtlib import experiment
+    from nmtlib.data.corpora import load_corpus
+    from nmtlib.presets import load_settings
+    from nmtlib.run import Run
+
+    if not options.preset and not (options.resume and options.out):
+        raise ValueError(
+            "train needs the name of a preset, or --resume with --out; list the presets with: "
+            "nmtlib summary"
+        )
+    folder, settings, corpus = choose_folder(options), None, None
+    if not options.resume:
+        settings = load_settings(options.preset).with_assignments(options.assignments)
+    elif options.assignments:
+        moved = moved_settings(Run(folder), options.assignments)
+        corpus = load_corpus(moved.corpus)  # the run knows its digest
+    if options.evaluate:  # raises now, not after hours of training, if there is nothing to score
+        load_corpus((settings or Run(folder).settings()).corpus).split("test")
+    report = partial(print, flush=True)
+    try:
+        experiment.train(
+            folder,
+            settings,
+            corpus=corpus,
+            resume=options.resume,
+            minutes=options.minutes,
+            report=report,
+            remarks=before,
+        )
+    except FileNotFoundError as error:
+        if not options.resume or "text file" not in str(error):
+            raise
+        advice = 'if it was moved, say where it is: --resume --set \'corpus.train=["…", "…"]\''
+        raise FileNotFoundError(f"{error}; {advice}") from None
+    if corpus:
+        write_atomically(Run(folder).settings_file, moved.to_json())
+    if os.environ.get("RANK", "0") == "0":  # of the processes that torchrun started, the first
+        report(f"the run is in {folder}")
+        if options.evaluate:
+            evaluate_and_show(folder, after)
+    return folder
+
+
+def moved_settings(run: Run, assignments: list[str]) -> Settings:
+    """The settings of a run whose corpus is in another place now; nothing else may change."""
+    if other := [name for name in assignments if not name.startswith("corpus.")]:
+        raise ValueError(
+            f"--set {other[0]} cannot change a run that is resumed; only where its corpus is may "
+            "change (corpus.train and so on).  To go on with other settings, start a new run from "
+            f"its weights: --set training.init_from={run.folder}"
+        )
+    return run.settings().with_assignments(assignments)
+
+
+def choose_folder(options: Namespace) -> Path:
+    """The run folder: --out, or the next one (to resume, the newest) of the preset."""
+    from nmtlib.run import newest_run, next_folder
+
+    if options.resume and options.out and options.preset:
+        raise ValueError("--resume takes a preset, for its newest run, or --out, not both")
+    choose = newest_run if options.resume else next_folder
+    return options.out or choose(Path("runs") / Path(options.preset).stem)
+
+
+def evaluate_and_show(folder: Path, remarks: ScoreRemarks | None = None) -> None:
+    """Score the test split, and the challenge split if there is one; show five translations."""
+    from nmtlib.data.corpora import load_corpus
+    from nmtlib.inference.evaluate import format_samples
+    from nmtlib.inference.translator import Translator
+    from nmtlib.run import Run
+
+    translator = Translator.load(folder)
+    corpus = load_corpus(translator.settings.corpus)
+    hypotheses = evaluate_run(translator, Run(folder), remarks=remarks)
+    if corpus.challenge:
+        evaluate_run(translator, Run(folder), "challenge", remarks=remarks)
+    print("\n".join(["", *format_samples(corpus.test[:5], hypotheses[:5])]))
+
+
+def evaluate(options: Namespace, load: Load | None = None, **how: Any) -> None:
+    """Score a run on one split; `load` makes its translator, `how` goes on to `evaluate_run`."""
+    from nmtlib.inference.translator import Translator
+    from nmtlib.run import find_run
+
+    run = find_run(options.folder)
+    if options.output:
+        require_ours(options.output, "--output", "scores")
+    how |= {"beam": options.beam, "length_penalty": options.length_penalty}
+    load = load or Translator.load
+    evaluate_run(load(run.folder), run, options.split, options.output, **how)
+
+
+def evaluate_run(
+    translator: Translator,
+    run: Run,
+    split: str = "test",
+    output: Path | None = None,
+    *,
+    label: str = "",
+    remarks: ScoreRemarks | None = None,
+    **how: Any,
+) -> list[str]:
+    """Score a split, print the scores, write them into the run and `output`; the translations.
+
+    `label` tells the files of this translator from those of the run's own.  A shipped run is left
+    as it is; one that cannot be written to is an error only without `output`.
+    """
+    from nmtlib.data.corpora import load_corpus
+    from nmtlib.experiment import training_summary
+    from nmtlib.inference import evaluate as scoring
+
+    training = training_summary(run.folder)  # read first: what is wrong with it shows at once
+    corpus = load_corpus(translator.settings.corpus)
+    evaluation, hypotheses = scoring.evaluate(translator, corpus, split, **how)
+    notes = remarks(translator, corpus, split, hypotheses) if remarks else []
+    print("\n".join([*evaluation.lines(), *notes]), flush=True)
+    scores = {**evaluation.to_dict(), "training": training}
+    data = json.dumps(scores, indent=2, ensure_ascii=False) + "\n"
+    stem = f"{split}-beam{evaluation.beam}"
+    if evaluation.length_penalty != translator.settings.decoding.length_penalty:
+        stem += f"-penalty{evaluation.length_penalty:.15g}"
+    if output:
+        write_atomically(output, data)
+    if run.ships:
+        return hypotheses
+    try:
+        write_atomically(run.folder / f"{stem}{label}.json", data)
+        write_atomically(run.folder / f"{stem}{label}.txt", "\n".join(hypotheses) + "\n")
+    except OSError as error:
+        if not output:
+            raise
+        note(f"only {output} was written: {error}")
+    return hypotheses
+
+
+def translate(options: Namespace, load: Load | None = None) -> int:
+    """Translate the sentences given, or standard input line by line; 1 if a line was refused."""
+    from nmtlib.inference.translator import Translator
+
+    given = [options.model, options.folder, *options.sentences]
+    run, *texts = [argument for argument in given if argument is not None] or [None]
+    if run is None:
+        raise ValueError("translate needs a run folder or a model; list them with: nmtlib models")
+    translator = (load or Translator.load)(run)
+    if not texts:
+        return translate_stream(translator, options.beam)
+    raws = [text.encode(errors="surrogateescape") for text in texts]
+    sentences = [decoded(raw, number, "sentences") for number, raw in enumerate(raws, start=1)]
+    translations = translator.translate(sentences, beam=options.beam)
+    warn_of_unknown_words(translator, sentences)
+    print("\n".join(translations))
+    return 0
+
+
+def translate_stream(translator: Translator, beam: int | None) -> int:
+    """Print the translation of each line of standard input, some lines at a time.
+
+    A line that cannot be translated gets an empty translation and a complaint with its number; the
+    exit status is then 1.
+    """
+    from tqdm import tqdm
+
+    if sys.stdin is None or sys.stdin.closed:
+        raise ValueError("standard input is closed; give sentences as arguments, or a file with <")
+    quiet = sys.stdin.isatty() or sys.stdout.isatty() or not sys.stderr.isatty()
+    status, first = 0, 1
+    with tqdm(unit=" lines", disable=quiet) as bar:
+        for chunk in available_lines():
+            sentences = []
+            for number, raw in enumerate(chunk, start=first):
+                try:
+                    sentence = decoded(raw, number, "standard input").strip()
+                    translator.read(sentence)
+                except ValueError as error:
+                    sentence, where, status = "", f"standard input, line {number}: ", 1
+                    note(f"{where}{str(error).removeprefix(where)}")
+                sentences.append(sentence)
+            warn_of_unknown_words(translator, sentences)
+            print("\n".join(translator.translate(sentences, beam=beam)), flush=True)
+            bar.update(len(chunk))
+            first += len(chunk)
+    return status
+
+
+def available_lines() -> Iterator[list[bytes]]:
+    """The lines of standard input, as many at a time as have arrived, at most `CHUNK`.
+
+    A program at the other end of a pipe may wait for the answer to a line before it sends the next.
+    They are bytes in UTF-8, whatever the system's encoding is.
+    """
+    if not hasattr(sys.stdin, "buffer"):
+        yield from iter(lambda: [line.encode() for line in islice(sys.stdin, CHUNK)], [])
+        return
+    source: Any = sys.stdin.buffer
+    pending = bytearray()
+    while block := source.read1(1 << 20):  # waits only while nothing has arrived
+        pending += block
+        if b"\n" in block:
+            lines = pending.split(b"\n")
+            pending = lines.pop()
+            for i in range(0, len(lines), CHUNK):
+                yield [bytes(line) for line in lines[i : i + CHUNK]]
+    if pending:
+        yield [bytes(pending)]
+
+
+def warn_of_unknown_words(translator: Translator, sentences: Sequence[str]) -> None:
+    """Name on stderr the words that are not in the vocabulary; the model reads UNK for them."""
+    unknown = {word: None for sentence in sentences for word in translator.unknown(sentence)}
+    if unknown:
+        words = [*[word[:40] for word in unknown][:10], *["…"] * (len(unknown) > 10)]
+        note(f"not in the vocabulary: {', '.join(words)}")

@@ -44,6 +44,21 @@ def shown(text: str) -> str:
     return UNSAFE.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
+class Shown:
+    """Standard output that escapes what a terminal would obey."""
+
+    def __init__(self, stream: Any):
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        """Write the text as `shown`; returns its length."""
+        self.stream.write(shown(text))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
 def note(line: str) -> None:
     """Tell the user something in a line on standard error, which no result is mixed with."""
     print(f"nmtlib: {shown(line)}", file=sys.stderr, flush=True)

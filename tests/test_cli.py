@@ -20,6 +20,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from limits import NO_PROGRESS
+from resetting import reset
 
 from nmtcourse import main as cli
 from nmtlib import cli as core
@@ -613,9 +614,7 @@ def test_summary_of_a_run_shows_settings_parameters_and_the_last_epoch(call, run
 
 
 def test_summary_of_an_unfinished_run_counts_the_planned_epochs(call, run):
-    settings = json.loads((run / "settings.json").read_text("utf-8"))
-    settings["training"]["epochs"] = 7
-    (run / "settings.json").write_text(json.dumps(settings), "utf-8")
+    reset(run, "training.epochs", 7)
     assert call("summary", run)[1].splitlines()[-1].startswith("epoch   2/7 ")
 
 
@@ -712,7 +711,7 @@ def test_the_models_of_real_languages_translate_right_after_the_installation(cal
 def test_a_shipped_model_is_scored_and_left_as_it_is(call, tmp_path, monkeypatch):
     toy = load_corpus("toy-de-en")
     few = replace(toy, test=toy.test[:5], train=toy.train[:5])
-    monkeypatch.setattr("nmtlib.commands.load_corpus", lambda settings: few)
+    monkeypatch.setattr("nmtlib.data.corpora.load_corpus", lambda settings: few)
     before = sorted(SHIPPED.rglob("*"))
     assert (
         call("evaluate", "toy-de-en", "--beam", "1", "--output", tmp_path / "scores.json")[0] == 0
@@ -929,7 +928,7 @@ def test_scores_are_written_where_asked_also_if_the_run_cannot_hold_them(
             raise OSError(30, "read-only")
         Path(path).write_text(data, "utf-8")
 
-    monkeypatch.setattr("nmtlib.commands.write_atomically", refuse)
+    monkeypatch.setattr("nmtlib.cli.write_atomically", refuse)
     status, printed, error = call("evaluate", run, "--output", tmp_path / "scores.json")
     assert status == 0 and "BLEU" in printed and "only" in error
     assert json.loads((tmp_path / "scores.json").read_text("utf-8"))["scores"]["sentences"] == 10

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def add_data(commands: _SubParsersAction) -> None:
     """Add the command `data`: what the core does with it, and `data check`."""
     about = "list or fetch corpora, or look for what is wrong with one"
-    option = add_command(commands, "data", f"{__name__}:run_data", about).add_argument
+    option = add_command(commands, "data", run_data, about).add_argument
     option("action", choices=["list", "fetch", "check"])
     named = "a corpus; to check also own.toml, or a file of pairs, or two text files"
     option("name", nargs="?", help=named)

@@ -11,7 +11,7 @@ from nmtlib.cli import ABOUT_RUN, add_command
 def add_explore(commands: _SubParsersAction) -> None:
     """Add the command and its options."""
     about = "write the model as an HTML file to play with"
-    option = add_command(commands, "explore", f"{__name__}:command_explore", about).add_argument
+    option = add_command(commands, "explore", command_explore, about).add_argument
     option("folder", metavar="RUN", help=ABOUT_RUN)
     page = "the file (default: explorer.html); an older explorer page is replaced"
     option("--out", type=Path, metavar="FILE", default=Path("explorer.html"), help=page)

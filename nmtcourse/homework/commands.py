@@ -12,7 +12,7 @@ from nmtlib.cli import add_command
 def add_homework(commands: _SubParsersAction) -> None:
     """Add the command and its actions."""
     about = "do homework, check it, or grade a class"
-    command = add_command(commands, "homework", f"{__name__}:command_homework", about)
+    command = add_command(commands, "homework", command_homework, about)
     actions = command.add_subparsers(dest="action", required=True, metavar="ACTION")
 
     def add(name: str, help: str) -> Callable:

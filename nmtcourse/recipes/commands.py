@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def add_export(commands: _SubParsersAction) -> None:
     """Add the command `export`."""
     about = "write the model for another program"
-    option = add_command(commands, "export", f"{__name__}:command_export", about).add_argument
+    option = add_command(commands, "export", command_export, about).add_argument
     option("folder", metavar="RUN", help=ABOUT_RUN)
     formats = "safetensors, marian or pegasus (Hugging Face), ctranslate2, onnx"
     option("--to", required=True, metavar="FORMAT", help=formats)
@@ -34,8 +34,7 @@ def add_export(commands: _SubParsersAction) -> None:
 def add_backtranslate(commands: _SubParsersAction) -> None:
     """Add the command `backtranslate`."""
     about = "translate sentences that have no translation, to train the other direction on them"
-    place = f"{__name__}:command_backtranslate"
-    option = add_command(commands, "backtranslate", place, about).add_argument
+    option = add_command(commands, "backtranslate", command_backtranslate, about).add_argument
     option("folder", metavar="RUN", help=ABOUT_RUN)
     option("--text", required=True, help="multi30k-captions, or a file with a sentence a line")
     pairs = "the pairs; resumed if there"
@@ -54,7 +53,7 @@ def add_backtranslate(commands: _SubParsersAction) -> None:
 
 def add_evaluate(commands: _SubParsersAction) -> None:
     """Add the core's `evaluate` with ensembles, neighbours and Moses' tokens."""
-    option = cli.add_evaluate(commands, f"{__name__}:evaluate").add_argument
+    option = cli.add_evaluate(commands, evaluate).add_argument
     add_neighbours(option)
     option("--moses", action="store_true", help="also BLEU on Moses' tokens, as papers report it")
     add_others(option)
@@ -62,7 +61,7 @@ def add_evaluate(commands: _SubParsersAction) -> None:
 
 def add_translate(commands: _SubParsersAction) -> None:
     """Add the core's `translate` with neighbours."""
-    add_neighbours(cli.add_translate(commands, f"{__name__}:translate").add_argument)
+    add_neighbours(cli.add_translate(commands, translate).add_argument)
 
 
 def add_neighbours(option: Callable[..., Any]) -> None:
@@ -86,7 +85,6 @@ def evaluate(options: Namespace) -> None:
     from nmtcourse.recipes.ensemble import load_ensemble
     from nmtcourse.recipes.moses import moses_scorer
     from nmtcourse.recipes.neighbours import WEIGHT, with_neighbours
-    from nmtlib import commands
     from nmtlib.run import find_run
 
     neighbours, weight = options.neighbours, options.neighbour_weight
@@ -101,7 +99,7 @@ def evaluate(options: Namespace) -> None:
         return with_neighbours(load_ensemble([folder, *options.others]), neighbours, weight)
 
     how = {"label": label, "scorers": scorers, "remarks": after_evaluation}
-    commands.evaluate(options, load, **how)
+    cli.evaluate(options, load, **how)
 
 
 def name_of(runs: Sequence[str | Path]) -> str:
@@ -116,7 +114,6 @@ def name_of(runs: Sequence[str | Path]) -> str:
 def translate(options: Namespace) -> int:
     """Translate as the core does, if asked to with neighbours."""
     from nmtcourse.recipes.neighbours import with_neighbours
-    from nmtlib import commands
     from nmtlib.inference.translator import Translator
 
     def load(run: str) -> Translator:
@@ -131,7 +128,7 @@ def translate(options: Namespace) -> int:
                 f"{text} is also a file, and its name is translated; for its lines: "
                 f"nmtlib translate {run} < {text}"
             )
-    return commands.translate(options, load)
+    return cli.translate(options, load)
 
 
 def remind(run: str, sentences: Sequence[str | None]) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def add_review(commands: _SubParsersAction) -> None:
     """Add the command and its options."""
     about = "read a training log, and say what it shows, with the numbers and the notebook"
-    option = add_command(commands, "review", f"{__name__}:command_review", about).add_argument
+    option = add_command(commands, "review", command_review, about).add_argument
     what = "a run folder, history.csv, trainer_state.json, a table, or what a program printed"
     option("log", type=Path, metavar="RUN|LOG|CSV", help=what)
     option("--vocab", type=int, metavar="N", help="the size of the target vocabulary")
