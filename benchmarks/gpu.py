@@ -38,13 +38,14 @@ from nmtcourse.recipes.recipe import CourseRecipe, RecipeLoss
 from nmtcourse.recipes.recorded import FewShapes, RecordedUpdate
 from nmtcourse.teaching.cost import training_flops
 from nmtlib.data.batching import Example, make_example
+from nmtlib.inference.evaluate import evaluate
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.settings import TrainingSettings
 from nmtlib.specials import PAD, UNK
 from nmtlib.training.hardware import Processes, choose_device, describe_machine
 from nmtlib.training.loss import Totals
-from nmtlib.training.trainer import Trainer
+from nmtlib.training.trainer import Recipe, Trainer
 
 BASE = TransformerConfig.base(37000, 37000, tied="all")
 LAYERS = {"n_encoder_layers": 3, "n_decoder_layers": 3}
@@ -161,7 +162,7 @@ def make_trainer(how: Update, device: torch.device) -> Trainer:
     torch.manual_seed(0)
     examples = sentences(how.config, how.tokens)
     settings = TrainingSettings(max_tokens=how.tokens, precision=how.precision)  # type: ignore[arg-type]
-    options: dict[str, Any] = {"processes": Processes(device), "report": lambda line: None}
+    options: dict[str, Any] = {}
     model: Any = Transformer(how.config)
     if how.torchs:
         model = TorchTransformer(how.config)
@@ -170,11 +171,12 @@ def make_trainer(how: Update, device: torch.device) -> Trainer:
             model.compile(dynamic=True)
         options["loss"] = torchs_loss
     else:
-        recipe = CourseRecipe(recorded=how.recorded, compile=how.compile)  # type: ignore[arg-type]
-        options["loss"] = RecipeLoss(recipe)
+        course = CourseRecipe(recorded=how.recorded, compile=how.compile)  # type: ignore[arg-type]
+        options["loss"] = RecipeLoss(course)
     if how.recorded:
         options |= {"loader": FewShapes, "update": RecordedUpdate()}
-    return Trainer(model, examples, examples[:8], settings, **options)
+    recipe, quiet = Recipe(**options), {"processes": Processes(device), "report": lambda line: None}
+    return Trainer(model, examples, examples[:8], settings, None, recipe, **quiet)
 
 
 def measure(how: Update, device: torch.device) -> dict[str, Any]:
@@ -222,7 +224,7 @@ def train(preset: str, changes: tuple[str, ...], device: str) -> dict[str, Any]:
         sets = [f"--set={change}" for change in (*changes, f"training.device={device}")]
         time_to_bleu.main(["--preset", preset, *where, *sets])
         found = json.loads(output.read_text("utf-8"))
-        test = Translator.load(f"{folder}/run").evaluate().scores
+        test = evaluate(Translator.load(f"{folder}/run"))[0].scores
     points = found["points"]
     return {
         "test_bleu": round(test.bleu, 2),

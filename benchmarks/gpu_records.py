@@ -21,6 +21,7 @@ from shared import RESULTS, parser, say, write_result
 
 # isort: split
 from nmtcourse import main as cli
+from nmtlib.inference.evaluate import evaluate
 from nmtlib.inference.translator import Translator
 from nmtlib.run import Run
 from nmtlib.training.hardware import describe_machine
@@ -113,7 +114,7 @@ def make(name: str, seed: int, options: Namespace) -> dict[str, Any]:
         if cli.main(command):
             raise SystemExit(f"failed: nmtlib {' '.join(command)}")
         commands.append(" ".join(command).replace(str(options.out), "RUNS"))
-    scores = Translator.load(steps.runs[-1]).evaluate().scores
+    scores = evaluate(Translator.load(steps.runs[-1]))[0].scores
     history = read_history(Run(steps.runs[-1]).history_file)
     return {
         "seed": seed,

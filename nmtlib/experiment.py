@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+import nmtlib
 from nmtlib import registry
 from nmtlib.data.batching import Example
 from nmtlib.data.codec import Codec, build_codecs, encode_pairs
@@ -118,7 +119,7 @@ def train(
             trainer, pairs = make_trainer(
                 run, settings, corpus, resume, processes, lines.append, remarks
             )
-            trainer.after_epoch = after_epoch if processes.is_main else None
+            trainer.after_epoch = after_epoch or trainer.after_epoch
             trainer.report = run.reporting(report) if processes.is_main else lambda line: None
             trainer.report("\n".join(lines))
             return finish(trainer, run, pairs, minutes)
@@ -174,9 +175,15 @@ def make_trainer(
     if origin:
         load_origin(origin, model)
     identity = {**recipe.identity, **identity_of(settings, codecs, training, validation)}
-    options = vars(recipe) | {"processes": processes, "report": report, "identity": identity}
-    trainer = Trainer(model, training, validation, settings.training, run, **options)
+    recipe = replace(recipe, identity=identity)
+    split = training, validation
+    trainer = Trainer(
+        model, *split, settings.training, run, recipe, processes=processes, report=report
+    )
     precision = str(trainer.precision).removeprefix("torch.")
+    if nmtlib.SPINNING and trainer.device.type == "cpu" and trainer.threads > 1:
+        advice = "import nmtlib first, or set OMP_WAIT_POLICY=passive in the environment"
+        report(f"torch was imported first, so its threads spin, slowly on a busy machine: {advice}")
     report(
         f"model of {sum(model.parameter_table().values()):,} parameters, "
         f"{trainer.batches_per_epoch} batches an epoch, on {trainer.device} in {precision}"
@@ -260,7 +267,7 @@ def load_origin(run: Run, model: Transformer) -> None:
     """
     weights = run.weights_file()
     config, tensors, notes = read_checkpoint(weights)
-    require_identity(weights, read_notes(weights, notes, Origin).identity, run.codec_digests())
+    require_identity(weights, read_notes(weights, notes, Origin).identity, run.digests())
     dropouts = {name: getattr(model.config, name) for name in ("dropout", "attention_dropout")}
     require_config(weights, replace(config, **dropouts), model.config)
     load_weights(model, tensors, where=weights)
@@ -291,16 +298,11 @@ def identity_of(
     training: Sequence[Example],
     validation: Sequence[Example],
 ) -> dict[str, str]:
-    """SHA-256 of each thing without which this would be another run.
-
-    The device and the place of the corpus may change.
-    """
-    sections = asdict(settings)
-    del sections["training"]["device"], sections["corpus"], sections["decoding"]
-    texts = {"settings": json.dumps(sections, sort_keys=True)}
-    texts |= {f"{side}.json": codec.to_json() for side, codec in zip(SIDES, codecs, strict=True)}
+    """SHA-256 of each thing without which this would be another run; see `Run.digests`."""
+    texts = {f"{side}.json": codec.to_json() for side, codec in zip(SIDES, codecs, strict=True)}
     digests = {part: sha256(text.encode()).hexdigest() for part, text in texts.items()}
-    return digests | {"corpus": digest_of(chain(training, validation))}
+    corpus = digest_of(chain(training, validation))
+    return {"settings": settings.digest(), **digests, "corpus": corpus}
 
 
 def training_summary(folder: str | Path) -> dict[str, Any]:

@@ -74,10 +74,7 @@ def text_lines(path: str | Path) -> Iterator[str]:
         raise ValueError(f"expected the path of a text file, not {path!r}")
     path = Path(path)
     if not path.is_file():
-        shown = (
-            path if str(path).isprintable() else f"{str(path)!r}: in TOML write / or '…', not \\"
-        )
-        raise FileNotFoundError(f"no such text file: {shown}")
+        raise FileNotFoundError(f"no such text file: {path}")
     with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
         try:
             yield from decoded_lines(file, str(path))

@@ -33,14 +33,12 @@ def modules(*packages: str) -> dict[str, Path]:
 
 
 def imported(text: str) -> set[str]:
-    """The dotted names that a module imports, in functions too, but not for type checkers alone.
+    """The dotted names that a module imports, in functions and for type checkers too.
 
     `from a import b` gives both `a` and `a.b`.
     """
-    found, tree = set(), ast.parse(text)
-    typing = [n for n in tree.body if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.dump(n.test)]
-    skipped = {inner for block in typing for inner in ast.walk(block)}
-    for node in (node for node in ast.walk(tree) if node not in skipped):
+    found = set()
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:

@@ -207,11 +207,6 @@ def test_a_value_out_of_range_is_refused_before_anything_runs():
         assert message.startswith("my.toml: ") and key in message and repr(value) in message
 
 
-@pytest.mark.parametrize("key", ["patience", "save_updates", "label_smoothing"])
-def test_zero_turns_a_feature_off(key):
-    assert getattr(DEFAULT.with_assignments([f"{key}=0"]).training, key) == 0
-
-
 def test_a_model_that_cannot_be_built_is_refused():
     for changes in [
         {"d_model": 30, "n_heads": 4},
@@ -235,10 +230,6 @@ def test_sections_must_be_sections():
 def test_an_unknown_section_is_refused_even_when_it_is_empty(values):
     with pytest.raises(ValueError, match="modell"):
         Settings.from_dict({"modell": values})
-
-
-def test_no_sections_are_the_defaults():
-    assert Settings.from_dict({}) == Settings.from_dict({"model": {}}) == DEFAULT
 
 
 @pytest.mark.parametrize(
@@ -364,17 +355,6 @@ def test_vocabularies_that_do_not_fit_the_model_are_refused(assignments, sizes, 
         DEFAULT.with_assignments(assignments).with_vocabularies(*sizes)
 
 
-def test_there_is_one_set_of_defaults():
-    assert Settings().model == TransformerConfig() != TransformerConfig.base()
-
-
-@pytest.mark.parametrize("key", ["training.epoch", "training.max_lenght", "nonsense"])
-def test_an_error_from_python_names_the_key_and_no_option_of_the_command_line(key):
-    with pytest.raises(ValueError, match=key) as caught:
-        DEFAULT.with_value(key, 3)
-    assert "--set" not in str(caught.value)
-
-
 @pytest.mark.parametrize(
     ("values", "key"),
     [({"epochs": 0}, "epochs"), ({"epochs": "3"}, "epochs"), ({"epoch": 3}, "epoch")],
@@ -382,11 +362,6 @@ def test_an_error_from_python_names_the_key_and_no_option_of_the_command_line(ke
 def test_a_section_that_is_made_in_python_is_checked_too(values, key):
     with pytest.raises(ValueError, match=key):
         TrainingSettings(**values)
-
-
-def test_a_section_cannot_be_changed_in_place():
-    with pytest.raises(AttributeError):
-        DEFAULT.training.epochs = 3
 
 
 def test_the_options_of_a_recipe_are_its_own():

@@ -35,7 +35,6 @@ class Ensemble(nn.Module):
         self.models: Any = nn.ModuleList(models)  # of Transformers
         shortest = min(model.config.max_length for model in models)
         self.config = replace(models[0].config, max_length=shortest)
-        self.notes = {"models": len(models)} | getattr(models[0], "notes", {})
         self.train(models[0].training)  # a new module is in training mode, whatever its parts are
 
     @property
@@ -99,4 +98,5 @@ def load_ensemble(runs: Sequence[str | Path]) -> Translator:
                 f"{'-'.join(ways[0].languages)}: an ensemble needs runs of one direction"
             )
     model = Ensemble([translator.model for translator in loaded])
-    return Translator(model, first.source, first.target, first.settings)
+    notes = {"models": len(runs)}
+    return Translator(model, first.source, first.target, first.settings, notes)

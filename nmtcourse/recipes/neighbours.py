@@ -90,7 +90,6 @@ class NeighbourModel(nn.Module):
         _require_sense(neighbours, weight, most=len(store.keys))
         require(temperature > 0, "temperature", "greater than 0", temperature)
         self.neighbours, self.weight = neighbours, weight
-        self.notes = {"neighbours": neighbours, "neighbour_weight": weight}
         self.variance = float(store.keys.var(dim=0, correction=0).sum())
         require(self.variance > 0, "keys", "different from each other", "all the same")
         self.temperature = temperature * self.variance
@@ -195,4 +194,5 @@ def with_neighbours(
         translator.source,
         translator.target,
         translator.settings,
+        translator.notes | {"neighbours": neighbours, "neighbour_weight": weight},
     )

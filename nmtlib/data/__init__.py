@@ -1,12 +1,5 @@
 # ruff: noqa: F401
-"""From public corpora or the reader's own text to batches of token ids.
-
-- `corpus`: a sentence pair, and a corpus in its splits, from memory or from text files.
-- `corpora`: the corpora by name, downloaded if need be; `bundled/` has the toys.
-- `tokenizers`: a sentence to tokens and back.
-- `codec`: tokens to ids and back, and a tokenizer with its vocabulary.
-- `batching`: ids to padded batches of similar lengths.
-"""
+"""From public corpora or your own text to batches of token ids."""
 
 from nmtlib.data.batching import (
     Batch,

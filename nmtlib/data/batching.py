@@ -67,9 +67,7 @@ def collate(examples: Sequence[Example]) -> Batch:
 
 
 def lengths_of(examples: Sequence[Example]) -> np.ndarray:
-    """Source and target length of each example, (N, 2); `examples.lengths` where they have it."""
-    if hasattr(examples, "lengths"):
-        return examples.lengths
+    """Source and target length of each example, (N, 2)."""
     lengths = [(len(e.source), len(e.target)) for e in examples]
     return np.array(lengths, dtype=np.int32).reshape(-1, 2)
 
@@ -137,13 +135,11 @@ class BatchLoader:
     """The batches of an epoch, of at most `max_tokens` tokens each.
 
     Of each, a process gets its share of the rows, on its device; see `training.hardware.Processes`.
-    Examples that make their own batches, on the device, have a method `batch` of row numbers.
     """
 
     def __init__(self, examples: Sequence[Example], max_tokens: int, processes: Any):
         self.examples, self.max_tokens, self.processes = examples, max_tokens, processes
         self.lengths = lengths_of(examples)  # (N, 2)
-        self.collate = getattr(examples, "batch", lambda rows: collate([examples[i] for i in rows]))
 
     def plan(self, seed: int | None = None) -> list[np.ndarray]:
         """The row numbers of each batch of an epoch; see `plan_batches`."""
@@ -157,4 +153,5 @@ class BatchLoader:
         """This process's share of some batches; a batch may have too few rows for a share."""
         shares = map(self.processes.shard, batches)
         device = self.processes.device
-        return [to_device(self.collate(rows), device) for rows in shares if len(rows)]
+        rows = [[self.examples[number] for number in share] for share in shares]
+        return [to_device(collate(share), device) for share in rows if share]

@@ -25,6 +25,9 @@ from nmtlib.errors import require_one_of, shown
 from nmtlib.settings import Kind
 from nmtlib.specials import BOS, EOS, PAD, SPECIALS, UNK
 
+CLASSES = (WhitespaceTokenizer, SpacyTokenizer, BPETokenizer, SubwordMarkTokenizer)
+TOKENIZERS: dict[str, type[Tokenizer]] = {cls.kind: cls for cls in CLASSES}
+
 
 def is_printable(token: str) -> bool:
     """Whether a token is safe in a line of a terminal, which a translation consists of."""
@@ -150,10 +153,9 @@ class Codec:
 
 def from_dict(description: dict) -> Tokenizer:
     """The tokenizer that `Tokenizer.to_dict` described; raises ValueError or TypeError if none."""
-    known, options = {cls.kind: cls for cls in Tokenizer.__subclasses__()}, dict(description)
-    kind = options.pop("kind", None)
-    require_one_of("the kind of a tokenizer", known, kind)
-    return known[kind](**options)
+    options = dict(description)
+    require_one_of("the kind of a tokenizer", TOKENIZERS, kind := options.pop("kind", None))
+    return TOKENIZERS[kind](**options)
 
 
 def build_codecs(

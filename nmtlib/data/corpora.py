@@ -230,8 +230,3 @@ def load_corpus(corpus: str | CorpusSettings, *, root: str | Path | None = None)
         if files:
             splits[split] = read_pairs(files, (settings.source_language, settings.target_language))
     return Corpus("own", *languages, **splits)
-
-
-def fetch(name: str, *, root: str | Path | None = None) -> Path:
-    """Download what is missing of a corpus; its folder.  Raises as `load_corpus` does."""
-    return find(name).fetch(root)

@@ -6,19 +6,18 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from unicodedata import normalize
 
 from nmtlib.data.batching import fits
+from nmtlib.data.corpora import load_corpus
 from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.data.tokenizers import WhitespaceTokenizer, without_marks
 from nmtlib.files import write_atomically
 from nmtlib.inference.metrics import BleuTokenize, bleu_nltk, bleu_sacre, chrf
+from nmtlib.inference.translator import Translator
 from nmtlib.training.hardware import command_line, describe_machine
 from nmtlib.training.loss import Totals, measure_all
-
-if TYPE_CHECKING:
-    from nmtlib.inference.translator import Translator
 
 WITHOUT_SPACES = ("ja", "ko", "th", "lo", "km", "my")  # Chinese has a tokenizer in sacreBLEU
 Scorer = Callable[[Sequence[str], Sequence[str]], dict[str, Any]]  # of hypotheses and references
@@ -45,7 +44,7 @@ class Evaluation:
 
     `leaked_sources` counts the pairs whose source is in the training data: they measure memory.
     `perplexity` and `token_accuracy` are teacher-forced, on the reference; `seconds` is the time of
-    translating.  `more` holds the `notes` of the model, if it has any, and the results of further
+    translating.  `more` holds the `notes` of the translator and the results of further
     scorers.
     """
 
@@ -98,7 +97,7 @@ class Evaluation:
 
 def evaluate(
     translator: Translator,
-    corpus: Corpus,
+    corpus: Corpus | None = None,
     split: str = "test",
     *,
     beam: int | None = None,
@@ -107,16 +106,18 @@ def evaluate(
 ) -> tuple[Evaluation, list[str]]:
     """Translate a split and score it; returns the evaluation and the translations.
 
-    Sources longer than the model reads get an empty translation.  `scorers` make further entries.
+    `corpus` is that of the run unless given.  Sources longer than the model reads get an empty
+    translation.  `scorers` make further entries.
     Raises ValueError for a split that the corpus does not have, or a corpus of other languages.
     """
+    corpus = corpus or load_corpus(translator.settings.corpus)
     require_languages(translator, corpus)
     pairs, how = corpus.split(split), translator.decoding(beam, length_penalty)
     totals, sources = measure_readable(translator, pairs)
     started = time.perf_counter()
     hypotheses = translator.translate(sources, beam=how.beam, length_penalty=how.length_penalty)
     seconds = time.perf_counter() - started
-    more, cut = dict(getattr(translator.model, "notes", {})), translator.settings.tokenizer
+    more, cut = dict(translator.notes), translator.settings.tokenizer
     for scorer in scorers:
         more |= scorer(hypotheses, [pair.target for pair in pairs])
     evaluation = Evaluation(

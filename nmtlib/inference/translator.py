@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,7 @@ from tqdm import tqdm
 
 from nmtlib.data.batching import Example, collate, make_example, pad
 from nmtlib.data.codec import Codec
-from nmtlib.data.corpora import load_corpus
-from nmtlib.data.corpus import Corpus
 from nmtlib.data.tokenizers import SPACE_MARK
-from nmtlib.inference.evaluate import Evaluation, evaluate
 from nmtlib.inference.search import Hypothesis, beam_search
 from nmtlib.model.attention import record_attention
 from nmtlib.model.transformer import Transformer
@@ -50,7 +47,8 @@ class AttentionMap:
 class Translator:
     """Text in, text out: the model of a run with both its codecs.
 
-    `model` is the model as it was trained, in evaluation mode.
+    `model` is the model as it was trained, in evaluation mode; `notes` are facts about it that an
+    evaluation records.
 
     >>> Translator.load("toy-de-en").translate(["der Hund schläft ."])
     ['the dog sleeps .']
@@ -62,9 +60,10 @@ class Translator:
         source: Codec,
         target: Codec,
         settings: Settings | None = None,
+        notes: Mapping[str, Any] | None = None,
     ):
         self.model, self.source, self.target = model.eval(), source, target
-        self.settings = settings or Settings()
+        self.settings, self.notes = settings or Settings(), dict(notes or {})
 
     @classmethod
     def load(
@@ -87,7 +86,7 @@ class Translator:
         saved = read_notes(weights, notes, Origin).identity
         sizes = len(source.vocab), len(target.vocab)
         require_config(weights, config, settings.with_vocabularies(*sizes).model)
-        require_identity(weights, saved, folder.codec_digests())
+        require_identity(weights, saved, folder.digests())
         model = Transformer(config).to(place)
         load_weights(model, tensors, where=weights)
         return cls(model, source, target, settings)
@@ -115,10 +114,6 @@ class Translator:
         beam = max(n, self.settings.decoding.beam) if beam is None else beam
         found = self.search(sentences, n_best=n, beam=beam, **options)
         return [[(self.target.decode(h.ids), h.score) for h in best] for best in found]
-
-    def evaluate(self, split: str = "test", corpus: Corpus | None = None, **how: Any) -> Evaluation:
-        """Score a split of the run's corpus, or of another, as the function `evaluate` does."""
-        return evaluate(self, corpus or load_corpus(self.settings.corpus), split, **how)[0]
 
     @torch.no_grad()
     def attention(self, sentence: str, translation: str | None = None) -> AttentionMap:

@@ -22,7 +22,7 @@ from nmtlib.settings import TrainingSettings
 from nmtlib.specials import PAD
 from nmtlib.training import checkpoint
 from nmtlib.training.hardware import Processes, choose_device, choose_precision, stop_on_signal
-from nmtlib.training.history import EpochRecord, Progress
+from nmtlib.training.history import Clock, EpochRecord, Progress
 from nmtlib.training.loss import Loss, Totals, autocast, measure_all, require_finite, smoothed_loss
 from nmtlib.training.schedule import make_schedule
 
@@ -55,25 +55,28 @@ def plain_update(trainer: Trainer, batches: Sequence[Batch], labels: int) -> Tot
 
 @dataclass(frozen=True)
 class Recipe:
-    """What may be changed about how a `Trainer` trains; each is an argument of it, see there."""
+    """What may be changed about how a `Trainer` trains.
+
+    `loss` is called with model, batch and settings.  `examples` gives those of each epoch, counted
+    from 0, instead of the training split.  `after_epoch` is called with the trainer when an epoch
+    is saved; its time does not count.  `optimizer` makes one for the model, `update` makes a step
+    of it, on batches of the `loader`.  `identity` holds a digest of each thing that a resume must
+    find unchanged.
+    """
 
     loss: Loss = smoothed_loss
     examples: Callable[[int], Sequence[Example]] | None = None
     after_epoch: Callable[[Trainer], None] | None = None
     optimizer: Callable[[Transformer], Any] = adam
     loader: type[BatchLoader] = BatchLoader
-    update: Update | None = None
+    update: Update = plain_update
     identity: Mapping[str, str] = field(default_factory=dict)
 
 
 class Trainer:
     """Train a model on examples; with a `run`, save all that is needed to use and to resume it.
 
-    `loss` is called with model, batch and settings.  `examples` gives those of each epoch, counted
-    from 0, instead of `train`.  `after_epoch` is called with the trainer when an epoch is saved;
-    its time does not count.  `optimizer` makes one for the model, `update` makes a step of it, on
-    batches of the `loader`.  `identity` holds a digest of each thing that a resume must find
-    unchanged.  Raises ValueError for no sentences, or one longer than `settings.max_tokens`.
+    Raises ValueError for no sentences, or one longer than `settings.max_tokens`.
     """
 
     def __init__(
@@ -83,38 +86,30 @@ class Trainer:
         validation: Sequence[Example],
         settings: TrainingSettings,
         run: Run | str | Path | None = None,
+        recipe: Recipe = Recipe(),  # noqa: B008, it is frozen
         *,
-        loss: Loss = smoothed_loss,
-        examples: Callable[[int], Sequence[Example]] | None = None,
-        after_epoch: Callable[[Trainer], None] | None = None,
-        optimizer: Callable[[Transformer], Any] = adam,
-        loader: type[BatchLoader] = BatchLoader,
-        update: Update | None = None,
         processes: Processes | None = None,
         report: Callable[[str], None] = print,
-        identity: Mapping[str, str] | None = None,
     ):
         if not train or not validation:
             given = f"{len(train)} for training, {len(validation)} for validation"
             raise ValueError(f"training needs sentences, not {given}")
-        self.settings, self.validation, self.loss = settings, validation, loss
+        self.settings, self.train, self.validation = settings, train, validation
+        self.recipe, self.loss, self.after_epoch = recipe, recipe.loss, recipe.after_epoch
         self.run = Run(run) if isinstance(run, str | Path) else run
         self.processes = processes or Processes(choose_device(settings.device))
         self.device = self.processes.device
         self.precision = self.processes.broadcast(choose_precision(self.device, settings.precision))
         self.report = report if self.processes.is_main else lambda line: None
-        self.after_epoch = after_epoch if self.processes.is_main else None
         self.model = model.to(self.device)
         self.model.checkpoint_activations = settings.checkpoint_activations
-        self.optimizer = optimizer(self.model)
-        self.examples = examples or (lambda epoch: train)
-        self.make_loader, self.make_update = loader, update or plain_update
-        self.loader = loader(self.examples(0), settings.max_tokens, self.processes)
+        self.optimizer = recipe.optimizer(self.model)
+        self.loader = recipe.loader(self.examples(0), settings.max_tokens, self.processes)
         # Later epochs may hold a few batches more or less; the schedule counts those of the first.
         self.batches_per_epoch = len(self.loader.plan())
         updates = settings.epochs * math.ceil(self.batches_per_epoch / settings.accumulate)
         self.learning_rate = make_schedule(settings, model.config.d_model, updates)
-        self.progress, self.identity = Progress(), dict(identity or {})
+        self.progress, self.identity = Progress(), dict(recipe.identity)
         self.threads = torch.get_num_threads()  # each number of them adds in another order
         self.deadline, self.stop_asked = math.inf, threading.Event()
 
@@ -134,7 +129,7 @@ class Trainer:
                     self.report(f"no better validation loss for {patience} epochs: stopping early")
                     break
                 finished = self.run_epoch()
-                if finished and self.after_epoch:
+                if finished and self.after_epoch and self.processes.is_main:
                     started = time.monotonic()
                     self.after_epoch(self)
                     self.deadline += time.monotonic() - started
@@ -151,7 +146,8 @@ class Trainer:
 
     def run_epoch(self) -> bool:
         """Train the rest of an epoch; False where it was asked to stop before the end."""
-        settings, progress, clock = self.settings, self.progress, time.monotonic()
+        settings, progress = self.settings, self.progress
+        clock = Clock(self.threads if self.device.type == "cpu" else 1)
         if self.run and not progress.updates:
             self.run.require_untrained()
         plan = self.plan_epoch()
@@ -166,19 +162,23 @@ class Trainer:
                 bar.update(len(batches))
                 if progress.batches % 50 < len(batches) and not bar.disable:
                     bar.set_postfix_str(f"loss {totals.loss_per_token:.3f}")
-                clock = progress.count_time(since=clock)
+                progress.count_time(clock)
                 if progress.batches < len(plan) and self.stops_here(totals):
                     return False
             totals = totals.floats()  # a GPU has now done all that was asked of it
-            progress.count_time(since=clock)
+            progress.count_time(clock)
         self.finish_epoch(totals)
         return True
+
+    def examples(self, epoch: int) -> Sequence[Example]:
+        """What an epoch, counted from 0, trains on."""
+        return self.recipe.examples(epoch) if self.recipe.examples else self.train
 
     def plan_epoch(self) -> list[np.ndarray]:
         """The row numbers of each batch of the epoch that is not finished."""
         settings, epoch = self.settings, self.progress.epoch
         if (examples := self.examples(epoch)) is not self.loader.examples:
-            self.loader = self.make_loader(examples, settings.max_tokens, self.processes)
+            self.loader = self.recipe.loader(examples, settings.max_tokens, self.processes)
         # Batches depend on seed and epoch alone: a resumed epoch finds the same, skips those done.
         return self.loader.plan((settings.seed * 100_003 + epoch) % SEEDS)
 
@@ -194,7 +194,7 @@ class Trainer:
         # Dropout depends on seed, update and process alone, so a resumed run drops the same.
         seed = (settings.seed * 1_000_003 + progress.updates) * 1009 + self.processes.rank
         torch.manual_seed(seed % SEEDS)
-        return self.make_update(self, batches, labels)
+        return self.recipe.update(self, batches, labels)
 
     def validate(self) -> Totals:
         """The totals over the validation split, of which each process measures its share."""

@@ -22,7 +22,7 @@ from nmtcourse.recipes import iwslt
 from nmtlib import registry
 from nmtlib.data import corpora
 from nmtlib.data.codec import Vocab
-from nmtlib.data.corpora import fetch, find, names
+from nmtlib.data.corpora import find, names
 from nmtlib.data.corpora import load_corpus as load
 from nmtlib.data.corpus import Pair
 from nmtlib.specials import SPECIALS
@@ -113,7 +113,7 @@ def tree(folder):
 # Names
 
 
-@pytest.mark.parametrize("use", [load, fetch, check])
+@pytest.mark.parametrize("use", [load, check])
 @pytest.mark.parametrize(
     ("wrong", "hint"),
     [
@@ -135,7 +135,7 @@ def test_an_unknown_name_is_refused_with_all_names_and_the_nearest(tmp_path, use
 def test_both_directions_share_the_same_files(tmp_path, turned, base, home):
     assert check(turned, root=tmp_path) == check(base, root=tmp_path)
     if base != "cmn-en-zh":  # the one that is not served here
-        assert fetch(turned, root=tmp_path) == fetch(base, root=tmp_path)
+        assert find(turned).fetch(tmp_path) == find(base).fetch(tmp_path)
 
 
 def test_loading_a_reversed_name_turns_every_pair(tmp_path, home):
@@ -153,7 +153,7 @@ def test_toy_corpora_come_with_the_package_and_need_no_file(tmp_path):
     corpus = load("toy-en-zh", root=tmp_path)
     assert corpus.train[0].source.split() and load("toy-zh-en", root=tmp_path) == corpus.reversed()
     assert all(pair.alignment for pair in corpus.test), "gold alignments"
-    assert fetch("toy-zh-en", root=tmp_path) == corpora.BUNDLED and not tree(tmp_path)
+    assert find("toy-zh-en").fetch(tmp_path) == corpora.BUNDLED and not tree(tmp_path)
     report = check("toy-de-en", root=tmp_path)
     assert report.ok and not report.lines
 
@@ -174,18 +174,17 @@ def test_missing_files_are_fetched_once_and_then_only_read(tmp_path, home):
     assert {path.name for path in before if path.is_file()} == set(published_files())
     for file in home.iterdir():
         file.unlink()  # whatever is asked of the server now fails
-    assert fetch(MULTI30K, root=root) == root / "multi30k"
+    assert find(MULTI30K).fetch(root) == root / "multi30k"
     assert load(MULTI30K, root=root) == corpus and check(MULTI30K, root=root).ok
     assert tree(root) == before
 
 
 def test_the_cache_is_where_the_environment_says(tmp_path, home, monkeypatch):
     monkeypatch.setenv("NMTLIB_DATA", str(tmp_path / "elsewhere"))
-    assert fetch(MULTI30K) == tmp_path / "elsewhere" / "multi30k"
+    assert find(MULTI30K).fetch() == tmp_path / "elsewhere" / "multi30k"
     assert load(MULTI30K, root=str(tmp_path / "elsewhere")) == load(MULTI30K)
 
 
-@pytest.mark.parametrize("use", [load, fetch])
 @pytest.mark.parametrize(
     ("name", "file", "address"),
     [
@@ -194,9 +193,9 @@ def test_the_cache_is_where_the_environment_says(tmp_path, home, monkeypatch):
         ("iwslt14-de-en", "iwslt/de-en.tgz", f"{iwslt.IWSLT14.home}/de-en.tgz"),
     ],
 )
-def test_without_network_the_error_says_what_to_get_from_where(tmp_path, use, name, file, address):
+def test_without_network_the_error_says_what_to_get_from_where(tmp_path, name, file, address):
     with pytest.raises(FileNotFoundError) as caught:
-        use(name, root=tmp_path)
+        load(name, root=tmp_path)
     message = str(caught.value)
     assert f"Get {address}" in message and f"and save it as {tmp_path / file}" in message
     assert (
@@ -214,13 +213,10 @@ def test_wrong_bytes_from_the_server_stay_out_of_the_cache(tmp_path, home):
 
 
 def test_a_damaged_file_in_the_cache_is_named_and_not_overwritten(tmp_path, home):
-    folder = fetch(MULTI30K, root=tmp_path)
+    folder = find(MULTI30K).fetch(tmp_path)
     (folder / "val.de.gz").write_bytes(b"damaged")
-    for use in (load, fetch):
-        with pytest.raises(
-            ValueError, match=r"val\.de\.gz: its SHA-256 is .*, expected .*; delete this file"
-        ):
-            use(MULTI30K, root=tmp_path)
+    with pytest.raises(ValueError, match="val.de.gz: its SHA-256 is .*; delete this file"):
+        load(MULTI30K, root=tmp_path)
     assert (folder / "val.de.gz").read_bytes() == b"damaged"
 
 
@@ -239,7 +235,7 @@ def test_the_iwslt_archive_is_fetched_and_read_in_place(tmp_path, home):
 
 
 def test_a_damaged_iwslt_archive_is_named(tmp_path, home):
-    path = fetch("iwslt14-de-en", root=tmp_path) / "de-en.tgz"
+    path = find("iwslt14-de-en").fetch(tmp_path) / "de-en.tgz"
     path.write_bytes(b"<html>moved</html>")
     report = check("iwslt14-de-en", root=tmp_path)
     assert not report.ok and "de-en.tgz: not a complete" in report.lines[-1]
@@ -253,7 +249,7 @@ def test_a_damaged_iwslt_archive_is_named(tmp_path, home):
 def test_complete_says_whether_all_files_are_there(tmp_path, home):
     for name in (MULTI30K, "iwslt14-en-de"):
         assert not find(name).complete(tmp_path)
-        folder = fetch(name, root=tmp_path)
+        folder = find(name).fetch(tmp_path)
         assert find(name).complete(tmp_path)
         next(folder.iterdir()).unlink()
         assert not find(name).complete(tmp_path)
@@ -268,7 +264,7 @@ def test_every_corpus_says_what_it_is_and_under_which_terms():
 
 
 def test_the_table_says_what_is_here(tmp_path, home):
-    fetch(MULTI30K, root=tmp_path)
+    find(MULTI30K).fetch(tmp_path)
     rows = listing.table(tmp_path)
     here = {row[0]: row[rows[0].index("here")] for row in rows[1:]}
     assert list(here)[: len(names())] == names()
@@ -302,7 +298,7 @@ def test_check_tells_ok_missing_and_wrong_apart_without_fetching(tmp_path, home)
     assert (
         "nmtlib data fetch multi30k-de-en" in report.lines[-1] and not (tmp_path / "cache").exists()
     )
-    folder = fetch(MULTI30K, root=tmp_path / "cache")
+    folder = find(MULTI30K).fetch(tmp_path / "cache")
     report = check(MULTI30K, root=tmp_path / "cache")
     assert report.ok and sum(line.startswith("ok ") for line in report.lines) == 6
     data = (folder / "val.de.gz").read_bytes()
@@ -316,7 +312,7 @@ def test_check_tells_ok_missing_and_wrong_apart_without_fetching(tmp_path, home)
 
 def test_check_reports_files_that_are_intact_but_do_not_fit(tmp_path, home, monkeypatch):
     data = gzip.compress(b"eins\n", mtime=0)
-    (fetch(MULTI30K, root=tmp_path) / "train.de.gz").write_bytes(data)
+    (find(MULTI30K).fetch(tmp_path) / "train.de.gz").write_bytes(data)
     sums = find(MULTI30K).files | {"train.de.gz": hashlib.sha256(data).hexdigest()}
     put(monkeypatch, MULTI30K, files=sums)
     report = check(MULTI30K, root=tmp_path)

@@ -7,7 +7,6 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
-from unittest.mock import ANY
 
 import pytest
 import torch
@@ -70,7 +69,7 @@ def random_model(seed: int = 1) -> Transformer:
 
 def save(folder: Path, name: str, model: Transformer) -> None:
     """Save a checkpoint that belongs to the vocabularies of the folder."""
-    identity = Run(folder).codec_digests()
+    identity = Run(folder).digests()
     save_checkpoint(folder / f"{name}.safetensors", model, identity=identity)
 
 
@@ -165,9 +164,10 @@ def test_unknown_words_are_read_and_never_said(translator):
     assert hypothesis and set(hypothesis.split()) <= set(TARGET)
 
 
-def test_one_string_is_refused(translator):
+@pytest.mark.parametrize("given", ["s1 s2", None, 5])
+def test_what_is_no_list_of_sentences_is_refused(translator, given):
     with pytest.raises(ValueError, match=r"\[sentence\]"):
-        translator.translate("s1 s2")
+        translator.translate(given)
 
 
 def test_the_longest_sentence_that_fits_is_translated(translator):
@@ -385,7 +385,7 @@ def test_a_vocabulary_of_the_same_size_from_another_training_is_refused(run):
     with pytest.raises(ValueError, match="source.json changed"):
         Translator.load(run)
     save_checkpoint(run / "model.safetensors", random_model())
-    with pytest.raises(ValueError, match="no SHA-256 of source.json and target.json"):
+    with pytest.raises(ValueError, match="no SHA-256 of settings and source.json"):
         Translator.load(run)
 
 
@@ -436,16 +436,11 @@ def test_the_n_best_are_texts_with_their_scores(translator):
         translator.n_best(SENTENCES, 4, beam=3)
 
 
-def test_a_translator_scores_its_own_corpus_or_another(monkeypatch):
+def test_a_run_is_scored_on_its_own_corpus_unless_another_is_given(monkeypatch):
     translator, pairs = Translator.load("toy-de-en"), load_corpus("toy-de-en").test[:4]
     few = Corpus("few", "de", "en", test=pairs)
-    assert translator.evaluate("test", few, beam=1) == replace(
-        evaluate(translator, few, "test", beam=1)[0], seconds=ANY
-    )
-    monkeypatch.setattr(module, "load_corpus", lambda settings: few)
-    assert translator.evaluate().corpus == "few"
-    with pytest.raises(ValueError, match="no challenge split"):
-        translator.evaluate("challenge")
+    monkeypatch.setattr("nmtlib.inference.evaluate.load_corpus", lambda settings: few)
+    assert evaluate(translator)[0].corpus == "few"
 
 
 def test_attention_is_that_of_the_model_with_the_tokens_of_both_sides(translator):

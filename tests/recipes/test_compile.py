@@ -10,7 +10,7 @@ from nmtcourse.recipes.recorded import FewShapes, RecordedUpdate
 from nmtlib.data.batching import make_example
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.settings import TrainingSettings
-from nmtlib.training.trainer import Trainer
+from nmtlib.training.trainer import Recipe, Trainer
 
 SIZES = {"d_model": 16, "n_heads": 2, "n_encoder_layers": 2, "n_decoder_layers": 2, "d_ff": 32}
 MODEL = TransformerConfig(20, 20, **SIZES, dropout=0.0, norm="pre", tied="all")
@@ -32,8 +32,8 @@ def losses(compile="layers", most=8):
     """The losses of some recorded updates."""
     torch.manual_seed(0)
     loss = RecipeLoss(CourseRecipe(recorded=True, compile=compile))
-    hooks = {"loss": loss, "update": RecordedUpdate(), "loader": FewShapes}
-    trainer = Trainer(Transformer(MODEL), EXAMPLES, EXAMPLES, SETTINGS, **hooks)
+    recipe = Recipe(loss=loss, update=RecordedUpdate(), loader=FewShapes)
+    trainer = Trainer(Transformer(MODEL), EXAMPLES, EXAMPLES, SETTINGS, None, recipe)
     trainer.model.train()
     plan, loader = trainer.loader.plan(seed=1)[:most], trainer.loader
     return [

@@ -14,7 +14,7 @@ from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.settings import TrainingSettings
 from nmtlib.specials import PAD
 from nmtlib.training.loss import Totals, compute_loss
-from nmtlib.training.trainer import Trainer
+from nmtlib.training.trainer import Recipe, Trainer
 
 CONFIG = TransformerConfig(
     15,
@@ -160,10 +160,10 @@ def make_trainer(
 ):
     torch.manual_seed(settings.seed)
     recipe, model = CourseRecipe(**options), Transformer(replace(CONFIG, dropout=dropout))
-    hooks = {"loss": RecipeLoss(recipe, teachers), "report": lambda line: None}
-    if recipe.optimizer == "muon":
-        hooks["optimizer"] = Muon
-    return Trainer(model, train or copying(), copying(20, seed=1), settings, folder, **hooks)
+    hooks = {"optimizer": Muon} if recipe.optimizer == "muon" else {}
+    hooks = Recipe(loss=RecipeLoss(recipe, teachers), **hooks)
+    split = train or copying(), copying(20, seed=1)
+    return Trainer(model, *split, settings, folder, hooks, report=lambda line: None)
 
 
 def weights(trainer):

@@ -7,11 +7,12 @@ from nmtlib.data.batching import make_example
 from nmtlib.data.corpora import load_corpus
 from nmtlib.data.corpus import Corpus
 from nmtlib.experiment import train
+from nmtlib.inference.evaluate import evaluate
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.settings import Settings, TrainingSettings
 from nmtlib.training.loss import compute_loss
-from nmtlib.training.trainer import Trainer
+from nmtlib.training.trainer import Recipe, Trainer
 
 SIZES = {"d_model": 16, "n_heads": 2, "d_ff": 16, "n_encoder_layers": 1, "n_decoder_layers": 1}
 SETTINGS = Settings.from_dict(
@@ -41,8 +42,17 @@ def test_pairs_in_memory_are_trained_on_and_their_languages_are_kept(corpus, tmp
     assert translator.settings.corpus.languages == ("de", "en")
     assert len(translator.translate([corpus.train[0].source])) == 1
     with pytest.raises(ValueError, match="pairs in memory.* as corpus="):
-        translator.evaluate("validation")
-    assert translator.evaluate("validation", corpus).scores.sentences == 10
+        evaluate(translator, split="validation")
+    assert evaluate(translator, corpus, "validation")[0].scores.sentences == 10
+
+
+@pytest.mark.parametrize(("spinning", "threads"), [(True, 2), (True, 1), (False, 2)])
+def test_threads_that_spin_are_named(spinning, threads, corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr("nmtlib.SPINNING", spinning)
+    monkeypatch.setattr("torch.get_num_threads", lambda: threads)
+    lines = []
+    train(tmp_path / "run", SETTINGS, corpus=corpus, minutes=1e-9, report=lines.append)
+    assert ("OMP_WAIT_POLICY" in " ".join(lines)) == (spinning and threads == 2)
 
 
 def test_a_resume_of_pairs_in_memory_needs_them_again_and_the_same_ones(corpus, tmp_path):
@@ -67,11 +77,11 @@ def test_a_run_is_either_new_or_resumed(options, message, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def make_trainer(**hooks):
+def make_trainer(run=None, **hooks):
     torch.manual_seed(0)
     settings = TrainingSettings(epochs=2, max_tokens=64, precision="fp32", device="cpu")
     model = Transformer(TransformerConfig(20, 20, **SIZES))
-    return Trainer(model, EXAMPLES, EXAMPLES[:9], settings, report=quiet, **hooks)
+    return Trainer(model, EXAMPLES, EXAMPLES[:9], settings, run, Recipe(**hooks), report=quiet)
 
 
 def test_a_trainer_without_a_run_writes_nothing_and_learns_the_same(tmp_path, monkeypatch):

@@ -19,7 +19,7 @@ from nmtlib.specials import SPECIALS
 from nmtlib.training import hardware
 from nmtlib.training.checkpoint import StateNotes, read_checkpoint, read_notes, save_checkpoint
 from nmtlib.training.history import Progress
-from nmtlib.training.trainer import Trainer
+from nmtlib.training.trainer import Recipe, Trainer
 
 LAYERS = {"n_encoder_layers": 1, "n_decoder_layers": 1}
 CONFIG = TransformerConfig(20, 20, d_model=8, n_heads=2, d_ff=16, **LAYERS)
@@ -31,8 +31,8 @@ IDENTITY = {"settings": "a", "corpus": "b"}
 def make_trainer(
     folder, config=CONFIG, identity=IDENTITY, report=lambda line: None, settings=SETTINGS
 ):
-    options = {"report": report, "identity": identity}
-    return Trainer(Transformer(config), SENTENCES, SENTENCES[:9], settings, folder, **options)
+    model, recipe = Transformer(config), Recipe(identity=identity)
+    return Trainer(model, SENTENCES, SENTENCES[:9], settings, folder, recipe, report=report)
 
 
 @pytest.fixture

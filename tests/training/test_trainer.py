@@ -26,7 +26,7 @@ from nmtlib.training.checkpoint import (
 )
 from nmtlib.training.history import read_history
 from nmtlib.training.loss import Totals, label_smoothed_loss
-from nmtlib.training.trainer import SEEDS, Trainer
+from nmtlib.training.trainer import SEEDS, Recipe, Trainer
 
 CONFIG = TransformerConfig(
     20,
@@ -63,8 +63,8 @@ def make_trainer(folder, settings=SETTINGS, config=CONFIG, train=None, **options
         copying(20, seed=1),
         settings,
         folder,
+        Recipe(**options),
         report=lambda line: None,
-        **options,
     )
 
 

@@ -20,7 +20,7 @@ from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.settings import TrainingSettings
 from nmtlib.training.hardware import Processes
 from nmtlib.training.loss import Totals, require_finite
-from nmtlib.training.trainer import Trainer
+from nmtlib.training.trainer import Recipe, Trainer
 
 SIZES = {"d_model": 16, "n_heads": 2, "n_encoder_layers": 2, "n_decoder_layers": 2, "d_ff": 32}
 MODEL = TransformerConfig(20, 20, **SIZES, dropout=0.1, norm="pre", tied="all")
@@ -29,12 +29,15 @@ EXAMPLES = [make_example([4 + n % 16] * (1 + n % 7), [5] * (1 + n % 5)) for n in
 
 def make_trainer(device="cpu", accumulate=1, **options):
     settings = TrainingSettings(max_tokens=64, precision="bf16", accumulate=accumulate)
-    hooks = {"processes": Processes(torch.device(device))}
+    hooks, processes = {}, Processes(torch.device(device))
     if options:
         hooks["loss"] = RecipeLoss(CourseRecipe(**options))
     if options.get("recorded"):
         hooks |= {"update": RecordedUpdate(), "loader": FewShapes}
-    return Trainer(Transformer(MODEL), EXAMPLES, EXAMPLES, settings, **hooks)
+    recipe = Recipe(**hooks)
+    return Trainer(
+        Transformer(MODEL), EXAMPLES, EXAMPLES, settings, None, recipe, processes=processes
+    )
 
 
 def updates(trainer, count=3):
