@@ -30,15 +30,7 @@ from nmtlib.presets import load_settings
 from nmtlib.run import Run, find_run
 from nmtlib.settings import CorpusSettings, Settings
 from nmtlib.specials import SPECIALS
-from nmtlib.training.checkpoint import (
-    Origin,
-    load_weights,
-    read_checkpoint,
-    read_notes,
-    require_config,
-    require_identity,
-    weights_notes,
-)
+from nmtlib.training.checkpoint import load_weights, read_weights, weights_notes
 from nmtlib.training.hardware import LostProcess, Processes, choose_device, command_line
 from nmtlib.training.history import EpochRecord, read_history
 from nmtlib.training.trainer import SEEDS, Recipe, Trainer
@@ -173,7 +165,8 @@ def make_trainer(
     torch.manual_seed(settings.training.seed % SEEDS)
     model = Transformer(settings.model)
     if origin:
-        load_origin(origin, model)
+        tensors = read_weights(origin, model.config, free=("dropout", "attention_dropout"))
+        load_weights(model, tensors, where=origin.folder)
     identity = {**recipe.identity, **identity_of(settings, codecs, training, validation)}
     recipe = replace(recipe, identity=identity)
     split = training, validation
@@ -257,20 +250,6 @@ def find_origin(settings: Settings) -> Run | None:
             f"{json.dumps(asdict(theirs.tokenizer))}; give this run the same [tokenizer]"
         )
     return run
-
-
-def load_origin(run: Run, model: Transformer) -> None:
-    """Give a new model the weights of a run; only dropout may differ.
-
-    Raises ValueError where a size differs, or a vocabulary was changed since the weights were
-    saved.
-    """
-    weights = run.weights_file()
-    config, tensors, notes = read_checkpoint(weights)
-    require_identity(weights, read_notes(weights, notes, Origin).identity, run.digests())
-    dropouts = {name: getattr(model.config, name) for name in ("dropout", "attention_dropout")}
-    require_config(weights, replace(config, **dropouts), model.config)
-    load_weights(model, tensors, where=weights)
 
 
 def require_languages(where: str, run: Run, settings: Settings, *, either_way: bool) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from nmtlib.data import corpora
 from nmtlib.model.transformer import TransformerConfig
 from nmtlib.presets import load_settings, presets
-from nmtlib.settings import SECTIONS, CorpusSettings, Settings, TrainingSettings
+from nmtlib.settings import SECTIONS, CorpusSettings, Settings
 
 DEFAULT = Settings()
 
@@ -353,15 +353,6 @@ def test_values_that_need_each_other_are_set_together():
 def test_vocabularies_that_do_not_fit_the_model_are_refused(assignments, sizes, message):
     with pytest.raises(ValueError, match=message):
         DEFAULT.with_assignments(assignments).with_vocabularies(*sizes)
-
-
-@pytest.mark.parametrize(
-    ("values", "key"),
-    [({"epochs": 0}, "epochs"), ({"epochs": "3"}, "epochs"), ({"epoch": 3}, "epoch")],
-)
-def test_a_section_that_is_made_in_python_is_checked_too(values, key):
-    with pytest.raises(ValueError, match=key):
-        TrainingSettings(**values)
 
 
 def test_the_options_of_a_recipe_are_its_own():

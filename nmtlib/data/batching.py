@@ -48,9 +48,12 @@ class Batch:
         return self.target[:, 1:]
 
     def to(self, device: torch.device | str) -> Batch:
-        """The same batch on another device; from pinned memory the copy is asynchronous."""
-        source, target = (ids.to(device, non_blocking=True) for ids in (self.source, self.target))
-        return Batch(source, target)
+        """The same batch on another device; to a GPU it travels while operations are queued."""
+        ids = [self.source, self.target]
+        if torch.device(device).type == "cuda" and not self.source.is_cuda:
+            # A GPU fetches by itself only from memory that the system cannot move.
+            ids = [side.pin_memory() for side in ids]
+        return Batch(*(side.to(device, non_blocking=True) for side in ids))
 
 
 def pad(rows: Sequence[Sequence[int]]) -> Tensor:
@@ -123,14 +126,6 @@ def padding_waste(batches: Iterable[Batch]) -> float:
     return float((torch.cat(ids) == PAD).double().mean())
 
 
-def to_device(batch: Batch, device: torch.device) -> Batch:
-    """The batch on the device; the copy to a GPU runs while the next operations are queued."""
-    # A GPU fetches by itself only from memory that the system cannot move.
-    if device.type == "cuda" and not batch.source.is_cuda:
-        batch = Batch(batch.source.pin_memory(), batch.target.pin_memory())
-    return batch.to(device)
-
-
 class BatchLoader:
     """The batches of an epoch, of at most `max_tokens` tokens each.
 
@@ -154,4 +149,4 @@ class BatchLoader:
         shares = map(self.processes.shard, batches)
         device = self.processes.device
         rows = [[self.examples[number] for number in share] for share in shares]
-        return [to_device(collate(share), device) for share in rows if share]
+        return [collate(share).to(device) for share in rows if share]

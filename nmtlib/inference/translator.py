@@ -20,14 +20,7 @@ from nmtlib.model.transformer import Transformer
 from nmtlib.run import find_run
 from nmtlib.settings import DecodingSettings, Settings
 from nmtlib.specials import EOS, SPECIALS, UNK
-from nmtlib.training.checkpoint import (
-    Origin,
-    load_weights,
-    read_checkpoint,
-    read_notes,
-    require_config,
-    require_identity,
-)
+from nmtlib.training.checkpoint import load_weights, read_weights
 from nmtlib.training.hardware import choose_device
 
 
@@ -81,14 +74,10 @@ class Translator:
         if trained_on.startswith("cuda") and not torch.cuda.is_available():
             trained_on = "cpu"  # a run is also used on other machines
         place = choose_device(device or trained_on)
-        weights = folder.weights_file(checkpoint)
-        config, tensors, notes = read_checkpoint(weights)
-        saved = read_notes(weights, notes, Origin).identity
-        sizes = len(source.vocab), len(target.vocab)
-        require_config(weights, config, settings.with_vocabularies(*sizes).model)
-        require_identity(weights, saved, folder.digests())
+        config = settings.with_vocabularies(len(source.vocab), len(target.vocab)).model
+        tensors = read_weights(folder, config, checkpoint)
         model = Transformer(config).to(place)
-        load_weights(model, tensors, where=weights)
+        load_weights(model, tensors, where=folder.folder)
         return cls(model, source, target, settings)
 
     @property

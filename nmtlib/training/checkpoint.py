@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -152,6 +152,21 @@ def require_identity(
             f"{path} belongs to another run: {' and '.join(changed)} changed since it was written; "
             f"restore what was there, or train anew"
         )
+
+
+def read_weights(
+    run: Run, config: TransformerConfig, checkpoint: str = "", free: Sequence[str] = ()
+) -> dict[str, Tensor]:
+    """The weights of a run for a model of `config`; only the fields `free` may differ.
+
+    `checkpoint` is that of `Run.weights_file`.  Raises ValueError where a size differs, or settings
+    or a vocabulary were changed since the weights were saved.
+    """
+    path = run.weights_file(checkpoint)
+    saved, tensors, notes = read_checkpoint(path)
+    require_config(path, replace(saved, **{name: getattr(config, name) for name in free}), config)
+    require_identity(path, read_notes(path, notes, Origin).identity, run.digests())
+    return tensors
 
 
 def load_weights(model: Transformer, tensors: Tensors, *, where: str | Path = "checkpoint") -> None:

@@ -69,7 +69,7 @@ class Recipe:
     after_epoch: Callable[[Trainer], None] | None = None
     optimizer: Callable[[Transformer], Any] = adam
     loader: type[BatchLoader] = BatchLoader
-    update: Update = plain_update
+    update: Update | None = None  # `plain_update`, looked up when it is called
     identity: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -194,7 +194,8 @@ class Trainer:
         # Dropout depends on seed, update and process alone, so a resumed run drops the same.
         seed = (settings.seed * 1_000_003 + progress.updates) * 1009 + self.processes.rank
         torch.manual_seed(seed % SEEDS)
-        return self.recipe.update(self, batches, labels)
+        update = self.recipe.update or plain_update
+        return update(self, batches, labels)
 
     def validate(self) -> Totals:
         """The totals over the validation split, of which each process measures its share."""

@@ -19,7 +19,7 @@ from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.settings import TrainingSettings
 from nmtlib.training.hardware import Processes
 from nmtlib.training.loss import compute_loss
-from nmtlib.training.trainer import Recipe, Trainer, plain_update
+from nmtlib.training.trainer import Recipe, Trainer
 
 SIZES = {"d_model": 16, "n_heads": 2, "n_encoder_layers": 1, "n_decoder_layers": 1, "d_ff": 32}
 MODEL = TransformerConfig(20, 20, **SIZES, dropout=0.2, norm="pre", tied="all", max_length=40)
@@ -87,7 +87,7 @@ def make_trainer(update=None, recipe=None, teachers=(), run=None, **changes):
     loss = RecipeLoss(recipe, teachers)
     if update:
         update.variant = loss.draw_teacher
-    hooks = Recipe(loss=loss, loader=FewShapes, update=update or plain_update)
+    hooks = Recipe(loss=loss, loader=FewShapes, update=update)
     return Trainer(
         Transformer(MODEL), EXAMPLES, EXAMPLES[:5], options, run, hooks, report=lambda line: None
     )

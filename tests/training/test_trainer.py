@@ -14,7 +14,7 @@ import pytest
 import torch
 from limits import NO_PROGRESS
 
-from nmtlib.data.batching import collate, make_example
+from nmtlib.data.batching import Batch, collate, make_example
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.run import Run
 from nmtlib.settings import TrainingSettings
@@ -550,14 +550,12 @@ def test_checkpointed_activations_change_no_weight(tmp_path):
     assert all(torch.allclose(runs[0][name], runs[1][name], atol=1e-5) for name in runs[0])
 
 
-def test_every_batch_travels_through_to_device(tmp_path, monkeypatch):
+def test_every_batch_travels_to_the_device(tmp_path, monkeypatch):
     sent = []
-    monkeypatch.setattr(
-        "nmtlib.data.batching.to_device", lambda batch, device: sent.append(device) or batch
-    )
+    monkeypatch.setattr(Batch, "to", lambda batch, device: sent.append(device) or batch)
     trainer = make_trainer(tmp_path, replace(SETTINGS, epochs=1))
     trainer.fit()
-    assert sent == [trainer.device] * trainer.batches_per_epoch
+    assert sent[: trainer.batches_per_epoch] == [trainer.device] * trainer.batches_per_epoch
 
 
 def test_one_process_asks_itself_whether_to_stop_and_not_its_device(tmp_path):
