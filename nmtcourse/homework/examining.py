@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from nmtcourse.homework.apart import Host, Lost
 from nmtcourse.homework.chinese import speaks
 from nmtcourse.homework.compare import Finding
-from nmtcourse.homework.guards import Stopped, undisturbed, within
+from nmtcourse.homework.limits import Stopped, undisturbed, within
 from nmtcourse.homework.patients import Patient, agree, module_of, patient
 from nmtcourse.homework.running import Nowhere, prepare
 from nmtcourse.homework.watching import Send, watched

@@ -14,9 +14,9 @@ from typing import Any
 from nmtcourse.homework import masters, progress
 from nmtcourse.homework.chinese import chinese, language_here, speaks
 from nmtcourse.homework.compare import Finding
-from nmtcourse.homework.diagnosis import diagnose
-from nmtcourse.homework.draw import seed_in
-from nmtcourse.homework.guards import undisturbed
+from nmtcourse.homework.diagnosis import behaviour, diagnose
+from nmtcourse.homework.limits import undisturbed
+from nmtcourse.homework.signatures import seed_in
 from nmtcourse.homework.task import BLANK, Assignment, Property, Task
 from nmtcourse.homework.trials import UNWRITTEN, outcome
 from nmtlib.errors import did_you_mean
@@ -37,6 +37,7 @@ class Verdict:
     statement: str = ""
     finding: Finding | None = None
     advice: str = ""
+    behaviour: str = ""  # of a wrong answer that no known mistake explains
 
     @property
     def full(self) -> bool:
@@ -159,7 +160,11 @@ def judge(task: Task, answer: Any, *others: Any, seed: int | None = None) -> Ver
     if first is None:
         return Verdict(task, task.points)
     prop, finding = first
-    return Verdict(task, points, prop.statement, finding, finding.usual or prop.advice)
+    advice, odd = finding.usual or prop.advice, ""
+    if not (finding.cause or finding.minor or task.uses or finding.measured == UNWRITTEN):
+        with undisturbed():
+            odd = behaviour(task, given, seed)
+    return Verdict(task, points, prop.statement, finding, advice, odd)
 
 
 def unsupported(task: Task, choice: Any, others: tuple, seed: int) -> Finding | None:

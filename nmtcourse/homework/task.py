@@ -19,14 +19,16 @@ from string import ascii_uppercase
 from typing import Any
 
 from nmtcourse.homework.compare import Finding
-from nmtcourse.homework.draw import Draw
-from nmtcourse.homework.signatures import ADVICE, STATEMENT, anything
+from nmtcourse.homework.signatures import Draw, arguments, results
 from nmtlib.errors import require
 
+DRAWS = 48  # inputs of a property
 LEVELS = {"easy": (4, 15), "medium": (6, 30), "hard": (8, 60)}  # points and minutes
 SOLUTION = re.compile(r"(?m)^( *)### BEGIN SOLUTION\n(?:.*\n)*?\1### END SOLUTION\n?")
 MARKS = re.compile(r"(?m)^ *### (?:BEGIN|END) SOLUTION\n?")
 STUB = "# YOUR CODE HERE\nraise NotImplementedError()"
+STATEMENT = "For any arguments that the text allows, the result is that of the definition."
+ADVICE = "Which of these have you not tried yet: sizes, types, masks, equal numbers, large ones?"
 BLANK = "?"  # a choice that is not made yet; unlike the stub, it does not stop "Run All"
 
 Measure = Callable[[Any, Draw], Any]
@@ -50,6 +52,7 @@ class Property:
     measure: Measure
     again: bool = True
     shrinks: bool = True
+    whole: bool = False  # it holds for all that the signature allows
 
 
 @dataclass(eq=False)
@@ -58,8 +61,8 @@ class Task:
 
     `mistakes` maps each mistake to the edits that turn the solution into it. A task that is not
     `pure` may change its arguments. `forbidden` functions of torch may not be called, nor those of
-    `sealed` modules; a `seeded` function may not use a global random generator. One that `mixes`
-    takes arguments of two inputs of the same sizes. `uses` names the answers that a choice needs.
+    `sealed` modules; a `seeded` function may not use a global random generator. The `signature`
+    says which arguments the text allows. `uses` names the answers that a choice needs.
     """
 
     id: str
@@ -79,17 +82,20 @@ class Task:
     forbidden: tuple[str, ...] = ()
     sealed: tuple[str, ...] = ()
     seeded: bool = False
-    mixes: bool = False
+    signature: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 20.0
     uses: tuple[str, ...] = ()
     checks: list[Property] = field(default_factory=list)
-    last: Property | None = None  # that of the signature
     namespace: dict[str, Any] = field(default_factory=dict, repr=False)
 
-    @property
+    @cached_property
     def properties(self) -> list[Property]:
-        """All properties, in the order in which they are tried."""
-        return [*self.checks, *([self.last] if self.last else [])]
+        """All properties, in the order in which they are tried; that of the signature is last."""
+        whole = any(prop.whole for prop in self.checks)
+        if not self.signature or whole or inspect.isclass(self.solution):
+            return self.checks
+        measure = measured(equals_the_solution(self), self.signature)
+        return [*self.checks, Property(STATEMENT, ADVICE, 1.0, DRAWS, measure)]
 
     @property
     def check_line(self) -> str:
@@ -153,23 +159,15 @@ class Assignment:
         """The sum of all points."""
         return sum(task.points for task in self.tasks.values())
 
-    def task(
-        self,
-        level: str,
-        title: str,
-        text: str,
-        hints: tuple[str, str],
-        signature: Mapping[str, Any] | None = None,
-        **about: Any,
-    ) -> Any:
+    def task(self, level: str, title: str, text: str, hints: tuple[str, str], **about: Any) -> Any:
         """Add a task whose solution is the decorated function or class.
 
-        The part that the student writes is between `### BEGIN SOLUTION` and `### END SOLUTION`. A
-        `signature` says which arguments the text allows, and is a property by itself, the first
-        one. `about` has the other fields of `Task`, at least `read`.
+        The part that the student writes is between `### BEGIN SOLUTION` and `### END SOLUTION`.
+        `about` has the other fields of `Task`, at least `read`; `mistakes` as text (`edits`).
         """
         points, minutes = LEVELS[level]
         about = {"points": points, "minutes": minutes, **about}
+        about["mistakes"] = edits(about.get("mistakes", ""))
 
         def register(solution: Any) -> Any:
             source, name = undecorated(solution), solution.__name__
@@ -185,26 +183,46 @@ class Assignment:
                 namespace=vars(sys.modules[solution.__module__]),
                 **about,
             )
-            if signature is not None:
-                task.last = Property(STATEMENT, ADVICE, 1.0, 40, anything(signature))
             self._add(task)
             return solution
 
         return register
 
     def check(
-        self, solution: Any, advice: str, *, worth: float = 1.0, draws: int = 16, **about: Any
+        self,
+        solution: Any,
+        advice: str,
+        *,
+        worth: float = 1.0,
+        draws: int = DRAWS,
+        again: bool = True,
+        shrinks: bool = True,
+        **kinds: Any,
     ) -> Any:
-        """Add the decorated function, with its docstring, as a `Property`; `about` has the rest."""
-        task = next(t for t in self.tasks.values() if t.name == solution.__name__)
+        """Add the decorated function, with its docstring, as a `Property`.
 
-        def register(measure: Measure) -> Measure:
+        Besides the answer it takes arguments of the signature by name, some of them of other
+        `kinds`, and `draw`.
+        """
+        task = self._of(solution)
+
+        def register(measure: Callable) -> Callable:
             require(bool(measure.__doc__), measure.__name__, "documented: what must hold", None)
             statement = " ".join((measure.__doc__ or "").split())
-            task.checks.append(Property(statement, advice, worth, draws, measure, **about))
+            given = measured(measure, {**task.signature, **kinds})
+            task.checks.append(Property(statement, advice, worth, draws, given, again, shrinks))
             return measure
 
         return register
+
+    def promise(
+        self, solution: Any, statement: str, advice: str, *, worth: float = 1.0, **kinds: Any
+    ) -> None:
+        """Add a property: for arguments of some `kinds` the result is the solution's."""
+        task = self._of(solution)
+        measure = measured(equals_the_solution(task), {**task.signature, **kinds})
+        prop = Property(statement, advice, worth, DRAWS, measure, whole=not kinds)
+        task.checks.append(prop)
 
     def question(
         self, title: str, options: Sequence[str], hints: tuple[str, str], *, read: str, uses: Any
@@ -247,11 +265,69 @@ class Assignment:
 
         return register
 
+    def _of(self, solution: Any) -> Task:
+        return next(t for t in self.tasks.values() if t.name == solution.__name__)
+
     def _next(self) -> str:
         return f"{self.number}.{len(self.tasks) + 1}"
 
     def _add(self, task: Task) -> None:
         self.tasks[task.id] = task
+
+
+def equals_the_solution(task: Task) -> Callable:
+    """What shows the result of an answer, called with arguments in the order of the solution's."""
+
+    def measure(answer: Any, draw: Draw, **known: Any) -> Any:
+        names = inspect.signature(task.solution).parameters
+        yield from results(answer(*(known[name] for name in names if name in known)))
+
+    return measure
+
+
+def measured(function: Callable, signature: Mapping[str, Any]) -> Measure:
+    """A function of an answer and some arguments as one of an answer and a `Draw`."""
+    wanted = inspect.signature(function).parameters
+    every = any(parameter.kind is parameter.VAR_KEYWORD for parameter in wanted.values())
+    plain = not every and [*wanted][1:] in ([], ["draw"])
+
+    def given(draw: Draw) -> dict[str, Any]:
+        known = {} if plain else arguments(signature, draw)
+        return {n: v for n, v in {"draw": draw, **known}.items() if every or n in wanted}
+
+    if not inspect.isgeneratorfunction(function):
+        return lambda answer, draw: function(answer, **given(draw))
+
+    def measure(answer: Any, draw: Draw) -> Any:
+        yield from function(answer, **given(draw))
+
+    return measure
+
+
+def edits(text: str) -> dict[str, list[Edit]]:
+    """The mistakes in a text: below each description the edits that make it, "old => new".
+
+    A line that begins with => or \\n continues the one before. A part in quotes is a literal.
+
+    >>> edits("It is inverted.\\n    ~mask => mask")
+    {'It is inverted.': [('~mask', 'mask')]}
+    """
+    lines: dict[str, list[str]] = {}
+    for line in _text(text).splitlines():
+        part = line.strip()
+        if not line.startswith(" "):
+            made = lines[line] = []
+        elif part.startswith(("=>", "\\n")):
+            made[-1] += part if part.startswith("\\n") else f" {part}"
+        else:
+            made.append(part)
+
+    def code(part: str) -> str:
+        part = part.strip(" ")
+        return ast.literal_eval(part) if part[:1] == "'" else part.replace("\\n", "\n")
+
+    pairs = {about: [each.split("=>", 1) for each in made] for about, made in lines.items()}
+    return {about: [(code(a), code(b)) for a, b in each] for about, each in pairs.items()}
 
 
 def undecorated(thing: Any) -> str:

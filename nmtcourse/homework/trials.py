@@ -17,10 +17,10 @@ from typing import Any
 
 import torch
 
-from nmtcourse.homework.careful import Careful, CarefulClass, methods_of
 from nmtcourse.homework.compare import Finding, described, same
-from nmtcourse.homework.draw import Draw, shrink
-from nmtcourse.homework.guards import Stopped, within
+from nmtcourse.homework.laws import Careful, CarefulClass, methods_of
+from nmtcourse.homework.limits import Stopped, within
+from nmtcourse.homework.signatures import Draw, shrink
 from nmtcourse.homework.task import Property, Task
 
 UNWRITTEN = "nothing is written here yet"
@@ -107,8 +107,8 @@ def _endless(task: Task) -> Finding:
 def tried(task: Task, prop: Property, answer: Any, draw: Draw) -> Trial:
     """What is wrong with an answer on one input, and when it is called again.
 
-    The later turns have other values of the same sizes, at first for one argument alone if the task
-    `mixes` them, and then those of the first turn once more.
+    The later turns have other values of the same sizes, in some inputs at first for one argument
+    alone, and then those of the first turn once more.
     """
     subject, solution = guarded(task, answer), guarded(task, task.solution)
     compared = inspect.isgeneratorfunction(prop.measure)
@@ -116,22 +116,46 @@ def tried(task: Task, prop: Property, answer: Any, draw: Draw) -> Trial:
     if raised is not None and raised.measured == UNWRITTEN:
         return Trial(draw.choices, raised)
     first = expectation(task, prop, solution, draw, draw.turn) if compared else []
-    finding = difference(every, raised, first or [], draw)
-    for turn, mixed in turns(prop, compared and task.mixes):
+    finding = judged(task, prop, draw, every, raised, first or [])
+    only = sum(draw.choices)
+    for turn, mixed in turns(prop, compared and len(task.signature) > 1 and only % 2 == 0):
         if finding is not None:
             break
-        wanted, only = first, sum(draw.choices) if mixed else None
+        wanted, one = first, only // 2 if mixed else None
         if turn and compared:
-            wanted = expectation(task, prop, solution, draw, turn, only)
+            wanted = expectation(task, prop, solution, draw, turn, one)
         if wanted is None:
             continue
         other = draw.again(turn)
-        seen, raised = observed(prop, subject, other, only)
+        seen, raised = observed(prop, subject, other, one)
         every = [*every, *seen]
-        finding = difference(seen, raised, wanted, other)
+        finding = judged(task, prop, other, seen, raised, wanted, exact=mixed)
         if finding is not None:
             finding = as_first_call(task, prop, answer, draw, turn) or again(finding)
     return Trial(draw.choices, finding, every)
+
+
+def judged(
+    task: Task,
+    prop: Property,
+    draw: Draw,
+    seen: list[Seen],
+    raised: Finding | None,
+    wanted: list[Seen],
+    exact: bool = False,
+) -> Finding | None:
+    """What is wrong with observations, beyond what a few units in the last place of the input do.
+
+    How far these move the solution is measured where something differs, unless `exact`.
+    """
+    finding = difference(seen, raised, wanted, draw)
+    if finding is None or not wanted or exact:
+        return finding
+    near = draw.again(draw.turn, jitter=True)
+    moved, _ = observed(prop, guarded(task, task.solution), near)
+    for one, other in zip(wanted, moved, strict=False):
+        one.moved = distance(one.value, other.value)
+    return difference(seen, raised, wanted, draw)
 
 
 def again(finding: Finding) -> Finding:
@@ -147,7 +171,7 @@ def as_first_call(task: Task, prop: Property, answer: Any, draw: Draw, turn: int
     expected: list[Seen] | None = []
     if inspect.isgeneratorfunction(prop.measure):
         expected = expectation(task, prop, guarded(task, task.solution), draw, turn)
-    return difference(seen, raised, expected or [], first)
+    return judged(task, prop, first, seen, raised, expected or [])
 
 
 def turns(prop: Property, mixes: bool) -> list[tuple[int, bool]]:
@@ -167,10 +191,6 @@ def expectation(
     if failed is not None:
         raise RuntimeError(f"the solution of {task.id} fails on {again.choices}: {failed}")
     draw.choices = again.choices  # also those of the part that an error has cut off
-    if only is None:
-        moved, _ = observed(prop, guarded(task, task.solution), again.again(turn, jitter=True))
-        for one, other in zip(seen, moved, strict=False):
-            one.moved = distance(one.value, other.value)
     return seen
 
 

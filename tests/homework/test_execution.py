@@ -7,7 +7,7 @@ import torch
 
 from nmtcourse.homework import marking, pages
 from nmtcourse.homework.grading import assignments
-from nmtcourse.homework.guards import undisturbed
+from nmtcourse.homework.limits import undisturbed
 
 FOUR = assignments()["04"]
 

@@ -11,7 +11,7 @@ from nightly import some
 from nmtcourse.homework import marking, pages, progress, reports, student
 from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.grading import SEED, assignments, find_task, grade, judge
-from nmtcourse.homework.guards import Stopped, within
+from nmtcourse.homework.limits import Stopped, within
 from nmtcourse.main import main
 
 FOUR = assignments()["04"]

@@ -5,7 +5,7 @@ from collections import Counter
 import torch
 
 from nmtcourse.homework.compare import holds, listed, refuses, short
-from nmtcourse.homework.draw import Draw
+from nmtcourse.homework.signatures import Draw, Made, OneOf, Whole
 from nmtcourse.homework.task import Assignment
 
 homework = Assignment(
@@ -18,6 +18,25 @@ homework = Assignment(
     """,
     imports="from collections import Counter\n\nimport torch",
 )
+
+
+def some_sentences(draw: Draw) -> list[list[str]]:
+    """Sentences, some of them empty, with rare, frequent and equally frequent words."""
+    words = draw.shuffled("a b aa ab Haus haus Zoo zoo . - 1999 x1 ß é <b> </b> 你好 你".split())
+    words = [*words[: draw.size(1, 18)], *(f"w{n}" for n in range(draw.sizes(1)[0] // 9 * 9))]
+    said = draw.shuffled([w for w in words for _ in range(draw.random.choice((1, 1, 2, 3, 3, 12)))])
+    cuts = sorted(draw.random.choices(range(len(said) + 1), k=draw.size(0, 4)))
+    return [said[a:b] for a, b in zip([0, *cuts], [*cuts, len(said)], strict=True)]
+
+
+def some_counts(draw: Draw) -> dict[str, int]:
+    """Words and how often they occur: few letters, repeated ones, and hardly any words."""
+    letters = draw.one_of(["ab", "a", "abc", "lowerst", "aAbB.1é<你"])
+    words: dict[str, int] = {}
+    for _ in range(draw.sizes(1, 0, 6, 60)[0]):
+        word = "".join(draw.random.choices(letters, k=draw.random.randint(1, 8)))
+        words[word] = draw.random.choice((1, 1, 2, 3, 30, 1000))
+    return words
 
 
 @homework.task(
@@ -35,29 +54,32 @@ homework = Assignment(
         "Sort by two keys: minus the count, then the word.",
     ),
     read="notebook 01, the section on the vocabulary",
-    mistakes={
-        "The special tokens do not have the ids 0 to 3.": [
-            ("[*SPECIALS, *kept]", "[*kept, *SPECIALS]")
-        ],
-        "The rarest words come first.": [("(-counts[w], w)", "(counts[w], w)")],
-        "Words of equal frequency are not in alphabetical order.": [
-            ("(-counts[w], w)", "(-counts[w], [-ord(c) for c in w])")
-        ],
-        "A word that occurs exactly `min_count` times is dropped.": [
-            (">= min_count", "> min_count")
-        ],
-        "`min_count` is ignored: rare words are kept.": [("if n >= min_count", "if n")],
-        "Counts are numbers of sentences, not of occurrences.": [
-            ("counts.update(sentence)", "counts.update(set(sentence))")
-        ],
-        "An unknown word raises an error instead of becoming UNK.": [
-            ("self.ids.get(word, 3)", "self.ids[word]")
-        ],
-        "An unknown word becomes PAD.": [("self.ids.get(word, 3)", "self.ids.get(word, 0)")],
-        "PAD, BOS and EOS are decoded as words.": [("if i not in (0, 1, 2)", "if True")],
-        "`decode` drops UNK: the reader cannot see that a word is missing.": [
-            ("if i not in (0, 1, 2)", "if i > 3")
-        ],
+    mistakes=r"""
+    The special tokens do not have the ids 0 to 3.
+        [*SPECIALS, *kept] => [*kept, *SPECIALS]
+    The rarest words come first.
+        (-counts[w], w) => (counts[w], w)
+    Words of equal frequency are not in alphabetical order.
+        (-counts[w], w) => (-counts[w], [-ord(c) for c in w])
+    A word that occurs exactly `min_count` times is dropped.
+        >= min_count => > min_count
+    `min_count` is ignored: rare words are kept.
+        if n >= min_count => if n
+    Counts are numbers of sentences, not of occurrences.
+        counts.update(sentence) => counts.update(set(sentence))
+    An unknown word raises an error instead of becoming UNK.
+        self.ids.get(word, 3) => self.ids[word]
+    An unknown word becomes PAD.
+        self.ids.get(word, 3) => self.ids.get(word, 0)
+    PAD, BOS and EOS are decoded as words.
+        if i not in (0, 1, 2) => if True
+    `decode` drops UNK: the reader cannot see that a word is missing.
+        if i not in (0, 1, 2) => if i > 3
+    """,
+    signature={
+        "sentences": Made(some_sentences),
+        "others": Made(some_sentences),
+        "least": Whole(1, 4),
     },
 )
 class Vocabulary:
@@ -89,45 +111,45 @@ class Vocabulary:
         ### END SOLUTION
 
 
-def some_sentences(draw: Draw) -> tuple[list[list[str]], list[str]]:
-    """Sentences, some of them empty, with rare, frequent and equally frequent words; the words."""
-    words = draw.shuffled([*draw.words(draw.sizes(1)[0]), "Haus", "haus", ".", "1999"])
-    said = draw.shuffled([w for w in words for _ in range(draw.random.choice((1, 1, 2, 3, 3, 12)))])
-    cuts = sorted(draw.random.choices(range(len(said) + 1), k=draw.size(0, 4)))
-    return [said[a:b] for a, b in zip([0, *cuts], [*cuts, len(said)], strict=True)], words
+def words_of(sentences: list[list[str]]) -> list[str]:
+    """All words of some sentences, and one that is in none."""
+    return [*sorted({word for sentence in sentences for word in sentence}), "never-seen", ""]
 
 
 @homework.check(
     Vocabulary, "Encode a sentence whose word counts you know, and print the ids.", worth=2
 )
-def numbers_words_by_frequency(answer, draw: Draw):
+def numbers_words_by_frequency(answer, sentences, others):
     """Words get the ids from 4 on, by frequency, then alphabetically, in each vocabulary anew."""
-    (sentences, words), (others, _) = some_sentences(draw), some_sentences(draw)
-    vocabulary = answer(sentences)
+    held, words = [[*sentence] for sentence in sentences], words_of(sentences)
+    vocabulary = answer(held)
+    for sentence in held:  # the caller goes on
+        sentence += ["late"] * 20
     answer(others).encode(words)
     for _ in range(2):
-        found = vocabulary.encode([*words, "never-seen"])
+        found = vocabulary.encode([*words])
         what = f"{sentences} encoded as {words}"
         yield what, [int(i) for i in listed(found, what)]
 
 
 @homework.check(Vocabulary, "Which words does `min_count` keep, and which id do the others get?")
-def leaves_rare_words_out(answer, draw: Draw):
+def leaves_rare_words_out(answer, sentences, least):
     """Words below `min_count` and unseen words become UNK; the others keep their order."""
-    (sentences, words), least = some_sentences(draw), draw.size(1, 4)
-    found = answer(sentences, least).encode([*words, "never-seen"])
+    vocabulary, words = answer(sentences, least), words_of(sentences)
+    found = vocabulary.encode([*words, *words[:1]])
     yield f"{words} of {sentences} with min_count = {least}", [int(i) for i in found]
-    yield "no words encoded", [int(i) for i in answer(sentences, least).encode([])]
+    yield "no words encoded", [int(i) for i in vocabulary.encode([])]
+    yield "the words, encoded and decoded", [*vocabulary.decode(vocabulary.encode([*words]))]
 
 
 @homework.check(Vocabulary, "What should the reader see of PAD, BOS, EOS and UNK?")
-def comes_back(answer, draw: Draw):
+def comes_back(answer, sentences, draw):
     """Decoding returns the words without PAD, BOS and EOS, and shows UNK as <UNK>."""
-    sentences, words = some_sentences(draw)
-    ids = draw.random.choices(range(4 + len(words)), k=draw.size(0, 9))
+    words = words_of(sentences)
+    ids = draw.random.choices(range(2 + len(words)), k=draw.size(0, 9))
     vocabulary = answer(sentences)
     vocabulary.encode(["never-seen", *words])
-    what = f"the decoded ids {ids} of {len(words)} words"
+    what = f"the decoded ids {ids} of {len(words) - 2} words"
     yield what, listed(vocabulary.decode(ids), what)
     yield "the words, encoded and decoded", list(vocabulary.decode(vocabulary.encode(words)))
 
@@ -148,38 +170,29 @@ def comes_back(answer, draw: Draw):
         "Keep each word as a list of symbols, and count all pairs again in each step.",
     ),
     read="notebook 01, the section on BPE",
-    mixes=True,
-    mistakes={
-        "Word counts are ignored: each word counts once.": [
-            ("pairs[pair] += count", "pairs[pair] += 1")
-        ],
-        "A pair counts once for each word, not once for each occurrence in it.": [
-            (
-                "for pair in zip(pieces, pieces[1:], strict=False):",
-                "for pair in set(zip(pieces, pieces[1:], strict=False)):",
-            )
-        ],
-        "The rarest pair is merged.": [("(-pairs[p], p)", "(pairs[p], p)")],
-        "Of pairs with equal counts, the last one is merged.": [
-            ("min(pairs, key=lambda p: (-pairs[p], p))", "max(pairs, key=lambda p: (pairs[p], p))")
-        ],
-        "Only the first occurrence of a pair in each word is merged.": [
-            ("== best:", "== best and ''.join(best) not in merged:")
-        ],
-        "Merges overlap: in aaa the pair aa is merged twice.": [
-            (
-                "merged.append(best[0] + best[1])\n                    i += 1",
-                "merged.append(best[0] + best[1])",
-            ),
-        ],
-        "The merge is not applied to the words: the same pair is found again.": [
-            ("split[word] = merged", "pass")
-        ],
-        "The merged symbols are returned, not the pairs.": [
-            ("found.append(best)", "found.append(best[0] + best[1])")
-        ],
-        "An error is raised when no pair is left.": [("if not pairs:", "if False:")],
-    },
+    mistakes=r"""
+    Word counts are ignored: each word counts once.
+        pairs[pair] += count => pairs[pair] += 1
+    A pair counts once for each word, not once for each occurrence in it.
+        for pair in zip(pieces, pieces[1:], strict=False):
+        => for pair in set(zip(pieces, pieces[1:], strict=False)):
+    The rarest pair is merged.
+        (-pairs[p], p) => (pairs[p], p)
+    Of pairs with equal counts, the last one is merged.
+        min(pairs, key=lambda p: (-pairs[p], p)) => max(pairs, key=lambda p: (pairs[p], p))
+    Only the first occurrence of a pair in each word is merged.
+        == best: => == best and ''.join(best) not in merged:
+    Merges overlap: in aaa the pair aa is merged twice.
+        merged.append(best[0] + best[1])\n                    i += 1
+        => merged.append(best[0] + best[1])
+    The merge is not applied to the words: the same pair is found again.
+        split[word] = merged => pass
+    The merged symbols are returned, not the pairs.
+        found.append(best) => found.append(best[0] + best[1])
+    An error is raised when no pair is left.
+        if not pairs: => if False:
+    """,
+    signature={"words": Made(some_counts), "merges": OneOf(1, 2, 3, 5, 8, 40, 0)},
 )
 def learn_merges(words: dict[str, int], merges: int) -> list[tuple[str, str]]:
     """The first pairs that byte-pair encoding merges, in order."""
@@ -209,17 +222,11 @@ def learn_merges(words: dict[str, int], merges: int) -> list[tuple[str, str]]:
     ### END SOLUTION
 
 
-@homework.check(learn_merges, "Count the pairs of your first step by hand.", worth=3)
-def finds_the_merges(answer, draw: Draw):
-    """The merges are right, one by one, repeated characters and equal counts included."""
-    letters = draw.one_of(["ab", "a", "abc", "lowerst", "aAbB.1é"])
-    words: dict[str, int] = {}
-    for _ in range(draw.sizes(1, 0, 6, 60)[0]):
-        word = "".join(draw.random.choices(letters, k=draw.random.randint(1, 8)))
-        words[word] = draw.random.choice((1, 1, 2, 3, 30, 1000))
-    found = answer(words, draw.one_of([1, 2, 3, 5, 8, 40, 0]))
-    holds(isinstance(found, list), f"a {type(found).__name__}", "a list of pairs")
-    yield "your result", found
+homework.promise(
+    learn_merges,
+    "The merges are right, one by one, repeated characters and equal counts included.",
+    "Count the pairs of your first step by hand.",
+)
 
 
 @homework.task(
@@ -247,38 +254,30 @@ def finds_the_merges(answer, draw: Draw):
         "Shuffle before you sort: a stable sort keeps the random order of equal lengths.",
     ),
     read="notebook 01, the section on batches",
-    mistakes={
-        "Sentences of different lengths share a batch: most positions are padding.": [
-            ("order.sort(key=lambda i: lengths[i])", "pass")
-        ],
-        "The budget counts only real tokens, but padding takes memory as well.": [
-            (
-                "(len(batch) + 1) * lengths[i] > budget",
-                "sum(lengths[j] for j in batch) + lengths[i] > budget",
-            )
-        ],
-        "Each batch is closed one sentence too late.": [
-            ("(len(batch) + 1) * lengths[i]", "len(batch) * lengths[i]")
-        ],
-        "The last batch is lost.": [("batches.append(batch)\n    order_of", "order_of")],
-        "The sentence that no longer fitted is lost.": [("batch = [i]", "batch = []")],
-        "The batches are not shuffled: they run from short to long.": [
-            ("return [batches[k] for k in order_of]", "return batches")
-        ],
-        "Sentences of equal length always share a batch: only the batches are shuffled.": [
-            (
-                "order = torch.randperm(len(lengths), generator=generator).tolist()",
-                "order = list(range(len(lengths)))",
-            )
-        ],
-        "The seed is ignored: each call returns different batches.": [
-            ("torch.Generator().manual_seed(seed)", "torch.Generator(); generator.seed()")
-        ],
-        "All seeds give the same order.": [("manual_seed(seed)", "manual_seed(0)")],
-        "A sentence longer than the budget is accepted.": [
-            ("if lengths[i] > budget:", "if False:")
-        ],
-    },
+    mistakes=r"""
+    Sentences of different lengths share a batch: most positions are padding.
+        order.sort(key=lambda i: lengths[i]) => pass
+    The budget counts only real tokens, but padding takes memory as well.
+        (len(batch) + 1) * lengths[i] > budget
+        => sum(lengths[j] for j in batch) + lengths[i] > budget
+    Each batch is closed one sentence too late.
+        (len(batch) + 1) * lengths[i] => len(batch) * lengths[i]
+    The last batch is lost.
+        batches.append(batch)\n    order_of => order_of
+    The sentence that no longer fitted is lost.
+        batch = [i] => batch = []
+    The batches are not shuffled: they run from short to long.
+        return [batches[k] for k in order_of] => return batches
+    Sentences of equal length always share a batch: only the batches are shuffled.
+        order = torch.randperm(len(lengths), generator=generator).tolist()
+        => order = list(range(len(lengths)))
+    The seed is ignored: each call returns different batches.
+        torch.Generator().manual_seed(seed) => torch.Generator(); generator.seed()
+    All seeds give the same order.
+        manual_seed(seed) => manual_seed(0)
+    A sentence longer than the budget is accepted.
+        if lengths[i] > budget: => if False:
+    """,
 )
 def plan(lengths: list[int], budget: int, seed: int) -> list[list[int]]:
     """Batches of sentence indices within a budget of padded positions, in seeded order."""

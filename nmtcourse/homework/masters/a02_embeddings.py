@@ -8,9 +8,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nmtcourse.homework.compare import gradients, holds, refuses, same, short
-from nmtcourse.homework.draw import Draw
 from nmtcourse.homework.operations import Operations
-from nmtcourse.homework.signatures import Float, Ids
+from nmtcourse.homework.signatures import Draw, Float, Ids
 from nmtcourse.homework.task import Assignment
 
 homework = Assignment(
@@ -42,31 +41,25 @@ homework = Assignment(
         "Compare each id with the numbers 0 to V - 1: the result is a tensor (..., V).",
     ),
     read="notebook 02, the section on one-hot vectors",
-    mixes=True,
-    mistakes={
-        "The width of the one-hot rows is the largest id, not the number of rows of the table.": [
-            ("len(table)", "int(ids.max()) + 1"),
-            ("@ table", "@ table[: int(ids.max()) + 1].flip(0).flip(0)"),
-            ("torch.arange(int(ids.max()) + 1)", "torch.arange(int(ids.max()))"),
-        ],
-        "The table is detached: no gradient reaches it.": [("@ table", "@ table.detach()")],
-        "Words are counted from 1 instead of 0.": [
-            ("torch.arange(len(table))", "torch.arange(1, len(table) + 1)")
-        ],
-        "The one-hot tensor is float32 whatever the dtype of the table.": [
-            (".to(table.dtype) @ table", ".float() @ table.float()")
-        ],
-        "The comparison is inverted: all rows except the right one are added up.": [
-            ("ids[..., None] == ", "ids[..., None] != ")
-        ],
-        "The comparison accepts every smaller id as well.": [
-            ("ids[..., None] == ", "ids[..., None] >= ")
-        ],
-        "The ids are flattened, and their shape is lost.": [
-            ("ids[..., None]", "ids.flatten()[:, None]")
-        ],
-    },
-    signature={"ids": Ids("...", "V"), "table": Float("V D")},
+    mistakes=r"""
+    The width of the one-hot rows is the largest id, not the number of rows of the table.
+        len(table) => int(ids.max()) + 1
+        @ table => @ table[: int(ids.max()) + 1].flip(0).flip(0)
+        'torch.arange(int(ids.max()) + 1)' => 'torch.arange(int(ids.max()))'
+    The table is detached: no gradient reaches it.
+        @ table => @ table.detach()
+    Words are counted from 1 instead of 0.
+        torch.arange(len(table)) => torch.arange(1, len(table) + 1)
+    The one-hot tensor is float32 whatever the dtype of the table.
+        .to(table.dtype) @ table => .float() @ table.float()
+    The comparison is inverted: all rows except the right one are added up.
+        ids[..., None] == => ids[..., None] !=
+    The comparison accepts every smaller id as well.
+        ids[..., None] == => ids[..., None] >=
+    The ids are flattened, and their shape is lost.
+        ids[..., None] => ids.flatten()[:, None]
+    """,
+    signature={"ids": Ids("...", "V"), "table": Float("V D", grad=True)},
 )
 def lookup(ids: Tensor, table: Tensor) -> Tensor:
     """The rows (..., D) of a table (V, D) for ids (...), as a matrix multiplication."""
@@ -76,35 +69,24 @@ def lookup(ids: Tensor, table: Tensor) -> Tensor:
     ### END SOLUTION
 
 
-def asked(draw: Draw) -> tuple[Tensor, Tensor]:
-    """Ids of any shape, and a table."""
-    v, d = draw.sizes(2, large=300)
-    ids = draw.ids(0, v, *draw.sizes(draw.size(0, 3), 1, 5, large=30))
-    if ids.dim():
-        ids[..., -1:] = v - 1
-    return ids, draw.normal(v, d).requires_grad_()
-
-
-@homework.check(lookup, "Print your one-hot rows for ids 0, 1 and V - 1.", worth=2)
-def finds_the_rows(answer, draw: Draw):
-    """The result contains the rows of the words, for ids of any shape."""
-    draw.halved()
-    yield "your result", answer(*asked(draw))
+homework.promise(
+    lookup,
+    "The result contains the rows of the words, for ids of any shape.",
+    "Print your one-hot rows for ids 0, 1 and V - 1.",
+    worth=2,
+)
 
 
 @homework.check(lookup, "Everything between the table and the result must be differentiable.")
-def gradients_reach_the_table(answer, draw: Draw):
+def gradients_reach_the_table(answer, ids, table, draw):
     """The table gets the gradient of torch's embedding: a sum for repeated words."""
-    ids, table = asked(draw)
     towards = draw.normal(*ids.shape, table.size(1))
     yield "the gradient of the table", gradients(answer(ids, table), towards, table)[0]
 
 
 @homework.check(lookup, "Multiply the table as a whole: read no single row of it.", draws=6)
-def is_one_product(answer, draw: Draw):
+def is_one_product(answer, ids, table):
     """The table is multiplied once, and not indexed."""
-    v, d = draw.sizes(2, 3)
-    ids, table = draw.ids(0, v, 2, 3), draw.normal(v, d).requires_grad_()
     with Operations(of=table) as operations:
         answer(ids, table)
     indexed = {*operations.touched} & {"index", "index_select", "embedding", "gather", "take"}
@@ -127,30 +109,26 @@ def is_one_product(answer, draw: Draw):
         "`F.embedding` has an argument for the untrained row; set that row to zero yourself.",
     ),
     read="notebook 02, the section on the root of D",
-    mistakes={
-        "The rows are not multiplied by the root of D.": [
-            (" * math.sqrt(self.weight.size(1))", "")
-        ],
-        "The rows are multiplied by D, not by its root.": [
-            ("math.sqrt(self.weight.size(1))", "self.weight.size(1)")
-        ],
-        "The factor is the root of V, not of D.": [
-            ("math.sqrt(self.weight.size(1))", "math.sqrt(self.weight.size(0))")
-        ],
-        "The row of PAD is not initialised to zero.": [("weight[pad] = 0", "pass")],
-        "The row of PAD is trained.": [(", padding_idx=self.pad", "")],
-        "`pad` is ignored: row 0 is treated as PAD.": [("self.pad = pad", "self.pad = 0")],
-        "The table is initialised with a standard deviation of 1, too much for the factor.": [
-            (
-                "torch.randn(vocab_size, d_model) / math.sqrt(d_model)",
-                "torch.randn(vocab_size, d_model)",
-            )
-        ],
-        "An id outside the vocabulary raises no ValueError.": [
-            ("if not 0 <= int(ids.min()) <= int(ids.max()) < len(self.weight):", "if False:")
-        ],
-        "A negative id is accepted.": [("0 <= int(ids.min()) <= int", "int")],
-    },
+    mistakes=r"""
+    The rows are not multiplied by the root of D.
+        * math.sqrt(self.weight.size(1)) =>
+    The rows are multiplied by D, not by its root.
+        math.sqrt(self.weight.size(1)) => self.weight.size(1)
+    The factor is the root of V, not of D.
+        math.sqrt(self.weight.size(1)) => math.sqrt(self.weight.size(0))
+    The row of PAD is not initialised to zero.
+        weight[pad] = 0 => pass
+    The row of PAD is trained.
+        , padding_idx=self.pad =>
+    `pad` is ignored: row 0 is treated as PAD.
+        self.pad = pad => self.pad = 0
+    The table is initialised with a standard deviation of 1, too much for the factor.
+        torch.randn(vocab_size, d_model) / math.sqrt(d_model) => torch.randn(vocab_size, d_model)
+    An id outside the vocabulary raises no ValueError.
+        if not 0 <= int(ids.min()) <= int(ids.max()) < len(self.weight): => if False:
+    A negative id is accepted.
+        0 <= int(ids.min()) <= int => int
+    """,
 )
 class ScaledEmbedding(nn.Module):
     """Ids (B, S) -> vectors (B, S, D), scaled by the root of D; the row of PAD stays zero."""
@@ -244,49 +222,30 @@ def refuses_strange_ids(answer, draw: Draw):
         "`F.embedding` and `F.linear` take the table as an argument; no layer needs to own it.",
     ),
     read="notebook 02, the section on weight tying",
-    mistakes={
-        "`read` and `speak` have separate tables: nothing is tied.": [
-            ("F.linear(x, self.weight)", "F.linear(x, self.other)"),
-            (
-                "self.weight = nn.Parameter(weight)",
-                "self.weight = nn.Parameter(weight); self.other = nn.Parameter(weight.clone())",
-            ),
-        ],
-        "`speak` uses a copy of the table, which is equal at first but not trained.": [
-            ("F.linear(x, self.weight)", "F.linear(x, self.weight.detach().clone())")
-        ],
-        "`speak` uses a copy made at initialisation, which is trained separately.": [
-            ("F.linear(x, self.weight)", "F.linear(x, self.start.to(x.dtype))"),
-            (
-                "self.weight = nn.Parameter(weight)",
-                "self.weight = nn.Parameter(weight); self.start = weight.clone()",
-            ),
-        ],
-        "`speak` applies the factor as well: the logits are too large.": [
-            (
-                "F.linear(x, self.weight)",
-                "F.linear(x, self.weight) * math.sqrt(self.weight.size(1))",
-            )
-        ],
-        "`read` does not apply the factor.": [
-            (
-                "F.embedding(ids, self.weight) * math.sqrt(self.weight.size(1))",
-                "F.embedding(ids, self.weight)",
-            )
-        ],
-        "The table is initialised with a standard deviation of 1: logits are too large.": [
-            (" / math.sqrt(d_model)", "")
-        ],
-        "`speak` has a bias: one parameter too many.": [
-            (
-                "self.weight = nn.Parameter(weight)",
-                "self.weight = nn.Parameter(weight); self.bias = nn.Parameter(weight[:, 0])",
-            )
-        ],
-        "`read` does not train the table.": [
-            ("F.embedding(ids, self.weight)", "F.embedding(ids, self.weight.detach())")
-        ],
-    },
+    mistakes=r"""
+    `read` and `speak` have separate tables: nothing is tied.
+        F.linear(x, self.weight) => F.linear(x, self.other)
+        self.weight = nn.Parameter(weight)
+        => self.weight = nn.Parameter(weight); self.other = nn.Parameter(weight.clone())
+    `speak` uses a copy of the table, which is equal at first but not trained.
+        F.linear(x, self.weight) => F.linear(x, self.weight.detach().clone())
+    `speak` uses a copy made at initialisation, which is trained separately.
+        F.linear(x, self.weight) => F.linear(x, self.start.to(x.dtype))
+        self.weight = nn.Parameter(weight)
+        => self.weight = nn.Parameter(weight); self.start = weight.clone()
+    `speak` applies the factor as well: the logits are too large.
+        F.linear(x, self.weight) => F.linear(x, self.weight) * math.sqrt(self.weight.size(1))
+    `read` does not apply the factor.
+        F.embedding(ids, self.weight) * math.sqrt(self.weight.size(1))
+        => F.embedding(ids, self.weight)
+    The table is initialised with a standard deviation of 1: logits are too large.
+        / math.sqrt(d_model) =>
+    `speak` has a bias: one parameter too many.
+        self.weight = nn.Parameter(weight)
+        => self.weight = nn.Parameter(weight); self.bias = nn.Parameter(weight[:, 0])
+    `read` does not train the table.
+        F.embedding(ids, self.weight) => F.embedding(ids, self.weight.detach())
+    """,
 )
 class TiedTable(nn.Module):
     """One table (V, D) that embeds ids and computes logits."""

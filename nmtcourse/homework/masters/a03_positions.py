@@ -6,8 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from nmtcourse.homework.compare import ROUNDING, gradients, holds, refuses, same
-from nmtcourse.homework.draw import Draw
-from nmtcourse.homework.signatures import Whole
+from nmtcourse.homework.signatures import Draw, Whole
 from nmtcourse.homework.task import Assignment
 from nmtlib.model.embeddings import sinusoidal_table
 
@@ -36,29 +35,25 @@ homework = Assignment(
         "Compute the D/2 frequencies first, then a table (length, D/2) of angles.",
     ),
     read="notebook 03, section 3",
-    mistakes={
-        "i counts dimensions where it should count pairs: the exponent stays below 1.": [
-            ("torch.arange(0, d_model, 2) / d_model", "2 * torch.arange(0, d_model, 2) / d_model")
-        ],
-        "The exponent lacks the factor 2: the lowest frequency is far too high.": [
-            ("torch.arange(0, d_model, 2) / d_model", "torch.arange(d_model // 2) / d_model")
-        ],
-        "All sines come before all cosines; the columns should alternate.": [
-            (
-                "torch.stack([angle.sin(), angle.cos()], dim=-1).reshape(length, d_model)",
-                "torch.cat([angle.sin(), angle.cos()], dim=-1)",
-            )
-        ],
-        "Sine and cosine are exchanged.": [
-            ("[angle.sin(), angle.cos()]", "[angle.cos(), angle.sin()]")
-        ],
-        "Positions are counted from 1.": [("torch.arange(length)", "torch.arange(1, length + 1)")],
-        "The angle is multiplied by the wavelength, not divided.": [
-            ("position / 10000", "position * 10000")
-        ],
-        "The base is 1000 instead of 10000.": [("10000", "1000")],
-        "An odd D raises no ValueError.": [("if d_model % 2:", "if False:")],
-    },
+    mistakes=r"""
+    i counts dimensions where it should count pairs: the exponent stays below 1.
+        torch.arange(0, d_model, 2) / d_model => 2 * torch.arange(0, d_model, 2) / d_model
+    The exponent lacks the factor 2: the lowest frequency is far too high.
+        torch.arange(0, d_model, 2) / d_model => torch.arange(d_model // 2) / d_model
+    All sines come before all cosines; the columns should alternate.
+        torch.stack([angle.sin(), angle.cos()], dim=-1).reshape(length, d_model)
+        => torch.cat([angle.sin(), angle.cos()], dim=-1)
+    Sine and cosine are exchanged.
+        [angle.sin(), angle.cos()] => [angle.cos(), angle.sin()]
+    Positions are counted from 1.
+        torch.arange(length) => torch.arange(1, length + 1)
+    The angle is multiplied by the wavelength, not divided.
+        position / 10000 => position * 10000
+    The base is 1000 instead of 10000.
+        10000 => 1000
+    An odd D raises no ValueError.
+        if d_model % 2: => if False:
+    """,
     signature={"length": Whole(1, 300), "d_model": Whole(2, 64, step=2)},
 )
 def position_table(length: int, d_model: int) -> Tensor:
@@ -72,27 +67,24 @@ def position_table(length: int, d_model: int) -> Tensor:
     ### END SOLUTION
 
 
-@homework.check(position_table, "Write down the first two rows for D = 4 by hand.", worth=2)
-def is_the_formula(answer, draw: Draw):
-    """Every value is that of the formula, for all lengths and even D."""
-    length, half = draw.sizes(2)
-    for rows, pairs in ((length, half), (length, half + 1), (length + 1, half)):
-        found = answer(rows, 2 * pairs)
-        holds(not getattr(found, "requires_grad", False), "a table with a gradient", "none")
-        yield "the table", found, 1e-5
+homework.promise(
+    position_table,
+    "Every value is that of the formula, for all lengths and even D.",
+    "Write down the first two rows for D = 4 by hand.",
+    worth=2,
+)
 
 
 @homework.check(position_table, "Columns come in pairs: check D.")
-def refuses_half_a_pair(answer, draw: Draw):
+def refuses_half_a_pair(answer, length, d_model):
     """An odd D raises ValueError."""
-    d_model = 2 * draw.sizes(1)[0] - 1
-    refuses(answer, (draw.size(), d_model), f"D = {d_model}")
+    refuses(answer, (length, d_model - 1), f"D = {d_model - 1}")
 
 
 @homework.check(
     position_table, "How exact is an angle of thousands of turns in float32?", draws=1, again=False
 )
-def is_exact_far_out(answer, draw: Draw):
+def is_exact_far_out(answer):
     """Values are correct to three digits even at position 5,000."""
     yield "a row", answer(5001, 10)[[2049, 4099, 4999, 5000]], 2e-3
 
@@ -110,30 +102,26 @@ def is_exact_far_out(answer, draw: Draw):
         "sin(a + b) = sin a cos b + cos a sin b, and cos(a + b) = cos a cos b - sin a sin b.",
     ),
     read="notebook 03, section 6",
-    mistakes={
-        "The rotation goes backwards: the signs of the two sines are exchanged.": [
-            ("[[c, s], [-s, c]]", "[[c, -s], [s, c]]")
-        ],
-        "All pairs rotate at the same frequency.": [
-            ("10000 ** (-2 * i / d_model)", "1.0"),
-        ],
-        "Sine and cosine are exchanged.": [
-            (
-                "c, s = math.cos(k * speed), math.sin(k * speed)",
-                "s, c = math.cos(k * speed), math.sin(k * speed)",
-            )
-        ],
-        "Both sines have the same sign, so the matrix is not a rotation.": [("[-s, c]", "[s, c]")],
-        "i counts dimensions where it should count pairs.": [
-            ("10000 ** (-2 * i / d_model)", "10000 ** (-4 * i / d_model)")
-        ],
-        "k is ignored: the matrix always rotates by one step.": [("k * speed", "speed")],
-        "Only the first pair is rotated.": [
-            ("for i in range(d_model // 2):", "for i in range(1):")
-        ],
-        "Only the absolute value of k is used.": [("k * speed", "abs(k) * speed")],
-    },
-    signature={"k": Whole(-40, 400), "d_model": Whole(2, 64, step=2)},
+    mistakes=r"""
+    The rotation goes backwards: the signs of the two sines are exchanged.
+        [[c, s], [-s, c]] => [[c, -s], [s, c]]
+    All pairs rotate at the same frequency.
+        10000 ** (-2 * i / d_model) => 1.0
+    Sine and cosine are exchanged.
+        c, s = math.cos(k * speed), math.sin(k * speed)
+        => s, c = math.cos(k * speed), math.sin(k * speed)
+    Both sines have the same sign, so the matrix is not a rotation.
+        [-s, c] => [s, c]
+    i counts dimensions where it should count pairs.
+        10000 ** (-2 * i / d_model) => 10000 ** (-4 * i / d_model)
+    k is ignored: the matrix always rotates by one step.
+        k * speed => speed
+    Only the first pair is rotated.
+        for i in range(d_model // 2): => for i in range(1):
+    Only the absolute value of k is used.
+        k * speed => abs(k) * speed
+    """,
+    signature={"k": Whole(-1000, 1000), "d_model": Whole(2, 64, step=2)},
 )
 def rotation(k: int, d_model: int) -> Tensor:
     """The matrix (D, D) that turns the vector of each position p into that of position p + k."""
@@ -148,20 +136,19 @@ def rotation(k: int, d_model: int) -> Tensor:
     ### END SOLUTION
 
 
-@homework.check(rotation, "Try D = 2 first: one hand, one angle.", worth=2)
-def moves_every_position(answer, draw: Draw):
-    """The matrix is that of the formula: float64, (D, D), for k up to a thousand."""
-    k = draw.one_of([1, 2, 3, 7, 40, 1000])
-    half = draw.sizes(1)[0]
-    for step, pairs in ((k, half), (k, half + 1), (k + 1, half)):
-        yield "the matrix", answer(step, 2 * pairs)
-
-
-@homework.check(rotation, "A rotation by -k undoes the rotation by k.")
-def moves_back(answer, draw: Draw):
-    """A negative k shifts backwards, and k = 0 gives the identity."""
-    half, k = draw.sizes(1)[0], draw.one_of([0, -1, -2, -30])
-    yield "the matrix", answer(k, 2 * half)
+homework.promise(
+    rotation,
+    "The matrix is that of the formula: float64, (D, D), for k up to a thousand.",
+    "Try D = 2 first: one hand, one angle.",
+    worth=2,
+    k=Whole(1, 1000),
+)
+homework.promise(
+    rotation,
+    "A negative k shifts backwards, and k = 0 gives the identity.",
+    "A rotation by -k undoes the rotation by k.",
+    k=Whole(-1000, 0),
+)
 
 
 @homework.task(
@@ -183,48 +170,28 @@ def moves_back(answer, draw: Draw):
     given="""
     from nmtlib.model.embeddings import sinusoidal_table
     """,
-    mistakes={
-        "`start` is ignored: the first word always gets position 0.": [
-            ("self.table[start:end]", "self.table[: embedded.size(1)]")
-        ],
-        "Positions are counted along the batch, not along the sentence.": [
-            ("end = start + embedded.size(1)", "end = start + embedded.size(0)"),
-            ("self.table[start:end]", "self.table[start:end][:, None]"),
-        ],
-        "The fixed table is a plain attribute, which `.to(...)` does not move.": [
-            (
-                'self.register_buffer("table", table, persistent=False)',
-                "self.table = table",
-            )
-        ],
-        "The fixed table is a parameter, so it would be trained.": [
-            (
-                'self.register_buffer("table", table, persistent=False)',
-                "self.table = nn.Parameter(table)",
-            )
-        ],
-        "The fixed table is part of the state_dict, although it can be computed.": [
-            (", persistent=False", "")
-        ],
-        "The learned table is not a parameter, so it is never trained.": [
-            ("nn.Parameter(torch.randn(max_length, d_model))", "torch.randn(max_length, d_model)")
-        ],
-        "A sentence beyond the table raises no ValueError.": [
-            ("if end > len(self.table):", "if False:")
-        ],
-        "Only the length of the input is compared with the table, not its last position.": [
-            ("if end > len(self.table):", "if embedded.size(1) > len(self.table):")
-        ],
-        "An unknown kind raises no ValueError.": [
-            ('elif kind == "learned":', "else:"),
-            (
-                """        else:
-            raise ValueError(f"sinusoidal or learned, not {kind!r}")
-""",
-                "",
-            ),
-        ],
-    },
+    mistakes=r"""
+    `start` is ignored: the first word always gets position 0.
+        self.table[start:end] => self.table[: embedded.size(1)]
+    Positions are counted along the batch, not along the sentence.
+        end = start + embedded.size(1) => end = start + embedded.size(0)
+        self.table[start:end] => self.table[start:end][:, None]
+    The fixed table is a plain attribute, which `.to(...)` does not move.
+        self.register_buffer("table", table, persistent=False) => self.table = table
+    The fixed table is a parameter, so it would be trained.
+        self.register_buffer("table", table, persistent=False) => self.table = nn.Parameter(table)
+    The fixed table is part of the state_dict, although it can be computed.
+        , persistent=False =>
+    The learned table is not a parameter, so it is never trained.
+        nn.Parameter(torch.randn(max_length, d_model)) => torch.randn(max_length, d_model)
+    A sentence beyond the table raises no ValueError.
+        if end > len(self.table): => if False:
+    Only the length of the input is compared with the table, not its last position.
+        if end > len(self.table): => if embedded.size(1) > len(self.table):
+    An unknown kind raises no ValueError.
+        elif kind == "learned": => else:
+        else:\n            raise ValueError(f"sinusoidal or learned, not {kind!r}")\n =>
+    """,
 )
 class Positions(nn.Module):
     """Add its position vector to each word (B, S, D); `start` is the number of earlier words."""

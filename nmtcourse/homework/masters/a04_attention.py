@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from nmtcourse.homework.compare import holds
-from nmtcourse.homework.draw import Draw
 from nmtcourse.homework.signatures import Float, Mask
 from nmtcourse.homework.task import Assignment
 
+SHAPES = "... T S | T S | 1 S | T 1"
 homework = Assignment(
     "04",
     "attention",
@@ -38,20 +38,16 @@ homework = Assignment(
     ),
     read="notebook 04, section 5",
     forbidden=("softmax", "log_softmax", "softmin", "gumbel_softmax"),
-    mistakes={
-        "The maximum of the whole tensor is subtracted: other rows become 0 / 0.": [
-            ("scores.amax(dim=-1, keepdim=True)", "scores.max()")
-        ],
-        "Nothing is subtracted, so large scores overflow.": [
-            ("scores - scores.amax(dim=-1, keepdim=True)", "scores")
-        ],
-        "The weights are divided by the sum of the whole tensor, not of their row.": [
-            ("powers.sum(dim=-1, keepdim=True)", "powers.sum()")
-        ],
-        "The sum runs over the first dimension, not the last.": [
-            ("powers.sum(dim=-1, keepdim=True)", "powers.sum(dim=0, keepdim=True)")
-        ],
-    },
+    mistakes=r"""
+    The maximum of the whole tensor is subtracted: other rows become 0 / 0.
+        scores.amax(dim=-1, keepdim=True) => scores.max()
+    Nothing is subtracted, so large scores overflow.
+        scores - scores.amax(dim=-1, keepdim=True) => scores
+    The weights are divided by the sum of the whole tensor, not of their row.
+        powers.sum(dim=-1, keepdim=True) => powers.sum()
+    The sum runs over the first dimension, not the last.
+        powers.sum(dim=-1, keepdim=True) => powers.sum(dim=0, keepdim=True)
+    """,
     signature={"scores": Float("... N", infinite=True, far=True)},
 )
 def stable_softmax(scores: Tensor) -> Tensor:
@@ -62,33 +58,33 @@ def stable_softmax(scores: Tensor) -> Tensor:
     ### END SOLUTION
 
 
-@homework.check(stable_softmax, "Check the dimension of the sum.", worth=2)
-def equals_the_formula(answer, draw: Draw):
-    """For small scores the weights are those of the formula, for tensors of any shape."""
-    draw.halved()
-    yield "a weight", answer(draw.normal(*draw.sizes(draw.size(1, 4))))
-
-
-@homework.check(stable_softmax, "Subtract something from the scores before the exponential.")
-def does_not_overflow(answer, draw: Draw):
-    """Rows around 0, 1000, -1000 and numbers between in one tensor give the formula's weights."""
-    scores = draw.normal(*draw.sizes(draw.size(1, 3)))
-    shift = draw.ids(-1, 2, *scores.shape[:-1], 1)
-    yield "a weight", answer(scores + draw.one_of([1000, 100, 300, 600]) * shift)
+homework.promise(
+    stable_softmax,
+    "For small scores the weights are those of the formula, for tensors of any shape.",
+    "Check the dimension of the sum.",
+    worth=2,
+    scores=Float("... N"),
+)
+homework.promise(
+    stable_softmax,
+    "Rows around 0, 1000, -1000 and numbers between in one tensor give the formula's weights.",
+    "Subtract something from the scores before the exponential.",
+    scores=Float("... N", far=True),
+)
 
 
 @homework.check(stable_softmax, "A weight of 1e-20 is not 0: do not round or clamp.")
-def keeps_small_weights(answer, draw: Draw):
+def keeps_small_weights(answer, draw):
     """Weights as small as 1e-20 are kept: their logarithms are those of torch's log_softmax."""
     scores = torch.linspace(-45, 0, draw.size(2, 9)).to(draw.dtype)
     yield "the logarithm of a weight", answer(scores.repeat(2, 1)).log()
 
 
-@homework.check(stable_softmax, "A score of -inf means no weight; the other keys share the weight.")
-def minus_infinity_is_no_weight(answer, draw: Draw):
-    """A score of minus infinity gets exactly no weight."""
-    scores = draw.normal(*draw.sizes(draw.size(1, 3)))
-    yield "a weight", answer(scores.masked_fill(~draw.mask(*scores.shape), -math.inf))
+homework.promise(
+    stable_softmax,
+    "A score of minus infinity gets exactly no weight.",
+    "A score of -inf means no weight; the other keys share the weight.",
+)
 
 
 @homework.task(
@@ -112,39 +108,34 @@ def minus_infinity_is_no_weight(answer, draw: Draw):
     ),
     read="notebook 04, sections 2, 4 and 8",
     forbidden=("scaled_dot_product_attention", "multi_head_attention_forward"),
-    mixes=True,
-    mistakes={
-        "The scores are divided by the root of the number of keys, not of d_k.": [
-            ("math.sqrt(query.size(-1))", "math.sqrt(key.size(-2))")
-        ],
-        "The scores are divided by d_k, not by its square root.": [
-            ("math.sqrt(query.size(-1))", "query.size(-1)")
-        ],
-        "The scores are not scaled.": [(" / math.sqrt(query.size(-1))", "")],
-        "The softmax runs over the queries, not over the keys.": [
-            ("scores.softmax(dim=-1)", "scores.softmax(dim=-2)")
-        ],
-        "The mask is inverted: True means may attend.": [("masked_fill(~mask", "masked_fill(mask")],
-        "Masked weights are set to 0 after the softmax, so the others do not add up to 1.": [
-            ("scores = scores.masked_fill(~mask, -math.inf)", "pass"),
-            ("weights.nan_to_num(0.0)", "weights.masked_fill(~mask, 0.0)"),
-        ],
-        "A query that may not attend to any key gives NaN.": [
-            ("weights.nan_to_num(0.0)", "weights")
-        ],
-        "A masked score becomes 0, which still gets weight.": [("-math.inf", "0.0")],
-        "A large negative number replaces -inf: a fully masked row becomes an average.": [
-            ("-math.inf", "-1e9")
-        ],
-        "The weights are returned as well; only the result is wanted.": [
-            ("return weights @ value", "return weights @ value, weights")
-        ],
-    },
+    mistakes=r"""
+    The scores are divided by the root of the number of keys, not of d_k.
+        math.sqrt(query.size(-1)) => math.sqrt(key.size(-2))
+    The scores are divided by d_k, not by its square root.
+        math.sqrt(query.size(-1)) => query.size(-1)
+    The scores are not scaled.
+        / math.sqrt(query.size(-1)) =>
+    The softmax runs over the queries, not over the keys.
+        scores.softmax(dim=-1) => scores.softmax(dim=-2)
+    The mask is inverted: True means may attend.
+        masked_fill(~mask => masked_fill(mask
+    Masked weights are set to 0 after the softmax, so the others do not add up to 1.
+        scores = scores.masked_fill(~mask, -math.inf) => pass
+        weights.nan_to_num(0.0) => weights.masked_fill(~mask, 0.0)
+    A query that may not attend to any key gives NaN.
+        weights.nan_to_num(0.0) => weights
+    A masked score becomes 0, which still gets weight.
+        -math.inf => 0.0
+    A large negative number replaces -inf: a fully masked row becomes an average.
+        -math.inf => -1e9
+    The weights are returned as well; only the result is wanted.
+        return weights @ value => return weights @ value, weights
+    """,
     signature={
         "query": Float("... T K"),
         "key": Float("... S K"),
         "value": Float("... S V"),
-        "mask": Mask("... T S | T S | 1 S | T 1", optional=True),
+        "mask": Mask(SHAPES, optional=True),
     },
 )
 def masked_attention(
@@ -162,46 +153,34 @@ def masked_attention(
     ### END SOLUTION
 
 
-def asked(draw: Draw) -> tuple[list[int], Tensor, Tensor, Tensor]:
-    """Leading sizes, queries, keys and values."""
-    lead, (t, s, k, v) = draw.sizes(draw.size(0, 2), high=4, large=0), draw.sizes(4)
-    return lead, draw.normal(*lead, t, k), draw.normal(*lead, s, k), draw.normal(*lead, s, v)
-
-
-def a_shape(draw: Draw, lead: list[int], query: Tensor, key: Tensor) -> tuple[int, ...]:
-    """The shape of a mask, broadcast or not."""
-    t, s = query.size(-2), key.size(-2)
-    ones = [1 for _ in lead]
-    return draw.one_of([(*lead, t, s), (t, s), (*ones, 1, s), (*lead, 1, s), (*lead, t, 1)])
+homework.promise(
+    masked_attention,
+    "Without a mask the result is that of equation 1.",
+    "Compare the scale and the softmax with equation 1.",
+    worth=2,
+    mask=None,
+)
 
 
 @homework.check(
-    masked_attention, "Compare the scale and the softmax with equation 1.", worth=2, draws=40
+    masked_attention,
+    "Masked keys take part, or allowed keys do not.",
+    worth=2,
+    mask=Mask(SHAPES, empty=False),
 )
-def follows_equation_1(answer, draw: Draw):
-    """Without a mask the result is that of equation 1."""
-    draw.halved()
-    yield "your result", answer(*asked(draw)[1:])
-
-
-@homework.check(masked_attention, "Masked keys take part, or allowed keys do not.", worth=2)
-def obeys_the_mask(answer, draw: Draw):
+def obeys_the_mask(answer, query, key, value, mask, draw):
     """Under a mask, broadcast or not, only allowed keys take part, even with very low scores."""
-    draw.halved()
-    lead, query, key, value = asked(draw)
-    mask = draw.mask(*a_shape(draw, lead, query, key))
     yield "your result", answer(query, key, value, mask)
     low = torch.tensor(draw.one_of([-1.0, -60.0, -600.0]) / math.sqrt(query.size(-1)))
-    query, key = torch.full_like(query, low).double(), 1 + key.double() / 200
+    query, key = torch.full_like(query, low).double(), 1 + key.double() / 2000
     yield "your result", answer(query, key, value.double(), mask)
 
 
-@homework.check(masked_attention, "The softmax of a row that is all -inf divides 0 by 0.")
-def nothing_allowed_gives_zeros(answer, draw: Draw):
-    """A query that may not attend gets zeros; the other queries are unaffected."""
-    lead, query, key, value = asked(draw)
-    mask = draw.mask(*a_shape(draw, lead, query, key), empty=True)
-    yield "your result", answer(query, key, value, mask)
+homework.promise(
+    masked_attention,
+    "A query that may not attend gets zeros; the other queries are unaffected.",
+    "The softmax of a row that is all -inf divides 0 by 0.",
+)
 
 
 @homework.task(
@@ -218,36 +197,33 @@ def nothing_allowed_gives_zeros(answer, draw: Draw):
     ),
     read="notebook 04, sections 3 and 4",
     minutes=40,
-    mixes=True,
-    mistakes={
-        "A position may not attend to itself, so the first one attends to nothing.": [
-            (".tril()", ".tril(-1)")
-        ],
-        "Each position attends to later positions instead of earlier ones.": [
-            (".tril()", ".triu()")
-        ],
-        "Each position attends to the next one as well.": [(".tril()", ".tril(1)")],
-        "The mask is missing: later positions are attended to.": [(".tril()", "")],
-        "The keys are computed with the matrix of the queries.": [("x @ w_key", "x @ w_query")],
-        "The keys are used as values.": [("weights @ (x @ w_value)", "weights @ key")],
-        "The scores are divided by the root of D, not of d_k.": [
-            ("math.sqrt(query.size(-1))", "math.sqrt(x.size(-1))")
-        ],
-        "The scores are not scaled.": [(" / math.sqrt(query.size(-1))", "")],
-        "The softmax runs over the queries, not over the keys.": [
-            (".softmax(dim=-1)", ".softmax(dim=-2)")
-        ],
-        "Later weights are set to 0 after the softmax, so the others do not add up to 1.": [
-            (
-                "scores.masked_fill(~past, -math.inf).softmax(dim=-1)",
-                "scores.softmax(dim=-1).masked_fill(~past, 0.0)",
-            )
-        ],
-        "A later score becomes 0, which still gets weight.": [("-math.inf", "0.0")],
-        "The scores are transposed: queries and keys are exchanged.": [
-            ("query @ key.transpose(-2, -1)", "key @ query.transpose(-2, -1)")
-        ],
-    },
+    mistakes=r"""
+    A position may not attend to itself, so the first one attends to nothing.
+        .tril() => .tril(-1)
+    Each position attends to later positions instead of earlier ones.
+        .tril() => .triu()
+    Each position attends to the next one as well.
+        .tril() => .tril(1)
+    The mask is missing: later positions are attended to.
+        .tril() =>
+    The keys are computed with the matrix of the queries.
+        x @ w_key => x @ w_query
+    The keys are used as values.
+        weights @ (x @ w_value) => weights @ key
+    The scores are divided by the root of D, not of d_k.
+        math.sqrt(query.size(-1)) => math.sqrt(x.size(-1))
+    The scores are not scaled.
+        / math.sqrt(query.size(-1)) =>
+    The softmax runs over the queries, not over the keys.
+        .softmax(dim=-1) => .softmax(dim=-2)
+    Later weights are set to 0 after the softmax, so the others do not add up to 1.
+        scores.masked_fill(~past, -math.inf).softmax(dim=-1)
+        => scores.softmax(dim=-1).masked_fill(~past, 0.0)
+    A later score becomes 0, which still gets weight.
+        -math.inf => 0.0
+    The scores are transposed: queries and keys are exchanged.
+        query @ key.transpose(-2, -1) => key @ query.transpose(-2, -1)
+    """,
     signature={
         "x": Float("B T D"),
         "w_query": Float("D K", scale="D"),
@@ -269,12 +245,9 @@ def causal_self_attention(
 
 
 @homework.check(causal_self_attention, "Print your mask for T = 3 and read row 0 aloud.", worth=2)
-def attends_to_the_past(answer, draw: Draw):
+def attends_to_the_past(answer, x, w_query, w_key, w_value):
     """The answer is a pair: the vectors, and the weights, which are zero on later positions."""
-    draw.halved()
-    batch, t, d, k = draw.sizes(4)
-    maps = [draw.normal(d, k, scale=max(0.5, d**-0.5)) for _ in range(3)]
-    found = answer(draw.normal(batch, t, d), *maps)
+    found = answer(x, w_query, w_key, w_value)
     holds(isinstance(found, tuple | list) and len(found) == 2, "not a pair", "vectors and weights")
     yield "a weight", found[1]
     holds(not found[1].triu(1).any(), "a weight on a later position that is not exactly 0", "0")

@@ -5,13 +5,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nmtcourse.homework.compare import holds, refuses
-from nmtcourse.homework.draw import Draw
 from nmtcourse.homework.operations import Operations
-from nmtcourse.homework.signatures import Either, Float, Mask, Named, Size
+from nmtcourse.homework.signatures import Draw, Either, Float, Mask, Named, Size
 from nmtcourse.homework.task import Assignment
 from nmtlib.model import MultiHeadAttention
 
 MATRICES = ("query", "key", "value", "output")
+SHAPES = "T S | B 1 T S | B H T S | B 1 1 S | 1 H T S | 1 H 1 S | 1 1 T S"
 homework = Assignment(
     "05",
     "multi_head",
@@ -49,29 +49,24 @@ homework = Assignment(
     example="""
     print(wrong_split(torch.arange(12).reshape(1, 3, 4), 2)[0, 0])
     """,
-    mistakes={
-        "The transpose is missing: each head mixes different words.": [
-            (
-                "x.reshape(batch, length, n_heads, -1).transpose(1, 2)",
-                "x.reshape(batch, n_heads, length, -1)",
-            )
-        ],
-        "Each head takes every H-th number of a word instead of adjacent ones.": [
-            (
-                "x.reshape(batch, length, n_heads, -1).transpose(1, 2)",
-                "x.reshape(batch, length, -1, n_heads).permute(0, 3, 1, 2)",
-            )
-        ],
-        "The heads come after the words: (B, S, H, d_k).": [(".transpose(1, 2)", "")],
-        "The wrong axes are exchanged: (B, S, d_k, H).": [(".transpose(1, 2)", ".transpose(2, 3)")],
-        "A number of heads that does not divide D raises no ValueError.": [
-            ("if d_model % n_heads:", "if False:")
-        ],
-        "The divisibility test is inverted: valid numbers of heads are refused.": [
-            ("d_model % n_heads", "n_heads % d_model")
-        ],
-        "The order of the heads is reversed.": [(".transpose(1, 2)", ".transpose(1, 2).flip(1)")],
-    },
+    mistakes=r"""
+    The transpose is missing: each head mixes different words.
+        x.reshape(batch, length, n_heads, -1).transpose(1, 2)
+        => x.reshape(batch, n_heads, length, -1)
+    Each head takes every H-th number of a word instead of adjacent ones.
+        x.reshape(batch, length, n_heads, -1).transpose(1, 2)
+        => x.reshape(batch, length, -1, n_heads).permute(0, 3, 1, 2)
+    The heads come after the words: (B, S, H, d_k).
+        .transpose(1, 2) =>
+    The wrong axes are exchanged: (B, S, d_k, H).
+        .transpose(1, 2) => .transpose(2, 3)
+    A number of heads that does not divide D raises no ValueError.
+        if d_model % n_heads: => if False:
+    The divisibility test is inverted: valid numbers of heads are refused.
+        d_model % n_heads => n_heads % d_model
+    The order of the heads is reversed.
+        .transpose(1, 2) => .transpose(1, 2).flip(1)
+    """,
     signature={"x": Float("B S H*K"), "n_heads": Size("H")},
 )
 def split_heads(x: Tensor, n_heads: int) -> Tensor:
@@ -84,16 +79,16 @@ def split_heads(x: Tensor, n_heads: int) -> Tensor:
     ### END SOLUTION
 
 
-@homework.check(split_heads, "Number the entries and follow one word through your steps.", worth=2)
-def each_row_is_a_word(answer, draw: Draw):
-    """Row s of head h contains the numbers h·d_k to (h + 1)·d_k - 1 of word s."""
-    draw.halved()
-    batch, length, heads, size = draw.sizes(4)
-    yield "your result", answer(draw.normal(batch, length, heads * size), heads)
+homework.promise(
+    split_heads,
+    "Row s of head h contains the numbers h·d_k to (h + 1)·d_k - 1 of word s.",
+    "Number the entries and follow one word through your steps.",
+    worth=2,
+)
 
 
 @homework.check(split_heads, "Check that the number of heads divides D before you split.")
-def refuses_what_does_not_divide(answer, draw: Draw):
+def refuses_what_does_not_divide(answer, draw):
     """A number of heads that does not divide D raises ValueError."""
     (b, s), heads, size = draw.sizes(2), draw.size(2, 9), draw.choose(5)
     d_model = size * heads + draw.size(1, heads - 1)
@@ -116,45 +111,35 @@ def refuses_what_does_not_divide(answer, draw: Draw):
         "To merge, exchange the axes of heads and words first, then flatten (H, d_k) to D.",
     ),
     read="notebook 05, the section on all heads at once",
-    mixes=True,
-    mistakes={
-        "The heads are merged without exchanging the axes back.": [
-            ("heads.transpose(1, 2).reshape(query.shape)", "heads.reshape(query.shape)")
-        ],
-        "The split mixes words: its transpose is missing.": [
-            (
-                "x.reshape(len(x), x.size(1), n_heads, -1).transpose(1, 2)",
-                "x.reshape(len(x), n_heads, x.size(1), -1)",
-            )
-        ],
-        "The output projection is missing.": [(' @ weights["output"]', "")],
-        "The keys are computed from the queries, not from the memory.": [
-            (
-                'split(memory @ weights["key"])',
-                'split(query[:, torch.arange(memory.size(1)) % query.size(1)] @ weights["key"])',
-            )
-        ],
-        "Keys and values are exchanged.": [
-            ('split(memory @ weights["key"])', 'split(memory @ weights["val""ue"])'),
-            ('split(memory @ weights["value"])', 'split(memory @ weights["key"])'),
-        ],
-        "The mask is ignored.": [("v, mask)", "v)")],
-        "The mask is inverted: True means may attend.": [
-            ("v, mask)", "v, None if mask is None else ~mask)")
-        ],
-        "The scores are divided by the root of D, not of d_k.": [
-            ("attention(q, k", "attention(q / n_heads**0.5, k")
-        ],
-        "The matrices are transposed, as in nn.Linear.": [
-            ('query @ weights["query"]', 'query @ weights["query"].T')
-        ],
-    },
+    mistakes=r"""
+    The heads are merged without exchanging the axes back.
+        heads.transpose(1, 2).reshape(query.shape) => heads.reshape(query.shape)
+    The split mixes words: its transpose is missing.
+        x.reshape(len(x), x.size(1), n_heads, -1).transpose(1, 2)
+        => x.reshape(len(x), n_heads, x.size(1), -1)
+    The output projection is missing.
+        @ weights["output"] =>
+    The keys are computed from the queries, not from the memory.
+        split(memory @ weights["key"])
+        => split(query[:, torch.arange(memory.size(1)) % query.size(1)] @ weights["key"])
+    Keys and values are exchanged.
+        split(memory @ weights["key"]) => split(memory @ weights["val""ue"])
+        split(memory @ weights["value"]) => split(memory @ weights["key"])
+    The mask is ignored.
+        v, mask) => v)
+    The mask is inverted: True means may attend.
+        v, mask) => v, None if mask is None else ~mask)
+    The scores are divided by the root of D, not of d_k.
+        attention(q, k => attention(q / n_heads**0.5, k
+    The matrices are transposed, as in nn.Linear.
+        query @ weights["query"] => query @ weights["query"].T
+    """,
     signature={
         "query": Float("B T H*K", half=False),
         "memory": Either("query", Float("B S H*K")),
         "weights": Named(dict.fromkeys(MATRICES, Float("H*K H*K", scale="H*K"))),
         "n_heads": Size("H"),
-        "mask": Mask("T S | B 1 T S | B H T S | B 1 1 S | 1 H T S", optional=True, empty=False),
+        "mask": Mask(SHAPES, optional=True, empty=False),
     },
 )
 def multi_head_attention(
@@ -178,51 +163,41 @@ def multi_head_attention(
     ### END SOLUTION
 
 
-def problem(draw: Draw, most: int = 6) -> tuple[Tensor, Tensor, dict[str, Tensor], int]:
-    """Query, memory, weights and a number of heads; in self-attention both are one tensor."""
-    (batch, t, s), n_heads, size = draw.sizes(3), draw.size(1, most), draw.size(1, 6)
-    d_model = n_heads * size
-    names = ("query", "key", "value", "output")
-    weights = {name: draw.normal(d_model, d_model, scale=0.5) for name in draw.shuffled(names)}
-    query, memory = draw.normal(batch, t, d_model), draw.normal(batch, s, d_model)
-    return query, draw.one_of([memory, query]), weights, n_heads
-
-
-@homework.check(multi_head_attention, "One head needs no split: check the rest.")
-def one_head(answer, draw: Draw):
-    """With one head the result is plain attention between four projections."""
-    yield "your result", answer(*problem(draw, 1))
-
-
-@homework.check(multi_head_attention, "Check the split, the scale and the merge.", worth=2)
-def several_heads(answer, draw: Draw):
-    """With several heads the result is that of the paper, including self-attention."""
-    draw.halved()
-    yield "your result", answer(*problem(draw))
-
-
-@homework.check(multi_head_attention, "Where is the mask applied, and what does True mean?")
-def obeys_the_mask(answer, draw: Draw):
-    """Masks (T, S), (B, 1, 1, S) and one for each head hide the right keys."""
-    query, memory, weights, n_heads = problem(draw)
-    b, t, s = len(query), query.size(1), memory.size(1)
-    shape = draw.one_of(
-        [(t, s), (b, 1, 1, s), (b, n_heads, t, s), (1, n_heads, 1, s), (b, 1, t, s)]
-    )
-    yield "your result", answer(query, memory, weights, n_heads, draw.mask(*shape))
+homework.promise(
+    multi_head_attention,
+    "With one head the result is plain attention between four projections.",
+    "One head needs no split: check the rest.",
+    query=Float("B T 1*K", half=False),
+    memory=Either("query", Float("B S 1*K")),
+    weights=Named(dict.fromkeys(MATRICES, Float("1*K 1*K", scale="K"))),
+    n_heads=1,
+    mask=None,
+)
+homework.promise(
+    multi_head_attention,
+    "With several heads the result is that of the paper, including self-attention.",
+    "Check the split, the scale and the merge.",
+    worth=2,
+    mask=None,
+)
+homework.promise(
+    multi_head_attention,
+    "Masks (T, S), (B, 1, 1, S) and one for each head hide the right keys.",
+    "Where is the mask applied, and what does True mean?",
+    mask=Mask(SHAPES, empty=False),
+)
 
 
 @homework.check(
     multi_head_attention, "One operation can serve all heads: give them an axis.", draws=4
 )
-def takes_all_heads_at_once(answer, draw: Draw):
+def takes_all_heads_at_once(answer, draw):
     """More heads do not mean more operations: there is no loop over heads."""
     counts = []
     for n_heads in (2, 12):
         query, weight = draw.normal(2, 3, 24), draw.normal(24, 24)
-        weights = dict.fromkeys(("query", "key", "value", "output"), weight)
         with Operations() as operations:
-            answer(query, query, weights, n_heads)
+            answer(query, query, dict.fromkeys(MATRICES, weight), n_heads)
         counts.append(len(operations.seen))
     measured = f"{counts[0]} operations for 2 heads and {counts[1]} for 12"
     holds(counts[1] < counts[0] + 10, measured, "as many, without a loop")
@@ -244,35 +219,25 @@ def takes_all_heads_at_once(answer, draw: Draw):
         ("`chunk` splits a tensor into parts; `copy_` within `torch.no_grad()` fills a parameter."),
     ),
     read="notebook 05, the section on torch's module",
-    mistakes={
-        "The three parts are not taken in the order query, key, value.": [
-            ("[ours.query, ours.key, ours.value]", "[ours.key, ours.query, ours.value]")
-        ],
-        "The matrices are transposed, but both modules use nn.Linear's layout: (out, in).": [
-            ("linear.weight.copy_(weight)", "linear.weight.copy_(weight.T)")
-        ],
-        "The biases of query, key and value are not copied.": [
-            ("linear.bias.copy_(bias)", "linear.bias.zero_()")
-        ],
-        "The output projection is not copied.": [
-            ("ours.output.weight.copy_(module.out_proj.weight)", "pass")
-        ],
-        "The bias of the output projection is not copied.": [
-            ("ours.output.bias.copy_(module.out_proj.bias)", "pass")
-        ],
-        "The number of heads is not the module's.": [
-            ("module.num_heads", "1"),
-        ],
-        "The weights are shared, not copied: training one module changes the other.": [
-            (
-                "ours.output.weight.copy_(module.out_proj.weight)",
-                "ours.output.weight = module.out_proj.weight",
-            )
-        ],
-        "For a module without biases, the random biases of nn.Linear remain.": [
-            ("bias = torch.zeros(3 * d_model)", "bias = torch.ones(3 * d_model)"),
-        ],
-    },
+    mistakes=r"""
+    The three parts are not taken in the order query, key, value.
+        [ours.query, ours.key, ours.value] => [ours.key, ours.query, ours.value]
+    The matrices are transposed, but both modules use nn.Linear's layout: (out, in).
+        linear.weight.copy_(weight) => linear.weight.copy_(weight.T)
+    The biases of query, key and value are not copied.
+        linear.bias.copy_(bias) => linear.bias.zero_()
+    The output projection is not copied.
+        ours.output.weight.copy_(module.out_proj.weight) => pass
+    The bias of the output projection is not copied.
+        ours.output.bias.copy_(module.out_proj.bias) => pass
+    The number of heads is not the module's.
+        module.num_heads => 1
+    The weights are shared, not copied: training one module changes the other.
+        ours.output.weight.copy_(module.out_proj.weight)
+        => ours.output.weight = module.out_proj.weight
+    For a module without biases, the random biases of nn.Linear remain.
+        bias = torch.zeros(3 * d_model) => bias = torch.ones(3 * d_model)
+    """,
 )
 def take_over(module: nn.MultiheadAttention) -> MultiHeadAttention:
     """The same attention as a module of nmtlib, with copied weights."""

@@ -1,11 +1,12 @@
 """Homework 06: three masks, a test for leaks, a softmax without NaN."""
 
+from functools import partial
+
 import torch
 from torch import Tensor, nn
 
-from nmtcourse.homework.compare import gradients, holds, short
-from nmtcourse.homework.draw import Draw
-from nmtcourse.homework.signatures import Float, Mask
+from nmtcourse.homework.compare import gradients, holds, shaped, short
+from nmtcourse.homework.signatures import Draw, Float, Ids, Made, Mask, OneOf
 from nmtcourse.homework.task import Assignment
 from nmtlib.model import Transformer, TransformerConfig
 
@@ -20,6 +21,20 @@ homework = Assignment(
     """,
     imports="import math\n\nimport torch\nfrom torch import Tensor, nn",
 )
+
+
+def padded(draw: Draw, known: dict, name: str) -> Tensor:
+    """Ids padded on the left or right, of different lengths, some of them PAD alone."""
+    batch, pad = draw.named("B"), known["pad"]
+    length = draw.named(draw.one_of([name, name, "S"]))
+    ids = draw.ids(0, 20, batch, length)
+    ids[ids == pad] = 20
+    left = draw.one_of([(False,), (True,), (False, True)])
+    for row in range(batch):
+        ids[row, length - draw.random.choice((0, *range(length + 1))) :] = pad
+        if draw.random.choice(left):
+            ids[row] = ids[row].flip(0)
+    return ids
 
 
 @homework.task(
@@ -37,27 +52,30 @@ homework = Assignment(
         "`ids != pad` broadcasts over queries with keys in the last axis: [:, None, None, :].",
     ),
     read="notebook 06, sections 2 and 3",
-    mistakes={
-        "The masks are inverted: True marks PAD instead of what may be attended to.": [
-            ("(source != pad)", "(source == pad)"),
-            ("(target != pad)", "(target == pad)"),
-        ],
-        "In the decoder's mask each position sees the next one.": [(".tril()", ".tril(1)")],
-        "No position may attend to itself.": [(".tril()", ".tril(-1)")],
-        "The decoder's mask looks forward instead of back.": [(".tril()", ".triu()")],
-        "The decoder's mask does not hide padded keys, which matters with padding on the left.": [
-            ("(target != pad)[:, None, None, :] & past", "past.expand(len(target), 1, -1, -1)")
-        ],
-        "The decoder's mask is not causal.": [
-            (
-                "(target != pad)[:, None, None, :] & past",
-                "(target != pad)[:, None, None, :] | torch.zeros_like(past)",
-            )
-        ],
-        "`pad` is ignored: 0 is treated as PAD.": [("!= pad", "!= 0")],
-        "The cross-attention mask uses the target, but its keys are those of the source.": [
-            ("keys, decoder, keys", "keys, decoder, (target != pad)[:, None, None, :]")
-        ],
+    mistakes=r"""
+    The masks are inverted: True marks PAD instead of what may be attended to.
+        (source != pad) => (source == pad)
+        (target != pad) => (target == pad)
+    In the decoder's mask each position sees the next one.
+        .tril() => .tril(1)
+    No position may attend to itself.
+        .tril() => .tril(-1)
+    The decoder's mask looks forward instead of back.
+        .tril() => .triu()
+    The decoder's mask does not hide padded keys, which matters with padding on the left.
+        (target != pad)[:, None, None, :] & past => past.expand(len(target), 1, -1, -1)
+    The decoder's mask is not causal.
+        (target != pad)[:, None, None, :] & past
+        => (target != pad)[:, None, None, :] | torch.zeros_like(past)
+    `pad` is ignored: 0 is treated as PAD.
+        != pad => != 0
+    The cross-attention mask uses the target, but its keys are those of the source.
+        keys, decoder, keys => keys, decoder, (target != pad)[:, None, None, :]
+    """,
+    signature={
+        "pad": OneOf(0, 1, 3, 7),
+        "source": Made(partial(padded, name="S"), needs=True),
+        "target": Made(partial(padded, name="T"), needs=True),
     },
 )
 def three_masks(source: Tensor, target: Tensor, pad: int = 0) -> tuple[Tensor, Tensor, Tensor]:
@@ -70,26 +88,16 @@ def three_masks(source: Tensor, target: Tensor, pad: int = 0) -> tuple[Tensor, T
     ### END SOLUTION
 
 
-def padded(draw: Draw, batch: int, length: int, pad: int) -> Tensor:
-    """Ids padded on the left or right, of different lengths, some of them PAD alone."""
-    ids = draw.ids(0, 20, batch, length)
-    ids[ids == pad] = 20
-    left = draw.one_of([(False,), (True,), (False, True)])
-    for row in range(batch):
-        ids[row, length - draw.random.choice((0, *range(length + 1))) :] = pad
-        if draw.random.choice(left):
-            ids[row] = ids[row].flip(0)
-    return ids
-
-
 @homework.check(
-    three_masks, "For three words, list which words each one may see.", worth=1, draws=10
+    three_masks,
+    "For three words, list which words each one may see.",
+    source=Ids("B S", "V", low=1),
+    target=Ids("B T", "V", low=1),
+    pad=0,
 )
-def let_each_position_see_its_past(answer, draw: Draw):
+def let_each_position_see_its_past(answer, source, target, pad):
     """Without PAD, each decoder position sees itself and earlier positions; masks are boolean."""
-    b, s, t = draw.sizes(3, large=30)
-    masks = answer(draw.ids(4, 20, b, s), draw.ids(4, 20, b, t))
-    for name, mask in zip(("encoder", "decoder", "cross"), masks, strict=True):
+    for name, mask in zip(("encoder", "decoder", "cross"), answer(source, target), strict=True):
         yield f"the {name} mask", mask
 
 
@@ -98,17 +106,15 @@ def let_each_position_see_its_past(answer, draw: Draw):
     "Draw the masks of a sentence with two PAD: which axis are the keys? What is `pad`?",
     worth=2,
 )
-def hide_padded_keys(answer, draw: Draw):
+def hide_padded_keys(answer, source, target, pad):
     """Padded keys are hidden, and nothing else: PAD on either side, any PAD id, sources and targets
     of equal length included.
     """
-    (b, s, t), pad = draw.sizes(3, large=30), draw.one_of([0, 1, 3, 7])
-    t = draw.one_of([t, t, s])
-    source, target = padded(draw, b, s, pad), padded(draw, b, t, pad)
     encoder, decoder, cross = answer(source, target, pad)
     yield f"the encoder mask of {short(source)}", encoder
     yield f"the cross mask of {short(source)}", cross
     words = (target != pad)[:, None, :, None]  # rows of padded queries are not checked
+    shaped(decoder, (*words.shape[:2], target.size(1), target.size(1)), "the decoder mask")
     yield f"the decoder mask of {short(target)}", decoder & words
 
 
@@ -130,43 +136,30 @@ def hide_padded_keys(answer, draw: Draw):
     ),
     seeded=True,
     read="notebook 06, section 4",
-    mistakes={
-        "Only the last token is changed, so leaks in the middle are missed.": [
-            ("for j in range(1, length):", "for j in range(length - 1, length):")
-        ],
-        "Position j itself is reported as a leak, but its logits may change.": [
-            ("before = moved[:j]", "before = moved[: j + 1]")
-        ],
-        "Only the position just before the change is checked.": [
-            ("before = moved[:j]", "before = moved[:j] & (torch.arange(j) == j - 1)")
-        ],
-        "Rounding is reported as a leak: compare with a tolerance.": [("> 1e-4", "> 0")],
-        "A faint leak is missed: a single sentence, a mean or a wide tolerance hides it.": [
-            (".amax(dim=(0, 2))", "[0].amax(dim=-1)")
-        ],
-        "The mean over the vocabulary is compared, which hides a change in a few logits.": [
-            (".abs().amax(dim=(0, 2))", ".mean(dim=(0, 2)).abs()")
-        ],
-        "The positions are returned, not their distances from the change.": [
-            ("j - int(i)", "int(i) + 1")
-        ],
-        "The distances are negative: a distance is j minus the position that changed.": [
-            ("j - int(i)", "int(i) - j")
-        ],
-        "A distance is listed more than once.": [
-            ("target.size(1), set()", "target.size(1), []"),
-            (
-                "found |= {j - int(i) for i in before.nonzero()}",
-                "found += [j - i for i in before.nonzero().flatten().tolist()]",
-            ),
-        ],
-        "The new token may equal the old one, in which case nothing changes.": [
-            (
-                "4 + (changed[:, j] - 4 + 1) % (vocabulary - 4)",
-                "torch.full_like(changed[:, j], 4)",
-            )
-        ],
-    },
+    mistakes=r"""
+    Only the last token is changed, so leaks in the middle are missed.
+        for j in range(1, length): => for j in range(length - 1, length):
+    Position j itself is reported as a leak, but its logits may change.
+        before = moved[:j] => before = moved[: j + 1]
+    Only the position just before the change is checked.
+        before = moved[:j] => before = moved[:j] & (torch.arange(j) == j - 1)
+    Rounding is reported as a leak: compare with a tolerance.
+        > 1e-4 => > 0
+    A faint leak is missed: a single sentence, a mean or a wide tolerance hides it.
+        .amax(dim=(0, 2)) => [0].amax(dim=-1)
+    The mean over the vocabulary is compared, which hides a change in a few logits.
+        .abs().amax(dim=(0, 2)) => .mean(dim=(0, 2)).abs()
+    The positions are returned, not their distances from the change.
+        j - int(i) => int(i) + 1
+    The distances are negative: a distance is j minus the position that changed.
+        j - int(i) => int(i) - j
+    A distance is listed more than once.
+        target.size(1), set() => target.size(1), []
+        found |= {j - int(i) for i in before.nonzero()}
+        => found += [j - i for i in before.nonzero().flatten().tolist()]
+    The new token may equal the old one, in which case nothing changes.
+        4 + (changed[:, j] - 4 + 1) % (vocabulary - 4) => torch.full_like(changed[:, j], 4)
+    """,
 )
 def leaks(logits, source: Tensor, target: Tensor, vocabulary: int) -> list[int]:
     """The distances at which logits depend on later target tokens, sorted."""
@@ -291,44 +284,31 @@ def works_on_a_transformer(answer, draw: Draw):
     ),
     read="notebook 06, section 5",
     minutes=30,
-    mixes=True,
-    mistakes={
-        "Masked scores become -inf: a fully masked row gives NaN.": [
-            ("fill(~mask, lowest)", "fill(~mask, -torch.inf)"),
-            ("return weights.masked_fill(~mask, 0.0)", "return weights"),
-        ],
-        "-inf is added: a fully masked row's NaN weights are replaced, but not its gradients.": [
-            (
-                "scores.masked_fill(~mask, lowest)",
-                "(scores + torch.zeros_like(scores).masked_fill(~mask, -torch.inf))",
-            ),
-            ("weights.masked_fill(~mask, 0.0)", "weights.nan_to_num(0.0)"),
-        ],
-        "A fully masked row becomes an average of masked keys.": [
-            ("return weights.masked_fill(~mask, 0.0)", "return weights")
-        ],
-        "A number is added, which does not hide a score of 1e30: fill the score instead.": [
-            ("scores.masked_fill(~mask, lowest)", "(scores - 1e4 * (~mask).to(scores.dtype))")
-        ],
-        "-10,000 is not below all scores, which go down to -60,000 in float16.": [
-            ("fill(~mask, lowest)", "fill(~mask, -1e4)")
-        ],
-        "The fill value does not fit into float16.": [
-            ("fill(~mask, lowest)", "fill(~mask, -1e12)")
-        ],
-        "-1e9 is not the smallest number: next to scores of -1e30 it is the maximum.": [
-            ("fill(~mask, lowest)", "fill(~mask, max(-1e9, lowest))")
-        ],
-        "The mask is inverted: True means may attend.": [
-            ("mask = mask.expand_as(scores)", "mask = ~mask.expand_as(scores)")
-        ],
-        "The scores are multiplied by the mask: masked ones become 0, which still gets weight.": [
-            ("scores.masked_fill(~mask, lowest)", "(scores * mask)")
-        ],
-        "Small weights are set to 0; only masked ones should be.": [
-            ("masked_fill(~mask, 0.0)", "masked_fill(~mask | (weights < 1e-6), 0.0)")
-        ],
-    },
+    mistakes=r"""
+    Masked scores become -inf: a fully masked row gives NaN.
+        fill(~mask, lowest) => fill(~mask, -torch.inf)
+        return weights.masked_fill(~mask, 0.0) => return weights
+    -inf is added: a fully masked row's NaN weights are replaced, but not its gradients.
+        scores.masked_fill(~mask, lowest)
+        => (scores + torch.zeros_like(scores).masked_fill(~mask, -torch.inf))
+        weights.masked_fill(~mask, 0.0) => weights.nan_to_num(0.0)
+    A fully masked row becomes an average of masked keys.
+        return weights.masked_fill(~mask, 0.0) => return weights
+    A number is added, which does not hide a score of 1e30: fill the score instead.
+        scores.masked_fill(~mask, lowest) => (scores - 1e4 * (~mask).to(scores.dtype))
+    -10,000 is not below all scores, which go down to -60,000 in float16.
+        fill(~mask, lowest) => fill(~mask, -1e4)
+    The fill value does not fit into float16.
+        fill(~mask, lowest) => fill(~mask, -1e12)
+    -1e9 is not the smallest number: next to scores of -1e30 it is the maximum.
+        fill(~mask, lowest) => fill(~mask, max(-1e9, lowest))
+    The mask is inverted: True means may attend.
+        mask = mask.expand_as(scores) => mask = ~mask.expand_as(scores)
+    The scores are multiplied by the mask: masked ones become 0, which still gets weight.
+        scores.masked_fill(~mask, lowest) => (scores * mask)
+    Small weights are set to 0; only masked ones should be.
+        masked_fill(~mask, 0.0) => masked_fill(~mask | (weights < 1e-6), 0.0)
+    """,
     signature={"scores": Float("... T S", far=True), "mask": Mask("... T S | T S | 1 S | S")},
 )
 def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
@@ -341,23 +321,16 @@ def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
     ### END SOLUTION
 
 
-def scored(draw: Draw, large: float = 1.0) -> tuple[Tensor, Tensor]:
-    """Scores and a mask that broadcasts, with rows that are fully masked."""
-    lead, (t, s) = draw.sizes(draw.size(0, 2), large=0), draw.sizes(2)
-    shapes = [(*lead, t, s), (t, s), (*lead, 1, s), (s,), (*lead, t, 1)]
-    scores, shape = draw.normal(*lead, t, s), draw.one_of(shapes)
-    return (scores * large).to(draw.dtype), draw.mask(*shape, empty=draw.one_of([False, True]))
-
-
-@homework.check(masked_softmax, "Masked weights are 0; the others add up to 1.", worth=2)
-def is_a_softmax_of_what_is_allowed(answer, draw: Draw):
-    """A row has the softmax of its allowed scores, and 0 elsewhere; a row without True is 0."""
-    draw.halved()
-    yield "a weight", answer(*scored(draw))
+homework.promise(
+    masked_softmax,
+    "A row has the softmax of its allowed scores, and 0 elsewhere; a row without True is 0.",
+    "Masked weights are 0; the others add up to 1.",
+    worth=2,
+)
 
 
 @homework.check(masked_softmax, "A weight of 1e-20 is not 0: only masked ones are.")
-def keeps_small_weights(answer, draw: Draw):
+def keeps_small_weights(answer, draw):
     """Weights as small as 1e-20 are kept: their logarithms are those of torch's log_softmax."""
     scores = torch.linspace(-45, 0, draw.size(2, 9)).to(draw.dtype)
     mask = torch.arange(len(scores)) != draw.choose(len(scores))
@@ -367,23 +340,24 @@ def keeps_small_weights(answer, draw: Draw):
 @homework.check(
     masked_softmax,
     "The forward pass is right: where does the backward pass compute 0 times infinity?",
+    scores=Float("... T S", half=False),
 )
-def gradients_are_numbers(answer, draw: Draw):
+def gradients_are_numbers(answer, scores, mask, draw):
     """The gradients of the scores are finite where a row is fully masked, and right elsewhere."""
-    scores, mask = scored(draw, draw.one_of([1.0, 100.0, 1e30]))
+    scores = (scores * draw.one_of([1.0, 100.0, 1e30])).to(draw.dtype).requires_grad_()
     towards = draw.normal(*scores.shape)
-    yield "the gradient", gradients(answer(scores.requires_grad_(), mask), towards, scores)[0]
+    yield "the gradient", gradients(answer(scores, mask), towards, scores)[0]
 
 
 @homework.check(
     masked_softmax,
     "Is the fill value below all allowed scores, and the maximum taken over the allowed scores?",
+    scores=Float("... T S", half=False),
 )
-def extreme_scores(answer, draw: Draw):
+def extreme_scores(answer, scores, mask, draw):
     """Weights of scores near 1e30 and -1e30 (60,000 in float16) are right, with masked ones 0."""
     kinds = [(torch.float32, 1e30), *[(torch.float16, 6e4)] * 2, (torch.float64, 1e30)]
     dtype, large = draw.one_of(kinds)
-    scores, mask = scored(draw)
     steps = draw.ids(0, 4, *scores.shape) / 1000 + draw.one_of([1, -1, -1, 0.5])
     yield "a weight", answer((steps * large).clamp(-large, large).to(dtype), mask)
 

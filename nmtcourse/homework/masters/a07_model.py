@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from nmtcourse.homework.compare import gradients, holds, short
-from nmtcourse.homework.draw import Draw
+from nmtcourse.homework.signatures import Draw, Made
 from nmtcourse.homework.task import Assignment
 from nmtlib.model import Transformer, TransformerConfig
 from nmtlib.model.attention import padding_mask, target_mask
@@ -29,6 +30,29 @@ homework = Assignment(
 )
 
 
+def some_config(draw: Draw, large: int = 16_000, **given) -> TransformerConfig:
+    """A config; its norm, positions and tying are drawn if they are not given."""
+    vs, vt, d, f, longest = draw.sizes(5, 4, 40, large=large)
+    d = min(d + draw.one_of([0, 0, 0, large]), 16_000)  # more than 32 bits can count
+    heads, encoder, decoder = draw.one_of([1, 2, 4]), draw.size(1, 3), draw.size(1, 3)
+    chosen = {
+        "norm": draw.one_of(["post", "pre"]),
+        "positions": draw.one_of(["sinusoidal", "learned"]),
+        "tied": draw.one_of(["none", "target", "all"]),
+    } | given
+    return TransformerConfig(
+        vt if chosen["tied"] == "all" else vs,
+        vt,
+        d_model=4 * d if chosen["positions"] == "sinusoidal" else heads * d,
+        n_heads=heads,
+        d_ff=f,
+        n_encoder_layers=encoder,
+        n_decoder_layers=decoder,
+        max_length=longest,
+        **chosen,
+    )
+
+
 @homework.task(
     "easy",
     "The residual connection",
@@ -44,45 +68,28 @@ homework = Assignment(
         "Write the two formulas as two return statements, and read them aloud.",
     ),
     read="notebook 07, the sections on residuals, norms and dropout",
-    mistakes={
-        "Pre and post are exchanged.": [('if self.kind == "pre":', 'if self.kind == "post":')],
-        "The residual connection is missing: x is not added.": [
-            ("return x + self.dropout(f(self.norm(x)))", "return self.dropout(f(self.norm(x)))"),
-            ("return self.norm(x + self.dropout(f(x)))", "return self.norm(self.dropout(f(x)))"),
-        ],
-        "The normalised input is added, not x itself.": [
-            (
-                "return x + self.dropout(f(self.norm(x)))",
-                "x = self.norm(x); return x + self.dropout(f(x))",
-            )
-        ],
-        "Dropout applies to the sum, so it also affects x.": [
-            (
-                "return x + self.dropout(f(self.norm(x)))",
-                "return self.dropout(x + f(self.norm(x)))",
-            ),
-            (
-                "return self.norm(x + self.dropout(f(x)))",
-                "return self.norm(self.dropout(x + f(x)))",
-            ),
-        ],
-        "There is no dropout.": [("nn.Dropout(dropout)", "nn.Identity()")],
-        "Dropout is active in evaluation mode.": [
-            ("nn.Dropout(dropout)", "lambda x: nn.functional.dropout(x, dropout, True)")
-        ],
-        "The probability of keeping a number is used as that of dropping it.": [
-            ("nn.Dropout(dropout)", "nn.Dropout(1 - dropout)")
-        ],
-        "Post-norm normalises only f's result and adds x afterwards.": [
-            ("self.norm(x + self.dropout(f(x)))", "x + self.norm(self.dropout(f(x)))")
-        ],
-        "f is called twice.": [
-            (
-                "return x + self.dropout(f(self.norm(x)))",
-                "f(x); return x + self.dropout(f(self.norm(x)))",
-            ),
-        ],
-    },
+    mistakes=r"""
+    Pre and post are exchanged.
+        if self.kind == "pre": => if self.kind == "post":
+    The residual connection is missing: x is not added.
+        return x + self.dropout(f(self.norm(x))) => return self.dropout(f(self.norm(x)))
+        return self.norm(x + self.dropout(f(x))) => return self.norm(self.dropout(f(x)))
+    The normalised input is added, not x itself.
+        return x + self.dropout(f(self.norm(x))) => x = self.norm(x); return x + self.dropout(f(x))
+    Dropout applies to the sum, so it also affects x.
+        return x + self.dropout(f(self.norm(x))) => return self.dropout(x + f(self.norm(x)))
+        return self.norm(x + self.dropout(f(x))) => return self.norm(self.dropout(x + f(x)))
+    There is no dropout.
+        nn.Dropout(dropout) => nn.Identity()
+    Dropout is active in evaluation mode.
+        nn.Dropout(dropout) => lambda x: nn.functional.dropout(x, dropout, True)
+    The probability of keeping a number is used as that of dropping it.
+        nn.Dropout(dropout) => nn.Dropout(1 - dropout)
+    Post-norm normalises only f's result and adds x afterwards.
+        self.norm(x + self.dropout(f(x))) => x + self.norm(self.dropout(f(x)))
+    f is called twice.
+        return x + self.dropout(f(self.norm(x))) => f(x); return x + self.dropout(f(self.norm(x)))
+    """,
 )
 class Residual(nn.Module):
     """A sub-layer f with residual connection, norm ("pre" or "post") and dropout."""
@@ -201,38 +208,31 @@ def without_norm(result: Tensor, x: Tensor) -> Tensor:
     ),
     read="notebook 07, the section on the parameter table",
     sealed=("torch.nn.modules", "nmtlib.model.transformer", "nmtlib.model.layers"),
-    mistakes={
-        "A tied tensor is counted once for each use.": [
-            (
-                'tables = {"none": 2 * vt + vs, "target": vt + vs, "all": vt}[c.tied]',
-                "tables = 2 * vt + vs",
-            )
-        ],
-        "The biases of the four projections of attention are missing.": [
-            ("4 * (d * d + d)", "4 * d * d")
-        ],
-        "A feed-forward block has two biases, of sizes F and D.": [
-            ("2 * d * f + f + d", "2 * d * f")
-        ],
-        "A LayerNorm has two vectors, a gain and a shift.": [("norm = 2 * d", "norm = d")],
-        "The decoder's cross-attention is missing.": [
-            ("2 * attention + feed + 3 * norm", "attention + feed + 3 * norm")
-        ],
-        "A decoder layer has three norms, not two.": [("feed + 3 * norm", "feed + 2 * norm")],
-        "The two final LayerNorms of a pre-norm model are missing.": [
-            ('2 * norm if c.norm == "pre" else 0', "0")
-        ],
-        "Each head has matrices of full size: H times too many.": [
-            ("4 * (d * d + d)", "4 * c.n_heads * (d * d + d)")
-        ],
-        "The bias of the output is missing.": [("tables * d + vt", "tables * d")],
-        "Learned position tables are missing.": [
-            ('2 * c.max_length * d if c.positions == "learned" else 0', "0")
-        ],
-        "Sinusoidal tables are counted, but they are not trained.": [
-            ('2 * c.max_length * d if c.positions == "learned" else 0', "2 * c.max_length * d")
-        ],
-    },
+    signature={"config": Made(some_config)},
+    mistakes=r"""
+    A tied tensor is counted once for each use.
+        tables = {"none": 2 * vt + vs, "target": vt + vs, "all": vt}[c.tied] => tables = 2 * vt + vs
+    The biases of the four projections of attention are missing.
+        4 * (d * d + d) => 4 * d * d
+    A feed-forward block has two biases, of sizes F and D.
+        2 * d * f + f + d => 2 * d * f
+    A LayerNorm has two vectors, a gain and a shift.
+        norm = 2 * d => norm = d
+    The decoder's cross-attention is missing.
+        2 * attention + feed + 3 * norm => attention + feed + 3 * norm
+    A decoder layer has three norms, not two.
+        feed + 3 * norm => feed + 2 * norm
+    The two final LayerNorms of a pre-norm model are missing.
+        2 * norm if c.norm == "pre" else 0 => 0
+    Each head has matrices of full size: H times too many.
+        4 * (d * d + d) => 4 * c.n_heads * (d * d + d)
+    The bias of the output is missing.
+        tables * d + vt => tables * d
+    Learned position tables are missing.
+        2 * c.max_length * d if c.positions == "learned" else 0 => 0
+    Sinusoidal tables are counted, but they are not trained.
+        2 * c.max_length * d if c.positions == "learned" else 0 => 2 * c.max_length * d
+    """,
 )
 def count(config: TransformerConfig) -> int:
     """The number of trained parameters of a Transformer with this config."""
@@ -250,41 +250,19 @@ def count(config: TransformerConfig) -> int:
     ### END SOLUTION
 
 
-def some_config(draw: Draw, large: int = 16_000, **given) -> TransformerConfig:
-    """A config; its norm, positions and tying are drawn if they are not given."""
-    vs, vt, d, f, longest = draw.sizes(5, 4, 40, large=large)
-    d += draw.one_of([0, 0, 0, large])  # more parameters than 32 bits can count
-    heads, encoder, decoder = draw.one_of([1, 2, 4]), draw.size(1, 3), draw.size(1, 3)
-    chosen = {
-        "norm": draw.one_of(["post", "pre"]),
-        "positions": draw.one_of(["sinusoidal", "learned"]),
-        "tied": draw.one_of(["none", "target", "all"]),
-    } | given
-    return TransformerConfig(
-        vt if chosen["tied"] == "all" else vs,
-        vt,
-        d_model=4 * d if chosen["positions"] == "sinusoidal" else heads * d,
-        n_heads=heads,
-        d_ff=f,
-        n_encoder_layers=encoder,
-        n_decoder_layers=decoder,
-        max_length=longest,
-        **chosen,
-    )
-
-
-@homework.check(count, "Compare with `model.parameter_table()`, part by part.", worth=2)
-def is_that_of_a_plain_model(answer, draw: Draw):
-    """With post-norm, fixed positions and separate tables the count is the model's."""
-    yield "the count", answer(some_config(draw, norm="post", positions="sinusoidal", tied="none"))
-
-
-@homework.check(
-    count, "Which options of the config add parameters, and which save some?", worth=2, draws=40
+homework.promise(
+    count,
+    "With post-norm, fixed positions and separate tables the count is the model's.",
+    "Compare with `model.parameter_table()`, part by part.",
+    worth=2,
+    config=Made(partial(some_config, norm="post", positions="sinusoidal", tied="none")),
 )
-def knows_the_options(answer, draw: Draw):
-    """Norm, positions and tying are counted as built, alone and together."""
-    yield "the count", answer(some_config(draw))
+homework.promise(
+    count,
+    "Norm, positions and tying are counted as built, alone and together.",
+    "Which options of the config add parameters, and which save some?",
+    worth=2,
+)
 
 
 @homework.task(
@@ -308,58 +286,35 @@ def knows_the_options(answer, draw: Draw):
     from nmtlib.model.layers import DecoderLayer, EncoderLayer      # (config); see show_source
     from nmtlib.model.attention import padding_mask, target_mask        # (ids) -> mask
     """,
-    mistakes={
-        "All layers of a stack are the same object: they share their weights.": [
-            (
-                "nn.ModuleList(EncoderLayer(c) for _ in range(c.n_encoder_layers))",
-                "nn.ModuleList([EncoderLayer(c)] * c.n_encoder_layers)",
-            )
-        ],
-        "The layers are in a plain list, where PyTorch does not find them.": [
-            (
-                "nn.ModuleList(EncoderLayer(c) for _ in range(c.n_encoder_layers))",
-                "list(EncoderLayer(c) for _ in range(c.n_encoder_layers))",
-            )
-        ],
-        "The decoder sees the future: its mask only hides padding.": [
-            ("target_mask(target), mask", "padding_mask(target), mask")
-        ],
-        "Cross-attention attends to padding: it lacks the source mask.": [
-            ("target_mask(target), mask", "target_mask(target), None")
-        ],
-        "The encoder attends to padding: it lacks its mask.": [
-            ("memory = layer(memory, mask)", "memory = layer(memory)")
-        ],
-        "The encoder layers are skipped: the memory is the embedded source.": [
-            ("memory = layer(memory, mask)", "layer(memory, mask)")
-        ],
-        "The final LayerNorms of the two stacks are missing.": [
-            ("memory = self.encoder_norm(memory)", "pass"),
-            ("self.output(self.decoder_norm(x))", "self.output(x)"),
-        ],
-        "The target has no positions.": [
-            (
-                "self.target_positions(self.target_embedding(target))",
-                "self.target_embedding(target)",
-            )
-        ],
-        "The result is a softmax, not logits: the loss would apply softmax again.": [
-            (
-                "return self.output(self.decoder_norm(x))",
-                "return self.output(self.decoder_norm(x)).softmax(-1)",
-            )
-        ],
-        "Dropout is not applied to embeddings plus positions.": [
-            (
-                "self.dropout(self.source_positions(self.source_embedding(source)))",
-                "self.source_positions(self.source_embedding(source))",
-            ),
-            (
-                "self.dropout(self.target_positions(self.target_embedding(target)))",
-                "self.target_positions(self.target_embedding(target))",
-            ),
-        ],
-    },
+    mistakes=r"""
+    All layers of a stack are the same object: they share their weights.
+        nn.ModuleList(EncoderLayer(c) for _ in range(c.n_encoder_layers))
+        => nn.ModuleList([EncoderLayer(c)] * c.n_encoder_layers)
+    The layers are in a plain list, where PyTorch does not find them.
+        nn.ModuleList(EncoderLayer(c) for _ in range(c.n_encoder_layers))
+        => list(EncoderLayer(c) for _ in range(c.n_encoder_layers))
+    The decoder sees the future: its mask only hides padding.
+        target_mask(target), mask => padding_mask(target), mask
+    Cross-attention attends to padding: it lacks the source mask.
+        target_mask(target), mask => target_mask(target), None
+    The encoder attends to padding: it lacks its mask.
+        memory = layer(memory, mask) => memory = layer(memory)
+    The encoder layers are skipped: the memory is the embedded source.
+        memory = layer(memory, mask) => layer(memory, mask)
+    The final LayerNorms of the two stacks are missing.
+        memory = self.encoder_norm(memory) => pass
+        self.output(self.decoder_norm(x)) => self.output(x)
+    The target has no positions.
+        self.target_positions(self.target_embedding(target)) => self.target_embedding(target)
+    The result is a softmax, not logits: the loss would apply softmax again.
+        return self.output(self.decoder_norm(x))
+        => return self.output(self.decoder_norm(x)).softmax(-1)
+    Dropout is not applied to embeddings plus positions.
+        self.dropout(self.source_positions(self.source_embedding(source)))
+        => self.source_positions(self.source_embedding(source))
+        self.dropout(self.target_positions(self.target_embedding(target)))
+        => self.target_positions(self.target_embedding(target))
+    """,
 )
 class OwnTransformer(nn.Module):
     """The encoder-decoder Transformer: source (B, S), target (B, T) -> logits (B, T, V)."""

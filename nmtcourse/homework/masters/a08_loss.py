@@ -9,9 +9,8 @@ from torch import Tensor, nn
 
 from nmtcourse.homework import compare
 from nmtcourse.homework.compare import holds, refuses
-from nmtcourse.homework.draw import Draw
-from nmtcourse.homework.guards import unchanged, unmoved
-from nmtcourse.homework.signatures import Float, Ids, OneOf, Whole
+from nmtcourse.homework.laws import unchanged, unmoved
+from nmtcourse.homework.signatures import Draw, Float, Ids, OneOf, Whole
 from nmtcourse.homework.task import Assignment
 from nmtlib.data.batching import Batch
 from nmtlib.training.loss import label_smoothed_loss
@@ -44,25 +43,25 @@ homework = Assignment(
         "The terms are equal at step = warmup. Write the equation as the paper does.",
     ),
     read="notebook 08, the section on the schedule",
-    mistakes={
-        "The larger of the two terms is taken, not the smaller.": [("min(", "max(")],
-        "d_model has the wrong exponent: +0.5 instead of -0.5.": [
-            ("d_model**-0.5", "d_model**0.5")
-        ],
-        "d_model is ignored.": [("d_model**-0.5 * ", "")],
-        "The rate falls with the step itself, not with its square root.": [
-            ("step**-0.5", "step**-1.0")
-        ],
-        "The rise is too steep: the peak comes before the end of the warm-up.": [
-            ("warmup**-1.5", "warmup**-1.0")
-        ],
-        "The rise is not linear.": [("step * warmup", "step**2 * warmup")],
-        "Updates are counted from 0: everything is one step late.": [
-            ("    return d_model", "    step = max(step - 1, 1)\n    return d_model")
-        ],
-        "Update 0 raises no ValueError.": [("if step < 1:", "if False:")],
-    },
-    signature={"step": Whole(1, 9000), "d_model": Whole(1, 600), "warmup": Whole(1, 5000)},
+    mistakes=r"""
+    The larger of the two terms is taken, not the smaller.
+        min( => max(
+    d_model has the wrong exponent: +0.5 instead of -0.5.
+        d_model**-0.5 => d_model**0.5
+    d_model is ignored.
+        d_model**-0.5 * =>
+    The rate falls with the step itself, not with its square root.
+        step**-0.5 => step**-1.0
+    The rise is too steep: the peak comes before the end of the warm-up.
+        warmup**-1.5 => warmup**-1.0
+    The rise is not linear.
+        step * warmup => step**2 * warmup
+    Updates are counted from 0: everything is one step late.
+        return d_model => step = max(step - 1, 1)\n    return d_model
+    Update 0 raises no ValueError.
+        if step < 1: => if False:
+    """,
+    signature={"step": Whole(1, 90_000), "d_model": Whole(1, 600), "warmup": Whole(1, 5000)},
 )
 def rate(step: int, d_model: int, warmup: int) -> float:
     """The learning rate of update number `step`, counted from 1."""
@@ -74,26 +73,19 @@ def rate(step: int, d_model: int, warmup: int) -> float:
 
 
 @homework.check(rate, "Compute updates 1, 2 and 4 with pen and paper for a warm-up of 2.", worth=2)
-def is_equation_3(answer, draw: Draw):
+def is_equation_3(answer, step, d_model, warmup):
     """The rate is that of the formula, before, at and after the end of the warm-up."""
-    d_model, warmup = draw.sizes(1, 1, 600)[0], draw.one_of([2, 1, 5, 400, 4000])
-    step = draw.one_of([1, 2, max(1, warmup - 1), warmup, warmup + 1, 7 * warmup, 10**6])
-    for given in (
-        (step, d_model, warmup),
-        (step, d_model + 1, warmup),
-        (step, d_model, warmup + 1),
-    ):
-        found = answer(*given)
+    for now in (step, max(1, warmup - 1), warmup, warmup + 1, 7 * warmup, 10**6):
+        found = answer(now, d_model, warmup)
         kind = type(found).__name__
         holds(isinstance(found, float) and found > 0, f"the {kind} {found}", "a positive float")
         yield "the logarithm of your result", math.log(found), 1e-6
 
 
-@homework.check(rate, "What would update 0 be, and what does the formula give for it?", draws=6)
-def refuses_update_0(answer, draw: Draw):
+@homework.check(rate, "What would update 0 be, and what does the formula give for it?")
+def refuses_update_0(answer, step, d_model, warmup):
     """Updates 0 and below raise ValueError."""
-    step = draw.one_of([0, -1, -7])
-    refuses(answer, (step, 64, draw.size()), f"update {step}")
+    refuses(answer, (1 - step, d_model, warmup), f"update {1 - step}")
 
 
 @homework.task(
@@ -114,43 +106,35 @@ def refuses_update_0(answer, draw: Draw):
     read="notebook 08, the section on the loss of a batch",
     forbidden=("cross_entropy", "nll_loss", "kl_div"),
     sealed=("nmtlib.training.loss",),
-    mixes=True,
-    mistakes={
-        "PAD gets a share of the smoothing.": [
-            ("(logp.sum(-1) - logp[..., 0])", "logp.sum(-1)"),
-        ],
-        "ε is distributed over V classes, not over the V - 1 words.": [
-            ("(logits.size(-1) - 1)", "logits.size(-1)")
-        ],
-        "ε is distributed over V - 2 classes: the label gets no share.": [
-            ("(logits.size(-1) - 1)", "(logits.size(-1) - 2)")
-        ],
-        "Positions whose label is PAD are included in the sum.": [
-            ("(loss * real).sum()", "loss.sum()")
-        ],
-        "The sum is divided by all positions, padding included.": [("real.sum()", "real.numel()")],
-        "The mean is taken within each sentence first, so short sentences weigh more.": [
-            (
-                "return (loss * real).sum() / real.sum()",
-                "return ((loss * real).sum(1) / real.sum(1).clamp(1)).mean()",
-            )
-        ],
-        "The sum is divided by the number of sentences.": [("/ real.sum()", "/ len(labels)")],
-        "The logits are used as log-probabilities: the softmax is missing.": [
-            ("logits.log_softmax(-1)", "logits")
-        ],
-        "The logarithm of a softmax underflows for large logits: use log_softmax.": [
-            ("logits.log_softmax(-1)", "logits.softmax(-1).log()")
-        ],
-        "The label lacks its share of ε: it should get 1 - ε plus that share.": [
-            ("(1 - smoothing) * own", "(1 - smoothing - even) * own"),
-        ],
-        "The sign is wrong: a loss is positive.": [("loss = -(", "loss = (")],
-    },
+    mistakes=r"""
+    PAD gets a share of the smoothing.
+        (logp.sum(-1) - logp[..., 0]) => logp.sum(-1)
+    ε is distributed over V classes, not over the V - 1 words.
+        (logits.size(-1) - 1) => logits.size(-1)
+    ε is distributed over V - 2 classes: the label gets no share.
+        (logits.size(-1) - 1) => (logits.size(-1) - 2)
+    Positions whose label is PAD are included in the sum.
+        (loss * real).sum() => loss.sum()
+    The sum is divided by all positions, padding included.
+        real.sum() => real.numel()
+    The mean is taken within each sentence first, so short sentences weigh more.
+        return (loss * real).sum() / real.sum()
+        => return ((loss * real).sum(1) / real.sum(1).clamp(1)).mean()
+    The sum is divided by the number of sentences.
+        / real.sum() => / len(labels)
+    The logits are used as log-probabilities: the softmax is missing.
+        logits.log_softmax(-1) => logits
+    The logarithm of a softmax underflows for large logits: use log_softmax.
+        logits.log_softmax(-1) => logits.softmax(-1).log()
+    The label lacks its share of ε: it should get 1 - ε plus that share.
+        (1 - smoothing) * own => (1 - smoothing - even) * own
+    The sign is wrong: a loss is positive.
+        loss = -( => loss = (
+    """,
     signature={
         "logits": Float("B T V", half=False),
         "labels": Ids("B T", "V", low=1, padded=True),
-        "smoothing": OneOf((0.1, 0.0, 0.5)),
+        "smoothing": OneOf(0.1, 0.0, 0.5),
     },
 )
 def smoothed_loss(logits: Tensor, labels: Tensor, smoothing: float = 0.1) -> Tensor:
@@ -167,45 +151,35 @@ def smoothed_loss(logits: Tensor, labels: Tensor, smoothing: float = 0.1) -> Ten
     ### END SOLUTION
 
 
-def batch(draw: Draw, pads: bool) -> tuple[Tensor, Tensor]:
-    """Logits and labels; with PAD before, behind or between them, some sentences all PAD."""
-    b, t, v = draw.sizes(3)
-    labels = draw.ids(1, v + 1, b, t)
-    if pads:
-        rows = torch.rand(b, t, generator=draw.generator) < draw.one_of([0.3, 0.9])
-        rows[draw.choose(b), draw.choose(t)] = False
-        labels[rows] = 0
-    return draw.normal(b, t, v + 1, scale=2.0), labels
-
-
-@homework.check(smoothed_loss, "Start with ε = 0: minus the log-probability of the label.")
-def without_smoothing(answer, draw: Draw):
-    """With ε = 0 and no padding the loss is the mean negative log-likelihood."""
-    yield "the loss", answer(*batch(draw, pads=False), 0.0)
-
-
-@homework.check(smoothed_loss, "Write down the smoothed target of one label: does it add up to 1?")
-def with_smoothing(answer, draw: Draw):
-    """With ε and no padding the loss is that against the smoothed target."""
-    given = batch(draw, pads=False)
-    yield "the loss", answer(*given) if draw.one_of([True, False]) else answer(*given, 0.4)
-
-
-@homework.check(smoothed_loss, "Which positions count, and what is the sum divided by?")
-def padding_does_not_count(answer, draw: Draw):
-    """Padded positions change nothing, however many there are."""
-    yield "the loss", answer(*batch(draw, pads=True), draw.one_of([0.1, 0.3]))
+homework.promise(
+    smoothed_loss,
+    "With ε = 0 and no padding the loss is the mean negative log-likelihood.",
+    "Start with ε = 0: minus the log-probability of the label.",
+    labels=Ids("B T", "V", low=1),
+    smoothing=0.0,
+)
+homework.promise(
+    smoothed_loss,
+    "With ε and no padding the loss is that against the smoothed target.",
+    "Write down the smoothed target of one label: does it add up to 1?",
+    labels=Ids("B T", "V", low=1),
+)
+homework.promise(
+    smoothed_loss,
+    "Padded positions change nothing, however many there are.",
+    "Which positions count, and what is the sum divided by?",
+)
 
 
 @homework.check(smoothed_loss, "For which logits is the logarithm of a softmax infinite?")
-def large_logits(answer, draw: Draw):
+def large_logits(answer, logits, labels, smoothing, draw):
     """Logits of 1,000 give finite losses and gradients; all-PAD labels raise ValueError."""
-    logits, labels = batch(draw, pads=True)
-    logits = (logits * draw.one_of([1, 500])).detach().requires_grad_()
-    loss = answer(logits, labels)
+    logits = (logits * draw.one_of([1, 300])).clamp(-1000, 1000).requires_grad_()
+    loss = answer(logits, labels, smoothing)
     yield "the loss", loss
     yield "the gradient", compare.gradients(loss, torch.ones((), dtype=draw.dtype), logits)[0]
-    refuses(answer, (logits.detach(), torch.zeros_like(labels)), "labels that are all PAD")
+    nothing = torch.zeros_like(labels)
+    refuses(answer, (logits.detach(), nothing, smoothing), "labels that are all PAD")
 
 
 @homework.task(
@@ -239,41 +213,32 @@ def large_logits(answer, draw: Draw):
             total += float(loss)
         return total / len(batches)
     ''',
-    mistakes={
-        "Each batch contributes the mean over its own labels: small batches weigh more.": [
-            ('smoothing, reduction="sum") / count', "smoothing) / len(batches)")
-        ],
-        "The means of the batches are added up: more batches, larger gradients.": [
-            ('smoothing, reduction="sum") / count', "smoothing)")
-        ],
-        "The gradients are those of the sum, not of the mean.": [
-            ('reduction="sum") / count', 'reduction="sum")')
-        ],
-        "Padding is counted as labels.": [
-            ("int((batch.labels != 0).sum())", "batch.labels.numel()")
-        ],
-        "The gradients of an earlier update remain.": [("model.zero_grad()", "pass")],
-        "The gradients are cleared before each batch: only the last batch counts.": [
-            (
-                "    for batch in batches:\n        logits",
-                "    for batch in batches:\n        model.zero_grad()\n        logits",
-            )
-        ],
-        "The returned loss is smoothed, so its exponential is not a perplexity.": [
-            ("labels, 0.0, reduction", "labels, smoothing, reduction")
-        ],
-        "The mean of the batch means is returned.": [
-            ("return total / count", "return total / len(batches)"),
-            ('labels, 0.0, reduction="sum")', "labels, 0.0)"),
-        ],
-        "The sum is returned, not the mean.": [("return total / count", "return total")],
-        "The model is in evaluation mode, so dropout is off during training.": [
-            ("    model.zero_grad()\n", "    model.zero_grad()\n    model.eval()\n")
-        ],
-        "The model is left in evaluation mode: later updates run without dropout.": [
-            ("return total / count", "return (total / count, model.eval())[0]")
-        ],
-    },
+    mistakes=r"""
+    Each batch contributes the mean over its own labels: small batches weigh more.
+        smoothing, reduction="sum") / count => smoothing) / len(batches)
+    The means of the batches are added up: more batches, larger gradients.
+        smoothing, reduction="sum") / count => smoothing)
+    The gradients are those of the sum, not of the mean.
+        reduction="sum") / count => reduction="sum")
+    Padding is counted as labels.
+        int((batch.labels != 0).sum()) => batch.labels.numel()
+    The gradients of an earlier update remain.
+        model.zero_grad() => pass
+    The gradients are cleared before each batch: only the last batch counts.
+        for batch in batches:\n        logits
+        => for batch in batches:\n        model.zero_grad()\n        logits
+    The returned loss is smoothed, so its exponential is not a perplexity.
+        labels, 0.0, reduction => labels, smoothing, reduction
+    The mean of the batch means is returned.
+        return total / count => return total / len(batches)
+        labels, 0.0, reduction="sum") => labels, 0.0)
+    The sum is returned, not the mean.
+        return total / count => return total
+    The model is in evaluation mode, so dropout is off during training.
+        model.zero_grad()\n => model.zero_grad()\n    model.eval()\n
+    The model is left in evaluation mode: later updates run without dropout.
+        return total / count => return (total / count, model.eval())[0]
+    """,
     pure=False,
 )
 def gradients(model: nn.Module, batches: list[Batch], smoothing: float) -> float:

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from nmtcourse.homework.compare import holds, same
-from nmtcourse.homework.draw import Draw
-from nmtcourse.homework.guards import replaced, unchanged, unmoved
+from nmtcourse.homework.laws import replaced, unchanged, unmoved
+from nmtcourse.homework.signatures import Draw
 from nmtcourse.homework.task import Assignment
 
 homework = Assignment(
@@ -46,29 +46,26 @@ homework = Assignment(
         "Compare with the best loss so far, not with the previous one.",
     ),
     read="notebook 09, the section on overfitting and early stopping",
-    mistakes={
-        "A loss is compared with that of the previous epoch, not with the best.": [
-            ("self.epoch += 1", "self.epoch, self.lowest = self.epoch + 1, loss")
-        ],
-        "An equal loss counts as better.": [("loss < self.lowest", "loss <= self.lowest")],
-        "It stops one epoch too early.": [(">= self.patience", "> self.patience - 2")],
-        "It stops one epoch too late.": [(">= self.patience", "> self.patience")],
-        "The highest loss counts as the best.": [
-            ("loss < self.lowest", "loss > self.lowest"),
-            ("math.inf", "-math.inf"),
-        ],
-        "`best` is the loss, not the number of the epoch.": [
-            (
-                "self.lowest, self.best = loss, self.epoch",
-                "self.lowest = self.best = loss; self.at = self.epoch",
-            ),
-            (
-                "since = self.best if self.best is not None else -1",
-                "since = getattr(self, 'at', -1)",
-            ),
-        ],
-        "Epochs are counted from 1.": [("math.inf, 0", "math.inf, 1"), ("else -1", "else 0")],
-    },
+    mistakes=r"""
+    A loss is compared with that of the previous epoch, not with the best.
+        self.epoch += 1 => self.epoch, self.lowest = self.epoch + 1, loss
+    An equal loss counts as better.
+        loss < self.lowest => loss <= self.lowest
+    It stops one epoch too early.
+        >= self.patience => > self.patience - 2
+    It stops one epoch too late.
+        >= self.patience => > self.patience
+    The highest loss counts as the best.
+        loss < self.lowest => loss > self.lowest
+        math.inf => -math.inf
+    `best` is the loss, not the number of the epoch.
+        self.lowest, self.best = loss, self.epoch
+        => self.lowest = self.best = loss; self.at = self.epoch
+        since = self.best if self.best is not None else -1 => since = getattr(self, 'at', -1)
+    Epochs are counted from 1.
+        math.inf, 0 => math.inf, 1
+        else -1 => else 0
+    """,
 )
 class EarlyStopping:
     """Tell after each epoch whether the last `patience` epochs brought no improvement."""
@@ -126,35 +123,29 @@ def stops_in_time(answer, draw: Draw):
         "The number of tokens is known only at the end; gradients can be divided then as well.",
     ),
     read="notebook 09, the sections on the loop and on clipping",
-    mistakes={
-        "The gradient is that of the sum: it is not divided by the number of tokens.": [
-            ("g.div_(tokens)", "pass")
-        ],
-        "The gradient is divided by the number of batches.": [
-            ("g.div_(tokens)", "g.div_(len(batches))")
-        ],
-        "The optimizer makes a step after each batch.": [
-            ("        tokens += count\n", "        tokens += count\n        optimizer.step()\n")
-        ],
-        "Each parameter is clipped by its own norm, not by the norm of all together.": [
-            ("g.mul_(max_norm / norm)", "g.mul_(min(1.0, max_norm / float(g.norm() + 1e-12)))")
-        ],
-        "Small gradients are scaled up to the limit.": [("if norm > max_norm:", "if True:")],
-        "The gradient is not clipped.": [("if norm > max_norm:", "if False:")],
-        "The norm after clipping is returned.": [("return norm", "return min(norm, max_norm)")],
-        "Gradients of an earlier update are included: they were not cleared.": [
-            ("optimizer.zero_grad()\n    tokens", "pass\n    tokens")
-        ],
-        "The gradients are not cleared afterwards.": [
-            ("    optimizer.step()\n    optimizer.zero_grad()", "    optimizer.step()")
-        ],
-        "The norms of the parameters are added up, not their squares.": [
-            (
-                "math.sqrt(sum(float(g.square().sum()) for g in grads))",
-                "sum(float(g.norm()) for g in grads)",
-            )
-        ],
-    },
+    mistakes=r"""
+    The gradient is that of the sum: it is not divided by the number of tokens.
+        g.div_(tokens) => pass
+    The gradient is divided by the number of batches.
+        g.div_(tokens) => g.div_(len(batches))
+    The optimizer makes a step after each batch.
+        tokens += count\n => tokens += count\n        optimizer.step()\n
+    Each parameter is clipped by its own norm, not by the norm of all together.
+        g.mul_(max_norm / norm) => g.mul_(min(1.0, max_norm / float(g.norm() + 1e-12)))
+    Small gradients are scaled up to the limit.
+        if norm > max_norm: => if True:
+    The gradient is not clipped.
+        if norm > max_norm: => if False:
+    The norm after clipping is returned.
+        return norm => return min(norm, max_norm)
+    Gradients of an earlier update are included: they were not cleared.
+        optimizer.zero_grad()\n    tokens => pass\n    tokens
+    The gradients are not cleared afterwards.
+        optimizer.step()\n    optimizer.zero_grad() => optimizer.step()
+    The norms of the parameters are added up, not their squares.
+        math.sqrt(sum(float(g.square().sum()) for g in grads))
+        => sum(float(g.norm()) for g in grads)
+    """,
     pure=False,
 )
 def train_step(
@@ -209,7 +200,11 @@ def nothing(model: Small, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, int]:
 def stepped(answer, draw: Draw, limits: tuple[float, ...], loss=squares, old: bool = False):
     """What an update does: each parameter, the norm, and what is left behind."""
     sizes = [draw.size(1, 9), *draw.sizes(draw.size(0, 3), 0, 6, large=40)]
-    batches, model = [(draw.normal(n, 4), draw.normal(n)) for n in sizes], Small(draw)
+
+    def number(*shape: int) -> Tensor:  # a gradient of zeros may count as none
+        return draw.laid(torch.randn(*shape, generator=draw.generator))
+
+    batches, model = [(number(n, 4), number(n)) for n in sizes], Small(draw)
     start = {name: p.detach().clone() for name, p in model.named_parameters()}
     kinds = [(torch.optim.SGD, {}), (torch.optim.SGD, {"momentum": 0.9, "weight_decay": 0.1})]
     kind, options = draw.one_of([*kinds, (torch.optim.AdamW, {})] if loss is squares else kinds[:1])
@@ -270,34 +265,25 @@ def survives_no_gradient(answer, draw: Draw):
         ("Write to a temporary name first; `os.replace` or `Path.replace` then replaces the file."),
     ),
     read="notebook 09, the section on stopping and resuming",
-    mistakes={
-        "The optimizer's state is lost: Adam's moments start again.": [
-            ('optimizer.load_state_dict(kept["optimizer"])', "pass")
-        ],
-        "The generator's state is lost: dropout samples different numbers.": [
-            ('torch.set_rng_state(kept["random"])', "pass")
-        ],
-        "The weights are saved but not restored.": [
-            ('model.load_state_dict(kept["model"])', "pass")
-        ],
-        "The step number is lost.": [('return kept["step"]', "return 0")],
-        "The file is written in place: a crash leaves half a file.": [
-            ("torch.save(kept, new)", "torch.save(kept, path)"),
-            ("new.replace(path)", "pass"),
-        ],
-        "The old file is deleted before the new one is written.": [
-            ("torch.save(kept, new)", "path.unlink(missing_ok=True); torch.save(kept, new)")
-        ],
-        "Saving itself draws a random number.": [
-            (
-                '"random": torch.get_rng_state()',
-                '"random": (torch.get_rng_state(), torch.rand(1))[0]',
-            )
-        ],
-        "The generator is seeded again instead of restored.": [
-            ('torch.set_rng_state(kept["random"])', "torch.manual_seed(0)")
-        ],
-    },
+    mistakes=r"""
+    The optimizer's state is lost: Adam's moments start again.
+        optimizer.load_state_dict(kept["optimizer"]) => pass
+    The generator's state is lost: dropout samples different numbers.
+        torch.set_rng_state(kept["random"]) => pass
+    The weights are saved but not restored.
+        model.load_state_dict(kept["model"]) => pass
+    The step number is lost.
+        return kept["step"] => return 0
+    The file is written in place: a crash leaves half a file.
+        torch.save(kept, new) => torch.save(kept, path)
+        new.replace(path) => pass
+    The old file is deleted before the new one is written.
+        torch.save(kept, new) => path.unlink(missing_ok=True); torch.save(kept, new)
+    Saving itself draws a random number.
+        "random": torch.get_rng_state() => "random": (torch.get_rng_state(), torch.rand(1))[0]
+    The generator is seeded again instead of restored.
+        torch.set_rng_state(kept["random"]) => torch.manual_seed(0)
+    """,
     pure=False,
 )
 class Checkpoint:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nmtcourse.homework.compare import holds, listed
-from nmtcourse.homework.draw import Draw
+from nmtcourse.homework.signatures import Draw
 from nmtcourse.homework.task import Assignment
 
 BOS, EOS = 1, 2
@@ -77,27 +77,25 @@ def path(*words: int) -> Callable[[list[int]], Tensor]:
     ),
     read="notebook 10, section 1",
     given="BOS, EOS = 1, 2",
-    mistakes={
-        "BOS is returned among the words.": [("return said[1:]", "return said")],
-        "EOS is returned among the words.": [
-            (
-                "if word == EOS:\n            break\n        said.append(word)",
-                "said.append(word)\n        if word == EOS:\n            break",
-            )
-        ],
-        "EOS does not end the search.": [("if word == EOS:", "if word == -1:")],
-        "One word too few at the limit: BOS is not a word.": [
-            ("len(said) - 1 < longest", "len(said) < longest")
-        ],
-        "One word too many at the limit.": [("len(said) - 1 < longest", "len(said) - 2 < longest")],
-        "The least probable word is generated.": [("argmax", "argmin")],
-        "The model receives only the last word, not the whole prefix.": [
-            ("log_probs(said)", "log_probs(said[-1:])")
-        ],
-        "The prefix does not start with BOS.": [
-            ("said = [BOS]", "said = [EOS]"),
-        ],
-    },
+    mistakes=r"""
+    BOS is returned among the words.
+        return said[1:] => return said
+    EOS is returned among the words.
+        if word == EOS:\n            break\n        said.append(word)
+        => said.append(word)\n        if word == EOS:\n            break
+    EOS does not end the search.
+        if word == EOS: => if word == -1:
+    One word too few at the limit: BOS is not a word.
+        len(said) - 1 < longest => len(said) < longest
+    One word too many at the limit.
+        len(said) - 1 < longest => len(said) - 2 < longest
+    The least probable word is generated.
+        argmax => argmin
+    The model receives only the last word, not the whole prefix.
+        log_probs(said) => log_probs(said[-1:])
+    The prefix does not start with BOS.
+        said = [BOS] => said = [EOS]
+    """,
 )
 def greedy(log_probs: Callable[[list[int]], Tensor], longest: int) -> list[int]:
     """The most probable next word until EOS, at most `longest` words."""
@@ -167,51 +165,35 @@ def toy(said: list[int]) -> Tensor:
     example="""
     print(toy([BOS]).exp(), toy([BOS, 4]).exp())  # the best translation of a beam of 2 is [4, 5]
     """,
-    mistakes={
-        "Each hypothesis keeps its own best extension: the hypotheses do not compete.": [
-            (
-                "candidates += [([*said, w], total + logp[w]) for w in words]",
-                "w = max(words, key=logp.__getitem__); "
-                "candidates += [([*said, w], total + logp[w])]",
-            )
-        ],
-        "Only the log-probability of the last word counts, not that of the hypothesis.": [
-            ("total + logp[w]", "0.0 * total + logp[w]")
-        ],
-        "The log-probability of EOS is left out.": [
-            (
-                "finished += [c for c in best if c[0][-1] == EOS]",
-                "finished += [(c[0], c[1] - logp[EOS]) for c in best if c[0][-1] == EOS]",
-            )
-        ],
-        "The search stops at the first finished hypothesis, although a better one may follow.": [
-            ("if not open_ones or most >= open_ones[0][1]:", "if finished:")
-        ],
-        "The search stops when `width` hypotheses are finished, which is a different rule.": [
-            (
-                "if not open_ones or most >= open_ones[0][1]:",
-                "if not open_ones or len(finished) >= width:",
-            )
-        ],
-        "Hypotheses of `longest` words are lost: a last step should extend them by EOS.": [
-            ("[EOS] if len(said) > longest", "[] if len(said) > longest"),
-            ("max(finished, key", "max(finished or [([BOS, EOS], -math.inf)], key"),
-        ],
-        "The score is divided by the length.": [
-            ("max(finished, key=lambda c: c[1])", "max(finished, key=lambda c: c[1] / len(c[0]))")
-        ],
-        "The beam is one hypothesis too narrow.": [("[:width]", "[: max(width - 1, 1)]")],
-        "The limit counts BOS as a word: EOS is forced one word too early.": [
-            ("len(said) > longest", "len(said) >= longest")
-        ],
-        "The limit is ignored: sentences become too long.": [
-            ("[EOS] if len(said) > longest else range(len(logp))", "range(len(logp))")
-        ],
-        "The log-probability of the forced EOS at the limit is left out.": [
-            ("total + logp[w])", "total + (len(said) <= longest) * logp[w])")
-        ],
-        "EOS is returned among the words.": [("return ids[1:-1], total", "return ids[1:], total")],
-    },
+    mistakes=r"""
+    Each hypothesis keeps its own best extension: the hypotheses do not compete.
+        candidates += [([*said, w], total + logp[w]) for w in words]
+        => w = max(words, key=logp.__getitem__); candidates += [([*said, w], total + logp[w])]
+    Only the log-probability of the last word counts, not that of the hypothesis.
+        total + logp[w] => 0.0 * total + logp[w]
+    The log-probability of EOS is left out.
+        finished += [c for c in best if c[0][-1] == EOS]
+        => finished += [(c[0], c[1] - logp[EOS]) for c in best if c[0][-1] == EOS]
+    The search stops at the first finished hypothesis, although a better one may follow.
+        if not open_ones or most >= open_ones[0][1]: => if finished:
+    The search stops when `width` hypotheses are finished, which is a different rule.
+        if not open_ones or most >= open_ones[0][1]: => if not open_ones or len(finished) >= width:
+    Hypotheses of `longest` words are lost: a last step should extend them by EOS.
+        [EOS] if len(said) > longest => [] if len(said) > longest
+        max(finished, key => max(finished or [([BOS, EOS], -math.inf)], key
+    The score is divided by the length.
+        max(finished, key=lambda c: c[1]) => max(finished, key=lambda c: c[1] / len(c[0]))
+    The beam is one hypothesis too narrow.
+        [:width] => [: max(width - 1, 1)]
+    The limit counts BOS as a word: EOS is forced one word too early.
+        len(said) > longest => len(said) >= longest
+    The limit is ignored: sentences become too long.
+        [EOS] if len(said) > longest else range(len(logp)) => range(len(logp))
+    The log-probability of the forced EOS at the limit is left out.
+        total + logp[w]) => total + (len(said) <= longest) * logp[w])
+    EOS is returned among the words.
+        return ids[1:-1], total => return ids[1:], total
+    """,
 )
 def beam_search(
     log_probs: Callable[[list[int]], Tensor], width: int, longest: int
@@ -323,65 +305,40 @@ def stops_when_nothing_better_can_come(answer, draw: Draw):
     ),
     read="notebook 10, sections 7 and 8",
     minutes=45,
-    mistakes={
-        "The cache is not reordered: rows continue with the words of other hypotheses.": [
-            ("self.keys, self.values = self.keys[parents], self.values[parents]", "pass")
-        ],
-        "A row is overwritten before it is read: create new tensors.": [
-            (
-                "self.keys, self.values = self.keys[parents], self.values[parents]",
-                "rows = list(enumerate(parents.tolist()))\n"
-                "        for kept in (self.keys, self.values):\n"
-                "            for n, parent in rows:\n"
-                "                kept[n] = kept[parent].clone()",
-            )
-        ],
-        "The values are not reordered.": [
-            (
-                "self.keys, self.values = self.keys[parents], self.values[parents]",
-                "self.keys = self.keys[parents]; self.values = self.values[: len(parents)]",
-            )
-        ],
-        "The keys are not reordered.": [
-            (
-                "self.keys, self.values = self.keys[parents], self.values[parents]",
-                "self.values = self.values[parents]; self.keys = self.keys[: len(parents)]",
-            )
-        ],
-        "Only the newest word is kept: the cache is overwritten.": [
-            ("torch.cat([self.keys, key], dim=1)", "key"),
-            ("torch.cat([self.values, value], dim=1)", "value"),
-        ],
-        "The word does not attend to itself.": [
-            (
-                "scores.softmax(-1)",
-                "torch.cat([scores[..., :-1], scores[..., -1:] - 1e9], -1).softmax(-1)",
-            )
-        ],
-        "Only the first word is seen: words are joined along the batch, or `is_causal` is set.": [
-            (
-                "torch.cat([self.keys, key], dim=1)",
-                "torch.cat([self.keys, key], dim=0)[: len(key)]",
-            ),
-            (
-                "torch.cat([self.values, value], dim=1)",
-                "torch.cat([self.values, value], dim=0)[: len(value)]",
-            ),
-        ],
-        "All words are projected again in each step.": [
-            (
-                "query, key, value = self.query(x), self.key(x), self.value(x)",
-                "query, key, value = self.query(x), self.key(x), self.value(x); self.key(x)",
-            ),
-        ],
-        "The scores are not divided by the root of d_k.": [(" / math.sqrt(query.size(-1))", "")],
-        "The scores are divided by the root of D, not of d_k.": [
-            ("math.sqrt(query.size(-1))", "math.sqrt(x.size(-1))")
-        ],
-        "The projected key is cached as the value.": [
-            ("torch.cat([self.values, value], dim=1)", "torch.cat([self.values, key], dim=1)"),
-        ],
-    },
+    mistakes=r"""
+    The cache is not reordered: rows continue with the words of other hypotheses.
+        self.keys, self.values = self.keys[parents], self.values[parents] => pass
+    A row is overwritten before it is read: create new tensors.
+        self.keys, self.values = self.keys[parents], self.values[parents]
+        => rows = list(enumerate(parents.tolist()))
+        \n        for kept in (self.keys, self.values):
+        \n            for n, parent in rows:
+        \n                kept[n] = kept[parent].clone()
+    The values are not reordered.
+        self.keys, self.values = self.keys[parents], self.values[parents]
+        => self.keys = self.keys[parents]; self.values = self.values[: len(parents)]
+    The keys are not reordered.
+        self.keys, self.values = self.keys[parents], self.values[parents]
+        => self.values = self.values[parents]; self.keys = self.keys[: len(parents)]
+    Only the newest word is kept: the cache is overwritten.
+        torch.cat([self.keys, key], dim=1) => key
+        torch.cat([self.values, value], dim=1) => value
+    The word does not attend to itself.
+        scores.softmax(-1) => torch.cat([scores[..., :-1], scores[..., -1:] - 1e9], -1).softmax(-1)
+    Only the first word is seen: words are joined along the batch, or `is_causal` is set.
+        torch.cat([self.keys, key], dim=1) => torch.cat([self.keys, key], dim=0)[: len(key)]
+        torch.cat([self.values, value], dim=1)
+        => torch.cat([self.values, value], dim=0)[: len(value)]
+    All words are projected again in each step.
+        query, key, value = self.query(x), self.key(x), self.value(x)
+        => query, key, value = self.query(x), self.key(x), self.value(x); self.key(x)
+    The scores are not divided by the root of d_k.
+        / math.sqrt(query.size(-1)) =>
+    The scores are divided by the root of D, not of d_k.
+        math.sqrt(query.size(-1)) => math.sqrt(x.size(-1))
+    The projected key is cached as the value.
+        torch.cat([self.values, value], dim=1) => torch.cat([self.values, key], dim=1)
+    """,
 )
 class StepAttention:
     """Causal self-attention, word by word, with cached keys and values."""

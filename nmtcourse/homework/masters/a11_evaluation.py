@@ -3,12 +3,13 @@
 import math
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from nmtcourse.homework.compare import holds, refuses, same, shaped
-from nmtcourse.homework.draw import Draw
+from nmtcourse.homework.signatures import Draw, Made
 from nmtcourse.homework.task import Assignment
 
 homework = Assignment(
@@ -29,6 +30,50 @@ homework = Assignment(
 Links = list[set[tuple[int, int]]]
 
 
+def some_links(draw: Draw, sentences: int) -> Links:
+    """Random links, near and far; some sentences have none."""
+    sizes = [draw.random.choice((0, 1, 2, 5, 8)) for _ in range(sentences)]
+    places = (0, 1, 2, 3, draw.one_of([4, 12, 1200]))
+    return [
+        {(draw.random.choice(places), draw.random.choice(places)) for _ in range(n)} for n in sizes
+    ]
+
+
+def gold_links(draw: Draw) -> Links:
+    """Links of some sentences, of which the last has one."""
+    return draw.shuffled([*some_links(draw, draw.sizes(1)[0] - 1), {(0, draw.choose(3))}])
+
+
+def found_links(draw: Draw, known: dict) -> Links:
+    """Links for as many sentences: any, the right ones, wrong ones, or none."""
+    gold, kind = known["gold"], draw.one_of(["", "", "perfect", "wrong", "none"])
+    if kind == "perfect":
+        return [{*links} for links in gold]
+    if kind == "wrong":
+        return [{(i + 5, j) for i, j in links} for links in gold]
+    return [set() for _ in gold] if kind else some_links(draw, len(gold))
+
+
+def texts(draw: Draw, low: int = 0, high: int = 9) -> list[list[str]]:
+    """References of some words; a few of them are longer if any number of words may be left."""
+    words = ("a", "ab", "b", "A", ".")
+    count = draw.sizes(1, 1, 6, large=60)[0]
+    found = [draw.random.choices(words, k=draw.random.randint(low, high)) for _ in range(count)]
+    return found if low or draw.choose(2) else [*found, draw.random.choices(words, k=9)]
+
+
+def translated(draw: Draw, known: dict, lengths: tuple[int, ...] = (0, 0, -2, 2)) -> list:
+    """Hypotheses: references with errors, or without, longer or shorter in some sentences."""
+    words, wrong = ("a", "ab", "b", "A", "."), draw.one_of([0.2, 0.0, 0.8])
+    hypotheses, longer = [], draw.one_of(lengths)
+    for number, reference in enumerate(known["references"]):
+        kept = [draw.random.choice(words) if draw.random.random() < wrong else w for w in reference]
+        if longer and (not number or draw.random.random() < 0.5):
+            kept = kept[:longer] if longer < 0 else [*kept, *draw.random.choices(words, k=longer)]
+        hypotheses.append(kept)
+    return hypotheses
+
+
 @homework.task(
     "easy",
     "Alignment error rate",
@@ -43,46 +88,34 @@ Links = list[set[tuple[int, int]]]
         "Add up three numbers over the sentences, and divide once at the end.",
     ),
     read="notebook 11, section 6",
-    mixes=True,
-    mistakes={
-        "The sentences' rates are averaged: short sentences weigh as much as long ones.": [
-            (
-                "    return 1 - 2 * right / total",
-                "    rates = [1 - 2 * len(a & s) / max(len(a) + len(s), 1) for a, s in pairs]\n"
-                "    return sum(rates) / len(rates)",
-            )
-        ],
-        "Links of different sentences are pooled, so that wrong ones look right.": [
-            (
-                "right = sum(len(a & s) for a, s in pairs)",
-                "right = len(set().union(*found) & set().union(*gold))",
-            )
-        ],
-        "Equal links in two sentences count as one.": [
-            (
-                "right = sum(len(a & s) for a, s in pairs)",
-                "a, s = set().union(*found), set().union(*gold)",
-            ),
-            ("total = sum(len(a) + len(s) for a, s in pairs)", "total = len(a) + len(s)"),
-            ("2 * right", "2 * len(a & s)"),
-        ],
-        "The F1 score is returned, not 1 minus F1.": [("1 - 2 * right", "2 * right")],
-        "The factor 2 is missing: perfect links get a rate of 0.5.": [("2 * right", "right")],
-        "The denominator lacks the gold links, so missing links cost nothing.": [
-            ("sum(len(a) + len(s) for a, s in pairs)", "2 * sum(len(a) for a, s in pairs)")
-        ],
-        "The denominator lacks the found links, so wrong links cost nothing.": [
-            ("sum(len(a) + len(s) for a, s in pairs)", "2 * sum(len(s) for a, s in pairs)")
-        ],
-        "Different numbers of sentences raise no ValueError.": [
-            ("if len(found) != len(gold):", "if False:"),
-            ("zip(found, gold, strict=True)", "zip(found, gold)"),
-        ],
-        "No links at all raises no ValueError.": [
-            ("if not total:", "if False:"),
-            ("/ total", "/ max(total, 1)"),
-        ],
-    },
+    mistakes=r"""
+    The sentences' rates are averaged: short sentences weigh as much as long ones.
+        return 1 - 2 * right / total
+        => rates = [1 - 2 * len(a & s) / max(len(a) + len(s), 1) for a, s in pairs]
+        \n    return sum(rates) / len(rates)
+    Links of different sentences are pooled, so that wrong ones look right.
+        right = sum(len(a & s) for a, s in pairs)
+        => right = len(set().union(*found) & set().union(*gold))
+    Equal links in two sentences count as one.
+        right = sum(len(a & s) for a, s in pairs) => a, s = set().union(*found), set().union(*gold)
+        total = sum(len(a) + len(s) for a, s in pairs) => total = len(a) + len(s)
+        2 * right => 2 * len(a & s)
+    The F1 score is returned, not 1 minus F1.
+        1 - 2 * right => 2 * right
+    The factor 2 is missing: perfect links get a rate of 0.5.
+        2 * right => right
+    The denominator lacks the gold links, so missing links cost nothing.
+        sum(len(a) + len(s) for a, s in pairs) => 2 * sum(len(a) for a, s in pairs)
+    The denominator lacks the found links, so wrong links cost nothing.
+        sum(len(a) + len(s) for a, s in pairs) => 2 * sum(len(s) for a, s in pairs)
+    Different numbers of sentences raise no ValueError.
+        if len(found) != len(gold): => if False:
+        zip(found, gold, strict=True) => zip(found, gold)
+    No links at all raises no ValueError.
+        if not total: => if False:
+        / total => / max(total, 1)
+    """,
+    signature={"gold": Made(gold_links), "found": Made(found_links, needs=True)},
 )
 def alignment_error_rate(
     found: list[set[tuple[int, int]]], gold: list[set[tuple[int, int]]]
@@ -100,33 +133,17 @@ def alignment_error_rate(
     ### END SOLUTION
 
 
-def some_links(draw: Draw, sentences: int) -> Links:
-    """Random links; some sentences have none."""
-    sizes = [draw.random.choice((0, 1, 2, 5, 8)) for _ in range(sentences)]
-    return [
-        {(draw.random.randint(0, 3), draw.random.randint(0, 3)) for _ in range(n)} for n in sizes
-    ]
-
-
-@homework.check(alignment_error_rate, "Add up over all sentences before you divide.", worth=3)
-def is_that_of_the_test_set(answer, draw: Draw):
-    """The rate is that of all sentences together, including sentences without links: 0 for perfect
-    links, 1 if all are wrong, or if one side has none.
-    """
-    n = draw.sizes(1)[0]
-    found, gold = some_links(draw, n), [*some_links(draw, n - 1), {(0, 0)}]
-    kind = draw.one_of(["", "", "perfect", "wrong", "none"])
-    if kind == "perfect":
-        found = [set(s) for s in gold]
-    elif kind == "wrong":
-        found = [{(i + 5, j) for i, j in s} for s in gold]
-    elif kind == "none":
-        found = [set() for _ in gold]
-    yield "your result", answer(*draw.one_of([(found, gold), (gold, found)]))
+homework.promise(
+    alignment_error_rate,
+    "The rate is that of all sentences together, including sentences without links: 0 for perfect "
+    "links, 1 if all are wrong, or if one side has none.",
+    "Add up over all sentences before you divide.",
+    worth=3,
+)
 
 
 @homework.check(alignment_error_rate, "Which inputs are invalid?")
-def refuses_what_has_no_rate(answer, draw: Draw):
+def refuses_what_has_no_rate(answer, draw):
     """Different numbers of sentences, and no links at all, raise ValueError."""
     n, more = draw.choose(4), draw.size(1, 3)
     short_one, long_one = some_links(draw, n), [*some_links(draw, n + more - 1), {(0, 0)}]
@@ -151,48 +168,38 @@ def refuses_what_has_no_rate(answer, draw: Draw):
     ),
     read="notebook 11, section 1",
     sealed=("sacrebleu", "nltk.translate", "nmtlib.inference", "nmtcourse.recipes"),
-    mixes=True,
-    mistakes={
-        "BLEU is computed for each sentence; counts should be added up over the set first.": [
-            (
-                "    c = sum(len(h) for h in hypotheses)\n",
-                "    if len(hypotheses) > 1:\n"
-                "        pairs = zip(hypotheses, references, strict=True)\n"
-                "        return sum(bleu([h], [x]) for h, x in pairs) / len(hypotheses)\n"
-                "    c = sum(len(h) for h in hypotheses)\n",
-            )
-        ],
-        "Counts are not clipped: a repeated word is right each time.": [
-            ("(mine & theirs).total()", "sum(c for gram, c in mine.items() if gram in theirs)")
-        ],
-        "Each distinct n-gram counts once, however often it occurs.": [
-            ("(mine & theirs).total()", "len(mine & theirs)")
-        ],
-        "This is recall: matches are divided by the n-grams of the reference.": [
-            ("total[n - 1] += mine.total()", "total[n - 1] += theirs.total()")
-        ],
-        "The brevity penalty is missing.": [("min(0.0, 1 - r / c)", "0.0")],
-        "The brevity penalty is inverted: it penalises long translations.": [
-            ("1 - r / c", "1 - c / r")
-        ],
-        "Long translations are rewarded: the brevity penalty is at most 1.": [
-            ("min(0.0, 1 - r / c)", "1 - r / c")
-        ],
-        "The precisions are averaged, not their logarithms.": [
-            (
-                "math.exp(sum(math.log(m / t) for m, t in zip(match, total, strict=True)) / 4)",
-                "sum(m / t for m, t in zip(match, total, strict=True)) / 4",
-            )
-        ],
-        "Only n-grams up to length 3 count.": [
-            ("if not min(match):", "match, total = match[:3], total[:3]\n    if not min(match):"),
-            ("strict=True)) / 4", "strict=True)) / 3"),
-        ],
-        "The logarithms are added up, not averaged over the four orders.": [
-            ("strict=True)) / 4", "strict=True))")
-        ],
-        "The result ranges from 0 to 1.": [("return 100 * ", "return ")],
-    },
+    mistakes=r"""
+    BLEU is computed for each sentence; counts should be added up over the set first.
+        c = sum(len(h) for h in hypotheses)\n
+        => if len(hypotheses) > 1:
+        \n        pairs = zip(hypotheses, references, strict=True)
+        \n        return sum(bleu([h], [x]) for h, x in pairs) / len(hypotheses)
+        \n    c = sum(len(h) for h in hypotheses)
+        \n
+    Counts are not clipped: a repeated word is right each time.
+        (mine & theirs).total() => sum(c for gram, c in mine.items() if gram in theirs)
+    Each distinct n-gram counts once, however often it occurs.
+        (mine & theirs).total() => len(mine & theirs)
+    This is recall: matches are divided by the n-grams of the reference.
+        total[n - 1] += mine.total() => total[n - 1] += theirs.total()
+    The brevity penalty is missing.
+        min(0.0, 1 - r / c) => 0.0
+    The brevity penalty is inverted: it penalises long translations.
+        1 - r / c => 1 - c / r
+    Long translations are rewarded: the brevity penalty is at most 1.
+        min(0.0, 1 - r / c) => 1 - r / c
+    The precisions are averaged, not their logarithms.
+        math.exp(sum(math.log(m / t) for m, t in zip(match, total, strict=True)) / 4)
+        => sum(m / t for m, t in zip(match, total, strict=True)) / 4
+    Only n-grams up to length 3 count.
+        if not min(match): => match, total = match[:3], total[:3]\n    if not min(match):
+        strict=True)) / 4 => strict=True)) / 3
+    The logarithms are added up, not averaged over the four orders.
+        strict=True)) / 4 => strict=True))
+    The result ranges from 0 to 1.
+        return 100 * => return
+    """,
+    signature={"references": Made(texts), "hypotheses": Made(translated, needs=True)},
 )
 def bleu(hypotheses: list[list[str]], references: list[list[str]]) -> float:
     """Corpus BLEU (0 to 100) of lists of tokens."""
@@ -214,44 +221,26 @@ def bleu(hypotheses: list[list[str]], references: list[list[str]]) -> float:
     ### END SOLUTION
 
 
-def texts(draw: Draw, low: int, high: int) -> tuple[list[list[str]], list[list[str]]]:
-    """References of some words, and hypotheses with errors."""
-    words, hypotheses, references = ("a", "ab", "b", "A", "."), [], []
-    for _ in range(draw.sizes(1, 1, 6, large=60)[0]):
-        reference = draw.random.choices(words, k=draw.random.randint(low, high))
-        kept = [w if draw.random.random() < 0.8 else draw.random.choice(words) for w in reference]
-        hypotheses.append(kept)
-        references.append(reference)
-    return hypotheses, references
-
-
-@homework.check(bleu, "Compute the ten numbers of one sentence by hand.", worth=2)
-def is_the_papers(answer, draw: Draw):
-    """For translations of the right length BLEU is that of the paper: 100 for a perfect one."""
-    hypotheses, references = texts(draw, 5, 14)
-    given = draw.one_of([hypotheses, hypotheses, references])
-    yield "your result", answer(given, references), 1e-5
-
-
-@homework.check(bleu, "When is a translation too short, and what is the penalty?")
-def knows_the_brevity_penalty(answer, draw: Draw):
-    """Short translations are penalised by the lengths of the whole set; long ones are not."""
-    hypotheses, references = texts(draw, 6, 14)
-    longer = draw.one_of([-2, 3, -1, 1])
-    for number, words in enumerate(hypotheses if draw.choose(2) else hypotheses[:1]):
-        hypotheses[number] = words[:longer] if longer < 0 else [*words, *words[:longer]]
-    yield "your result", answer(hypotheses, references), 1e-5
-
-
-@homework.check(bleu, "Which counts are 0, and for which sentences?")
-def survives_short_sentences(answer, draw: Draw):
-    """Sentences of 0 to 3 tokens contribute what they have; without a matching 4-gram BLEU is 0."""
-    hypotheses, references = texts(draw, 0, draw.one_of([3, 4, 6, 9]))
-    if draw.choose(2):
-        more = texts(draw, 5, 9)
-        hypotheses, references = hypotheses + more[0], references + more[1]
-    hypotheses[0] = hypotheses[0][: draw.choose(3)]
-    yield "your result", answer(hypotheses, references), 1e-5
+homework.promise(
+    bleu,
+    "For translations of the right length BLEU is that of the paper: 100 for a perfect one.",
+    "Compute the ten numbers of one sentence by hand.",
+    worth=2,
+    references=Made(partial(texts, low=5, high=14)),
+    hypotheses=Made(partial(translated, lengths=(0,)), needs=True),
+)
+homework.promise(
+    bleu,
+    "Short translations are penalised by the lengths of the whole set; long ones are not.",
+    "When is a translation too short, and what is the penalty?",
+    references=Made(partial(texts, low=6, high=14)),
+    hypotheses=Made(partial(translated, lengths=(-2, 3, -1, 1)), needs=True),
+)
+homework.promise(
+    bleu,
+    "Sentences of 0 to 3 tokens contribute what they have; without a matching 4-gram BLEU is 0.",
+    "Which counts are 0, and for which sentences?",
+)
 
 
 @homework.task(
@@ -270,56 +259,32 @@ def survives_short_sentences(answer, draw: Draw):
         "`torch.randint(N, (N,), generator=generator)` samples one test set, for both systems.",
     ),
     read="notebook 11, section 5",
-    mistakes={
-        "Each system has its own sample: the test is not paired.": [
-            (
-                "score(one[draw].sum(0))",
-                "score(one[torch.randint(n, (n,), generator=generator)].sum(0))",
-            )
-        ],
-        "Sentences are sampled without replacement: every sample is the same set.": [
-            (
-                "torch.randint(n, (n,), generator=generator)",
-                "torch.randperm(n, generator=generator)",
-            )
-        ],
-        "Scores of single sentences are averaged; the counts should be summed first.": [
-            (
-                "score(other[draw].sum(0)) - score(one[draw].sum(0))",
-                "sum(score(other[i]) - score(one[i]) for i in draw) / n",
-            )
-        ],
-        "The sign is wrong: it should be other minus one.": [
-            (
-                "score(other[draw].sum(0)) - score(one[draw].sum(0))",
-                "score(one[draw].sum(0)) - score(other[draw].sum(0))",
-            )
-        ],
-        "The samples have half the size: the differences vary too much.": [
-            ("(n,), generator", "(n // 2,), generator")
-        ],
-        "One sample is used again and again.": [
-            (
-                "    for _ in range(times):\n        draw",
-                "    draw = torch.randint(n, (n,), generator=generator)\n"
-                "    for _ in range(times):\n        _",
-            ),
-        ],
-        "The generator is not used: the result is not reproducible.": [
-            (", generator=generator", "")
-        ],
-        "Only one system is sampled; the other is scored on all sentences.": [
-            ("score(one[draw].sum(0))", "score(one.sum(0))")
-        ],
-        "The last sentence is never sampled.": [("randint(n, (n,)", "randint(n - 1, (n,)")],
-        "Half of each sample comes from the first half of the sentences.": [
-            (
-                "        found.append",
-                "        draw = draw % max(n // 2, 1) + (torch.arange(n) % 2) * (n // 2)\n"
-                "        found.append",
-            )
-        ],
-    },
+    mistakes=r"""
+    Each system has its own sample: the test is not paired.
+        score(one[draw].sum(0)) => score(one[torch.randint(n, (n,), generator=generator)].sum(0))
+    Sentences are sampled without replacement: every sample is the same set.
+        torch.randint(n, (n,), generator=generator) => torch.randperm(n, generator=generator)
+    Scores of single sentences are averaged; the counts should be summed first.
+        score(other[draw].sum(0)) - score(one[draw].sum(0))
+        => sum(score(other[i]) - score(one[i]) for i in draw) / n
+    The sign is wrong: it should be other minus one.
+        score(other[draw].sum(0)) - score(one[draw].sum(0))
+        => score(one[draw].sum(0)) - score(other[draw].sum(0))
+    The samples have half the size: the differences vary too much.
+        (n,), generator => (n // 2,), generator
+    One sample is used again and again.
+        for _ in range(times):\n        draw
+        => draw = torch.randint(n, (n,), generator=generator)\n    for _ in range(times):\n        _
+    The generator is not used: the result is not reproducible.
+        , generator=generator =>
+    Only one system is sampled; the other is scored on all sentences.
+        score(one[draw].sum(0)) => score(one.sum(0))
+    The last sentence is never sampled.
+        randint(n, (n,) => randint(n - 1, (n,)
+    Half of each sample comes from the first half of the sentences.
+        found.append
+        => draw = draw % max(n // 2, 1) + (torch.arange(n) % 2) * (n // 2)\n        found.append
+    """,
 )
 def bootstrap(
     one: Tensor,

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nmtcourse.homework.compare import holds, refuses, short
-from nmtcourse.homework.draw import Draw
+from nmtcourse.homework.signatures import Draw
 from nmtcourse.homework.task import Assignment
 
 homework = Assignment(
@@ -40,32 +40,26 @@ homework = Assignment(
         "`model.parameters()` yields a shared tensor once; `element_size()` is in bytes.",
     ),
     read="notebook 12, the section on where the memory goes",
-    mistakes={
-        "Shared tensors are counted for each use: the state_dict lists them twice.": [
-            ("model.parameters()", "[t for n, t in model.named_parameters(remove_duplicate=False)]")
-        ],
-        "The gradients are missing.": [
-            ("(4 if p.requires_grad else 1)", "(3 if p.requires_grad else 1)")
-        ],
-        "One of the three tensors is missing: a gradient or one of Adam's two moments.": [
-            ("(4 if p.requires_grad else 1)", "(2 if p.requires_grad else 1)")
-        ],
-        "Frozen parameters are counted with gradients and moments.": [
-            ("(4 if p.requires_grad else 1)", "4")
-        ],
-        "Frozen parameters are missing.": [
-            ("(4 if p.requires_grad else 1)", "(4 if p.requires_grad else 0)")
-        ],
-        "Numbers are counted, not bytes.": [
-            ("p.numel() * p.element_size()", "p.numel()"),
-            ("b.numel() * b.element_size()", "b.numel()"),
-        ],
-        "Every number is counted as 4 bytes, whatever its dtype.": [
-            ("p.element_size()", "4"),
-            ("b.element_size()", "4"),
-        ],
-        "The buffers are missing.": [("    held += sum(", "    0 * sum(")],
-    },
+    mistakes=r"""
+    Shared tensors are counted for each use: the state_dict lists them twice.
+        model.parameters() => [t for n, t in model.named_parameters(remove_duplicate=False)]
+    The gradients are missing.
+        (4 if p.requires_grad else 1) => (3 if p.requires_grad else 1)
+    One of the three tensors is missing: a gradient or one of Adam's two moments.
+        (4 if p.requires_grad else 1) => (2 if p.requires_grad else 1)
+    Frozen parameters are counted with gradients and moments.
+        (4 if p.requires_grad else 1) => 4
+    Frozen parameters are missing.
+        (4 if p.requires_grad else 1) => (4 if p.requires_grad else 0)
+    Numbers are counted, not bytes.
+        p.numel() * p.element_size() => p.numel()
+        b.numel() * b.element_size() => b.numel()
+    Every number is counted as 4 bytes, whatever its dtype.
+        p.element_size() => 4
+        b.element_size() => 4
+    The buffers are missing.
+        held += sum( => 0 * sum(
+    """,
 )
 def training_bytes(model: nn.Module) -> int:
     """Bytes of parameters, gradients, Adam's moments and buffers."""
@@ -134,40 +128,27 @@ def knows_special_tensors(answer, draw: Draw):
         "In step i, device r sends chunk (r - i) mod R and adds to chunk (r - i - 1) mod R.",
     ),
     read="notebook 12, the section on several devices",
-    mistakes={
-        "The finished sums are not passed around.": [
-            ("pieces[r][(r - step) % devices] = got[r]", "got[r]")
-        ],
-        "Finished sums are added again instead of replacing the old chunk.": [
-            (
-                "pieces[r][(r - step) % devices] = got[r]",
-                "pieces[r][(r - step) % devices] += got[r]",
-            )
-        ],
-        "One step is missing: the last device's part is lost.": [
-            ("steps = range(devices - 1)", "steps = range(devices - 2)")
-        ],
-        "The mean is returned, not the sum.": [
-            ("torch.cat(own)[:size]", "torch.cat(own)[:size] / devices")
-        ],
-        "Whole vectors are sent: R times as much as necessary.": [
-            (
-                "pieces = [list(v.chunk(devices)) for v in padded]",
-                "pieces = [[v / devices] * devices for v in padded]",
-            ),
-            ("torch.cat(own)[:size]", "own[0][:size]"),
-        ],
-        "The same chunk is sent in every step.": [
-            ("sent = [own[(r - step) % devices]", "sent = [own[r % devices]")
-        ],
-        "What a device receives is added to the wrong chunk.": [
-            ("at = (r - step - 1) % devices", "at = (r - step) % devices")
-        ],
-        "The numbers that do not fill a chunk are lost.": [
-            ("width = math.ceil(size / devices)", "width = size // devices"),
-            ("pad(v, width * devices - size)", "v[: width * devices]"),
-        ],
-    },
+    mistakes=r"""
+    The finished sums are not passed around.
+        pieces[r][(r - step) % devices] = got[r] => got[r]
+    Finished sums are added again instead of replacing the old chunk.
+        pieces[r][(r - step) % devices] = got[r] => pieces[r][(r - step) % devices] += got[r]
+    One step is missing: the last device's part is lost.
+        steps = range(devices - 1) => steps = range(devices - 2)
+    The mean is returned, not the sum.
+        torch.cat(own)[:size] => torch.cat(own)[:size] / devices
+    Whole vectors are sent: R times as much as necessary.
+        pieces = [list(v.chunk(devices)) for v in padded]
+        => pieces = [[v / devices] * devices for v in padded]
+        torch.cat(own)[:size] => own[0][:size]
+    The same chunk is sent in every step.
+        sent = [own[(r - step) % devices] => sent = [own[r % devices]
+    What a device receives is added to the wrong chunk.
+        at = (r - step - 1) % devices => at = (r - step) % devices
+    The numbers that do not fill a chunk are lost.
+        width = math.ceil(size / devices) => width = size // devices
+        pad(v, width * devices - size) => v[: width * devices]
+    """,
 )
 def ring_all_reduce(
     vectors: list[Tensor], exchange: Callable[[list[Tensor]], list[Tensor]]
@@ -264,44 +245,29 @@ def sends_no_more_than_it_must(answer, draw: Draw):
         "Sort, and fill a batch until the next sentence would exceed the capacity.",
     ),
     read="notebook 12, the section on the six cures",
-    mistakes={
-        "The sentences keep the given order: short ones are padded to long ones.": [
-            (
-                "sorted(range(len(lengths)), key=lambda i: (max(lengths[i]), *lengths[i]))",
-                "range(len(lengths))",
-            )
-        ],
-        "The last batch is lost.": [
-            ("    return [*batches, batch] if batch else batches", "    return batches")
-        ],
-        "The sentence that no longer fitted is lost.": [
-            ("batch, longest = [i], own", "batch, longest = [], (0, 0)")
-        ],
-        "The batch is closed only after it is too large.": [
-            (
-                "if batch and cost(len(batch) + 1, *grown) > capacity:",
-                "if batch and cost(len(batch), *longest) > capacity:",
-            )
-        ],
-        "The cost uses the newest sentence, not the longest source and target.": [
-            ("grown = max(longest[0], own[0]), max(longest[1], own[1])", "grown = own")
-        ],
-        "Only the source is considered; long targets exceed the capacity.": [
-            (
-                "grown = max(longest[0], own[0]), max(longest[1], own[1])",
-                "grown = max(longest[0], own[0]), 1",
-            )
-        ],
-        "Each sentence is a separate batch.": [
-            ("if batch and cost(len(batch) + 1, *grown) > capacity:", "if batch:")
-        ],
-        "A sentence that does not fit alone is put into a batch.": [
-            ("if cost(1, *own) > capacity:", "if False:")
-        ],
-        "A sentence that does not fit alone is silently left out.": [
-            ('raise ValueError(f"sentence {i} needs {cost(1, *own)} bytes alone")', "continue")
-        ],
-    },
+    mistakes=r"""
+    The sentences keep the given order: short ones are padded to long ones.
+        sorted(range(len(lengths)), key=lambda i: (max(lengths[i]), *lengths[i]))
+        => range(len(lengths))
+    The last batch is lost.
+        return [*batches, batch] if batch else batches => return batches
+    The sentence that no longer fitted is lost.
+        batch, longest = [i], own => batch, longest = [], (0, 0)
+    The batch is closed only after it is too large.
+        if batch and cost(len(batch) + 1, *grown) > capacity:
+        => if batch and cost(len(batch), *longest) > capacity:
+    The cost uses the newest sentence, not the longest source and target.
+        grown = max(longest[0], own[0]), max(longest[1], own[1]) => grown = own
+    Only the source is considered; long targets exceed the capacity.
+        grown = max(longest[0], own[0]), max(longest[1], own[1])
+        => grown = max(longest[0], own[0]), 1
+    Each sentence is a separate batch.
+        if batch and cost(len(batch) + 1, *grown) > capacity: => if batch:
+    A sentence that does not fit alone is put into a batch.
+        if cost(1, *own) > capacity: => if False:
+    A sentence that does not fit alone is silently left out.
+        raise ValueError(f"sentence {i} needs {cost(1, *own)} bytes alone") => continue
+    """,
 )
 def fitting_batches(
     lengths: Tensor, cost: Callable[[int, int, int], float], capacity: float

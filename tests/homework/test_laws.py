@@ -10,9 +10,9 @@ from test_execution import handed_in  # noqa: F401
 from torch import nn
 
 from nmtcourse.homework import marking
-from nmtcourse.homework.careful import Careful, CarefulClass
 from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.grading import find_task, judge
+from nmtcourse.homework.laws import Careful, CarefulClass
 from nmtcourse.homework.trials import AGAIN
 
 

@@ -1,33 +1,31 @@
-"""An answer under guard: what it is given, what it keeps, and what it gives away.
+"""The laws that hold for every task: what an answer may change, keep, call and give away.
 
-A turn is one run of a check. In the next one an answer meets the same objects with other numbers,
-and what it returned before is emptied: a result hangs on the arguments alone.
+Arguments stay as they are, and so do earlier results, settings and, where a task has a seed, the
+global generators. A turn is one run of a check. In the next one an answer meets the same objects
+with other numbers, and what it returned before is emptied: a result hangs on the arguments alone.
 """
 
 from __future__ import annotations
 
 import contextlib
 import inspect
+import random
+import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from itertools import starmap
-from types import new_class
+from types import FrameType, new_class
 from typing import Any
 
+import numpy as np
+import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from nmtcourse.homework.compare import Finding, holds
-from nmtcourse.homework.guards import (
-    Without,
-    alike,
-    chances,
-    kept,
-    lending,
-    sealing,
-    settings,
-    unchanged,
-)
 
 CONTAINERS = (list, tuple, dict, set)
+CHANGED = "a later call changed an earlier result"
 
 
 class Careful:
@@ -68,8 +66,13 @@ class Careful:
         given = named_arguments(function, args, kwargs)
         chance, before = chances() if self.seeded else None, settings()
         watched = self.mode if self.mode.forbidden else contextlib.nullcontext()
-        with unchanged(**given), lending() as lent, watched, sealing(self.sealed):
-            result = function(*map(lent, args), **{k: lent(v) for k, v in kwargs.items()})
+        failed = result = None
+        with unchanged(**given), lending() as lent:
+            try:
+                with watched, sealing(self.sealed):
+                    result = function(*map(lent, args), **{k: lent(v) for k, v in kwargs.items()})
+            except Exception as error:  # the laws hold all the same
+                failed = error
         for name, value in settings().items():
             holds(value == before[name], f"a call changed {name} to {value}", f"{before[name]}")
         if chance is not None and not alike(chance, chances()):
@@ -77,6 +80,8 @@ class Careful:
                 "Draw from a generator of your own, such as `torch.Generator().manual_seed(seed)`."
             )
             raise Finding("a global random generator was used", "an answer without it", cause)
+        if failed is not None:
+            raise failed
         return self.taken(result, [given, owner])
 
     def renewed(self, args: tuple) -> list[Any]:
@@ -102,6 +107,8 @@ class Careful:
         found = copied(result, tensors=False)
         for part in [*parts(result)]:
             if type(part) in (list, dict, set) and key_of(part) not in own:
+                if part and any(part is earlier for earlier, _ in self.results):  # emptied, filled
+                    raise Finding(CHANGED, "results that stay")
                 part.clear()
                 self.results.append((part, kept(part)))
         return found
@@ -112,7 +119,7 @@ class Careful:
         A result belongs to the caller: what happens to it must not reach the next call.
         """
         if not all(alike(before, kept(result)) for result, before in self.results):
-            raise Finding("a later call changed an earlier result", "results that stay", "")
+            raise Finding(CHANGED, "results that stay")
         for result, _ in self.results:
             if isinstance(result, Tensor):
                 with contextlib.suppress(RuntimeError):  # several numbers in one place
@@ -236,3 +243,164 @@ def refilled(old: Any, new: Any, memo: dict[int, int]) -> Any:
     else:
         return new
     return old
+
+
+class Without(TorchFunctionMode):
+    """While this mode is active, some functions of torch raise Finding."""
+
+    def __init__(self, forbidden: tuple[str, ...]):
+        super().__init__()
+        self.forbidden = forbidden
+
+    def __torch_function__(
+        self, called: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        name = getattr(called, "__name__", "").lstrip("_").removeprefix("special_")
+        if name in self.forbidden:
+            cause = "Write it with simpler operations; the task says which are allowed."
+            raise Finding(f"torch's `{name}` was called", "an answer without it", cause)
+        return called(*args, **(kwargs or {}))
+
+
+@contextlib.contextmanager
+def sealing(modules: tuple[str, ...]) -> Iterator[None]:
+    """Raise Finding if a function of these modules, or of their submodules, is called."""
+    inside = tuple(f"{module}." for module in modules)
+
+    def look(frame: FrameType, event: str, arg: Any) -> None:
+        module = frame.f_globals.get("__name__", "")
+        if event == "call" and f"{module}.".startswith(inside) and not importing(frame):
+            cause = "Write it yourself; the task says what is allowed."
+            called = f"`{frame.f_code.co_name}` of {module.partition('.')[0]} was called"
+            raise Finding(called, "an answer without it", cause)
+
+    if not modules:
+        yield
+        return
+    before = sys.getprofile()
+    sys.setprofile(look)
+    try:
+        yield
+    finally:
+        sys.setprofile(before)
+
+
+def importing(frame: FrameType | None) -> bool:
+    """Whether a frame runs because a module is being imported."""
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "importlib._bootstrap":
+            return True
+        frame = frame.f_back
+    return False
+
+
+@contextlib.contextmanager
+def unchanged(**given: Any) -> Iterator[None]:
+    """Raise Finding if what a caller can see of these values is different afterwards."""
+    before = {name: kept(value) for name, value in given.items()}
+    yield
+    for name, value in given.items():
+        if not alike(before[name], kept(value)):
+            cause = (
+                "Operations such as `x -= 1`, `sort()` or `update` change what the caller holds."
+            )
+            raise Finding(f"`{name}` was changed", "unchanged inputs", cause)
+
+
+@contextlib.contextmanager
+def lending() -> Iterator[Callable[[Any], Any]]:
+    """Lend functions out. Raise Finding if something that one of them returned was changed."""
+    brought: list[tuple[Any, Any]] = []
+
+    def lent(value: Any) -> Any:
+        if isinstance(value, torch.nn.Module | type) or not callable(value):
+            return value
+
+        def called(*args: Any, **kwargs: Any) -> Any:
+            result = value(*args, **kwargs)
+            if isinstance(result, torch.Tensor | list | dict | set | tuple):
+                brought.append((result, kept(result)))
+            return result
+
+        return called
+
+    yield lent
+    if not all(alike(before, kept(result)) for result, before in brought):
+        cause = "A result belongs to the function that returned it: work on a copy."
+        raise Finding("what a given function returned was changed", "unchanged results", cause)
+
+
+@contextlib.contextmanager
+def unmoved(model: torch.nn.Module) -> Iterator[None]:
+    """Raise Finding if a part of the model is in another mode afterwards, or trains otherwise."""
+
+    def standing() -> list[tuple[str, bool]]:
+        modes = [(name or "the model", part.training) for name, part in model.named_modules()]
+        return modes + [(name, each.requires_grad) for name, each in model.named_parameters()]
+
+    before, parts = standing(), len([*model.modules()])
+    yield
+    for place, ((name, was), (_, now)) in enumerate(zip(before, standing(), strict=False)):
+        if was != now and place < parts:
+            cause = "`train()` and `eval()` change a model that belongs to the caller."
+            raise Finding(f"{name} is in training mode: {now}", f"{was}", cause)
+        if was != now:
+            raise Finding(f"{name} requires a gradient: {now}", f"{was}")
+
+
+@contextlib.contextmanager
+def replaced(path: str, value: Any) -> Iterator[None]:
+    """While this lasts, a function such as "torch:save" is a different one."""
+    module, _, name = path.partition(":")
+    here = import_module(module)
+    original = getattr(here, name)
+    setattr(here, name, value)
+    try:
+        yield
+    finally:
+        setattr(here, name, original)
+
+
+def settings() -> dict[str, Any]:
+    """Settings of the process that a function has to leave as they are."""
+    return {
+        "torch's default type": torch.get_default_dtype(),
+        "whether gradients are computed": torch.is_grad_enabled(),
+        "the number of torch's threads": torch.get_num_threads(),
+        "whether torch is deterministic": torch.are_deterministic_algorithms_enabled(),
+        "the recursion limit": sys.getrecursionlimit(),
+    }
+
+
+def chances() -> tuple:
+    """The states of the global random generators."""
+    numbers = np.random.get_state(legacy=False)
+    return torch.get_rng_state(), random.getstate(), repr(numbers)
+
+
+def kept(value: Any) -> Any:
+    """A copy of what a caller can see of a value."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone(), value.requires_grad
+    if isinstance(value, dict):
+        return [(key, kept(each)) for key, each in value.items()]
+    if isinstance(value, list | tuple):
+        return [kept(each) for each in value]
+    if isinstance(value, set):
+        return frozenset(value)
+    if isinstance(value, torch.nn.Module):
+        modes = [(module.training, len(module._forward_hooks)) for module in value.modules()]
+        named = [*value.named_parameters(), *value.named_buffers()]
+        return modes, [(name, kept(tensor)) for name, tensor in named]
+    return value
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Whether two copies show the same, bit by bit."""
+    if isinstance(one, torch.Tensor):
+        if one.shape != other.shape or one.dtype != other.dtype:
+            return False
+        return bool(((one == other) | ((one != one) & (other != other))).all())
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(alike, one, other))
+    return one is other or bool(one == other)

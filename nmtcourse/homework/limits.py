@@ -1,0 +1,86 @@
+"""Limits while an answer runs: its time, no output, nothing that it leaves behind."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+
+class Stopped(BaseException):
+    """The answer has used up its time; a student's `except Exception` does not catch it."""
+
+
+@contextlib.contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Raise Stopped after some seconds of processor time, however busy the machine is.
+
+    It needs a system with such a clock, and the main thread.
+    """
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGPROF"):
+        yield
+        return
+
+    def stop(number: int, frame: Any) -> None:
+        raise Stopped
+
+    before = signal.signal(signal.SIGPROF, stop)
+    timer = signal.setitimer(signal.ITIMER_PROF, seconds, min(1.0, seconds / 4))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, *timer)
+        signal.signal(signal.SIGPROF, before)
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """One thread, no output, no warnings, nothing on file descriptor 2; everything is restored.
+
+    Gradients are on, and the default device is the CPU, even if a notebook has chosen otherwise. A
+    grader that treats a warning as a failure must not see one.
+    """
+    state, threads, dtype = (
+        torch.get_rng_state(),
+        torch.get_num_threads(),
+        torch.get_default_dtype(),
+    )
+    torch.set_num_threads(1)
+    with contextlib.suppress(AttributeError, ValueError):  # no stderr, or a closed one
+        sys.stderr.flush()
+    try:
+        with warnings.catch_warnings(), silent(2), torch.device("cpu"), torch.enable_grad():
+            warnings.simplefilter("ignore")
+            with contextlib.redirect_stdout(io.StringIO()):
+                with contextlib.redirect_stderr(io.StringIO()):
+                    yield
+    finally:
+        torch.set_num_threads(threads)
+        torch.set_default_dtype(dtype)
+        torch.set_rng_state(state)
+
+
+@contextlib.contextmanager
+def silent(descriptor: int) -> Iterator[None]:
+    """Nothing that is written to a file descriptor is shown; one that is closed stays so."""
+    try:
+        original = os.dup(descriptor)
+    except OSError:
+        yield
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, descriptor)
+        yield
+    finally:
+        os.dup2(original, descriptor)
+        os.close(original)
+        os.close(nowhere)
