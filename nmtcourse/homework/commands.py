@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from nmtlib.cli import add_command
+from nmtlib.errors import require
 
 
 def add_homework(commands: _SubParsersAction) -> None:
@@ -25,6 +26,8 @@ def add_homework(commands: _SubParsersAction) -> None:
     option = add("check", "run your notebook and print its points; exit status 1 unless full")
     option("notebook", type=Path)
     option("tasks", nargs="*", metavar="TASK", help="such as 04.2 (default: all)")
+    option("--gradescope", type=Path, metavar="FILE", help="write results.json, points confirmed")
+    option("--seed", type=int, default=0, help="of the numbers (default: 0)")
     option = add("hint", "print a hint for a task")
     option("task", help="such as 04.2")
     option("number", type=int, nargs="?", default=1, help="1 or 2")
@@ -48,6 +51,16 @@ def add_homework(commands: _SubParsersAction) -> None:
     option("--csv", type=Path, default=Path("points.csv"), help=f"(default: points.csv); {beside}")
     option("--seed", type=int, default=1, help="of sizes and numbers (default: 1; students: 0)")
     option("--jobs", type=int, default=0, help="notebooks at a time (default: one a core)")
+    option("--student", default="", help="this one alone, again: replaces the rows in --csv")
+    option = add("export", "make feedback and gradebooks of a table of points")
+    option("points", type=Path, help="what grade has written; points and comments may be edited")
+    known = "a CSV with a column student, and any of id, name, email, section, extension (in days)"
+    option("--roster", type=Path, metavar="CSV", help=known)
+    option("--deadline", help="such as 2026-12-01T23:59")
+    option("--late", type=float, default=0.0, metavar="PERCENT", help="of all points, for each day")
+    option("--feedback", type=Path, metavar="DIR", help="a page in Markdown for each student")
+    option("--canvas", type=Path, metavar="CSV")
+    option("--moodle", type=Path, metavar="CSV")
 
 
 def command_homework(options: Namespace) -> int:
@@ -67,10 +80,14 @@ def do_start(options: Namespace) -> None:
 
 def do_check(options: Namespace) -> int:
     """Run and judge a notebook; 1 if points are missing."""
+    from nmtcourse.homework.gradebook import gradescope
     from nmtcourse.homework.marking import mark
     from nmtcourse.homework.student import keep, shown
 
-    marked = mark(options.notebook, tasks=options.tasks)
+    given = {"tasks": options.tasks, "confirmed": bool(options.gradescope)}
+    marked = mark(options.notebook, options.seed, **given)
+    if options.gradescope:
+        options.gradescope.write_text(gradescope(marked), "utf-8")
     if options.tasks:
         marked.marks = [found for found in marked.marks if found.task in options.tasks]
     print(shown(marked), flush=True)  # first: points need no file
@@ -142,14 +159,22 @@ def do_leaderboard(options: Namespace) -> None:
 
 def do_grade(options: Namespace) -> None:
     """Grade a class and write its reports; the table also while it is graded."""
+    from nmtcourse.homework.gradebook import replace_rows
     from nmtcourse.homework.reports import (
+        cell,
         misconceptions,
+        points_rows,
         report_places,
         write_reports,
         write_table,
     )
     from nmtcourse.homework.submissions import grade_all
 
+    if options.student:
+        require(options.csv.is_file(), "--csv", "a table with the other students", options.csv)
+        given = (options.submissions, options.seed)
+        rows = [*points_rows(grade_all(*given, only=options.student))]
+        return replace_rows(options.csv, rows, cell(options.student))
     report_places(options.csv)  # before a class is graded in vain
     graded = grade_all(
         options.submissions,
@@ -163,6 +188,29 @@ def do_grade(options: Namespace) -> None:
     print("written: " + ", ".join(map(str, written)))
 
 
+def do_export(options: Namespace) -> None:
+    """Make feedback and gradebooks of a table of points."""
+    from datetime import datetime
+
+    from nmtcourse.homework import gradebook
+
+    table = gradebook.read_table(options.points, gradebook.COLUMNS)
+    roster = gradebook.read_roster(options.roster)
+    deadline = datetime.fromisoformat(options.deadline) if options.deadline else None
+    found = gradebook.totals(table, roster, deadline, options.late)
+    if options.feedback:
+        options.feedback.mkdir(parents=True, exist_ok=True)
+        for student, each in gradebook.by_student(found).items():
+            page = options.feedback / f"{Path(student).name}.md"
+            page.write_text(gradebook.feedback([*each.values()]), "utf-8")
+    for place, made in ((options.canvas, gradebook.canvas), (options.moodle, gradebook.moodle)):
+        if place:
+            place.write_text(made(found, roster), "utf-8")
+    strangers = {row["student"] for row in table} - roster.keys() if roster else set()
+    for student in sorted(strangers):
+        print(f"{student} is not in {options.roster}")
+
+
 ACTIONS: dict[str, Callable[[Namespace], int | None]] = {
     "start": do_start,
     "check": do_check,
@@ -173,4 +221,5 @@ ACTIONS: dict[str, Callable[[Namespace], int | None]] = {
     "capstone": do_capstone,
     "leaderboard": do_leaderboard,
     "grade": do_grade,
+    "export": do_export,
 }

@@ -23,6 +23,7 @@ class Entry:
     raw: bytes
     near: dict[str, bytes]
     notices: list[str] = field(default_factory=list)
+    submitted: str = ""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -63,6 +64,7 @@ def judge_entry(entry: Entry, seed: int) -> Marked | str:
     except Exception as error:
         return reason(error)
     marked.notices += entry.notices
+    marked.submitted = entry.submitted
     return marked
 
 

@@ -51,7 +51,12 @@ FAULTS = {  # of an answer: what was measured, and the cause
 
 
 def mark(
-    path: Path, seed: int = 0, *, tasks: Iterable[str] = (), cell_seconds: float = CELL_SECONDS
+    path: Path,
+    seed: int = 0,
+    *,
+    tasks: Iterable[str] = (),
+    cell_seconds: float = CELL_SECONDS,
+    confirmed: bool = False,
 ) -> Marked:
     """Run a notebook in its folder and judge its answers to some `tasks`, or to all.
 
@@ -61,7 +66,8 @@ def mark(
     """
     with Host(path.parent if path.parent.is_dir() else Path()) as host:  # it starts meanwhile
         raw = read_bytes(path)
-        marked = mark_bytes(path, raw, host, seed, tasks=tasks, cell_seconds=cell_seconds)
+        given: dict[str, Any] = {"tasks": tasks, "cell_seconds": cell_seconds}
+        marked = mark_bytes(path, raw, host, seed, **given, confirmed=confirmed)
     marked.digest = hashlib.sha256(raw).hexdigest()
     return marked
 

@@ -24,6 +24,7 @@ class Mark:
     cause: str = ""
     text: str = ""
     begun: bool = True
+    behaviour: str = ""
 
     @property
     def full(self) -> bool:
@@ -54,6 +55,7 @@ class Marked:
     answers: str = ""
     digest: str = ""
     language: str = "en"
+    submitted: str = ""  # when its file was changed last
 
     @property
     def points(self) -> float:

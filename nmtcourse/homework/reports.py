@@ -15,22 +15,29 @@ from nmtcourse.homework.places import require_place
 from nmtcourse.homework.submissions import Results
 from nmtlib.files import write_atomically
 
-COLUMNS = ("student", "assignment", "task", "points", "possible", "cause", "notices")
+COLUMNS = tuple(
+    "student assignment task points possible cause notices submitted verdict comment".split()
+)
+BREAK = " ⏎ "  # between the lines of a verdict
+
+
+def points_rows(graded: Results) -> Iterable[dict[str, str]]:
+    """A row for each student and task, with an empty comment."""
+    for student, marked in graded:
+        for found in marked.marks:
+            cause, notices = "" if found.full else found.cause, "; ".join(marked.notices)
+            verdict = BREAK.join(found.text.splitlines())
+            about = (student, marked.assignment.stem, found.task, found.share, f"{found.possible}")
+            row = (*about, cause, notices, marked.submitted, verdict, "")
+            yield dict(zip(COLUMNS, map(cell, row), strict=True))
 
 
 def points_table(graded: Results) -> str:
     """A CSV with a row for each student and task."""
     made = io.StringIO()
-    rows = csv.writer(made, lineterminator="\n")
-    rows.writerow(COLUMNS)
-    for student, marked in graded:
-        for found in marked.marks:
-            cause = "" if found.full else found.cause
-            notices = "; ".join(marked.notices)
-            about = (student, marked.assignment.stem, found.task)
-            rows.writerow(
-                [*map(cell, about), found.share, found.possible, cell(cause), cell(notices)]
-            )
+    rows = csv.DictWriter(made, COLUMNS, lineterminator="\n")
+    rows.writeheader()
+    rows.writerows(points_rows(graded))
     return made.getvalue()
 
 
@@ -45,15 +52,20 @@ def inline(text: str) -> str:
     return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", printable(text))
 
 
-def identical(graded: Results) -> list[str]:
-    """Groups of students whose answers are the same apart from comments and layout."""
-    groups: dict[tuple[str, str], list[str]] = defaultdict(list)
+def copies(graded: Results) -> list[str]:
+    """Groups of students with the same answers, apart from names and layout, or with answers that
+    give the same wrong numbers on many inputs, for which no known mistake is the reason.
+    """
+    groups: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     for student, marked in graded:
         if marked.was_run and marked.answers.strip("'\""):
-            groups[marked.assignment.stem, marked.answers].append(student)
+            groups[marked.assignment.stem, "the same answers", marked.answers].append(student)
+        for mark in marked.marks:
+            if mark.behaviour:
+                groups[mark.task, "the same wrong numbers", mark.behaviour].append(student)
     return [
-        f"{stem}: the same answers from {', '.join(students)}"
-        for (stem, _), students in groups.items()
+        f"{where}: {what} from {', '.join(students)}"
+        for (where, what, _), students in groups.items()
         if len(students) > 1
     ]
 
@@ -96,7 +108,7 @@ def class_report(graded: Results) -> str:
         for student, m in graded
         for notice in m.notices
     ]
-    told += [f"- {inline(line)}" for line in identical(graded)]
+    told += [f"- {inline(line)}" for line in copies(graded)]
     return "\n".join([*lines, "", "## To look at", "", *(told or ["Nothing."])]) + "\n"
 
 

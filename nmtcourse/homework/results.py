@@ -25,6 +25,7 @@ class Row(BaseModel):
     cause: Text
     text: Text
     begun: bool
+    behaviour: Text = ""
 
 
 class Result(BaseModel):

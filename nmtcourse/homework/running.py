@@ -15,7 +15,7 @@ import nmtcourse.homework
 from nmtcourse.homework.answers import definitions
 from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.grading import Verdict, assignments, judge
-from nmtcourse.homework.guards import Stopped, within
+from nmtcourse.homework.limits import Stopped, within
 from nmtcourse.homework.marks import Mark
 from nmtcourse.homework.notebooks import beginning
 from nmtcourse.homework.results import encodable
@@ -154,6 +154,7 @@ def mark_of(verdict: Verdict, language: str) -> Mark:
         cause,
         text=verdict.told(language),
         begun=verdict.begun,
+        behaviour=verdict.behaviour,
     )
 
 

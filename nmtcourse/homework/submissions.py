@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from nmtcourse.homework.marks import Mark, Marked
 from nmtcourse.homework.mislaid import files_of, instead, is_named, printable
 from nmtcourse.homework.notebooks import parsed, read_bytes
 from nmtcourse.homework.task import Assignment
+from nmtlib.errors import require
 
 ANY = Assignment("any", "assignment", "", "", "")  # if no student has submitted a notebook
 NEAR = 2**24  # bytes of other files that are copied with a notebook
@@ -52,14 +54,18 @@ def grade_all(
     *,
     jobs: int = 0,
     keep: Callable[[Results], None] = lambda graded: None,
+    only: str = "",
 ) -> Results:
-    """Grade a notebook of each student and assignment; the files are only read.
+    """Grade a notebook of each student, or of one, and assignment; the files are only read.
 
     If a student's notebook cannot be graded, or is missing while others have submitted one, the
     result has no points and says why. `keep` gets the results so far. Raises ValueError on Windows.
     """
     require_processes()
     students, entries, graded = find_submissions(folder), list[Entry](), Results()
+    if only:
+        require(only in students, "--student", f"a folder in {folder}", only)
+        students = {only: students[only]}
     failed: dict[tuple[str, str], str] = {}  # by student and number
 
     def fail(student: str, path: Path, why: str) -> None:
@@ -120,7 +126,8 @@ def read_student(
         near, notices = files_near(path)
         if others:
             notices.append(f"{names[0]} was graded, and left out: {', '.join(names[1:])}")
-        yield Entry(place.name, path, raw, near, notices)
+        changed = datetime.fromtimestamp(path.stat().st_mtime).astimezone()
+        yield Entry(place.name, path, raw, near, notices, changed.isoformat(timespec="seconds"))
 
 
 def version(path: Path) -> int:

@@ -1,13 +1,14 @@
 """What a folder of submissions may hold, and where its reports may lie, before anything is run."""
 
 import csv
+import dataclasses
 import json
 import os
 
 import pytest
 
 from nmtcourse.homework import apart, marking, pages, reports, submissions
-from nmtcourse.homework.grading import assignments
+from nmtcourse.homework.grading import assignments, judge
 from nmtcourse.homework.marks import Mark, Marked
 from nmtcourse.main import main
 
@@ -189,19 +190,49 @@ def same_answers(folder, **sources):
         cell["source"] = source or cell["source"]
         place = folder / student / NAME
         graded.append((student, marking.Marking(place, json.dumps(book).encode(), 0).result))
-    return reports.identical(graded)
+    return reports.copies(graded)
 
 
 def test_untouched_notebooks_are_not_the_same_answers(folder):
     assert not same_answers(folder, ann="", ben="")
 
 
-def test_answers_are_the_same_but_for_layout_and_comments(folder):
+def test_answers_are_the_same_but_for_names_layout_and_comments(folder):
     answer = "%time\ndef stable_softmax(scores):\n    powers = ({})\n    return powers"
     spaced = answer.format("scores.exp()")
     tight = answer.format(" scores . exp( ) ").replace("powers = (", "powers=(  # so\n")
+    tight = tight.replace("powers", "p").replace(":\n", ':\n    """Mine."""\n', 1)
     said = same_answers(folder, ann=spaced, ben=tight, cleo=answer.format("scores.log()"))
     assert said == [f"{FOUR.stem}: the same answers from ann, ben"]
+
+
+def test_the_same_wrong_numbers_are_noticed_where_no_known_mistake_is_the_reason(folder):
+    def halved(scores):
+        return scores.softmax(-1) / 2 if scores.dim() > 1 else scores.exp() / scores.exp().sum()
+
+    def written_anew(s):
+        weights = (s - s.logsumexp(-1, keepdim=True)).exp()
+        return weights if s.dim() == 1 else 0.5 * weights
+
+    def thirds(scores):
+        return written_anew(scores) / 1.5
+
+    task = assignments()["04"].tasks["04.1"]
+    task = dataclasses.replace(task, forbidden=())
+    verdicts = {f.__name__: judge(task, f, seed=3) for f in (halved, written_anew, thirds)}
+    known = judge(
+        task,
+        task.wrong["The weights are divided by the sum of the whole tensor, not of their row."],
+        seed=3,
+    )
+    digests = {name: verdict.behaviour for name, verdict in verdicts.items()}
+    assert digests["halved"] == digests["written_anew"] != digests["thirds"] != ""
+    assert known.finding.cause and known.behaviour == ""
+    graded = []
+    for student, name in (("ann", "halved"), ("ben", "written_anew"), ("cem", "thirds")):
+        mark = Mark("04.1", "Softmax", 0.0, 4.0, behaviour=digests[name])
+        graded.append((student, Marked(folder, FOUR, [mark])))
+    assert reports.copies(graded) == ["04.1: the same wrong numbers from ann, ben"]
 
 
 def test_windows_is_told_what_to_use(folder, monkeypatch):

@@ -1,0 +1,127 @@
+"""What leaves the table of a class: totals after lateness, feedback, Canvas, Moodle, Gradescope."""
+
+import csv
+import json
+from datetime import datetime
+
+import pytest
+
+from nmtcourse.homework import gradebook
+from nmtcourse.homework.grading import assignments
+from nmtcourse.homework.marks import Mark, Marked
+from nmtcourse.homework.reports import COLUMNS, points_table
+from nmtcourse.main import main
+
+DEADLINE = datetime.fromisoformat("2026-12-01T12:00+00:00")
+ON_TIME, LATE = "2026-12-01T11:59:00+00:00", "2026-12-02T12:01:00+00:00"
+
+
+def handed_in(at, *points):
+    """A marked notebook with these points, and a verdict of two lines."""
+    tasks = assignments()["04"].tasks.values()
+    marks = [
+        Mark(t.id, t.title, p, t.points, text=f"{t.id}\n  ```=1+1")
+        for t, p in zip(tasks, points, strict=True)
+    ]
+    return Marked(None, assignments()["04"], marks, submitted=at)
+
+
+@pytest.fixture
+def table(tmp_path):
+    """A class of three: one on time, one late, one with a task that could not be graded."""
+    graded = [
+        ("ann", handed_in(ON_TIME, 4.0, 6.0, 8.0, 2.0)),
+        ("ben", handed_in(LATE, 4.0, 3.0, 0.0, 0.0)),
+        ("=cem", handed_in(ON_TIME, 4.0, None, 0.0, 0.0)),
+    ]
+    place = tmp_path / "points.csv"
+    place.write_text(points_table(graded), "utf-8")
+    return place
+
+
+ROSTER = "student,id,name,email,extension\nann,7,Ann A.,a@x.org,\nben,8,Ben,b@x.org,\ndi,9,Di,,\n"
+
+
+def exported(table, *options, roster=ROSTER):
+    place = table.with_name("roster.csv")
+    place.write_text(roster, "utf-8")
+    given = ["--roster", str(place), "--deadline", "2026-12-01T12:00+00:00", "--late", "10"]
+    return main(["homework", "export", str(table), *given, *map(str, options)])
+
+
+def test_each_started_day_costs_its_share_unless_it_is_extended(table):
+    rows = gradebook.read_table(table, COLUMNS)
+    for extension, days, points in (("", 2, 3.0), ("1", 1, 5.0), ("2", 0, 7.0)):
+        roster = {"ben": {"extension": extension}}
+        found = {t.student: t for t in gradebook.totals(rows, roster, DEADLINE, 10)}
+        assert (found["ben"].late, found["ben"].points) == (days, points)
+        assert found["ann"].points == 20.0 and found["'=cem"].points is None
+
+
+def test_canvas_and_moodle_get_a_row_for_each_student_and_a_total(table, tmp_path, capsys):
+    canvas, moodle = tmp_path / "canvas.csv", tmp_path / "moodle.csv"
+    assert exported(table, "--canvas", canvas, "--moodle", moodle) == 0
+    head, most, *rows = csv.reader(canvas.open(encoding="utf-8"))
+    assert head == ["Student", "ID", "SIS Login ID", "Section", "04_attention"]
+    assert most[0].strip() == "Points Possible" and most[-1] == "20"
+    assert [(row[0], row[-1]) for row in rows] == [
+        ("'=cem", ""),
+        ("Ann A.", "20"),
+        ("Ben", "3"),
+        ("Di", "0"),
+    ]
+    rows = [*csv.DictReader(moodle.open(encoding="utf-8"))]
+    assert [row["total"] for row in rows] == ["", "20", "3", "0"]
+    assert rows[1]["Email address"] == "a@x.org" and rows[1]["ID number"] == "7"
+    assert "'=cem is not in" in capsys.readouterr().out
+
+
+def test_feedback_has_the_verdicts_and_what_the_instructor_has_changed(table, tmp_path):
+    rows = gradebook.read_table(table, COLUMNS)
+    rows[1] |= {"points": "5.5", "comment": "half a point for *the idea*"}
+    table.write_text(gradebook.as_csv([[*COLUMNS], *([*row.values()] for row in rows)]), "utf-8")
+    assert exported(table, "--feedback", tmp_path / "out") == 0
+    pages = {page.stem: page.read_text("utf-8") for page in (tmp_path / "out").iterdir()}
+    assert {*pages} == {"ann", "ben", "di", "'=cem"}
+    assert "## 04_attention: 19.5 of 20" in pages["ann"]
+    assert r"half a point for \*the idea\*" in pages["ann"]
+    assert "```text\n04.2\n  '''=1+1\n```" in pages["ann"]
+    assert "Late by 2 days: 20 % of the points" in pages["ben"]
+    assert "Not submitted." in pages["di"] and "not graded yet" in pages["'=cem"]
+
+
+@pytest.mark.parametrize("odd", ["nan", "-1", "six"])
+def test_points_that_are_none_are_named(odd, table, capsys):
+    table.write_text(table.read_text("utf-8").replace("04.2,6,", f"04.2,{odd},"), "utf-8")
+    assert exported(table) == 1
+    assert f"points of ann, 04.2 must be a number or empty, not '{odd}'" in capsys.readouterr().err
+
+
+def test_a_roster_names_each_student_once_in_its_column(table, capsys):
+    assert exported(table, roster="name\nAnn\n") == 1
+    assert "has no column 'student'; it has name" in capsys.readouterr().err
+    assert exported(table, roster="student\nann\nann\n") == 1
+    assert "names 'ann' twice" in capsys.readouterr().err
+
+
+def test_the_rows_of_one_student_are_replaced_and_comments_stay(table):
+    old = gradebook.read_table(table, COLUMNS)
+    old[4]["comment"] = "seen"
+    table.write_text(gradebook.as_csv([[*COLUMNS], *([*row.values()] for row in old)]), "utf-8")
+    rows = [{**row, "points": "1"} for row in old if row["student"] == "ben"]
+    gradebook.replace_rows(table, rows, "ben")
+    new = gradebook.read_table(table, COLUMNS)
+    assert [row["student"] for row in new] == [row["student"] for row in old]
+    assert [row["points"] for row in new[4:8]] == ["1"] * 4 and new[4]["comment"] == "seen"
+    assert new[:4] == old[:4] and new[8:] == old[8:]
+
+
+def test_gradescope_gets_a_test_for_each_task():
+    found = json.loads(gradebook.gradescope(handed_in(ON_TIME, 4.0, None, 8.0, 2.0)))
+    assert found["score"] == 14.0 and len(found["tests"]) == 4
+    assert found["tests"][1] | {"output": ""} == {
+        "name": "04.2 Attention with a mask",
+        "score": 0.0,
+        "max_score": 6,
+        "output": "",
+    }
