@@ -3,8 +3,9 @@
     python benchmarks/homework.py
     python benchmarks/homework.py 04.2 11.3
 
-Answers: the solutions and their known mistakes, and those of tests/homework/answers, which no
-grader knows.  Each is judged with two seeds.  Writes results/homework.json and HOMEWORK.md.  Where
+Answers: the solutions and their known mistakes, right ones of tests/homework/answers, and the wrong
+ones of all rounds, which no grader knows.  Each is judged with two seeds. Writes
+results/homework.json and HOMEWORK.md. Where
 tasks are named, they alone are measured.
 """
 
@@ -17,6 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from homework_rounds import wrong_answers
 from shared import RESULTS, parser, write_result
 
 from nmtcourse.homework.grading import Verdict, assignments, judge
@@ -147,7 +149,8 @@ def main() -> int:
                 rows.append(known[task.id])
                 continue
             right = answers.RIGHT.get(task.id, [])
-            rows.append(measure(assignment, task, right, answers.WRONG.get(task.id, [])))
+            wrong = [answer for _, answer in wrong_answers([task.id])]
+            rows.append(measure(assignment, task, right, wrong))
             print(rows[-1], flush=True)
     result = {"command": "python benchmarks/homework.py", "tasks": rows}
     write_result(RESULT, result)

@@ -11,10 +11,12 @@ that come later are added, each measured once.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import runpy
 import sys
+from collections.abc import Collection, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -22,10 +24,12 @@ from typing import Any
 from shared import RESULTS, parser, write_result
 
 from nmtcourse.homework.grading import find_task, judge
+from nmtcourse.homework.task import Task
 
 RESULT = RESULTS / "homework-rounds.json"
 ROUNDS = Path(__file__).resolve().parents[1] / "tests" / "homework" / "rounds"
 MISLED = ROUNDS / "misled.json"  # by round, the answers whose claimed cause is not what is wrong
+OUTDATED = ROUNDS / "outdated.json"  # answers that a later page allows, and why
 FIELDS = ("TASK", "NAME", "PRELUDE", "GIVEN", "ANSWERS")
 
 
@@ -46,6 +50,20 @@ def built(page: dict[str, Any], source: str) -> Any:
     for text in (page["PRELUDE"], page["GIVEN"], source):
         exec(compile(text, f"<answer to {page['TASK']}>", "exec"), namespace)
     return namespace[page["NAME"]]
+
+
+def wrong_answers(tasks: Collection[str] = ()) -> Iterator[tuple[Task, Any]]:
+    """The wrong answers of all rounds to some tasks, or to all, that today's pages rule out."""
+    outdated = json.loads(OUTDATED.read_text("utf-8"))
+    for path in sorted(ROUNDS.glob("*/t*.json")):
+        page = json.loads(path.read_text("utf-8"))
+        for number, answer in enumerate(page["ANSWERS"]):
+            about = f"{path.parent.name}/{page['TASK']}/{number}"
+            if answer["label"] == "right" or about in outdated or not answer.get("stated", True):
+                continue
+            if not tasks or page["TASK"] in tasks:
+                with contextlib.suppress(Exception):  # its author's mistake: no answer
+                    yield find_task(page["TASK"]), built(page, answer["source"])
 
 
 def judged(path: Path) -> list[dict[str, Any]]:

@@ -47,7 +47,7 @@ def add_homework(commands: _SubParsersAction) -> None:
     option("files", type=Path, nargs="+", metavar="FILE")
     option = add("grade", "grade a folder that contains a folder for each student")
     option("submissions", type=Path)
-    beside = "a page and a picture are written next to it; none of the three may exist yet"
+    beside = "a page is written next to it; neither may exist yet"
     option("--csv", type=Path, default=Path("points.csv"), help=f"(default: points.csv); {beside}")
     option("--seed", type=int, default=1, help="of sizes and numbers (default: 1; students: 0)")
     option("--jobs", type=int, default=0, help="notebooks at a time (default: one a core)")

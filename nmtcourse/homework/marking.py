@@ -27,7 +27,7 @@ from nmtcourse.homework.notebooks import (
     read_bytes,
     steps_of,
 )
-from nmtcourse.homework.results import add, as_data, require_result, require_row
+from nmtcourse.homework.results import add, as_data, require_mark, require_result
 from nmtcourse.homework.running import Plan, confirm, mark_of, run_notebook
 from nmtcourse.homework.task import Task
 from nmtcourse.homework.watching import ASLEEP, Ended, watched
@@ -188,9 +188,8 @@ class Marking:
                     case {"letter": [str(id), str(letter)]} if id in self.assignment.tasks:
                         self.result.choices[id] = letter[:1]
                     case {"mark": data}:
-                        row = require_row(data, self.assignment)
-                        self.marks[row.task] = Mark(**row.model_dump())
-                        self.judged_at[row.task] = step
+                        mark = require_mark(data, self.assignment)
+                        self.marks[mark.task], self.judged_at[mark.task] = mark, step
                     case _:
                         raise ValueError
             except ValueError:

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import ConfigDict, StringConstraints
 
 from nmtcourse.homework.task import Assignment
+
+STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)  # from another process
+Text = Annotated[str, StringConstraints(max_length=20_000)]
 
 
 @dataclass(frozen=True)
@@ -16,15 +22,17 @@ class Mark:
     stub.
     """
 
-    task: str
-    title: str
+    __pydantic_config__ = STRICT
+
+    task: Text
+    title: Text
     points: float | None
     possible: float
-    measured: str = ""
-    cause: str = ""
-    text: str = ""
+    measured: Text = ""
+    cause: Text = ""
+    text: Text = ""
     begun: bool = True
-    behaviour: str = ""
+    behaviour: Text = ""
 
     @property
     def full(self) -> bool:

@@ -1,11 +1,10 @@
-"""What an instructor gets: a table, a page, and a picture of a graded class."""
+"""What an instructor gets: a table and a page of a graded class."""
 
 from __future__ import annotations
 
 import csv
 import io
 import re
-import textwrap
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from pathlib import Path
@@ -27,7 +26,13 @@ def points_rows(graded: Results) -> Iterable[dict[str, str]]:
         for found in marked.marks:
             cause, notices = "" if found.full else found.cause, "; ".join(marked.notices)
             verdict = BREAK.join(found.text.splitlines())
-            about = (student, marked.assignment.stem, found.task, found.share, f"{found.possible}")
+            about = (
+                student,
+                marked.assignment.stem,
+                found.task,
+                found.share,
+                f"{found.possible:g}",
+            )
             row = (*about, cause, notices, marked.submitted, verdict, "")
             yield dict(zip(COLUMNS, map(cell, row), strict=True))
 
@@ -112,47 +117,21 @@ def class_report(graded: Results) -> str:
     return "\n".join([*lines, "", "## To look at", "", *(told or ["Nothing."])]) + "\n"
 
 
-def drawn(graded: Results) -> bytes:
-    """A bar chart of the most frequent misconceptions, as PNG; empty if there are none."""
-    import matplotlib
+def report_places(table: Path) -> tuple[Path, Path]:
+    """The paths of the CSV and of the page next to it.
 
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-    from matplotlib.ticker import MaxNLocator
-
-    if not (found := misconceptions(graded)[:12]):
-        return b""
-    figure, axes = plt.subplots(figsize=(9, 1 + 0.6 * len(found)), layout="constrained")
-    axes.barh([*range(len(found))], [count for count, *_ in found])
-    labels = [textwrap.fill(printable(f"{task}: {cause}")[:200], 60) for _, task, cause in found]
-    axes.set_yticks([*range(len(found))], labels, parse_math=False)
-    axes.invert_yaxis()
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set(xlabel="students", title="What was misunderstood, the most frequent first")
-    made = io.BytesIO()
-    figure.savefig(made, dpi=120)
-    plt.close(figure)
-    return made.getvalue()
-
-
-def report_places(table: Path) -> tuple[Path, Path, Path]:
-    """The paths of the CSV and of the page and picture next to it.
-
-    Raises ValueError if the table cannot be written or would be replaced by the page or the
-    picture, FileExistsError if one of the three exists.
+    Raises ValueError if the table cannot be written or would be replaced by the page,
+    FileExistsError if one of the two exists.
     """
     require_place(table, "--csv")
-    page, picture = table.with_suffix(".md"), table.with_suffix(".png")
-    if table.suffix.lower() in (page.suffix, picture.suffix):
-        raise ValueError(
-            f"--csv must be the name of a table, such as {table.with_suffix('.csv')}, not "
-            f"{table}: the page {page.name} and the picture {picture.name} are written next "
-            "to it"
-        )
-    for path in (table, page, picture):
+    page = table.with_suffix(".md")
+    if table.suffix.lower() == page.suffix:
+        better = table.with_suffix(".csv")
+        raise ValueError(f"--csv must be the name of a table, such as {better}, not {table}")
+    for path in (table, page):
         if path.exists():
             raise FileExistsError(f"{path} exists already; give a different name with --csv")
-    return table, page, picture
+    return table, page
 
 
 def unfinished(table: Path) -> Path:
@@ -167,13 +146,10 @@ def write_table(graded: Results, table: Path) -> None:
 
 
 def write_reports(graded: Results, table: Path) -> Iterable[Path]:
-    """Write the CSV, the page and the picture, one after the other; yields the written paths."""
+    """Write the CSV and the page, one after the other; yields the written paths."""
     write_table(graded, table)
     unfinished(table).replace(table)
     yield table
-    page, picture = table.with_suffix(".md"), table.with_suffix(".png")
+    page = table.with_suffix(".md")
     write_atomically(page, class_report(graded))
     yield page
-    if raw := drawn(graded):
-        write_atomically(picture, raw)
-        yield picture

@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, Field, StringConstraints, TypeAdapter, ValidationError
 
-from nmtcourse.homework.marks import Mark, Marked
+from nmtcourse.homework.marks import STRICT, Mark, Marked, Text
 from nmtcourse.homework.task import Assignment
 
-STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
-Text = Annotated[str, StringConstraints(max_length=20_000)]
-
-
-class Row(BaseModel):
-    """The result of a task, as `Mark`."""
-
-    model_config = STRICT
-    task: Text
-    title: Text
-    points: Annotated[float, Field(ge=0)] | None
-    possible: float
-    measured: Text
-    cause: Text
-    text: Text
-    begun: bool
-    behaviour: Text = ""
+MARK = TypeAdapter(Mark)
 
 
 class Result(BaseModel):
@@ -33,7 +18,7 @@ class Result(BaseModel):
 
     model_config = STRICT
     failure: Text = ""
-    marks: Annotated[list[Row], Field(max_length=20)] = []
+    marks: Annotated[list[Mark], Field(max_length=20)] = []
     notices: Annotated[list[Text], Field(max_length=1000)] = []
     seconds: float = 0.0
     choices: Annotated[dict[Text, Text], Field(max_length=20)] = {}
@@ -46,28 +31,28 @@ class Unexpected(ValueError):
     """Data that are no result of the assignment."""
 
 
-def require_row(data: Any, assignment: Assignment) -> Row:
-    """A row of data. Raises Unexpected unless its points are from 0 to those of its task."""
+def require_mark(data: Any, assignment: Assignment) -> Mark:
+    """A mark in data. Raises Unexpected unless its points are from 0 to those of its task."""
     try:
-        row = Row.model_validate(data)
+        mark = MARK.validate_json(json.dumps(data))
     except ValidationError as error:
         raise Unexpected(reason(error)) from None
-    task = assignment.tasks.get(row.task)
-    if task is None or row.possible != task.points:
+    task = assignment.tasks.get(mark.task)
+    if task is None or mark.possible != task.points:
         raise Unexpected("its process sent the mark of a different task")
-    if row.points is not None and row.points > row.possible:
-        raise Unexpected("its process sent more points than the task has")
-    return row
+    if mark.points is not None and not 0 <= mark.points <= mark.possible:
+        raise Unexpected("its process sent more points than the task has, or less than none")
+    return mark
 
 
 def require_result(data: Any, assignment: Assignment) -> Result:
     """A result in data. Raises Unexpected unless it has a mark for each task of the assignment."""
     try:
-        result = Result.model_validate(data)
+        result = Result.model_validate_json(json.dumps(data))
     except ValidationError as error:
         raise Unexpected(reason(error)) from None
-    rows = [require_row(row.model_dump(), assignment) for row in result.marks]
-    if not result.failure and [row.task for row in rows] != [*assignment.tasks]:
+    rows = [require_mark(vars(mark), assignment) for mark in result.marks]
+    if not result.failure and [mark.task for mark in rows] != [*assignment.tasks]:
         raise Unexpected("its process did not send a mark for each task")
     return result
 
@@ -91,7 +76,7 @@ def add(result: Result, marked: Marked) -> Marked:
     fields = result.model_dump(exclude={"failure", "marks", "notices"})
     for name, value in fields.items():
         setattr(marked, name, value)
-    marked.marks = [Mark(**row.model_dump()) for row in result.marks]
+    marked.marks = [*result.marks]
     marked.notices = [*result.notices, *marked.notices]
     return marked
 

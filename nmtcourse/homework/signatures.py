@@ -14,6 +14,7 @@ on the constants in whatever modules are loaded, and a verdict may not.
 
 from __future__ import annotations
 
+import copy
 import math
 import os
 import random
@@ -23,11 +24,11 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 TYPES = (torch.float32, torch.float64)
 HALVES = (torch.float16, torch.bfloat16)
-LARGE = 101  # one size of some inputs
+LARGE = {"V": 301}  # one size of some inputs; other ones are 101
 LEAST = {"V": 3}  # a vocabulary has more than one word; other sizes are at least 1
 SHRINKS = 60  # simpler inputs that are tried
 EQUAL, LONG, UNEQUAL, LEAST_OF_ALL = 4, 5, 6, 7  # how the sizes of an input go together; else any
@@ -149,7 +150,7 @@ class Draw:
             if self.sizing == EQUAL:
                 drawn = max(self.common, 3)
             elif self.sizing == LONG and len(self.known) == self.long:
-                drawn = LARGE
+                drawn = LARGE.get(name, 101)
             elif self.sizing == LEAST_OF_ALL:
                 drawn = least
             while self.sizing == UNEQUAL and drawn in self.known.values():
@@ -176,25 +177,28 @@ class Draw:
 
     def halved(self) -> bool:
         """Use float16 or bfloat16 for a few inputs; returns whether it is so."""
-        self.dtype = self.one_of((*TYPES[:1] * 3, *TYPES[1:] * 3, *HALVES))
+        kinds = (*TYPES[:1] * 3, *TYPES[1:] * 3, *HALVES)
+        wanted = -(self.number // 32) % len(kinds) if self.number % 8 == LONG else None
+        self.dtype = kinds[self.choose(len(kinds), wanted)]
         self.half = self.dtype in HALVES
         return self.half
 
     @cached_property
     def kind(self) -> int:
-        """What the numbers of this input are: 0 any, 1 small whole ones, 2 tiny ones."""
-        return max(0, self.choose(5) - 2)
+        """What the numbers of this input are: 0 any, 1 small whole ones, 2 tiny, 3 large ones."""
+        return max(0, self.choose(6) - 2)
 
-    def normal(self, *shape: int, scale: float = 1.0) -> Tensor:
+    def normal(self, *shape: int, scale: float = 1.0, large: bool = False) -> Tensor:
         """A tensor of normal numbers with two decimals, in this input's type and layout.
 
-        In some inputs many are equal or 0, in others all are tiny.
+        In some inputs many are equal or 0, in others all are tiny, or `large` where they may be.
         """
         found = scale * torch.randn(*shape, generator=self.generator, dtype=torch.float64)
         if scale < 0.5:
             return self.laid(found)
         found = found.round() if self.kind == 1 else (found * 100).round() / 100
-        return self.laid(found * (1e-3 if self.kind == 2 else 1.0))
+        most = 1e4 if large and not self.half else 1.0
+        return self.laid(found * {2: 1e-3, 3: most}.get(self.kind, 1.0))
 
     def laid(self, values: Tensor) -> Tensor:
         """The same numbers in this input's type and layout."""
@@ -221,6 +225,16 @@ class Draw:
             mask &= torch.rand(*shape[:-1], 1, generator=self.generator) < 0.7
         return self.laid(mask)
 
+    def module(self, module: nn.Module) -> nn.Module:
+        """The module, or a copy of it while the original is spoiled."""
+        if not self.choose(2):
+            return module
+        found = copy.deepcopy(module)
+        with torch.no_grad():
+            for tensor in module.train(not module.training).state_dict().values():
+                tensor.zero_()
+        return found
+
     def shuffled(self, items: Sequence[Item]) -> list[Item]:
         """The items in another order."""
         return self.random.sample(list(items), len(items))
@@ -232,7 +246,7 @@ class Float:
 
     It may be float16 or bfloat16 if `half`. Some of the numbers may be -inf if `infinite`, though
     not a whole row. Rows are shifted by some hundred if `far`. Numbers are divided by the root of
-    the size called `scale`. It requires a gradient if `grad`.
+    the size called `scale`. All may be `large`. It requires a gradient if `grad`.
     """
 
     shape: str
@@ -240,13 +254,14 @@ class Float:
     far: bool = False
     scale: str = ""
     half: bool = True
+    large: bool = False
     grad: bool = False
 
     def sample(self, draw: Draw, known: dict[str, Any]) -> Tensor:
         """One such tensor."""
         shape = draw.shape(self.shape)
         scale = max(0.5, draw.named(self.scale) ** -0.5) if self.scale else 1.0
-        found = draw.normal(*shape, scale=scale)
+        found = draw.normal(*shape, scale=scale, large=self.large)
         if self.far and draw.choose(3) == 2:
             rows = torch.randint(-2, 3, (*shape[:-1], 1), generator=draw.generator)
             found = draw.laid(found + 300 * rows)
@@ -390,17 +405,14 @@ def arguments(signature: Mapping[str, Any], draw: Draw) -> dict[str, Any]:
 
 def results(found: Any) -> Any:
     """What is compared of a result: itself, or its parts; a list of tensors is like a tuple."""
-    parts = (
-        isinstance(found, tuple)
-        or type(found) is list
-        and any(isinstance(x, Tensor) for x in found)
-    )
-    if not parts:
-        yield "your result", found
-        return
-    yield "the number of results", len(found)
-    for place, part in enumerate(found, 1):
-        yield f"result {place}", part
+    several = isinstance(found, tuple) or type(found) is list and any(map(torch.is_tensor, found))
+    if several:
+        yield "the number of results", len(found)
+    for place, part in enumerate(found if several else [found], 1):
+        what = f"result {place}" if several else "your result"
+        yield what, part
+        if isinstance(part, Tensor):
+            yield f"whether {what} requires a gradient", part.requires_grad
 
 
 def shrink(choices: list[int], fails: Callable[[list[int]], Any], tries: int = SHRINKS) -> Any:

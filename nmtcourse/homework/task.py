@@ -22,7 +22,7 @@ from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.signatures import Draw, arguments, results
 from nmtlib.errors import require
 
-DRAWS = 48  # inputs of a property
+DRAWS, ALL_DRAWS = 40, 96  # inputs of a property, and of one for all that a page allows
 LEVELS = {"easy": (4, 15), "medium": (6, 30), "hard": (8, 60)}  # points and minutes
 SOLUTION = re.compile(r"(?m)^( *)### BEGIN SOLUTION\n(?:.*\n)*?\1### END SOLUTION\n?")
 MARKS = re.compile(r"(?m)^ *### (?:BEGIN|END) SOLUTION\n?")
@@ -52,6 +52,7 @@ class Property:
     measure: Measure
     again: bool = True
     shrinks: bool = True
+    plain: bool = False  # it compares the result, and nothing else
     whole: bool = False  # it holds for all that the signature allows
 
 
@@ -95,7 +96,7 @@ class Task:
         if not self.signature or whole or inspect.isclass(self.solution):
             return self.checks
         measure = measured(equals_the_solution(self), self.signature)
-        return [*self.checks, Property(STATEMENT, ADVICE, 1.0, DRAWS, measure)]
+        return [*self.checks, Property(STATEMENT, ADVICE, 1.0, ALL_DRAWS, measure, plain=True)]
 
     @property
     def check_line(self) -> str:
@@ -221,7 +222,8 @@ class Assignment:
         """Add a property: for arguments of some `kinds` the result is the solution's."""
         task = self._of(solution)
         measure = measured(equals_the_solution(task), {**task.signature, **kinds})
-        prop = Property(statement, advice, worth, DRAWS, measure, whole=not kinds)
+        draws = DRAWS if kinds else ALL_DRAWS
+        prop = Property(statement, advice, worth, draws, measure, plain=True, whole=not kinds)
         task.checks.append(prop)
 
     def question(

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from nmtcourse.homework import gradebook
+from nmtcourse.homework import gradebook, marking, submissions
 from nmtcourse.homework.grading import assignments
 from nmtcourse.homework.marks import Mark, Marked
 from nmtcourse.homework.reports import COLUMNS, points_table
@@ -125,3 +125,30 @@ def test_gradescope_gets_a_test_for_each_task():
         "max_score": 6,
         "output": "",
     }
+
+
+def test_one_student_is_graded_again_in_the_place_of_the_old_rows(table, tmp_path, monkeypatch):
+    asked = []
+
+    def grade_all(folder, seed, *, only):
+        asked.append((folder, seed, only))
+        return [(only, handed_in(ON_TIME, 4.0, 6.0, 0.0, 0.0))]
+
+    monkeypatch.setattr(submissions, "grade_all", grade_all)
+    given = ["homework", "grade", str(tmp_path), "--csv", str(table), "--seed", "3"]
+    assert main([*given, "--student", "ben"]) == 0 and asked == [(tmp_path, 3, "ben")]
+    points = [r["points"] for r in gradebook.read_table(table) if r["student"] == "ben"]
+    assert points == ["4", "6", "0", "0"]
+
+
+def test_a_check_writes_what_gradescope_reads(tmp_path, monkeypatch):
+    (tmp_path / "04_attention.ipynb").write_text("{}")
+    marked = handed_in(ON_TIME, 4.0, 6.0, 8.0, 2.0)
+    marked.path, asked = tmp_path / "04_attention.ipynb", []
+    monkeypatch.setattr(
+        marking, "mark", lambda *given, **how: (asked.append((given, how)), marked)[1]
+    )
+    out = tmp_path / "results.json"
+    given = ["homework", "check", str(marked.path), "--seed", "5", "--gradescope", str(out)]
+    assert main(given) == 0 and json.loads(out.read_text("utf-8"))["score"] == 20.0
+    assert asked == [((marked.path, 5), {"tasks": [], "confirmed": True})]

@@ -5,6 +5,7 @@ from collections import Counter
 
 import homework
 import pytest
+from homework_rounds import wrong_answers
 from nightly import some
 
 from nmtcourse.homework.grading import assignments, find_task, judge
@@ -16,12 +17,13 @@ MISTAKES = [(task, about) for task in TASKS for about in task.mistakes]
 SEEDS = homework.SEEDS[:1]
 
 
-def listed(kind):
-    """All answers of a kind, with their tasks."""
-    for number in assignments():
-        answers = importlib.import_module(f"answers.a{number}")
-        for id, given in getattr(answers, kind).items():
-            yield from ((find_task(id), answer) for answer in given)
+RIGHT = [
+    (find_task(id), answer)
+    for number in assignments()
+    for id, given in importlib.import_module(f"answers.a{number}").RIGHT.items()
+    for answer in given
+]
+WRONG = [*wrong_answers()]  # of all rounds
 
 
 def one_a_task(cases):
@@ -51,7 +53,7 @@ def test_the_solution_has_full_points_and_the_blank_none(task):
         assert blank.points == 0 and "nothing is written" in str(blank)
 
 
-@pytest.mark.parametrize(("task", "answer"), one_a_task(listed("RIGHT")), ids=named)
+@pytest.mark.parametrize(("task", "answer"), one_a_task(RIGHT), ids=named)
 def test_another_right_answer_has_full_points(task, answer):
     for seed in SEEDS:
         verdict = judged(task, answer, seed)
@@ -66,7 +68,7 @@ def test_a_known_mistake_is_refused_and_named(task, about):
         assert verdict.finding.cause == about, verdict
 
 
-@pytest.mark.parametrize(("task", "answer"), one_a_task(listed("WRONG")), ids=named)
+@pytest.mark.parametrize(("task", "answer"), one_a_task(WRONG), ids=named)
 def test_a_mistake_that_the_grader_does_not_know_is_refused_with_a_counterexample(task, answer):
     for seed in SEEDS:
         verdict = judged(task, answer, seed)
@@ -83,7 +85,7 @@ def test_no_letter_is_right_more_often_than_another():
 def test_a_choice_is_compared_with_ones_own_numbers(task):
     (name,) = task.uses
     used = next(t for t in assignments()[task.id[:2]].tasks.values() if t.name == name)
-    wrong = [*used.wrong.values(), *(answer for t, answer in listed("WRONG") if t is used)]
+    wrong = [*used.wrong.values(), *(answer for t, answer in WRONG if t is used)]
     found = (outcome(task, task.properties[0], (task.solution, each), 0).finding for each in wrong)
     assert any(finding and "your own function computes" in finding.expected for finding in found)
     nonsense = (used.build(used.student_source), None, lambda *given: given[0])
@@ -93,10 +95,10 @@ def test_a_choice_is_compared_with_ones_own_numbers(task):
 
 
 def test_each_task_has_enough_answers():
-    right, wrong = list(listed("RIGHT")), [*listed("WRONG"), *MISTAKES]
+    wrong = [*WRONG, *MISTAKES]
     for task in TASKS:
         if not task.uses:
-            assert sum(each is task for each, _ in right) >= 4, task.id
+            assert sum(each is task for each, _ in RIGHT) >= 4, task.id
             assert sum(each is task for each, _ in wrong) >= 6, task.id
 
 

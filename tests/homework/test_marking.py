@@ -67,7 +67,6 @@ def test_a_class_is_graded_and_its_files_stay_as_they_are(tmp_path, capsys):
     page = table.with_suffix(".md").read_text("utf-8")
     assert "the same answers from ben, cleo" in page and "lost their metadata" in page
     assert "SyntaxError" in page
-    assert table.with_suffix(".png").read_bytes()[:4] == b"\x89PNG"
     assert before == {path: path.read_bytes() for path in before}
     assert main(["homework", "grade", str(tmp_path / "class"), "--csv", str(table)]) == 1
     assert "exists already" in capsys.readouterr().err

@@ -169,7 +169,7 @@ def is_scaled(answer, draw: Draw):
     (v, d), (b, s) = draw.sizes(2, 2, 20), draw.sizes(2)
     pad, ids = draw.choose(v), draw.ids(0, v, b, s)
     module, _ = answer(v, d, pad=pad).to(draw.dtype), answer(v, d, pad=pad)
-    module = copy.deepcopy(module) if draw.choose(2) else module
+    module = draw.module(module)
     yield "the row of PAD", module.weight[pad]
     for training in (True, False):
         with torch.no_grad():
@@ -298,6 +298,7 @@ def reads_and_speaks(answer, draw: Draw):
         draw.ids(0, v, *draw.sizes(draw.size(0, 3))),
         draw.normal(*draw.sizes(draw.size(0, 3)), d),
     )
+    module.train(draw.one_of([True, False]))
     how = draw.one_of(["the module", "a copy", "a reloaded module"])
     if how == "a copy":
         module = copy.deepcopy(module)

@@ -54,7 +54,7 @@ homework = Assignment(
     An odd D raises no ValueError.
         if d_model % 2: => if False:
     """,
-    signature={"length": Whole(1, 300), "d_model": Whole(2, 64, step=2)},
+    signature={"length": Whole(1, 120), "d_model": Whole(2, 512, step=2)},
 )
 def position_table(length: int, d_model: int) -> Tensor:
     """Sines and cosines of the positions 0 to length - 1, as a table (length, D)."""
@@ -121,7 +121,7 @@ def is_exact_far_out(answer):
     Only the absolute value of k is used.
         k * speed => abs(k) * speed
     """,
-    signature={"k": Whole(-1000, 1000), "d_model": Whole(2, 64, step=2)},
+    signature={"k": Whole(-1000, 1000), "d_model": Whole(2, 128, step=2)},
 )
 def rotation(k: int, d_model: int) -> Tensor:
     """The matrix (D, D) that turns the vector of each position p into that of position p + k."""
@@ -159,8 +159,8 @@ homework.promise(
     fixed table; `kind="learned"` uses a learned table, initialised with normal numbers. In
     decoding, words arrive one by one: `start` is the number of earlier words. The fixed table
     follows the module to a different dtype or device, is not trained, and is not part of the
-    `state_dict`. A position beyond `max_length` or an unknown `kind` raises a `ValueError`. The
-    function `sinusoidal_table` below is given.
+    `state_dict`. A position after the last one of the table, `max_length` - 1, raises a
+    `ValueError`, and so does an unknown `kind`. The function `sinusoidal_table` below is given.
     """,
     hints=(
         "What do you call a tensor that belongs to a module but is not a parameter?",

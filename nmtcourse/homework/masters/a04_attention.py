@@ -93,8 +93,9 @@ homework.promise(
     """
     Write attention (Vaswani et al. 2017, equation 1) for queries (..., T, d_k), keys (..., S, d_k)
     and values (..., S, d_v). The boolean mask broadcasts to (..., T, S); True means *may attend*. A
-    query that may not attend to any key gets a vector of zeros, not NaN. Return only the result
-    (..., T, d_v). `torch.softmax` is allowed, torch's own attention is not.
+    query that may not attend to any key gets a vector of zeros, not NaN. Scores may be as large as
+    100,000, masked ones too. Return only the result (..., T, d_v). `torch.softmax` is allowed,
+    torch's own attention is not.
     """,
     hints=(
         (
@@ -132,7 +133,7 @@ homework.promise(
         return weights @ value => return weights @ value, weights
     """,
     signature={
-        "query": Float("... T K"),
+        "query": Float("... T K", large=True),
         "key": Float("... S K"),
         "value": Float("... S V"),
         "mask": Mask(SHAPES, optional=True),
@@ -188,8 +189,8 @@ homework.promise(
     "Causal self-attention",
     """
     A sentence is a matrix $X$ (B, T, D). Project it with three matrices (D, d_k) into queries, keys
-    and values; each position attends to itself and to earlier positions only. Return the vectors
-    (B, T, d_k) and the weights (B, T, T).
+    and values; each position attends to itself and to earlier positions only. Scores may be as
+    large as 100,000. Return the vectors (B, T, d_k) and the weights (B, T, T).
     """,
     hints=(
         "Follow the formula: three matrix multiplications, the scores, the mask, the softmax.",
@@ -226,7 +227,7 @@ homework.promise(
     """,
     signature={
         "x": Float("B T D"),
-        "w_query": Float("D K", scale="D"),
+        "w_query": Float("D K", scale="D", large=True),
         "w_key": Float("D K", scale="D"),
         "w_value": Float("D K", scale="D"),
     },

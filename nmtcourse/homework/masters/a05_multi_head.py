@@ -103,7 +103,7 @@ def refuses_what_does_not_divide(answer, draw):
     memory (B, S, D). `weights` contains four matrices (D, D), `"query"`, `"key"`, `"value"` and
     `"output"`, applied as `x @ weights["query"]`, without biases. Head h uses columns h·d_k to (h +
     1)·d_k - 1. The mask, (T, S) or of four dimensions, broadcasts to (B, H, T, S); True means may
-    attend, and each query may attend to some key. You may use
+    attend, and each query may attend to some key. Scores may be as large as 100,000. You may use
     `F.scaled_dot_product_attention(query, key, value, mask)`; do not loop over heads.
     """,
     hints=(
@@ -135,7 +135,7 @@ def refuses_what_does_not_divide(answer, draw):
         query @ weights["query"] => query @ weights["query"].T
     """,
     signature={
-        "query": Float("B T H*K", half=False),
+        "query": Float("B T H*K", half=False, large=True),
         "memory": Either("query", Float("B S H*K")),
         "weights": Named(dict.fromkeys(MATRICES, Float("H*K H*K", scale="H*K"))),
         "n_heads": Size("H"),

@@ -117,7 +117,7 @@ def follows_the_formulas(answer, draw: Draw):
     draw.halved()
     (b, s, d), norm = draw.sizes(3), draw.one_of(["pre", "post"])
     p, mode = draw.one_of([(0.0, True), (0.0, False), (0.5, False)])
-    module = answer(d, p, norm).to(draw.dtype).train(mode)
+    module = draw.module(answer(d, p, norm).to(draw.dtype).train(mode))
     x, matrix = (3 * draw.normal(b, s, d) + 1).requires_grad_(), draw.normal(d, d).requires_grad_()
     calls: list[Tensor] = []
 

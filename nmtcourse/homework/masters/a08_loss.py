@@ -132,7 +132,7 @@ def refuses_update_0(answer, step, d_model, warmup):
         loss = -( => loss = (
     """,
     signature={
-        "logits": Float("B T V", half=False),
+        "logits": Float("B T V"),
         "labels": Ids("B T", "V", low=1, padded=True),
         "smoothing": OneOf(0.1, 0.0, 0.5),
     },
@@ -171,7 +171,11 @@ homework.promise(
 )
 
 
-@homework.check(smoothed_loss, "For which logits is the logarithm of a softmax infinite?")
+@homework.check(
+    smoothed_loss,
+    "For which logits is the logarithm of a softmax infinite?",
+    logits=Float("B T V", half=False),
+)
 def large_logits(answer, logits, labels, smoothing, draw):
     """Logits of 1,000 give finite losses and gradients; all-PAD labels raise ValueError."""
     logits = (logits * draw.one_of([1, 300])).clamp(-1000, 1000).requires_grad_()

@@ -3,10 +3,8 @@
 import random
 import re
 from collections import Counter
-from itertools import chain
 
 import numpy as np
-import torch
 
 from nmtlib.data.batching import plan_batches
 from nmtlib.data.codec import Vocab
@@ -45,14 +43,6 @@ class WithDictionaries:
 class AsTuples(WithDictionaries):
     def encode(self, words):
         return tuple(super().encode(words))
-
-
-class AsTensors(WithDictionaries):
-    def encode(self, words):
-        return torch.tensor(super().encode(words))
-
-    def decode(self, ids):
-        return super().decode([int(i) for i in ids])
 
 
 class WithNumpy(WithDictionaries):
@@ -111,10 +101,6 @@ def with_tuples(words, merges):
 
 def in_alphabetical_order(words, merges):
     return with_tuples(dict(sorted(words.items())), merges)
-
-
-def as_lists(words, merges):
-    return [list(pair) for pair in with_tuples(words, merges)]
 
 
 def with_recursion(words, merges, split=None):
@@ -184,97 +170,9 @@ RIGHT = {
 }
 
 
-class InOrderOfAppearance(WithDictionaries):
-    def __init__(self, sentences, min_count=1):
-        counts = Counter(chain.from_iterable(sentences))
-        kept = [w for w, n in counts.items() if n >= min_count]
-        self.to_id = {w: i for i, w in enumerate(kept, 4)}
-        self.to_word = {3: "<UNK>"} | {i: w for w, i in self.to_id.items()}
-
-
-class Lowered(WithDictionaries):
-    def decode(self, ids):
-        return " ".join(super().decode(ids))
-
-
-class GrowsWhileEncoding(WithDictionaries):
-    def encode(self, words):
-        return [self.to_id.setdefault(w, len(self.to_id) + 4) for w in words]
-
-
-def counts_once(words, merges):
-    return with_tuples(dict.fromkeys(words, 1), merges)
-
-
-def with_end_of_word(words, merges):
-    return with_tuples({w + "_": n for w, n in words.items()}, merges)
-
-
-def one_count_for_all(words, merges):
-    counts = Counter()
-    for w, n in words.items():
-        for pair in zip(w, w[1:], strict=False):
-            counts[pair] += n
-    return sorted(counts, key=lambda p: (-counts[p], p))[:merges]
-
-
-def random_batches(lengths, budget, seed):
-    rng = random.Random(seed)
-    numbers = list(range(len(lengths)))
-    rng.shuffle(numbers)
-    size = budget // max(lengths)
-    if not size:
-        raise ValueError(f"{lengths.index(max(lengths))}")
-    return [numbers[i : i + size] for i in range(0, len(numbers), size)]
-
-
-def sorted_only(lengths, budget, seed):
-    return sorted(with_random(lengths, budget, seed), key=lambda b: lengths[b[0]])
-
-
-def one_by_one(lengths, budget, seed):
-    numbers = list(range(len(lengths)))
-    random.Random(seed).shuffle(numbers)
-    return [[i] for i in numbers]
-
-
 RIGHT["01.3"].append(
     lambda lengths, budget, seed: tuple(map(tuple, with_random(lengths, budget, seed)))
 )
-WRONG = {
-    "01.1": [
-        InOrderOfAppearance,
-        Lowered,
-        GrowsWhileEncoding,
-    ],
-    "01.2": [counts_once, with_end_of_word, one_count_for_all, as_lists],
-    "01.3": [random_batches, sorted_only, one_by_one],
-    "01.4": ["B", "C"],
-}
-
-
-class StopsAtEos(WithDictionaries):
-    def decode(self, ids):
-        ids = [int(i) for i in ids]
-        return super().decode(ids[: ids.index(2)] if 2 in ids else ids)
-
-
-class TenWords(WithDictionaries):
-    def encode(self, words):
-        return [i if i < 14 else 3 for i in super().encode(words)]
-
-
-class SmallLetters(WithDictionaries):
-    def __init__(self, sentences, min_count=1):
-        super().__init__([[word.lower() for word in words] for words in sentences], min_count)
-
-    def encode(self, words):
-        return super().encode([word.lower() for word in words])
-
-
-class WithoutSigns(WithDictionaries):
-    def __init__(self, sentences, min_count=1):
-        super().__init__([[w for w in words if w.isalpha()] for words in sentences], min_count)
 
 
 class WithADefault(WithDictionaries):
@@ -282,33 +180,4 @@ class WithADefault(WithDictionaries):
         return map(super().encode, [words]).__next__()
 
 
-class AsBytes(WithDictionaries):
-    def encode(self, words):
-        return bytearray(super().encode(words))
-
-
 RIGHT["01.1"] += [WithADefault]
-WRONG["01.1"] += [
-    AsTensors,  # the page asks for lists
-    AsBytes,
-    StopsAtEos,
-    TenWords,
-    SmallLetters,
-    WithoutSigns,
-]
-
-
-def below_the_budget(lengths, budget, seed):
-    return with_random(lengths, budget - 1, seed)
-
-
-def refuses_the_whole_budget(lengths, budget, seed):
-    if max(lengths) >= budget:
-        raise ValueError(f"sentence {lengths.index(max(lengths))} has no room")
-    return with_random(lengths, budget, seed)
-
-
-WRONG["01.3"] += [
-    below_the_budget,
-    refuses_the_whole_budget,
-]

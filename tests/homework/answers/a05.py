@@ -5,9 +5,8 @@ import copy
 import numpy as np
 import torch
 from torch import nn
-from torch.nn import functional as F
 
-from nmtlib.model import MultiHeadAttention, scaled_dot_product_attention
+from nmtlib.model import MultiHeadAttention
 
 
 def by_unflatten(x, n_heads):
@@ -46,20 +45,6 @@ def with_view(x, n_heads):
     return x.contiguous().view(b, s, n_heads, d // n_heads).transpose(1, 2).contiguous()
 
 
-def in_a_loop(query, memory, weights, n_heads, mask=None):
-    size, answers = query.size(-1) // n_heads, []
-    for h in range(n_heads):
-        own = slice(h * size, (h + 1) * size)
-        q = query @ weights["query"][:, own]
-        k, v = memory @ weights["key"][:, own], memory @ weights["value"][:, own]
-        hidden = None
-        if mask is not None:
-            full = mask.expand(len(query), n_heads, query.size(1), memory.size(1))
-            hidden = full[:, h]
-        answers.append(scaled_dot_product_attention(q, k, v, hidden))
-    return torch.cat(answers, -1) @ weights["output"]
-
-
 def with_einsum(query, memory, weights, n_heads, mask=None):
     def cut(w):
         return w.reshape(w.size(0), n_heads, -1)
@@ -72,19 +57,6 @@ def with_einsum(query, memory, weights, n_heads, mask=None):
         scores = scores.masked_fill(~mask, -1e9)
     out = weights["output"].reshape(n_heads, -1, query.size(-1))
     return torch.einsum("bhts,bhsk,hkd->btd", scores.softmax(-1), v, out)
-
-
-def sum_of_heads(query, memory, weights, n_heads, mask=None):
-    result = torch.zeros_like(query)
-    rows = weights["output"].chunk(n_heads, 0)
-    parts = [weights[n].chunk(n_heads, 1) for n in ("query", "key", "value")]
-    for h, (wq, wk, wv, wo) in enumerate(zip(*parts, rows, strict=True)):
-        hidden = mask
-        if mask is not None and mask.dim() == 4:
-            hidden = mask[:, min(h, mask.size(1) - 1)]
-        found = F.scaled_dot_product_attention(query @ wq, memory @ wk, memory @ wv, hidden)
-        result = result + found @ wo
-    return result
 
 
 def with_our_module(query, memory, weights, n_heads, mask=None):
@@ -189,140 +161,9 @@ RIGHT = {
 }
 
 
-def fixed_to_two(x, n_heads):
-    if x.size(-1) % n_heads:
-        raise ValueError
-    return x.reshape(x.size(0), x.size(1), 2, -1).transpose(1, 2)
-
-
-def words_in_front(x, n_heads):
-    if x.size(-1) % n_heads:
-        raise ValueError
-    return x.reshape(x.size(0), x.size(1), n_heads, -1).permute(2, 0, 1, 3)
-
-
-def returns_true(x, n_heads):
-    return x
-
-
-def self_attention_only(query, memory, weights, n_heads, mask=None):
-    return with_our_module(query, query, weights, n_heads, mask)
-
-
-def one_head_only(query, memory, weights, n_heads, mask=None):
-    return with_our_module(query, memory, weights, 1, mask)
-
-
-def mask_only_of_batch(query, memory, weights, n_heads, mask=None):
-    return with_our_module(query, memory, weights, n_heads, None if mask is None else mask[:1])
-
-
-def no_weights_at_all(module):
-    return MultiHeadAttention(module.embed_dim, module.num_heads).to(module.in_proj_weight.dtype)
-
-
-def always_single(module):
-    return by_state_dict(module).float()
-
-
-def wants_a_bias(module):
-    ours = MultiHeadAttention(module.embed_dim, module.num_heads).to(module.in_proj_weight.dtype)
-    with torch.no_grad():
-        for i, layer in enumerate([ours.query, ours.key, ours.value]):
-            layer.weight.copy_(module.in_proj_weight.chunk(3)[i])
-            layer.bias.copy_(module.in_proj_bias.chunk(3)[i])
-        ours.output.load_state_dict(module.out_proj.state_dict())
-    return ours
-
-
-def sorted_first(x, n_heads):
-    return by_unflatten(x.sort(-1).values, n_heads)
-
-
-def always_three_heads(module):
-    ours = by_state_dict(module)
-    ours.n_heads = 3
-    return ours
-
-
-def frozen(module):
-    return by_state_dict(module).requires_grad_(False)
-
-
-WRONG = {
-    "05.1": [
-        fixed_to_two,
-        words_in_front,
-        returns_true,
-    ],
-    "05.2": [
-        self_attention_only,
-        one_head_only,
-        mask_only_of_batch,
-    ],
-    "05.3": [
-        no_weights_at_all,
-        always_single,
-        wants_a_bias,
-    ],
-    "05.4": ["B", "C"],
-}
-
-WRONG["05.1"] += [
-    sorted_first,
-]
-WRONG["05.3"] += [
-    always_three_heads,
-    frozen,
-]
-
-
-def three_heads_or_one(query, memory, weights, n_heads, mask=None):
-    return with_einsum(query, memory, weights, min(n_heads, 3), mask)
-
-
-def causal_with_itself(query, memory, weights, n_heads, mask=None):
-    if mask is None and query.shape == memory.shape:
-        mask = torch.ones(query.size(1), query.size(1), dtype=torch.bool).tril()
-    return with_einsum(query, memory, weights, n_heads, mask)
-
-
-def changes_the_weights(query, memory, weights, n_heads, mask=None):
-    result = with_einsum(query, memory, weights, n_heads, mask)
-    weights["query"] /= n_heads
-    return result
-
-
-def sixteen_words(query, memory, weights, n_heads, mask=None):
-    return with_einsum(
-        query, memory[:, :16], weights, n_heads, None if mask is None else mask[..., :16]
-    )
-
-
-def head_after_head(query, memory, weights, n_heads, mask=None):
-    size, parts = query.size(-1) // n_heads, []
-    for columns in torch.arange(query.size(-1)).split(size):
-        q = query @ weights["query"][:, columns]
-        k, v = (memory @ weights[name][:, columns] for name in ("key", "value"))
-        allowed = mask
-        if mask is not None and mask.dim() == 4:
-            allowed = mask[:, min(len(parts), mask.size(1) - 1)]
-        parts.append(F.scaled_dot_product_attention(q, k, v, allowed))
-    return sum(part @ rows for part, rows in zip(parts, weights["output"].split(size), strict=True))
-
-
 def in_double(query, memory, weights, n_heads, mask=None):
     double = {name: weight.double() for name, weight in weights.items()}
     return with_einsum(query.double(), memory.double(), double, n_heads, mask).to(query.dtype)
 
 
 RIGHT["05.2"] += [in_double]
-WRONG["05.2"] += [
-    in_a_loop,
-    sum_of_heads,
-    head_after_head,
-    three_heads_or_one,
-    causal_with_itself,
-    changes_the_weights,
-    sixteen_words,
-]

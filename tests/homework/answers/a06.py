@@ -136,67 +136,10 @@ RIGHT = {
 RIGHT["06.1"].append(lambda source, target, pad=0: tuple(in_loops(source, target, pad)))
 
 
-def as_numbers(source, target, pad=0):
-    return tuple(mask.float() for mask in with_the_package(source, target, pad))
-
-
-def only_the_first_row(source, target, pad=0):
-    keys, own, _ = with_the_package(source, target, pad)
-    return keys, own[:1].expand_as(own), keys
-
-
-def right_padding_only(source, target, pad=0):
-    def keys(ids):
-        lengths = (ids != pad).sum(1)
-        return (torch.arange(ids.size(1)) < lengths[:, None])[:, None, None]
-
-    past = torch.ones(target.size(1), target.size(1), dtype=torch.bool).tril()
-    return keys(source), keys(target) & past, keys(source)
-
-
-def says_yes_or_no(logits, source, target, vocabulary):
-    return bool(with_allclose(logits, source, target, vocabulary))
-
-
-def changes_the_source(logits, source, target, vocabulary):
-    return with_allclose(lambda s, t: logits(t, s), target, source, vocabulary)
-
-
-def never_a_leak(logits, source, target, vocabulary):
-    return []
-
-
-def plain_softmax(scores, mask):
-    return scores.softmax(-1)
-
-
-def not_normalised(scores, mask):
-    return scores.softmax(-1) * mask
-
-
-def cut_off(scores, mask):
-    return with_where(scores.detach(), mask).requires_grad_()
-
-
-def all_above_pad(source, target, pad=0):
-    keys, past = (source > pad)[:, None, None], torch.ones(2 * [target.size(1)]).tril().bool()
-    return keys, (target > pad)[:, None, None] & past, keys
-
-
-def words_alone(source, target, pad=0):
-    return all_above_pad(source, target, 3)
-
-
 def padded_queries_see_themselves(source, target, pad=0):
     encoder, decoder, cross = with_the_package(source, target, pad)
     own = torch.eye(target.size(1), dtype=torch.bool) & (target == pad)[:, None, :, None]
     return encoder, decoder | own, cross
-
-
-def everyone_sees_themselves_and_the_next(source, target, pad=0):
-    encoder, decoder, cross = with_the_package(source, target, pad)
-    after = torch.ones(2 * [target.size(1)], dtype=torch.bool).triu(1).tril(1)
-    return encoder, decoder | after, cross
 
 
 def padded_queries_see_all(source, target, pad=0):
@@ -204,118 +147,12 @@ def padded_queries_see_all(source, target, pad=0):
     return encoder, decoder | (target == pad)[:, None, :, None], cross
 
 
-def probe(logits, source, target, new, tolerance=1e-4, farthest=99, first=1):
-    original, found = logits(source, target), set()
-    for j in range(first, target.size(1)):
-        other = target.clone()
-        other[:, j] = new(other[:, j])
-        moved = (logits(source, other) - original).abs().amax((0, 2)) > tolerance
-        found |= {j - i for i in range(j) if moved[i] and j - i <= farthest}
-    return sorted(found)
-
-
 def swap(ids):
     return torch.where(ids == 4, 5, 4)
 
 
-def always_the_last_word(logits, source, target, vocabulary):
-    return probe(logits, source, target, lambda ids: torch.full_like(ids, vocabulary - 1))
-
-
-def always_seven(logits, source, target, vocabulary):
-    return probe(logits, source, target, lambda ids: torch.full_like(ids, 7))
-
-
-def large_ones(logits, source, target, vocabulary):
-    return probe(logits, source, target, swap, tolerance=0.1)
-
-
-def near_ones(logits, source, target, vocabulary):
-    return probe(logits, source, target, swap, farthest=4)
-
-
-def not_the_second(logits, source, target, vocabulary):
-    return probe(logits, source, target, swap, first=2)
-
-
-def clamped(scores, mask):
-    return by_hand(scores.clamp(-1e4, 1e4), mask)
-
-
-WRONG = {
-    "06.1": [
-        as_numbers,
-        only_the_first_row,
-        right_padding_only,
-    ],
-    "06.2": [
-        says_yes_or_no,
-        changes_the_source,
-        never_a_leak,
-    ],
-    "06.3": [
-        plain_softmax,
-        not_normalised,
-        cut_off,
-    ],
-    "06.4": ["B", "C"],
-}
-
 RIGHT["06.1"] += [padded_queries_see_nothing]
 RIGHT["06.3"] += [with_isnan]
-WRONG["06.1"] += [
-    all_above_pad,
-    words_alone,
-    everyone_sees_themselves_and_the_next,
-]
-WRONG["06.2"] += [
-    always_the_last_word,
-    always_seven,
-    large_ones,
-    near_ones,
-    not_the_second,
-]
-WRONG["06.3"] += [
-    clamped,
-]
-
-
-def the_sources_where_they_are_as_wide(source, target, pad=0):
-    keys, own, _ = with_the_package(source, target, pad)
-    return (
-        keys,
-        own if source.shape != target.shape else with_the_package(source, source, pad)[1],
-        keys,
-    )
-
-
-def one_side_for_all(source, target, pad=0):
-    def keys(ids):
-        place, empty = torch.arange(ids.size(1)), (ids == pad).sum(1, keepdim=True)
-        left = place >= empty if (ids[:, 0] == pad).any() else place < ids.size(1) - empty
-        return left[:, None, None]
-
-    past = torch.ones(target.size(1), target.size(1), dtype=torch.bool).tril()
-    return keys(source), keys(target) & past, keys(source)
-
-
-def one_length_for_all(source, target, pad=0):
-    keys = (source != pad).all(0).expand(source.shape)[:, None, None]
-    past = torch.ones(target.size(1), target.size(1), dtype=torch.bool).tril()
-    return keys, (target != pad).all(0).expand(target.shape)[:, None, None] & past, keys
-
-
-def squeezed(source, target, pad=0):
-    keys, own, cross = with_the_package(source, target, pad)
-    return keys.squeeze()[:, None, None], own, cross
-
-
-WRONG["06.1"] += [
-    the_sources_where_they_are_as_wide,
-    one_side_for_all,
-    one_length_for_all,
-    squeezed,
-]
 
 
 def compared(size, tolerance=1e-4, new=swap):
@@ -335,34 +172,7 @@ def largest(gaps):
     return gaps.amax((0, 2))
 
 
-WRONG["06.2"] += [
-    compared(lambda gaps: gaps.mean(0).amax(-1)),
-    compared(lambda gaps: gaps.mean(2).amax(0)),
-    compared(largest, tolerance=1e-3),
-    compared(largest, new=lambda ids: (ids + 1) % 6),
-    compared(largest, new=lambda ids: ids * 0),
-]
 RIGHT["06.2"] += [compared(largest)]
-
-
-def adds_and_cuts(scores, mask):
-    return (scores + torch.where(mask, 0.0, -1e9).to(scores.dtype)).softmax(-1) * mask
-
-
-def adds_in_float32(scores, mask):
-    return (scores + torch.where(mask, 0.0, -1e9)).softmax(-1) * mask
-
-
-def largest_of_all(scores, mask):
-    powers = (scores - scores.amax(-1, keepdim=True)).exp() * mask
-    return powers / powers.sum(-1, keepdim=True).clamp_min(1e-9)
-
-
-WRONG["06.3"] += [
-    adds_and_cuts,
-    adds_in_float32,
-    largest_of_all,
-]
 
 
 def one_sentence_at_a_time(logits, source, target, vocabulary):
@@ -377,12 +187,3 @@ def in_reverse(logits, source, target, vocabulary):
 
 RIGHT["06.1"] += [padded_queries_see_all, padded_queries_see_themselves]
 RIGHT["06.2"] += [one_sentence_at_a_time, in_reverse]
-
-
-def queries_for_keys(source, target, pad=0):
-    past = torch.ones(2 * [target.size(1)], dtype=torch.bool).tril()
-    keys = (source != pad)[:, None, None]
-    return keys, (target != pad)[:, None, :, None] & past, keys
-
-
-WRONG["06.1"] += [queries_for_keys]

@@ -69,11 +69,6 @@ class Inherits(Ours):
     pass
 
 
-def on_meta(config):
-    with torch.device("meta"):
-        return sum(p.numel() for p in Transformer(config).parameters())
-
-
 def part_by_part(config):
     d = config.d_model
 
@@ -107,10 +102,6 @@ def by_shapes(config):
     tables |= {"target": (c.source_vocab_size, c.target_vocab_size), "all": (c.target_vocab_size,)}
     shapes += [(v, d) for v in tables[c.tied]] + [(1, c.target_vocab_size)]
     return sum(a * b for a, b in shapes)
-
-
-def as_a_float(config):
-    return float(part_by_part(config))
 
 
 def in_vectors(config):
@@ -202,124 +193,6 @@ RIGHT = {
 }
 
 
-class NormOverWords(TwoKinds):
-    def __init__(self, d_model, dropout, norm):
-        super().__init__(d_model, dropout, norm)
-        self.turned = lambda x: F.layer_norm(x.transpose(1, 2), (x.size(1),)).transpose(1, 2)
-        if norm == "pre":
-            self.before = self.turned
-        else:
-            self.after = self.turned
-
-    def __setattr__(self, name, value):
-        if name in ("before", "after") and not isinstance(value, nn.Module):
-            self.__dict__["_modules"].pop(name, None)
-            self.__dict__[name] = value
-        else:
-            super().__setattr__(name, value)
-
-
-class NotScaled(Functional):
-    def forward(self, x, f):
-        if not self.training:
-            return super().forward(x, f)
-        given = F.layer_norm(x, (self.d,)) if self.kind == "pre" else x
-        found = f(given)
-        total = x + found * (torch.rand_like(found) >= self.p)
-        return total if self.kind == "pre" else F.layer_norm(total, (self.d,))
-
-
-class WholeRows(Functional):
-    def forward(self, x, f):
-        if self.kind == "pre" and self.training and self.p:
-            found = f(F.layer_norm(x, (self.d,)))
-            return x + found / (1 - self.p)
-        return super().forward(x, f)
-
-
-def square_only(config):
-    return part_by_part(config) - config.source_vocab_size * config.d_model * (
-        config.tied == "none"
-    )
-
-
-def of_the_state_dict(config):
-    return sum(v.numel() for v in Transformer(config).state_dict().values())
-
-
-def one_vocabulary(config):
-    from dataclasses import replace
-
-    return part_by_part(replace(config, source_vocab_size=config.target_vocab_size))
-
-
-class Unscaled(Encoded):
-    def forward(self, source, target):
-        self.source_embedding.scale = self.target_embedding.scale = 1.0
-        return super().forward(source, target)
-
-
-class Looped(Encoded):
-    def forward(self, source, target):
-        memory = self.encode(source)
-        y = self.dropout(self.target_positions(self.target_embedding(target)))
-        for layer in self.decoder:
-            y = layer(y, memory, target_mask(target), padding_mask(source))
-            memory = y if y.shape == memory.shape else memory + 0.01
-        return self.output(self.decoder_norm(y))
-
-
-class ShiftsInside(Encoded):
-    def forward(self, source, target):
-        return super().forward(
-            source, torch.cat([target.new_ones(len(target), 1), target[:, :-1]], 1)
-        )
-
-
-WRONG = {
-    "07.1": [
-        NormOverWords,
-        NotScaled,
-        WholeRows,
-    ],
-    "07.2": [
-        on_meta,
-        as_a_float,
-        square_only,
-        of_the_state_dict,
-        one_vocabulary,
-    ],
-    "07.3": [Unscaled, Looped, ShiftsInside],
-    "07.4": ["A", "C"],
-}
-
-
-class OnlyBefore(TwoKinds):
-    def __init__(self, d_model, dropout, norm):
-        super().__init__(d_model, dropout if norm == "pre" else 0.0, norm)
-
-
-class SameEachTime(Functional):
-    def forward(self, x, f):
-        torch.manual_seed(0)
-        return super().forward(x, f)
-
-
-class RowsTogether(Functional):
-    def forward(self, x, f):
-        dropped = nn.Dropout1d(self.p).train(self.training)
-        given = F.layer_norm(x, (self.d,)) if self.kind == "pre" else x
-        total = x + dropped(f(given))
-        return total if self.kind == "pre" else F.layer_norm(total, (self.d,))
-
-
-class InPlace(Functional):
-    def forward(self, x, f):
-        result = super().forward(x, f)
-        x.copy_(result)
-        return result
-
-
 class WithAMask(Functional):
     def forward(self, x, f):
         y = f(F.layer_norm(x, (self.d,)) if self.kind == "pre" else x)
@@ -339,60 +212,3 @@ class AsTwo(nn.ModuleList):
 
 
 RIGHT["07.1"] += [WithAMask, AsTwo]
-WRONG["07.1"] += [
-    OnlyBefore,
-    SameEachTime,
-    RowsTogether,
-    InPlace,
-]
-
-
-class AroundCutOff(Functional):
-    def forward(self, x, f):
-        y = F.layer_norm(x, (self.d,)) if self.kind == "pre" else x
-        total = x.detach() + F.dropout(f(y), self.p, self.training)
-        return total if self.kind == "pre" else F.layer_norm(total, (self.d,))
-
-
-class ThroughCutOff(Functional):
-    def forward(self, x, f):
-        return super().forward(x, lambda y: f(y).detach())
-
-
-class PostDropsTheSum(Functional):
-    def forward(self, x, f):
-        if self.kind == "pre":
-            return super().forward(x, f)
-        return F.layer_norm(F.dropout(x + f(x), self.p, self.training), (self.d,))
-
-
-class PostDropsBoth(Functional):
-    def forward(self, x, f):
-        if self.kind == "pre":
-            return super().forward(x, f)
-        x, y = (F.dropout(each, self.p, self.training) for each in (x, f(x)))
-        return F.layer_norm(x + y, (self.d,))
-
-
-class AlwaysSines(Encoded):
-    def __init__(self, config):
-        super().__init__(config)
-        self.source_positions = Positions(config.d_model, config.max_length)
-        self.target_positions = Positions(config.d_model, config.max_length)
-
-
-class MemoryCutOff(Encoded):
-    def encode(self, source):
-        return super().encode(source).detach()
-
-
-WRONG["07.1"] += [
-    AroundCutOff,
-    ThroughCutOff,
-    PostDropsTheSum,
-    PostDropsBoth,
-]
-WRONG["07.3"] += [
-    AlwaysSines,
-    MemoryCutOff,
-]

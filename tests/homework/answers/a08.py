@@ -17,13 +17,6 @@ def with_an_if(step, d_model, warmup):
     return 1 / math.sqrt(step * d_model)
 
 
-def as_a_tensor(step, d_model, warmup):
-    if step < 1:
-        raise ValueError(step)
-    step = torch.tensor(float(step), dtype=torch.float64)
-    return torch.minimum(step.rsqrt(), step * float(warmup) ** -1.5) / d_model**0.5
-
-
 def with_the_package(step, d_model, warmup):
     if not step >= 1:
         raise ValueError("count from 1")
@@ -68,22 +61,6 @@ def in_loops(logits, labels, smoothing=0.1):
     if count == 0:
         raise ValueError("every label is PAD")
     return total / count
-
-
-def with_divergence(logits, labels, smoothing=0.1):
-    keep = labels.ne(0)
-    if not keep.any():
-        raise ValueError("nothing to learn")
-    scores, labels = logits[keep], labels[keep]
-    target = torch.zeros_like(scores)
-    target[:, 1:] = smoothing / (scores.size(1) - 1)
-    target[torch.arange(len(labels)), labels] += 1 - smoothing
-    entropy = torch.special.entr(target).sum(1).mean()
-    return F.kl_div(scores.log_softmax(1), target, reduction="batchmean") + entropy
-
-
-def with_the_packages_loss(logits, labels, smoothing=0.1):
-    return label_smoothed_loss(logits, labels, smoothing)
 
 
 def in_two_passes(model, batches, smoothing):
@@ -169,126 +146,4 @@ RIGHT = {
 }
 
 
-def without_warmup(step, d_model, warmup):
-    if step < 1:
-        raise ValueError
-    return (d_model * step) ** -0.5
-
-
-def constant(step, d_model, warmup):
-    if step < 1:
-        raise ValueError
-    return 1e-3
-
-
-def fixed_size(step, d_model, warmup):
-    if step < 1:
-        raise ValueError
-    return noam_rate(step, 512, warmup)
-
-
-def torchs_smoothing(logits, labels, smoothing=0.1):
-    if (labels == 0).all():
-        raise ValueError
-    flat = logits.flatten(0, 1)
-    return F.cross_entropy(flat, labels.flatten(), ignore_index=0, label_smoothing=smoothing)
-
-
-def smoothing_ignored(logits, labels, smoothing=0.1):
-    if (labels == 0).all():
-        raise ValueError
-    return F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=0)
-
-
-def in_bits(logits, labels, smoothing=0.1):
-    return in_two_means(logits, labels, smoothing) / math.log(2)
-
-
-def keeps_all_graphs(model, batches, smoothing):
-    model.zero_grad()
-    count = sum(int((b.labels != 0).sum()) for b in batches)
-    pairs = [(model(b.source, b.decoder_input), b.labels) for b in batches]
-    (
-        sum(label_smoothed_loss(x, y, smoothing, reduction="sum") for x, y in pairs) / count
-    ).backward()
-    return sum(float(label_smoothed_loss(x, y, 0.0, reduction="sum")) for x, y in pairs) / count
-
-
-def calls_twice(model, batches, smoothing):
-    nll = in_two_passes(model, batches, smoothing)
-    in_two_passes(model, batches, smoothing)
-    return nll
-
-
-def never_goes_back(model, batches, smoothing):
-    with torch.no_grad():
-        count = sum(int((b.labels != 0).sum()) for b in batches)
-        nll = sum(
-            label_smoothed_loss(model(b.source, b.decoder_input), b.labels, 0.0, reduction="sum")
-            for b in batches
-        )
-    return float(nll) / count
-
-
-def half_a_gradient(logits, labels, smoothing=0.1):
-    whole, hard = in_two_means(logits, labels, smoothing), in_two_means(logits, labels, 0.0)
-    return (1 - smoothing) * (hard - hard.detach()) + whole.detach()
-
-
-def up_to_the_first_pad(logits, labels, smoothing=0.1):
-    before = (labels == 0).cumsum(1) == 0
-    if not before.any() and not labels.any():
-        raise ValueError("no label")
-    logp = logits.log_softmax(-1)
-    own, even = logp.gather(-1, labels[..., None])[..., 0], logp[..., 1:].mean(-1)
-    return -((1 - smoothing) * own + smoothing * even)[before].mean()
-
-
-def smoothing_of_the_paper(model, batches, smoothing):
-    return in_two_passes(model, batches, 0.1)
-
-
-WRONG = {
-    "08.1": [without_warmup, constant, fixed_size, as_a_tensor],
-    "08.2": [
-        torchs_smoothing,
-        smoothing_ignored,
-        in_bits,
-    ],
-    "08.3": [
-        keeps_all_graphs,
-        calls_twice,
-        never_goes_back,
-    ],
-    "08.4": ["A", "B"],
-}
-
 RIGHT["08.2"] += [in_two_means, with_one_hot]
-WRONG["08.2"] += [
-    with_divergence,
-    with_the_packages_loss,
-    half_a_gradient,
-    up_to_the_first_pad,
-]
-WRONG["08.3"] += [
-    smoothing_of_the_paper,
-]
-
-
-def few_words_only(logits, labels, smoothing=0.1):
-    return in_two_means(logits[..., :12], labels.clamp(max=11), smoothing)
-
-
-def one_sentence_at_least_two(logits, labels, smoothing=0.1):
-    return in_two_means(logits[:8], labels[:8], smoothing)
-
-
-def rests_once(model, batches, smoothing):
-    model.eval()
-    nll = in_two_passes(model, batches, smoothing)
-    model.train()
-    return nll
-
-
-WRONG["08.2"] += [few_words_only, one_sentence_at_least_two]
-WRONG["08.3"] += [rests_once]

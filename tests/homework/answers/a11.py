@@ -5,9 +5,7 @@ from collections import Counter, defaultdict
 from fractions import Fraction
 
 import numpy as np
-import sacrebleu
 import torch
-from nltk.translate.bleu_score import corpus_bleu
 from nltk.util import ngrams
 
 from nmtcourse.teaching.alignment import alignment_error_rate as the_packages
@@ -115,10 +113,6 @@ def in_plain_loops(hypotheses, references):
     return 100.0 * score**0.25 * (math.exp(1 - r / c) if c < r else 1.0)
 
 
-def as_a_tensor(hypotheses, references):
-    return torch.tensor(with_nltk_ngrams(hypotheses, references), dtype=torch.float64)
-
-
 def all_at_once(one, other, score, times, generator):
     draws = torch.randint(0, len(one), (times, len(one)), generator=generator)
     first, second = one[draws].sum(1), other[draws].sum(1)
@@ -166,64 +160,6 @@ RIGHT = {
 }
 
 
-def precision_only(found, gold):
-    if len(found) != len(gold) or not any(found):
-        raise ValueError
-    right = sum(len(a & s) for a, s in zip(found, gold, strict=True))
-    return 1 - right / sum(map(len, found))
-
-
-def first_sentence(found, gold):
-    return the_packages(found[:1], gold[:1])
-
-
-def turned_links(found, gold):
-    return the_packages([{(j, i) for i, j in a} for a in found], gold)
-
-
-def mean_of_sentences(hypotheses, references):
-    scores = [with_nltk_ngrams([h], [r]) for h, r in zip(hypotheses, references, strict=True)]
-    return sum(scores) / len(scores)
-
-
-def of_letters(hypotheses, references):
-    return with_nltk_ngrams(
-        [list(" ".join(h)) for h in hypotheses], [list(" ".join(r)) for r in references]
-    )
-
-
-def smoothed(hypotheses, references):
-    logs = 0.0
-    for n in (1, 2, 3, 4):
-        match = total = 1
-        for h, r in zip(hypotheses, references, strict=True):
-            mine = Counter(ngrams(h, n))
-            match += (mine & Counter(ngrams(r, n))).total()
-            total += mine.total()
-        logs += 0.25 * math.log(match / total)
-    c, r = sum(map(len, hypotheses)), sum(map(len, references))
-    return 100 * math.exp(min(0, 1 - r / c) + logs)
-
-
-def normal_noise(one, other, score, times, generator):
-    gap = score(other.sum(0)) - score(one.sum(0))
-    return gap + torch.randn(times, generator=generator, dtype=torch.float64)
-
-
-def always_seed_zero(one, other, score, times, generator):
-    return all_at_once(one, other, score, times, torch.Generator().manual_seed(0))
-
-
-def sign_only(one, other, score, times, generator):
-    return all_at_once(one, other, score, times, generator).sign()
-
-
-def cut_to_the_gold(found, gold):
-    if len(found) < len(gold):
-        raise ValueError
-    return in_loops(found[: len(gold)], gold)
-
-
 def counted(hypotheses, references):
     rows = []
     for n in range(1, 5):
@@ -233,136 +169,6 @@ def counted(hypotheses, references):
         ]
         rows.append((sum((a & b).total() for a, b in pairs), sum(a.total() for a, _ in pairs)))
     return rows, sum(map(len, hypotheses)), sum(map(len, references))
-
-
-def with_precisions(precisions, c, r):
-    if not precisions or min(precisions) == 0:
-        return 0.0
-    mean = sum(math.log(p) for p in precisions) / len(precisions)
-    return 100 * math.exp(mean + min(0, 1 - r / c))
-
-
-def smoothed_where_it_can(hypotheses, references):
-    rows, c, r = counted(hypotheses, references)
-    return with_precisions([(m or 0.5) / t if t else 0 for m, t in rows], c, r)
-
-
-def orders_that_match(hypotheses, references):
-    rows, c, r = counted(hypotheses, references)
-    return with_precisions([m / t if t else 0 for m, t in rows if m or not t], c, r)
-
-
-def never_the_first(one, other, score, times, generator):
-    n, found = len(one), []
-    for _ in range(times):
-        draw = torch.randint(1, n, (n,), generator=generator)
-        found.append(score(other[draw].sum(0)) - score(one[draw].sum(0)))
-    return torch.tensor(found, dtype=torch.float64)
-
-
-def better_only(one, other, score, times, generator):
-    return all_at_once(one, other, score, times, generator).abs()
-
-
-def each_draw_twice(one, other, score, times, generator):
-    found = all_at_once(one, other, score, times, generator)
-    return found[: (times + 1) // 2].repeat_interleave(2)[:times]
-
-
-def mirrored(one, other, score, times, generator):
-    whole = score(other.sum(0)) - score(one.sum(0))
-    return 2 * whole - all_at_once(one, other, score, times, generator)
-
-
-def shifted(one, other, score, times, generator):
-    found = all_at_once(one, other, score, times, generator)
-    return found - found.mean() + score(other.sum(0)) - score(one.sum(0))
-
-
-WRONG = {
-    "11.1": [precision_only, first_sentence, turned_links],
-    "11.2": [
-        mean_of_sentences,
-        of_letters,
-        smoothed,
-    ],
-    "11.3": [
-        normal_noise,
-        always_seed_zero,
-        sign_only,
-    ],
-    "11.4": ["A", "B"],
-}
-
-WRONG["11.1"] += [
-    cut_to_the_gold,
-]
-WRONG["11.2"] += [
-    as_a_tensor,
-    smoothed_where_it_can,
-    orders_that_match,
-]
-WRONG["11.3"] += [
-    never_the_first,
-    better_only,
-    each_draw_twice,
-    mirrored,
-    shifted,
-]
-
-
-def in_strata(one, other, score, times, generator):
-    n = len(one)
-    found = torch.empty(times, dtype=torch.float64)
-    for number in range(times):
-        draw = torch.randint(n, (n,), generator=generator)
-        draw = draw // 4 % max(n // 4, 1) + (torch.arange(n) % 4) * (n // 4)
-        found[number] = score(other[draw].sum(0)) - score(one[draw].sum(0))
-    return found
-
-
-def in_blocks(one, other, score, times, generator):
-    n = len(one)
-    found = torch.empty(times, dtype=torch.float64)
-    for number in range(times):
-        first = torch.randint(n, ((n + 1) // 2,), generator=generator)
-        draw = torch.stack([first, (first + 1) % n], 1).flatten()[:n]
-        found[number] = score(other[draw].sum(0)) - score(one[draw].sum(0))
-    return found
-
-
-WRONG["11.3"] += [
-    in_strata,
-    in_blocks,
-]
-
-
-def case_does_not_matter(hypotheses, references):
-    return with_nltk_ngrams(
-        *([[w.lower() for w in s] for s in t] for t in (hypotheses, references))
-    )
-
-
-def glued(hypotheses, references):
-    def grams(words, n):
-        return Counter("".join(words[i : i + n]) for i in range(len(words) - n + 1))
-
-    precisions = []
-    for n in range(1, 5):
-        pairs = [(grams(h, n), grams(r, n)) for h, r in zip(hypotheses, references, strict=True)]
-        total = sum(a.total() for a, _ in pairs)
-        precisions.append(sum((a & b).total() for a, b in pairs) / total if total else 0)
-    return with_precisions(precisions, sum(map(len, hypotheses)), sum(map(len, references)))
-
-
-def first_fifty(hypotheses, references):
-    return with_nltk_ngrams(hypotheses[:50], references[:50])
-
-
-def without_signs(hypotheses, references):
-    return with_nltk_ngrams(
-        *([[w for w in s if w != "."] for s in t] for t in (hypotheses, references))
-    )
 
 
 def as_a_fraction(hypotheses, references):
@@ -385,39 +191,3 @@ def with_numbers_for_words(hypotheses, references):
 
 
 RIGHT["11.2"] += [as_a_fraction, with_numbers_for_words]
-WRONG["11.2"] += [
-    case_does_not_matter,
-    glued,
-    first_fifty,
-    without_signs,
-]
-
-
-def by_sacrebleu(hypotheses, references):
-    texts = [[" ".join(words) for words in text] for text in (hypotheses, references)]
-    score = sacrebleu.corpus_bleu(
-        texts[0], [texts[1]], tokenize="none", smooth_method="none", force=True
-    )
-    return score.score
-
-
-def by_nltk(hypotheses, references):
-    return 100 * corpus_bleu([[words] for words in references], hypotheses)
-
-
-WRONG["11.2"] += [
-    by_sacrebleu,
-    by_nltk,
-]
-
-
-def in_one_union(found, gold):
-    if len(found) != len(gold):
-        raise ValueError
-    a, s = ({link for links in each for link in links} for each in (found, gold))
-    if not a | s:
-        raise ValueError
-    return 1 - 2 * len(a & s) / (len(a) + len(s))
-
-
-WRONG["11.1"] += [in_one_union]

@@ -150,21 +150,6 @@ def by_cost_alone(lengths, cost, capacity):
     return made
 
 
-def with_tensors(lengths, cost, capacity):
-    too_long = [i for i, (s, t) in enumerate(lengths.tolist()) if cost(1, s, t) > capacity]
-    if too_long:
-        raise ValueError(f"these do not fit: {too_long}")
-    order = lengths.sum(1).argsort(stable=True)
-    batches, start = [], 0
-    for end in range(1, len(order) + 1):
-        s, t = lengths[order[start:end]].amax(0).tolist()
-        if cost(end - start, s, t) > capacity:
-            batches.append(order[start : end - 1])
-            start = end - 1
-    batches.append(order[start:])
-    return batches
-
-
 def by_bisection(lengths, cost, capacity):
     rows = lengths.tolist()
     for i, (s, t) in enumerate(rows):
@@ -196,81 +181,6 @@ RIGHT = {
 }
 
 
-def sixteen_for_all(model):
-    return 16 * sum(p.numel() for p in model.parameters())
-
-
-def state_dict_only(model):
-    return 4 * sum(t.nbytes for t in model.state_dict().values())
-
-
-def weights_only(model):
-    return sum(p.nbytes for p in model.parameters())
-
-
-def without_the_ring(vectors, exchange):
-    return [sum(vectors) for _ in vectors]
-
-
-def all_round(vectors, exchange):
-    total, moving = [v.clone() for v in vectors], list(vectors)
-    for _ in range(len(vectors) - 1):
-        moving = exchange(moving)
-        total = [t + m for t, m in zip(total, moving, strict=True)]
-    return total
-
-
-def in_place(vectors, exchange):
-    for v in vectors[1:]:
-        vectors[0] += v
-    return [vectors[0]] * len(vectors)
-
-
-def fixed_size(lengths, cost, capacity):
-    order = lengths.sum(1).argsort().tolist()
-    return [order[i : i + 8] for i in range(0, len(order), 8)]
-
-
-def drops_the_long(lengths, cost, capacity):
-    keep = [i for i, (s, t) in enumerate(lengths.tolist()) if s < 40]
-    return [[keep[j] for j in batch] for batch in by_bisection(lengths[keep], cost, capacity)]
-
-
-WRONG = {
-    "12.1": [
-        sixteen_for_all,
-        state_dict_only,
-        weights_only,
-    ],
-    "12.2": [without_the_ring, all_round, in_place],
-    "12.3": [
-        fixed_size,
-        drops_the_long,
-        lambda lengths, cost, capacity: [[i, i] for i in range(len(lengths))],
-    ],
-    "12.4": ["A", "B"],
-}
-
-
-def pretends(vectors, exchange):
-    devices, width = len(vectors), -(-len(vectors[0]) // len(vectors))
-    for _ in range(2 * (devices - 1)):
-        exchange([v.new_zeros(width) for v in vectors])
-    return [sum(vectors) for _ in vectors]
-
-
-def only_to_eight(vectors, exchange):
-    return as_a_matrix(vectors, exchange) if len(vectors) < 8 else vectors
-
-
-def one_result_for_all(vectors, exchange):
-    return [as_a_matrix(vectors, exchange)[0]] * len(vectors)
-
-
-def in_float32(vectors, exchange):
-    return [v.to(vectors[0].dtype) for v in as_a_matrix([v.float() for v in vectors], exchange)]
-
-
 def with_roll(vectors, exchange):
     devices, size = len(vectors), len(vectors[0])
     table = torch.stack(vectors)
@@ -294,12 +204,6 @@ def lists_of_pieces(vectors, exchange):
 
 
 RIGHT["12.2"] += [with_roll, lists_of_pieces]
-WRONG["12.2"] += [
-    pretends,
-    only_to_eight,
-    one_result_for_all,
-    in_float32,
-]
 
 
 def in_order(key):
@@ -320,17 +224,5 @@ def in_order(key):
     return by_a_key
 
 
-def refuses_the_whole_capacity(lengths, cost, capacity):
-    for i, pair in enumerate(lengths.tolist()):
-        if cost(1, *pair) >= capacity:
-            raise ValueError(f"sentence {i} needs all there is")
-    return by_bisection(lengths, cost, capacity)
-
-
 SOUND = [in_order(tuple), in_order(lambda pair: pair[::-1]), in_order(lambda pair: pair[0])]
 RIGHT["12.3"] += SOUND
-WRONG["12.3"] += [
-    with_tensors,
-    refuses_the_whole_capacity,
-    in_order(lambda pair: pair[0] * pair[1] % 7),
-]
