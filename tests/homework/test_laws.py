@@ -171,7 +171,7 @@ class Final(solution("09.1")):
 
 
 class ByAttribute(nn.Module):
-    """Its `forward` is made for each object."""
+    """Its `forward` is made for each object, and a copy goes on with the original's."""
 
     def __init__(self, *given, **named):
         super().__init__()
@@ -197,7 +197,6 @@ ODD = [
     ("09.1", AsFields),
     ("09.1", Final),
     ("09.1", lambda patience: WithSlots(patience)),
-    ("07.1", ByAttribute),
     ("01.2", merges_from_a_generator),
 ]
 
@@ -331,6 +330,7 @@ def by_values_alone(model):
 LATENT = [
     ("12.1", by_values_alone),
     ("07.1", InPlace),
+    ("07.1", ByAttribute),
     ("07.3", KeptMask),
     ("08.1", late_fall),
     ("08.3", in_training),
