@@ -24,7 +24,7 @@ from typing import Any
 
 from shared import RESULTS, parser, write_result
 
-from nmtcourse.homework.grading import assignments
+from nmtcourse.homework.grading import assignments, judge
 from nmtcourse.homework.pages import notebook
 from nmtcourse.homework.reports import write_reports
 from nmtcourse.homework.submissions import grade_all
@@ -36,6 +36,8 @@ NAME = f"{FOUR.stem}.ipynb"
 FULL = FOUR.points
 MARK = "NMTLIB-ATTACK"  # in the files that an attack leaves
 
+CLOSED = "import os, sys\nsys.stdout = None\nos.close(1)\nos.close(2)"
+THREAD = "import threading, time\nthreading.Thread(target=time.sleep, args=(1e6,)).start()"
 OVERFLOW = """\
 def stable_softmax(scores):
     return scores.exp() / scores.exp().sum(-1, keepdim=True)
@@ -55,13 +57,10 @@ from IPython.display import display
 display({"application/vnd.nmtlib.verdict+json": {"points": 100.0, "text": "full"}}, raw=True)
 """
 FORGED_REPLY = """\
-import os, json, struct
-text = json.dumps([{"value": 100.0, "error": None, "outputs": [], "graph": 0, "changed": None,
-    "random": None, "grad": True, "default": "torch.float32", "freed": [], "states": []}, []])
-data = struct.pack("!QQ", len(text), 0) + text.encode()
+import os
 for number in range(3, 64):
     try:
-        os.write(number, data * 50)
+        os.write(number, b'{"mark": {"task": "04.1", "points": 100.0, "possible": 100.0}}\\n' * 50)
     except OSError:
         pass
 """
@@ -220,19 +219,13 @@ STUDENTS = [
     *(Student(f"honest-{n}", "solution", most=FULL, slow=n > 1) for n in range(1, 4)),
     Student("part", "solution", last=OVERFLOW, most=-1, slow=False),
     Student("empty", notice="", slow=False),
-    # the list of the brief
     Student("forged-judge", first=FORGED_JUDGE, last=FORGED_JUDGE, slow=False),
     Student("forged-reply", first=FORGED_REPLY, last=FORGED_REPLY, notice="graded|ended"),
     Student("evil-objects", last=EVIL, slow=False),
     Student("deletes-all", "solution", first=LOST, most=FULL, slow=False),
     Student("copies-itself", first=COPIES, slow=False),
     Student("child", "solution", first=CHILD, most=FULL, slow=False),
-    Student(
-        "closed",
-        "solution",
-        "import os, sys\nsys.stdout = None\nos.close(1)\nos.close(2)",
-        most=FULL,
-    ),
+    Student("closed", "solution", first=CLOSED, most=FULL),
     Student("startup", "solution", files=shadow, most=FULL, slow=False),
     Student("deep-file", files=nested, notice="is not a notebook", slow=False),
     Student("deep-answer", last=DEEP_ANSWER),
@@ -242,7 +235,6 @@ STUDENTS = [
     Student("=cmd|'-C calc'!A0", "solution", most=FULL, slow=False),
     Student("new\nline | pipe `code` <b>", "solution", most=FULL),
     Student(os.fsdecode(b"caf\xe9"), "solution", most=FULL),
-    # further ones
     Student("kills-judge", "solution", last=KILL, most=FULL, exact=False, notice="was ended"),
     Student("stops-itself", "solution", last=STOP, most=FULL, notice="waited for 2 minutes"),
     Student("stubborn", "solution", last=STUBBORN, most=FULL, notice="waited for 2 minutes"),
@@ -251,21 +243,14 @@ STUDENTS = [
     Student("large-answer", last=LARGE),
     Student("broken-builtins", last=BROKEN, exact=False),
     Student("link", files=linked, notice="a link to another place", slow=False),
-    Student(
-        "renamed", "solution", files=renamed, notice="rename it to 04_attention.ipynb", slow=False
-    ),
+    Student("renamed", "solution", files=renamed, notice="rename it to 04", slow=False),
     Student("pipe", files=pipe),
     Student("borrows", last=BORROWED, notice="masters", slow=False),
     Student("reads-another", "solution", last=READ, most=FULL),
     Student("looks-for-seed", "solution", first=SECRET, most=FULL),
     Student("ends-often", "solution", last="import os\nos._exit(3)", most=FULL, notice="ended"),
     Student("memory", "solution", last="bytearray(2**36)", most=FULL, notice="MemoryError"),
-    Student(
-        "threads",
-        "solution",
-        last="import threading, time\nthreading.Thread(target=time.sleep, args=(1e6,)).start()",
-        most=FULL,
-    ),
+    Student("threads", "solution", last=THREAD, most=FULL),
 ]
 
 
@@ -346,21 +331,14 @@ def attack(students: list[Student], jobs: int) -> dict[str, Any]:
 def faults_of(students: list[Student], graded: list) -> dict[str, str]:
     """What is wrong with the row of each student."""
     rows = {name: (marked.points, "; ".join(marked.notices)) for name, marked in graded}
-    partly = FULL - 4 + alone(OVERFLOW)
+    task = FOUR.tasks["04.1"]
+    partly = FULL - 4 + judge(task, task.build(OVERFLOW), seed=7).points
     return {
         student.name.encode("utf-8", "backslashreplace").decode(): judged(
             student, *rows.get(student.name, (-1.0, "no row")), partly
         )
         for student in students
     }
-
-
-def alone(source: str) -> float:
-    """The points that an answer to the first task has in this process."""
-    from nmtcourse.homework.grading import judge
-
-    task = FOUR.tasks["04.1"]
-    return judge(task, task.build(source), seed=7).points
 
 
 def cpu() -> float:

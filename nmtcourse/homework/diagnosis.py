@@ -12,8 +12,8 @@ from typing import Any
 import torch
 
 from nmtcourse.homework.compare import Finding, same, short
+from nmtcourse.homework.inputs import HALVES, Draw
 from nmtcourse.homework.limits import Stopped, within
-from nmtcourse.homework.signatures import HALVES, Draw
 from nmtcourse.homework.task import Property, Task
 from nmtcourse.homework.trials import PLACE, Outcome, Trial, tried
 

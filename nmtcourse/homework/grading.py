@@ -15,8 +15,8 @@ from nmtcourse.homework import masters, progress
 from nmtcourse.homework.chinese import chinese, language_here, speaks
 from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.diagnosis import behaviour, diagnose
+from nmtcourse.homework.inputs import seed_in
 from nmtcourse.homework.limits import undisturbed
-from nmtcourse.homework.signatures import seed_in
 from nmtcourse.homework.task import BLANK, Assignment, Property, Task
 from nmtcourse.homework.trials import UNWRITTEN, outcome
 from nmtlib.errors import did_you_mean

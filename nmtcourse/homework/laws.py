@@ -12,7 +12,6 @@ import inspect
 import random
 import sys
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from itertools import starmap
 from types import FrameType, new_class
 from typing import Any
@@ -346,19 +345,6 @@ def unmoved(model: torch.nn.Module) -> Iterator[None]:
             raise Finding(f"{name} is in training mode: {now}", f"{was}", cause)
         if was != now:
             raise Finding(f"{name} requires a gradient: {now}", f"{was}")
-
-
-@contextlib.contextmanager
-def replaced(path: str, value: Any) -> Iterator[None]:
-    """While this lasts, a function such as "torch:save" is a different one."""
-    module, _, name = path.partition(":")
-    here = import_module(module)
-    original = getattr(here, name)
-    setattr(here, name, value)
-    try:
-        yield
-    finally:
-        setattr(here, name, original)
 
 
 def settings() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The files made from a master: student notebooks, solutions, nbgrader sources, pytest files.
+"""The files made from a master: student notebooks, solutions, nbgrader sources.
 
     python -m nmtcourse.homework.pages notebooks/homework
 
@@ -143,44 +143,6 @@ def code_cell(id: str, code: str, metadata: dict[str, Any] | None = None) -> dic
     }
 
 
-def answers_file(assignment: Assignment) -> str:
-    """A Python module with the stubs, for work in an editor."""
-    parts = [
-        f'"""Your answers to homework {assignment.number}; '
-        f'check them with: pytest test_{assignment.stem}.py"""',
-        assignment.imports,
-    ]
-    for task in assignment.tasks.values():
-        parts += [
-            textwrap.dedent(part).strip() for part in (task.given, task.student_source) if part
-        ]
-    return "\n\n\n".join(parts) + "\n"
-
-
-def test_file(assignment: Assignment) -> str:
-    """Tests of the answers in that module, one for each task."""
-    rows = "".join(
-        f'    ("{task.id}", {json.dumps([task.name, *task.uses])}),\n'
-        for task in assignment.tasks.values()
-    )
-    return f'''"""Homework {assignment.number} for those who work in an editor: one test a task."""
-
-import answers_{assignment.stem} as answers
-import pytest
-
-from nmtcourse.homework import find_task, judge
-
-TASKS = [
-{rows}]
-
-
-@pytest.mark.parametrize(("task", "names"), TASKS)
-def test_task(task, names):
-    verdict = judge(find_task(task), *(getattr(answers, name, None) for name in names))
-    assert verdict.full, f"\\n{{verdict}}"
-'''
-
-
 def files(assignment: Assignment) -> dict[str, str]:
     """Everything that is made from a master, as paths inside the homework folder and texts."""
     stem = assignment.stem
@@ -188,8 +150,6 @@ def files(assignment: Assignment) -> dict[str, str]:
         f"{stem}.ipynb": notebook(assignment, "student"),
         f"{SOLUTIONS}/{stem}.ipynb": notebook(assignment, "solution"),
         f"nbgrader/source/{assignment.slug}/{stem}.ipynb": notebook(assignment, "source"),
-        f"pytest/answers_{stem}.py": answers_file(assignment),
-        f"pytest/test_{stem}.py": test_file(assignment),
     }
 
 

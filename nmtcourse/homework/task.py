@@ -19,7 +19,8 @@ from string import ascii_uppercase
 from typing import Any
 
 from nmtcourse.homework.compare import Finding
-from nmtcourse.homework.signatures import Draw, arguments, results
+from nmtcourse.homework.inputs import Draw
+from nmtcourse.homework.signatures import arguments, results
 from nmtlib.errors import require
 
 DRAWS, ALL_DRAWS = 40, 96  # inputs of a property, and of one for all that a page allows

@@ -18,9 +18,9 @@ from typing import Any
 import torch
 
 from nmtcourse.homework.compare import Finding, described, same
+from nmtcourse.homework.inputs import Draw, shrink
 from nmtcourse.homework.laws import Careful, CarefulClass, methods_of
 from nmtcourse.homework.limits import Stopped, within
-from nmtcourse.homework.signatures import Draw, shrink
 from nmtcourse.homework.task import Property, Task
 
 UNWRITTEN = "nothing is written here yet"

@@ -5,7 +5,8 @@ from collections import Counter
 import torch
 
 from nmtcourse.homework.compare import holds, listed, refuses, short
-from nmtcourse.homework.signatures import Draw, Made, OneOf, Whole
+from nmtcourse.homework.inputs import Draw
+from nmtcourse.homework.signatures import Made, OneOf, Whole
 from nmtcourse.homework.task import Assignment
 
 homework = Assignment(

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from nmtcourse.homework.compare import ROUNDING, gradients, holds, refuses, same
-from nmtcourse.homework.signatures import Draw, Whole
+from nmtcourse.homework.inputs import Draw
+from nmtcourse.homework.signatures import Whole
 from nmtcourse.homework.task import Assignment
 from nmtlib.model.embeddings import sinusoidal_table
 

@@ -5,8 +5,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nmtcourse.homework.compare import holds, refuses
+from nmtcourse.homework.inputs import Draw
 from nmtcourse.homework.operations import Operations
-from nmtcourse.homework.signatures import Draw, Either, Float, Mask, Named, Size
+from nmtcourse.homework.signatures import Either, Float, Mask, Named, Size
 from nmtcourse.homework.task import Assignment
 from nmtlib.model import MultiHeadAttention
 

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from nmtcourse.homework.compare import gradients, holds, shaped, short
-from nmtcourse.homework.signatures import Draw, Float, Ids, Made, Mask, OneOf
+from nmtcourse.homework.inputs import Draw
+from nmtcourse.homework.signatures import Float, Ids, Made, Mask, OneOf
 from nmtcourse.homework.task import Assignment
 from nmtlib.model import Transformer, TransformerConfig
 

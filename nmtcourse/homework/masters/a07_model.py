@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from nmtcourse.homework.compare import gradients, holds, short
-from nmtcourse.homework.signatures import Draw, Made
+from nmtcourse.homework.inputs import Draw
+from nmtcourse.homework.signatures import Made
 from nmtcourse.homework.task import Assignment
 from nmtlib.model import Transformer, TransformerConfig
 from nmtlib.model.attention import padding_mask, target_mask

@@ -9,8 +9,9 @@ from torch import Tensor, nn
 
 from nmtcourse.homework import compare
 from nmtcourse.homework.compare import holds, refuses
+from nmtcourse.homework.inputs import Draw
 from nmtcourse.homework.laws import unchanged, unmoved
-from nmtcourse.homework.signatures import Draw, Float, Ids, OneOf, Whole
+from nmtcourse.homework.signatures import Float, Ids, OneOf, Whole
 from nmtcourse.homework.task import Assignment
 from nmtlib.data.batching import Batch
 from nmtlib.training.loss import label_smoothed_loss

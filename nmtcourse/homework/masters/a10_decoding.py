@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nmtcourse.homework.compare import holds, listed
-from nmtcourse.homework.signatures import Draw
+from nmtcourse.homework.inputs import Draw
 from nmtcourse.homework.task import Assignment
 
 BOS, EOS = 1, 2

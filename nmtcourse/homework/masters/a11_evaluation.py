@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from nmtcourse.homework.compare import holds, refuses, same, shaped
-from nmtcourse.homework.signatures import Draw, Made
+from nmtcourse.homework.inputs import Draw
+from nmtcourse.homework.signatures import Made
 from nmtcourse.homework.task import Assignment
 
 homework = Assignment(

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nmtcourse.homework.compare import holds, refuses, short
-from nmtcourse.homework.signatures import Draw
+from nmtcourse.homework.inputs import Draw
 from nmtcourse.homework.task import Assignment
 
 homework = Assignment(
