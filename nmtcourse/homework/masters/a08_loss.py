@@ -133,7 +133,7 @@ def refuses_update_0(answer, step, d_model, warmup):
         loss = -( => loss = (
     """,
     signature={
-        "logits": Float("B T V"),
+        "logits": Float("B T V", half=False),
         "labels": Ids("B T", "V", low=1, padded=True),
         "smoothing": OneOf(0.1, 0.0, 0.5),
     },
@@ -172,11 +172,7 @@ homework.promise(
 )
 
 
-@homework.check(
-    smoothed_loss,
-    "For which logits is the logarithm of a softmax infinite?",
-    logits=Float("B T V", half=False),
-)
+@homework.check(smoothed_loss, "For which logits is the logarithm of a softmax infinite?")
 def large_logits(answer, logits, labels, smoothing, draw):
     """Logits of 1,000 give finite losses and gradients; all-PAD labels raise ValueError."""
     logits = (logits * draw.one_of([1, 300])).clamp(-1000, 1000).requires_grad_()
