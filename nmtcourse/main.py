@@ -7,6 +7,7 @@ through the entry-point group `nmtlib.plugins`: each entry is a function that ge
 from __future__ import annotations
 
 import os
+import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from importlib.metadata import entry_points
@@ -19,12 +20,16 @@ from nmtcourse.homework.commands import add_homework
 from nmtcourse.listing import add_models, add_summary
 from nmtcourse.recipes.commands import add_backtranslate, add_evaluate, add_export, add_translate
 from nmtcourse.review import add_review
+from nmtcourse.welcome import WELCOME, group
 from nmtlib import cli
 from nmtlib.errors import note
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit status."""
+    """Run one command, or say welcome; returns the exit status."""
+    if not (sys.argv[1:] if arguments is None else arguments):
+        print(WELCOME)
+        return 0
     return cli.main(arguments, build_parser())
 
 
@@ -49,16 +54,19 @@ def build_parser() -> ArgumentParser:
             entry.load()(commands)
         except Exception as error:  # of another package: it must not cost the other commands
             note(f"{entry.value} adds no command: {type(error).__name__}: {error}")
+    group(parser, commands)
     return parser
 
 
 def train(options: Namespace) -> None:
     """Train as the core does; say what is wrong with the corpus, and draw the curves."""
     from nmtcourse.doctor.remarks import after_evaluation, before_training
+    from nmtcourse.welcome import translation_of_epoch
     from nmtlib.run import Run
     from nmtlib.training.history import read_history
 
-    run = Run(cli.train(options, before_training, after_evaluation))
+    shown = translation_of_epoch()
+    run = Run(cli.train(options, before_training, after_evaluation, shown))
     if os.environ.get("RANK", "0") == "0" and run.history_file.is_file():
         from nmtcourse.curves import draw_curves  # not in processes that only help
 

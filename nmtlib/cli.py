@@ -169,11 +169,15 @@ def take_sentences(options: Namespace, left_over: list[str]) -> list[str]:
 
 
 def train(
-    options: Namespace, before: Remarks | None = None, after: ScoreRemarks | None = None
+    options: Namespace,
+    before: Remarks | None = None,
+    after: ScoreRemarks | None = None,
+    after_epoch: Callable[[Any], None] | None = None,
 ) -> Path:
     """Train a preset or resume a run, and evaluate it if asked to; returns the run folder.
 
-    `before` and `after` make lines to print before a training and after an evaluation.
+    `before` and `after` make lines to print before a training and after an evaluation;
+    `after_epoch` is called with the trainer when an epoch is saved.
     """
     from nmtlib import experiment
     from nmtlib.data.corpora import load_corpus
@@ -203,6 +207,7 @@ def train(
             minutes=options.minutes,
             report=report,
             remarks=before,
+            after_epoch=after_epoch,
         )
     except FileNotFoundError as error:
         if not options.resume or "text file" not in str(error):

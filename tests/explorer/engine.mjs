@@ -39,6 +39,7 @@ const actions = {
     });
   },
   trace: ({ source, target, switches }) => model.trace(source, target, switches),
+  inside: ({ side, layer, row, source, target }) => model.inside(side, layer, row, source, target),
   greedy: ({ source, options }) => greedy(model, source, options),
   beam: ({ source, options }) => beam(model, source, options),
   beamIds: ({ source, options }) => beam(model, source, options).best.ids,

@@ -86,6 +86,24 @@ def test_logits_and_maps_are_those_of_pytorch(shipped):
         torch.testing.assert_close(torch.tensor(next(found)), logits, **CLOSE)  # with the cache
 
 
+@torch.no_grad()
+def test_the_inside_of_a_layer_is_what_its_module_gets_and_gives(shipped):
+    model, source = shipped.translator.model, shipped.sources[5]
+    (target,) = said(shipped.translator, [source])
+    for side, layers in (("encoder", model.encoder), ("decoder", model.decoder)):
+        ends = SimpleNamespace()
+        hook = layers[1].register_forward_hook(lambda *call, to=ends: vars(to).update(call=call))
+        _, maps = run_python(model, source, target)
+        hook.remove()
+        asked = {"side": side, "layer": 1, "row": 2, "source": source, "target": target}
+        (way,) = shipped.engine.run({"do": "inside", **asked})
+        _, (given, *_), left = ends.call
+        for rows, vector in ((given, way["enters"]), (left, way["steps"][-1]["sum"])):
+            torch.testing.assert_close(torch.tensor(vector), rows[0, 2], **CLOSE)
+        weights = torch.tensor(way["steps"][0]["weights"])
+        torch.testing.assert_close(weights, maps[f"{side}-self"][1][:, 2], **CLOSE)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("beam", [1, 5])
 @pytest.mark.parametrize("every", some([20, 1]))

@@ -17,7 +17,7 @@ from nmtlib.specials import SPECIALS
 pytestmark = [pytest.mark.slow, pytest.mark.extras("playwright")]
 OWN = "own"
 MODELS = ("toy-de-en", "toy-en-zh", "multi30k-de-en", "cmn-en-zh", OWN)
-VIEWS = ("attention", "beam", "cache", "positions", "shapes")
+VIEWS = ("attention", "inside", "beam", "cache", "positions", "shapes")
 SAMPLES = "".join(
     f"source     {text}\nmodel      {text}\nreference  (the same)\n\n"
     for text in ("a b c d", "b a a e", "c d e f")

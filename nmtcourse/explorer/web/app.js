@@ -9,6 +9,7 @@ import { tourView } from "./tour.js";
 import { attentionView } from "./views/attention.js";
 import { beamView } from "./views/beam.js";
 import { cacheView } from "./views/cache.js";
+import { insideView } from "./views/inside.js";
 import { positionsView } from "./views/positions.js";
 import { sentenceView } from "./views/sentence.js";
 import { shapesView } from "./views/shapes.js";
@@ -16,6 +17,7 @@ import { effectView, switchesView } from "./views/switches.js";
 
 const NOTEBOOK_OF = {
   attention: "04_scaled_dot_product_attention",
+  inside: "07_the_full_model",
   beam: "10_decoding",
   cache: "10_decoding",
   positions: "03_positional_encoding",
@@ -107,6 +109,7 @@ function renderFoot({ model, say }) {
 function viewsOf(page) {
   const views = {
     attention: attentionView(page),
+    inside: insideView(page),
     beam: beamView(page),
     cache: cacheView(page),
     positions: positionsView(page),

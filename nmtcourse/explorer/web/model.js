@@ -197,6 +197,35 @@ export class Model {
     };
   }
 
+  /**
+   * What one position goes through in one layer: each step's vectors, by name.
+   * @param {"encoder"|"decoder"} side
+   * @returns {{enters: Float32Array, steps: object[]}} of each sublayer `{name, normed, output, sum}`,
+   *   of an attention also `query`, `keys`, `values`, `mixed` and `weights` (H x S); of the feed-forward
+   *   layer `hidden`
+   */
+  inside(side, layer, row, sourceIds, targetIds, switches = {}) {
+    const steps = [];
+    const [start, seen] = [`${side}.${layer}`, []];
+    this.recorder = (name, values) => {
+      if (name.startsWith(`${start}.`)) seen.push(values);
+      if (name === start) steps.push(Object.assign({}, ...seen.splice(0), values));
+    };
+    const memory = this.encode(sourceIds, switches);
+    if (side === "decoder") this.decode(memory, targetIds, switches);
+    this.recorder = undefined;
+    const one = (rows) => rows?.[row];
+    return {
+      enters: one(steps[0].input),
+      steps: steps.map(({ input, normed, output, sum, queries, found, weights, hidden, ...rest }) => {
+        const S = weights ? weights[0].length / queries.length : 0;
+        const own = weights?.map((map) => map.subarray(row * S, (row + 1) * S));
+        const vectors = { normed: one(normed), output: one(output), sum: one(sum) };
+        return { ...rest, ...vectors, query: one(queries), mixed: one(found), hidden: one(hidden), weights: own };
+      }),
+    };
+  }
+
   /** The position table of one side, n rows of D numbers in one Float32Array. */
   positions(n, side = "source") {
     const rows = this.tables[side].slice(0, n);
@@ -255,12 +284,17 @@ export class Model {
   /** x + sublayer(norm(x)) in a pre-norm model, norm(x + sublayer(x)) in a post-norm model. */
   #residual(layer, number, x, sublayer) {
     const name = `${layer}.residuals.${number}.norm`;
-    if (this.config.norm === "pre") return add(x, sublayer(this.#norm(name, x)));
-    return this.#norm(name, add(x, sublayer(x)));
+    const pre = this.config.norm === "pre";
+    const normed = pre ? this.#norm(name, x) : undefined;
+    const output = sublayer(pre ? normed : x);
+    const sum = pre ? add(x, output) : this.#norm(name, add(x, output));
+    this.recorder?.(layer, { input: x, normed, output, sum });
+    return sum;
   }
 
   #feedForward(layer, x) {
     const hidden = relu(this.#linear(`${layer}.feed_forward.fc1`, x));
+    this.recorder?.(`${layer}.feed_forward`, { kind: "feed-forward", hidden });
     return this.#linear(`${layer}.feed_forward.fc2`, hidden);
   }
 
@@ -277,6 +311,7 @@ export class Model {
     const queries = this.#linear(`${name}.query`, x);
     const { found, weights } = attend(queries, keys, values, H, scale, mayAttend);
     listen?.(kind, layer, weights);
+    this.recorder?.(name, { kind, queries, keys, values, found, weights });
     for (let h = 0; h < H; h++) {
       if (switches.heads?.[`${kind}.${layer}.${h}`] !== false) continue;
       for (const row of found) row.fill(0, h * K, (h + 1) * K);

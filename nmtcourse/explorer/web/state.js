@@ -1,7 +1,7 @@
 // What the page shows is one flat object, and it stands in the address: a notebook can link to it.
 
 export const KINDS = ["cross", "encoder-self", "decoder-self"];
-export const VIEWS = ["attention", "beam", "cache", "positions", "shapes"];
+export const VIEWS = ["attention", "inside", "beam", "cache", "positions", "shapes"];
 
 export const START = {
   model: "",

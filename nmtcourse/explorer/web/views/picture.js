@@ -12,7 +12,7 @@ const PACE = 420; // milliseconds a word while it plays
 export function pictureView(page, source, target, tell) {
   const { say } = page;
   const lines = drawn("svg", { class: "lines", "aria-hidden": true });
-  const encoder = opener({ view: "attention", kind: "encoder-self" }, "encoder-box");
+  const encoder = opener({ view: "inside", kind: "encoder-self", row: -1 }, "encoder-box");
   const cross = opener({ view: "attention", kind: "cross" }, "cross-box");
   const beam = opener({ view: "beam" }, "beam-box");
   const play = element("button", { id: "play", class: "strong", onclick: () => (playing ? pause() : start(partly ? at + 1 : 0)) });

@@ -1,0 +1,67 @@
+"""What `nmtlib` says by itself: a welcome, its commands by what they are for, and its version."""
+
+from __future__ import annotations
+
+from argparse import SUPPRESS, ArgumentParser, RawDescriptionHelpFormatter, _SubParsersAction
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nmtlib.data.corpus import Pair
+    from nmtlib.training.trainer import Trainer
+
+WELCOME = """\
+nmtlib: build a Transformer translator, watch it think, and break it yourself.
+
+  nmtlib translate --model cmn-en-zh "I love you."   a model that comes with nmtlib
+  nmtlib course my-course --lab                      the notebooks, in a folder of your own
+  nmtlib --help                                      all commands"""
+GROUPS = {  # what one wants -> the commands, in the order of use, and a line to copy
+    "learn": ("course homework explore", "nmtlib homework start 04 --out my"),
+    "translate": ("translate models export", 'nmtlib translate --model cmn-en-zh "I love you."'),
+    "train": ("train summary evaluate backtranslate", "nmtlib train toy-de-en --evaluate"),
+    "find what is wrong": ("check data review", "nmtlib data check my-pairs.tsv"),
+}
+SHORTEST, LONGEST = 5, 9  # words of the sentence that is translated after each epoch
+
+
+def group(parser: ArgumentParser, commands: _SubParsersAction[ArgumentParser]) -> None:
+    """List the commands by what they are for, each group with a line to copy."""
+    about = {each.dest: str(each.help) for each in commands._choices_actions}
+    known = {name for names, _ in GROUPS.values() for name in names.split()}
+    others = {"from other packages": (" ".join(about.keys() - known), "")}
+    text = [str(parser.description)]
+    for wish, (names, example) in (GROUPS | others).items():
+        rows = [f"  {name:<14}{about[name]}" for name in names.split() if name in about]
+        if rows:
+            text += ["", f"{wish}:", *rows, *([f"    $ {example}"] if example else [])]
+    parser.formatter_class = RawDescriptionHelpFormatter
+    parser.description = "\n".join(text)
+    parser.usage = "nmtlib COMMAND ...   (nmtlib COMMAND --help says more)"
+    commands._choices_actions.clear()
+    commands.help = SUPPRESS  # it stands above
+    parser.add_argument("--version", action="version", version=f"nmtlib {version('nmtlib')}")
+
+
+def translation_of_epoch() -> Callable[[Trainer], None]:
+    """After each epoch, a translation of one validation sentence: nonsense becomes language."""
+    chosen: list[Pair] = []
+
+    def show(trainer: Trainer) -> None:
+        from nmtlib.data.corpora import load_corpus
+        from nmtlib.inference.translator import Translator
+
+        if trainer.run is None:
+            return
+        settings = trainer.run.settings()
+        if not chosen:
+            pairs = load_corpus(settings.corpus).validation
+            fits = (p for p in pairs if SHORTEST <= len(p.source.split()) <= LONGEST)
+            chosen.append(next(fits, pairs[0]))
+        translator = Translator(trainer.model, *trainer.run.codecs(), settings)
+        (text,) = translator.translate([chosen[0].source], beam=1, max_length=20)
+        trainer.model.train()
+        trainer.report(f"             {chosen[0].source}  →  {text}")
+
+    return show
