@@ -380,13 +380,3 @@ def test_a_model_of_another_shape_is_the_same_model(shape, engine_of, small_run)
         expected = getattr(model, f"{side}_positions").table.flatten()
         torch.testing.assert_close(torch.tensor(table), expected, **CLOSE)
     assert facts["rounded"], "float32 weights were rounded, and the page says so"
-
-
-def test_the_weights_of_a_shipped_model_arrive_exactly(shipped):
-    parameters = dict(shipped.translator.model.named_parameters())
-    names = [*parameters][::5]
-    tensors, facts = shipped.engine.run({"do": "tensors", "names": names}, {"do": "facts"})
-    assert not facts["rounded"]
-    for name in names:
-        given = torch.tensor(tensors[name]).view_as(parameters[name])
-        assert torch.equal(given, parameters[name].detach()), name
