@@ -23,7 +23,7 @@ GROUPS = {  # what one wants -> the commands, in the order of use, and a line to
     "train": ("train summary evaluate backtranslate", "nmtlib train toy-de-en --evaluate"),
     "find what is wrong": ("check data review", "nmtlib data check my-pairs.tsv"),
 }
-SHORTEST, LONGEST = 5, 9  # words of the sentence that is translated after each epoch
+SHORTEST, LONGEST = 9, 14  # words of the sentence that is translated after each epoch
 
 
 def group(parser: ArgumentParser, commands: _SubParsersAction[ArgumentParser]) -> None:
