@@ -199,6 +199,7 @@ class Assignment:
         draws: int = DRAWS,
         again: bool = True,
         shrinks: bool = True,
+        whole: bool = False,
         **kinds: Any,
     ) -> Any:
         """Add the decorated function, with its docstring, as a `Property`.
@@ -212,7 +213,8 @@ class Assignment:
             require(bool(measure.__doc__), measure.__name__, "documented: what must hold", None)
             statement = " ".join((measure.__doc__ or "").split())
             given = measured(measure, {**task.signature, **kinds})
-            task.checks.append(Property(statement, advice, worth, draws, given, again, shrinks))
+            how = {"again": again, "shrinks": shrinks, "whole": whole}
+            task.checks.append(Property(statement, advice, worth, draws, given, **how))
             return measure
 
         return register

@@ -106,6 +106,8 @@ def let_each_position_see_its_past(answer, source, target, pad):
     three_masks,
     "Draw the masks of a sentence with two PAD: which axis are the keys? What is `pad`?",
     worth=2,
+    draws=96,
+    whole=True,
 )
 def hide_padded_keys(answer, source, target, pad):
     """Padded keys are hidden, and nothing else: PAD on either side, any PAD id, sources and targets
