@@ -3,6 +3,7 @@
 import re
 
 import deck
+import nbformat
 import pages
 import pytest
 from bs4 import BeautifulSoup
@@ -65,3 +66,17 @@ def test_a_page_holds_texts_for_pictures_and_folds_answers(book):
     assert BeautifulSoup(page, "html.parser").img["alt"] == 'A "line" < 1'
     assert re.search(r"(?s)<details>.*Answer: A.*</details>", page)
     assert 'aria-label="Slide 4 of 4"' in page and "draw()" not in page
+
+
+@pytest.mark.parametrize("name", deck.DECKS)
+def test_a_deck_of_its_own_has_a_claim_a_cell_and_a_few_words_on_each_slide(name):
+    book = nbformat.read(pages.NOTEBOOKS / f"{name}.ipynb", as_version=4)
+    own = deck.DECKS[name]
+    assert 8 <= len(own["slides"]) + 1 <= 12
+    assert all(len(words.split()) <= 12 for _, _, words in own["slides"])
+    cells = deck.chosen(book, **own)
+    places = [cell["metadata"]["slide"] for cell in cells]
+    assert places[-1]["number"] == len(own["slides"]) + 1 == sum(p["begins"] for p in places)
+    shown = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert sum(bool(cell["source"]) for cell in shown) <= 3, "most slides are a picture"
+    assert all(cell["source"] or cell["outputs"] for cell in shown)

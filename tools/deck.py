@@ -3,13 +3,21 @@
 A deck holds the cells with slideshow metadata: `slide` and `subslide` begin one, `fragment`
 and `-` go on with it, `notes` are kept but not shown.  Cells without it, or with `skip`, stay
 out.  Of a long text the first sentences are shown, of a cell that draws the pictures alone.
+A notebook in `decks.toml` has slides of its own instead: a claim, a cell, and a few words.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
+from collections.abc import Sequence
 from itertools import zip_longest
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
+
+DECKS: dict[str, dict[str, Any]] = tomllib.loads(
+    Path(__file__).with_name("decks.toml").read_text("utf-8")
+)
 
 ROOM, FEWEST, MOST = 36.5, 10, 24  # rem of a slide, as `height` counts them; slides of a deck
 WORDS, ITEMS = 60, 5  # a slide takes this much of a long text, at least a sentence
@@ -86,6 +94,29 @@ def deck(book: dict) -> list[dict]:
         number += place["begins"]
         place |= {"number": number, "ends": not after or after["metadata"]["slide"]["begins"]}
     return cells
+
+
+def chosen(book: dict, opening: str, slides: Sequence[tuple[str, str, str]]) -> list[dict]:
+    """A title, then a slide for each (cell, claim, words): pictures first, words below them."""
+    cells = {cell["id"]: cell for cell in book["cells"]}
+    title = next(found[0] for cell in book["cells"] if (found := HEADING.search(cell["source"])))
+    text = {"cell_type": "markdown", "metadata": dict[str, Any]()}
+    found = [_slide(text | {"source": opening}, 1, title, kind="opening")]
+    for number, (name, claim, words) in enumerate(slides, 2):
+        source, outputs = _shown(cells[name])
+        cell = {**cells[name], "source": source, "outputs": outputs}
+        found.append(_slide(cell, number, f"## {claim}", ends=False))
+        below = text | {"source": words}
+        found.append(_slide(below, number, "", begins=False, kind="words"))
+    return found
+
+
+def _slide(
+    cell: dict, number: int, title: str, *, begins: bool = True, ends: bool = True, kind: str = ""
+) -> dict:
+    """A cell with its place in the deck."""
+    place = {"number": number, "title": title, "begins": begins, "ends": ends, "kind": kind}
+    return {**cell, "metadata": {**cell["metadata"], "slide": place}}
 
 
 def height(cells: list[dict]) -> float:

@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import nbformat
-from deck import deck
+from deck import DECKS, chosen, deck
 from nbconvert import HTMLExporter
 from pygments.formatters import HtmlFormatter
 
@@ -54,7 +54,8 @@ def html(cells: list[dict], title: str, look: str) -> str:
 def write_slides(path: Path, folder: Path) -> Path:
     """The deck of a notebook, as HTML that needs only mathjax.js beside it."""
     book = nbformat.read(path, as_version=4)
-    page = html(deck(book), path.stem, "slides")
+    own = DECKS.get(path.stem)
+    page = html(chosen(book, **own) if own else deck(book), path.stem, "slides")
     file = folder / f"{path.stem}.html"
     # another notebook is another deck
     file.write_text(re.sub(r'(href="\d\d_\w+)\.ipynb', r"\1.html", page), encoding="utf-8")
