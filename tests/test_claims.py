@@ -2,7 +2,8 @@
 
 `notebooks/claims/NN.toml` lists claims: `says`, words of the notebook, or `answer`, the key of a
 question; and what holds it: `cell` and `arm`, a code cell and what its code or output shows of the
-control; `file` and `arm`, recorded results; `cites`, a work that the notebook names; or `follows`,
+control; `file` and `arm`, recorded results; `repository` to `lines`, what
+another author wrote; `cites`, a work that the notebook names; or `follows`,
 the argument where definitions alone hold it.
 """
 
@@ -19,7 +20,9 @@ CLAIMS = NOTEBOOKS / "claims"
 CAUSE = re.compile(r"(?i)\bbecause\b|\bthat is why\b|\btherefore\b|\bthe reason is\b")
 SENTENCE = re.compile(r"(?<=[.?!:])[)*]*\s+(?=[A-Z*(`$\d])|\n\s*\n|\n\s*(?:-|\d\.) ")
 NUMBERS = [path.stem for path in sorted(CLAIMS.glob("*.toml"))]
-HELD = ({"cell", "arm"}, {"file", "arm"}, {"cites"}, {"follows"})
+OTHERS = {"repository", "commit", "file", "lines"}  # where another author says or does it
+HELD = ({"cell", "arm"}, {"file", "arm"}, {"cites"}, {"follows"}, OTHERS, {"document"})
+ABOUT = re.compile(r"\b[Tt]he report(?:'s (?:loader|batches)| says| has)|published notebook")
 
 
 def claims(number: str) -> list[dict[str, str]]:
@@ -33,13 +36,15 @@ def findings(number: str, listed: list[dict[str, str]]) -> Iterator[str]:
     prose = "\n\n".join(source(c) for c in cells.values() if c["cell_type"] == "markdown")
     sentences = [_flat(one) for one in SENTENCE.split(re.sub(r"(?s)```.*?```", "", prose))]
     said = [_flat(claim["says"]) for claim in listed if "says" in claim]
-    unheld = [s for s in filter(CAUSE.search, sentences) if not any(one in s for one in said)]
+    claiming = [s for s in sentences if CAUSE.search(s) or number > "12" and ABOUT.search(s)]
+    unheld = [s for s in claiming if not any(one in s or s in one for one in said)]
     unheld += read(ASKED / f"{number}.toml").keys() - {claim.get("answer") for claim in listed}
     yield from (f"{number}: no arm is named for: {one}" for one in unheld)
     for claim in listed:
         where, arm = cells.get(claim.get("cell", ""), {}), claim.get("arm", claim.get("cites", ""))
         shown = json.dumps([where.get("source"), where.get("outputs")], ensure_ascii=False)
-        shown += (ROOT / claim["file"]).read_text("utf-8") if "file" in claim else ""
+        here = "file" in claim and "repository" not in claim
+        shown += (ROOT / claim["file"]).read_text("utf-8") if here else ""
         shown += prose if "cites" in claim else ""
         held = claim.keys() - {"says", "answer"} in HELD and _flat(arm) in _flat(shown)
         if not held or _flat(claim.get("says", "")) not in _flat(prose):
@@ -62,7 +67,7 @@ def test_a_cause_without_its_arm_is_noticed():
         others = kept[:index] + kept[index + 1 :]
         assert "answer" not in claim or list(findings(number, others)), claim
         missing = {
-            key: text if key in ("follows", "file") else f"{text} not"
+            key: text if key in {*OTHERS, "follows", "document"} else f"{text} not"
             for key, text in claim.items()
         }
         assert list(findings(number, [*others, missing])), claim

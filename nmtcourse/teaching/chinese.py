@@ -6,7 +6,6 @@ was counted in its training data, and what was trained on it, is recorded.
 
 from __future__ import annotations
 
-import copy
 import gzip
 import json
 from collections import Counter
@@ -17,18 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from nltk.util import ngrams
-from torch import Tensor
 
-from nmtlib.data.batching import pad
 from nmtlib.data.corpus import Pair
 from nmtlib.data.tokenizers import JOIN_MARK
-from nmtlib.inference.search import greedy_search
-from nmtlib.inference.translator import Translator
-from nmtlib.model.layers import DecoderState
-from nmtlib.model.transformer import Transformer
-from nmtlib.specials import EOS
 from nmtlib.training.history import EpochRecord
 
 HERE = Path(__file__).parent / "recorded"
@@ -132,31 +123,3 @@ def miscuts(texts: Sequence[str], factor: int = 20) -> list[tuple[str, str]]:
         if gain > factor:
             cases.append((gain, f"{one} {following}", " ".join(best)))
     return [(segmented, better) for _, segmented, better in sorted(cases, reverse=True)]
-
-
-def to_reference_length(
-    translator: Translator, pairs: Sequence[Pair], *, exactly: bool
-) -> list[str]:
-    """Greedy translations of at most, or `exactly`, as many tokens as the reference has."""
-    model = without_end(translator.model) if exactly else translator.model
-    rows: dict[int, list[int]] = {}
-    for i, pair in enumerate(pairs):
-        rows.setdefault(len(translator.target.encode(pair.target)), []).append(i)
-    hypotheses = [""] * len(pairs)
-    for length, some in rows.items():
-        source = pad([[*translator.read(pairs[i].source), EOS] for i in some])  # (B, S)
-        for i, ids in zip(some, greedy_search(model, source, max_length=length), strict=True):
-            hypotheses[i] = translator.target.decode(ids)
-    return hypotheses
-
-
-def without_end(model: Transformer) -> Transformer:
-    """A view of a model that generates EOS only where a search allows nothing else."""
-    view: Any = copy.copy(model)
-
-    def step(tokens: Tensor, state: DecoderState) -> Tensor:
-        logits = model.step(tokens, state)
-        return logits.index_fill(1, torch.tensor([EOS], device=logits.device), -1e4)  # (N, V)
-
-    view.step = step
-    return view

@@ -96,9 +96,9 @@ RULES: dict[str, Callable[[str, str, str], bool]] = {
     "another measure word, or none": lambda s, o, r: _other_measure(r, o),
     "了 on one side only": lambda s, o, r: ("了" in o) != ("了" in r),
     "a name lost or invented": lambda s, o, r: _names_lost(s, o),
-    "yes for no": lambda s, o, r: denies(o) != denies(r),
+    "wrong polarity": lambda s, o, r: denies(o) != denies(r),
     "question or statement": lambda s, o, r: ("?" in s) != bool(QUESTION.search(o)),
-    "said twice running": lambda s, o, r: bool(set(repeats(o)) - set(repeats(r))),
+    "repeated word": lambda s, o, r: bool(set(repeats(o)) - set(repeats(r))),
     "English left over": lambda s, o, r: _latin(o) and not _latin(r),
     "less than 60 % of the length": lambda s, o, r: len(_solid(o)) < 0.6 * len(_solid(r)),
 }

@@ -46,9 +46,9 @@ BROKEN = {  # an output that breaks just this rule
     "another measure word, or none": "汤姆 不 喜欢 两个 狗 。",
     "了 on one side only": "汤姆 不 喜欢 两只 狗 了 。",
     "a name lost or invented": "玛丽 不 喜欢 两只 狗 。",
-    "yes for no": "汤姆 喜欢 两只 狗 。",
+    "wrong polarity": "汤姆 喜欢 两只 狗 。",
     "question or statement": "汤姆 不 喜欢 两只 狗 ？",
-    "said twice running": "汤姆 不 喜欢 喜欢 两只 狗 。",
+    "repeated word": "汤姆 不 喜欢 喜欢 两只 狗 。",
     "English left over": "汤姆 不 喜欢 两只 dogs 。",
     "less than 60 % of the length": "汤姆 不 两只",
 }
