@@ -19,14 +19,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch.profiler import ProfilerActivity, profile
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from nmtcourse.teaching.show import ROOT, Shown
+from nmtcourse.teaching.show import ROOT
 
 RECORDED = Path(__file__).parent / "recorded" / "benchmarks"
 Work = Callable[[], object]
@@ -67,23 +67,6 @@ def timeline(work: Work) -> Timeline:
     blocks = sorted(named, key=lambda e: e.start_ns())
     marks = {b.name(): sum(start < b.start_ns() for start in starts) for b in blocks}
     return Timeline(list(accumulate(change.nbytes() for change in changes)), marks)
-
-
-class Row(NamedTuple):
-    """One line of a profile: an operation, how often it ran, its share of all operations' time."""
-
-    name: str
-    calls: int
-    share: float
-
-
-def profile_rows(work: Work, most: int = 10) -> list[Row]:
-    """The operations that took most time in themselves, not in operations that they called."""
-    averages = _profiled(work).key_averages()
-    rows = [(e.key, e.count, e.self_cpu_time_total) for e in averages if e.key.startswith("aten::")]
-    total = sum(spent for *_, spent in rows)
-    rows.sort(key=lambda row: -row[2])
-    return [Row(name.removeprefix("aten::"), n, spent / total) for name, n, spent in rows[:most]]
 
 
 @dataclass
@@ -172,17 +155,6 @@ def recorded(name: str) -> dict[str, Any] | None:
     """
     path = RECORDED / f"{name}.json"
     return json.loads(path.read_text("utf-8")) if path.is_file() else None
-
-
-def worked_problem(question: str, steps: Mapping[str, str]) -> None:
-    """Show a problem with its solution folded below: {what is worked out: how}.  Markdown."""
-    from IPython.display import display
-
-    lines = "\n".join(f"- *{what}*: {how}" for what, how in steps.items())
-    summary = "<summary>Work it out on paper, then open the solution</summary>"
-    text = f"**Problem.** {question}\n\n<details>{summary}\n\n{lines}\n\n</details>"
-    plain = "\n".join([question, *(f"  {what}: {how}" for what, how in steps.items())])
-    display(Shown(text, plain))
 
 
 def human(count: float, unit: str = "B") -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
@@ -86,30 +85,6 @@ def fingerprints(
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     return figure
-
-
-def roofline(
-    peak: float, bandwidth: float, points: Mapping[str, tuple[float, float]], *, title: str = ""
-) -> Axes:
-    """The roof of a machine, and what runs under it: {name: (operations a byte, operations/s)}."""
-    _, ax = plt.subplots(figsize=(WIDTH, 4.2))
-    ridge = peak / bandwidth
-    x = np.logspace(math.log10(0.05), math.log10(max(400, ridge * 8)), 200)
-    roof = np.minimum(peak, x * bandwidth)
-    ax.plot(x, roof, color="#4D4D4D", lw=2.2)
-    ax.fill_between(x, roof, peak * 4, color="#F4F4F4", lw=0)
-    ax.axvline(ridge, color="#4D4D4D", lw=0.8, ls=":")
-    ax.text(ridge * 1.1, peak * 1.25, "limit: arithmetic →", fontsize=8)
-    ax.text(ridge / 1.1, peak * 1.25, "← limit: memory", fontsize=8, ha="right")
-    for number, (name, (intensity, rate)) in enumerate(points.items()):
-        marker = "osD^vPX*"[number % 8]
-        ax.plot(intensity, rate, marker, color=COLOURS[number % len(COLOURS)], ms=7, label=name)
-    ax.set(xscale="log", yscale="log", title=title, xlim=(x[0], x[-1]))
-    ax.set(ylim=(bandwidth * x[0] / 3, peak * 2.5))
-    ax.set(xlabel="operations for each byte moved", ylabel="operations in a second")
-    ax.grid(True)
-    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    return ax
 
 
 def against_formula(

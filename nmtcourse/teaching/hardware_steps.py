@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nmtcourse.teaching.cost import TrainingMemory, flop_terms, training_flops, training_memory
+from nmtcourse.teaching.cost import TrainingMemory, flop_terms, training_memory
 from nmtlib.data.batching import Batch
 from nmtlib.model.attention import padding_mask
 from nmtlib.model.transformer import Transformer, TransformerConfig
@@ -169,65 +169,3 @@ def two_constants(
     taken = torch.tensor([seconds[end] for end in ends], dtype=torch.float64)
     start, flop = torch.linalg.solve(rows, taken).tolist()
     return max(start, 0.0), max(flop, 0.0)
-
-
-def calculated_seconds(
-    config: TransformerConfig, tokens: int, started: int, rate: float, launch: float
-) -> float:
-    """An update on `tokens` target tokens in sentences of 32, on a device that works behind Python.
-
-    It lasts as long as the arithmetic at `rate` FLOP/s, or as the starts at `launch` seconds each.
-    """
-    flops = training_flops(config, max(1, tokens // 32), 32, 32)
-    return max(started * launch, flops / rate)
-
-
-class Run(NamedTuple):
-    """An operation for the roofline: FLOP, bytes that it reads and writes, and how to run it."""
-
-    flops: int
-    bytes: int
-    work: Callable[[], object]
-
-    @property
-    def intensity(self) -> float:
-        """Operations for each byte."""
-        return self.flops / self.bytes
-
-
-def roofline_runs(values: int = 8_000_000) -> dict[str, Run]:
-    """Operations of a training step and one of translating, on arrays too large for a cache.
-
-    LayerNorm is taken for 8 operations a number, Adam for 12 a parameter; Adam reads weight,
-    gradient and two moments and writes all but the gradient.
-    """
-    n, D, M = values, 512, 1024
-    width = n // (4 * D)
-    x, y, out = torch.rand(n), torch.rand(n), torch.empty(n)
-    rows, ones = torch.rand(n // D, D), torch.ones(D)
-    few, one, weights = torch.rand(M, D), torch.rand(1, D), torch.rand(D, width)
-    parameter = nn.Parameter(torch.rand(n))
-    parameter.grad = torch.rand(n)
-    adam = torch.optim.Adam([parameter], fused=True)
-    product, single = 4 * (M * D + D * width + M * width), 4 * (D + D * width + width)
-    return {
-        f"linear map, {M:,} positions": Run(2 * M * D * width, product, lambda: few @ weights),
-        "linear map, 1 position": Run(2 * D * width, single, lambda: one @ weights),
-        "LayerNorm": Run(
-            8 * rows.numel(), 8 * rows.numel(), lambda: F.layer_norm(rows, (D,), ones)
-        ),
-        "residual (an addition)": Run(n, 12 * n, lambda: torch.add(x, y, out=out)),
-        "Adam": Run(12 * n, 28 * n, adam.step),
-    }
-
-
-def knee_of(config: TransformerConfig, started: int, rate: float, launch: float) -> int | None:
-    """The target tokens, a power of two, from which an update takes longer than its launches."""
-    sizes = [2**power for power in range(8, 22)]
-    return knee(sizes, [calculated_seconds(config, n, started, rate, launch) for n in sizes])
-
-
-def knee(tokens: Sequence[int], seconds: Sequence[float]) -> int | None:
-    """The first number of tokens at which a step takes longer than at the smallest, if any."""
-    longer = (n for n, s in zip(tokens, seconds, strict=True) if s > seconds[0])
-    return next(longer, None)

@@ -35,20 +35,6 @@ def test_a_timeline_follows_memory_and_says_where_it_was_highest():
     assert list(seen.marks) == ["early", "late"] and seen.marks["early"] < seen.marks["late"]
 
 
-def test_a_profile_counts_calls_and_sorts_by_share():
-    a = torch.randn(200, 200)
-
-    def work():
-        for _ in range(3):
-            a @ a
-
-    rows = lab.profile_rows(work)
-    assert {row.name: row.calls for row in rows}["mm"] == 3
-    assert [row.share for row in rows] == sorted((row.share for row in rows), reverse=True)
-    assert 0.99 < sum(row.share for row in lab.profile_rows(work, most=100)) < 1.01
-    assert len(lab.profile_rows(work, most=1)) == 1
-
-
 def test_a_ledger_counts_products_and_their_operations():
     a, b = torch.randn(3, 4), torch.randn(4, 5)
     book = lab.ledger(lambda: a @ b)
