@@ -6,15 +6,10 @@ benchmarks/README.md says how the records were made.
 from __future__ import annotations
 
 import json
-import statistics
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
-from matplotlib.figure import Figure
-
-from nmtcourse.teaching.training_pictures import draw_seeds, over
 from nmtlib.inference.metrics import bleu_nltk
 from nmtlib.training.history import EpochRecord
 
@@ -41,21 +36,6 @@ def histories(name: str) -> dict[str, list[list[EpochRecord]]]:
         case: [[EpochRecord(**row) for row in run["history"]] for run in runs]
         for case, runs in runs_by_case(name).items()
     }
-
-
-def draw_classic() -> Figure:
-    """How many of 200 outputs differ, and BLEU, in each case of the classic recipe by updates."""
-    figure, axes = plt.subplots(1, 2, figsize=(7.2, 3.0))
-    labels = {"different": "different of 200", "bleu": "BLEU"}
-    for ax, (name, label) in zip(axes, labels.items(), strict=True):
-        curves = {}
-        for case, runs in runs_by_case("classic").items():
-            points = [run["points"] for run in runs]
-            ends = zip(*([point["updates"] for point in row] for row in points), strict=True)
-            updates = [statistics.mean(same) for same in ends]
-            curves[case] = over(updates, [[point[name] for point in row] for row in points])
-        draw_seeds(curves, ax, xlabel="updates", ylabel=label)
-    return figure
 
 
 def from_ids(text: str, words: Collection[str]) -> str:
