@@ -225,9 +225,9 @@ def train(
 
 def moved_settings(run: Run, assignments: list[str]) -> Settings:
     """The settings of a run whose corpus is in another place now; nothing else may change."""
-    if other := [name for name in assignments if not name.startswith("corpus.")]:
+    if refused := [name for name in assignments if not name.startswith("corpus.")]:
         raise ValueError(
-            f"--set {other[0]} cannot change a run that is resumed; only where its corpus is may "
+            f"--set {refused[0]} cannot change a run that is resumed; only where its corpus is may "
             "change (corpus.train and so on).  To go on with other settings, start a new run from "
             f"its weights: --set training.init_from={run.folder}"
         )
@@ -319,8 +319,8 @@ def translate(options: Namespace, load: Load | None = None) -> int:
     """Translate the sentences given, or standard input line by line; 1 if a line was refused."""
     from nmtlib.inference.translator import Translator
 
-    given = [options.model, options.folder, *options.sentences]
-    run, *texts = [argument for argument in given if argument is not None] or [None]
+    arguments = [options.model, options.folder, *options.sentences]
+    run, *texts = [argument for argument in arguments if argument is not None] or [None]
     if run is None:
         raise ValueError("translate needs a run folder or a model; list them with: nmtlib models")
     translator = (load or Translator.load)(run)

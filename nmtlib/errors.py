@@ -12,25 +12,25 @@ from typing import Any
 UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def did_you_mean(given: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, known: Iterable[str]) -> str:
     """' (did you mean ...?)' with the closest of the known names, or '' where none is close.
 
     >>> did_you_mean("toy-de-em", ["toy-de-en", "toy-en-zh"])
     ' (did you mean toy-de-en?)'
     """
-    near = difflib.get_close_matches(given, list(known), n=1, cutoff=0.5)
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
     return f" (did you mean {near[0]}?)" if near else ""
 
 
-def require(holds: bool, name: str, expected: Any, given: Any) -> None:
+def require(holds: bool, name: str, expected: Any, value: Any) -> None:
     """Raise ValueError '`name` must be `expected`, not `given`' unless something holds."""
     if not holds:
-        raise ValueError(f"{name} must be {expected}, not {given!r}")
+        raise ValueError(f"{name} must be {expected}, not {value!r}")
 
 
-def require_one_of(name: str, known: Collection[str], given: str) -> None:
+def require_one_of(name: str, known: Collection[str], value: str) -> None:
     """Raise ValueError unless `given` is one of the known values."""
-    require(given in known, name, f"one of {', '.join(known)}", given)
+    require(value in known, name, f"one of {', '.join(known)}", value)
 
 
 def shown(text: str) -> str:

@@ -17,12 +17,12 @@ def add(kind: str, **places: str) -> None:
 
     In a name that has dashes, such as that of a corpus, underscores take their place.
     """
-    ADDED[kind] |= {name.replace("_", "-"): place for name, place in places.items()}
+    ADDED[kind] |= {name.replace("_", "-"): address for name, address in places.items()}
 
 
 def added(kind: str) -> dict[str, Any]:
     """All things of a kind that were added, by name."""
-    return {name: resolve_name(place) for name, place in ADDED[kind].items()}
+    return {name: resolve_name(address) for name, address in ADDED[kind].items()}
 
 
 def missing(kind: str) -> str:

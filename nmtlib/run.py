@@ -215,11 +215,11 @@ class Run:
 
 def named_runs() -> dict[str, Run]:
     """The runs that ship with the package and those in `RUNS`, by name; by path if it is taken."""
-    found: dict[str, Run] = {}
+    runs: dict[str, Run] = {}
     for file in [*sorted(SHIPPED.glob("*/settings.json")), *sorted(RUNS.glob("*/settings.json"))]:
         folder = file.parent
-        found[str(folder) if folder.name in found else folder.name] = Run(folder)
-    return found
+        runs[str(folder) if folder.name in runs else folder.name] = Run(folder)
+    return runs
 
 
 def find_run(run: str | Path) -> Run:

@@ -234,9 +234,9 @@ class Settings:
                 "vocabulary: set tokenizer.joint=true, or model.tied=target"
             )
         for side, size in (("source", source), ("target", target)):
-            if (given := getattr(self.model, f"{side}_vocab_size")) not in (0, size):
+            if (stated := getattr(self.model, f"{side}_vocab_size")) not in (0, size):
                 raise ValueError(
-                    f"model.{side}_vocab_size is {given}, but the data makes a {side} vocabulary "
+                    f"model.{side}_vocab_size is {stated}, but the data makes a {side} vocabulary "
                     f"of {size}; leave it out: the data decides"
                 )
         model = replace(self.model, source_vocab_size=source, target_vocab_size=target)
@@ -279,8 +279,8 @@ def explain(error: ValidationError) -> str:
     key = ".".join(map(str, first["loc"]))
     if first["type"] == "value_error":  # what a class itself raises begins with the key
         return f"{key}.{first['ctx']['error']}".lstrip(".")
-    given = "" if first["type"].startswith("missing") else f", not {reprlib.repr(first['input'])}"
-    return f"{key} {first['msg'].removeprefix('Input ')}{given}"
+    suffix = "" if first["type"].startswith("missing") else f", not {reprlib.repr(first['input'])}"
+    return f"{key} {first['msg'].removeprefix('Input ')}{suffix}"
 
 
 def find(key: str, where: str) -> tuple[str, str]:
@@ -294,22 +294,22 @@ def find(key: str, where: str) -> tuple[str, str]:
     known = [f"{section}.{f.name}" for section, kind in SECTIONS.items() for f in fields(kind)]
     bare = {k.partition(".")[2]: k for k in known}
     same_name = [k for k in known if k.endswith("." + key.rpartition(".")[2])]
-    found = [k for k in same_name if k == key or "." not in key]
-    if len(found) > 1:
-        choice = " or ".join(found)
+    matches = [k for k in same_name if k == key or "." not in key]
+    if len(matches) > 1:
+        choice = " or ".join(matches)
         raise ValueError(f"{where}: {key!r} is a key of several sections; write {choice}")
-    if not found:
+    if not matches:
         near = same_name or get_close_matches(key, known) or get_close_matches(key, bare)
         advice = f"did you mean {bare.get(near[0], near[0])}?" if near else f"there are {known}"
         raise ValueError(f"{where}: unknown key {reprlib.repr(key)}; {advice}")
-    section, _, name = found[0].partition(".")
+    section, _, name = matches[0].partition(".")
     return section, name
 
 
 def parse(text: str) -> Any:
     """A TOML value; a bare word, and whatever else is not one value, is taken as a string."""
     try:
-        found = tomllib.loads(f"value = {text}")
+        table = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):  # no TOML, thousands of digits, nested without end
         return text
-    return found["value"] if len(found) == 1 else text
+    return table["value"] if len(table) == 1 else text

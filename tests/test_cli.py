@@ -962,22 +962,31 @@ def test_what_a_stranger_named_does_not_reach_the_terminal_raw(call, run, tmp_pa
         assert not {*"\x1b\x07\u202e"} & {*(printed + told)}, command
 
 
-def test_each_line_of_an_open_pipe_is_answered_at_once(run):
-    command = [sys.executable, "-m", "nmtlib", "translate", str(run)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(command, **pipes, env=os.environ | {"OMP_NUM_THREADS": "1"}) as process:
-        for text in ("der hund läuft heute .\n", "die katze schläft nie .\n"):
-            process.stdin.write(text.encode())
-            process.stdin.flush()  # and it stays open
-            assert process.stdout.readline().strip()
-        process.stdin.close()
-        assert process.wait() == 0
+def test_each_line_of_an_open_pipe_is_answered_at_once(call, run, monkeypatch):
+    lines, answered = [b"der hund singt .\n", b"die frau singt .\n", b""], []
+
+    class Pipe(io.RawIOBase):
+        readable = staticmethod(lambda: True)
+
+        def readinto(self, buffer):
+            assert len(answered) == 2 - (len(lines) - 1), "it waits for more before it answers"
+            line = lines.pop(0)
+            buffer[: len(line)] = line
+            return len(line)
+
+    real = Translator.translate
+    monkeypatch.setattr(
+        Translator, "translate", lambda *a, **k: answered.append(a) or real(*a, **k)
+    )
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(Pipe())))
+    assert len(call("translate", run)[1].splitlines()) == 2
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
 def test_a_history_that_is_a_pipe_is_not_waited_for(refused, run):
-    (run / "history.csv").unlink()
-    os.mkfifo(run / "history.csv")
+    (path := run / "history.csv").unlink()
+    os.mkfifo(path)
+    threading.Thread(target=lambda: open(path, "w").close(), daemon=True).start()  # ends a wait
     assert "no history" in refused("summary", run)
 
 

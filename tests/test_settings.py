@@ -243,13 +243,6 @@ def test_an_unknown_preset_is_refused_with_a_hint_and_all_names(given, hint):
     assert all(name in str(caught.value) for name in presets())
 
 
-@pytest.mark.parametrize("name", ["qqqqq", "", "../presets/toy-de-en"])
-def test_a_name_like_no_preset_is_refused_with_all_names(name):
-    with pytest.raises(ValueError, match="unknown preset") as caught:
-        load_settings(name)
-    assert all(name in str(caught.value) for name in presets())
-
-
 def test_a_missing_file_is_named(tmp_path):
     for path in (tmp_path / "none.toml", tmp_path / "folder.toml"):
         if path.stem == "folder":

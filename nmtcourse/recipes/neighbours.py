@@ -186,9 +186,9 @@ def with_neighbours(
     longest = translator.model.config.max_length
     examples, _ = encode_pairs(pairs, translator.source, translator.target, longest)
     looked_up = {"neighbours": neighbours, "weight": weight}
-    models = []
-    for model in getattr(translator.model, "models", [translator.model]):
-        models.append(NeighbourModel(model, Datastore.build(model, examples), **looked_up))
+    model: Any = translator.model
+    alone = [*model.models] if isinstance(model, Ensemble) else [model]
+    models = [NeighbourModel(one, Datastore.build(one, examples), **looked_up) for one in alone]
     return Translator(
         models[0] if len(models) == 1 else Ensemble(models),
         translator.source,

@@ -79,9 +79,9 @@ class Vocab:
             )
         counts = Counter(token for sentence in sentences for token in sentence)
         frequent = (t for t, count in counts.items() if count >= min_count and t not in SPECIALS)
-        kept = [token for token in frequent if is_printable(token)]
-        kept.sort(key=lambda t: (-counts[t], t))
-        return cls([*SPECIALS, *kept][:max_size])
+        tokens = [token for token in frequent if is_printable(token)]
+        tokens.sort(key=lambda t: (-counts[t], t))
+        return cls([*SPECIALS, *tokens][:max_size])
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -234,5 +234,5 @@ def encode_pairs(
     sources = source.encode_all([p.source for p in pairs])
     targets = target.encode_all([p.target for p in pairs])
     examples = list(map(make_example, sources, targets))
-    kept = [e for e in examples if max_length is None or fits(e, max_length)]
-    return kept, len(examples) - len(kept)
+    fitting = [e for e in examples if max_length is None or fits(e, max_length)]
+    return fitting, len(examples) - len(fitting)

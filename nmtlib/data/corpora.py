@@ -88,8 +88,8 @@ class Source:
 
     def wrong(self, path: Path) -> str:
         """What is wrong with the contents of a file, '' if nothing is."""
-        expected, given = self.files[path.name], sha256(path.read_bytes()).hexdigest()
-        return "" if expected in ("-", given) else f"its SHA-256 is {given}, expected {expected}"
+        expected, digest = self.files[path.name], sha256(path.read_bytes()).hexdigest()
+        return "" if expected in ("-", digest) else f"its SHA-256 is {digest}, expected {expected}"
 
     def _download(self, path: Path) -> None:
         """Fetch one file, which appears under its name whole and verified, or not at all."""
@@ -110,11 +110,11 @@ class Source:
                     why = f"could not write {path} ({error.strerror}): make room or set NMTLIB_DATA"
                     raise OSError(error.errno, why) from error
                 errors[f"{home}/{path.name}"] = error
-        told = "; ".join(f"{url}: {error}" for url, error in errors.items())
+        reasons = "; ".join(f"{url}: {error}" for url, error in errors.items())
         if all(isinstance(error, ValueError) for error in errors.values()):
-            raise ValueError(f"{path.name} is not the expected file and was not kept: {told}")
+            raise ValueError(f"{path.name} is not the expected file and was not kept: {reasons}")
         raise FileNotFoundError(
-            f"{path} is missing and could not be fetched ({told}).  Get {' or '.join(errors)} "
+            f"{path} is missing and could not be fetched ({reasons}).  Get {' or '.join(errors)} "
             f"and save it as {path}, or set NMTLIB_DATA to a folder that holds "
             f"{self.folder}/{path.name}"
         )

@@ -140,11 +140,11 @@ def is_visible(text: str) -> bool:
     return any(category(c) not in INVISIBLE and c not in BLANK for c in text)
 
 
-def _checked(given: Pair | Sequence[str], where: str) -> Pair:
+def _checked(pair: Pair | Sequence[str], where: str) -> Pair:
     """A pair with both sides stripped.  Raises ValueError that begins with `where`."""
-    sides = (given.source, given.target) if isinstance(given, Pair) else given
+    sides = (pair.source, pair.target) if isinstance(pair, Pair) else pair
     if not isinstance(sides, tuple | list) or [type(side) for side in sides] != [str, str]:
-        raise ValueError(f"{where}: expected a Pair or (source, target), not {given!r}")
+        raise ValueError(f"{where}: expected a Pair or (source, target), not {pair!r}")
     source, target = (side.strip() for side in sides)
     if not (is_visible(source) and is_visible(target)):
         raise ValueError(f"{where}: an empty side; remove this pair")
@@ -152,7 +152,7 @@ def _checked(given: Pair | Sequence[str], where: str) -> Pair:
         split_words(f"{source} {target}")
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
-    return Pair(source, target, getattr(given, "alignment", ()))
+    return Pair(source, target, pair.alignment if isinstance(pair, Pair) else ())
 
 
 def read_pairs(files: Sequence[str | Path], languages: Sequence[str] = ("", "")) -> list[Pair]:

@@ -183,11 +183,11 @@ class BPETokenizer(Tokenizer):
 
     def encode_all(self, texts: Sequence[str]) -> list[list[str]]:
         """The subwords of several sentences, encoded by all processor cores."""
-        found: list[list[str]] = []
+        tokens: list[list[str]] = []
         for first in range(0, len(texts), ENCODED_AT_ONCE):
             block = [_one_space(text) for text in texts[first : first + ENCODED_AT_ONCE]]
-            found += [encoding.tokens for encoding in self._tokenizer.encode_batch(block)]
-        return found
+            tokens += [encoding.tokens for encoding in self._tokenizer.encode_batch(block)]
+        return tokens
 
     def merges(self) -> list[tuple[str, str]]:
         """The pairs of subwords that `encode` joins, in the order in which they were learnt."""

@@ -65,8 +65,8 @@ class Evaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """The evaluation as JSON-able dictionaries; the entries of `more` are at the top."""
-        found = asdict(self)
-        return found | found.pop("more")
+        fields = asdict(self)
+        return fields | fields.pop("more")
 
     def lines(self) -> list[str]:
         """The evaluation for people."""
@@ -148,19 +148,19 @@ def measure_readable(translator: Translator, pairs: Sequence[Pair]) -> tuple[Tot
             f"all {len(pairs)} pairs have more than {longest} tokens, which is all that the model "
             "reads; there is nothing to score"
         )
-    kept = zip(examples, pairs, strict=True)
-    sources = [pair.source if len(example.source) <= longest else "" for example, pair in kept]
+    both = zip(examples, pairs, strict=True)
+    sources = [pair.source if len(example.source) <= longest else "" for example, pair in both]
     return measure_all(translator.model, readable), sources
 
 
 def require_languages(translator: Translator, corpus: Corpus) -> None:
     """Raise ValueError unless the corpus has the model's languages, if its settings name any."""
-    wanted = translator.settings.corpus.languages
-    given = (corpus.source_language, corpus.target_language)
-    if any(wanted) and wanted != given:
+    expected = translator.settings.corpus.languages
+    languages = (corpus.source_language, corpus.target_language)
+    if any(expected) and expected != languages:
         raise ValueError(
-            f"the model translates {'-'.join(wanted)}, but the pairs of {corpus.name} are "
-            f"{'-'.join(given)}; score it on a corpus of its own languages"
+            f"the model translates {'-'.join(expected)}, but the pairs of {corpus.name} are "
+            f"{'-'.join(languages)}; score it on a corpus of its own languages"
         )
 
 
@@ -202,7 +202,8 @@ def write_samples(translator: Translator, path: Path, pairs: Sequence[Pair]) -> 
 def format_samples(pairs: Sequence[Pair], hypotheses: Sequence[str]) -> list[str]:
     """Source, translation and reference below each other, a blank line between sentences."""
     lines = []
-    for pair, said in zip(pairs, hypotheses, strict=True):
-        reference = "(the same)" if said == pair.target else pair.target
-        lines += [f"source     {pair.source}", f"model      {said}", f"reference  {reference}", ""]
+    for pair, output in zip(pairs, hypotheses, strict=True):
+        reference = "(the same)" if output == pair.target else pair.target
+        lines += [f"source     {pair.source}", f"model      {output}"]
+        lines += [f"reference  {reference}", ""]
     return lines

@@ -258,12 +258,12 @@ class Finished:
 
     def hypotheses(self, n_best: int) -> list[list[Hypothesis]]:
         """The `n_best` of each sentence, best first."""
-        found = zip(self.ids.tolist(), self.log_prob.tolist(), self.score.tolist(), strict=True)
+        rows = zip(self.ids.tolist(), self.log_prob.tolist(), self.score.tolist(), strict=True)
         return [
             [Hypothesis(until_eos(i), p, s) for i, p, s in zip(*row, strict=True) if s > -math.inf][
                 :n_best
             ]
-            for row in found
+            for row in rows
         ]
 
 

@@ -73,10 +73,10 @@ class Translator:
         trained_on = settings.training.device
         if trained_on.startswith("cuda") and not torch.cuda.is_available():
             trained_on = "cpu"  # a run is also used on other machines
-        place = choose_device(device or trained_on)
+        target_device = choose_device(device or trained_on)
         config = settings.with_vocabularies(len(source.vocab), len(target.vocab)).model
         tensors = read_weights(folder, config, checkpoint)
-        model = Transformer(config).to(place)
+        model = Transformer(config).to(target_device)
         load_weights(model, tensors, where=folder.folder)
         return cls(model, source, target, settings)
 
@@ -101,8 +101,8 @@ class Translator:
         The beam defaults to the run's, or to `n` if that is more; `options` are those of `search`.
         """
         beam = max(n, self.settings.decoding.beam) if beam is None else beam
-        found = self.search(sentences, n_best=n, beam=beam, **options)
-        return [[(self.target.decode(h.ids), h.score) for h in best] for best in found]
+        hypotheses = self.search(sentences, n_best=n, beam=beam, **options)
+        return [[(self.target.decode(h.ids), h.score) for h in best] for best in hypotheses]
 
     @torch.no_grad()
     def attention(self, sentence: str, translation: str | None = None) -> AttentionMap:
@@ -116,7 +116,7 @@ class Translator:
         batch = collate([self.example(sentence, translation)]).to(self.device)
         with record_attention(self.model) as maps:
             self.model(batch.source, batch.decoder_input)
-        weights = [found[0] for name, found in maps.items() if name.endswith("cross_attention")]
+        weights = [calls[0] for name, calls in maps.items() if name.endswith("cross_attention")]
         source = self.source.vocab.decode(batch.source[0].tolist())
         target = self.target.vocab.decode(batch.labels[0].tolist())
         return AttentionMap(torch.cat(weights).cpu(), source, target)  # of (1, H, T, S) a layer
@@ -144,15 +144,17 @@ class Translator:
         batches = self.batches(encoded, max(decoding.max_tokens // decoding.beam, 1))
         for rows in tqdm(batches, "translating", unit="batch", leave=False, delay=2, disable=None):
             source = pad([[*encoded[i], EOS] for i in rows]).to(self.device)  # (B, S)
-            found = beam_search(self.model, source, decoding.beam, **options)
-            for i, hypotheses in zip(rows, found, strict=True):
-                results[i] = hypotheses
+            batch = beam_search(self.model, source, decoding.beam, **options)
+            for i, n_best_of_row in zip(rows, batch, strict=True):
+                results[i] = n_best_of_row
         return results
 
     def decoding(self, beam: int | None, length_penalty: float | None) -> DecodingSettings:
         """The run's decoding settings, changed by what is given."""
-        given: dict[str, Any] = {"beam": beam, "length_penalty": length_penalty}
-        return replace(self.settings.decoding, **{k: v for k, v in given.items() if v is not None})
+        changes: dict[str, Any] = {"beam": beam, "length_penalty": length_penalty}
+        return replace(
+            self.settings.decoding, **{k: v for k, v in changes.items() if v is not None}
+        )
 
     def read(self, sentence: str) -> list[int]:
         """Ids of a sentence, without EOS.  Raises ValueError if the model cannot read it."""

@@ -83,12 +83,12 @@ def save_checkpoint(
 
 def _digest(header: Mapping[str, Any], tensors: Tensors) -> str:
     """SHA-256 of a header and of the names, types, shapes and bytes of tensors."""
-    said = {key: header[key] for key in ("config", "notes")}
-    found = hashlib.sha256(json.dumps(said, sort_keys=True).encode())
+    content = {key: header[key] for key in ("config", "notes")}
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode())
     for name, tensor in sorted(tensors.items()):
-        found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        found.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
-    return found.hexdigest()
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def read_checkpoint(
@@ -128,9 +128,9 @@ def read_checkpoint(
     return config, tensors, header.notes
 
 
-def require_config(path: str | Path, found: TransformerConfig, expected: TransformerConfig) -> None:
+def require_config(path: str | Path, saved: TransformerConfig, expected: TransformerConfig) -> None:
     """Raise ValueError naming what differs where a checkpoint is of another model."""
-    mine, theirs = asdict(expected), asdict(found)
+    mine, theirs = asdict(expected), asdict(saved)
     if differing := [name for name in mine if mine[name] != theirs[name]]:
         name = differing[0]
         raise ValueError(
@@ -176,9 +176,9 @@ def load_weights(model: Transformer, tensors: Tensors, *, where: str | Path = "c
 
 def _copy(tensors: Tensors, targets: Tensors, prefix: str, where: str | Path) -> None:
     """Copy the tensors with a prefix into those of the same names and shapes, all of them."""
-    given = {name: tensor for name, tensor in tensors.items() if name.startswith(prefix)}
-    differing = sorted(given.keys() ^ targets.keys()) or [
-        name for name, tensor in given.items() if tensor.shape != targets[name].shape
+    sources = {name: tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+    differing = sorted(sources.keys() ^ targets.keys()) or [
+        name for name, tensor in sources.items() if tensor.shape != targets[name].shape
     ]
     if differing:
         raise ValueError(
@@ -187,7 +187,7 @@ def _copy(tensors: Tensors, targets: Tensors, prefix: str, where: str | Path) ->
         )
     with torch.no_grad():
         for name, target in targets.items():
-            target.copy_(given[name])
+            target.copy_(sources[name])
 
 
 def load_model(path: str | Path) -> Transformer:
@@ -209,8 +209,8 @@ def average_checkpoints(
         raise ValueError("averaging needs at least one checkpoint")
     total: dict[str, Tensor] = {}
     for path in paths:
-        found, tensors, _ = read_checkpoint(path)
-        require_config(path, found, config := config or found)
+        saved, tensors, _ = read_checkpoint(path)
+        require_config(path, saved, config := config or saved)
         weights = {name: t for name, t in tensors.items() if name.startswith("model.")}
         total = {name: total.get(name, 0) + tensor.double() for name, tensor in weights.items()}
     return {name: (tensor / len(paths)).float() for name, tensor in total.items()}
@@ -312,5 +312,5 @@ def choose_model(
             update = {"weights": weights, "validation_nll": nll}
             chosen, notes = averaged, notes.model_copy(update=update)
     save_checkpoint(run.model_file, chosen, **notes.model_dump())
-    found = perplexity(notes.validation_nll, 1)
-    return [*lines, f"kept: {notes.weights}, validation perplexity {found:.2f}"]
+    ppl = perplexity(notes.validation_nll, 1)
+    return [*lines, f"kept: {notes.weights}, validation perplexity {ppl:.2f}"]

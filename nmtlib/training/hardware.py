@@ -25,11 +25,11 @@ from nmtlib.errors import require
 
 def environment_number(name: str, default: float, kind: type = int) -> Any:
     """The number in an environment variable.  Raises ValueError naming it where it is none."""
-    given = os.environ.get(name, default)
+    text = os.environ.get(name, default)
     try:
-        return kind(given)
+        return kind(text)
     except ValueError:
-        raise ValueError(f"{name} (in the environment) must be a number, not {given!r}") from None
+        raise ValueError(f"{name} (in the environment) must be a number, not {text!r}") from None
 
 
 def choose_device(name: str = "auto") -> torch.device:

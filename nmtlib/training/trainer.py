@@ -92,8 +92,8 @@ class Trainer:
         report: Callable[[str], None] = print,
     ):
         if not train or not validation:
-            given = f"{len(train)} for training, {len(validation)} for validation"
-            raise ValueError(f"training needs sentences, not {given}")
+            sizes = f"{len(train)} for training, {len(validation)} for validation"
+            raise ValueError(f"training needs sentences, not {sizes}")
         self.settings, self.train, self.validation = settings, train, validation
         self.recipe, self.loss, self.after_epoch = recipe, recipe.loss, recipe.after_epoch
         self.run = Run(run) if isinstance(run, str | Path) else run
@@ -135,8 +135,8 @@ class Trainer:
                     self.deadline += time.monotonic() - started
                 if not finished or (self.must_stop() and progress.epoch < settings.epochs):
                     within = f"in epoch {progress.epoch + 1} after {progress.updates} updates"
-                    place = f"after epoch {progress.epoch}" if finished else within
-                    self.report(f"stopped {place}; --resume goes on from here")
+                    when = f"after epoch {progress.epoch}" if finished else within
+                    self.report(f"stopped {when}; --resume goes on from here")
                     break
             self.deadline = math.inf
             if self.processes.is_main and progress.history:
@@ -280,8 +280,8 @@ class Trainer:
         """Between two updates: save where it is time to, and tell whether to stop."""
         stop, every, progress = self.must_stop(), self.settings.save_updates, self.progress
         if stop or (every and progress.updates % every == 0):
-            found = self.all_reduce(totals)
-            require_finite(self.model, found, when=f"update {progress.updates}")
-            progress.totals = tuple(map(float, found))
+            summed = self.all_reduce(totals)
+            require_finite(self.model, summed, when=f"update {progress.updates}")
+            progress.totals = tuple(map(float, summed))
             self.save()
         return stop
