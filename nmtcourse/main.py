@@ -6,7 +6,6 @@ through the entry-point group `nmtlib.plugins`: each entry is a function that ge
 
 from __future__ import annotations
 
-import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
@@ -66,8 +65,13 @@ def train(options: Namespace) -> None:
     from nmtlib.training.history import read_history
 
     shown = translation_of_epoch()
-    run = Run(cli.train(options, before_training, after_evaluation, shown))
-    if os.environ.get("RANK", "0") == "0" and run.history_file.is_file():
+    run = Run(cli.train(options, remarks=before_training, after_epoch=shown))
+    if not cli.is_first():
+        return
+    for scored in cli.evaluate_and_show(run.folder) if options.evaluate else ():
+        for remark in after_evaluation(*scored):
+            print(remark)
+    if run.history_file.is_file():
         from nmtcourse.curves import draw_curves  # not in processes that only help
 
         draw_curves(run.folder / "curves.png", read_history(run.history_file), run.folder.name)

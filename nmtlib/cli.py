@@ -14,7 +14,6 @@ from argparse import ArgumentParser, Namespace, _SubParsersAction
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -23,7 +22,6 @@ from nmtlib.files import decoded, require_ours, write_atomically
 
 if TYPE_CHECKING:
     from nmtlib.data.corpus import Corpus
-    from nmtlib.experiment import Remarks
     from nmtlib.inference.translator import Translator
     from nmtlib.run import Run
     from nmtlib.settings import Settings
@@ -32,8 +30,7 @@ if TYPE_CHECKING:
 EXPECTED_ERRORS = (ValueError, OSError, FloatingPointError, ModuleNotFoundError, MemoryError)
 Commands: TypeAlias = "_SubParsersAction[ArgumentParser]"
 Command: TypeAlias = Callable[[Namespace], Any]  # returns an exit status, or nothing
-ScoreRemarks: TypeAlias = "Callable[[Translator, Corpus, str, Sequence[str]], list[str]]"
-Load: TypeAlias = "Callable[[str | Path], Translator]"
+Scored: TypeAlias = "tuple[Translator, Corpus, str, list[str]]"  # split and translations
 ABOUT_RUN = "a run folder, or the name of a model (see: nmtlib models)"
 ABOUT_BEAM = "beam size, 1 = greedy (default: the run's)"
 CHUNK = 1_000  # lines that are translated together, if as many have arrived
@@ -111,7 +108,7 @@ def new_parser() -> tuple[ArgumentParser, Commands]:
 def add_train(commands: Commands, run: Command | None = None) -> None:
     """Add the command `train`, which calls `run`."""
     about = "train a preset, or resume a run"
-    option = add_command(commands, "train", run or train, about).add_argument
+    option = add_command(commands, "train", run or run_train, about).add_argument
     option("preset", nargs="?", help="name of a preset (see: nmtlib summary), or a .toml file")
     one = "change one setting, such as training.epochs=5; may be repeated"
     option("--set", dest="assignments", metavar="KEY=VALUE", action="append", default=[], help=one)
@@ -168,16 +165,22 @@ def take_sentences(options: Namespace, left_over: list[str]) -> list[str]:
     return []
 
 
-def train(
-    options: Namespace,
-    before: Remarks | None = None,
-    after: ScoreRemarks | None = None,
-    after_epoch: Callable[[Any], None] | None = None,
-) -> Path:
-    """Train a preset or resume a run, and evaluate it if asked to; returns the run folder.
+def run_train(options: Namespace) -> None:
+    """The command `train`: train, then score the run if asked to."""
+    folder = train(options)
+    if options.evaluate and is_first():
+        evaluate_and_show(folder)
 
-    `before` and `after` make lines to print before a training and after an evaluation;
-    `after_epoch` is called with the trainer when an epoch is saved.
+
+def is_first() -> bool:
+    """Whether this process is the first of those that torchrun started, or the only one."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def train(options: Namespace, **how: Any) -> Path:
+    """Train a preset or resume a run; returns the run folder.
+
+    `how` goes on to `nmtlib.train`.
     """
     from nmtlib import experiment
     from nmtlib.data.corpora import load_corpus
@@ -206,8 +209,7 @@ def train(
             resume=options.resume,
             minutes=options.minutes,
             report=report,
-            remarks=before,
-            after_epoch=after_epoch,
+            **how,
         )
     except FileNotFoundError as error:
         if not options.resume or "text file" not in str(error):
@@ -216,10 +218,8 @@ def train(
         raise FileNotFoundError(f"{error}; {advice}") from None
     if corpus:
         write_atomically(Run(folder).settings_file, moved.to_json())
-    if os.environ.get("RANK", "0") == "0":  # of the processes that torchrun started, the first
+    if is_first():
         report(f"the run is in {folder}")
-        if options.evaluate:
-            evaluate_and_show(folder, after)
     return folder
 
 
@@ -244,32 +244,37 @@ def choose_folder(options: Namespace) -> Path:
     return options.out or choose(Path("runs") / Path(options.preset).stem)
 
 
-def evaluate_and_show(folder: Path, remarks: ScoreRemarks | None = None) -> None:
+def evaluate_and_show(folder: Path) -> list[Scored]:
     """Score the test split, and the challenge split if there is one; show five translations."""
-    from nmtlib.data.corpora import load_corpus
     from nmtlib.inference.evaluate import format_samples
     from nmtlib.inference.translator import Translator
     from nmtlib.run import Run
 
     translator = Translator.load(folder)
-    corpus = load_corpus(translator.settings.corpus)
-    hypotheses = evaluate_run(translator, Run(folder), remarks=remarks)
+    scored = [evaluate_run(translator, Run(folder))]
+    _, corpus, _, hypotheses = scored[0]
     if corpus.challenge:
-        evaluate_run(translator, Run(folder), "challenge", remarks=remarks)
+        scored.append(evaluate_run(translator, Run(folder), "challenge"))
     print("\n".join(["", *format_samples(corpus.test[:5], hypotheses[:5])]))
+    return scored
 
 
-def evaluate(options: Namespace, load: Load | None = None, **how: Any) -> None:
-    """Score a run on one split; `load` makes its translator, `how` goes on to `evaluate_run`."""
+def evaluate(options: Namespace) -> None:
+    """The command `evaluate`: score a run on one split."""
     from nmtlib.inference.translator import Translator
+
+    run = run_to_score(options)
+    how = {"beam": options.beam, "length_penalty": options.length_penalty}
+    evaluate_run(Translator.load(run.folder), run, options.split, options.output, **how)
+
+
+def run_to_score(options: Namespace) -> Run:
+    """The run that is named; raises ValueError now if the scores could not be written."""
     from nmtlib.run import find_run
 
-    run = find_run(options.folder)
     if options.output:
         require_ours(options.output, "--output", "scores")
-    how |= {"beam": options.beam, "length_penalty": options.length_penalty}
-    load = load or Translator.load
-    evaluate_run(load(run.folder), run, options.split, options.output, **how)
+    return find_run(options.folder)
 
 
 def evaluate_run(
@@ -279,10 +284,9 @@ def evaluate_run(
     output: Path | None = None,
     *,
     label: str = "",
-    remarks: ScoreRemarks | None = None,
     **how: Any,
-) -> list[str]:
-    """Score a split, print the scores, write them into the run and `output`; the translations.
+) -> Scored:
+    """Score a split, print the scores, and write them into the run and `output`.
 
     `label` tells the files of this translator from those of the run's own.  A shipped run is left
     as it is; one that cannot be written to is an error only without `output`.
@@ -294,8 +298,7 @@ def evaluate_run(
     training = training_summary(run.folder)  # read first: what is wrong with it shows at once
     corpus = load_corpus(translator.settings.corpus)
     evaluation, hypotheses = scoring.evaluate(translator, corpus, split, **how)
-    notes = remarks(translator, corpus, split, hypotheses) if remarks else []
-    print("\n".join([*evaluation.lines(), *notes]), flush=True)
+    print("\n".join(evaluation.lines()), flush=True)
     scores = {**evaluation.to_dict(), "training": training}
     data = json.dumps(scores, indent=2, ensure_ascii=False) + "\n"
     stem = f"{split}-beam{evaluation.beam}"
@@ -303,8 +306,9 @@ def evaluate_run(
         stem += f"-penalty{evaluation.length_penalty:.15g}"
     if output:
         write_atomically(output, data)
+    scored = translator, corpus, split, hypotheses
     if run.ships:
-        return hypotheses
+        return scored
     try:
         write_atomically(run.folder / f"{stem}{label}.json", data)
         write_atomically(run.folder / f"{stem}{label}.txt", "\n".join(hypotheses) + "\n")
@@ -312,55 +316,58 @@ def evaluate_run(
         if not output:
             raise
         note(f"only {output} was written: {error}")
-    return hypotheses
+    return scored
 
 
-def translate(options: Namespace, load: Load | None = None) -> int:
-    """Translate the sentences given, or standard input line by line; 1 if a line was refused."""
+def translate(options: Namespace) -> int:
+    """The command `translate`: the sentences given, or standard input line by line."""
     from nmtlib.inference.translator import Translator
 
+    run, texts = run_and_texts(options)
+    return translate_texts(Translator.load(run), texts, options.beam)
+
+
+def run_and_texts(options: Namespace) -> tuple[str, list[str]]:
+    """The name of a run and the sentences, none for standard input."""
     arguments = [options.model, options.folder, *options.sentences]
     run, *texts = [argument for argument in arguments if argument is not None] or [None]
     if run is None:
         raise ValueError("translate needs a run folder or a model; list them with: nmtlib models")
-    translator = (load or Translator.load)(run)
+    return run, texts
+
+
+def translate_texts(translator: Translator, texts: Sequence[str], beam: int | None) -> int:
+    """Print the translations of sentences, or of standard input; 1 if a line was refused."""
     if not texts:
-        return translate_stream(translator, options.beam)
+        return translate_stream(translator, beam)
     raws = [text.encode(errors="surrogateescape") for text in texts]
     sentences = [decoded(raw, number, "sentences") for number, raw in enumerate(raws, start=1)]
-    translations = translator.translate(sentences, beam=options.beam)
+    print("\n".join(translator.translate(sentences, beam=beam)))
     warn_of_unknown_words(translator, sentences)
-    print("\n".join(translations))
     return 0
 
 
 def translate_stream(translator: Translator, beam: int | None) -> int:
     """Print the translation of each line of standard input, some lines at a time.
 
-    A line that cannot be translated gets an empty translation and a complaint with its number; the
-    exit status is then 1.
+    A line that cannot be translated gets an empty one and a complaint; the exit status is then 1.
     """
-    from tqdm import tqdm
-
     if sys.stdin is None or sys.stdin.closed:
         raise ValueError("standard input is closed; give sentences as arguments, or a file with <")
-    quiet = sys.stdin.isatty() or sys.stdout.isatty() or not sys.stderr.isatty()
-    status, first = 0, 1
-    with tqdm(unit=" lines", disable=quiet) as bar:
-        for chunk in available_lines():
-            sentences = []
-            for number, raw in enumerate(chunk, start=first):
-                try:
-                    sentence = decoded(raw, number, "standard input").strip()
-                    translator.read(sentence)
-                except ValueError as error:
-                    sentence, where, status = "", f"standard input, line {number}: ", 1
-                    note(f"{where}{str(error).removeprefix(where)}")
-                sentences.append(sentence)
-            warn_of_unknown_words(translator, sentences)
-            print("\n".join(translator.translate(sentences, beam=beam)), flush=True)
-            bar.update(len(chunk))
-            first += len(chunk)
+    status, number = 0, 0
+    for chunk in available_lines():
+        sentences = []
+        for raw in chunk:
+            number += 1
+            try:
+                sentence = decoded(raw, number, "standard input").strip()
+                translator.read(sentence)
+            except ValueError as error:
+                sentence, where, status = "", f"standard input, line {number}: ", 1
+                note(f"{where}{str(error).removeprefix(where)}")
+            sentences.append(sentence)
+        warn_of_unknown_words(translator, sentences)
+        print("\n".join(translator.translate(sentences, beam=beam)), flush=True)
     return status
 
 
@@ -370,9 +377,6 @@ def available_lines() -> Iterator[list[bytes]]:
     A program at the other end of a pipe may wait for the answer to a line before it sends the next.
     They are bytes in UTF-8, whatever the system's encoding is.
     """
-    if not hasattr(sys.stdin, "buffer"):
-        yield from iter(lambda: [line.encode() for line in islice(sys.stdin, CHUNK)], [])
-        return
     source: Any = sys.stdin.buffer
     pending = bytearray()
     while block := source.read1(1 << 20):  # waits only while nothing has arrived

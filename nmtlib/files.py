@@ -74,7 +74,8 @@ def text_lines(path: str | Path) -> Iterator[str]:
         raise ValueError(f"expected the path of a text file, not {path!r}")
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(f"no such text file: {path}")
+        cure = "" if str(path).isprintable() else ": in TOML write / or '…', not \\"
+        raise FileNotFoundError(f"no such text file: {path}{cure}")
     with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
         try:
             yield from decoded_lines(file, str(path))

@@ -541,14 +541,18 @@ def test_a_result_that_cannot_be_written_is_an_error_without_a_word_on_training(
     assert "result.json" in line and "--resume" not in line
 
 
+def typed(text):
+    return io.TextIOWrapper(io.BytesIO(text.encode()))
+
+
 def test_translate_arguments_and_standard_input_alike(call, run, monkeypatch):
     sources = [source for source, _ in SPLITS["test"][:3]]
     sources.insert(1, "")
     expected = Translator.load(run, device="cpu").translate(sources)
     assert call("translate", run, *sources) == (0, "\n".join(expected) + "\n", "")
-    monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(sources) + "\n"))
+    monkeypatch.setattr(sys, "stdin", typed("\n".join(sources) + "\n"))
     assert call("translate", run) == (0, "\n".join(expected) + "\n", "")
-    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    monkeypatch.setattr(sys, "stdin", typed(""))
     assert call("translate", run) == (0, "", "")
     greedy = Translator.load(run, device="cpu").translate(sources, beam=1)
     assert call("translate", run, *sources, "--beam", 1)[1] == "\n".join(greedy) + "\n"
@@ -569,7 +573,7 @@ def test_sentences_may_stand_behind_an_option(call, run, capsys):
 def test_a_line_that_cannot_be_translated_is_named_by_its_number(call, refused, run, monkeypatch):
     sentences = ["der hund läuft .", "die katze schläft .", "nie " * 30, "das kind singt ."]
     assert "sentence 3: " in refused("translate", run, *sentences)
-    monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(sentences) + "\n"))
+    monkeypatch.setattr(sys, "stdin", typed("\n".join(sentences) + "\n"))
     status, printed, error = call("translate", run)
     assert status == 1 and "line 3: 30 tokens" in error and "line 1" not in error
     assert [bool(line) for line in printed.splitlines()] == [True, True, False, True]
@@ -693,7 +697,7 @@ def test_translate_takes_a_model_by_option(call, run, monkeypatch):
         call("translate", "--model", "toy-de-en", "der Hund schläft .", "die Katze schläft .")
         == expected
     )
-    monkeypatch.setattr(sys, "stdin", io.StringIO("der Hund schläft .\ndie Katze schläft .\n"))
+    monkeypatch.setattr(sys, "stdin", typed("der Hund schläft .\ndie Katze schläft .\n"))
     assert call("translate", "--model", "toy-de-en") == expected
     status, _, complaint = call("translate")
     assert status == 1 and "nmtlib models" in complaint
@@ -883,7 +887,8 @@ def test_other_packages_add_commands_and_a_broken_one_is_told(call, monkeypatch)
     assert told == "nmtlib: broken:add adds no command: ImportError: no such thing\n"
 
 
-def test_the_core_alone_has_its_own_commands(run, capsys):
+def test_the_core_alone_has_its_own_commands(preset, run, tmp_path, capsys):
+    assert core.main(["train", preset, "--out", str(tmp_path / "new")]) == 0
     with pytest.raises(SystemExit):
         core.main(["export", str(run), "--to", "safetensors"])
     told = capsys.readouterr().err.replace("'", "")
@@ -944,7 +949,7 @@ def test_lines_of_a_pipe_are_translated_together_and_in_order(call, run, monkeyp
         return real(self, given, **options)
 
     monkeypatch.setattr(Translator, "translate", translate)
-    monkeypatch.setattr(sys, "stdin", io.StringIO("\n".join(sentences) + "\n"))
+    monkeypatch.setattr(sys, "stdin", typed("\n".join(sentences) + "\n"))
     status, printed, _ = call("translate", run)
     assert status == 0 and together == [len(sentences)]
     assert printed.splitlines() == real(Translator.load(run), sentences)

@@ -34,12 +34,6 @@ def test_a_preset_builds_a_valid_configuration():
         assert config == replace(settings.model, source_vocab_size=5000, target_vocab_size=5000)
 
 
-def test_a_preset_survives_json():
-    for name in presets():
-        settings = load_settings(name)
-        assert Settings.from_dict(json.loads(settings.to_json())) == settings
-
-
 PATHS = st.text(max_size=8).filter(lambda path: path.strip() and "\0" not in path)
 
 

@@ -16,7 +16,7 @@ from nmtlib.cli import ABOUT_RUN, add_command
 from nmtlib.errors import note
 
 if TYPE_CHECKING:
-    from nmtlib.inference.translator import Translator
+    pass
 
 
 def add_export(commands: _SubParsersAction) -> None:
@@ -85,21 +85,21 @@ def evaluate(options: Namespace) -> None:
     from nmtcourse.recipes.ensemble import load_ensemble
     from nmtcourse.recipes.moses import moses_scorer
     from nmtcourse.recipes.neighbours import WEIGHT, with_neighbours
-    from nmtlib.run import find_run
 
+    run = cli.run_to_score(options)
     neighbours, weight = options.neighbours, options.neighbour_weight
-    language = find_run(options.folder).settings().corpus.languages[1] if options.moses else ""
-    scorers = [moses_scorer(language)] if options.moses else []
+    language = run.settings().corpus.languages[1] if options.moses else ""
+    how: dict[str, Any] = {"beam": options.beam, "length_penalty": options.length_penalty}
+    how["scorers"] = [moses_scorer(language)] if options.moses else []
     label = f"-with-{name_of(options.others)}" if options.others else ""
     if neighbours:
         label += f"-neighbours{neighbours}"
         label += "" if weight in (None, WEIGHT) else f"-weight{weight:.15g}"
-
-    def load(folder: Path) -> Translator:
-        return with_neighbours(load_ensemble([folder, *options.others]), neighbours, weight)
-
-    how = {"label": label, "scorers": scorers, "remarks": after_evaluation}
-    cli.evaluate(options, load, **how)
+    models = load_ensemble([run.folder, *options.others])
+    translator = with_neighbours(models, neighbours, weight)
+    scored = cli.evaluate_run(translator, run, options.split, options.output, label=label, **how)
+    for remark in after_evaluation(*scored):
+        print(remark)
 
 
 def name_of(runs: Sequence[str | Path]) -> str:
@@ -116,29 +116,16 @@ def translate(options: Namespace) -> int:
     from nmtcourse.recipes.neighbours import with_neighbours
     from nmtlib.inference.translator import Translator
 
-    def load(run: str) -> Translator:
-        return with_neighbours(Translator.load(run), options.neighbours, options.neighbour_weight)
-
-    given = [options.folder, *options.sentences] if options.model else options.sentences
-    remind(options.model or options.folder, given)
-    for text in given:
-        if text and Path(text).is_file():
-            run = options.model or options.folder
+    run, texts = cli.run_and_texts(options)
+    for text in texts:
+        if Path(text).is_file():
             note(
                 f"{text} is also a file, and its name is translated; for its lines: "
                 f"nmtlib translate {run} < {text}"
             )
-    return cli.translate(options, load)
-
-
-def remind(run: str, sentences: Sequence[str | None]) -> None:
-    """Say of which sentences a model knows that they are unlike its training text."""
-    from nmtcourse import familiar
-
-    known = familiar.load(run) if run else None
-    for text in sentences if known else ():
-        if text and (remark := known.remark(text)):
-            note(remark)
+    weight = options.neighbour_weight
+    translator = with_neighbours(Translator.load(run), options.neighbours, weight)
+    return cli.translate_texts(translator, texts, options.beam)
 
 
 def command_export(options: Namespace) -> None:

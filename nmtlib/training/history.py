@@ -60,17 +60,9 @@ class EpochRecord:
         )
 
 
-class Clock:
-    """Measures laps, by the wall clock and in processor time divided by `threads`."""
-
-    def __init__(self, threads: int = 1):
-        self.threads = min(threads, os.cpu_count() or 1)
-        self.moment = time.monotonic(), time.process_time()
-
-    def lap(self) -> tuple[float, float]:
-        """Seconds since the last lap, and those that each thread has computed."""
-        (wall, busy), self.moment = self.moment, (time.monotonic(), time.process_time())
-        return self.moment[0] - wall, (self.moment[1] - busy) / self.threads
+def moment() -> tuple[float, float]:
+    """The present time in seconds, by the clock and of this process on all processors."""
+    return time.monotonic(), time.process_time()
 
 
 @dataclass(config=ConfigDict(extra="forbid"))
@@ -109,12 +101,13 @@ class Progress:
         look = {"desc": f"epoch {self.epoch + 1}/{epochs}", "unit": "batch", "leave": False}
         return tqdm(total=batches, initial=self.batches, disable=None if shown else True, **look)
 
-    def count_time(self, clock: Clock) -> None:
-        """Count the time since the last look at the clock."""
-        seconds, busy = clock.lap()
-        self.seconds += seconds
-        self.busy_seconds += busy
-        self.epoch_seconds += seconds
+    def count_time(self, since: tuple[float, float], threads: int = 1) -> tuple[float, float]:
+        """Count the time since a `moment`, processor time a thread; returns the present moment."""
+        now = moment()
+        self.seconds += now[0] - since[0]
+        self.epoch_seconds += now[0] - since[0]
+        self.busy_seconds += (now[1] - since[1]) / min(threads, os.cpu_count() or 1)
+        return now
 
     def end_epoch(self, train: Totals, validation: Totals, learning_rate: float) -> EpochRecord:
         """Record the epoch that has ended; the next one begins."""

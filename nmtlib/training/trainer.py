@@ -22,7 +22,7 @@ from nmtlib.settings import TrainingSettings
 from nmtlib.specials import PAD
 from nmtlib.training import checkpoint
 from nmtlib.training.hardware import Processes, choose_device, choose_precision, stop_on_signal
-from nmtlib.training.history import Clock, EpochRecord, Progress
+from nmtlib.training.history import EpochRecord, Progress, moment
 from nmtlib.training.loss import Loss, Totals, autocast, measure_all, require_finite, smoothed_loss
 from nmtlib.training.schedule import make_schedule
 
@@ -94,7 +94,8 @@ class Trainer:
         if not train or not validation:
             sizes = f"{len(train)} for training, {len(validation)} for validation"
             raise ValueError(f"training needs sentences, not {sizes}")
-        self.settings, self.train, self.validation = settings, train, validation
+        self.settings, self.validation = settings, validation
+        self.examples = recipe.examples or (lambda epoch: train)
         self.recipe, self.loss, self.after_epoch = recipe, recipe.loss, recipe.after_epoch
         self.run = Run(run) if isinstance(run, str | Path) else run
         self.processes = processes or Processes(choose_device(settings.device))
@@ -146,8 +147,8 @@ class Trainer:
 
     def run_epoch(self) -> bool:
         """Train the rest of an epoch; False where it was asked to stop before the end."""
-        settings, progress = self.settings, self.progress
-        clock = Clock(self.threads if self.device.type == "cpu" else 1)
+        settings, progress, now = self.settings, self.progress, moment()
+        threads = self.threads if self.device.type == "cpu" else 1
         if self.run and not progress.updates:
             self.run.require_untrained()
         plan = self.plan_epoch()
@@ -162,17 +163,13 @@ class Trainer:
                 bar.update(len(batches))
                 if progress.batches % 50 < len(batches) and not bar.disable:
                     bar.set_postfix_str(f"loss {totals.loss_per_token:.3f}")
-                progress.count_time(clock)
+                now = progress.count_time(now, threads)
                 if progress.batches < len(plan) and self.stops_here(totals):
                     return False
             totals = totals.floats()  # a GPU has now done all that was asked of it
-            progress.count_time(clock)
+            progress.count_time(now, threads)
         self.finish_epoch(totals)
         return True
-
-    def examples(self, epoch: int) -> Sequence[Example]:
-        """What an epoch, counted from 0, trains on."""
-        return self.recipe.examples(epoch) if self.recipe.examples else self.train
 
     def plan_epoch(self) -> list[np.ndarray]:
         """The row numbers of each batch of the epoch that is not finished."""
@@ -194,8 +191,7 @@ class Trainer:
         # Dropout depends on seed, update and process alone, so a resumed run drops the same.
         seed = (settings.seed * 1_000_003 + progress.updates) * 1009 + self.processes.rank
         torch.manual_seed(seed % SEEDS)
-        update = self.recipe.update or plain_update
-        return update(self, batches, labels)
+        return (self.recipe.update or plain_update)(self, batches, labels)
 
     def validate(self) -> Totals:
         """The totals over the validation split, of which each process measures its share."""
