@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("nmtlib", "nmtcheck", "nmtcourse")  # each may import those before it
 LIMITS = {  # lines, docstrings included
-    "nmtlib": 5_411,
+    "nmtlib": 5_410,
     "nmtcheck": 8_530,
     "nmtcourse/teaching": 5_660,
     "nmtcourse/doctor": 2_500,
