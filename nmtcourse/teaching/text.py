@@ -1,16 +1,11 @@
-"""Text before training, for notebook 01: a corpus with defects, and a picture of padding."""
+"""Text before training, for notebook 01: a corpus with defects."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-import matplotlib.pyplot as plt
-
-from nmtcourse.teaching.matrices import mask
-from nmtlib.data.batching import Batch
 from nmtlib.data.corpus import Pair
-from nmtlib.specials import PAD
 
 MISSING_FROM = 700  # line after which one file lacks a line
 
@@ -37,20 +32,3 @@ def broken_copy(pairs: Sequence[Pair], test: Sequence[Pair]) -> list[Pair]:
     targets = [pair.target for pair in copy]
     del targets[MISSING_FROM]
     return [replace(pair, target=text) for pair, text in zip(copy, targets, strict=False)]
-
-
-def draw_padding(batches: Mapping[str, Batch]) -> None:
-    """The source side of some batches at one scale: blue a token, white PAD, grey not computed."""
-    figure, axes = plt.subplots(1, len(batches), figsize=(7, 4.2))
-    rows = max(batch.source.size(0) for batch in batches.values())
-    columns = max(batch.source.size(1) for batch in batches.values())
-    for ax, (name, batch) in zip(axes, batches.items(), strict=True):
-        tokens = batch.source != PAD
-        title = f"{name}: {1 - tokens.float().mean():.0%} PAD"
-        mask(tokens, None, None, title=title, row_label="", column_label="", ax=ax)
-        ax.set(aspect="auto", xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5))
-        ax.set_facecolor("#DDDDDD")
-        ax.grid(visible=False, which="minor")
-    axes[0].set_ylabel("sentence of the batch")
-    axes[len(batches) // 2].set_xlabel("position in the sentence")
-    plt.show()
