@@ -111,7 +111,7 @@ def train(
             trainer, pairs = make_trainer(
                 run, settings, corpus, resume, processes, lines.append, remarks
             )
-            trainer.after_epoch = after_epoch or trainer.after_epoch
+            trainer.after_epoch = after_epoch
             trainer.report = run.reporting(report) if processes.is_main else lambda line: None
             trainer.report("\n".join(lines))
             return finish(trainer, run, pairs, minutes)

@@ -48,12 +48,9 @@ class Batch:
         return self.target[:, 1:]
 
     def to(self, device: torch.device | str) -> Batch:
-        """The same batch on another device; to a GPU it travels while operations are queued."""
-        ids = [self.source, self.target]
-        if torch.device(device).type == "cuda" and not self.source.is_cuda:
-            # A GPU fetches by itself only from memory that the system cannot move.
-            ids = [side.pin_memory() for side in ids]
-        return Batch(*(side.to(device, non_blocking=True) for side in ids))
+        """The same batch on another device; from pinned memory the copy is asynchronous."""
+        source, target = (ids.to(device, non_blocking=True) for ids in (self.source, self.target))
+        return Batch(source, target)
 
 
 def pad(rows: Sequence[Sequence[int]]) -> Tensor:
@@ -126,6 +123,14 @@ def padding_waste(batches: Iterable[Batch]) -> float:
     return float((torch.cat(ids) == PAD).double().mean())
 
 
+def to_device(batch: Batch, device: torch.device) -> Batch:
+    """The batch on the device; the copy to a GPU runs while the next operations are queued."""
+    # A GPU fetches by itself only from memory that the system cannot move.
+    if device.type == "cuda" and not batch.source.is_cuda:
+        batch = Batch(batch.source.pin_memory(), batch.target.pin_memory())
+    return batch.to(device)
+
+
 class BatchLoader:
     """The batches of an epoch, of at most `max_tokens` tokens each.
 
@@ -146,7 +151,5 @@ class BatchLoader:
 
     def load(self, batches: Sequence[np.ndarray]) -> list[Batch]:
         """This process's share of some batches; a batch may have too few rows for a share."""
-        shares = map(self.processes.shard, batches)
-        device = self.processes.device
-        rows = [[self.examples[number] for number in share] for share in shares]
-        return [collate(share).to(device) for share in rows if share]
+        shares = ([self.examples[i] for i in self.processes.shard(rows)] for rows in batches)
+        return [to_device(collate(share), self.processes.device) for share in shares if share]

@@ -221,9 +221,6 @@ def weights_notes(path: str | Path) -> WeightsNotes:
     return read_notes(path, read_checkpoint(path)[2], WeightsNotes)
 
 
-PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-
-
 def _state(model: Transformer, optimizer: Any) -> dict[str, Tensor]:
     """The tensors of an optimizer's state by name, such as `optimizer.exp_avg.output.bias`."""
     return {

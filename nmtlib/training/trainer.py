@@ -58,15 +58,13 @@ class Recipe:
     """What may be changed about how a `Trainer` trains.
 
     `loss` is called with model, batch and settings.  `examples` gives those of each epoch, counted
-    from 0, instead of the training split.  `after_epoch` is called with the trainer when an epoch
-    is saved; its time does not count.  `optimizer` makes one for the model, `update` makes a step
-    of it, on batches of the `loader`.  `identity` holds a digest of each thing that a resume must
-    find unchanged.
+    from 0, instead of the training split.  `optimizer` makes one for the model, `update` makes a
+    step of it, on batches of the `loader`.  `identity` holds a digest of each thing that a resume
+    must find unchanged.
     """
 
     loss: Loss = smoothed_loss
     examples: Callable[[int], Sequence[Example]] | None = None
-    after_epoch: Callable[[Trainer], None] | None = None
     optimizer: Callable[[Transformer], Any] = adam
     loader: type[BatchLoader] = BatchLoader
     update: Update | None = None  # `plain_update`, looked up when it is called
@@ -76,6 +74,7 @@ class Recipe:
 class Trainer:
     """Train a model on examples; with a `run`, save all that is needed to use and to resume it.
 
+    `after_epoch` is called with the trainer when an epoch is saved; its time does not count.
     Raises ValueError for no sentences, or one longer than `settings.max_tokens`.
     """
 
@@ -88,6 +87,7 @@ class Trainer:
         run: Run | str | Path | None = None,
         recipe: Recipe = Recipe(),  # noqa: B008, it is frozen
         *,
+        after_epoch: Callable[[Trainer], None] | None = None,
         processes: Processes | None = None,
         report: Callable[[str], None] = print,
     ):
@@ -96,7 +96,7 @@ class Trainer:
             raise ValueError(f"training needs sentences, not {sizes}")
         self.settings, self.validation = settings, validation
         self.examples = recipe.examples or (lambda epoch: train)
-        self.recipe, self.loss, self.after_epoch = recipe, recipe.loss, recipe.after_epoch
+        self.recipe, self.loss, self.after_epoch = recipe, recipe.loss, after_epoch
         self.run = Run(run) if isinstance(run, str | Path) else run
         self.processes = processes or Processes(choose_device(settings.device))
         self.device = self.processes.device
@@ -250,7 +250,7 @@ class Trainer:
         if not self.run:
             raise ValueError("a trainer without a run saves nothing and cannot be resumed")
         state = checkpoint.load_state(self.run, self.model, self.optimizer, self.identity)
-        self.progress, self.precision = state.progress, checkpoint.PRECISIONS[state.precision]
+        self.progress, self.precision = state.progress, getattr(torch, state.precision)
         done, threads, path = self.progress, state.threads, self.run.last_file
         before = done.history[-1].updates if done.history else 0
         begun = math.ceil(done.batches / self.settings.accumulate)

@@ -16,7 +16,7 @@ import torch
 from limits import NO_PROGRESS
 from torch import distributed as dist
 
-from nmtlib.data.batching import lengths_of, make_example
+from nmtlib.data.batching import make_example
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.settings import TrainingSettings
 from nmtlib.training.hardware import LostProcess, Processes
@@ -79,11 +79,7 @@ def test_gradients_are_summed_in_one_message_also_where_there_is_none(second_of_
 
 
 class Noted(list):
-    """Examples that lie elsewhere, as their `lengths` say, and note which of them were read."""
-
-    @property
-    def lengths(self):
-        return lengths_of([*self])
+    """Examples that note which of them were read."""
 
     def __getitem__(self, number):
         self.read.append(int(number))

@@ -5,7 +5,7 @@ import time
 import pytest
 import torch
 
-from nmtlib.data.batching import collate, make_example
+from nmtlib.data.batching import collate, make_example, to_device
 from nmtlib.training.hardware import choose_device, choose_precision
 
 CPU = torch.device("cpu")
@@ -69,4 +69,4 @@ def test_each_process_of_a_machine_takes_its_own_gpu_before_it_uses_one(monkeypa
 def test_a_batch_on_a_cpu_is_not_pinned(monkeypatch):
     monkeypatch.setattr(torch.Tensor, "pin_memory", lambda x: pytest.fail("pinned without a GPU"))
     batch = collate([make_example([4], [5])])
-    assert batch.to(CPU).source.equal(batch.source)
+    assert to_device(batch, CPU).source.equal(batch.source)

@@ -54,7 +54,7 @@ def copying(count=60, seed=0):
     return [make_example(row, row) for row in rows]
 
 
-def make_trainer(folder, settings=SETTINGS, config=CONFIG, train=None, **options):
+def make_trainer(folder, settings=SETTINGS, config=CONFIG, train=None, after_epoch=None, **options):
     folder.mkdir(exist_ok=True)
     torch.manual_seed(settings.seed % SEEDS)
     return Trainer(
@@ -64,6 +64,7 @@ def make_trainer(folder, settings=SETTINGS, config=CONFIG, train=None, **options
         settings,
         folder,
         Recipe(**options),
+        after_epoch=after_epoch,
         report=lambda line: None,
     )
 
