@@ -69,22 +69,3 @@ def train(
         curve.append(step(model, optimizer, collate([examples[i] for i in plan.pop()])))
     model.eval()
     return curve
-
-
-def shapes(
-    model: torch.nn.Module, names: Sequence[str], *inputs: Tensor
-) -> dict[str, tuple[int, ...]]:
-    """The shape of what leaves each of these parts, in the order in which they run."""
-    sizes: dict[str, tuple[int, ...]] = {}
-
-    def note(name: str) -> Any:
-        return lambda module, given, result: sizes.update({name: tuple(result.shape)})
-
-    hooks = [model.get_submodule(name).register_forward_hook(note(name)) for name in names]
-    try:
-        with torch.no_grad():
-            model(*inputs)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    return sizes

@@ -31,7 +31,7 @@ class FeedForward(nn.Module):
 
 
 class Residual(nn.Module):
-    """Add a sub-layer's output to its input, and normalise.
+    """Add a sub-layer's output to its input, and normalise.  The form is that of Rush 2018.
 
     Post-norm, as in Vaswani et al. 2017, 3.1: norm(x + dropout(sublayer(x))).
     Pre-norm, as in Xiong et al. 2020: x + dropout(sublayer(norm(x))), which trains without warm-up.
