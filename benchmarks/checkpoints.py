@@ -91,10 +91,7 @@ def scores(translator: Translator, corpus: Corpus) -> dict[str, float]:
     examples = [translator.example(pair.source, pair.target) for pair in corpus.validation]
     sums = measure_all(translator.model, examples)
     test, _ = evaluate(translator, corpus, "test")
-    return {
-        "validation_nll": round(sums.nll_per_token, 5),
-        "test_bleu": round(test.scores.bleu, 2),
-    }
+    return {"validation_nll": round(sums.nll_per_token, 5), "test_bleu": round(test.scores.bleu, 2)}
 
 
 TOYS = [f"toy-{direction}" for direction in DIRECTIONS]

@@ -392,10 +392,7 @@ PAGES = {  # the blocks of each page, and what makes them
     "docs/own_text.md": {"doctor": lambda: block("doctor")},
     "docs/explorer.md": {"pages": lambda: block("explorer")},
     "docs/speed.md": {"speed": speed, "decode": decode, "gpu": lambda: block("gpu")},
-    "docs/checks.md": {
-        "check": lambda: printed("check-student-model.txt"),
-        "mutation": mutation,
-    },
+    "docs/checks.md": {"check": lambda: printed("check-student-model.txt"), "mutation": mutation},
     "docs/instructors.md": {"syllabus": syllabus, "tasks": tasks, "marks": marks},
     "docs/reliability.md": {"kills": lambda: block("kills")},
 }

@@ -61,10 +61,7 @@ def both_ways(
 
 
 def scored(
-    folders: Sequence[Path],
-    split: str = "test",
-    neighbours: int | None = None,
-    moses: bool = False,
+    folders: Sequence[Path], split: str = "test", neighbours: int | None = None, moses: bool = False
 ) -> dict[str, Any]:
     """The scores of one run, or of several together, on a split of their corpus."""
     translator = with_neighbours(load_ensemble(folders), neighbours)

@@ -81,7 +81,7 @@ def beam_tree(history: Sequence[Sequence[Candidate]], beam: int, best: Sequence[
     last = len(history) - 1
     steps = [fates(row, beam, last=step == last) for step, row in enumerate(history)]
     rows = [[c for rank, c in enumerate(row) if c[0] != GONE or rank < beam + 2] for row in steps]
-    wide, high, left = 6.4 / max(map(len, rows)), 0.76, 0.65
+    wide, high, left = 6.4 / max(map(len, rows)), 0.98, 0.65
     height = high * len(history) + 0.9
     canvas = Canvas(7.1, height)
     root = canvas.box(left + wide / 2, height - 0.2, ROOT, 0.26, "<BOS>")
