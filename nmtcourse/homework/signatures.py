@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nmtcourse.homework.inputs import Draw
+from nmtcourse.homework.inputs import LONG, Draw
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ class Ids:
         """One such tensor."""
         shape = draw.shape(self.shape)
         found = draw.ids(self.low, draw.named(self.below), *shape)
-        if draw.choose(2) and found.dim():
-            found[..., -1:] = draw.named(self.below) - 1
+        if draw.choose(2) or draw.sizing == LONG:
+            (found[..., -1:] if found.dim() else found).fill_(draw.named(self.below) - 1)
         if self.padded and draw.choose(2):
             hidden = torch.rand(shape, generator=draw.generator) < draw.one_of([0.4, 0.9])
             hidden.view(-1)[draw.random.randrange(hidden.numel())] = False
