@@ -60,6 +60,7 @@ def build(out: Path, address: str, branch: str) -> int:
     sphinx = [sys.executable, "-m", "sphinx", "-b", "html", "-c", str(HERE), *options]
     status = subprocess.run([*sphinx, str(source), str(html)], cwd=ROOT).returncode
     if not status:
+        shutil.copytree(ROOT / "figures" / "tiles", html / "figures" / "tiles", dirs_exist_ok=True)
         explore(html)
         lecture(html)
     return status

@@ -68,6 +68,7 @@ def gather(source: Path, repository: str, branch: str) -> None:
     list_others(source / "index.md", pages)
     for name in ("index.md", "README.md"):
         text = (source / name).read_text("utf-8")
+        text = re.sub(r'(href="notebooks/[^"]+)\.ipynb"', r'\1.html"', text)  # of the tiles
         write(source / name, address.filled(text, repository, address.DOOR))
     write(source / "glossary.md", glossary.page())
     for name, text in api.pages().items():

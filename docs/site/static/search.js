@@ -65,3 +65,13 @@ if (typeof Search !== "undefined") {
       ]);
   };
 }
+
+// What the theme leaves without a name for a screen reader.
+document.addEventListener("DOMContentLoaded", () => {
+  const chinese = document.documentElement.lang.startsWith("zh");
+  const bar = document.querySelector(".bd-sidebar-primary");
+  bar?.setAttribute("role", "region");
+  bar?.setAttribute("aria-label", chinese ? "目录" : "Contents of the site");
+  for (const summary of document.querySelectorAll(".bd-sidebar-primary summary"))
+    summary.setAttribute("aria-label", chinese ? "展开" : "Show the pages below");
+});

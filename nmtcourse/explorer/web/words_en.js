@@ -48,6 +48,7 @@ export const ENGLISH = {
   "words.others": "others",
   "words.undo": "last word",
   "play": "Word by word",
+  "film": "Word by word, and the link",
   "pause": "Pause",
   "step": "One word",
   "share": "Copy link",

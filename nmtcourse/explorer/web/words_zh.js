@@ -48,6 +48,7 @@ export const CHINESE = {
   "words.others": "其他",
   "words.undo": "删去末词",
   "play": "逐词播放",
+  "film": "逐词播放与链接",
   "pause": "暂停",
   "step": "下一个词",
   "share": "复制链接",

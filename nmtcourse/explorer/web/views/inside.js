@@ -95,7 +95,7 @@ function stepsOf(page, at, way) {
 function scores({ say, state, found }, at, { keys, values, weights }, query, part) {
   const names = found.trace.columns[state.kind];
   const scale = state.scale ? Math.sqrt(query.length) : 1;
-  const head = ["", "key", "score", "weight", "value"].map((key) => element("th", {}, key && say(`inside.${key}`)));
+  const head = ["", "key", "score", "weight", "value"].map((key) => element(key ? "th" : "td", {}, key && say(`inside.${key}`)));
   const rows = names.map((name, s) => {
     const score = part(keys[s]).reduce((sum, value, i) => sum + value * query[i], 0) / scale;
     const weight = weights[at.head][s];

@@ -35,7 +35,10 @@ export function sentenceView(page) {
   const picture = pictureView(page, source, target, (count) => show(count));
   const lexicon = lexiconView(page);
   const side = element("div", { class: "side" }, top, input, tries, lexicon.node, hint);
-  const buttons = element("div", { class: "picture-head" }, ...picture.buttons, share);
+  const buttons = element("div", { class: "picture-head", role: "toolbar", id: "film" }, ...picture.buttons, share);
+  arrowsAmong(tries);
+  arrowsAmong(buttons); // one stop of the Tab key
+  for (const button of [...picture.buttons, share].slice(1)) button.tabIndex = -1;
   const other = element("div", { class: "side result" }, targetLabel, text, facts, buttons);
   const node = element("section", { class: "card sentence", id: "sentence" }, side, other, picture.node);
   let timer;
@@ -104,6 +107,7 @@ export function sentenceView(page) {
     if (model.source.meant(input.value) !== state.sentence)
       input.value = model.toy ? writtenText(state.sentence, model.languages[0]) : state.sentence;
     share.textContent = say("share");
+    buttons.setAttribute("aria-label", say("film"));
     input.lang = source.lang = model.languages[0];
     text.lang = target.lang = model.languages[1];
     hint.replaceChildren(...marked(hintOf(page)));
@@ -122,7 +126,8 @@ export function sentenceView(page) {
     for (const row of [source, target]) row.firstElementChild?.setAttribute("tabindex", 0);
     const empty = source.children.length < 2;
     if (empty) [text, target, facts].forEach((one) => one.replaceChildren());
-    arrowsAmong(tries);
+    share.tabIndex = empty ? 0 : -1; // alone there, behind the film otherwise
+    if (!tries.querySelector('[tabindex="0"]')) tries.firstElementChild?.setAttribute("tabindex", 0);
     lexicon.update();
     picture.update();
   }
