@@ -13,15 +13,14 @@ import matplotlib.pyplot as plt
 import numpy as np
 import seaborn
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from nmtcourse.teaching.layout import ArrayLike, as_array, overlap, plain, short, slant_if_long
 from nmtcourse.teaching.matrices import heat_map, heat_maps, mask
-from nmtcourse.teaching.style import COLOURS, DIVERGING, WIDTH, letters, setup, varies
+from nmtcourse.teaching.style import COLOURS, WIDTH, letters, setup, varies
 
 __all__ = ["setup", "varies", "heat_map", "heat_maps", "mask"]
-__all__ += ["curves", "bars", "histogram", "scatter", "position_table"]
+__all__ += ["curves", "bars", "histogram", "scatter"]
 
 LINES = ("-", "--", ":", "-.")  # tell curves apart when the colours are used up
 BESIDE = [  # where a word may stand: points to the right, points up, alignment
@@ -161,34 +160,6 @@ def scatter(
     _legend(ax, classes)
     _write_beside(ax, points, labels)
     return ax
-
-
-def position_table(
-    table: ArrayLike, *, title: str = "", dimensions: Sequence[int] | None = None
-) -> Figure:
-    """Draw a table of positions (S, D) as colours, and four dimensions (or those given) as curves.
-
-    Raises ValueError for another shape.
-    """
-    table = as_array(table)
-    if table.ndim != 2:
-        raise ValueError(f"a table of positions has shape (S, D), this one has {table.shape}")
-    if dimensions is None:
-        places = np.linspace(0, 0.6 * table.shape[1], 4)
-        dimensions = sorted({int(index) // 2 * 2 for index in places})
-    figure, (left, right) = plt.subplots(1, 2, figsize=(WIDTH, 3.1))
-    most = np.abs(table).max()
-    look = {"cmap": DIVERGING, "aspect": "auto", "interpolation": "nearest"}
-    image = left.imshow(table, vmin=-most, vmax=most, **look)
-    left.set(xlabel="dimension", ylabel="position")
-    figure.colorbar(image, ax=left, fraction=0.05, pad=0.03).outline.set_visible(False)
-    places = np.arange(len(table))
-    lines = {f"dimension {dimension}": (places, table[:, dimension]) for dimension in dimensions}
-    curves(lines, x_label="position", y_label="value", ax=right)
-    if len(lines) > 1:
-        right.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
-    figure.suptitle(title)
-    return figure
 
 
 def _new_axes(width: float, height: float) -> Axes:
