@@ -102,3 +102,14 @@ def test_hostile_words_and_names_stay_text(small_run, tmp_path, open_page) -> No
         shown = page.inner_text("body")
         assert all(word in page.inner_text("#source-chips") for word in sentence.split())
         assert name.name in shown and HOSTILE[0] in shown
+
+
+def test_where_no_sentence_breaks_the_button_says_so_and_leaves_ones_own(
+    small_run, tmp_path, open_page
+) -> None:
+    file = explore(small_run().folder, tmp_path / "page.html")  # it has no sentences to try
+    page = open_page(file, "sentence=a+b+c+d")
+    for name in ("causal", "padding", "positions", "scale"):
+        page.click(f"#bite-{name}")
+        assert page.input_value("#input").lower() == "a b c d"
+        assert page.inner_text("#effect .kept").endswith("none changes without this part.")

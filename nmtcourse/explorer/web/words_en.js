@@ -79,6 +79,7 @@ export const ENGLISH = {
   "effect.before": "As trained",
   "effect.now": "Now",
   "effect.kept": "This sentence survives. “See it break” opens one that does not.",
+  "effect.none": "All sentences of this page were tried: none changes without this part.",
   "switch.causal": "Causal mask",
   "switch.causal.what": "the decoder sees only earlier words",
   "switch.padding": "Padding mask",

@@ -79,6 +79,7 @@ export const CHINESE = {
   "effect.before": "原来",
   "effect.now": "现在",
   "effect.kept": "这一句没受影响。点“看它坏掉”，换一句会坏的。",
+  "effect.none": "这一页的句子都试过了：关掉这个部件，译文一句也没变。",
   "switch.causal": "因果掩码",
   "switch.causal.what": "解码器只能看到已生成的词",
   "switch.padding": "填充掩码",

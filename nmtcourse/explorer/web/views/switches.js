@@ -70,7 +70,10 @@ function simpleSwitch(page, name) {
   const off = { ...OFF[name], ...SHOWN_IN[name] };
   if (state.pads) delete off.pads;
   const turn = () => page.set(state[name] ? off : { [name]: true });
-  const bite = () => page.set({ ...asTrained(), ...OFF[name], ...SHOWN_IN[name], sentence: breaking(page.model, name) });
+  const bite = () => {
+    const sentence = breaking(page.model, name) || state.sentence; // where none breaks, the one that is there
+    page.set({ ...asTrained(), ...OFF[name], ...SHOWN_IN[name], sentence });
+  };
   const shape = {
     id: `switch-${name}`,
     class: "switch",
@@ -135,7 +138,7 @@ export function effectView(page) {
       element("dt", {}, say("effect.before")), element("dd", { lang }, usual),
       element("dt", {}, say("effect.now")), element("dd", { lang }, now));
     const kept = found.touched && usual === now && SIMPLE.find((name) => isOn(state, name));
-    const more = kept ? element("p", { class: "kept" }, say("effect.kept")) : "";
+    const more = kept ? element("p", { class: "kept" }, say(page.model.breaks[kept] === "" ? "effect.none" : "effect.kept")) : "";
     node.replaceChildren(found.touched ? both : "", element("p", {}, ...marked(overall(page))), more, element("ul", {}, ...lines));
   }
   return { node, update };
