@@ -34,13 +34,17 @@ def node_is_new_enough() -> bool:
 
 
 class Engine:
-    """The program of `web/` in node, with the model of one payload."""
+    """The program of `web/` in node, with the model of one payload; `change` plants a bug."""
 
-    def __init__(self, folder: Path, payload: Path | None = None):
+    def __init__(self, folder: Path, payload: Path | None = None, change: tuple = ()):
         self.payload, self.web = payload, folder / "engine"
         shutil.copytree(WEB, self.web)
         # Older versions of node take a .js file for an ES module only where this says so.
         (self.web / "package.json").write_text('{"type": "module"}', "utf-8")
+        for name, old, new in [change] if change else []:
+            text = (self.web / name).read_text("utf-8")
+            assert text.count(old) == 1, f"{name} holds {text.count(old)} times {old!r}"
+            (self.web / name).write_text(text.replace(old, new), "utf-8")
 
     def run(self, *jobs: dict) -> list:
         """What the engine answers to some jobs; see engine.mjs."""
@@ -59,15 +63,15 @@ def engine_of(tmp_path_factory) -> Callable[..., Engine]:
 
     payloads: dict[Path, Path] = {}
 
-    def make(run: Run | None = None) -> Engine:
+    def make(run: Run | None = None, change: tuple = ()) -> Engine:
         folder = tmp_path_factory.mktemp("engine")
         if run is None:
-            return Engine(folder)
-        if run.folder not in payloads:
+            return Engine(folder, None, change)
+        if run.folder not in payloads:  # packed once: a bug is planted in the program, not in it
             payloads[run.folder] = folder / "payload.json"
             packed = json.dumps(packing.pack(run, run.folder.name))
             payloads[run.folder].write_text(packed, "utf-8")
-        return Engine(folder, payloads[run.folder])
+        return Engine(folder, payloads[run.folder], change)
 
     return make
 

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import torch
 from nightly import some
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
 
 from nmtcourse.toy import load_toy
 from nmtlib.inference.search import beam_search, greedy_search
@@ -380,3 +382,66 @@ def test_a_model_of_another_shape_is_the_same_model(shape, engine_of, small_run)
         expected = getattr(model, f"{side}_positions").table.flatten()
         torch.testing.assert_close(torch.tensor(table), expected, **CLOSE)
     assert facts["rounded"], "float32 weights were rounded, and the page says so"
+
+
+# What is counted
+
+
+@pytest.mark.parametrize(
+    "cached, S, T",
+    [(True, 5, 1), (False, 9, 12)],
+)
+@torch.no_grad()
+def test_multiplications_are_those_that_pytorch_counts(shipped, S, T, cached):
+    model = shipped.translator.model
+    source, ids = torch.full((1, S), UNK), torch.full((1, T), UNK)
+    state, memory = model.start(source), model.encode(source)
+    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
+        for t in range(T):
+            if cached:
+                model.step(ids[:, t], state)
+            else:
+                model.decode(ids[:, : t + 1], memory, None)
+    sizes = {"source": S, "target": T, "cached": cached}
+    (counted,) = shipped.engine.run({"do": "multiplications", "sizes": sizes})
+    assert counted == counter.get_total_flops() // 2  # it counts multiplying and adding as two
+
+
+# Planted bugs: what the tests above must not let through
+
+
+BUGS = {
+    "the scale is dropped": ("model.js", "1 : 1 / Math.sqrt(K);", "1 : 1;"),
+    "a word sees the next": ("model.js", "(t, s) => s <= t;", "(t, s) => s <= t + 1;"),
+    "a word does not see itself": ("model.js", "(t, s) => s <= t;", "(t, s) => s < t || !t;"),
+    "PADs are seen": ("model.js", "ids[s] !== PAD", "true"),
+    "the last norm is forgotten": ("model.js", 'this.#lastNorm("decoder_norm", rows)', "rows"),
+    "the encoder's too": ("model.js", 'this.#lastNorm("encoder_norm", x)', "x"),
+    "embeddings are not scaled": ("model.js", "Math.sqrt(D);", "1;"),
+    "each step is at position 0": ("model.js", "[token], state.ids.length,", "[token], 0,"),
+    "the cache forgets its values": ("model.js", "[...layer.values, ...value]", "value"),
+    "sin and cos change places": ("tensor.js", "return d % 2 ?", "return d % 2 === 0 ?"),
+    "no epsilon": ("tensor.js", "EPSILON = 1e-5", "EPSILON = 0.1"),
+    "bytes change places": ("unpack.js", "& 0x7f) << 8) | low[i]", "& 0x7f) << 8) | high[i]"),
+    "the sign is lost": ("unpack.js", "-(2 ** 112)", "2 ** 112"),
+    "the cache is not reordered": ("search.js", "step(parent.state,", "step(open[0].state,"),
+    "no length penalty": ("search.js", "((5 + length) / 6) ** penalty", "1"),
+    "EOS is not forced": ("search.js", "if (length < limit) return", "if (length) return"),
+    "UNK may be said": ("search.js", "[PAD, BOS, UNK]; //", "[PAD, BOS]; //"),
+    "a late EOS counts": ("search.js", "if (ends && rank < this.width)", "if (ends)"),
+    "it stops too early": ("search.js", "score >= reachable", "score > -Infinity"),
+}
+
+
+@pytest.fixture(scope="module")
+def sharp(small_run):
+    """An untrained model, small and with opinions: its run, and what PyTorch says of it."""
+    run = small_run()
+    return SimpleNamespace(run=run, expected=Expected(in_half_precision(run)))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_planted_bug_is_caught(bug, engine_of, sharp):
+    with pytest.raises(AssertionError):
+        assert_agrees(engine_of(sharp.run, BUGS[bug]), sharp.expected)
