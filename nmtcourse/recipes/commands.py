@@ -9,14 +9,11 @@ from argparse import Namespace, _SubParsersAction
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nmtlib import cli
 from nmtlib.cli import ABOUT_RUN, add_command
 from nmtlib.errors import note
-
-if TYPE_CHECKING:
-    pass
 
 
 def add_export(commands: _SubParsersAction) -> None:
@@ -112,12 +109,16 @@ def name_of(runs: Sequence[str | Path]) -> str:
 
 
 def translate(options: Namespace) -> int:
-    """Translate as the core does, if asked to with neighbours."""
+    """Translate as the core does, if asked to with neighbours; say which sentences are unusual."""
+    from nmtcourse import familiar
     from nmtcourse.recipes.neighbours import with_neighbours
     from nmtlib.inference.translator import Translator
 
     run, texts = cli.run_and_texts(options)
+    known = familiar.load(run)
     for text in texts:
+        if remark := known.remark(text) if known else "":
+            note(remark)
         if Path(text).is_file():
             note(
                 f"{text} is also a file, and its name is translated; for its lines: "

@@ -10,7 +10,8 @@ from nmtcourse import familiar
 from nmtcourse.main import main
 from nmtcourse.teaching.case_studies import CAPTIONS
 
-TYPED = Path(__file__).with_name("typed.txt").read_text("utf-8").splitlines()
+ROWS = Path(__file__).with_name("typed.txt").read_text("utf-8").splitlines()
+TYPED, ENGLISH = zip(*(row.split("\t") for row in ROWS), strict=True)
 KNOWN = [line.split("\t")[0] for line in CAPTIONS.read_text("utf-8").splitlines()]
 
 
@@ -19,6 +20,13 @@ def test_it_speaks_on_what_people_type_and_not_on_captions():
     assert [text for text in TYPED if not captions.remark(text)] == []
     assert [text for text in KNOWN if captions.remark(text)] == []
     assert "words: dich" in captions.remark("Ich liebe dich.") and captions.remark(" ") == ""
+
+
+def test_it_speaks_on_what_a_model_of_everyday_sentences_has_not_read_and_not_on_all():
+    everyday = familiar.load("cmn-en-zh")
+    spoken = [text for text in ENGLISH if everyday.remark(text)]
+    assert 7 <= len(spoken) < len(ENGLISH) == 20 and "I love you." not in spoken
+    assert "words: berlin" in everyday.remark("I am a Berliner.")
 
 
 def test_it_speaks_on_at_most_two_sentences_in_a_hundred_of_the_validation_set(multi30k):
@@ -40,7 +48,7 @@ def test_the_command_warns_and_translates_all_the_same(capsys):
 
 @pytest.mark.parametrize("model", ["multi30k-de-en", "cmn-en-zh"])
 def test_the_page_speaks_when_python_does(model, engine_of):
-    texts = [*TYPED, *KNOWN, "", "naïve_x — 5€ 漢字", "I think, therefore I am."]
+    texts = [*TYPED, *ENGLISH, *KNOWN, "", "naïve_x — 5€ 漢字", "I think, therefore I am."]
     known = familiar.load(model)
     (said,) = engine_of().run({"do": "unlike", "familiar": familiar.to_dict(model), "texts": texts})
     assert said == [bool(known.remark(text)) for text in texts]
