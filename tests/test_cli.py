@@ -8,10 +8,12 @@ import json
 import os
 import random
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import threading
+import tomllib
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -23,6 +25,7 @@ from limits import NO_PROGRESS
 from resetting import reset
 
 from nmtcourse import main as cli
+from nmtcourse.welcome import GROUPS, WELCOME
 from nmtlib import cli as core
 from nmtlib.data.corpora import load_corpus, names
 from nmtlib.files import write_atomically
@@ -34,6 +37,7 @@ from nmtlib.training.checkpoint import load_model, read_checkpoint
 from nmtlib.training.history import read_history
 from nmtlib.training.trainer import Trainer
 
+ROOT = Path(__file__).resolve().parents[1]
 GERMAN = (
     ["der hund", "die katze", "das kind", "die frau", "der mann"],
     ["läuft", "schläft", "singt", "liest"],
@@ -203,6 +207,17 @@ def test_a_finished_run_is_complete(trained):
         "40 training pairs" in printed and "10 for validation" in printed and str(folder) in printed
     )
     assert len(re.findall(r"^epoch +\d/2 ", printed, re.MULTILINE)) == 2
+
+
+def test_after_each_epoch_one_sentence_is_translated_with_the_weights_of_then(trained):
+    folder, printed = trained
+    shown = re.findall(r"^epoch .*\n +(.+)  →  (.*)$", printed, re.MULTILINE)
+    (source,) = {given for given, _ in shown}
+    assert source == SPLITS["validation"][0][0]
+    for number, (_, translation) in enumerate(shown, start=1):
+        then = Translator.load(folder, checkpoint=f"epoch-{number:03}", device="cpu")
+        assert [translation] == then.translate([source], beam=1, max_length=20)
+    assert len(shown) == 2
 
 
 def test_the_same_command_makes_the_same_model(call, preset, trained, tmp_path):
@@ -852,6 +867,27 @@ def test_every_command_has_help(capsys):
                     "summary",
                 )
             )
+
+
+def test_alone_it_welcomes_with_commands_that_it_knows(call):
+    status, printed, _ = call()
+    assert status == 0 and printed == f"{WELCOME}\n"
+    lines = re.findall(r"^ +(nmtlib .*?)(?:  |$)", printed, re.MULTILINE)
+    assert len(lines) == 3 and lines.pop() == "nmtlib --help"
+    for line in [*lines, *(line for _, line in GROUPS.values())]:
+        cli.build_parser().parse_args(shlex.split(line)[1:])  # exits where it knows no such thing
+
+
+def test_help_has_each_command_once_in_a_group_and_the_version_is_that_of_the_project(capsys):
+    shown = {}
+    for flag in ("--help", "--version"):
+        with pytest.raises(SystemExit):
+            cli.main([flag])
+        shown[flag] = capsys.readouterr().out
+    listed = re.findall(r"^  ([a-z]+) ", shown["--help"], re.MULTILINE)
+    assert sorted(listed) == sorted(" ".join(names for names, _ in GROUPS.values()).split())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert shown["--version"] == f"nmtlib {project['version']}\n"
 
 
 def test_a_command_that_does_not_exist_shows_the_usage(capsys):

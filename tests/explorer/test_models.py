@@ -64,6 +64,16 @@ def test_each_switch_bites_in_the_sentence_that_it_offers(model, file_of, open_p
         assert before != now == page.inner_text("#translation")
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_twelve_presses_of_tab_reach_the_switches(model, file_of, open_page) -> None:
+    page = open_page(file_of(model))
+    for _ in range(12):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.matches('#switches *')"):
+            break
+    assert page.evaluate("document.activeElement.id") == "switch-causal"
+
+
 def violations(page: Any) -> list[str]:
     """The rules of axe (WCAG 2 A and AA, and good practice) that a page breaks."""
     from axe_playwright_python.sync_playwright import Axe
