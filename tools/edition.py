@@ -256,13 +256,14 @@ def same_results(ours: dict, theirs: dict) -> bool:
 
 
 def numbers(cell: dict) -> Counter:
-    """The numbers in all that a cell shows, in whatever order a language has them."""
+    """The numbers in all that a cell shows, in whatever order; a figure is as wide as its words."""
     texts = []
     for output in cell["outputs"]:
         forms = {kind: form for kind, form in output.get("data", {}).items() if "image" not in kind}
         if len(forms) == len(output.get("data", {})) or "Figure" in str(forms):  # no diagram
             texts += [json.dumps([output.get("text", ""), forms], ensure_ascii=False)]
-    return Counter(re.findall(NUMBER, "\n".join(texts).replace("\\n", "\n")))
+    shown = re.sub(r"Figure [\d.]+ x [\d.]+ in", "", "\n".join(texts).replace("\\n", "\n"))
+    return Counter(re.findall(NUMBER, shown))
 
 
 def moved(text: str, name: str) -> str:

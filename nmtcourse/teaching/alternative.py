@@ -84,7 +84,7 @@ def _words(ax: Axes) -> list[str]:
 
 def _listed(words: Sequence[str]) -> str:
     rest = len(words) - MOST
-    return ", ".join(words[:MOST]) + (f" and {rest} more" if rest > 0 else "")
+    return ", ".join(map(say, words[:MOST])) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _axes(ax: Axes) -> str:
@@ -120,7 +120,8 @@ def _lines(ax: Axes) -> Iterator[str]:
         if len(values):
             axis, ends = ax.yaxis, (float(values[0]), float(values[-1]))
             first, last = (_number(end, axis, float(np.abs(values).max())) for end in ends)
-            yield f"{line.get_label()}: {first}" + (f" to {last}" if last != first else "")
+            name = say(str(line.get_label()))
+            yield f"{name}: {first}" + (f" to {last}" if last != first else "")
     if rest := len(ax.lines) - len(named[:MOST]):
         yield f"{rest} {'more ' * bool(named)}line{'s' * (rest > 1)}"
 
@@ -131,8 +132,8 @@ def _bars(bars: BarContainer, words: Sequence[str]) -> str:
     values, label = rounded(heights, heights), str(bars.get_label())
     text = f"{len(heights)} bars up to {rounded([heights.max()], heights)[0]}"
     if len(words) == len(values) <= MOST:
-        text = ", ".join(f"{word}: {value}" for word, value in zip(words, values, strict=True))
-    return text if label.startswith("_") or not label else f"{label} – {text}"
+        text = ", ".join(f"{say(w)}: {v}" for w, v in zip(words, values, strict=True))
+    return text if label.startswith("_") or not label else f"{say(label)} – {text}"
 
 
 def _heat_map(ax: Axes, image: AxesImage) -> str:

@@ -2,10 +2,12 @@
 
 import tomllib
 
+import matplotlib.pyplot as plt
 import pytest
 from fontTools.ttLib import TTFont
 
 from nmtcourse.teaching import language
+from nmtcourse.teaching.alternative import alt_text
 from nmtcourse.teaching.style import CJK_FONT
 
 TABLES = sorted(language.HERE.glob("words/zh/*.toml"))
@@ -36,4 +38,15 @@ def test_numbers_columns_and_what_no_table_has_stay(english, chinese, monkeypatc
     monkeypatch.setattr(language, "WORDS", words)
     language.translate.cache_clear()
     assert language.say(english) == chinese
+    language.translate.cache_clear()
+
+
+def test_a_label_with_a_comma_is_one_text(monkeypatch):
+    monkeypatch.setattr(language, "WORDS", {"ours, new": "我们的"})
+    language.translate.cache_clear()
+    figure, (left, right) = plt.subplots(1, 2)
+    left.plot([1, 2], label="ours, new")
+    left.set_xlabel("x")
+    right.bar(["ours, new"], [3])
+    assert alt_text(figure).count("我们的") == 2
     language.translate.cache_clear()
