@@ -182,16 +182,16 @@ class Draw:
         """What the numbers of this input are: 0 any, 1 small whole ones, 2 tiny, 3 large ones."""
         return max(0, self.choose(6) - 2)
 
-    def normal(self, *shape: int, scale: float = 1.0, large: bool = False) -> Tensor:
+    def normal(self, *shape: int, scale: float = 1.0, large: float = 1.0) -> Tensor:
         """A tensor of normal numbers with two decimals, in this input's type and layout.
 
-        In some inputs many are equal or 0, in others all are tiny, or `large` where they may be.
+        In some inputs many are equal or 0, in others all are tiny, or `large` times as large.
         """
         found = scale * torch.randn(*shape, generator=self.generator, dtype=torch.float64)
         if scale < 0.5:
             return self.laid(found)
         found = found.round() if self.kind == 1 else (found * 100).round() / 100
-        most = 1e4 if large and not self.half else 1.0
+        most = 1.0 if self.half or self.sizing == LONG else large
         return self.laid(found * {2: 1e-3, 3: most}.get(self.kind, 1.0))
 
     def laid(self, values: Tensor) -> Tensor:

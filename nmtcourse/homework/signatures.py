@@ -25,7 +25,7 @@ class Float:
 
     It may be float16 or bfloat16 if `half`. Some of the numbers may be -inf if `infinite`, though
     not a whole row. Rows are shifted by some hundred if `far`. Numbers are divided by the root of
-    the size called `scale`. All may be `large`. It requires a gradient if `grad`.
+    the size called `scale`. All may be `large` times as large. It requires a gradient if `grad`.
     """
 
     shape: str
@@ -33,7 +33,7 @@ class Float:
     far: bool = False
     scale: str = ""
     half: bool = True
-    large: bool = False
+    large: float = 1.0
     grad: bool = False
 
     def sample(self, draw: Draw, known: dict[str, Any]) -> Tensor:
@@ -144,14 +144,14 @@ class Named:
 
 @dataclass(frozen=True)
 class Either:
-    """An earlier argument itself, or a value of its own."""
+    """An earlier argument itself, unless its numbers are large, or a value of its own."""
 
     name: str
     other: Any
 
     def sample(self, draw: Draw, known: dict[str, Any]) -> Any:
         """One of the two; the sizes of the other are those of the earlier argument."""
-        if draw.choose(4) == 3:
+        if draw.choose(4) == 3 and draw.kind != 3:  # the product of two large ones is too large
             own = zip(self.other.shape.split(), known[self.name].shape, strict=True)
             draw.known |= {name: size for name, size in own if name.isalpha()}
             return known[self.name]
@@ -182,13 +182,16 @@ def arguments(signature: Mapping[str, Any], draw: Draw) -> dict[str, Any]:
     return known
 
 
-def results(found: Any) -> Any:
-    """What is compared of a result: itself, or its parts; a list of tensors is like a tuple."""
+def results(found: Any, tracked: bool) -> Any:
+    """What is compared of a result: itself, or its parts; a list of tensors is like a tuple.
+
+    Whether it requires a gradient is, where one can be `tracked` to an argument.
+    """
     several = isinstance(found, tuple) or type(found) is list and any(map(torch.is_tensor, found))
     if several:
         yield "the number of results", len(found)
     for place, part in enumerate(found if several else [found], 1):
         what = f"result {place}" if several else "your result"
         yield what, part
-        if isinstance(part, Tensor):
+        if tracked and isinstance(part, Tensor):
             yield f"whether {what} requires a gradient", part.requires_grad

@@ -20,6 +20,7 @@ from typing import Any
 
 from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.inputs import Draw
+from nmtcourse.homework.laws import parts
 from nmtcourse.homework.signatures import arguments, results
 from nmtlib.errors import require
 
@@ -285,7 +286,8 @@ def equals_the_solution(task: Task) -> Callable:
 
     def measure(answer: Any, draw: Draw, **known: Any) -> Any:
         names = inspect.signature(task.solution).parameters
-        yield from results(answer(*(known[name] for name in names if name in known)))
+        tracked = any(getattr(each, "requires_grad", False) for each in parts([*known.values()]))
+        yield from results(answer(*(known[name] for name in names if name in known)), tracked)
 
     return measure
 

@@ -62,6 +62,18 @@ def test_every_property_meets_the_extremes():
     assert any(x.numel() > 3 and torch.equal(x, x.round()) for x in tensors)
 
 
+def test_scores_are_drawn_as_large_as_page_05_says_and_no_larger():
+    largest = 0.0
+    for number in range(96):
+        given = arguments(find_task("05.2").signature, Draw(1, number))
+        query, key = given["query"], given["memory"]
+        query, key = (x @ given["weights"][n] for x, n in ((query, "query"), (key, "key")))
+        query, key = (x.unflatten(-1, (given["n_heads"], -1)).mT for x in (query, key))
+        scores = torch.einsum("btkh,bskh->bhts", query, key) / query.size(-2) ** 0.5
+        largest = max(largest, float(scores.abs().max()))
+    assert 30_000 < largest <= 100_000
+
+
 @pytest.mark.parametrize("number", range(10))
 def test_a_fault_is_shrunk_to_the_simplest_input(number):
     def fails(choices):

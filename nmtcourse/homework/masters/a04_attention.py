@@ -133,7 +133,7 @@ homework.promise(
         return weights @ value => return weights @ value, weights
     """,
     signature={
-        "query": Float("... T K", large=True),
+        "query": Float("... T K", large=8e3),
         "key": Float("... S K"),
         "value": Float("... S V"),
         "mask": Mask(SHAPES, optional=True),
@@ -227,7 +227,7 @@ homework.promise(
     """,
     signature={
         "x": Float("B T D"),
-        "w_query": Float("D K", scale="D", large=True),
+        "w_query": Float("D K", scale="D", large=8e3),
         "w_key": Float("D K", scale="D"),
         "w_value": Float("D K", scale="D"),
     },

@@ -136,7 +136,7 @@ def refuses_what_does_not_divide(answer, draw):
         query @ weights["query"] => query @ weights["query"].T
     """,
     signature={
-        "query": Float("B T H*K", half=False, large=True),
+        "query": Float("B T H*K", half=False, large=2e3),
         "memory": Either("query", Float("B S H*K")),
         "weights": Named(dict.fromkeys(MATRICES, Float("H*K H*K", scale="H*K"))),
         "n_heads": Size("H"),

@@ -155,7 +155,7 @@ def parts_of_one_tensor(module):
 
 RIGHT = {
     "05.1": [by_unflatten, by_chunks, head_by_head, with_numpy, with_view],
-    "05.2": [with_einsum, with_our_module, with_one_projection],
+    "05.2": [with_our_module, with_einsum, with_one_projection],
     "05.3": [by_state_dict, with_data, with_deep_copies, as_float64_first, parts_of_one_tensor],
     "05.4": ["A", "a"],
 }
