@@ -30,9 +30,10 @@ ran: list[int] = []
 
 @pytest.fixture
 def record(monkeypatch):
-    """The record of `doubled` with the seeds 1, 2 and 3, which says that seeds 2 and 3 gave -1."""
+    """The record of `doubled`, commented, for the seeds 1, 2, 3: seeds 2 and 3 gave -1."""
     ran.clear()
-    kept = {"code": code(doubled), "seeds": [1, 2, 3], "found": {"()": [-1, -1, -1]}}
+    commented = [f"{text}  # 注释" for text in code(doubled)]
+    kept = {"code": commented, "seeds": [1, 2, 3], "found": {"()": [-1, -1, -1]}}
     monkeypatch.setattr(records, "records", lambda: {"99.doubled": kept})
     return kept
 
