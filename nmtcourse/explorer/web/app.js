@@ -1,6 +1,6 @@
 // The page put together: its parts, their order, and what is drawn again after a change.
 
-import { byId, counted, element } from "./dom.js";
+import { arrowsAmong, byId, counted, element } from "./dom.js";
 import { loadModel } from "./model.js";
 import { Page } from "./page.js";
 import { SPECIALS } from "./specials.js";
@@ -54,6 +54,7 @@ function begin(model) {
 }
 
 function listen(page, tour) {
+  arrowsAmong(byId("tools")); // one stop of the Tab key
   byId("language").addEventListener("click", () => {
     page.set({ lang: page.language === "zh" ? "en" : "zh" });
   });
