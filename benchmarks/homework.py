@@ -87,7 +87,8 @@ def table(rows: list[dict[str, Any]]) -> str:
     for row in rows:
         cells = [f"{len(row[kind]['odd'])} of {row[kind]['count']}" for kind in KINDS]
         share = f"{row['named']} of {row['known']['count']}" if "named" in row else ""
-        lines.append([row["task"], row["title"], *cells, share, f"{len(row['differ'])}"])
+        differ = f"{len(row['differ'])}" if row["seeds"] > 1 else ""
+        lines.append([row["task"], row["title"], *cells, share, differ])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
