@@ -146,7 +146,7 @@ def _heat_map(ax: Axes, image: AxesImage) -> str:
         ("rows", "columns"), (ax.get_ylabel(), ax.get_xlabel()), names, matrix.shape, strict=True
     ):
         listed = f" ({_listed(words)})" if len(words) == size else ""
-        parts.append(", ".join(filter(None, [f"{size} {side}", label])) + listed)
+        parts.append(", ".join(filter(None, [say(f"{size} {side}"), label])) + listed)
     known = matrix[np.isfinite(matrix)]
     parts.append("numbers from {} to {}".format(*rounded([known.min(), known.max()], known)))
     if len(ax.figure.axes) <= 3:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,8 @@ def _add_font() -> None:
         raise FileNotFoundError(f"nmtlib's font {CJK_FONT} is missing; install nmtlib again")
     if all(entry.fname != str(CJK_FONT) for entry in font_manager.fontManager.ttflist):
         font_manager.fontManager.addfont(str(CJK_FONT))
+        regular = font_manager.fontManager.ttflist[-1]  # it serves for bold, without a warning
+        font_manager.fontManager.ttflist.append(replace(regular, weight=700))
 
 
 def _kernel_shell() -> Any:

@@ -78,7 +78,6 @@ def draw_map(rows: Iterable[tuple[str, str, str]]) -> Axes:
             -1.2,
             title,
             weight="bold",
-            family="DejaVu Sans",
             ha="right" if column > 0.9 else "left",
         )
     for number, (symptom, group) in enumerate(groupby(enumerate(rows), lambda row: row[1][0])):

@@ -23,9 +23,9 @@ def restored():
     plt.close("all")
 
 
-def picture(text: str) -> np.ndarray:
+def picture(text: str, **options: str) -> np.ndarray:
     figure = plt.figure(figsize=(1, 1))
-    figure.text(0.2, 0.4, text, fontsize=30)
+    figure.text(0.2, 0.4, text, fontsize=30, **options)
     figure.canvas.draw()
     return np.asarray(figure.canvas.buffer_rgba()).copy()
 
@@ -34,7 +34,7 @@ def test_chinese_is_drawn_without_a_warning(caplog):
     style.setup()
     with warnings.catch_warnings(), caplog.at_level(logging.WARNING):
         warnings.simplefilter("error")
-        dog, cat = picture("狗"), picture("猫")
+        dog, cat = picture("狗"), picture("猫", weight="bold")
     assert not caplog.records
     assert (dog != dog[0, 0]).any() and (
         dog != cat
