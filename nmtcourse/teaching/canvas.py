@@ -17,6 +17,8 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path
 from matplotlib.text import Text
 
+from nmtcourse.teaching.language import say
+
 Point = tuple[float, float]
 P = ParamSpec("P")
 
@@ -85,7 +87,10 @@ class Canvas:
         bold: bool = False,
     ) -> Text:
         """Words at a place; `align` says which end of them."""
-        fonts = {"family": ["DejaVu Sans Mono" if mono else "DejaVu Sans"], "fontsize": size}
+        family = ["DejaVu Sans Mono" if mono else "DejaVu Sans"]
+        if say(text) != text:  # the font for Chinese has one weight
+            family, bold = [*family, "nmtlib CJK"], False
+        fonts = {"family": family, "fontsize": size}
         fonts |= {"math_fontfamily": "dejavusans", "weight": "bold" if bold else "normal"}
         alignment = {"ha": align, "va": "center", "rotation_mode": "anchor"}
         return self.axes.text(x, y, text, color=color, **fonts, **alignment)
