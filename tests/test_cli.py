@@ -892,7 +892,6 @@ def test_help_has_each_command_once_in_a_group_and_the_version_is_that_of_the_pr
 
 def test_a_command_that_does_not_exist_shows_the_usage(capsys):
     for arguments in [
-        [],
         ["trian"],
         ["data"],
         ["data", "delete"],
