@@ -54,12 +54,15 @@ def translation_of_epoch() -> Callable[[Trainer], None]:
 
         if trainer.run is None:
             return
-        settings = trainer.run.settings()
-        if not chosen:
+        settings, (source, target) = trainer.run.settings(), trainer.run.codecs()
+        if not chosen:  # some may be too long for the model, which trains without them
             pairs = load_corpus(settings.corpus).validation
+            by_length = sorted(pairs, key=lambda pair: len(source.encode(pair.source)))
             fits = (p for p in pairs if SHORTEST <= len(p.source.split()) <= LONGEST)
-            chosen.append(next(fits, pairs[0]))
-        translator = Translator(trainer.model, *trainer.run.codecs(), settings)
+            pair = next(fits, by_length[0])
+            is_read = len(source.encode(pair.source)) < settings.model.max_length
+            chosen.append(pair if is_read else by_length[0])
+        translator = Translator(trainer.model, source, target, settings)
         (text,) = translator.translate([chosen[0].source], beam=1, max_length=20)
         trainer.model.train()
         trainer.report(f"             {chosen[0].source}  →  {text}")

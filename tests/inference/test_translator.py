@@ -183,11 +183,10 @@ def test_the_longest_sentence_that_fits_is_translated(translator):
 def test_what_is_not_given_is_taken_from_the_settings_of_the_run(translator, monkeypatch):
     asked = []
 
-    def spy(model, source, beam, *, n_best, length_penalty, max_length):
-        asked.append((beam, n_best, length_penalty, max_length))
-        return original(
-            model, source, beam, n_best=n_best, length_penalty=length_penalty, max_length=max_length
-        )
+    def spy(model, source, beam, **options):
+        names = ("n_best", "length_penalty", "max_length")
+        asked.append((beam, *(options[name] for name in names)))
+        return original(model, source, beam, **options)
 
     original = module.beam_search
     monkeypatch.setattr(module, "beam_search", spy)
