@@ -28,6 +28,7 @@ MAY = {
     "nmtcourse/homework/progress.py": WAITS,
     "nmtcourse/homework/marking.py": SHOWN,
     "nmtcourse/homework/judging.py": "looks once a second which notebooks are done",
+    "nmtcourse/homework/submissions.py": "a deadline, and when a file was handed in",
     "nmtcourse/homework/watching.py": ENDS + "; computing is limited by processor time",
     **dict.fromkeys(  # a limit by the clock too, until answers are judged where a notebook runs
         (f"nmtcourse/homework/{name}.py" for name in ("execution", "guards", "host", "peer")), ENDS

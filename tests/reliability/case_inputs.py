@@ -149,7 +149,7 @@ TRAINING = [
     ),
 ]
 USAGE = [
-    given("usage", "no command", status=2),
+    given("usage", "no command", says="nmtlib translate", status=0),
     given("usage", "an unknown command", "trian", status=2),
     given("usage", "an unknown option", "train", "own.toml", "--epochs", "5", status=2),
     given("usage", "--set without a value", "train", "own.toml", "--set", status=2),
