@@ -11,14 +11,14 @@ PACKAGES = ("nmtlib", "nmtcheck", "nmtcourse")  # each may import those before i
 LIMITS = {  # lines, docstrings included
     "nmtlib": 5_410,
     "nmtcheck": 8_530,
-    "nmtcourse/teaching": 5_660,
+    "nmtcourse/teaching": 5_100,
     "nmtcourse/doctor": 2_500,
     "nmtcourse/formats": 830,
     "nmtcourse/review": 600,
     "nmtcourse/toy": 1_565,
     "nmtcourse/explorer": 411,
     "benchmarks": 5_000,
-    "tests": 29_860,
+    "tests": 28_300,
     "tools": 1_500,
 }
 ROOMS = ("model", "data", "training", "inference")
