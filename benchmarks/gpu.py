@@ -43,7 +43,7 @@ from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.settings import TrainingSettings
 from nmtlib.specials import PAD, UNK
-from nmtlib.training.hardware import Processes, choose_device, describe_machine
+from nmtlib.training.hardware import Processes, choose_device, command_line, describe_machine
 from nmtlib.training.loss import Totals
 from nmtlib.training.trainer import Recipe, Trainer
 
@@ -94,6 +94,7 @@ UPDATES = {
 QUICKLY = ("training.epochs=8", "training.warmup=300", "model.dropout=0.15", "recipe.r_drop=0")
 TRAININGS = {
     "Multi30k, 8 epochs": ("multi30k-de-en-gpu", QUICKLY),
+    "Multi30k, 12 epochs": ("multi30k-de-en-gpu", (*QUICKLY, "training.epochs=12")),
     "Multi30k, as the preset": ("multi30k-de-en-gpu", ()),
 }
 SIZES = ("d_model=32", "d_ff=64", "n_heads=2", "n_encoder_layers=1", "n_decoder_layers=1")
@@ -297,7 +298,7 @@ def main() -> int:
         return 0
     output = options.output or (None if options.quick else RESULTS / "gpu_updates.json")
     result: dict[str, Any] = {
-        "command": f"python benchmarks/gpu.py --minutes {options.minutes:g}",
+        "command": f"python benchmarks/{command_line()}",
         "machine": describe_machine(device),
         "rows": {},
     }
