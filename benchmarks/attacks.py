@@ -29,7 +29,7 @@ from nmtcourse.homework.pages import notebook
 from nmtcourse.homework.reports import write_reports
 from nmtcourse.homework.submissions import grade_all
 from nmtcourse.homework.watching import children
-from nmtlib.training.hardware import command_line
+from nmtcourse.provenance import command_line
 
 FOUR = assignments()["04"]
 NAME = f"{FOUR.stem}.ipynb"

@@ -22,12 +22,12 @@ from typing import Any
 
 from shared import require_finished
 
+from nmtcourse.provenance import training_summary
 from nmtcourse.teaching.case_studies import CAPTIONS
 from nmtcourse.teaching.course import DIRECTIONS
 from nmtlib.data.corpora import load_corpus
 from nmtlib.data.corpus import Corpus, Pair
 from nmtlib.data.tokenizers import JOIN_MARK
-from nmtlib.experiment import training_summary
 from nmtlib.files import write_atomically
 from nmtlib.inference.evaluate import evaluate, write_samples
 from nmtlib.inference.translator import Translator

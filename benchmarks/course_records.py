@@ -29,9 +29,9 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 from traitlets.config import Config
 
+from nmtcourse.provenance import command_line, describe_machine
 from nmtcourse.teaching import records
 from nmtlib.files import write_atomically
-from nmtlib.training.hardware import command_line, describe_machine
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 NO_HISTORY = Config({"HistoryManager": {"enabled": False}})  # leave the reader's alone

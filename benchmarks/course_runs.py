@@ -22,13 +22,13 @@ from shared import parser, say
 # isort: split
 import torch
 
+from nmtcourse.provenance import command_line, describe_machine
 from nmtcourse.teaching import load_toy
 from nmtcourse.teaching.learning import RECORDED, Recipe, encoded, learn, small_model, to_json
 from nmtlib import load_corpus
 from nmtlib.data.batching import Example, collate
 from nmtlib.files import write_atomically
 from nmtlib.training import inverse_sqrt_rate, label_smoothed_loss
-from nmtlib.training.hardware import command_line, describe_machine
 from nmtlib.training.trainer import ADAM
 
 SEEDS = (1, 2, 3)

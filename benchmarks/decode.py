@@ -28,16 +28,15 @@ from shared import timing_parser, write_result  # before torch, as it imports nm
 # isort: split
 import torch
 
+from nmtcourse.provenance import command_line, describe_machine, training_summary
 from nmtcourse.recipes.export import export
 from nmtlib.data.batching import pad
 from nmtlib.data.corpora import load_corpus
 from nmtlib.data.corpus import Corpus
-from nmtlib.experiment import training_summary
 from nmtlib.inference.evaluate import bleu_tokenizer, score
 from nmtlib.inference.search import NEVER_GENERATED, beam_search, length_limits
 from nmtlib.inference.translator import Translator
 from nmtlib.specials import EOS, PAD, SPECIALS
-from nmtlib.training.hardware import command_line, describe_machine
 
 OURS, OURS_BF16, THEIRS = "nmtlib float32", "nmtlib bfloat16", "transformers float32"
 # how its pipelines call `generate` where no batch size is given

@@ -16,8 +16,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from nmtcourse.provenance import command_line, describe_machine
 from nmtlib.data.corpora import load_corpus
-from nmtlib.training.hardware import command_line, describe_machine
 
 RESULT = Path(__file__).parent / "results" / "doctor.json"
 PAIRS = 1_000_000

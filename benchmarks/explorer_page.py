@@ -19,7 +19,7 @@ from playwright.sync_api import Page, sync_playwright
 from shared import RESULTS, parser, write_result
 
 from nmtcourse.explorer.page import explore
-from nmtlib.training.hardware import command_line, describe_machine
+from nmtcourse.provenance import command_line, describe_machine
 
 MODELS = ("toy-de-en", "toy-en-zh", "multi30k-de-en", "cmn-en-zh")
 RESULT = RESULTS / "explorer-page.json"

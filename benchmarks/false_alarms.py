@@ -25,7 +25,7 @@ from peer_torch import torch_transformer
 
 from nmtcheck import Adapter, ours, run_checks
 from nmtcheck.report.report import NO_PART
-from nmtlib.training.hardware import describe_machine
+from nmtcourse.provenance import describe_machine
 
 RESULTS = Path(__file__).parent / "results" / "false-alarms.json"
 IMPLEMENTATIONS: dict[str, Callable[[], Adapter]] = {

@@ -34,6 +34,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.profiler import ProfilerActivity, profile
 from train import TorchTransformer
 
+from nmtcourse.provenance import command_line, describe_machine
 from nmtcourse.recipes.recipe import CourseRecipe, RecipeLoss
 from nmtcourse.recipes.recorded import FewShapes, RecordedUpdate
 from nmtcourse.teaching.cost import training_flops
@@ -43,7 +44,7 @@ from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.settings import TrainingSettings
 from nmtlib.specials import PAD, UNK
-from nmtlib.training.hardware import Processes, choose_device, command_line, describe_machine
+from nmtlib.training.hardware import Processes, choose_device
 from nmtlib.training.loss import Totals
 from nmtlib.training.trainer import Recipe, Trainer
 

@@ -21,10 +21,10 @@ from shared import RESULTS, parser, say, write_result
 
 # isort: split
 from nmtcourse import main as cli
+from nmtcourse.provenance import describe_machine
 from nmtlib.inference.evaluate import evaluate
 from nmtlib.inference.translator import Translator
 from nmtlib.run import Run
-from nmtlib.training.hardware import describe_machine
 from nmtlib.training.history import read_history
 
 Command = list[str]

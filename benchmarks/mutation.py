@@ -30,11 +30,11 @@ from mutation_page import table
 
 from nmtcheck import Adapter, Sizes, ours, run_checks
 from nmtcheck.bugs import BUGS, Bug, get
+from nmtcourse.provenance import describe_machine
 from nmtlib.data import batching
 from nmtlib.inference import search
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.settings import TrainingSettings
-from nmtlib.training.hardware import describe_machine
 from nmtlib.training.trainer import Trainer
 
 FOLDER = Path(__file__).resolve().parent

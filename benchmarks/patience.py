@@ -3,8 +3,8 @@
 from sacrebleu.metrics import BLEU
 from shared import SHIPPED, write_result
 
+from nmtcourse.provenance import command_line, describe_machine
 from nmtlib import load, load_corpus
-from nmtlib.training.hardware import command_line, describe_machine
 
 translator, pairs, rows = load("multi30k-de-en"), load_corpus("multi30k-de-en").test, []
 for alpha in (0.0, 1.0, 2.0):

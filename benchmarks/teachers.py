@@ -18,13 +18,13 @@ from shared import parser, say, write_result
 # isort: split
 import torch
 
+from nmtcourse.provenance import command_line, describe_machine
 from nmtcourse.teaching import learning, load_toy
 from nmtcourse.teaching.case_studies import TEACHERS
 from nmtcourse.teaching.learning import Loop, Recipe, encoded, small_model
 from nmtcourse.toy import load_toy as toy_corpus
 from nmtlib.data.corpus import Pair
 from nmtlib.inference.translator import Translator
-from nmtlib.training.hardware import command_line, describe_machine
 
 PAIRS, ALONE, UPDATES, SEEDS = 400, 1_600, 150, (1, 2, 3)
 

@@ -32,6 +32,7 @@ from shared import (  # before torch, as it imports nmtlib first
 # isort: split
 import torch
 
+from nmtcourse.provenance import command_line, describe_machine
 from nmtlib.data.corpora import load_corpus
 from nmtlib.data.corpus import Corpus
 from nmtlib.inference.evaluate import Scores, bleu_tokenizer, score
@@ -41,7 +42,7 @@ from nmtlib.presets import load_settings
 from nmtlib.run import Run
 from nmtlib.settings import Settings
 from nmtlib.training.checkpoint import average_checkpoints, load_model, load_weights
-from nmtlib.training.hardware import choose_device, command_line, describe_machine
+from nmtlib.training.hardware import choose_device
 from nmtlib.training.history import EpochRecord, read_history
 from nmtlib.training.trainer import Trainer
 

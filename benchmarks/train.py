@@ -30,11 +30,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from nmtcourse.provenance import describe_machine
 from nmtlib.data.batching import Batch
 from nmtlib.model.embeddings import Positions, TokenEmbedding
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.specials import PAD
-from nmtlib.training.hardware import describe_machine
 from nmtlib.training.loss import autocast, compute_loss
 
 CONFIG = TransformerConfig(

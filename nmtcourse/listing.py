@@ -26,7 +26,7 @@ def add_summary(commands: Commands) -> None:
 
 def models(options: Namespace) -> None:
     """List the models that can be loaded by name."""
-    from nmtlib.experiment import training_summary
+    from nmtcourse.provenance import training_summary
     from nmtlib.run import named_runs
 
     rows = [("model", "translates", "corpus", "epochs", "validation perplexity", "from")]

@@ -60,6 +60,7 @@ def build_parser() -> ArgumentParser:
 def train(options: Namespace) -> None:
     """Train as the core does; say what is wrong with the corpus, and draw the curves."""
     from nmtcourse.doctor.remarks import after_evaluation, before_training
+    from nmtcourse.provenance import circumstances
     from nmtcourse.welcome import translation_of_epoch
     from nmtlib.run import Run
     from nmtlib.training.history import read_history
@@ -68,7 +69,7 @@ def train(options: Namespace) -> None:
     run = Run(cli.train(options, remarks=before_training, after_epoch=shown))
     if not cli.is_first():
         return
-    for scored in cli.evaluate_and_show(run.folder) if options.evaluate else ():
+    for scored in cli.evaluate_and_show(run.folder, circumstances) if options.evaluate else ():
         for remark in after_evaluation(*scored):
             print(remark)
     if run.history_file.is_file():

@@ -21,6 +21,8 @@ from nmtlib.errors import Shown, note
 from nmtlib.files import decoded, require_ours, write_atomically
 
 if TYPE_CHECKING:
+    import torch
+
     from nmtlib.data.corpus import Corpus
     from nmtlib.inference.translator import Translator
     from nmtlib.run import Run
@@ -31,6 +33,7 @@ EXPECTED_ERRORS = (ValueError, OSError, FloatingPointError, ModuleNotFoundError,
 Commands: TypeAlias = "_SubParsersAction[ArgumentParser]"
 Command: TypeAlias = Callable[[Namespace], Any]  # returns an exit status, or nothing
 Scored: TypeAlias = "tuple[Translator, Corpus, str, list[str]]"  # split and translations
+About: TypeAlias = "Callable[[Run, torch.device], dict[str, Any]]"
 ABOUT_RUN = "a run folder, or the name of a model (see: nmtlib models)"
 ABOUT_BEAM = "beam size, 1 = greedy (default: the run's)"
 CHUNK = 1_000  # lines that are translated together, if as many have arrived
@@ -40,8 +43,6 @@ def main(arguments: Sequence[str] | None = None, parser: ArgumentParser | None =
     """Run one command of a parser, by default that of the core.
 
     Returns the exit status: 0 good, 1 an error explained, 130 interrupted.
-
-    With NMTLIB_DEBUG=1 in the environment an error shows its traceback.
     """
     sys.stderr = sys.stderr or open(os.devnull, "w")  # closed by the shell: 2>&-
     if sys.stdout is None:
@@ -123,9 +124,8 @@ def add_train(commands: Commands, run: Command | None = None) -> None:
 
 def add_evaluate(commands: Commands, run: Command | None = None) -> ArgumentParser:
     """Add the command `evaluate`; returns its parser, for more options."""
-    parser = add_command(
-        commands, "evaluate", run or evaluate, "score a run on a split of its corpus"
-    )
+    about = "score a run on a split of its corpus"
+    parser = add_command(commands, "evaluate", run or evaluate, about)
     option = parser.add_argument
     option("folder", metavar="RUN", help=ABOUT_RUN)
     option("--split", default="test", help="train, validation, test (default) or challenge")
@@ -137,9 +137,8 @@ def add_evaluate(commands: Commands, run: Command | None = None) -> ArgumentPars
 
 def add_translate(commands: Commands, run: Command | None = None) -> ArgumentParser:
     """Add the command `translate`; returns its parser, for more options."""
-    parser = add_command(
-        commands, "translate", run or translate, "translate arguments, or standard input"
-    )
+    about = "translate arguments, or standard input"
+    parser = add_command(commands, "translate", run or translate, about)
     option = parser.add_argument
     option("folder", nargs="?", metavar="RUN", help=ABOUT_RUN)
     dashed = "the text; one that begins with a dash goes after a --"
@@ -244,17 +243,17 @@ def choose_folder(options: Namespace) -> Path:
     return options.out or choose(Path("runs") / Path(options.preset).stem)
 
 
-def evaluate_and_show(folder: Path) -> list[Scored]:
+def evaluate_and_show(folder: Path, about: About | None = None) -> list[Scored]:
     """Score the test split, and the challenge split if there is one; show five translations."""
     from nmtlib.inference.evaluate import format_samples
     from nmtlib.inference.translator import Translator
     from nmtlib.run import Run
 
     translator = Translator.load(folder)
-    scored = [evaluate_run(translator, Run(folder))]
+    scored = [evaluate_run(translator, Run(folder), about=about)]
     _, corpus, _, hypotheses = scored[0]
     if corpus.challenge:
-        scored.append(evaluate_run(translator, Run(folder), "challenge"))
+        scored.append(evaluate_run(translator, Run(folder), "challenge", about=about))
     print("\n".join(["", *format_samples(corpus.test[:5], hypotheses[:5])]))
     return scored
 
@@ -284,23 +283,23 @@ def evaluate_run(
     output: Path | None = None,
     *,
     label: str = "",
+    about: About | None = None,
     **how: Any,
 ) -> Scored:
     """Score a split, print the scores, and write them into the run and `output`.
 
-    `label` tells the files of this translator from those of the run's own.  A shipped run is left
+    `label` tells the files of this translator from those of the run's own, and `about` gives what
+    is written beside the scores.  A shipped run is left
     as it is; one that cannot be written to is an error only without `output`.
     """
     from nmtlib.data.corpora import load_corpus
-    from nmtlib.experiment import training_summary
     from nmtlib.inference import evaluate as scoring
 
-    training = training_summary(run.folder)  # read first: what is wrong with it shows at once
+    facts = about(run, translator.device) if about else {}  # first: what is wrong shows at once
     corpus = load_corpus(translator.settings.corpus)
     evaluation, hypotheses = scoring.evaluate(translator, corpus, split, **how)
     print("\n".join(evaluation.lines()), flush=True)
-    scores = {**evaluation.to_dict(), "training": training}
-    data = json.dumps(scores, indent=2, ensure_ascii=False) + "\n"
+    data = json.dumps(evaluation.to_dict() | facts, indent=2, ensure_ascii=False) + "\n"
     stem = f"{split}-beam{evaluation.beam}"
     if evaluation.length_penalty != translator.settings.decoding.length_penalty:
         stem += f"-penalty{evaluation.length_penalty:.15g}"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
-import statistics
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
@@ -27,12 +25,12 @@ from nmtlib.inference.evaluate import write_samples
 from nmtlib.inference.translator import Translator
 from nmtlib.model.transformer import Transformer
 from nmtlib.presets import load_settings
-from nmtlib.run import Run, find_run
+from nmtlib.run import Run, command_line, find_run
 from nmtlib.settings import CorpusSettings, Settings
 from nmtlib.specials import SPECIALS
-from nmtlib.training.checkpoint import load_weights, read_weights, weights_notes
-from nmtlib.training.hardware import LostProcess, Processes, choose_device, command_line
-from nmtlib.training.history import EpochRecord, read_history
+from nmtlib.training.checkpoint import load_weights, read_weights
+from nmtlib.training.hardware import LostProcess, Processes, choose_device
+from nmtlib.training.history import EpochRecord
 from nmtlib.training.trainer import SEEDS, Recipe, Trainer
 
 Report = Callable[[str], None]
@@ -282,23 +280,3 @@ def identity_of(
     digests = {part: sha256(text.encode()).hexdigest() for part, text in texts.items()}
     corpus = digest_of(chain(training, validation))
     return {"settings": settings.digest(), **digests, "corpus": corpus}
-
-
-def training_summary(folder: str | Path) -> dict[str, Any]:
-    """How a run was trained: the command, seed, epochs, minutes, speed, and which weights it kept.
-
-    Without a log, as in the models that ship with the package, the command is None.
-    """
-    run = Run(folder)
-    history = read_history(run.history_file)
-    notes = weights_notes(run.weights_file())
-    return {
-        "command": run.command(),
-        "seed": run.settings().training.seed,
-        "epochs": len(history),
-        "updates": history[-1].updates,
-        "minutes": round(history[-1].seconds / 60, 2),
-        "tokens_per_second": round(statistics.median(r.tokens_per_second for r in history)),
-        "weights": notes.weights,
-        "validation_perplexity": round(math.exp(notes.validation_nll), 3),
-    }

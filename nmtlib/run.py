@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shlex
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,6 +20,17 @@ from nmtlib.settings import Settings
 SHIPPED = Path(__file__).parent / "trained"  # the runs that come with the package
 RUNS = Path("runs")  # where `nmtlib train` puts others
 PARTS = "*.????????.part"  # what `write_atomically` leaves where it is killed
+# The folders of an absolute path: /home/me/, C:\Users\My Name\, \\server\share\.
+FOLDERS = re.compile(r"""(?<![\w.])(?:/[^\s"'=]*/|(?:[A-Za-z]:|\\)[\\/][^"'=]*[\\/])""")
+
+
+def command_line() -> str:
+    """The command that is running, without the paths of this machine."""
+    program, *arguments = sys.argv
+    path = Path(program)
+    # python -m nmtlib runs nmtlib/__main__.py
+    name = path.parent.name if path.name == "__main__.py" else path.name
+    return shlex.join([name, *(FOLDERS.sub("", argument) for argument in arguments)])
 
 
 def numbered(stem: Path) -> dict[int, Path]:

@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("nmtlib", "nmtcheck", "nmtcourse")  # each may import those before it
 LIMITS = {  # lines, docstrings included
-    "nmtlib": 5_410,
+    "nmtlib": 5_355,
     "nmtcheck": 8_530,
     "nmtcourse/teaching": 5_100,
     "nmtcourse/doctor": 2_500,

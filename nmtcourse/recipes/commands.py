@@ -79,6 +79,7 @@ def add_others(option: Callable[..., Any]) -> None:
 def evaluate(options: Namespace) -> None:
     """Score a run, or several together, or with neighbours; with --moses also as papers do."""
     from nmtcourse.doctor.remarks import after_evaluation
+    from nmtcourse.provenance import circumstances
     from nmtcourse.recipes.ensemble import load_ensemble
     from nmtcourse.recipes.moses import moses_scorer
     from nmtcourse.recipes.neighbours import WEIGHT, with_neighbours
@@ -87,6 +88,7 @@ def evaluate(options: Namespace) -> None:
     neighbours, weight = options.neighbours, options.neighbour_weight
     language = run.settings().corpus.languages[1] if options.moses else ""
     how: dict[str, Any] = {"beam": options.beam, "length_penalty": options.length_penalty}
+    how["about"] = circumstances
     how["scorers"] = [moses_scorer(language)] if options.moses else []
     label = f"-with-{name_of(options.others)}" if options.others else ""
     if neighbours:

@@ -1,4 +1,4 @@
-"""Score a model on one split of a corpus, and record everything that the score depends on."""
+"""Score a model on one split of a corpus."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from nmtlib.data.tokenizers import WhitespaceTokenizer, without_marks
 from nmtlib.files import write_atomically
 from nmtlib.inference.metrics import BleuTokenize, bleu_nltk, bleu_sacre, chrf
 from nmtlib.inference.translator import Translator
-from nmtlib.training.hardware import command_line, describe_machine
 from nmtlib.training.loss import Totals, measure_all
 
 WITHOUT_SPACES = ("ja", "ko", "th", "lo", "km", "my")  # Chinese has a tokenizer in sacreBLEU
@@ -58,8 +57,6 @@ class Evaluation:
     token_accuracy: float
     seconds: float
     parameters: int
-    command: str
-    machine: dict[str, Any]
     too_long: int
     more: dict[str, Any]
 
@@ -131,8 +128,6 @@ def evaluate(
         token_accuracy=totals.accuracy,
         seconds=seconds,
         parameters=sum(translator.model.parameter_table().values()),
-        command=command_line(),
-        machine=describe_machine(translator.device),
         too_long=sources.count(""),
         more=more,
     )

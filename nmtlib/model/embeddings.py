@@ -77,9 +77,9 @@ class Positions(nn.Module):
 def dropout(x: Tensor, p: float) -> Tensor:
     """Zero each value with probability p; scale the rest to keep the mean.  Srivastava et al. 2014.
 
-    On a CPU torch draws one random number a value, one after the other, which about doubles the
-    time of a training step.  One 64-bit number holds eight random bytes, so here a value costs one
-    byte, and p is rounded to a multiple of 1/256.
+    On a CPU torch draws a random number for each value.  Here a 64-bit number gives eight of a byte
+    each, and p is rounded to a multiple of 1/256: training steps take 1.1 times as long with
+    torch's own (torch 2.13, one thread, D 128 and 256).
     """
     if p == 0:
         return x

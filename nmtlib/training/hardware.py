@@ -1,19 +1,13 @@
-"""What a run computes on: device, precision, the processes that train together, and the machine."""
+"""What a run computes on: device, precision, and the processes that train together."""
 
 from __future__ import annotations
 
 import os
-import platform
-import re
-import shlex
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
-from importlib.metadata import version
-from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -190,37 +184,3 @@ def stop_on_signal(asked: threading.Event) -> Iterator[None]:
         for number, handler in old.items():
             if signal.getsignal(number) is handle:  # and not something that the block has set since
                 signal.signal(number, handler)
-
-
-# The folders of an absolute path: /home/me/, C:\Users\My Name\, \\server\share\.
-FOLDERS = re.compile(r"""(?<![\w.])(?:/[^\s"'=]*/|(?:[A-Za-z]:|\\)[\\/][^"'=]*[\\/])""")
-PACKAGES = ("nmtlib", "torch", "tokenizers", "sacrebleu", "nltk")
-
-
-def command_line() -> str:
-    """The command that is running, without the paths of this machine."""
-    program, *arguments = sys.argv
-    path = Path(program)
-    # python -m nmtlib runs nmtlib/__main__.py
-    name = path.parent.name if path.name == "__main__.py" else path.name
-    shown = (FOLDERS.sub("", argument) for argument in arguments)
-    return shlex.join([name, *shown])
-
-
-def describe_machine(device: torch.device | str = "cpu") -> dict[str, Any]:
-    """Device, processor, threads and library versions: what a timing depends on."""
-    device = torch.device(device)
-    return {
-        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
-        "processor": _processor(),
-        "threads": torch.get_num_threads(),
-        "python": platform.python_version(),
-        **{package: version(package) for package in PACKAGES},
-    }
-
-
-def _processor() -> str:
-    """The name of the processor where Linux tells it, otherwise its kind."""
-    info = Path("/proc/cpuinfo")
-    named = re.search(r"model name\s*: (.*)", info.read_text("utf-8") if info.is_file() else "")
-    return named[1] if named else platform.machine()
