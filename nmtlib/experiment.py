@@ -6,7 +6,7 @@ import json
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
@@ -38,6 +38,17 @@ Remarks = Callable[[Settings, Corpus, tuple[Codec, Codec]], list[str]]
 SIDES = ("source", "target")
 
 
+@dataclass(frozen=True)
+class Material:
+    """What a run is trained on: `training` and `validation` are pairs of the corpus as ids."""
+
+    settings: Settings
+    corpus: Corpus
+    codecs: tuple[Codec, Codec]
+    training: Sequence[Example]
+    validation: Sequence[Example]
+
+
 class Variation:
     """What the section [recipe] of the settings changes about a run; this one changes nothing.
 
@@ -48,14 +59,7 @@ class Variation:
         """The corpus to train on, before vocabularies are made of it."""
         return corpus
 
-    def recipe(
-        self,
-        corpus: Corpus,
-        settings: Settings,
-        codecs: tuple[Codec, Codec],
-        training: Sequence[Example],
-        report: Callable[[str], None],
-    ) -> Recipe:
+    def recipe(self, material: Material, report: Report) -> Recipe:
         """How the `Trainer` trains."""
         return Recipe()
 
@@ -156,18 +160,17 @@ def make_trainer(
     origin = None if run.last_file.is_file() else find_origin(settings)
     codecs = run.codecs() if resume else make_codecs(settings, corpus, origin, processes)
     settings = settings.with_vocabularies(*(len(codec.vocab) for codec in codecs))
-    training, validation = read_examples(settings, corpus, codecs, report)
+    material = read_material(settings, corpus, codecs, report)
     for remark in remarks(settings, corpus, codecs) if remarks else ():
         report(remark)
-    recipe = variation.recipe(corpus, settings, codecs, training, report)
+    recipe = variation.recipe(material, report)
     torch.manual_seed(settings.training.seed % SEEDS)
     model = Transformer(settings.model)
     if origin:
         tensors = read_weights(origin, model.config, free=("dropout", "attention_dropout"))
         load_weights(model, tensors, where=origin.folder)
-    identity = {**recipe.identity, **identity_of(settings, codecs, training, validation)}
-    recipe = replace(recipe, identity=identity)
-    split = training, validation
+    recipe = replace(recipe, identity={**recipe.identity, **identity_of(material)})
+    split = material.training, material.validation
     trainer = Trainer(
         model, *split, settings.training, run, recipe, processes=processes, report=report
     )
@@ -206,10 +209,10 @@ def make_codecs(
     return processes.broadcast(pair)
 
 
-def read_examples(
-    settings: Settings, corpus: Corpus, codecs: tuple[Codec, Codec], report: Callable[[str], None]
-) -> tuple[list[Example], list[Example]]:
-    """Training and validation examples; reports how many there are and were left out."""
+def read_material(
+    settings: Settings, corpus: Corpus, codecs: tuple[Codec, Codec], report: Report
+) -> Material:
+    """The pairs of a corpus as ids; reports how many there are and were left out."""
     readable = settings.model.max_length
     longest = min(settings.training.max_length, readable)
     training, left_out = encode_pairs(corpus.train, *codecs, longest)
@@ -226,7 +229,7 @@ def read_examples(
         )
     for note in corpus.notes:
         report(note)
-    return training, validation
+    return Material(settings, corpus, codecs, training, validation)
 
 
 def find_origin(settings: Settings) -> Run | None:
@@ -269,14 +272,11 @@ def digest_of(examples: Iterable[Example]) -> str:
     return ids.hexdigest()
 
 
-def identity_of(
-    settings: Settings,
-    codecs: tuple[Codec, Codec],
-    training: Sequence[Example],
-    validation: Sequence[Example],
-) -> dict[str, str]:
+def identity_of(material: Material) -> dict[str, str]:
     """SHA-256 of each thing without which this would be another run; see `Run.digests`."""
-    texts = {f"{side}.json": codec.to_json() for side, codec in zip(SIDES, codecs, strict=True)}
-    digests = {part: sha256(text.encode()).hexdigest() for part, text in texts.items()}
-    corpus = digest_of(chain(training, validation))
-    return {"settings": settings.digest(), **digests, "corpus": corpus}
+    pairs = zip(SIDES, material.codecs, strict=True)
+    digests = {
+        f"{side}.json": sha256(codec.to_json().encode()).hexdigest() for side, codec in pairs
+    }
+    corpus = digest_of(chain(material.training, material.validation))
+    return {"settings": material.settings.digest(), **digests, "corpus": corpus}

@@ -19,10 +19,10 @@ from nmtcourse.recipes.muon import Muon
 from nmtcourse.recipes.recorded import FewShapes, RecordedUpdate
 from nmtcourse.recipes.teachers import load_teachers
 from nmtlib.data.batching import Batch, Example
-from nmtlib.data.codec import Codec, encode_pairs
+from nmtlib.data.codec import encode_pairs
 from nmtlib.data.corpus import Corpus, read_pairs
 from nmtlib.errors import did_you_mean
-from nmtlib.experiment import Variation, digest_of
+from nmtlib.experiment import Material, Report, Variation, digest_of
 from nmtlib.model.transformer import Transformer
 from nmtlib.run import find_run
 from nmtlib.settings import FROZEN, Settings, TrainingSettings, explain
@@ -82,30 +82,23 @@ class CourseRecipe(Variation):
             )
         return in_both_directions(corpus)
 
-    def recipe(
-        self,
-        corpus: Corpus,
-        settings: Settings,
-        codecs: tuple[Codec, Codec],
-        training: Sequence[Example],
-        report: Callable[[str], None],
-    ) -> Recipe:
+    def recipe(self, material: Material, report: Report) -> Recipe:
         """How the `Trainer` trains with what is set."""
         if self.recorded and self.optimizer != "adam":
             raise ValueError("recipe.recorded needs optimizer = 'adam': muon cannot be recorded")
         recipe, identity = Recipe(), {}
         teachers: list[Transformer] = []
         if self.teachers:
-            teachers, digest = load_teachers(self.teachers, settings, codecs, self.both_directions)
-            identity["teachers"] = digest
+            about = material.settings, material.codecs
+            teachers, identity["teachers"] = load_teachers(
+                self.teachers, *about, self.both_directions
+            )
         if self.r_drop or teachers or self.recorded or self.compile != "no":
             recipe = replace(recipe, loss=(loss := RecipeLoss(self, teachers)))
         if self.optimizer == "muon":
             recipe = replace(recipe, optimizer=Muon)
-        if corpus.synthetic:
-            mixed, identity["synthetic pairs"] = self.mix(
-                corpus, settings, codecs, training, report
-            )
+        if material.corpus.synthetic:
+            mixed, identity["synthetic pairs"] = self.mix(material, report)
             recipe = replace(recipe, examples=mixed)
         if self.recorded:
             update = RecordedUpdate(loss.draw_teacher)
@@ -113,17 +106,12 @@ class CourseRecipe(Variation):
         return replace(recipe, identity=identity)
 
     def mix(
-        self,
-        corpus: Corpus,
-        settings: Settings,
-        codecs: tuple[Codec, Codec],
-        training: Sequence[Example],
-        report: Callable[[str], None],
+        self, material: Material, report: Report
     ) -> tuple[Callable[[int], Sequence[Example]], str]:
         """What an epoch takes of real and synthetic examples, and the SHA-256 of the latter."""
+        settings, training, ratio = material.settings, material.training, self.synthetic_ratio
         longest = min(settings.training.max_length, settings.model.max_length)
-        synthetic, too_long = encode_pairs(corpus.synthetic, *codecs, longest)
-        ratio = self.synthetic_ratio
+        synthetic, too_long = encode_pairs(material.corpus.synthetic, *material.codecs, longest)
         if not round(ratio * len(training)) or not synthetic:
             raise ValueError(
                 f"recipe.synthetic: an epoch would take none of {len(synthetic):,} synthetic pairs "

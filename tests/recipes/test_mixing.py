@@ -11,7 +11,7 @@ from nmtcourse.recipes.recipe import CourseRecipe
 from nmtlib.data.batching import make_example
 from nmtlib.data.codec import build_codecs, encode_pairs
 from nmtlib.data.corpus import Corpus, Pair
-from nmtlib.experiment import train
+from nmtlib.experiment import Material, train
 from nmtlib.settings import Settings
 from nmtlib.specials import SPECIALS
 
@@ -91,7 +91,7 @@ def test_synthetic_pairs_of_which_none_would_be_read_are_refused(pairs, ratio):
     corpus, codecs = with_synthetic(CORPUS, pairs), build_codecs(CORPUS, "whitespace")
     training, _ = encode_pairs(corpus.train, *codecs)
     with pytest.raises(ValueError, match="would take none of"):
-        recipe.mix(corpus, Settings(), codecs, training, print)
+        recipe.mix(Material(Settings(), corpus, codecs, training, ()), print)
 
 
 def test_published_vocabularies_cannot_be_read_both_ways(tmp_path):

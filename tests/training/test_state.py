@@ -11,8 +11,9 @@ import torch
 
 from nmtlib.data.batching import make_example
 from nmtlib.data.codec import Codec, Vocab
+from nmtlib.data.corpus import Corpus
 from nmtlib.data.tokenizers import WhitespaceTokenizer
-from nmtlib.experiment import identity_of
+from nmtlib.experiment import Material, identity_of
 from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.settings import Settings, TrainingSettings
 from nmtlib.specials import SPECIALS
@@ -94,13 +95,12 @@ def test_an_identity_changes_with_what_is_learned_and_not_with_where():
     codec = Codec(WhitespaceTokenizer(), Vocab([*SPECIALS, "a", "b"]))
     other = Codec(WhitespaceTokenizer(), Vocab([*SPECIALS, "b", "a"]))
     settings = Settings()
-    start = identity_of(settings, (codec, codec), SENTENCES, SENTENCES[:1])
+    corpus = Corpus("own", "de", "en", [], [])
+    start = Material(settings, corpus, (codec, codec), SENTENCES, SENTENCES[:1])
 
-    def changed(
-        settings=settings, training=SENTENCES, validation=SENTENCES[:1], codecs=(codec, codec)
-    ):
-        now = identity_of(settings, codecs, training, validation)
-        return [part for part in start if start[part] != now[part]]
+    def changed(settings=settings, **parts):
+        now = identity_of(replace(start, settings=settings, **parts))
+        return [part for part, digest in identity_of(start).items() if digest != now[part]]
 
     assert not changed() and not changed(copy.deepcopy(settings))
     assert not changed(settings.with_value("device", "cpu"))
@@ -112,7 +112,7 @@ def test_an_identity_changes_with_what_is_learned_and_not_with_where():
     moved = make_example([4], [5, 5]), make_example([4, 5], [5])
     split = make_example([4, 5], [5]), make_example([4], [5, 5])
     assert changed(training=moved) and changed(training=split)
-    both = [identity_of(settings, (codec, codec), e, ()) for e in (moved, split)]
+    both = [identity_of(replace(start, training=e, validation=())) for e in (moved, split)]
     assert both[0] != both[1]
     assert changed(codecs=(codec, other)) == ["target.json"]
 
