@@ -85,7 +85,8 @@ def cards(browser: Any, seen: bytes) -> None:
     said = re.search(r"your result at \[0, 0\] is (\S+)", text)[1]
     head = f"{text.partition(':')[0]}\nmeasured  <b style='color:#b3402e'>{said}</b>\n"
     card(browser, "build", head + "\n".join(line.strip() for line in lines), style)
-    card(browser, "break", picture.format("png", encoded(cell_figure("06_masking", "cell-43b"))))
+    curves = encoded(cell_figure("06_masking", "puzzle-curves"))
+    card(browser, "break", picture.format("png", curves))
 
 
 def encoded(data: bytes) -> str:

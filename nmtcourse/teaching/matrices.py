@@ -1,4 +1,4 @@
-"""Matrices as pictures, with words on the axes: attention weights, scores, masks."""
+"""Matrices as pictures, with words on the axes: attention weights, scores."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from collections.abc import Sequence
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
-import torch
 from matplotlib.axes import Axes
-from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from numpy.typing import ArrayLike
 
 from nmtcourse.teaching.describe import COLOUR_BAR
 from nmtcourse.teaching.layout import Words, as_array, cell_inches, new_axes, panels, write_words
-from nmtcourse.teaching.style import COLOURS, DIVERGING, SEQUENTIAL
+from nmtcourse.teaching.style import DIVERGING, SEQUENTIAL
 
 
 def heat_map(
@@ -90,37 +88,6 @@ def heat_maps(
     _colour_scale(axes[0, -1], image)
     figure.suptitle(title)
     return figure
-
-
-def mask(
-    mask: ArrayLike,
-    rows: Words,
-    columns: Words,
-    *,
-    title: str = "",
-    row_label: str = "query",
-    column_label: str = "key (blue: may attend)",
-    ax: Axes | None = None,
-) -> Axes:
-    """Draw a mask: the word of a row may attend to the words of the blue columns.
-
-    `mask` is bool, shape (len(rows), len(columns)), True = may attend.  Raises ValueError for
-    another dtype or shape.
-    """
-    allowed = torch.as_tensor(mask)
-    if allowed.dtype != torch.bool:
-        wrong = f"this one is {allowed.dtype}; use e.g. `weights > 0`"
-        raise ValueError(f"a mask is bool (True = may attend), {wrong}")
-    matrix = as_matrix(allowed, rows, columns)
-    ax = ax if ax is not None else new_axes(matrix.shape, rows, columns, title, 0.34, beside=0)
-    image = _draw(ax, matrix, rows, columns, (0.0, 1.0), False)
-    image.set_cmap(ListedColormap(["white", COLOURS[0]]))
-    ax.set(title=title, xlabel=column_label, ylabel=row_label)
-    for edges, count in ((ax.set_yticks, matrix.shape[0]), (ax.set_xticks, matrix.shape[1])):
-        edges(np.arange(1, count) - 0.5, minor=True)
-    ax.grid(which="minor", color="#B0B0B0", linewidth=0.6)
-    ax.tick_params(which="minor", length=0)
-    return ax
 
 
 def draw_input(

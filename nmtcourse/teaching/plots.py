@@ -1,4 +1,4 @@
-"""The pictures of the course: curves, bars, points, and (from `matrices`) heat maps and masks.
+"""The pictures of the course: curves, bars, points, and (from `matrices`) heat maps.
 
 Numbers may be lists, arrays or tensors.  A function that is given `ax` draws there and returns it;
 else it makes a figure of fitting size.  A notebook starts with `plots.setup()`.
@@ -16,10 +16,10 @@ from matplotlib.axes import Axes
 from matplotlib.text import Text
 
 from nmtcourse.teaching.layout import ArrayLike, as_array, overlap, plain, short, slant_if_long
-from nmtcourse.teaching.matrices import heat_map, heat_maps, mask
+from nmtcourse.teaching.matrices import heat_map, heat_maps
 from nmtcourse.teaching.style import COLOURS, WIDTH, letters, setup, varies
 
-__all__ = ["setup", "varies", "heat_map", "heat_maps", "mask"]
+__all__ = ["setup", "varies", "heat_map", "heat_maps"]
 __all__ += ["curves", "bars", "histogram", "scatter"]
 
 LINES = ("-", "--", ":", "-.")  # tell curves apart when the colours are used up
