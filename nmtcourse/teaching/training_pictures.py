@@ -1,4 +1,4 @@
-"""Pictures of trainings: one figure over several seeds, and all four figures of one history."""
+"""Pictures of runs: one figure over several seeds."""
 
 from __future__ import annotations
 
@@ -9,15 +9,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 import seaborn
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from nmtcourse.teaching.learning import Training
-from nmtcourse.teaching.plots import curves
 from nmtcourse.teaching.style import COLOURS
-from nmtlib.training.history import EpochRecord
 
 Curve = tuple[Sequence[float], Sequence[float]]  # x and y
-FIGURES = {"nll": "NLL (nats a token)", "perplexity": "perplexity", "accuracy": "accuracy"}
 
 
 def over(x: Sequence[float], runs: Iterable[Sequence[float]]) -> list[Curve]:
@@ -64,22 +60,3 @@ def draw_seeds(groups: Mapping[str, Sequence[Curve]], ax: Axes | None = None, **
     if len(groups) > 1:
         ax.legend()
     return ax
-
-
-def draw_history(history: Sequence[EpochRecord], bleus: Sequence[float]) -> Figure:
-    """The four figures of a training, epoch by epoch: NLL, perplexity, accuracy, BLEU.
-
-    `history` holds the first three for both splits; `bleus` is measured on validation.
-    """
-    figure, axes = plt.subplots(2, 2, figsize=(7.2, 5.4), sharex=True)
-    for ax, (name, label) in zip(axes.flat, FIGURES.items(), strict=False):
-        lines = {
-            split: [getattr(record, f"{split}_{name}") for record in history]
-            for split in ("train", "validation")
-        }
-        curves(lines, x_label="", y_label=label, log_y=name == "perplexity", ax=ax)
-    curves({"": bleus}, x_label="", y_label="BLEU (validation)", ax=axes[1, 1])
-    axes[1, 1].lines[0].set_color(COLOURS[1])
-    for ax in axes[1]:
-        ax.set_xlabel("epoch")
-    return figure

@@ -22,9 +22,9 @@ def asked_in(notebook):
 
 def test_each_question_is_asked_once_and_in_its_notebook():
     asked = []
-    for notebook in sorted(NOTEBOOKS.glob("*.ipynb")):
-        keys = asked_in(notebook)
-        assert all(key.startswith(notebook.name[:3].replace("_", ".")) for key in keys), notebook
+    for notebook in [*NOTEBOOKS.glob("*.ipynb"), *NOTEBOOKS.glob("deeper/*.ipynb")]:
+        keys, number = asked_in(notebook), notebook.stem.split("_")[0]
+        assert all(key.startswith(f"{number}.") for key in keys), notebook
         asked += keys
     assert sorted(asked) == sorted(questions())
 

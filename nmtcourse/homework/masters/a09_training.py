@@ -46,7 +46,7 @@ homework = Assignment(
         "What must be remembered between two epochs? Three numbers are enough.",
         "Compare with the best loss so far, not with the previous one.",
     ),
-    read="notebook 09, the section on overfitting and early stopping",
+    read="notebook 09b, the section on overfitting and early stopping",
     mistakes=r"""
     A loss is compared with that of the previous epoch, not with the best.
         self.epoch += 1 => self.epoch, self.lowest = self.epoch + 1, loss
@@ -458,7 +458,7 @@ def survives_a_crash(answer, draw: Draw):
         "Pass the losses to your class, one by one.",
         "It is not the last epoch, nor the one with the lowest loss of all.",
     ),
-    read="notebook 09, the section on which weights to keep",
+    read="notebook 09b, the section on which weights to keep",
     uses=(EarlyStopping,),
 )
 def which_epoch_is_best(EarlyStopping) -> str:
