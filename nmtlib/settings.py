@@ -205,9 +205,9 @@ class Settings:
         A run or an option of a recipe may also be a name: it is a path where `folder` holds it.
         """
 
-        def place(value: Any) -> Any:
+        def locate(value: Any) -> Any:
             if isinstance(value, list):
-                return [place(item) for item in value]
+                return [locate(item) for item in value]
             there = isinstance(value, str) and value and folder / value
             is_path = there and (there.is_file() or (there / "settings.json").is_file())
             return str(there.resolve()) if there and is_path else value
@@ -219,8 +219,8 @@ class Settings:
         return replace(
             self,
             corpus=replace(self.corpus, **files),
-            training=replace(self.training, init_from=place(self.training.init_from)),
-            recipe={key: place(value) for key, value in self.recipe.items()},
+            training=replace(self.training, init_from=locate(self.training.init_from)),
+            recipe={key: locate(value) for key, value in self.recipe.items()},
         )
 
     def with_vocabularies(self, source: int, target: int) -> Settings:

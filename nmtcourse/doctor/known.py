@@ -41,4 +41,4 @@ def _remarks(source: Source, root: str | Path | None) -> list[str]:
     """What the source itself has to say: a text without translations counts its sentences."""
     if own := getattr(source, "findings", None):
         return own(root)
-    return [f"note: {note}" for note in source.read(source.place(root)).notes]
+    return [f"note: {note}" for note in source.read(source.folder_in(root)).notes]

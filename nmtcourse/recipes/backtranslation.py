@@ -72,13 +72,13 @@ class Search:
         generator = torch.Generator(translator.device).manual_seed(self.seed * 1_000_003 + turn)
         drawing = {"temperature": self.temperature, "generator": generator}
         encoded = [translator.read(sentence) for sentence in sentences]
-        found = [""] * len(sentences)
+        translations = [""] * len(sentences)
         for rows in translator.batches(encoded, translator.settings.decoding.max_tokens):
             source = pad([[*encoded[i], EOS] for i in rows]).to(translator.device)  # (B, S)
             drawn = sample(translator.model, source, **drawing)
             for i, ids in zip(rows, drawn, strict=True):
-                found[i] = translator.target.decode(ids)
-        return found
+                translations[i] = translator.target.decode(ids)
+        return translations
 
 
 def backtranslate(
@@ -148,8 +148,8 @@ def _begin(out: Path, notes: Path, identity: dict[str, Any], total: int) -> dict
             f"another --out"
         )
     try:
-        found = json.loads(notes.read_text("utf-8"))
-        done = {key: found["done"][key] for key in done}
+        saved = json.loads(notes.read_text("utf-8"))
+        done = {key: saved["done"][key] for key in done}
         if any(type(number) is not int or number < 0 for number in done.values()):
             raise ValueError("numbers that cannot be")
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -161,12 +161,12 @@ def _begin(out: Path, notes: Path, identity: dict[str, Any], total: int) -> dict
             f"{out} has {out.stat().st_size:,} bytes, but {notes.name} tells of {done['bytes']:,}: "
             "something was cut off; put it back, or remove both and begin anew"
         )
-    del found["done"]
-    if found != identity:
-        other = [key for key in identity if found.get(key) != identity[key]]
+    del saved["done"]
+    if saved != identity:
+        differing = [key for key in identity if saved.get(key) != identity[key]]
         raise FileExistsError(
-            f"{out} was begun with another {' and '.join(other)}; nothing is overwritten: choose "
-            f"another --out"
+            f"{out} was begun with another {' and '.join(differing)}; nothing is overwritten: "
+            f"choose another --out"
         )
     _require_whole_lines(out, notes, done, total)
     return done
@@ -190,9 +190,9 @@ def _pairs(
 ) -> list[str]:
     """The lines of one chunk."""
     readable = [s for s in (" ".join(s.split()) for s in sentences) if _can_read(translator, s)]
-    made = search.translate(translator, readable, turn)
+    translations = search.translate(translator, readable, turn)
     tag = f"{search.tag} " if search.tag else ""
-    rows = [(" ".join(text.split()), s) for text, s in zip(made, readable, strict=True)]
+    rows = [(" ".join(text.split()), s) for text, s in zip(translations, readable, strict=True)]
     return [
         f"{tag}{s}\t{text}\n" if search.forward else f"{tag}{text}\t{s}\n"
         for text, s in rows
@@ -216,7 +216,7 @@ def _are_words(text: str) -> bool:
 
 
 def _digest(*parts: Any) -> str:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for part in parts:
-        found.update(part)
-    return found.hexdigest()
+        digest.update(part)
+    return digest.hexdigest()

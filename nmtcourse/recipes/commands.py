@@ -23,8 +23,8 @@ def add_export(commands: _SubParsersAction) -> None:
     option("folder", metavar="RUN", help=ABOUT_RUN)
     formats = "safetensors, marian or pegasus (Hugging Face), ctranslate2, onnx"
     option("--to", required=True, metavar="FORMAT", help=formats)
-    place = "a new folder (default: RUN/FORMAT, or NAME-FORMAT)"
-    option("--out", type=Path, metavar="DIR", help=place)
+    where = "a new folder (default: RUN/FORMAT, or NAME-FORMAT)"
+    option("--out", type=Path, metavar="DIR", help=where)
     option("--quantization", metavar="TYPE", help="for ctranslate2: int8, float16, …")
 
 

@@ -77,8 +77,8 @@ def fill_attention(to: Any, attention: MultiHeadAttention, *, fused: bool) -> No
     query apart.
     """
     query, key, value = attention.query, attention.key, attention.value
-    for place, layers in zip(
+    for linear, layers in zip(
         to.linear, [(query, key, value)] if fused else [(query,), (key, value)], strict=False
     ):
-        fill_linear(place, *layers)
+        fill_linear(linear, *layers)
     fill_linear(to.linear[-1], attention.output)

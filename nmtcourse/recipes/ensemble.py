@@ -54,12 +54,12 @@ class Ensemble(nn.Module):
 
     def step(self, tokens: Tensor, state: DecoderState) -> Tensor:
         """The newest token (N,) of each hypothesis -> log-probabilities (N, V); moves `state`."""
-        caches, found = iter(state.layers), []
+        caches, logits = iter(state.layers), []
         for model in self.models:
             own = list(islice(caches, len(model.decoder)))
-            found.append(model.step(tokens, DecoderState(own, state.memory_mask, state.length)))
+            logits.append(model.step(tokens, DecoderState(own, state.memory_mask, state.length)))
         state.length += 1
-        return _mean(found)
+        return _mean(logits)
 
     def parameter_table(self) -> dict[str, int]:
         """The number of trained values in each part, of all models together."""
@@ -84,14 +84,14 @@ def load_ensemble(runs: Sequence[str | Path]) -> Translator:
         return Translator.load(runs[0])
     loaded = [Translator.load(run) for run in runs]
     first = loaded[0]
-    for run, other in zip(runs, loaded, strict=True):
-        if (other.source, other.target) != (first.source, first.target):
+    for run, member in zip(runs, loaded, strict=True):
+        if (member.source, member.target) != (first.source, first.target):
             raise ValueError(
                 f"{run} has other tokens than {runs[0]}: an ensemble needs runs of the same corpus "
                 f"and [tokenizer]"
             )
-        ways = [one.settings.corpus for one in (first, other)]
-        either_way = all(one.settings.recipe.get("both_directions") for one in (first, other))
+        ways = [one.settings.corpus for one in (first, member)]
+        either_way = all(one.settings.recipe.get("both_directions") for one in (first, member))
         if not either_way and ways[0].languages != ways[1].languages:
             raise ValueError(
                 f"{run} translates {'-'.join(ways[1].languages)}, and {runs[0]} "

@@ -53,10 +53,10 @@ def export(
             f"quantization {quantization!r} is not for {to}: ctranslate2 alone knows "
             f"{', '.join(QUANTIZATIONS)}"
         )
-    found = find_run(run)
-    folder = found.folder
+    source = find_run(run)
+    folder = source.folder
     if out is None:
-        out = Path(f"{folder.resolve().name}-{to}") if found.ships else folder / to
+        out = Path(f"{folder.resolve().name}-{to}") if source.ships else folder / to
     out = Path(out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise FileExistsError(

@@ -53,9 +53,9 @@ def read(folder: Path) -> dict[str, Any]:
     except ValueError as error:
         raise ValueError(f"{folder / ARCHIVE}: {error}; delete it and fetch it again") from None
     pairs = training_pairs(release)
-    kept = clean(pairs)
-    train, validation = split(kept)
-    dropped = f"{len(pairs) - len(kept):,} of {len(pairs):,}"
+    cleaned = clean(pairs)
+    train, validation = split(cleaned)
+    dropped = f"{len(pairs) - len(cleaned):,} of {len(pairs):,}"
     notes = (f"{dropped} training pairs are left out for their lengths",)
     test = evaluation_pairs(release)
     return {"train": train, "validation": validation, "test": test, "notes": notes}
@@ -63,22 +63,22 @@ def read(folder: Path) -> dict[str, Any]:
 
 def read_archive(path: Path) -> dict[str, bytes]:
     """The release's files by name.  Raises ValueError for a damaged archive or another one."""
-    wanted = {*TRAINING, *(file for name in TEST_SETS for file in files_of(name))}
-    found: dict[str, bytes] = {}
+    names = {*TRAINING, *(file for name in TEST_SETS for file in files_of(name))}
+    contents: dict[str, bytes] = {}
     try:
         data = gzip.decompress(path.read_bytes())  # all of it: the checksum is at its end
         with tarfile.open(fileobj=BytesIO(data), mode="r:") as archive:
             for member in archive:
                 name = PurePosixPath(member.name).name
-                if name in found:  # also where a negative size would make this loop endless
+                if name in contents:  # also where a negative size would make this loop endless
                     raise ValueError(f"refused: {name} is in it twice")
-                if name in wanted and member.isreg():
-                    found[name] = archive.extractfile(member).read()
+                if name in names and member.isreg():
+                    contents[name] = archive.extractfile(member).read()
     except (gzip.BadGzipFile, EOFError, zlib.error, tarfile.TarError, OverflowError) as error:
         raise ValueError(f"not a complete .tgz archive ({error})") from error
-    if missing := sorted(wanted - found.keys()):
+    if missing := sorted(names - contents.keys()):
         raise ValueError(f"not the IWSLT'14 archive: it lacks {', '.join(missing)}")
-    return found
+    return contents
 
 
 def training_pairs(release: dict[str, bytes]) -> list[Pair]:
@@ -113,12 +113,12 @@ def count_tokens(text: str) -> int:
 
 def clean(pairs: list[Pair]) -> list[Pair]:
     """The pairs of 1 to 175 tokens a side, the longer side at most 1.5 times the shorter."""
-    kept = []
+    cleaned = []
     for pair in pairs:
         shorter, longer = sorted((count_tokens(pair.source), count_tokens(pair.target)))
         if 1 <= shorter and longer <= min(MAX_TOKENS, MAX_RATIO * shorter):
-            kept.append(pair)
-    return kept
+            cleaned.append(pair)
+    return cleaned
 
 
 def split(pairs: list[Pair]) -> tuple[list[Pair], list[Pair]]:
@@ -150,7 +150,7 @@ def segments(data: bytes, name: str) -> list[tuple[int, str]]:
 
     Raises ValueError naming the line whose segment is not opened and closed once.
     """
-    found = []
+    segments = []
     for number, line in enumerate(decoded_lines(BytesIO(data), name), start=1):
         if re.search(r"</?seg\b", line):
             match = _SEGMENT.fullmatch(line.strip())
@@ -158,8 +158,8 @@ def segments(data: bytes, name: str) -> list[tuple[int, str]]:
                 raise ValueError(
                     f'{name}, line {number}: expected <seg id="N"> text </seg>, found {line[:80]!r}'
                 )
-            found.append((int(match[1]), _plain(match[2]).replace("’", "'")))
-    return found
+            segments.append((int(match[1]), _plain(match[2]).replace("’", "'")))
+    return segments
 
 
 IWSLT14 = Source(

@@ -25,19 +25,20 @@ def with_synthetic(corpus: Corpus, pairs: Iterable[Pair]) -> Corpus:
             held_out[1].add(comparable(pair.target))
     for side in held_out:
         side.discard("")  # what is without a word tells of nothing
-    given = list(pairs)
-    kept = [
+    candidates = list(pairs)
+    unseen = [
         pair
-        for pair in given
+        for pair in candidates
         if comparable(pair.source) not in held_out[0]
         and comparable(pair.source.partition(" ")[2]) not in held_out[0]
         and comparable(pair.target) not in held_out[1]
     ]
+    left_out = len(candidates) - len(unseen)
     note = (
-        f"{len(kept):,} synthetic pairs; {len(given) - len(kept):,} left out, because one of their "
-        "sides is in validation or test"
+        f"{len(unseen):,} synthetic pairs; {left_out:,} left out, because one of their sides is in "
+        "validation or test"
     )
-    return replace(corpus, synthetic=kept, notes=[*corpus.notes, note])
+    return replace(corpus, synthetic=unseen, notes=[*corpus.notes, note])
 
 
 def in_both_directions(corpus: Corpus) -> Corpus:
@@ -71,6 +72,6 @@ def mixed_by_epoch(
         turns = range(first // size, -(-last // size)) if size else ()
         places = np.concatenate([order(turn) for turn in turns]) if turns else np.arange(0)
         start = first - turns[0] * size if turns else 0
-        return [*real, *(synthetic[place] for place in places[start : start + count])]
+        return [*real, *(synthetic[number] for number in places[start : start + count])]
 
     return examples

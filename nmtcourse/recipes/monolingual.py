@@ -35,10 +35,10 @@ def comparable(text: str) -> str:
     return re.sub(f"(?<={CHINESE}) (?={CHINESE})", "", words)
 
 
-def _gap(found: re.Match[str]) -> str:
+def _gap(match: re.Match[str]) -> str:
     """What `comparable` keeps between two letters: the marks on the first, and a space for more."""
-    between, marks = found[0], ""
-    if found.start():  # marks at the beginning have no letter
+    between, marks = match[0], ""
+    if match.start():  # marks at the beginning have no letter
         marks = "".join(takewhile(lambda char: category(char).startswith("M"), between))
     return marks if len(marks) == len(between) else f"{marks} "
 
@@ -46,7 +46,7 @@ def _gap(found: re.Match[str]) -> str:
 class Sentences(NamedTuple):
     """Different sentences of one language, and how many were left out for which reason."""
 
-    kept: list[str]
+    new: list[str]
     left_out: dict[str, int]
 
 
@@ -59,24 +59,24 @@ def kept_apart(lines: Iterable[str], corpus: Corpus, language: str) -> Sentences
     languages = corpus.source_language, corpus.target_language
     require_one_of("language", languages, language)
     side = ("source", "target")[languages.index(language)]
-    place = {
+    splits = {
         comparable(getattr(pair, side)): f"in {split}"
         for split in SPLITS
         for pair in getattr(corpus, split)
     }
-    kept: dict[str, str] = {}
+    new: dict[str, str] = {}
     left_out: Counter[str] = Counter()
     for line in lines:
         key = comparable(line)
         if not key:
             left_out["without a word"] += 1
-        elif key in place:
-            left_out[place[key]] += 1
-        elif key in kept:
+        elif key in splits:
+            left_out[splits[key]] += 1
+        elif key in new:
             left_out["twice"] += 1
         else:
-            kept[key] = line
-    return Sentences(list(kept.values()), dict(left_out))
+            new[key] = line
+    return Sentences(list(new.values()), dict(left_out))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,9 +117,9 @@ class MonolingualText(Source):
                 f"fetch it with: nmtlib data fetch {corpus.name}"
             ]
         for language in self.texts:
-            kept, left_out = self.sentences(language, root)
+            new, left_out = self.sentences(language, root)
             reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
-            lines.append(f"{language}: {len(kept):,} sentences; left out: {reasons or 'none'}")
+            lines.append(f"{language}: {len(new):,} sentences; left out: {reasons or 'none'}")
         return lines
 
 

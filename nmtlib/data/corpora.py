@@ -58,9 +58,9 @@ class Source:
 
     def paths(self, root: str | Path | None) -> list[Path]:
         """Where the files belong."""
-        return [self.place(root) / file for file in self.files]
+        return [self.folder_in(root) / file for file in self.files]
 
-    def place(self, root: str | Path | None) -> Path:
+    def folder_in(self, root: str | Path | None) -> Path:
         """The folder of the files."""
         folder = Path(self.folder)
         return folder if folder.is_absolute() else Path(root or cache_folder()) / folder
@@ -79,7 +79,7 @@ class Source:
                 self._download(path)
             elif wrong := self.wrong(path):
                 raise ValueError(f"{path}: {wrong}; delete this file and fetch {self.name} again")
-        return self.place(root)
+        return self.folder_in(root)
 
     def read(self, folder: Path) -> Corpus:
         """The corpus from the folder of its files."""

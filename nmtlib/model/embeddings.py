@@ -90,8 +90,8 @@ def dropout(x: Tensor, p: float) -> Tensor:
     numbers = torch.empty(eights, dtype=torch.int64).random_(-(2**63), None)  # 64 random bits each
     values = numbers.view(torch.uint8)[: x.numel()].view(x.shape)
     # 1 or 0, at once in the type of x: a product of numbers and bools is several times slower.
-    kept = torch.ge(values, dropped, out=torch.empty(x.shape, dtype=x.dtype))
-    return x * kept * (256 / (256 - dropped))
+    mask = torch.ge(values, dropped, out=torch.empty(x.shape, dtype=x.dtype))
+    return x * mask * (256 / (256 - dropped))
 
 
 class Dropout(nn.Dropout):

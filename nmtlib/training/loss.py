@@ -161,13 +161,13 @@ def autocast(device: torch.device, precision: torch.dtype) -> torch.autocast:
     return torch.autocast(device.type, torch.bfloat16, enabled=precision == torch.bfloat16)
 
 
-def require_finite(model: Transformer, *found: Totals, when: str) -> None:
+def require_finite(model: Transformer, *sums: Totals, when: str) -> None:
     """Raise FloatingPointError where a sum, a perplexity or a weight is not a finite number."""
-    figures = [figure for totals in found for figure in (*totals, totals.perplexity)]
+    figures = [figure for totals in sums for figure in (*totals, totals.perplexity)]
     # A step can spoil the weights before a loss shows it, and what is saved must be sound.
     sound = torch.stack([p.isfinite().all() for p in model.parameters()]).all()
     if not (sound and all(map(math.isfinite, figures))):
         raise FloatingPointError(
-            f"the loss became {found[-1].loss_per_token:.4g} by {when}; train again with a lower "
+            f"the loss became {sums[-1].loss_per_token:.4g} by {when}; train again with a lower "
             f"learning_rate or a longer warmup.  What was saved before is sound"
         )

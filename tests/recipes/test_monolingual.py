@@ -58,7 +58,7 @@ def test_what_the_corpus_holds_is_left_out_and_counted(line, reason):
 
 def test_each_language_is_compared_with_its_own_side():
     assert kept_apart(["A man runs!"], CORPUS, "en").left_out == {"in validation": 1}
-    assert kept_apart(["A man runs!"], CORPUS, "de").kept == ["A man runs!"]
+    assert kept_apart(["A man runs!"], CORPUS, "de").new == ["A man runs!"]
     with pytest.raises(ValueError, match="language must be one of de, en, not 'fr'"):
         kept_apart([], CORPUS, "fr")
 
@@ -96,7 +96,7 @@ def captions(tmp_path, monkeypatch):
 
 def test_captions_are_read_by_name(captions):
     root = captions(READY)
-    assert monolingual.sentences(CAPTIONS.name, "en", root=root).kept == ["A child plays."]
+    assert monolingual.sentences(CAPTIONS.name, "en", root=root).new == ["A child plays."]
     report = check(CAPTIONS.name, root=root)
     assert report.ok
     assert report.lines[-2:] == [
@@ -153,5 +153,5 @@ def test_the_real_captions_hold_what_the_leak_audit_says():
     for language, side in (("de", "source"), ("en", "target")):
         corpus = corpora.load_corpus("multi30k-de-en")
         held_out = {comparable(getattr(p, side)) for p in [*corpus.validation, *corpus.test]}
-        assert not held_out & set(map(comparable, found[language].kept))
+        assert not held_out & set(map(comparable, found[language].new))
         assert found[language].left_out["in test"] and found[language].left_out["in validation"]
