@@ -115,7 +115,12 @@ SAYS = [  # a file, its text, and what the review says of it
     ("a.log", OPENNMT, "warm-up", "the rate is highest at update 100 (2e-05), the last: it never"),
     ("a.log", KERAS, "validation", "below training in 2 of 3 (loss 4.1 against 4.5 at epoch 2)"),
     ("a.log", KERAS, "warm-up", "cannot tell without --updates N and --warmup N"),
-    ("a.log", JOEY, "first loss", "142.31 at update 100 is more than ln V of any vocabulary: a sum"),
+    (
+        "a.log",
+        JOEY,
+        "first loss",
+        "142.31 at update 100 is more than ln V of any vocabulary: a sum",
+    ),
     ("a.log", JOEY, "validation", "cannot tell without means over tokens"),
     ("a.log", MARIAN, "validation", "the losses are sums; cannot tell"),
     ("a.log", MARIAN, "warm-up", "3,000 updates, warm-up 16,000: the rate never reached its peak"),
@@ -130,10 +135,19 @@ SAYS = [  # a file, its text, and what the review says of it
     ("trainer_state.json", STATE, "validation", "cannot tell"),
     ("a.log", PRINTED, "validation", "below training in 1 of 2 (loss 2.2 against 3.2 at epoch 1)"),
     ("a.log", PLAIN, "turn", "not yet: 2.64 at epoch 3, the last, is the lowest"),
-    ("a.csv", "epoch,step,train_loss_epoch,val_loss\n0,9,5.5,\n0,9,,4.6\n", "validation", "4.6 against 5.5"),
-    ("run-tag-valid_loss.csv", "Wall time,Step,Value\n1,10,4.1\n2,20,3.5\n3,30,3.6\n", "turn",
-     "lowest at update 20 (3.5)"),
-]  # fmt: skip
+    (
+        "a.csv",
+        "epoch,step,train_loss_epoch,val_loss\n0,9,5.5,\n0,9,,4.6\n",
+        "validation",
+        "4.6 against 5.5",
+    ),
+    (
+        "run-tag-valid_loss.csv",
+        "Wall time,Step,Value\n1,10,4.1\n2,20,3.5\n3,30,3.6\n",
+        "turn",
+        "lowest at update 20 (3.5)",
+    ),
+]
 
 
 def said(path, *options):

@@ -53,8 +53,9 @@ def _plane(ax: Any, survey: Survey) -> None:
     ax.scatter(x, y, s=3, alpha=0.3)
     ax.set(
         title=f"Both sides, correlation {correlation(np.log(x + 1.0), np.log(y + 1.0)):.2f}",
-        xlabel="characters of the source", ylabel="characters of the target",
-    )  # fmt: skip
+        xlabel="characters of the source",
+        ylabel="characters of the target",
+    )
 
 
 def _ratios(ax: Any, survey: Survey) -> None:
@@ -73,6 +74,10 @@ def _order(ax: Any, survey: Survey) -> None:
     places = range(0, max(len(rows) - size // 2, 1), size)
     values = [correlation(*(side[i : i + size] for side in lengths)) for i in places]
     ax.plot([int(rows[i]) + 1 for i in places], values, marker=".")
-    ax.set(title="Do the lines go together?", xlabel="line", ylabel="correlation of lengths",
-           ylim=(-0.3, 1.05))  # fmt: skip
+    ax.set(
+        title="Do the lines go together?",
+        xlabel="line",
+        ylabel="correlation of lengths",
+        ylim=(-0.3, 1.05),
+    )
     ax.axhline(0, color="grey", linewidth=1)

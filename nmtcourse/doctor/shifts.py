@@ -64,12 +64,15 @@ def judge_order(survey: Survey) -> Iterator[Finding]:
     elif nowhere(lengths, anchors, fit) and len(rows) >= 2 * BLOCK:
         sentences = np.median(survey.numbers["words_s"][rows]) >= 4  # not a list of words
         yield Finding(
-            "unrelated", survey.split.name, len(rows), len(survey),
+            "unrelated",
+            survey.split.name,
+            len(rows),
+            len(survey),
             examples(survey.split, [int(row) for row in rows[:3]]),
             "from the first line to the last, lengths and names are like those of arbitrary pairs",
             "read some pairs: was one file sorted or shuffled?",
             "wrong" if sentences else "warning",
-        )  # fmt: skip
+        )
 
 
 def nowhere(lengths: list[np.ndarray], anchors: list[np.ndarray], fit: Fit) -> bool:
@@ -150,20 +153,26 @@ def shifted(survey: Survey, rows: np.ndarray, lag: int, first: int, last: int) -
     side, other = ("target", "source") if lag > 0 else ("source", "target")
     lines = f"{count} line{'s' * (count > 1)}"
     return Finding(
-        "shifted", survey.split.name, last - first, len(survey),
+        "shifted",
+        survey.split.name,
+        last - first,
+        len(survey),
         examples(survey.split, [place, place + 1, place + 2]),
         f"{where} the {side} is {lines} late",
         f"near line {number:,}, remove {lines} that only the {side} has, "
         f"or add what the {other} lacks",
-    )  # fmt: skip
+    )
 
 
 def unrelated(survey: Survey, rows: np.ndarray, first: int, last: int) -> Finding:
     """The finding that a stretch of lines has no partners."""
     lines = [int(rows[first]), int(rows[last - 1])]
     return Finding(
-        "unrelated", survey.split.name, last - first, len(survey),
+        "unrelated",
+        survey.split.name,
+        last - first,
+        len(survey),
         examples(survey.split, list(range(lines[0], lines[0] + 3))),
         f"lines {lines[0] + 1:,} to {lines[1] + 1:,} have lengths and names like arbitrary pairs",
         "read some of them: are they sorted, shuffled or shifted by a lot?",
-    )  # fmt: skip
+    )

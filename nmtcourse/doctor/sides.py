@@ -30,18 +30,29 @@ SIDES = ("source", "target")
 def judge_tags(tags: tuple[str, str]) -> Iterator[Finding]:
     """Language tags that are none."""
     if not any(tags):
-        yield Finding("language", "settings", detail="none is given", level_given="note",
-                      todo="give them with --languages, such as: --languages de en")  # fmt: skip
+        yield Finding(
+            "language",
+            "settings",
+            detail="none is given",
+            level_given="note",
+            todo="give them with --languages, such as: --languages de en",
+        )
         return
     for side, tag in zip(SIDES, tags, strict=True):
         if not is_tag(tag):
             yield Finding(
-                "language", "settings", detail=f"{side}_language = {tag!r}",
+                "language",
+                "settings",
+                detail=f"{side}_language = {tag!r}",
                 todo="use a tag such as de, en, zh, pt-BR: tokenizers and scores depend on it",
-            )  # fmt: skip
+            )
     if tags[0] == tags[1] and all(tags):
-        yield Finding("language", "settings", detail=f"both languages are {tags[0]!r}",
-                      todo="give the source and the target language")  # fmt: skip
+        yield Finding(
+            "language",
+            "settings",
+            detail=f"both languages are {tags[0]!r}",
+            todo="give the source and the target language",
+        )
 
 
 def judge_sides(surveys: Mapping[str, Survey], tags: tuple[str, str]) -> Iterator[Finding]:
@@ -113,10 +124,15 @@ def judge_scripts(survey: Survey, tags: tuple[str, str]) -> Iterator[Finding]:
             yield _other_script(survey, side, tag, share)
         elif len(survey.sample) >= 50 and _foreign(survey, side, tags):
             yield Finding(
-                "untranslated", survey.split.name, len(survey), len(survey), of(survey),
+                "untranslated",
+                survey.split.name,
+                len(survey),
+                len(survey),
+                of(survey),
                 f"the {SIDES[side]} has the frequent words of {tags[1 - side]!r}, not of {tag!r}",
-                "give the right file, or the right tag", "wrong",
-            )  # fmt: skip
+                "give the right file, or the right tag",
+                "wrong",
+            )
         elif len(survey.sample) >= 50 and tag and _unlike(survey, side, tag):
             yield _other_language(survey, side, tag)
         yield from _mixture(survey, side)
@@ -128,13 +144,18 @@ def _other_script(survey: Survey, side: int, tag: str, share: float) -> Finding:
     better = f"{forms(tag)[2]}-{script}"
     usual = script in scripts_of(tag)
     return Finding(
-        "script", survey.split.name, len(survey), len(survey), of(survey),
+        "script",
+        survey.split.name,
+        len(survey),
+        len(survey),
+        of(survey),
         f"{share:.0%} of the lines of the {SIDES[side]} are in the script of {tag!r} "
         f"({script_of(tag)}), most are in {script}",
-        f"the tag {better} says so" if usual
+        f"the tag {better} says so"
+        if usual
         else f"give the right file; if it is {forms(tag)[2]} in {script}, the tag is {better}",
         "note" if usual and tag == forms(tag)[2] else "warning" if usual else None,
-    )  # fmt: skip
+    )
 
 
 def _other_language(survey: Survey, side: int, tag: str) -> Finding:
@@ -145,11 +166,15 @@ def _other_language(survey: Survey, side: int, tag: str) -> Finding:
     detail = f"the {SIDES[side]} hardly has a frequent word of {tag!r}"
     known = share > 2 * LANGUAGE
     return Finding(
-        "other language", survey.split.name, len(survey), len(survey), of(survey),
+        "other language",
+        survey.split.name,
+        len(survey),
+        len(survey),
+        of(survey),
         f"{detail}, but {share:.0%} are of {better!r}" if known else detail,
         f"give the right file, or the tag {better}" if known else "",
         None if known or not words else "note",
-    )  # fmt: skip
+    )
 
 
 def _mixture(survey: Survey, side: int) -> Iterator[Finding]:

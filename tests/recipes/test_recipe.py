@@ -142,9 +142,15 @@ def test_with_r_drop_too_the_totals_of_parts_are_those_of_the_whole(monkeypatch)
 
 
 SETTINGS = TrainingSettings(
-    epochs=2, max_tokens=64, learning_rate=5e-3, warmup=5, accumulate=2, average=2,
-    precision="fp32", device="cpu",
-)  # fmt: skip
+    epochs=2,
+    max_tokens=64,
+    learning_rate=5e-3,
+    warmup=5,
+    accumulate=2,
+    average=2,
+    precision="fp32",
+    device="cpu",
+)
 
 
 def copying(count=60, seed=0):
