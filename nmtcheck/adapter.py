@@ -105,6 +105,10 @@ class Adapter:
     # reload(model): write a checkpoint, and rebuild the model from that file alone.
     reload: Callable[[Any], nn.Module] | None = None
 
+    # run(): your own training as your script starts it, with your own data, schedule and evaluation,
+    # for about three epochs; it is ended after 1,000 updates.  It may return how the trained model
+    # translates a list of sentences, and some of them: (translate(lines) -> translations, lines).
+    run: Callable[[], Any] | None = None
     # Two broad parts, for a loop and a search as they are.  epoch(model, batches, training) -> the
     # mean loss in nats: one pass over `standins.Batch`es, which trains or only measures.
     epoch: Callable[[Any, list[Any], bool], float] | None = None

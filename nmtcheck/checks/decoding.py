@@ -172,13 +172,17 @@ def start_symbol(adapter: Adapter, seed: int) -> str:
 @check("decoding.stops_at_eos", "make_model", "greedy")
 def stops_at_eos(adapter: Adapter, seed: int) -> str:
     """A sentence ends at its EOS, and the result contains only words."""
-    said, expected, _, _ = said_and_expected(adapter, seed, training_start(adapter, seed))
+    start = training_start(adapter, seed)
+    said, expected, source, model = said_and_expected(adapter, seed, start)
     names = {adapter.eos: "EOS", adapter.pad: "PAD", adapter.bos: "BOS"}
     for ids, path in zip(said, expected, strict=True):
         for special, name in names.items():
             if special in ids:
                 raise Finding(f"a translation contains {name}: {list(ids)}")
+    for ids, path, row in zip(said, expected, source, strict=True):
         if len(ids) > len(path) and ids[: len(path)] == path:
+            if gain(adapter, model, row, ids, path):
+                raise NotImplementedError("it is taken to be a beam search: see decoding.greedy")
             after = f"EOS is most probable after {list(path)}"
             raise Finding(f"{after}, but the search continues: {list(ids)}")
     return f"{len(said)} sentences end at their EOS"

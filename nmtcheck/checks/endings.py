@@ -25,6 +25,9 @@ from nmtcheck.measure.spying import watch_calls
 from nmtcheck.registry import Finding, check
 
 
+EXAMPLES = 3
+
+
 @functools.lru_cache(maxsize=16)
 def rambler(adapter: Adapter, seed: int) -> tuple[nn.Module, Tensor]:
     """A model that generates the same long word sequence for every source, and its sources."""
@@ -109,20 +112,18 @@ def ending(adapter: Adapter, seed: int) -> nn.Module:
 def ends_at_eos(adapter: Adapter, seed: int) -> str:
     """Tokens after EOS do not affect the score of a hypothesis."""
     asked, wrong = 0, []
-    for number in range(3):
-        model = ending(adapter, seed + 1000 * number)
-        for source, table in tables(adapter, model, sources(adapter, seed, 3)):
+    for number in range(EXAMPLES):  # the same for every seed
+        model = ending(adapter, 1000 * number)
+        for source, table in tables(adapter, model, sources(adapter, 0, 3)):
             expected = consensus(table, adapter, 4, 0.0)
             if expected is None or len(expected) != 1:
                 continue
             asked, found = asked + 1, best(adapter, model, source, 4, 0.0, 4)
             if found != expected:
                 wrong.append((found, f"returns {list(found)}, although {list(expected)} is better"))
-        if asked >= 3:
-            break
     if asked < 2:
         raise NotImplementedError(UNTOLD)
-    if len(wrong) > asked / 2:
+    if len(wrong) > asked / 4:
         cause = AT_THE_LIMIT if all(len(found) > 4 for found, _ in wrong) else ""
         raise Finding(f"{len(wrong)} of {asked} times the search {wrong[0][1]}", possible=cause)
     return f"{asked} times a short hypothesis wins, whatever follows its EOS"

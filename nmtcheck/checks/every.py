@@ -4,7 +4,7 @@ from importlib import import_module
 
 MODULES = (
     "attention embeddings mask_parts sublayers inside blocks positions masks layers model anatomy "
-    "traced loss optimisation training validation decoding translation beam penalties endings "
+    "traced loss optimisation recorded training validation decoding translation beam penalties endings "
     "data metrics"
 ).split()
 

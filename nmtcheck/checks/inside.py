@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterator
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_hook
 
-from nmtcheck.adapter import Adapter
+from nmtcheck.adapter import Adapter, Sizes
 from nmtcheck.checks.masks import future, same_with_more_padding
 from nmtcheck.measure import reading as readings
 from nmtcheck.measure.helpers import TOLERANCE, another_word
@@ -28,6 +29,25 @@ MIXED = {
 }
 
 
+@check("layers.registered", "make_model")
+def registered(adapter: Adapter, seed: int) -> str:
+    """Every module that a model holds is one of its own, with its weights."""
+    torch.manual_seed(seed)
+    model = adapter.make_model(Sizes())
+    own = {*model.modules()}
+    for name, module in model.named_modules():
+        for key, value in vars(module).items():
+            held = value.values() if isinstance(value, dict) else value
+            held = [*held] if isinstance(value, list | tuple | dict) and key[0] != "_" else []
+            lost = [x for x in held if isinstance(x, nn.Module) and x not in own]
+            if lost:
+                where = f"{name}.{key}".lstrip(".")
+                said = f"{len(lost)} modules in {where!r} are no part of the model: never trained"
+                kind = type(value).__name__
+                raise Finding(said, f"They stand in a plain {kind}: use nn.ModuleList.")
+    return f"{len(own)} modules, all of them registered"
+
+
 @check("inside.sums", "make_model")
 def sums(adapter: Adapter, seed: int) -> str:
     """The weights of each query are not negative and sum to one over its keys."""
@@ -45,8 +65,13 @@ def sums(adapter: Adapter, seed: int) -> str:
     return f"the weights of {len(view.attentions)} attentions sum to one"
 
 
-def reach(adapter: Adapter, view: Reading, side: str) -> tuple[int, float]:
-    """How many positions a changed token moves, where each token attends to itself alone."""
+def reach(
+    adapter: Adapter, view: Reading, side: str, only: bool | None = None
+) -> tuple[int, float]:
+    """How many positions a changed token moves, where each token attends to itself alone.
+
+    `only`: make the pass with the change alone, or the one without.
+    """
     ids = view.source if side == "encoder" else view.target
     changed = ids.clone()
     changed[0, 1] = another_word(adapter, changed[0, 1])
@@ -66,8 +91,42 @@ def reach(adapter: Adapter, view: Reading, side: str) -> tuple[int, float]:
         cross = next(a for a in view.attentions if a.part == "cross")
         return trace.attentions[cross.number].key[cross.rows[0]].permute(2, 0, 1).flatten(1)
 
+    if only is not None:
+        positions(changed if only else ids)
+        return 0, 0.0
     off = (positions(changed) - positions(ids)).abs().amax(1)
     return int((off > LOOSE * off.max()).sum()), float(off.max())
+
+
+def mixer(adapter: Adapter, view: Reading, side: str) -> tuple[str, str] | None:
+    """The first module outside attention that moves other positions than the one it reads moved."""
+    names = {module: name for name, module in view.model.named_modules()}
+    busy = {a.module for a in view.attentions}
+    passes = list[list[tuple[str, Tensor, Tensor]]]()
+
+    def listen(module: nn.Module, given: tuple, output: object) -> None:
+        name = names.get(module, "")
+        attends = any(n == name or n.startswith(f"{name}.") for n in busy)
+        if given and all(isinstance(x, Tensor) and x.dim() == 3 for x in (given[0], output)):
+            if name and not attends:
+                passes[-1].append((name, given[0].detach().clone(), output.detach().clone()))
+
+    handle = register_module_forward_hook(listen)
+    try:
+        for changed in (False, True):
+            passes.append([])
+            reach(adapter, view, side, changed)
+    finally:
+        handle.remove()
+    for (name, *plain), (_, *other) in zip(*passes, strict=False):
+        if plain[0].shape != other[0].shape or plain[0].shape[:2] != plain[1].shape[:2]:
+            continue
+        read, made = ((a - b).abs().amax(-1) > TOLERANCE for a, b in zip(plain, other, strict=True))
+        if read.sum() == 1 and made.sum() > 1:
+            kind = type(view.model.get_submodule(name)).__name__
+            said = f"{kind} {name!r} reads a change at 1 position and makes one at {int(made.sum())}"
+            return said, f"{kind} works over positions, and not over the features of each token."
+    return None
 
 
 @check("inside.heads", "make_model")
@@ -90,6 +149,8 @@ def heads(adapter: Adapter, seed: int) -> str:
                 if reach(other, view, side)[0] > 1:
                     raise Finding("still")
 
+            if found := mixer(adapter, view, side):
+                raise Finding(*found)
             for (split, merge), text in MIXED.items():
                 if proved(adapter, view, readings.join(split=split, merge=merge), apart):
                     cause = f"Heads and tokens are mixed: {text}. With the axes exchanged, the"
@@ -112,7 +173,7 @@ def faults(adapter: Adapter, view: Reading, each: Attention) -> Iterator[tuple[s
         hidden = both & ~every.tril()
         own, past = (leak(weights, both & m) for m in (torch.eye(len(every)) > 0, every.tril(-1)))
         if (most := leak(weights, hidden)) > TOLERANCE:
-            cause = f"No causal mask reaches {PARTS[each.part]}."
+            cause = unhidden(each, queries, "causal mask")
             if alike(each, hidden):
                 cause = LOW
             elif leak(weights, both & ~every.tril(1)) < TOLERANCE:
@@ -125,7 +186,7 @@ def faults(adapter: Adapter, view: Reading, each: Attention) -> Iterator[tuple[s
         return
     hidden = queries[:, :, None] & ~keys[:, None]
     if (most := leak(weights, hidden)) > TOLERANCE:
-        cause = f"No padding mask of the source reaches {PARTS[each.part]}."
+        cause = unhidden(each, queries, "padding mask of the source")
         # Of a query for which all keys are hidden the weights are even, or no numbers.
         padded = both & hidden.any(2, keepdim=True)
         if leak(weights, padded) == 0.0:
@@ -140,6 +201,18 @@ def faults(adapter: Adapter, view: Reading, each: Attention) -> Iterator[tuple[s
         if leak(weights, both & ~seen) == 0.0 < leak(weights, both):
             cause = f"There is a causal mask in {PARTS[each.part]}: it must see the whole source."
             yield f"no query attends to {what} positions of the source", cause
+
+
+def unhidden(each: Attention, queries: Tensor, what: str) -> str:
+    """Why scores hide nothing from queries (B, T): nothing is added, or small numbers; or ''."""
+    added = each.added.transpose(1, 2)[queries]  # (N, H, S)
+    values = sorted({round(float(value), 3) for value in added.flatten()})
+    if values in ([0.0], [-0.0]):
+        return f"No {what} reaches {PARTS[each.part]}."
+    if len(values) == 2 and max(map(abs, values)) < 50:
+        low, high = values
+        return f"The {what} is added to the scores as the numbers {low:g} and {high:g}."
+    return ""
 
 
 def leak(weights: Tensor, hidden: Tensor) -> float:
@@ -212,7 +285,7 @@ def mask_finding(
     cause = " ".join(causes)
     more = f" and in {len(faulty) - 1} more" * (len(faulty) > 1)
     proof = f"{cause} With its scores masked, the check passes."
-    return Finding(f"{text}, in {name}{more}", proof * right, cause)
+    return Finding(f"{text}, in {name}{more}", proof * bool(right and cause), cause)
 
 
 @check("inside.future", "make_model")

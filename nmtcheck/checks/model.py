@@ -34,7 +34,7 @@ def shape(adapter: Adapter, seed: int) -> str:
     if float(found.detach().exp().sum(-1).sub(1).abs().max()) < TOLERANCE:
         return f"{tuple(found.shape)} (log-probabilities: that is fine)"
     if found.min() >= 0 and float((found.sum(-1) - 1).abs().max()) < TOLERANCE:
-        cause = "softmax is applied in forward and again in the loss: cross-entropy takes logits."
+        cause = "forward ends in a softmax; losses take logits, or log-probabilities."
         raise Finding("the result contains probabilities, expected logits", cause)
     return f"{tuple(found.shape)}"
 

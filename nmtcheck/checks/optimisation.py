@@ -15,7 +15,17 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from nmtcheck.adapter import Adapter, IdPair, Updates
 from nmtcheck.connect.broad import batch_of, trained
 from nmtcheck.connect.standins import Loader
-from nmtcheck.measure.helpers import TOLERANCE, build, distance, nll, pairs, silence, still
+from nmtcheck.measure.helpers import (
+    TOLERANCE,
+    build,
+    distance,
+    logits,
+    nll,
+    pairs,
+    prepare,
+    silence,
+    still,
+)
 from nmtcheck.registry import Finding, check
 
 NO_CLIP = 1e6  # a gradient norm that is never reached
@@ -231,6 +241,13 @@ def clipping(adapter: Adapter, seed: int) -> str:
     return f"norm {before:.2f} becomes {after:.3f}, in the same direction"
 
 
+def heeds_mode(adapter: Adapter, seed: int) -> bool:
+    """Whether two passes of the model in train mode differ, with the dropout that is asked for."""
+    model, source, target = prepare(adapter, seed, dropout=0.5)
+    passes = [logits(adapter, model.train(), source, target) for _ in range(2)]
+    return distance(*passes) > TOLERANCE
+
+
 @check("training.train_mode", "make_model", "fit|epoch")
 def train_mode(adapter: Adapter, seed: int) -> str:
     """Every update is made in train mode."""
@@ -243,6 +260,8 @@ def train_mode(adapter: Adapter, seed: int) -> str:
         raise Finding("three epochs made no optimizer step on the given model")
     for number, step in enumerate(steps, start=1):
         if not step.training:
+            if not heeds_mode(adapter, seed):
+                raise NotImplementedError("the model is the same in both modes")
             raise Finding(f"update {number} of {len(steps)} was made in eval mode")
     return f"all {len(steps)} updates of three epochs were made in train mode"
 

@@ -7,13 +7,19 @@ from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.module import register_module_forward_hook
+from torch.nn.modules.module import (
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+)
 
 from nmtcheck.adapter import Adapter
-from nmtcheck.measure.helpers import build, distance, logits, silence, source_rows
-from nmtcheck.measure.reading import hide, mended, read, uneven_batch
+from nmtcheck.measure.helpers import build, distance, logits, prepare, silence, source_rows
+from nmtcheck.measure.reading import hide, mended, read, reading, run, uneven_batch
 from nmtcheck.registry import Finding, check
 
+ALONG_BATCH = """\
+Positions are counted along the batch, not along the sentence. With the axes exchanged, the check \
+passes."""
 ADDED = "No positions are added to the {}'s embeddings. With positions added, the check passes."
 
 
@@ -31,9 +37,50 @@ def order_matters(adapter: Adapter, seed: int, side: str) -> str:
     except Finding as failure:
         if repaired(adapter, seed, side):
             raise NotImplementedError("with masks repaired the order counts: see inside") from None
+        with exchanged_axes():
+            if repaired(adapter, seed, side) and still(adapter, seed):
+                raise Finding(failure.measured, ALONG_BATCH) from None
         with positions_added():
-            cause = ADDED.format(side) * repaired(adapter, seed, side)
+            right = repaired(adapter, seed, side) and still(adapter, seed)
+            cause = ADDED.format(side) * right
         raise Finding(failure.measured, cause, failure.possible) from None
+
+
+@contextlib.contextmanager
+def exchanged_axes() -> Iterator[None]:
+    """Every module that only adds positions gets the axes of its input exchanged, and back."""
+
+    def adds(module: nn.Module, given: tuple) -> bool:
+        inner = [m for m in module.modules() if [*m.parameters(recurse=False)]]
+        learned = all(isinstance(m, nn.Embedding) or m is module for m in inner)
+        holds = [*module.buffers(), *module.parameters()]
+        one = len(given) == 1 and isinstance(given[0], Tensor) and given[0].dim() == 3
+        return one and learned and any(x.squeeze().dim() == 2 for x in holds)
+
+    def before(module: nn.Module, given: tuple) -> tuple | None:
+        return (given[0].transpose(0, 1),) if adds(module, given) else None
+
+    def after(module: nn.Module, given: tuple, output: Tensor) -> Tensor | None:
+        return output.transpose(0, 1) if adds(module, given) else None
+
+    handles = register_module_forward_pre_hook(before), register_module_forward_hook(after)
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def still(adapter: Adapter, seed: int) -> bool:
+    """Whether another order of the sentences moves no logit."""
+    model, source, target = prepare(adapter, seed)
+    order = torch.tensor([1, 0, 2])  # masks may be wrong as well: padding is compared with padding
+    source, target = source.clone(), target.clone()
+    source[1:], target[1:] = source[0].roll(1), target[0].roll(1)
+    with contextlib.suppress(Finding):
+        plain = logits(adapter, model, source, target)
+        return distance(logits(adapter, model, source[order], target[order]), plain[order]) < 1e-4
+    return False
 
 
 def repaired(adapter: Adapter, seed: int, side: str) -> bool:
@@ -112,3 +159,30 @@ def source_order(adapter: Adapter, seed: int) -> str:
 def target_order(adapter: Adapter, seed: int) -> str:
     """The order of the generated words matters."""
     return order_matters(adapter, seed, "target")
+
+
+@check("positions.relative", "make_model")
+def relative(adapter: Adapter, seed: int) -> str:
+    """Positions that are not added to the embeddings count by their distance alone."""
+    view, words = reading(adapter, seed), 6
+    numbers = [each.number for each in view.attentions if each.part == "encoder"]
+    if not numbers:
+        raise NotImplementedError("no self-attention of the encoder was read")
+    source = source_rows(adapter, [[adapter.first_word] * words])
+    start = int((source[0] == adapter.first_word).nonzero()[0, 0])
+    seen = run(adapter, view.model, source, view.target[:1]).attentions[min(numbers)]
+    rows = slice(start, start + words)
+    query, key = seen.query[:, rows], seen.key[..., rows]
+    maker = view.trace.linears[seen.makers[0]].name if seen.makers[0] >= 0 else ""
+    linears = run(adapter, view.model, source, view.target[:1]).linears
+    read = next((x.read for x in linears if x.name == maker), None)
+    if read is None or len(read) != source.size(1) or float(read[rows].std(0).max()) > 1e-5:
+        raise NotImplementedError("positions are added to the embeddings")
+    scores = query @ key
+    along, size = scores.diagonal(1, -2, -1), float(scores.std())
+    off = float((along.amax(-1) - along.amin(-1)).max())
+    if off > 0.01 * size:
+        said = f"scores of one word at one distance differ by {off:.2g}; all scores by {size:.2g}"
+        cause = "Queries and keys are not rotated: sines and cosines belong to other pairs."
+        raise Finding(said, possible=cause)
+    return f"scores of one word at one distance agree within {off:.0e}"

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from functools import partial
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from nmtcheck.adapter import Adapter, Sizes
-from nmtcheck.measure.helpers import build, listed, silence
-from nmtcheck.measure.operations import Trace
+from nmtcheck.measure.helpers import build, listed, silence, still
+from nmtcheck.measure.operations import PRODUCTS, Trace
 from nmtcheck.measure.reading import reading, run, uneven_batch
 from nmtcheck.registry import Finding, check
 
@@ -109,10 +112,68 @@ def one_parameter(adapter: Adapter, seed: int) -> str:
     """Weights that are shared are one parameter, so that an optimizer changes them once."""
     torch.manual_seed(seed)
     places: dict[int, list[str]] = {}
-    for name, parameter in adapter.make_model(Sizes()).named_parameters():
+    model = adapter.make_model(Sizes())
+    tables = {n: m.weight for n, m in model.named_modules() if isinstance(m, nn.Embedding)}
+    for name, module in model.named_modules():
+        weight = getattr(module, "weight", None)
+        if isinstance(module, nn.Linear) and weight.std() > 0:
+            for table, other in tables.items():
+                if other is not weight and torch.equal(other, weight):
+                    said = f"the weights of {table!r} and {name!r} are equal, and two tensors"
+                    raise Finding(said, "They are tied by a copy: training moves them apart.")
+    for name, parameter in model.named_parameters():
         if parameter.numel():
             places.setdefault(parameter.data_ptr(), []).append(name)
     if double := [names for names in places.values() if len(names) > 1]:
         cause = "Tie by assigning the parameter: last.weight = embedding.weight."
         raise Finding(f"{listed(double[0])} are different parameters on one storage", cause)
     return f"{len(places)} parameters, each with a storage of its own"
+
+
+class Adds(TorchDispatchMode):
+    """Notes which tensors are added to others of their shape, and which are multiplied."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.added, self.read, self.alive = set[int](), set[int](), list[Tensor]()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        output = func(*args, **(kwargs or {}))
+        tensors = [x for x in args if isinstance(x, Tensor)]
+        self.alive += [*tensors, output] if isinstance(output, Tensor) else tensors
+        if func.overloadpacket in (torch.ops.aten.add, torch.ops.aten.add_) and len(tensors) > 1:
+            if tensors[0].shape == tensors[1].shape and tensors[0].dim() > 2:
+                self.added |= {x.data_ptr() for x in tensors[:2]}
+        elif func.overloadpacket in PRODUCTS:
+            self.read |= {x.data_ptr() for x in tensors}
+        return output
+
+
+@check("layers.one_stream", "make_model")
+@torch.no_grad()
+def one_stream(adapter: Adapter, seed: int) -> str:
+    """All residual connections of a layer start before its norms, or all behind them."""
+    model = silence(build(adapter, seed))
+    kept, replaced = set[str](), set[str]()
+    passed = list[tuple[str, int, int]]()
+
+    def listen(name: str, module: nn.Module, given: tuple, output: Tensor) -> None:
+        passed.append((name, given[0].data_ptr(), output.data_ptr()))
+
+    for name, module in model.named_modules():
+        if "Norm" in type(module).__name__ and not [*module.children()] and "." in name:
+            module.register_forward_hook(partial(listen, name))
+    with still(), Adds() as seen:
+        adapter.logits(model, *uneven_batch(adapter, seed))
+    for name, read, made in passed:
+        if made in seen.added and made in seen.read and read not in seen.added:
+            replaced.add(name)
+        elif read in seen.added and made not in seen.added:
+            kept.add(name)
+    for name in sorted(replaced):
+        mates = {other for other in kept if other.rpartition(".")[0] == name.rpartition(".")[0]}
+        if mates:
+            said = f"what {name!r} returns is added again, and so is what {min(mates)!r} reads"
+            cause = "A residual connection starts behind its norm: the stream itself is lost."
+            raise Finding(said, cause)
+    return f"{len(passed)} norms in one pass, and one kind of residual connection in a layer"

@@ -20,12 +20,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
 
 from nmtcheck.adapter import Adapter
 from nmtcheck.measure.helpers import TOLERANCE, build, distance
 
-# Masks as annotated scripts make them, as torch does, and as attention layers broadcast them.
-MASKS = ("rows", "torch", "heads")
+# What a mask may be: what True or a number means, and its shape.  As in annotated scripts, as torch
+# has them, as attention layers broadcast them, as numbers that are added to scores, and so on.
+MASKS = ("rows", "torch", "heads", "add rows", "add heads", "hide rows", "hide heads", "flat")
+LOW = -1e9
 
 
 def called(
@@ -40,6 +43,7 @@ def called(
     names: tuple[str, ...] = (),
     keyword: str = "",
     head: str = "",
+    labels: str = "",
 ) -> Callable[[Any, Tensor, Tensor], Tensor]:
     """`Adapter.logits` for a model that is not called as `model(source, target)`.
 
@@ -49,6 +53,8 @@ def called(
     returns a tuple, the logits stand at `first`.  `names` are the arguments after source and
     target: masks of one of the kinds `MASKS`, or lengths.  `keyword` names the decoder's input, if
     it is not the second argument; `head` the module that makes logits of what the model returns.
+    `labels` names an argument without which it does not run: it returns a loss, whose logits are
+    read at their softmax.
     """
 
     def logits(model: Any, source: Tensor, target: Tensor) -> Tensor:
@@ -62,12 +68,27 @@ def called(
         if time_major:
             source, target = source.t().contiguous(), target.t().contiguous()
         by_name = {keyword: target} if keyword else {}
-        found = model(source, *([] if keyword else [target]), *rest, **more, **by_name)
-        found = unpacked(found, first)
+        by_name |= {labels: target} if labels else {}
+        with (Softened() if labels else contextlib.nullcontext()) as last:
+            found = model(source, *([] if keyword else [target]), *rest, **more, **by_name)
+        found = last.table(target) if labels else unpacked(found, first)
         found = getattr(model, head)(found) if head else found
         return (found.transpose(0, 1) if time_major else found)[:, :length]
 
     return logits
+
+
+class Softened(TorchFunctionMode):
+    """Keeps what the last log-softmax or cross-entropy of a pass reads."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if getattr(func, "__name__", "") in ("cross_entropy", "log_softmax"):
+            self.read = args[0]
+        return func(*args, **(kwargs or {}))
+
+    def table(self, ids: Tensor) -> Tensor:
+        """The logits (B, T, V) of ids (B, T)."""
+        return self.read.reshape(*ids.shape, -1)
 
 
 def filled_up(ids: Tensor, fixed: int, pad: int) -> Tensor:
@@ -100,7 +121,11 @@ def extra(name: str, source: Tensor, target: Tensor, pad: int, kind: str) -> Ten
         return torch.full((size, size), -math.inf).triu(1) if ids is target else None
     rows = seen[:, None]  # (B, 1, S)
     rows = rows & past if ids is target and "pad" not in name.lower() else rows
-    return rows[:, None] if kind == "heads" else rows
+    if kind.startswith("add"):
+        rows = torch.zeros(rows.shape).masked_fill(~rows, LOW)
+    elif kind.startswith("hide"):
+        rows = ~rows
+    return seen if kind == "flat" else rows[:, None] if kind.endswith("heads") else rows
 
 
 def conventions(adapter: Adapter, seed: int) -> dict[str, Any]:
@@ -114,8 +139,8 @@ def conventions(adapter: Adapter, seed: int) -> dict[str, Any]:
     parameters = list(inspect.signature(model.forward).parameters.values())
     needed = [p.name for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
     # What is "padded" is a sentence, and no mask.
-    extras = [name for name in needed[1:] if re.search("mask|len|pad(?!ded)", name.lower())]
-    named = (p.name for p in parameters[1:] if p.name not in extras)
+    extras = [name for name in needed[1:] if re.search("mask|bias|len|pad(?!ded)", name.lower())]
+    named = [p.name for p in parameters[1:] if p.name not in extras]
     ours = [name for name in named if re.match("(padded_)?(dec.*in|tgt|trg|target)", name.lower())]
     ways: list[dict[str, Any]] = [{}, {"shifts": True}, {"time_major": True}]
     ways.append({"time_major": True, "shifts": True})
@@ -123,8 +148,15 @@ def conventions(adapter: Adapter, seed: int) -> dict[str, Any]:
         ways = [*ways, *({**way, "keyword": ours[0]} for way in ways)]
     if more := tuple(extras):
         ways = [{**way, "masks": kind, "names": more} for way in ways for kind in MASKS]
-    works = (way for way in ways if separates(adapter, model, way))
-    way = {name: value for name, value in next(works, {}).items() if value}
+    rest = [name for name in needed[2:] if name not in [*extras, *ours]]
+    if len(rest) == 1:
+        ways = [{**way, "labels": rest[0]} for way in ways]
+    lengths = {len(t.squeeze()) for t in model.state_dict().values() if t.squeeze().dim() == 2}
+    ways += [{**way, "fixed": n} for way in ways for n in sorted(lengths) if 20 <= n <= 300]
+    works = [way for way in ways if separates(adapter, model, way)]
+    if more and len(works) > 1:  # masks may be taken in the wrong sense, and hide nothing
+        works.sort(key=lambda way: not hides(adapter, model, way))
+    way = {name: value for name, value in (works or [{}])[0].items() if value}
     with contextlib.suppress(Exception), torch.no_grad():
         ids = torch.full((2, 3), adapter.first_word)
         if not way and isinstance(model(ids, ids), tuple | list | dict):
@@ -155,6 +187,21 @@ def unused_head(adapter: Adapter, model: nn.Module, way: dict[str, Any]) -> str:
 def taken(adapter: Adapter, way: dict[str, Any], pad: int) -> Adapter:
     """The adapter, its model called in that way."""
     return replace(adapter, logits=called(**{"pad": pad, **way})) if way else adapter
+
+
+def hides(adapter: Adapter, model: Any, way: dict[str, Any]) -> bool:
+    """Whether PAD behind a source and later words of the target move no logit."""
+    pad, first = max(adapter.pad, 0), adapter.first_word
+    run = called(**{"pad": pad, **way})
+    source, target = (torch.arange(3 * n).view(3, n) % 5 + first for n in (6, 4))
+    later = target.clone()
+    later[:, 3] = first + (later[:, 3] - first + 1) % 5
+    with torch.no_grad(), contextlib.suppress(Exception):
+        plain = run(model, source, target)
+        padded = run(model, F.pad(source, (0, 2), value=pad), target)
+        future = run(model, source, later)[:, :3]
+        return max(distance(padded, plain), distance(future, plain[:, :3])) < TOLERANCE
+    return False
 
 
 def separates(adapter: Adapter, model: Any, way: dict[str, Any]) -> bool:

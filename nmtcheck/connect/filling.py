@@ -81,6 +81,8 @@ class Configuration(dict):
             return self
         if (field := meaning(str(key))) in self._values:
             return self._values[field]
+        if re.fullmatch("(use|with|is)?_?(bias|tie|tied|norm_first|pre_?norm|share).*", str(key)):
+            return False
         raise AttributeError(f"{self._name}.{key} is asked for, and no value is known for it")
 
     def __getattr__(self, name: str) -> Any:
@@ -177,7 +179,10 @@ def filled(
         if default is not inspect.Parameter.empty:
             plain = default is None or isinstance(default, int | str)
             return default if plain else configured(default, values)
-        if isinstance(kind, type) and kind not in (dict, inspect.Parameter.empty):
+        kind = kind if isinstance(kind, type) else inspect.Parameter.empty
+        if kind in (dict, inspect.Parameter.empty):
+            kind = configuration_of(factory, names) or kind
+        if kind not in (dict, inspect.Parameter.empty):
             needed = {p.name for p in parameters(kind) if p.default is p.empty}
             known = {n: values[f] for n, f in fillable(kind).items() if f in values}
             if needed <= known.keys():
@@ -189,6 +194,16 @@ def filled(
         return factory(**{n: value(n, field, values, sizes) for n, field in meant.items()})
 
     return make
+
+
+def configuration_of(factory: Callable[..., Any], names: dict[str, Any]) -> type | None:
+    """The only dataclass of the reader's file, or of what it imports, that is a configuration."""
+    found = {
+        id(kind): kind
+        for name, kind in names.items()
+        if dataclasses.is_dataclass(kind) and re.search("conf|cfg|arg|param|setting", name.lower())
+    }
+    return next(iter(found.values())) if len(found) == 1 else None
 
 
 def side_of(factory: Callable[..., Any], field: str, values: dict[str, Any]) -> Any:

@@ -37,7 +37,10 @@ class Rows:
 
 
 def read_rows(table: Tensor, gradient: Tensor, pad: int) -> Rows:
-    """What counts of logits or log-probabilities (..., V), told by their gradient (..., V)."""
+    """What counts of logits or log-probabilities (..., V), told by their gradient (..., V).
+
+    Where `pad` is negative, the word whose share fits the others' least is taken for PAD.
+    """
     x, g = (t.detach().double().reshape(-1, t.size(-1)) for t in (table, gradient))
     p = x.softmax(-1)
     g = g - p * g.sum(-1, keepdim=True)  # that of the logits, if these are log-probabilities
@@ -46,18 +49,29 @@ def read_rows(table: Tensor, gradient: Tensor, pad: int) -> Rows:
     p, g = p[place], g[place]
     label = g.argmin(-1)
     rest = torch.ones_like(p, dtype=torch.bool).scatter(1, label[:, None], False)
+    if pad < 0:
+        _, off = line(p, g, rest)
+        pad = int((off / g.abs().amax(-1, keepdim=True)).sum(0).argmax()) if len(off) else 0
     rest[:, pad] = False
-    # All other words have the same share u of q, so that g = w p - w u: a straight line.
-    count = rest.sum(-1)
-    mean_p, mean_g = ((t * rest).sum(-1) / count for t in (p, g))
-    dp, dg = (p - mean_p[:, None]) * rest, (g - mean_g[:, None]) * rest
-    weight = (dp * dg).sum(-1) / (dp * dp).sum(-1)
-    off = (dg - weight[:, None] * dp).abs().amax(-1) / g.abs().amax(-1)
+    weight, off = line(p, g, rest)
+    off = off.amax(-1) / g.abs().amax(-1)
     q = p - g / weight[:, None]
     share = q.gather(1, label[:, None])[:, 0]
     pad_share = torch.where(label == pad, 0.0, q[:, pad])
     worst = float(off.max()) if len(off) else 1.0
     return Rows(place, tuple(table.shape[:-1]), label, weight, share, pad_share, worst)
+
+
+def line(p: Tensor, g: Tensor, rest: Tensor) -> tuple[Tensor, Tensor]:
+    """The weight w (N,) of each position, and how far the words (N, V) are off.
+
+    All words of the `rest` have the same share u of q, so that g = w p - w u: a straight line.
+    """
+    count = rest.sum(-1)
+    mean_p, mean_g = ((t * rest).sum(-1) / count for t in (p, g))
+    dp, dg = (p - mean_p[:, None]) * rest, (g - mean_g[:, None]) * rest
+    weight = (dp * dg).sum(-1) / (dp * dp).sum(-1)
+    return weight, (dg - weight[:, None] * dp).abs()
 
 
 class Logits(TorchFunctionMode):

@@ -40,6 +40,7 @@ class Attention:
     rows: Tensor  # (B, H): which of the B * H rows of the operation these are
     size: int  # d, or 0 where no product was seen
     factor: float  # of the scores, since queries and keys were made
+    added: Tensor  # (B, H, T, S): what the scores are beyond the product, such as a mask
 
     @property
     def name(self) -> str:
@@ -146,7 +147,9 @@ def placed(number: int, plain: Softmax, others: list[Softmax], size: int) -> Att
     same = plain.scores.numel() == weights.numel()
     scores = plain.scores.reshape(weights.shape) if same else torch.full_like(weights, torch.nan)
     tables = weights[rows], scores[rows]
-    return Attention(part, number, plain.module, plain.product, *tables, rows, depth, plain.factor)
+    added = scores - plain.query @ plain.key * (plain.factor / plain.before)
+    named = part, number, plain.module, plain.product
+    return Attention(*named, *tables, rows, depth, plain.factor, added[rows])
 
 
 @functools.lru_cache(maxsize=8)

@@ -20,6 +20,7 @@ from nmtcheck.checks.training import ON_PURPOSE
 from nmtcheck.connect import ids  # noqa: F401 (every registers the checks)
 from nmtcheck.connect.broad import DERIVED, completed
 from nmtcheck.measure.reading import reading
+from nmtcheck.measure.tape import SECONDS
 from nmtcheck.registry import CHECKS, Check, Finding
 from nmtcheck.report.apart import Board, worker
 from nmtcheck.report.relations import related
@@ -34,7 +35,12 @@ FACTS, HIDDEN, READ = "facts", "hidden", "read"
 # which one must have given a verdict.
 HEARTS = [
     ("masks", ["make_model"], "measured", ["masks.future_in_evaluation", "masks.more_padding"]),
-    ("loss", ["epoch", "train", "fit"], "read", ["training.gradient", "training.scale"]),
+    (
+        "loss",
+        ["run", "epoch", "train", "fit"],
+        "read",
+        ["run.labels", "training.gradient", "training.scale"],
+    ),
     (
         "search",
         ["translate", "greedy", "hypotheses", "beam"],
@@ -219,7 +225,8 @@ class Bench:
                 return Result(check, "skipped", f"{UNDECIDED}: {measured}")
             return Result(check, "timeout", measured, check.cause, follows=first)
         started = time.monotonic()
-        answer = self.apart.ask(check.id, self.limit)
+        limit = max(self.limit, 2 * SECONDS) if "run" in check.needs else self.limit
+        answer = self.apart.ask(check.id, limit)
         seconds = time.monotonic() - started
         if answer.ended:
             return self.ended(check, answer.ended, seconds, answer.printed)

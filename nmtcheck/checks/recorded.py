@@ -1,0 +1,408 @@
+"""Laws of a training run that was recorded from its data to its last evaluation."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from nmtcheck.adapter import Adapter
+from nmtcheck.connect.standins import Batch
+from nmtcheck.measure.labels import EXACT, Rows, meant
+from nmtcheck.measure.tape import Pass, Run, recording
+from nmtcheck.registry import Finding, check
+
+Sentence = tuple[int, ...]
+FEW = 20  # sentences or passes, below which a share says little
+MISTAKES = {
+    "input": "The labels are not shifted: the model learns to copy the word that it reads.",
+    "next": "The target is shifted twice: the model learns to skip a word.",
+}
+
+
+@functools.lru_cache(maxsize=2)
+def recorded(adapter: Adapter) -> Run:
+    """The recording of the adapter's `run`.  Raises NotImplementedError where it trains nothing."""
+    with recording() as run:
+        run.returned = adapter.run()
+    if len(run.updates) < 3:
+        raise NotImplementedError(f"only {len(run.updates)} steps of an optimizer were seen")
+    return run
+
+
+class Learned(NamedTuple):
+    """The pairs of a pass: what was read of the source, what was read and learned of the target."""
+
+    source: Tensor | None  # (B, S)
+    read: Tensor  # (B, T)
+    labels: dict[tuple[int, int], int]  # (sentence, position) -> label
+    kind: str  # of the labels: see `meant`
+
+
+def counts(ids: Tensor) -> bool:
+    """Whether a table holds numbers of positions: each row goes on by one, or stands still."""
+    steps = ids.diff(dim=-1)
+    return ids.size(-1) > 1 and bool(((steps == 1) | (steps == 0)).all())
+
+
+def learned(each: Pass) -> Learned | None:
+    """The pairs of a pass, sentences first; None where labels or tables could not be read."""
+    rows = each.rows
+    if rows is None or rows.off > EXACT:
+        return None
+    total = math.prod(rows.shape)
+    tables = [x for x in each.reads if x.dim() == 2 and not counts(x) and not counts(x.t())]
+    found = list[tuple[int, int, Tensor, Any]]()
+    for number, ids in enumerate(tables):
+        for table in (ids, ids.t()):
+            if total % len(table) == 0 and total // len(table) in (
+                table.size(1),
+                table.size(1) - 1,
+            ):
+                told = meant(rows, Batch(table, table))
+                known = [label for (b, t), label in told.places.items()]
+                shift = {"right": 1, "input": 0, "next": 2, "source": 0}.get(told.kind, 1)
+                agree = sum(
+                    t + shift < table.size(1) and int(table[b, t + shift]) == label
+                    for (b, t), label in told.places.items()
+                )
+                found.append((agree / max(1, len(known)), number, table, told))
+    if not found:
+        return None
+    _, number, read, told = max(found, key=lambda each: each[:2])
+    size = len(read)
+    others = [x if len(x) == size else x.t() for n, x in enumerate(tables) if n != number]
+    others = [x for x in others if len(x) == size]
+    kind = "input" if told.kind == "source" else told.kind
+    return Learned(others[0] if others else None, read, told.places, kind)
+
+
+@functools.lru_cache(maxsize=2)
+def lessons(adapter: Adapter) -> list[list[Learned]]:
+    """What each update learns.  Raises NotImplementedError where most passes cannot be read."""
+    run = recorded(adapter)
+    told = [[learned(each) for each in update.passes] for update in run.updates]
+    flat = [each for passes in told for each in passes]
+    if sum(each is not None for each in flat) < len(flat) / 2:
+        raise NotImplementedError("the loss could not be read: it is no cross-entropy of logits")
+    return [[each for each in passes if each is not None] for passes in told]
+
+
+def endings(pairs: Sequence[Learned]) -> list[tuple[list[int], list[int]]]:
+    """Of each sentence the labels, and what was read there."""
+    told = []
+    for each in pairs:
+        rows: dict[int, list[tuple[int, int]]] = {}
+        for (b, t), label in sorted(each.labels.items()):
+            rows.setdefault(b, []).append((t, label))
+        for b, row in rows.items():
+            read = [int(each.read[b, t]) if t < each.read.size(1) else -1 for t, _ in row]
+            told.append(([label for _, label in row], read))
+    return told
+
+
+@check("run.labels", "run")
+def labels(adapter: Adapter, seed: int) -> str:
+    """Each position learns the next word of its own target, the last one EOS, and no PAD counts."""
+    pairs = [each for update in lessons(adapter) for each in update]
+    kinds = Counter(each.kind for each in pairs)
+    kind, count = kinds.most_common(1)[0]
+    if kind in MISTAKES and count > len(pairs) / 2:
+        where = "what the decoder reads there" if kind == "input" else "one position too far"
+        raise Finding(f"in {count} of {len(pairs)} passes the labels are {where}", MISTAKES[kind])
+    rows = [row for row in endings(pairs) if len(row[0]) > 1]
+    if len(rows) < FEW:
+        raise NotImplementedError(f"only {len(rows)} targets were read")
+    padded = Counter(
+        row[-1] for row, read in rows if row[-1] == row[-2] and row[-1] in (read[-1], row[-2])
+    )
+    if padded and padded.most_common(1)[0][1] > len(rows) / 5:
+        word, many = padded.most_common(1)[0]
+        cause = "PAD counts as a word: the loss ignores no id, or the wrong one."
+        raise Finding(
+            f"{many} of {len(rows)} targets end in repetitions of id {word}, which count", cause
+        )
+    last, many = Counter(row[-1] for row, _ in rows).most_common(1)[0]
+    if many < 0.6 * len(rows):
+        cause = "No target ends in EOS: the model never learns to stop."
+        raise Finding(
+            f"the last labels of {len(rows)} targets are words, id {last} in {many} of them",
+            cause,
+        )
+    return f"{len(rows)} targets, each word at its place, end in id {last}"
+
+
+@check("run.weights", "run")
+def weights(adapter: Adapter, seed: int) -> str:
+    """The words of an update have one weight, and accumulated batches are divided by their number."""
+    updates = recorded(adapter).updates
+    told = list[str]()
+    lessons(adapter)
+    for number, update in enumerate(updates):
+        rows = [each.rows for each in update.passes if each.rows is not None]
+        rows = [each for each in rows if each.off <= EXACT]
+        uneven = [each for each in rows if spread(each) > 1.05]
+        if uneven:
+            told.append(f"{spread(uneven[0]):.3g} times as much as another")
+        if len(rows) > 1:
+            total = sum(float(each.weight.sum()) for each in rows)
+            if abs(total / len(rows) - 1) < 0.02:
+                told.append("")
+    if sum(map(bool, told)) > len(updates) / 2:
+        cause = "Means of sentences are averaged: words of short sentences weigh more."
+        raise Finding(f"within one batch a word weighs {told[0]}", possible=cause)
+    if told.count("") > len(updates) / 2:
+        cause = "The means of accumulated batches are added and never divided by their number."
+        raise Finding(f"in {told.count('')} updates the weights of all words sum to their batches", cause)
+    return f"in {len(updates)} updates"
+
+
+def spread(rows: Rows) -> float:
+    """The greatest weight of a position over the least."""
+    return float(rows.weight.max() / rows.weight.min().clamp_min(1e-12))
+
+
+@check("run.gradients", "run")
+def gradients(adapter: Adapter, seed: int) -> str:
+    """Each step uses the gradients of the passes since the last one, all of them and no others."""
+    run = recorded(adapter)
+    early = [u for u in run.updates if u.clipped and not any(u.clipped)]
+    if len(early) > len(run.updates) / 2:
+        raise Finding(
+            f"in {len(early)} of {len(run.updates)} updates gradients are clipped when there is"
+            " none yet",
+            "Gradients are clipped before backward: the step uses them unclipped.",
+        )
+    kinds = Counter(u.gradient for u in run.updates)
+    for kind, cause in {
+        "older": "Gradients are not cleared between the steps.",
+        "last": "Gradients are cleared between the batches of one update.",
+        "first": "Of the batches of an update only the first one counts.",
+        "none": "Gradients are cleared between backward and step.",
+        "other": "",
+    }.items():
+        if kinds[kind] > len(run.updates) / 4:
+            what = {
+                "older": "a gradient of earlier updates is left",
+                "last": "only the last backward pass counts",
+                "first": "only the first backward pass counts",
+                "none": "there is no gradient",
+                "other": "the gradient is not that of the backward passes before it",
+            }[kind]
+            raise Finding(f"in {kinds[kind]} of {len(run.updates)} steps {what}", cause)
+    return f"{len(run.updates)} steps use the gradients of their own passes"
+
+
+@check("run.parameters", "run")
+def parameters(adapter: Adapter, seed: int) -> str:
+    """Every parameter that gets a gradient is one of the optimizer's."""
+    run = recorded(adapter)
+    missing = list(dict.fromkeys(name for update in run.updates for name in update.missing))
+    if missing:
+        raise Finding(
+            f"{len(missing)} kinds of parameters get gradients and are in no optimizer: "
+            + ", ".join(missing[:6]),
+            possible="They are not handed to the optimizer, or stand in a plain list.",
+        )
+    if any(update.half for update in run.updates):
+        raise Finding("the optimizer changes weights of the type float16, expected float32")
+    return "every parameter with a gradient belongs to an optimizer"
+
+
+@check("run.rates", "run")
+def rates(adapter: Adapter, seed: int) -> str:
+    """The rate that the loop computes is the one that is used, and rises until warm-up ends."""
+    run = recorded(adapter)
+    used = [update.rates[0] for update in run.updates if update.rates]
+    if not used:
+        raise NotImplementedError("the optimizer has no rate")
+    count, text = len(used), f"{used[0]:.3g} at first, {max(used):.3g} at most, {used[-1]:.3g} last"
+    for steps, scheduler in run.stepped.values():
+        total = getattr(scheduler, "total_steps", None) or getattr(scheduler, "T_max", 0)
+        name = type(scheduler).__name__
+        if total >= count and steps < count / 2 and count >= FEW:
+            cause = "The schedule is stepped once an epoch, and made for a step an update."
+            raise Finding(f"{name} of {total} steps: {steps} in {count} updates", cause)
+        if steps > 1.5 * count:
+            cause = "The schedule is stepped for every batch of an update."
+            raise Finding(f"{name} is stepped {steps} times in {count} updates", cause)
+    steady = max(used) - min(used) < 1e-9 * max(used)
+    defaults = [update.default for update in run.updates]
+    names = {name for update in run.updates for name in update.said if "warm" not in name.lower()}
+    if steady:
+        for name in sorted(names):
+            values = [update.said.get(name, math.nan) for update in run.updates]
+            if len({v for v in values if v == v}) > 3 and values[-1] != used[-1]:
+                raise Finding(f"{name!r} changes, and the rate that is used stays {used[0]:.3g}")
+        if len(set(defaults)) > 3:
+            cause = "The rate is written to optimizer.defaults, which no step reads."
+            raise Finding(f"the default rate changes, and the one used stays {used[0]:.3g}", cause)
+    warm = {n: v for u in run.updates for n, v in u.said.items() if "warm" in n.lower()}
+    peak = max(range(count), key=used.__getitem__)
+    for name, value in warm.items():
+        if value >= 5 and value == int(value) and not steady and peak + 1 < min(value, count) - 2:
+            raise Finding(f"{name!r} is {value:g}, and the rate is highest at update {peak + 1}: {text}")
+    return text
+
+
+@check("run.modes", "run")
+def modes(adapter: Adapter, seed: int) -> str:
+    """Dropout drops in every update or in none, and never where no gradient is wanted."""
+    run = recorded(adapter)
+    dropped = [any(each.dropped for each in update.passes) for update in run.updates]
+    if any(dropped) and not all(dropped):
+        first = dropped.index(False) + 1
+        where = f"{dropped.count(False)} of {len(dropped)} updates, first in update {first}"
+        cause = "The model is not put back to train mode after an evaluation."
+        raise Finding(f"dropout does not drop in {where}", cause)
+    if run.tested_dropped:
+        raise Finding(
+            f"dropout drops {run.tested_dropped} times in passes without gradient",
+            possible="Evaluation is done in train mode, or dropout does not follow the mode.",
+        )
+    return f"dropout drops in {dropped.count(True)} of {len(dropped)} updates, never elsewhere"
+
+
+@check("run.kept", "run")
+def kept(adapter: Adapter, seed: int) -> str:
+    """A state dict that is kept while training goes on is a copy."""
+    run = recorded(adapter)
+    if run.kept:
+        cause = "state_dict() returns the live tensors: copy them to keep them."
+        raise Finding(run.kept[0], cause)
+    return "no state dict that was loaded shares its tensors with the model"
+
+
+def stripped(rows: Sequence[Sequence[int]]) -> list[Sentence]:
+    """Sentences without padding: without the id that is repeated at most rows' ends."""
+    ends = Counter(row[-1] for row in rows if len(row) > 1 and row[-1] == row[-2])
+    ends.update(row[0] for row in rows if len(row) > 1 and row[0] == row[1])
+    pad = ends.most_common(1)[0][0] if ends else None
+    return [tuple(i for i in row if i != pad) for row in rows]
+
+
+def epochs(batches: list[list[Sentence]]) -> list[list[list[Sentence]]]:
+    """Batches of sources by epochs: an epoch ends where most of a batch was read before.
+
+    No epoch where sentences are drawn, so that repetitions come little by little.
+    """
+    told, seen = list[list[list[Sentence]]]([[]]), set[Sentence]()
+    for batch in batches:
+        again = sum(s in seen for s in batch) / len(batch)
+        if again > 0.5 and told[-1]:
+            told.append([])
+            seen = set()
+        elif again > 0.3:
+            return []
+        told[-1].append(batch)
+        seen |= {*batch}
+    return told
+
+
+@check("run.pairs", "run")
+def pairs(adapter: Adapter, seed: int) -> str:
+    """In every epoch a source has the same target, all sentences are read, and none of a test."""
+    told = [each for update in lessons(adapter) for each in update if each.source is not None]
+    if not told:
+        raise NotImplementedError("no table of source ids was seen")
+    sizes = [len(each.source) for each in told]
+    flat = stripped([row for each in told for row in each.source.tolist()])
+    starts = [sum(sizes[:n]) for n in range(len(sizes) + 1)]
+    batches = [flat[a:b] for a, b in zip(starts, starts[1:], strict=False)]
+    targets: dict[Sentence, set[Sentence]] = {}
+    times = Counter(flat)
+    for sources, each in zip(batches, told, strict=True):
+        for b, source in enumerate(sources):
+            mine = [label for (row, _), label in sorted(each.labels.items()) if row == b]
+            targets.setdefault(source, set()).add(tuple(mine))
+    again = [source for source, n in times.items() if n > 1]
+    other = [source for source in again if len(targets[source]) > 1]
+    if len(again) >= FEW and len(other) > len(again) / 2:
+        cause = "Sources and targets are ordered apart: most pairs do not belong together."
+        raise Finding(f"{len(other)} of {len(again)} sources meet another target later", cause)
+    tested = [ids for _, ids in recorded(adapter).tested if ids.dim() == 2]
+    whole = epochs(batches)
+    for number, epoch in enumerate(whole[:-1] if len(whole) > 2 else []):
+        read = {s for batch in epoch for s in batch}
+        lost = len(times) - len(read)
+        if lost > 1.5 * max(sizes) and lost > 0.02 * len(times):
+            raise Finding(f"epoch {number + 1} reads {len(read)} of {len(times)} sentences")
+    leaked(times, told, tested)
+    return f"{len(times)} sentences in {max(1, len(whole))} epochs, {len(again)} read again"
+
+
+def leaked(times: Counter[Sentence], told: list[Learned], tested: list[Tensor]) -> None:
+    """A Finding where evaluations read sources of the training alone."""
+    known, fresh, old = {*times}, set[Sentence](), set[Sentence]()
+    start = Counter(int(each.read[0, 0]) for each in told).most_common(1)[0][0]
+    pad = [i for each in told[:50] for row in each.source.tolist() for i in row[-1:]]
+    for ids in tested:
+        rows = [[tuple(r) for r in table.tolist()] for table in (ids, ids.t())]
+        for table in rows:
+            plain = [tuple(i for i in row if i not in {*pad} or i in row[:-1]) for row in table]
+            plain = stripped(table) if any(p in known for p in stripped(table)) else plain
+            hits = [row in known for row in plain]
+            if sum(hits) > len(hits) / 2:
+                old |= {*plain}
+            elif not any(hits) and table is rows[0] and any(row[0] != start for row in table):
+                fresh |= {*plain}
+    if len(old) >= FEW and not fresh:
+        raise Finding(
+            f"all {len(old)} sentences that are evaluated were learned",
+            possible="Test sentences are part of the training data.",
+        )
+
+
+@check("run.translations", "run")
+def translations(adapter: Adapter, seed: int) -> str:
+    """A sentence has one translation, alone and in any list, at its own place."""
+    given = recorded(adapter).returned
+    if not (isinstance(given, tuple) and len(given) == 2 and callable(given[0])):
+        raise NotImplementedError("run returns no function that translates lines, and lines")
+    translate, lines = given[0], [*dict.fromkeys(given[1])][:40]
+
+    def said(some: list[Any]) -> list[str]:
+        return [str(each) for each in translate(list(some))]
+
+    alone = [said([line])[0] for line in lines]
+    for order, some in (("", lines), (" in another order", lines[::-1])):
+        wanted = alone if some is lines else alone[::-1]
+        found = said(some)
+        if found != wanted and sorted(found) == sorted(wanted):
+            raise Finding(
+                f"{len(lines)} lines{order} get each other's translations",
+                "The translations come in the order of the search, not of the lines.",
+            )
+    sizes = Counter(map(length, lines))
+    wrong, asked = list[tuple[str, str]](), 0
+    for size in sizes:
+        # Of one length: padding and limits are the same alone and in a batch.
+        mates = [n for n, line in enumerate(lines) if length(line) == size]
+        if len(mates) > 1:
+            found, asked = said([lines[n] for n in mates]), asked + len(mates)
+            wrong += [(alone[n], f) for n, f in zip(mates, found, strict=True) if alone[n] != f]
+    if len(wrong) > max(1, asked / 10):
+        one, other = wrong[0]
+        cause = ""
+        if all(len(f) < len(a) for a, f in wrong):
+            cause = "The search stops when one of the sentences has ended."
+        elif all(len(f) > len(a) for a, f in wrong):
+            cause = "Sentences that have ended go on until the last one ends."
+        raise Finding(
+            f"{len(wrong)} of {asked} lines are translated differently beside others:"
+            f" {one!r} alone, {other!r}",
+            possible=cause,
+        )
+    return f"{len(lines)} lines have the same translations alone and together"
+
+
+def length(line: Any) -> int:
+    """The words of a sentence, or its letters where it is one word."""
+    if not isinstance(line, str):
+        return len(line)
+    return len(line.split()) if " " in line else len(line)

@@ -1,0 +1,355 @@
+"""Record a training run at its operations, whatever loop, data code and schedule it has.
+
+The run is the reader's own, from its data to its last evaluation.  A dispatch mode sees which ids
+are looked up, where dropout drops, and the gradient at the logits; hooks see the optimizer, the
+clipping, the schedulers, and the state dicts that are kept.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_pre_hook
+from torch.optim.lr_scheduler import LRScheduler
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from nmtcheck.measure.labels import Rows, read_rows
+
+A = torch.ops.aten
+DROPS = {A.native_dropout, A.bernoulli, A.bernoulli_}
+SOFTMAX_GRADIENTS = {A._log_softmax_backward_data: False, A._softmax_backward_data: True}
+LOOKUP_GRADIENTS = {A.embedding_dense_backward: 1, A.index_put: 1, A._index_put_impl_: 1}
+MOST = 1_000  # updates that are recorded
+SECONDS = 90.0  # of computing, after which a run is ended
+RATE = re.compile(r"_?(rate|lr|learning_rate|(cur|current|last)_(rate|lr))")
+SAMPLED = 4  # parameters whose gradients are followed
+
+
+class Enough(BaseException):
+    """Ends a run of which enough was seen."""
+
+
+@dataclass
+class Pass:
+    """A backward pass, and the forward pass before it."""
+
+    rows: Rows | None = None  # what counts at the logits
+    reads: list[Tensor] = field(default_factory=list)  # tables of ids that were looked up
+    dropped: bool = False
+
+
+@dataclass
+class Update:
+    """What came between two steps of the optimizer, and the step."""
+
+    passes: list[Pass]
+    rates: list[float]  # of the parameter groups
+    default: float  # the rate among the optimizer's defaults
+    said: dict[str, float]  # rates and numbers of warm-up updates that objects of the loop hold
+    gradient: str  # how the gradient came about: see `compared`
+    clipped: list[bool]  # of each clipping: whether a backward pass came before it
+    missing: list[str]  # parameters with a gradient that no optimizer has
+    half: bool  # whether weights are float16
+
+
+@dataclass
+class Run:
+    """What was seen of a run."""
+
+    updates: list[Update] = field(default_factory=list)
+    left: list[Pass] = field(default_factory=list)  # backward passes that no step used
+    tested: list[tuple[int, Tensor]] = field(default_factory=list)  # update, ids read: no training
+    tested_dropped: int = 0  # times that dropout dropped where no gradient was wanted
+    stepped: dict[int, tuple[int, LRScheduler]] = field(default_factory=dict)  # steps of schedulers
+    kept: list[str] = field(default_factory=list)  # what is wrong with state dicts that were loaded
+    ended: str = ""  # why it was ended
+    returned: Any = None
+
+    @property
+    def passes(self) -> list[Pass]:
+        return [each for update in self.updates for each in update.passes]
+
+
+def compared(found: Tensor, fresh: list[Tensor], before: Tensor | None) -> str:
+    """How a gradient at a step came about: '' if of all backward passes since the last one.
+
+    Or 'first', 'last' (of several passes), 'older' (the last step's is still in it), or 'other'.
+    """
+
+    def along(x: Tensor, of: Tensor) -> bool:
+        size = float(of.norm())
+        return size > 0 and float((x - of * (x * of).sum() / size**2).norm()) < 1e-3 * size
+
+    total = sum(fresh, torch.zeros_like(found))
+    if not float(total.norm()) and not float(found.norm()):
+        return ""
+    if along(found, total) and float((found * total).sum()) > 0:
+        return ""
+    if bool((found.abs() <= total.abs() + 1e-9).all() and (found * total >= 0).all()):
+        clamped = found[found.abs() < total.abs() - 1e-9].abs()
+        if found.any() and float(clamped.max() - clamped.min()) < 1e-6:
+            return ""  # each value clipped
+    if len(fresh) > 1:
+        if along(found, fresh[-1]):
+            return "last"
+        if along(found, fresh[0]):
+            return "first"
+    if before is not None and along(found - total, before):
+        return "older"
+    return "other" if found.any() else "none"
+
+
+class Tape(TorchDispatchMode):
+    """Fills a `Run` while it is active."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.run, self.begun = Run(), time.process_time()
+        self.reads, self.learned = list[Tensor](), list[Tensor]()  # ids of forward and backward
+        self.dropped, self.rows, self.backward = False, list[Rows](), False
+        self.passes, self.clipped = list[Pass](), list[bool]()
+        self.fresh = dict[int, list[Tensor]]()  # gradients of the followed parameters
+        self.before = dict[int, Tensor]()
+        self.followed = weakref.WeakValueDictionary[int, Tensor]()
+        self.optimized, self.called = set[int](), dict[int, tuple[str, Tensor]]()
+        self.snapshots = list[tuple[int, weakref.ref]]()  # update, a tensor of a state dict
+        self.depth = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kind, output = func.overloadpacket, func(*args, **(kwargs or {}))
+        if kind is A.embedding and args[1].dim() > 1:
+            self.looked_up(args[1])
+        elif kind is A.index and len(args[1]) == 1 and is_ids(args[1][0]) and args[0].dim() == 2:
+            self.looked_up(args[1][0])
+        elif kind in DROPS:
+            self.dropped |= torch.is_grad_enabled()
+            self.run.tested_dropped += not torch.is_grad_enabled()
+        elif self.backward and kind in SOFTMAX_GRADIENTS and not self.rows:
+            table = args[1].clamp_min(1e-30).log() if SOFTMAX_GRADIENTS[kind] else args[1]
+            if args[2] in (-1, table.dim() - 1):
+                self.rows.append(read_rows(table, output, -1))
+        elif self.backward and kind in LOOKUP_GRADIENTS:
+            ids = args[1][0] if isinstance(args[1], list | tuple) else args[1]
+            self.learned += [ids.clone()] if is_ids(ids) else []
+        return output
+
+    def looked_up(self, ids: Tensor) -> None:
+        """Note ids that are looked up."""
+        if torch.is_grad_enabled():
+            self.reads.append(ids.clone())
+        elif len(self.run.tested) < 4 * MOST:
+            self.run.tested.append((len(self.run.updates), ids.clone()))
+
+    def went_back(self, original: Callable, *given: Any, **options: Any) -> Any:
+        """A backward pass."""
+        self.rows, self.learned, self.backward = [], [], True
+        try:
+            return original(*given, **options)
+        finally:
+            self.backward = False
+            mine = [any(torch.equal(x, y) for y in self.learned) for x in self.reads]
+            mine = mine if any(mine) else [True] * len(mine)
+            reads = [x for x, own in zip(self.reads, mine, strict=True) if own]
+            others = [x for x, own in zip(self.reads, mine, strict=True) if not own]
+            self.run.tested += [(len(self.run.updates), x) for x in others]
+            self.passes.append(Pass(self.rows[0] if self.rows else None, reads, self.dropped))
+            self.reads, self.dropped = [], False
+
+    def clips(self, original: Callable, *given: Any, **options: Any) -> Any:
+        """A clipping of gradients."""
+        self.clipped.append(bool(self.passes))
+        return original(*given, **options)
+
+    def joins(self, original: Callable, optimizer: Any, group: Any) -> Any:
+        """Parameters that an optimizer gets."""
+        result = original(optimizer, group)
+        self.follow(optimizer)
+        return result
+
+    def follow(self, optimizer: torch.optim.Optimizer) -> bool:
+        """Follow some gradients of an optimizer; whether they were followed before."""
+        own = [p for g in optimizer.param_groups for p in g["params"] if p.requires_grad]
+        known = bool(own) and id(own[0]) in self.optimized
+        self.optimized |= {id(p) for p in own}
+        if not known:
+            for p in own[:: max(1, len(own) // SAMPLED)]:
+                self.followed[id(p)] = p
+
+                def arrived(gradient: Tensor, key: int = id(p)) -> None:
+                    self.fresh.setdefault(key, []).append(gradient.detach().clone())
+
+                p.register_hook(arrived)
+        return known
+
+    def steps(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+        """A step of an optimizer, about to be made."""
+        known = self.follow(optimizer)
+        own = [p for g in optimizer.param_groups for p in g["params"]]
+        kinds = list[str]()
+        for p in own:
+            if id(p) in self.followed and p.grad is not None and known:
+                gradient = p.grad.detach().float()
+                kinds.append(
+                    compared(gradient, self.fresh.get(id(p), []), self.before.get(id(p)))
+                )
+                self.before[id(p)] = gradient.clone()
+            elif id(p) in self.followed and known and id(p) in self.fresh:
+                kinds.append("none")
+        for p in own:
+            self.fresh.pop(id(p), None)
+        missing = [
+            name
+            for key, (name, p) in self.called.items()
+            if key not in self.optimized and p.grad is not None and bool(p.grad.any())
+        ]
+        self.run.updates.append(
+            Update(
+                self.passes,
+                [float(g["lr"]) for g in optimizer.param_groups if "lr" in g],
+                float(optimizer.defaults.get("lr", 0.0)),
+                told(),
+                max(kinds, key=kinds.count) if kinds else "",
+                self.clipped,
+                missing,
+                any(p.dtype == torch.float16 for p in own),
+            )
+        )
+        self.passes, self.clipped, self.called = [], [], {}
+        if len(self.run.updates) >= MOST:
+            raise Enough(f"after {MOST} updates")
+        if time.process_time() - self.begun > SECONDS:
+            raise Enough(f"after {SECONDS:g} s of computing")
+
+    def calls(self, module: nn.Module, given: Any) -> None:
+        """A module about to run."""
+        if torch.is_grad_enabled():
+            for name, p in module._parameters.items():
+                if p is not None and p.requires_grad:
+                    self.called[id(p)] = f"{type(module).__name__}.{name}", p
+
+    def schedules(self, original: Callable, scheduler: LRScheduler, *given: Any) -> Any:
+        """A step of a scheduler."""
+        if self.run.updates:  # the first one is made by the scheduler itself
+            count = self.run.stepped.get(id(scheduler), (0, scheduler))[0]
+            self.run.stepped[id(scheduler)] = count + 1, scheduler
+        return original(scheduler, *given)
+
+    def snaps(self, original: Callable, module: nn.Module, *given: Any, **options: Any) -> Any:
+        """A state dict that is taken; modules within take theirs."""
+        self.depth += 1
+        try:
+            state = original(module, *given, **options)
+        finally:
+            self.depth -= 1
+        if not self.depth and isinstance(state, dict):
+            large = max((x for x in state.values() if isinstance(x, Tensor)), key=Tensor.numel)
+            self.snapshots.append((len(self.run.updates), weakref.ref(large)))
+        return state
+
+    def loads(self, original: Callable, module: nn.Module, state: Any, *given: Any, **more: Any):
+        """A state dict that is loaded."""
+        now = len(self.run.updates)
+        own = {x.data_ptr() for x in module.parameters()}
+        alive = [(at, x()) for at, x in self.snapshots]
+        old = {at for at, x in alive if x is not None and at < now and x.data_ptr() in own}
+        given_ = {x.data_ptr() for x in state.values() if isinstance(x, Tensor)}
+        if old and own & given_:
+            self.run.kept.append("the weights that are loaded at the end are those of the model")
+        elif len(old) > 1:
+            self.run.kept.append(f"{len(old)} state dicts that were kept hold the same tensors")
+        return original(module, state, *given, **more)
+
+
+def is_ids(x: Any) -> bool:
+    """Whether a tensor may hold ids of sentences."""
+    return isinstance(x, Tensor) and x.dim() > 1 and x.dtype in (torch.int64, torch.int32)
+
+
+def told() -> dict[str, float]:
+    """The rates, and the lengths of the warm-up, that the loop's objects and names hold."""
+    found, frame = dict[str, float](), sys._getframe(2)
+    for _ in range(12):
+        if frame is None:
+            break
+        inner = "torch" in frame.f_globals.get("__name__", "").partition(".")[0]
+        holder = frame.f_locals.get("self")
+        tables = [] if inner else [frame.f_locals, frame.f_globals]
+        if not inner and not isinstance(holder, nn.Module | torch.optim.Optimizer | LRScheduler):
+            tables.append(getattr(holder, "__dict__", {}))
+        for table in tables:
+            for name, value in list(table.items()):
+                if type(value) in (int, float) and (RATE.fullmatch(name) or "warm" in name.lower()):
+                    found[name] = float(value)
+        frame = frame.f_back
+    return found
+
+
+def everywhere(original: Any, wrapper: Any) -> list[tuple[dict, str]]:
+    """Put a wrapper in the place of a function in every module; the places."""
+    places = []
+    for module in list(sys.modules.values()):
+        names = getattr(module, "__dict__", None)
+        for name, value in list(names.items()) if isinstance(names, dict) else ():
+            if value is original:
+                names[name] = wrapper
+                places.append((names, name))
+    return places
+
+
+@contextmanager
+def recording() -> Iterator[Run]:
+    """Record what is trained while the block runs; the block may be ended early."""
+    tape = Tape()
+    methods = [
+        (torch.optim.Optimizer, "add_param_group", tape.joins),
+        (LRScheduler, "step", tape.schedules),
+        (nn.Module, "state_dict", tape.snaps),
+        (nn.Module, "load_state_dict", tape.loads),
+    ]
+    functions = [
+        (torch.autograd.backward, tape.went_back),
+        (nn.utils.clip_grad_norm_, tape.clips),
+        (nn.utils.clip_grad_value_, tape.clips),
+    ]
+
+    def wrapped(original: Callable, wrapper: Callable) -> Callable:
+        @functools.wraps(original)
+        def call(*given: Any, **options: Any) -> Any:
+            return wrapper(original, *given, **options)
+
+        return call
+
+    with ExitStack() as stack:
+        for owner, name, wrapper in methods:
+            original = getattr(owner, name)
+            setattr(owner, name, wrapped(original, wrapper))
+            stack.callback(setattr, owner, name, original)
+        for original, wrapper in functions:
+            for names, name in everywhere(original, wrapped(original, wrapper)):
+                stack.callback(names.__setitem__, name, original)
+        for handle in (
+            register_optimizer_step_pre_hook(tape.steps),
+            register_module_forward_pre_hook(tape.calls),
+        ):
+            stack.callback(handle.remove)
+        fast = torch.backends.mha.get_fastpath_enabled()
+        torch.backends.mha.set_fastpath_enabled(False)
+        stack.callback(torch.backends.mha.set_fastpath_enabled, fast)
+        try:
+            with tape:
+                yield tape.run
+        except Enough as end:
+            tape.run.ended = str(end)
+        tape.run.left = tape.passes
+        tape.run.tested += [(len(tape.run.updates), x) for x in tape.reads]
