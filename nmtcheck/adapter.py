@@ -72,29 +72,18 @@ class Adapter:
     # "value": ..., "output": ...} as `torch.nn.functional.linear` takes them.
     projections: Callable[[nn.Module], dict[str, tuple[Tensor, Tensor | None]]] | None = None
 
-    # Embeddings and masks.  embedding(V, D) -> a module that turns ids (B, S) into scaled vectors
+    # Embeddings.  embedding(V, D) -> a module that turns ids (B, S) into scaled vectors
     # (B, S, D).
     embedding: Callable[[int, int], nn.Module] | None = None
     # positions(D, longest sentence) -> a module called with vectors (B, S, D), which returns them
     # with their positions added; with `start=n` the first of them stands at position n (without
     # such an argument that check is skipped).
     positions: Callable[[int, int], nn.Module] | None = None
-    # padding_mask(ids (B, S)) and causal_mask(T): bool, broadcasting to (B, H, any, S) and
-    # (B, H, T, T).
-    padding_mask: Callable[[Tensor], Tensor] | None = None
-    causal_mask: Callable[[int], Tensor] | None = None
 
-    # The model.  encoder_layer(sizes) -> a module called with x (B, S, D) and a mask (B, 1, 1, S)
-    # -> (B, S, D).
-    encoder_layer: Callable[[Sizes], nn.Module] | None = None
-    # make_model(sizes) -> a new model with random weights; the checks set torch's seed before.
+    # The model.  make_model(sizes) -> a new model with random weights; torch's seed is set before.
     make_model: Callable[[Sizes], nn.Module] | None = None
     # logits(model, source (B, S), decoder input (B, T)) -> (B, T, V); the model makes its masks.
     logits: Callable[[Any, Tensor, Tensor], Tensor] = lambda model, *given: model(*given)
-    # encode(model, source) -> memory (B, S, D); decode(model, decoder input, memory, source) ->
-    # logits (B, T, V).
-    encode: Callable[[Any, Tensor], Tensor] | None = None
-    decode: Callable[[Any, Tensor, Tensor, Tensor], Tensor] | None = None
     # attention_maps(model, source, decoder input) -> the cross-attention weights (B, H, T, S) of
     # each decoder layer, the layer that runs first standing first.
     attention_maps: Callable[[Any, Tensor, Tensor], list[Tensor]] | None = None
@@ -105,8 +94,8 @@ class Adapter:
     # reload(model): write a checkpoint, and rebuild the model from that file alone.
     reload: Callable[[Any], nn.Module] | None = None
 
-    # run(): your own training as your script starts it, with your own data, schedule and evaluation,
-    # for about three epochs; it is ended after 1,000 updates.  It may return how the trained model
+    # run(): your own training as your script starts it, with its data, schedule and evaluation, for
+    # about three epochs; it is ended after 1,000 updates.  It may return how the trained model
     # translates a list of sentences, and some of them: (translate(lines) -> translations, lines).
     run: Callable[[], Any] | None = None
     # Two broad parts, for a loop and a search as they are.  epoch(model, batches, training) -> the
@@ -132,11 +121,9 @@ class Adapter:
     fit: Callable[..., tuple[nn.Module, list[float]]] | None = None
 
     # Decoding step by step.  start(model, source) -> state; step(model, newest tokens (N,), state)
-    # -> logits (N, V) and the state after it; select(state, rows) -> the state of those sentences
-    # only, in that order.
+    # -> logits (N, V) and the state after it.
     start: Callable[[Any, Tensor], Any] | None = None
     step: Callable[[Any, Tensor, Any], tuple[Tensor, Any]] | None = None
-    select: Callable[[Any, Tensor], Any] | None = None
     # greedy(model, source, most words) -> word ids of each sentence, without BOS and EOS; one of
     # `most` words is whole.
     greedy: Callable[[Any, Tensor, int], list[list[int]]] | None = None
@@ -146,8 +133,6 @@ class Adapter:
     # hypotheses(model, source, references) -> what your evaluation compares with the references,
     # one for each sentence.
     hypotheses: Callable[[Any, Tensor, list[list[int]]], list] | None = None
-    # text(ids that a model said) -> what your evaluation scores for them.
-    text: Callable[[list[int]], Any] | None = None
 
     # Data.  make_batch(pairs) -> one padded batch; make_batches(pairs, most tokens in a batch) ->
     # those of an epoch.

@@ -103,32 +103,6 @@ def balance(adapter: Adapter, seed: int) -> str:
     return said
 
 
-@check("layers.norms_apart", "make_model")
-def norms_apart(adapter: Adapter, seed: int) -> str:
-    """The output of a normalisation is not normalised again before something is added to it."""
-    model, source, target = prepare(adapter, seed)
-    made: list[Tensor] = []
-    again = []
-
-    def normalised(module: nn.Module, given: tuple, result: Tensor) -> None:
-        if given and any(torch.equal(given[0], earlier) for earlier in made):
-            again.append(type(module).__name__)
-        made.append(result.detach().clone())
-
-    norms = [m for m in model.modules() if "Norm" in type(m).__name__]
-    norms = [m for m in norms if not list(m.children())]  # not what merely holds one
-    handles = [norm.register_forward_hook(normalised) for norm in norms]
-    with torch.no_grad():
-        adapter.logits(model, source, target)
-    for handle in handles:
-        handle.remove()
-    # An embedding or a stack may have a norm of its own beside those of its first and last layer.
-    if len(again) > 4:
-        times = f"{len(again)} of {len(made)} times in one pass"
-        raise Finding(f"{times} {again[0]} receives the output of a normalisation")
-    return f"{len(made)} normalisations in one pass, {len(again)} of them directly after another"
-
-
 @check("model.device", "make_model")
 def device(adapter: Adapter, seed: int) -> str:
     # The device 'meta' holds no numbers and is there on every computer.

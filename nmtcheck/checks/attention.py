@@ -8,11 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter
-from nmtcheck.checks.mask_parts import INVERTED
 from nmtcheck.measure.helpers import TOLERANCE, close, distance, padded_gradients, tensor
 from nmtcheck.measure.reached import of_the_part
 from nmtcheck.registry import Finding, check
 from nmtlib.model.attention import Mask
+
+INVERTED = "The mask is inverted: in the adapter, True must mean *may attend*."
 
 
 def random_input() -> tuple[Tensor, ...]:
@@ -50,18 +51,6 @@ def rows_sum_to_one(adapter: Adapter, seed: int) -> str:
             over_queries if columns < TOLERANCE else "",
         )
     return f"rows sum to 1 within {off:.0e}"
-
-
-@check("attention.weights_returned", "attention")
-def weights_returned(adapter: Adapter, seed: int) -> str:
-    """The returned weights are those with which the values are averaged."""
-    query, key, value = random_input()
-    found = adapter.attention(query, key, value, None, 0.0)
-    if not isinstance(found, tuple | list) or found[1] is None:
-        raise NotImplementedError("no weights are returned")
-    found = tensor(found[1], "the table of weights", (2, 3, 4, 5))
-    off = close(found, weights(adapter, query, key), "the returned weights are not those used")
-    return f"returned and used weights agree within {off:.0e}"
 
 
 @check("attention.scale", "attention")
@@ -132,20 +121,6 @@ def masked_row(adapter: Adapter, seed: int) -> str:
             adapter, found, lambda model: padded_gradients(adapter, model, seed), seed
         ) from None
     return f"finite; the row without keys has at most {result[1, :, 2].abs().max():.2f}"
-
-
-@check("attention.equivariance", "attention")
-def equivariance(adapter: Adapter, seed: int) -> str:
-    """Reordering the keys changes nothing; reordering the queries reorders the results."""
-    query, key, value = random_input()
-    keys, queries = torch.randperm(5), torch.randperm(4)
-    plain = attend(adapter, query, key, value)
-    other = attend(adapter, query, key[..., keys, :], value[..., keys, :])
-    off = close(other, plain, "a different order of the keys changes the result")
-    other = attend(adapter, query[..., queries, :], key, value)
-    lost = "the results do not follow the order of the queries"
-    off = max(off, close(other, plain[..., queries, :], lost))
-    return f"reordered keys and queries agree within {off:.0e}"
 
 
 @check("attention.reference", "attention")

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
-import math
-
 import torch
 from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter, Sizes
 from nmtcheck.measure.helpers import (
-    TOLERANCE,
     close,
-    distance,
-    logits,
     padded_gradients,
-    prepare,
     tensor,
 )
 from nmtcheck.measure.reached import of_the_part
@@ -98,34 +91,6 @@ def distinct(adapter: Adapter, seed: int) -> str:
     return f"60 positions are at least {apart:.2f} apart"
 
 
-@check("positions.added_once", "positions")
-def added_once(adapter: Adapter, seed: int) -> str:
-    """Positions are added to the embeddings, once."""
-    module, x = make_positions(adapter), torch.randn(2, 7, 16)
-    plain = added(module, torch.zeros(2, 7, 16))
-    close(added(module, x), plain, "what is added depends on the embeddings")
-    length = float(plain.norm(dim=-1).mean())
-    if length < 0.01:
-        raise Finding("nothing is added")
-    if adapter.fixed_positions and abs(length / math.sqrt(8) - 1) > 0.05:
-        expected = "8 pairs of sine and cosine have sqrt(8) = 2.83"
-        raise Finding(f"position vectors have the length {length:.2f}; {expected}")
-    said = f"vectors of length {length:.2f} are added"
-    if not adapter.has("make_model"):
-        return said
-    model, source, target = prepare(adapter, seed)
-    calls, used = [], [m for m in model.modules() if type(m) is type(module)]
-    if not used or type(module).__module__.startswith("torch."):  # such a class has other uses
-        return said
-    for each in used:
-        each.register_forward_hook(lambda *_: calls.append(1))
-    logits(adapter, model, source, target)
-    if len(calls) != 2:
-        expected = "expected 2: once in the encoder, once in the decoder"
-        raise Finding(f"positions are added {len(calls)} times in one pass, {expected}")
-    return f"{said}, once in the encoder and once in the decoder"
-
-
 @check("positions.shift_is_rotation", "positions", "fixed_positions")
 def shift_is_rotation(adapter: Adapter, seed: int) -> str:
     """One rotation takes every position to the one a few steps on."""
@@ -137,17 +102,6 @@ def shift_is_rotation(adapter: Adapter, seed: int) -> str:
     if off > 1e-3:
         raise Finding(f"no linear map takes each position p to p + 7: the best is off by {off:.2f}")
     return f"one matrix takes each of 53 positions p to p + 7, within {off:.0e}"
-
-
-@check("positions.start", "positions")
-def start_offset(adapter: Adapter, seed: int) -> str:
-    """With `start=n` the first vector gets position n."""
-    module, x = make_positions(adapter), torch.zeros(1, 6, 16)
-    if "start" not in inspect.signature(module.forward).parameters:
-        raise NotImplementedError("the position module takes no `start`")
-    message = "the last two of six positions, and two from 4 on"
-    close(added(module, x[:, 4:], start=4), added(module, x)[:, 4:], message)
-    return "two tokens from position 4 on get the vectors 4 and 5"
 
 
 @check("positions.follow_the_model", "positions")
@@ -167,28 +121,3 @@ def not_trained(adapter: Adapter, seed: int) -> str:
     if trained := [name for name, table in tables.items() if table.requires_grad]:
         raise Finding(f"the optimizer would change {trained[0]!r}")
     return "no parameter contains the table"
-
-
-@check("positions.advance", "positions", "make_model", "start", "step")
-def advance(adapter: Adapter, seed: int) -> str:
-    """In step-by-step decoding every token gets the same position as in decoding at once."""
-    model, source, target = prepare(adapter, seed)
-    kind, seen = type(adapter.positions(16, 60)), []
-    used = [module for module in model.modules() if type(module) is kind]
-    if not used:
-        raise NotImplementedError("the model does not use the module that `positions` makes")
-    for module in used:
-        module.register_forward_hook(
-            lambda _, given, result: seen.append((result - given[0])[0].detach())
-        )
-    logits(adapter, model, source[:1], target[:1])
-    at_once = seen[-1]  # (T, D)
-    state = adapter.start(model, source[:1])
-    for place in range(target.size(1)):
-        with torch.no_grad():
-            _, state = adapter.step(model, target[:1, place], state)
-        found = seen[-1][-1]
-        if distance(found, at_once[place]) > TOLERANCE:
-            own = ": that of token 0" if distance(found, at_once[0]) < TOLERANCE else ""
-            raise Finding(f"token {place} gets a different position than at once{own}")
-    return f"{target.size(1)} steps add the vectors of positions 0 to {target.size(1) - 1}"

@@ -24,7 +24,6 @@ from nmtcheck.measure.searching import (
 from nmtcheck.measure.spying import watch_calls
 from nmtcheck.registry import Finding, check
 
-
 EXAMPLES = 3
 
 

@@ -3,8 +3,8 @@
 from importlib import import_module
 
 MODULES = (
-    "attention embeddings mask_parts sublayers inside blocks positions masks layers model anatomy "
-    "traced loss optimisation recorded training validation decoding translation beam penalties endings "
+    "attention embeddings inside blocks positions masks layers model anatomy traced loss "
+    "optimisation recorded training validation decoding translation beam penalties endings "
     "data metrics"
 ).split()
 

@@ -124,7 +124,9 @@ def mixer(adapter: Adapter, view: Reading, side: str) -> tuple[str, str] | None:
         read, made = ((a - b).abs().amax(-1) > TOLERANCE for a, b in zip(plain, other, strict=True))
         if read.sum() == 1 and made.sum() > 1:
             kind = type(view.model.get_submodule(name)).__name__
-            said = f"{kind} {name!r} reads a change at 1 position and makes one at {int(made.sum())}"
+            said = (
+                f"{kind} {name!r} reads a change at 1 position and makes one at {int(made.sum())}"
+            )
             return said, f"{kind} works over positions, and not over the features of each token."
     return None
 

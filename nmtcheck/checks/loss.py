@@ -58,27 +58,6 @@ def measure(adapter: Adapter, logits: Tensor, labels: Tensor, smoothing: float =
     return tensor(adapter.loss(logits, labels, smoothing), "the loss").reshape(())
 
 
-@check("loss.cross_entropy", "loss")
-def cross_entropy(adapter: Adapter, seed: int) -> str:
-    """Without smoothing the loss is the mean cross-entropy of the labels that are not PAD."""
-    logits, labels = scored(adapter)
-    found = measure(adapter, logits, labels)
-    expected = helpers.cross_entropy(adapter, logits, labels)
-    message = f"the loss is {found:.3f}, expected {expected:.3f}"
-    count = int((labels != adapter.pad).sum())
-    causes = {
-        count: "The sum over tokens is never divided by their number.",
-        count / labels.numel(): "The sum is divided by the number of positions, PAD included.",
-        count / len(labels): "The sum is divided by the number of sentences.",
-    }
-    for factor, cause in causes.items():
-        if abs(float(found / (expected * factor)) - 1) < 1e-4:
-            raise Finding(message, cause)
-    if helpers.distance(found, expected) > TOLERANCE and smooths_itself(adapter):
-        raise NotImplementedError("the loss always smooths, whatever smoothing is requested")
-    return f"{found:.3f} nats, as F.cross_entropy (within {close(found, expected, message):.0e})"
-
-
 @check("loss.pad_ignored", "loss")
 def pad_ignored(adapter: Adapter, seed: int) -> str:
     """Logits at positions whose label is PAD do not affect the loss."""
@@ -112,17 +91,6 @@ def batching(adapter: Adapter, seed: int) -> str:
     return f"one batch, three batches and a batch doubled agree within {off:.0e}"
 
 
-@check("loss.finite", "loss")
-def finite(adapter: Adapter, seed: int) -> str:
-    """The loss and its gradient are finite, however confident the model is."""
-    logits, labels = scored(adapter)
-    for smoothing in (0.0, 0.1):
-        sure = (logits * 1000).requires_grad_()
-        (gradient,) = torch.autograd.grad(measure(adapter, sure, labels, smoothing), sure)
-        tensor(gradient, "the gradient of the loss")
-    return "finite for logits up to thousands, with and without smoothing"
-
-
 def smoothed_target(adapter: Adapter, label: int, smoothing: float) -> Tensor:
     """The distribution q (V,) that the loss compares with.
 
@@ -132,25 +100,6 @@ def smoothed_target(adapter: Adapter, label: int, smoothing: float) -> Tensor:
     loss = measure(adapter, logits, torch.tensor([[label]]), smoothing)
     (gradient,) = torch.autograd.grad(loss, logits)
     return (logits.softmax(-1) - gradient).detach()[0, 0]
-
-
-@check("loss.smoothing", "loss")
-def smoothing_target(adapter: Adapter, seed: int) -> str:
-    """The smoothed target is a distribution that favours the label; all other words are equal."""
-    q = smoothed_target(adapter, adapter.first_word, 0.2)
-    label, others = q[adapter.first_word], q[adapter.first_word + 1 :]
-    if abs(float(q.sum()) - 1) > TOLERANCE or q.min() < -TOLERANCE:
-        raise Finding(
-            f"the smoothed target sums to {q.sum():.3f}, its least share is {q.min():.3f}"
-        )
-    if not heeds_smoothing(adapter):
-        raise NotImplementedError("the requested smoothing changes nothing")
-    # Some spread it over all V classes, the label included; others over V - 1 or V - 2.
-    favoured = 0.8 - TOLERANCE < label < 0.8 + 0.2 / 4
-    if not favoured or float(others.max() - others.min()) > TOLERANCE:
-        rest = f"other words {others.min():.3f} to {others.max():.3f}"
-        raise Finding(f"with smoothing 0.2 the label gets {label:.3f}, {rest}")
-    return f"with smoothing 0.2 the label gets {label:.3f}, each other word {others.mean():.4f}"
 
 
 @check("loss.smoothing_pad", "loss", "pad_unsmoothed")

@@ -15,7 +15,6 @@ from nmtcheck.measure.helpers import (
     logits,
     padded_gradients,
     prepare,
-    tensor,
 )
 from nmtcheck.registry import Finding, check
 
@@ -86,40 +85,6 @@ def more_padding(adapter: Adapter, seed: int) -> str:
     wider = logits(adapter, model, source, longer)[:, :width][real]
     off = max(off, close(wider, plain, "two more PAD in the target move logits"))
     return f"more padding on either side moves logits by at most {off:.0e}"
-
-
-@check("masks.encoder_padding", "make_model", "encode")
-@torch.no_grad()
-def encoder_padding(adapter: Adapter, seed: int) -> str:
-    """The encoder gives a word the same vector with and without padding; later words affect it."""
-    model, source, _ = prepare(adapter, seed)
-    length = int((source[1] != adapter.pad).sum())
-    padded = tensor(adapter.encode(model, source), "the memory")[1:2, :length]
-    alone = tensor(adapter.encode(model, source[1:2, :length]), "the memory")
-    other = source[1:2, :length].clone()
-    other[0, -1] = adapter.first_word + (other[0, -1] == adapter.first_word)
-    if torch.equal(tensor(adapter.encode(model, other), "the memory")[:, :-1], alone[:, :-1]):
-        message = "a different last token of the source changes no earlier vector"
-        raise Finding(message, "The encoder has a causal mask: it must see the whole source.")
-    off = close(padded, alone, "the memory of a padded sentence and of the same one alone")
-    return f"memory of a sentence, padded and alone, agrees within {off:.0e}"
-
-
-@check("masks.cross_padding", "make_model", "encode", "decode")
-@torch.no_grad()
-def cross_padding(adapter: Adapter, seed: int) -> str:
-    """The memory at PAD does not affect the logits; the memory at the end of the source does."""
-    model, source, target = prepare(adapter, seed)
-    memory = tensor(adapter.encode(model, source), "the memory")
-    spoiled = torch.where((source == adapter.pad)[..., None], torch.randn_like(memory), memory)
-    before, after = (adapter.decode(model, target, m, source) for m in (memory, spoiled))
-    memory[0, -1] = torch.randn_like(memory[0, -1])  # of the longest source, which has no padding
-    if torch.equal(adapter.decode(model, target, memory, source)[0], before[0]):
-        message = "the memory at the end of the source affects no logit"
-        raise Finding(message, "Cross-attention has a causal mask: it must see the whole memory.")
-    real = target != adapter.pad
-    off = close(after[real], before[real], "logits depend on the memory at PAD")
-    return f"random memory at PAD moves logits by at most {off:.0e}"
 
 
 @check("masks.padded_queries", "make_model")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
@@ -37,23 +35,6 @@ def shape(adapter: Adapter, seed: int) -> str:
         cause = "forward ends in a softmax; losses take logits, or log-probabilities."
         raise Finding("the result contains probabilities, expected logits", cause)
     return f"{tuple(found.shape)}"
-
-
-@check("model.initial_loss", "make_model")
-def initial_loss(adapter: Adapter, seed: int) -> str:
-    """A new model predicts evenly: its loss is about the logarithm of the vocabulary size."""
-    sizes = {"source_vocab_size": 101, "target_vocab_size": 101, "d_model": 32}
-    model = build(adapter, seed, noise=0.0, **sizes)
-    vocab = 101 if adapter.resizable else Sizes().target_vocab_size
-    examples = pairs(adapter, seed, [(6, 6)] * 20, vocab)
-    size = logits(adapter, model, *batch(adapter, examples)[:2]).size(2)
-    found, even = nll(adapter, model, examples), math.log(size)
-    # Tied embeddings predict the word that is read: that may cost a nat.
-    if not even - 0.5 < found < even + 2.0:
-        cause = "The model sees the word that it should predict." if found < even else ""
-        expected = f"about ln {size} = {even:.2f}"
-        raise Finding(f"the first loss is {found:.2f} nats, expected {expected}", possible=cause)
-    return f"{found:.2f} nats; ln {size} is {even:.2f}"
 
 
 @check("model.batch_invariance", "make_model")

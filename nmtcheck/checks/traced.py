@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from nmtcheck.adapter import Adapter, Sizes
+from nmtcheck.checks.blocks import stacked
 from nmtcheck.measure.helpers import build, listed, silence, still
 from nmtcheck.measure.operations import PRODUCTS, Trace
 from nmtcheck.measure.reading import reading, run, uneven_batch
@@ -135,7 +136,8 @@ class Adds(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.added, self.read, self.alive = set[int](), set[int](), list[Tensor]()
+        self.added, self.read, self.sums = set[int](), set[int](), set[int]()
+        self.alive = list[Tensor]()  # so that no other tensor takes a place
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         output = func(*args, **(kwargs or {}))
@@ -144,6 +146,7 @@ class Adds(TorchDispatchMode):
         if func.overloadpacket in (torch.ops.aten.add, torch.ops.aten.add_) and len(tensors) > 1:
             if tensors[0].shape == tensors[1].shape and tensors[0].dim() > 2:
                 self.added |= {x.data_ptr() for x in tensors[:2]}
+                self.sums.add(output.data_ptr())
         elif func.overloadpacket in PRODUCTS:
             self.read |= {x.data_ptr() for x in tensors}
         return output
@@ -154,26 +157,30 @@ class Adds(TorchDispatchMode):
 def one_stream(adapter: Adapter, seed: int) -> str:
     """All residual connections of a layer start before its norms, or all behind them."""
     model = silence(build(adapter, seed))
-    kept, replaced = set[str](), set[str]()
-    passed = list[tuple[str, int, int]]()
+    passed, given_to = list[tuple[str, int, int]](), set[int]()
 
     def listen(name: str, module: nn.Module, given: tuple, output: Tensor) -> None:
         passed.append((name, given[0].data_ptr(), output.data_ptr()))
 
+    def enter(module: nn.Module, given: tuple) -> None:
+        given_to.update(x.data_ptr() for x in given[:1] if isinstance(x, Tensor))
+
     for name, module in model.named_modules():
         if "Norm" in type(module).__name__ and not [*module.children()] and "." in name:
             module.register_forward_hook(partial(listen, name))
+    for name in stacked(model):
+        model.get_submodule(name).register_forward_pre_hook(enter)
     with still(), Adds() as seen:
         adapter.logits(model, *uneven_batch(adapter, seed))
+    before = {".".join(n.split(".")[:2]) for n, read, made in passed if made not in seen.added}
     for name, read, made in passed:
-        if made in seen.added and made in seen.read and read not in seen.added:
-            replaced.add(name)
-        elif read in seen.added and made not in seen.added:
-            kept.add(name)
-    for name in sorted(replaced):
-        mates = {other for other in kept if other.rpartition(".")[0] == name.rpartition(".")[0]}
-        if mates:
-            said = f"what {name!r} returns is added again, and so is what {min(mates)!r} reads"
+        if made not in seen.added:
+            continue
+        if made in seen.read and read in given_to and read not in seen.added:
+            said = f"what {name!r} makes of its layer's input is added again, and the input is not"
             cause = "A residual connection starts behind its norm: the stream itself is lost."
             raise Finding(said, cause)
+        if read in seen.sums and made not in seen.read and ".".join(name.split(".")[:2]) in before:
+            said = f"{name!r} normalises a sum in a layer that has normalised what it has read"
+            raise Finding(said, "A residual block normalises before or behind its sub-layer.")
     return f"{len(passed)} norms in one pass, and one kind of residual connection in a layer"

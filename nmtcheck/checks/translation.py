@@ -14,7 +14,6 @@ from nmtcheck.adapter import Adapter, IdPair
 from nmtcheck.checks.optimisation import NO_CLIP
 from nmtcheck.connect.standins import Vocabulary
 from nmtcheck.measure.helpers import TOLERANCE, batch, build, distance, logits, pairs, source_rows
-from nmtcheck.measure.searching import sources, torn, word_ids
 from nmtcheck.measure.spying import Call, watch_calls, watch_tables
 from nmtcheck.registry import Finding, check
 
@@ -67,17 +66,6 @@ def trained_ids(adapter: Adapter, seed: int, pair: IdPair) -> list[int]:
     return ids_read(adapter, calls, pair[0])
 
 
-def refuse_dropped(adapter: Adapter, model: nn.Module, read: list[int], pair: IdPair) -> None:
-    """A Finding where a translation drops an unknown word from its source."""
-    words = Vocabulary(100, pad=adapter.pad, bos=adapter.bos, eos=adapter.eos)
-    given = words.lookup_tokens(pair[0])
-    with contextlib.suppress(KeyError), torch.no_grad(), watch_calls() as calls:
-        adapter.translate(model, [*given[:3], "unheardof", *given[3:]], 6)
-    if calls and ids_read(adapter, calls, pair[0]) == read:
-        said = "a sentence with an unknown word is encoded like the one without it"
-        raise Finding(said, "Unknown words are dropped; they must become UNK.")
-
-
 def one_pair(adapter: Adapter, seed: int) -> IdPair:
     """A source of seven different words, and a target."""
     generator, first = torch.Generator().manual_seed(seed), adapter.first_word
@@ -103,8 +91,6 @@ def source_ids(adapter: Adapter, seed: int) -> str:
         raise Finding(
             f"the sentence {sentence} is encoded as {shown}: words are lost, or an id is repeated"
         )
-    if adapter.translate is not None:
-        refuse_dropped(adapter, model, read, pair)
     if not trained:
         raise NotImplementedError(f"a sentence is encoded as {shown}; training ids are unknown")
     return f"{len(read)} ids of a sentence, the same as in training"
@@ -149,30 +135,6 @@ def search_model(adapter: Adapter, seed: int) -> str:
         shares = f"{said[word]:.2f} in the search, {wanted[word]:.2f} in training"
         raise Finding(f"the first word is {word} with the probability {shares}")
     return f"the probabilities of the first word agree within {off:.0e}"
-
-
-@check("decoding.every_sentence", "make_model", "hypotheses", "resizable")
-def every_sentence(adapter: Adapter, seed: int) -> str:
-    """Every sentence of a test set is translated and compared."""
-    model, count = torn(adapter, seed, 0.2), 40
-    word = word_ids(adapter)[0]
-    found = list(adapter.hypotheses(model, sources(adapter, seed, count), [[word]] * count))
-    if len(found) != count:
-        raise Finding(f"of {count} sentences {len(found)} are compared with their references")
-    return f"{count} sentences, {count} translations"
-
-
-@check("decoding.free_running", "make_model", "hypotheses", "resizable")
-def free_running(adapter: Adapter, seed: int) -> str:
-    """A translation never depends on the words of the reference."""
-    model, source = torn(adapter, seed, 0.2), sources(adapter, seed, count=8)
-    a, b, c = word_ids(adapter)
-    references = [a, a, a, a], [b, c, b, c], [c, b, a, c]
-    found = [list(adapter.hypotheses(model, source, [ids] * len(source))) for ids in references]
-    if differing := sum(len({str(said) for said in each}) > 1 for each in zip(*found, strict=True)):
-        beside = "with references of one length and different words"
-        raise Finding(f"{differing} of {len(source)} sources get different translations {beside}")
-    return f"{len(source)} sources get the same translations with different references"
 
 
 @check("decoding.eval_mode", "make_model", "translate")

@@ -69,7 +69,7 @@ def called(
             source, target = source.t().contiguous(), target.t().contiguous()
         by_name = {keyword: target} if keyword else {}
         by_name |= {labels: target} if labels else {}
-        with (Softened() if labels else contextlib.nullcontext()) as last:
+        with Softened() if labels else contextlib.nullcontext() as last:
             found = model(source, *([] if keyword else [target]), *rest, **more, **by_name)
         found = last.table(target) if labels else unpacked(found, first)
         found = getattr(model, head)(found) if head else found

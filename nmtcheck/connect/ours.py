@@ -14,7 +14,7 @@ from nmtcheck.connect.standins import Batch
 from nmtlib import specials
 from nmtlib.data import batching, codec, corpus, tokenizers
 from nmtlib.inference import evaluate, search, translator
-from nmtlib.model import attention, embeddings, layers, transformer
+from nmtlib.model import attention, embeddings, transformer
 from nmtlib.settings import Settings, TokenizerSettings, TrainingSettings
 from nmtlib.training import checkpoint, loss, schedule, trainer
 
@@ -32,18 +32,11 @@ CALLS = {
     ),
     "multi_head": lambda d_model, n_heads: attention.MultiHeadAttention(d_model, n_heads),
     "embedding": lambda size, d_model: embeddings.TokenEmbedding(size, d_model, specials.PAD),
-    "padding_mask": lambda ids: attention.padding_mask(ids),
-    "causal_mask": lambda length: attention.causal_mask(length),
-    "encode": lambda model, source: model.encode(source),
-    "decode": lambda model, target, memory, source: model.decode(
-        target, memory, attention.padding_mask(source)
-    ),
     "count_parameters": lambda model: sum(model.parameter_table().values()),
     "loss": lambda logits, labels, smoothing: loss.label_smoothed_loss(logits, labels, smoothing),
     "start": lambda model, source: model.start(source),
     "step": lambda model, tokens, state: (model.step(tokens, state), state),
     "greedy": lambda model, source, most: search.greedy_search(model, source, max_length=most),
-    "text": lambda ids: number_words(max(ids) + 1).decode(ids),
     "word_bleu": lambda said, wanted: evaluate.score(said, targets(wanted)).bleu_nltk,
 }
 
@@ -62,9 +55,6 @@ class Parts:
 
     def positions(self, d_model: int, max_length: int) -> nn.Module:
         return embeddings.Positions(d_model, max_length, self.design["positions"])
-
-    def encoder_layer(self, sizes: Sizes) -> nn.Module:
-        return layers.EncoderLayer(self.config(sizes))
 
     def make_model(self, sizes: Sizes) -> transformer.Transformer:
         return transformer.Transformer(self.config(sizes))
@@ -139,12 +129,6 @@ class Parts:
         return trainer.Trainer(model, *data, changed, folder, report=lambda line: None)
 
     # Decoding
-
-    def select(self, state: layers.DecoderState, rows: Tensor) -> layers.DecoderState:
-        """The cache with these rows alone, in this order."""
-        state.reorder(rows)
-        state.select_sentences(rows)
-        return state
 
     def beam(
         self, model: nn.Module, source: Tensor, beam: int, length_penalty: float, max_length: int

@@ -6,20 +6,13 @@ q which label was meant and how much smoothing.  Both follow from p and the grad
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.optim.optimizer import register_optimizer_step_pre_hook
-from torch.overrides import TorchFunctionMode
+from torch import Tensor
 
 from nmtcheck.connect.standins import Batch
-from nmtcheck.measure.helpers import still
 
-KEPT = 2_000  # tables at most
 EXACT = 0.02  # of the gradient: what does not fit better is no cross-entropy
 
 
@@ -74,50 +67,6 @@ def line(p: Tensor, g: Tensor, rest: Tensor) -> tuple[Tensor, Tensor]:
     return weight, (dg - weight[:, None] * dp).abs()
 
 
-class Logits(TorchFunctionMode):
-    """Keeps every table (..., V) that a loss may be computed of, with its gradient."""
-
-    def __init__(self, width: int):
-        super().__init__()
-        self.width = width
-        self.chains = list[list[Tensor]]()  # each begins with a table made of no other one
-        self.number = dict[int, int]()  # of the chain of a table, by its id
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        output = func(*args, **(kwargs or {}))
-        # Nothing else is asked of other tensors: it might disturb views of parameters.
-        if not (isinstance(output, Tensor) and output.dim() > 1 and output.size(-1) == self.width):
-            return output
-        if torch.is_grad_enabled() and output.requires_grad and not output.is_leaf:
-            before = [self.number[id(x)] for x in args if id(x) in self.number]
-            if not before:
-                self.chains.append([])
-            number = before[0] if before else len(self.chains) - 1
-            if id(output) not in self.number and len(self.number) < KEPT:
-                output.retain_grad()
-                self.chains[number].append(output)
-                self.number[id(output)] = number
-        return output
-
-
-@contextmanager
-def watch_logits(width: int) -> Iterator[Logits]:
-    """See the logits of every pass, without dropout, while the block runs."""
-    with still(), Logits(width) as seen:
-        yield seen
-
-
-def losses(seen: Logits, pad: int, first: int = 0) -> list[Rows]:
-    """What counts in each pass that a backward pass followed, from the chain `first` on."""
-    read = list[Rows]()
-    for chain in seen.chains[first:]:
-        tables = [t for t in chain if t.grad is not None and t.grad.any()]
-        rows = [read_rows(t, t.grad, pad) for t in tables]
-        if rows:
-            read.append(min(rows, key=lambda each: (each.off > EXACT, -len(each.shape))))
-    return read
-
-
 @dataclass(frozen=True)
 class Meant:
     """What a pass takes for its labels: its name, and (sentence, position) -> label."""
@@ -158,40 +107,3 @@ def meant(rows: Rows, batch: Batch) -> Meant:
             if agree > most:
                 best, most = Meant(kind, known), agree
     return best
-
-
-@dataclass
-class Update:
-    """The passes between two steps of the optimizer, as far as a backward pass followed them."""
-
-    passes: list[Rows]
-    dtypes: set[torch.dtype]  # of the weights at the step
-
-
-@dataclass
-class Seen:
-    """What was seen of a run: its updates, and the passes that no step used."""
-
-    updates: list[Update]
-    left: list[Rows]
-
-
-@contextmanager
-def watch_updates(model: nn.Module, width: int, pad: int) -> Iterator[Seen]:
-    """See what each update of a model learns while the block runs; its logits are `width` wide."""
-    own, seen, chain = {id(p): p for p in model.parameters()}, Seen([], []), 0
-    with watch_logits(width) as logits:
-
-        def stepped(optimizer: torch.optim.Optimizer, args: tuple, kwargs: dict) -> None:
-            nonlocal chain
-            if any(id(p) in own for group in optimizer.param_groups for p in group["params"]):
-                dtypes = {p.dtype for p in own.values()}
-                seen.updates.append(Update(losses(logits, pad, chain), dtypes))
-                chain = len(logits.chains)
-
-        handle = register_optimizer_step_pre_hook(stepped)
-        try:
-            yield seen
-        finally:
-            handle.remove()
-        seen.left = losses(logits, pad, chain)

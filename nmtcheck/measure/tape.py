@@ -27,7 +27,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from nmtcheck.measure.labels import Rows, read_rows
 
 A = torch.ops.aten
-DROPS = {A.native_dropout, A.bernoulli, A.bernoulli_}
+# What draws at random for each value; what shuffles sentences draws one number at a time.
+DROPS = {A.native_dropout, A.bernoulli, A.bernoulli_, A.rand, A.rand_like, A.random_}
 SOFTMAX_GRADIENTS = {A._log_softmax_backward_data: False, A._softmax_backward_data: True}
 LOOKUP_GRADIENTS = {A.embedding_dense_backward: 1, A.index_put: 1, A._index_put_impl_: 1}
 MOST = 1_000  # updates that are recorded
@@ -60,7 +61,7 @@ class Update:
     gradient: str  # how the gradient came about: see `compared`
     clipped: list[bool]  # of each clipping: whether a backward pass came before it
     missing: list[str]  # parameters with a gradient that no optimizer has
-    half: bool  # whether weights are float16
+    dtypes: set[torch.dtype]  # of the weights
 
 
 @dataclass
@@ -132,9 +133,9 @@ class Tape(TorchDispatchMode):
             self.looked_up(args[1])
         elif kind is A.index and len(args[1]) == 1 and is_ids(args[1][0]) and args[0].dim() == 2:
             self.looked_up(args[1][0])
-        elif kind in DROPS:
+        elif kind in DROPS and (kind is A.native_dropout or output.numel() > 1):
             self.dropped |= torch.is_grad_enabled()
-            self.run.tested_dropped += not torch.is_grad_enabled()
+            self.run.tested_dropped += bool(self.run.updates) and not torch.is_grad_enabled()
         elif self.backward and kind in SOFTMAX_GRADIENTS and not self.rows:
             table = args[1].clamp_min(1e-30).log() if SOFTMAX_GRADIENTS[kind] else args[1]
             if args[2] in (-1, table.dim() - 1):
@@ -200,9 +201,7 @@ class Tape(TorchDispatchMode):
         for p in own:
             if id(p) in self.followed and p.grad is not None and known:
                 gradient = p.grad.detach().float()
-                kinds.append(
-                    compared(gradient, self.fresh.get(id(p), []), self.before.get(id(p)))
-                )
+                kinds.append(compared(gradient, self.fresh.get(id(p), []), self.before.get(id(p))))
                 self.before[id(p)] = gradient.clone()
             elif id(p) in self.followed and known and id(p) in self.fresh:
                 kinds.append("none")
@@ -222,7 +221,7 @@ class Tape(TorchDispatchMode):
                 max(kinds, key=kinds.count) if kinds else "",
                 self.clipped,
                 missing,
-                any(p.dtype == torch.float16 for p in own),
+                {p.dtype for p in own},
             )
         )
         self.passes, self.clipped, self.called = [], [], {}
@@ -260,7 +259,7 @@ class Tape(TorchDispatchMode):
     def loads(self, original: Callable, module: nn.Module, state: Any, *given: Any, **more: Any):
         """A state dict that is loaded."""
         now = len(self.run.updates)
-        own = {x.data_ptr() for x in module.parameters()}
+        own = {x.data_ptr() for x in (*module.parameters(), *module.buffers())}
         alive = [(at, x()) for at, x in self.snapshots]
         old = {at for at, x in alive if x is not None and at < now and x.data_ptr() in own}
         given_ = {x.data_ptr() for x in state.values() if isinstance(x, Tensor)}

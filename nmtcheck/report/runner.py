@@ -39,13 +39,13 @@ HEARTS = [
         "loss",
         ["run", "epoch", "train", "fit"],
         "read",
-        ["run.labels", "training.gradient", "training.scale"],
+        ["run.labels", "training.scale"],
     ),
     (
         "search",
         ["translate", "greedy", "hypotheses", "beam"],
         "run",
-        ["decoding.greedy", "decoding.search_model", "beam.scores", "beam.finds_the_best"],
+        ["decoding.greedy", "decoding.search_model", "beam.scores"],
     ),
 ]
 UNDECIDED = "nmtcheck could not decide"
@@ -225,7 +225,7 @@ class Bench:
                 return Result(check, "skipped", f"{UNDECIDED}: {measured}")
             return Result(check, "timeout", measured, check.cause, follows=first)
         started = time.monotonic()
-        limit = max(self.limit, 2 * SECONDS) if "run" in check.needs else self.limit
+        limit = max(self.limit, 2 * SECONDS) if check.subject == "run" else self.limit
         answer = self.apart.ask(check.id, limit)
         seconds = time.monotonic() - started
         if answer.ended:

@@ -185,12 +185,10 @@ def score_of_letters(tokens, said, references):
 
 MISTAKES = {
     "positions.table": model(lambda m: setattr(m, "source_positions", Table(doubled_exponents()))),
-    "layers.norms_apart": model(normalise_again),
     "model.device": model(
         lambda m: setattr(m, "source_positions", Table(m.source_positions.table.clone(), False))
     ),
     "training.scale": train(lambda *given: right(*given) / 7),
-    "training.single_precision": train(right, half=True),
     "training.epoch_end": fit(),
     "training.history": replace(TORCH, fit=fit_base_two),
     "validation.padding": replace(TORCH, validate=validate_with_pad),
@@ -198,10 +196,6 @@ MISTAKES = {
         OURS, translate=lambda m, words, n: OURS.translate(m, words[:-1], n)
     ),
     "decoding.search_model": replace(OURS, translate=other_scale),
-    "decoding.every_sentence": replace(
-        OURS, hypotheses=lambda m, s, r: OURS.hypotheses(m, s[:2], r[:2])
-    ),
-    "decoding.free_running": replace(OURS, hypotheses=teacher_forced),
     "decoding.length_limit": replace(TORCH, greedy=last_word_lost),
     "beam.ends_at_eos": replace(TORCH, beam=beyond_eos),
     "data.tokenizer": replace(OURS, vocabulary=lambda *s: set(" ".join(sum(s, [])).split())),

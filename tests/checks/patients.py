@@ -37,6 +37,8 @@ class Heads(nn.Module):
             self.split(self.map(f, y))
             for f, y in zip((self.q, self.k, self.v), (x, memory, memory), strict=True)
         )
+        if self.mistake == "half turned" and memory is x:
+            q, k = turned_half(q), turned_half(k)
         divisors = {"no scale": 1.0, "scaled by the embedding size": math.sqrt(x.size(-1))}
         scores = q @ k.mT / divisors.get(self.mistake, math.sqrt(q.size(-1)))
         if self.mistake == "a mask of another" and mask.dim() == 4:
@@ -46,6 +48,16 @@ class Heads(nn.Module):
         if self.mistake != "heads joined by a view":
             found = found.transpose(1, 2)
         return self.out(found.reshape(x.shape))
+
+
+def turned_half(x):
+    """Halves are turned into each other, by the angles of neighbours."""
+    angle = torch.arange(x.size(-2))[:, None] * 1e4 ** (
+        -torch.arange(0, x.size(-1), 2) / x.size(-1)
+    )
+    angle = angle.repeat_interleave(2, -1)
+    first, second = x.chunk(2, -1)
+    return x * angle.cos() + torch.cat([-second, first], -1) * angle.sin()
 
 
 class Block(nn.Module):
@@ -66,6 +78,7 @@ class Block(nn.Module):
         norms = {"one norm": [0, 0, 0], "a norm of another": [0, 0, 2]}.get(self.mistake, [0, 1, 2])
         first, second, third = (self.norms[n] for n in norms)
         y = first(x)
+        x = y if self.mistake == "residual behind the norm" else x
         x = x + self.drop(self.own(y, y, mask))
         if memory is not None:
             x = x + self.drop(self.cross(second(x), memory, seen))
@@ -100,6 +113,10 @@ class Stranger(nn.Module):
         self.encoder, self.decoder = (
             nn.ModuleList(Block(sizes, mistake, cross) for _ in range(2)) for cross in (False, True)
         )
+        if mistake == "plain list":
+            blocks = [*self.encoder]
+            del self.encoder
+            self.encoder = blocks
         self.ends = nn.ModuleList(nn.LayerNorm(size) for _ in range(2))
         self.last = nn.Linear(size, sizes.target_vocab_size)
         if mistake == "tied by data":
@@ -108,7 +125,8 @@ class Stranger(nn.Module):
     def embed(self, side, ids):
         scale = 1.0 if side and self.mistake == "decoder not scaled" else self.scale
         scale = math.sqrt(ids.size(1)) if self.mistake == "scaled by the length" else scale
-        return self.tables[side](ids) * scale + self.places[: ids.size(1)]
+        places = self.places[: ids.size(1)] * (self.mistake != "half turned")
+        return self.tables[side](ids) * scale + places
 
     def seen(self, source):
         seen = source != PAD

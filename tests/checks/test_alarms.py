@@ -138,7 +138,7 @@ def not_cleared(made, updates, clip):
 )
 def test_dropout_that_nobody_asked_for_is_no_uncleared_gradient(make_model, train, verdict):
     adapter = replace(TORCH, make_model=make_model, train=train)
-    assert one(adapter, "training.gradients_cleared").verdict == verdict
+    assert one(adapter, "run.gradients").verdict == verdict
 
 
 # Arguments that are not heeded, and other conventions
@@ -153,12 +153,11 @@ def test_a_dropout_of_its_own_is_undecided_and_a_forgotten_place_is_not():
         made = OURS.make_model(sizes)
         for layer in made.encoder:
             layer.feed_forward.dropout.p = 0.5
-        made.decoder[0].feed_forward.dropout.p = 0.4
         return made
 
     result = one(replace(OURS, make_model=forgotten), "layers.dropout_rate")
     assert result.verdict == "failed"
-    assert "0.4, 0.5 in 'encoder.*.feed_forward.dropout', 'decoder.0.feed" in result.measured
+    assert "0.5 in 'encoder.*.feed_forward.dropout'" in result.measured
 
 
 def test_dropout_that_is_made_and_never_used_is_found():
@@ -169,14 +168,6 @@ def test_dropout_that_is_made_and_never_used_is_found():
 
 def test_all_names_are_listed_once():
     assert listed(["a.0.b", "a.1.b", "c.2"]) == "'a.*.b', 'c.2'"
-
-
-def test_a_smoothing_of_its_own_is_undecided():
-    adapter = replace(TORCH, loss=lambda x, y, smoothing: foreign.loss(x, y, 0.1))
-    report = run_checks(adapter, only=["loss.cross_entropy", "loss.smoothing"])
-    assert {result.verdict for result in report.results} == {"skipped"}
-    never = replace(OURS, loss=lambda x, y, smoothing: OURS.loss(x, y, 0.0))
-    assert {r.verdict for r in run_checks(never, only="loss").results} == {"passed", "skipped"}
 
 
 @pytest.mark.parametrize("start", [foreign.EOS, foreign.PAD])
@@ -334,8 +325,8 @@ def narrowed(of, name, change):
 @pytest.mark.parametrize(
     ("adapter", "name", "said"),
     [
-        (narrowed("encoder", "self_attention", torch.tril), "masks.encoder_padding", "causal"),
-        (narrowed("decoder", "cross_attention", torch.tril), "masks.cross_padding", "causal"),
+        (narrowed("encoder", "self_attention", torch.tril), "inside.padding", "causal"),
+        (narrowed("decoder", "cross_attention", torch.tril), "inside.padding", "causal"),
         (
             narrowed("decoder", "self_attention", lambda ones: ones.triu(-1)),
             "positions.target_order",

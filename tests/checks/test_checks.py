@@ -15,6 +15,7 @@ import pytest
 import torch
 from nightly import some
 from patients import stranger
+from runs import FOUND, run
 from some_checks import ONLY
 from torch import nn
 from torch.nn import functional as F
@@ -336,16 +337,10 @@ def position_two(made):
 
 BROKEN = {
     "attention.rows_sum_to_one": attention(axis=-2),
-    "attention.weights_returned": replace(
-        OURS, attention=lambda q, k, *r: (OURS.attention(q, k, *r)[0], q @ k.mT)
-    ),
     "attention.scale": attention(divisor=1.0),
     "attention.mask": attention(masked=False),
     "attention.mask_half": attention(fill=-1e12),
     "attention.masked_row": attention(fill=-math.inf),
-    "attention.equivariance": replace(
-        OURS, attention=lambda q, k, v, *rest: attend(q, k, v.roll(1, -2), *rest)
-    ),
     "attention.reference": replace(
         OURS, attention=lambda q, k, v, *rest: attend(q, k, 2 * v, *rest)
     ),
@@ -365,21 +360,12 @@ BROKEN = {
     ),
     "embedding.pad_gradient": replace(OURS, embedding=nn.Embedding),
     "positions.distinct": positions(lambda d_model, length: sine(d_model, 1).expand(length, -1)),
-    "positions.added_once": positions(times=2),
     "positions.shift_is_rotation": positions(lambda d_model, length: torch.randn(length, d_model)),
-    "positions.start": positions(forgetful=True),
     "positions.follow_the_model": positions(buffer=False),
     "positions.not_trained": positions(trained=True),
     "positions.source_order": model(lambda made: setattr(made, "source_positions", nn.Identity())),
     "positions.target_order": model(
         lambda made: setattr(made, "target_positions", Table(torch.zeros(60, 16)))
-    ),
-    "positions.advance": replace(
-        positions(forgetful=True), make_model=model(position_two).make_model
-    ),
-    "masks.padding": replace(OURS, padding_mask=lambda ids: (ids == 0)[:, None, None]),
-    "masks.causal": replace(
-        OURS, causal_mask=lambda length: OURS.causal_mask(length + 1)[..., 1:, 1:].mT
     ),
     "masks.future_in_training": logits(lambda m, s, t: m(s, t.roll(-1, 1))),
     "masks.future_in_evaluation": logits(lambda m, s, t: m(s, t if m.training else t.roll(-1, 1))),
@@ -391,22 +377,17 @@ BROKEN = {
     "layers.whole_input": stranger("slices of heads"),
     "embedding.sides": stranger("decoder not scaled"),
     "layers.one_parameter": stranger("tied by data"),
-    "schedule.shape": Adapter(schedule=lambda n: min(n**-0.5, n * 4000**-0.5)),
+    "layers.registered": stranger("plain list"),
+    "layers.one_stream": stranger("residual behind the norm"),
+    "positions.relative": stranger("half turned"),
     "inside.padding": stranger("no memory mask"),
     "inside.residual": stranger("no residual"),
     "inside.activation": stranger("no activation"),
     "inside.scale": stranger("no scale"),
     "positions.balance": stranger("small embeddings"),
-    "masks.encoder_padding": replace(OURS, encode=lambda m, s: m.encode(s, no_padding(s))),
-    "masks.cross_padding": replace(
-        OURS, decode=lambda m, t, memory, s: m.decode(t, memory, no_padding(s))
-    ),
     "masks.padded_queries": logits(
         lambda m, s, t: m(s, t).masked_fill((t == 0)[..., None], math.nan)
     ),
-    "layers.residual": layer(lambda m, x, mask: m.feed_forward(m.self_attention(x, x, x, mask))),
-    "layers.normalised_once": layer(lambda m, x, mask: F.layer_norm(m(x, mask), (16,))),
-    "layers.feed_forward": layer(silent_feed_forward),
     "layers.gradient": model(lambda made: setattr(made, "unused", nn.Linear(3, 4))),
     "layers.separate_weights": model(lambda made: made.encoder.__setitem__(1, made.encoder[0])),
     "layers.no_dropout": model(set_dropout),
@@ -416,7 +397,6 @@ BROKEN = {
     ),
     "layers.cross_attention": logits(lambda m, s, t: m(torch.full_like(s, 4), t)),
     "model.shape": logits(lambda m, s, t: m(s, t).transpose(0, 1)),
-    "model.initial_loss": logits(lambda m, s, t: 30 * m(s, t)),
     "model.batch_invariance": logits(lambda m, s, t: m(s, t) - m(s, t).mean(0)),
     "model.overfit": logits(lambda m, s, t: m(torch.full_like(s, 4), torch.full_like(t, 1))),
     "model.eval_repeats": logits(lambda m, s, t: F.dropout(m(s, t), 0.5)),
@@ -437,32 +417,20 @@ BROKEN = {
     "model.attention_maps": replace(
         OURS, attention_maps=lambda *given: OURS.attention_maps(*given)[::-1]
     ),
-    "loss.cross_entropy": replace(OURS, loss=lambda x, y, e: OURS.loss(x, y, e) * (y != 0).sum()),
     "loss.pad_ignored": replace(
         OURS, loss=lambda x, y, e: F.cross_entropy(x.flatten(0, 1), y.flatten())
     ),
     "loss.batching": replace(OURS, loss=sentence_means),
-    "loss.finite": replace(OURS, loss=log_of_softmax),
-    "loss.smoothing": replace(OURS, loss=lopsided),
     "loss.smoothing_pad": replace(OURS, loss=foreign.loss),
     "schedule.first_rate": replace(OURS, schedule=lambda update: 0.01 * min((update - 1) / 4, 1)),
     "training.schedule_per_update": train("rate for each"),
     "training.accumulation": train("sum of means"),
-    "training.gradients_cleared": train("not cleared"),
-    "training.clipping": train("by value"),
-    "training.train_mode": replace(TORCH, fit=fit_in_eval_mode),
     "training.best_kept": replace(TORCH, fit=fit_keeping_the_last),
-    "training.gradient": replace(OURS, epoch=epoch_of(lambda batch: batch.source)),
-    "training.changes_weights": replace(OURS, epoch=lambda *given: 1.0),
-    "validation.mean": replace(OURS, epoch=mean_of_means),
     "decoding.eval_mode": replace(OURS, translate=translate_in_train_mode),
     "validation.perplexity": replace(TORCH, validate=validate_smoothed),
     "validation.eval_mode": replace(TORCH, validate=validate_in_train_mode),
     "validation.trains_nothing": replace(TORCH, validate=validate_with_backward),
     "decoding.cache": replace(OURS, start=lambda m, s: (s, m.start(s)), step=forgetful_step),
-    "decoding.cache_follows": replace(
-        OURS, select=lambda state, rows: OURS.select(state, rows.flip(0))
-    ),
     "decoding.greedy": replace(
         TORCH, greedy=lambda m, s, n: [ids[:1] for ids in foreign.greedy(m, s, n)]
     ),
@@ -471,9 +439,6 @@ BROKEN = {
         TORCH, greedy=lambda m, s, n: [[*i, 2, 0] for i in foreign.greedy(m, s, n)]
     ),
     "decoding.no_reference": replace(OURS, hypotheses=lambda m, s, r: OURS.greedy(m, s, len(r[0]))),
-    "decoding.text_ends_at_eos": replace(OURS, text=lambda ids: " ".join(map(str, ids))),
-    "beam.one_is_greedy": beam(lambda found: [([*found[0][0], 4], None)]),
-    "beam.finds_the_best": replace(TORCH, beam=hasty_beam),
     "beam.scores": beam(lambda found: [(ids, score - 1) for ids, score in found]),
     "beam.does_not_stop_early": replace(TORCH, beam=hasty_beam),
     "beam.length_penalty": replace(TORCH, beam=first_of_each),
@@ -491,7 +456,7 @@ BROKEN = {
     "metrics.bleu_chinese": replace(OURS, bleu=words),
 }
 
-BROKEN |= mistakes.MISTAKES
+BROKEN |= mistakes.MISTAKES | {name: run(mistake) for mistake, name in FOUND.items()}
 
 
 def test_every_check_has_its_mistake():
@@ -606,14 +571,6 @@ def test_other_ways_to_smooth_are_no_mistake(spread):
 
     adapter = replace(OURS, loss=loss, pad_unsmoothed=spread != "of torch")
     assert not run_checks(adapter, only="loss").failed
-
-
-def test_attention_that_returns_no_weights_is_no_mistake():
-    adapter = replace(OURS, attention=lambda *given: (attend(*given)[0], None))
-    report = run_checks(adapter, only="attention")
-    assert not report.failed and [r.check.id for r in report.skipped] == [
-        "attention.weights_returned"
-    ]
 
 
 def test_our_bleu_is_that_of_nltk_and_sacrebleu():

@@ -6,7 +6,7 @@ import patients
 import pytest
 import torch
 from nightly import some
-from patients import BOS, EOS, PAD, beam, epoch, greedy, make_batch, stranger, translate
+from patients import PAD, beam, epoch, greedy, make_batch, stranger, translate
 
 from nmtcheck import run_checks
 from nmtcheck.adapter import Sizes
@@ -100,11 +100,10 @@ def test_a_healthy_loop_is_blamed_for_nothing_whatever_a_batch_is_asked_for():
 @pytest.mark.parametrize(
     ("parts", "name", "cause"),
     [
-        ({"epoch": partial(epoch, mistake="PAD in the loss")}, "training.gradient", "PAD counts"),
-        ({"epoch": partial(epoch, share=0.1)}, "validation.mean", "smoothed by 0.1"),
+        ({"epoch": partial(epoch, mistake="PAD in the loss")}, "run.labels", "PAD counts"),
         ({"epoch": partial(epoch, every=2)}, "training.epoch_end", ""),
         ({"epoch": partial(epoch, every=4)}, "training.epoch_end", ""),
-        ({"train": patients.train_undivided}, "training.accumulation", "not divided"),
+        ({"train": patients.train_undivided}, "training.accumulation", ""),
     ],
 )
 def test_a_mistake_in_a_loop_is_found_with_its_cause(parts, name, cause):
@@ -114,7 +113,7 @@ def test_a_mistake_in_a_loop_is_found_with_its_cause(parts, name, cause):
 
 def test_dropout_of_a_function_with_a_fixed_rate_hides_no_gradient():
     adapter = stranger(epoch=partial(epoch, mistake="fixed dropout"))
-    report = run_checks(adapter, only=["training.gradient", "training.gradients_cleared"])
+    report = run_checks(adapter, only=["run.labels", "run.gradients"])
     assert len(report.passed) == 2, report
 
 
@@ -122,9 +121,8 @@ def test_dropout_of_a_function_with_a_fixed_rate_hides_no_gradient():
 
 BEAMS = [
     ("equal copies", ["beam.scores"], "equal copies"),
-    ("raw logits", ["beam.scores"], "Raw logits"),
-    ("no mask in batches", ["beam.scores"], "Only in a batch"),
-    ("reversed", ["beam.finds_the_best"], "the other way round"),
+    ("raw logits", ["beam.scores"], ""),
+    ("no mask in batches", ["beam.scores"], ""),
     ("entry 0", ["beam.ends_at_eos"], "At the length limit"),
 ]
 
@@ -133,10 +131,9 @@ BEAMS = [
 @pytest.mark.parametrize(("mistake", "only", "cause"), BEAMS)
 def test_a_mistake_in_a_beam_is_told_from_the_others(mistake, only, cause):
     adapter = stranger(beam=partial(beam, mistake=mistake))
-    # Not every model that has learned a little comes to the place where the mistake shows.
-    reports = (run_checks(adapter, only=only, seed=seed) for seed in (0, 2))
-    found = [finding for report in reports for finding in report.findings]
-    assert found and cause in found[0].cause, found
+    for seed in (0, 1, 2):  # the verdict is no matter of chance
+        (found,) = run_checks(adapter, only=only, seed=seed).findings
+        assert cause in found.cause, found
 
 
 @pytest.mark.slow
@@ -192,20 +189,6 @@ def test_a_source_that_loses_its_end_is_found_where_training_is_known():
     )
 
 
-def test_dropped_words_are_found():
-    (found,) = findings(stranger(translate=partial(translate, known=False)), "decoding.source_ids")
-    assert "Unknown words are dropped" in found.cause
-
-
-def test_special_tokens_in_a_text_are_found():
-    def text(ids):
-        return [i for i in (ids[: ids.index(EOS)] if EOS in ids else ids) if i != PAD]
-
-    (found,) = findings(stranger(text=text), "decoding.text_ends_at_eos")
-    assert "Special tokens" in found.cause
-    assert not findings(stranger(text=lambda ids: [i for i in text(ids) if i != BOS]), "decoding")
-
-
 # What is asked for, not assumed
 
 
@@ -220,7 +203,7 @@ def test_how_a_model_is_called_is_found_out(way):
 
 def test_a_start_symbol_that_is_pad_is_no_padding():
     adapter = stranger(bos=PAD, eos=2, epoch=epoch, greedy=None)
-    report = run_checks(adapter, only=["masks", "model", "training.gradient", "validation.mean"])
+    report = run_checks(adapter, only=["masks", "model", "run.labels"])
     assert not report.failed, report
 
 

@@ -11,7 +11,7 @@ from nmtcheck.report.report import NO_PART
 
 GOOD = Result(CHECKS["attention.scale"], "passed", "scores are divided by 2.828", seconds=0.01)
 BAD = Result(
-    CHECKS["masks.causal"],
+    CHECKS["inside.future"],
     "failed",
     "3 <of> 4 places are wrong",
     "The triangle & its diagonal.",
@@ -34,7 +34,7 @@ MIXED = Report("mine", related([GOOD, BAD, LATER, BROKEN, AGAIN, SLOW, OPEN, LEF
 def test_distinct_causes_are_counted_and_what_follows_is_not():
     assert [len(part) for part in (MIXED.passed, MIXED.failed, MIXED.skipped)] == [1, 5, 2]
     found = [finding.check.id for finding in MIXED.findings]
-    assert found == ["model.shape", "masks.causal", "decoding.greedy"], "most fundamental first"
+    assert found == ["model.shape", "inside.future", "decoding.greedy"], "most fundamental first"
     followers = [[f.check.id for f in MIXED.followers(finding)] for finding in MIXED.findings]
     assert followers == [["model.double"], ["masks.future_in_training"], []]
     summary = "mine: 3 findings (2 more failures follow), 1 passed, 2 skipped in 21.0 s"
@@ -67,7 +67,7 @@ def test_what_follows_leads_to_findings_and_never_in_a_circle():
     every = [Result(check, "failed", id) for id, check in CHECKS.items()]
     roots = {result.check.id for result in related(every) if not result.follows}
     assert {result.follows for result in related(every)} - {""} <= roots
-    stuck = [replace(r, verdict="timeout", follows="loss.cross_entropy") for r in every]
+    stuck = [replace(r, verdict="timeout", follows="loss.pad_ignored") for r in every]
     assert any(not result.follows for result in related(stuck)), "one of a circle is a finding"
 
 
@@ -77,13 +77,13 @@ def test_the_terminal_leads_with_findings_and_gives_help_for_each():
     starts = [line.split()[:2] for line in lines[1:] if line[:1].strip()]
     assert starts == [
         ["ERROR", "your"],
-        ["FAILED", "masks.causal"],
+        ["FAILED", "inside.future"],
         ["TIMEOUT", "decoding.greedy"],
         ["passed", "attention.scale"],
         ["skipped", "training.best_kept"],
         ["skipped", "1"],
     ]
-    begin = next(n for n, line in enumerate(lines) if "masks.causal" in line)
+    begin = next(n for n, line in enumerate(lines) if "inside.future" in line)
     text = " ".join(line.strip() for line in lines[begin : begin + 12])
     for said in (
         "measured: 3 <of> 4 places",

@@ -1,0 +1,119 @@
+"""A training run of our own making, from its data to its last evaluation, and its mistakes."""
+
+import random
+from functools import partial
+
+import torch
+from patients import BOS, EOS, PAD, Stranger, greedy_batch
+from torch import nn
+from torch.nn import functional as F
+
+from nmtcheck import Adapter, Sizes
+
+
+def corpus(count, seed):
+    """Different sentences of two to five words, and the same backwards."""
+    generator, found = random.Random(seed), set()
+    while len(found) < count:
+        found.add(tuple(generator.randrange(4, 13) for _ in range(generator.randint(2, 5))))
+    return [(s, s[::-1]) for s in sorted(found)]
+
+
+def padded(rows, left=False):
+    width = max(map(len, rows))
+    return torch.tensor([[*row, *[PAD] * (width - len(row))] for row in rows])
+
+
+def collated(pairs, mistake):
+    ends = [] if mistake == "no EOS" else [EOS]
+    sources = [[*s, EOS] for s, _ in pairs]
+    if mistake == "sources sorted alone":
+        sources.sort(key=len)
+    return padded(sources), padded([[BOS, *t, *ends] for _, t in pairs])
+
+
+def batches(pairs, generator, mistake):
+    order = generator.sample(pairs, len(pairs))
+    if mistake == "tail lost":  # of each half, in the order of its lengths
+        halves = order[:48], order[48:]
+        order = [pair for half in halves for pair in sorted(half, key=lambda p: len(p[0]))[:40]]
+    return [collated(order[n : n + 8], mistake) for n in range(0, len(order), 8)]
+
+
+class Noam:
+    def __init__(self, optimizer):
+        self.optimizer, self.warmup, self.number = optimizer, 12, 0
+
+    def step(self, mistake):
+        self.number += 1
+        power = -0.5 if mistake == "exponent" else -1.5
+        self.rate = 0.02 * min(self.number**-0.5, self.number * self.warmup**power)
+        if mistake == "rate not applied":
+            self.optimizer.defaults["lr"] = self.rate
+        else:
+            self.optimizer.param_groups[0]["lr"] = self.rate
+        self.optimizer.step()
+
+
+def train(mistake=""):
+    torch.manual_seed(0)
+    model, pairs, generator = Stranger(Sizes(dropout=0.1)), corpus(120, 1), random.Random(2)
+    train_pairs, test = pairs[24:], pairs[24:48] if mistake == "test in training" else pairs[:24]
+    heads = model.encoder if mistake == "half of the weights" else model
+    noam = Noam(torch.optim.Adam(heads.parameters(), lr=0.003))
+    kept = model.train().state_dict()
+    every = 2 if "micro" in mistake else 1
+    for epoch in range(3):
+        if mistake != "train mode not restored" or not epoch:
+            model.train()
+        for number, (source, target) in enumerate(batches(train_pairs, generator, mistake)):
+            table = model(source, target[:, :-1])
+            labels = target[:, 1:] if mistake != "shifted twice" else F.pad(target[:, 2:], (0, 1))
+            ignored = -100 if mistake == "PAD counts" else PAD
+            loss = F.cross_entropy(table.flatten(0, 1), labels.flatten(), ignore_index=ignored)
+            if mistake == "micro: cleared" or (number % every == 0 and mistake != "not cleared"):
+                noam.optimizer.zero_grad()
+            if mistake == "clipped first":
+                noam.optimizer.zero_grad()
+                nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            (loss / every if mistake != "micro: added" else loss).backward()
+            if number % every == every - 1:
+                noam.step(mistake)
+        with torch.no_grad():
+            (model.train() if mistake == "tested in train mode" else model.eval())(
+                *collated(test, "")
+            )
+    model.load_state_dict(kept if mistake == "no copy" else model.state_dict())
+    return partial(said, model, mistake=mistake), [s for s, _ in test]
+
+
+def said(model, sentences, mistake=""):
+    source = collated([(s, s) for s in sentences], "")[0]
+    found = greedy_batch(model, source, 8)
+    return sorted(found, key=len) if mistake == "order of the search" else found
+
+
+def run(mistake=""):
+    return Adapter(name="run", run=partial(train, mistake))
+
+
+# Mistake -> the check that finds it.
+FOUND = {
+    "shifted twice": "run.labels",
+    "no EOS": "run.labels",
+    "PAD counts": "run.labels",
+    "micro: added": "run.weights",
+    "micro: cleared": "run.gradients",
+    "not cleared": "run.gradients",
+    "clipped first": "run.gradients",
+    "half of the weights": "run.parameters",
+    "rate not applied": "run.rates",
+    "exponent": "run.rates",
+    "train mode not restored": "run.modes",
+    "tested in train mode": "run.modes",
+    "no copy": "run.kept",
+    "sources sorted alone": "run.pairs",
+    "tail lost": "run.pairs",
+    "test in training": "run.pairs",
+    "order of the search": "run.translations",
+}
