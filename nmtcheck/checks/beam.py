@@ -14,9 +14,6 @@ from nmtcheck.measure.searching import (
 )
 from nmtcheck.registry import Finding, check
 
-AT_THE_LIMIT = (
-    "At the length limit a live hypothesis is returned, and a better finished one is not."
-)
 UNTOLD = "the model did not learn the example that decides"
 
 

@@ -81,16 +81,6 @@ def added(module: nn.Module, x: Tensor, **options: object) -> Tensor:
     return tensor(module(x, **options), "the sentence with its positions", tuple(x.shape)) - x
 
 
-@check("positions.distinct", "positions")
-def distinct(adapter: Adapter, seed: int) -> str:
-    """Every position has a different vector."""
-    table = added(make_positions(adapter), torch.zeros(1, 60, 16))[0]
-    apart = float((torch.cdist(table, table) + 99 * torch.eye(60)).min())
-    if apart < 0.01:
-        raise Finding(f"two of 60 positions have vectors only {apart:.1g} apart")
-    return f"60 positions are at least {apart:.2f} apart"
-
-
 @check("positions.shift_is_rotation", "positions", "fixed_positions")
 def shift_is_rotation(adapter: Adapter, seed: int) -> str:
     """One rotation takes every position to the one a few steps on."""
@@ -112,12 +102,3 @@ def follow_the_model(adapter: Adapter, seed: int) -> str:
         if result.dtype != dtype:
             raise Finding(f"after .to({dtype}) the module returns {result.dtype}")
     return "follows .to(bfloat16) and .to(float64), as it would follow .to(device)"
-
-
-@check("positions.not_trained", "positions", "fixed_positions")
-def not_trained(adapter: Adapter, seed: int) -> str:
-    """A fixed position table is not a parameter."""
-    tables = {n: p for n, p in adapter.positions(16, 60).named_parameters() if p.numel() >= 60 * 16}
-    if trained := [name for name, table in tables.items() if table.requires_grad]:
-        raise Finding(f"the optimizer would change {trained[0]!r}")
-    return "no parameter contains the table"

@@ -17,7 +17,7 @@ from nmtcheck.connect.broad import trained
 from nmtcheck.connect.standins import Batch
 from nmtcheck.measure.helpers import build, heeds_dropout
 from nmtcheck.measure.helpers import pairs as pairs_of
-from nmtcheck.measure.labels import EXACT, Rows, meant
+from nmtcheck.measure.labels import EXACT, meant
 from nmtcheck.measure.tape import Pass, Run, recording
 from nmtcheck.registry import Finding, check
 
@@ -28,6 +28,15 @@ FEW = 20  # sentences or passes, below which a share says little
 MISTAKES = {
     "input": "The labels are not shifted: the model learns to copy the word that it reads.",
     "next": "The target is shifted twice: the model learns to skip a word.",
+}
+
+
+GRADIENTS = {  # what is seen, and its cause
+    "older": ("a gradient of earlier updates is left", "Gradients are not cleared between steps."),
+    "last": ("only the last backward pass counts", "Gradients are cleared between the batches."),
+    "first": ("only the first backward pass counts", "Only the first batch of an update counts."),
+    "none": ("there is no gradient", "Gradients are cleared between backward and step."),
+    "other": ("the gradient is not that of the backward passes before it", ""),
 }
 
 
@@ -85,13 +94,7 @@ def learned(each: Pass) -> Learned | None:
                 table.size(1) - 1,
             ):
                 told = meant(rows, Batch(table, table))
-                known = [label for (b, t), label in told.places.items()]
-                shift = {"right": 1, "input": 0, "next": 2, "source": 0}.get(told.kind, 1)
-                agree = sum(
-                    t + shift < table.size(1) and int(table[b, t + shift]) == label
-                    for (b, t), label in told.places.items()
-                )
-                found.append((agree / max(1, len(known)), number, table, told))
+                found.append((told.agree / max(1, len(told.places)), number, table, told))
     if not found:
         return None
     _, number, read, told = max(found, key=lambda each: each[:2])
@@ -172,9 +175,8 @@ def weights(adapter: Adapter, seed: int) -> str:
     for update in updates:
         rows = [each.rows for each in update.passes if each.rows is not None]
         rows = [each for each in rows if each.off <= EXACT]
-        uneven = [each for each in rows if spread(each) > 1.05]
-        if uneven:
-            told.append(f"{spread(uneven[0]):.3g} times as much as another")
+        spread = max((float(r.weight.max() / r.weight.min().abs()) for r in rows), default=1.0)
+        told += [f"{spread:.3g} times as much as another"] if spread > 1.05 else []
         if len(rows) > 1:
             total = sum(float(each.weight.sum()) for each in rows)
             if abs(total / len(rows) - 1) < 0.02:
@@ -190,11 +192,6 @@ def weights(adapter: Adapter, seed: int) -> str:
     return f"in {len(updates)} updates"
 
 
-def spread(rows: Rows) -> float:
-    """The greatest weight of a position over the least."""
-    return float(rows.weight.max() / rows.weight.min().clamp_min(1e-12))
-
-
 @check("run.gradients", LOOPS)
 def gradients(adapter: Adapter, seed: int) -> str:
     """Each step uses the gradients of the passes since the last one, all of them and no others."""
@@ -207,21 +204,8 @@ def gradients(adapter: Adapter, seed: int) -> str:
             "Gradients are clipped before backward: the step uses them unclipped.",
         )
     kinds = Counter(u.gradient for u in run.updates)
-    for kind, cause in {
-        "older": "Gradients are not cleared between the steps.",
-        "last": "Gradients are cleared between the batches of one update.",
-        "first": "Of the batches of an update only the first one counts.",
-        "none": "Gradients are cleared between backward and step.",
-        "other": "",
-    }.items():
+    for kind, (what, cause) in GRADIENTS.items():
         if kinds[kind] > len(run.updates) / 4:
-            what = {
-                "older": "a gradient of earlier updates is left",
-                "last": "only the last backward pass counts",
-                "first": "only the first backward pass counts",
-                "none": "there is no gradient",
-                "other": "the gradient is not that of the backward passes before it",
-            }[kind]
             raise Finding(f"in {kinds[kind]} of {len(run.updates)} steps {what}", cause)
     return f"{len(run.updates)} steps use the gradients of their own passes"
 
@@ -314,10 +298,15 @@ def kept(adapter: Adapter, seed: int) -> str:
 
 
 def padding(rows: Sequence[Sequence[int]]) -> int | None:
-    """The id that is repeated at most rows' ends."""
-    ends = Counter(row[-1] for row in rows if len(row) > 1 and row[-1] == row[-2])
-    ends.update(row[0] for row in rows if len(row) > 1 and row[0] == row[1])
-    return ends.most_common(1)[0][0] if ends else None
+    """The id that stands at the ends of rows, or at their beginnings, and nowhere else."""
+    runs, elsewhere = Counter[tuple[int, int]](), set[tuple[int, int]]()
+    for row in rows:
+        for side, ids in enumerate((row, row[::-1])):
+            length = next((n for n, word in enumerate(ids[::-1]) if word != ids[-1]), len(ids))
+            elsewhere |= {(word, side) for word in ids[: len(ids) - length]}
+            runs[ids[-1], side] += 1 if length == 1 else len(rows) + 1  # one for each: EOS
+    found = [(n, key[0]) for key, n in runs.items() if n != len(rows) and key not in elsewhere]
+    return max(found)[1] if found else None
 
 
 def stripped(rows: Sequence[Sequence[int]], pad: int | None) -> list[Sentence]:

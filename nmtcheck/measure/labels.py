@@ -73,6 +73,7 @@ class Meant:
 
     kind: str
     places: dict[tuple[int, int], int]
+    agree: int = 0  # labels that stand where the kind says
 
 
 def meant(rows: Rows, batch: Batch) -> Meant:
@@ -105,5 +106,5 @@ def meant(rows: Rows, batch: Batch) -> Meant:
                 for (b, t), label in known.items()
             )
             if agree > most:
-                best, most = Meant(kind, known), agree
+                best, most = Meant(kind, known, agree), agree
     return best

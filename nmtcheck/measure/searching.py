@@ -136,12 +136,12 @@ def likely_paths(
 Table = dict[Words, list[float]]  # beginning -> log-probability of every next token
 
 
-def conditionals(adapter: Adapter, model: nn.Module, source: Tensor, *, raw: bool = False) -> Table:
-    """The log-probabilities, or logits, after every beginning of `DEPTH` words; source (1, S)."""
+def conditionals(adapter: Adapter, model: nn.Module, source: Tensor) -> Table:
+    """The log-probabilities after every beginning of `DEPTH` words; source (1, S)."""
     every = list(itertools.product(word_ids(adapter), repeat=DEPTH))
     target = torch.tensor([[adapter.bos, *words] for words in every])
     table = logits(adapter, model, source.expand(len(every), -1), target)
-    logp = (table.double() if raw else table.double().log_softmax(-1)).tolist()
+    logp = table.double().log_softmax(-1).tolist()
     return {words[:n]: logp[row][n] for row, words in enumerate(every) for n in range(DEPTH + 1)}
 
 

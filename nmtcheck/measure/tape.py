@@ -262,8 +262,8 @@ class Tape(TorchDispatchMode):
         own = {x.data_ptr() for x in (*module.parameters(), *module.buffers())}
         alive = [(at, x()) for at, x in self.snapshots]
         old = {at for at, x in alive if x is not None and at < now and x.data_ptr() in own}
-        given_ = {x.data_ptr() for x in state.values() if isinstance(x, Tensor)}
-        if old and own & given_:
+        same = {id(x) for at, x in alive if x is not None and at in old}
+        if same & {*map(id, state.values())}:
             self.run.kept.append("the weights that are loaded at the end are those of the model")
         elif len(old) > 1:
             self.run.kept.append(f"{len(old)} state dicts that were kept hold the same tensors")

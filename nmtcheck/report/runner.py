@@ -29,8 +29,8 @@ from nmtcheck.result import Result
 from nmtlib.errors import did_you_mean
 
 HERE = {Path(__file__).parents[1]}
-# The requests for what is found out, and for the ids that a model hides; others name a check.
-FACTS, HIDDEN, READ = "facts", "hidden", "read"
+# The requests for what is found out; others name a check.
+FACTS, READ = "facts", "read"
 # What must have been measured before anything is called sound: parts, a word, and the checks of
 # which one must have given a verdict.
 HEARTS = [
@@ -81,7 +81,6 @@ def run_checks(
         try:
             note = bench.find_facts()
             results = related([bench.run(check) for check in chosen])
-            note = note or bench.other_pad(results)
             hearts = bench.hearts({result.check.id: result for result in results})
         finally:
             bench.apart.close()
@@ -141,14 +140,6 @@ class Bench:
         self.settle(answer.value)
         return answer.value.note
 
-    def other_pad(self, results: Sequence[Result]) -> str:
-        """A line about the id that the model hides, where padding is seen and PAD was said."""
-        if not any(r.check.id == "masks.more_padding" and r.verdict == "failed" for r in results):
-            return ""
-        hidden = self.apart.ask(HIDDEN, self.limit).value or []
-        said = f"The adapter gives PAD as {self.adapter.pad}"
-        return f"{said}, but your model hides id {hidden[0]}" if len(hidden) == 1 else ""
-
     def hearts(self, results: dict[str, Result]) -> tuple[tuple[str, str, bool], ...]:
         """Of attention, masks, loss and search: what was read, and whether that is enough."""
 
@@ -187,8 +178,6 @@ class Bench:
             if request == READ:
                 attentions = reading(self.adapter, self.seed)
                 return len(attentions.attentions), attentions.seen
-            if request == HIDDEN:
-                return ids.hidden_ids(self.adapter, self.seed)
             return {"verdict": "passed"} | {
                 "measured": str(CHECKS[request].measure(self.adapter, self.seed))
             }

@@ -34,9 +34,6 @@ def collated(pairs, mistake):
 
 def batches(pairs, generator, mistake):
     order = generator.sample(pairs, len(pairs))
-    if mistake == "tail lost":  # of each half, in the order of its lengths
-        halves = order[:48], order[48:]
-        order = [pair for half in halves for pair in sorted(half, key=lambda p: len(p[0]))[:40]]
     return [collated(order[n : n + 8], mistake) for n in range(0, len(order), 8)]
 
 
@@ -113,7 +110,6 @@ FOUND = {
     "tested in train mode": "run.modes",
     "no copy": "run.kept",
     "sources sorted alone": "run.pairs",
-    "tail lost": "run.pairs",
     "test in training": "run.pairs",
     "order of the search": "run.translations",
 }

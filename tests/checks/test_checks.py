@@ -359,10 +359,8 @@ BROKEN = {
         OURS, embedding=lambda size, d_model: nn.Embedding(size, d_model, padding_idx=0)
     ),
     "embedding.pad_gradient": replace(OURS, embedding=nn.Embedding),
-    "positions.distinct": positions(lambda d_model, length: sine(d_model, 1).expand(length, -1)),
     "positions.shift_is_rotation": positions(lambda d_model, length: torch.randn(length, d_model)),
     "positions.follow_the_model": positions(buffer=False),
-    "positions.not_trained": positions(trained=True),
     "positions.source_order": model(lambda made: setattr(made, "source_positions", nn.Identity())),
     "positions.target_order": model(
         lambda made: setattr(made, "target_positions", Table(torch.zeros(60, 16)))
@@ -595,9 +593,3 @@ def test_another_convention_is_no_mistake(said):
     name, adapter = mistakes.CONVENTIONS[said]
     (result,) = run_checks(adapter, only=name).results
     assert result.verdict in ("passed", "skipped") and said in result.measured, result.measured
-
-
-def test_an_accumulation_that_is_never_divided_is_named():
-    adapter = mistakes.train(lambda mean, *counts: mean)
-    (result,) = run_checks(adapter, only="training.scale").results
-    assert "never divided by 2" in result.cause
