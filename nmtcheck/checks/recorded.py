@@ -231,15 +231,14 @@ def parameters(adapter: Adapter, seed: int) -> str:
 
 @check("run.rates", "run")
 def rates(adapter: Adapter, seed: int) -> str:
-    """The rate that the loop computes is the one that is used, and rises until warm-up ends."""
+    """The rate that the loop computes is used, and rises until the warm-up ends."""
     run = recorded(adapter)
     used = [update.rates[0] for update in run.updates if update.rates]
     if not used:
         raise NotImplementedError("the optimizer has no rate")
     count, text = len(used), f"{used[0]:.3g} at first, {max(used):.3g} at most, {used[-1]:.3g} last"
     for steps, scheduler in run.stepped.values():
-        total = getattr(scheduler, "total_steps", None) or getattr(scheduler, "T_max", 0)
-        name = type(scheduler).__name__
+        total, name = getattr(scheduler, "total_steps", None) or 0, type(scheduler).__name__
         if total >= count and steps < count / 2 and count >= FEW:
             cause = "The schedule is stepped once an epoch, and made for a step an update."
             raise Finding(f"{name} of {total} steps: {steps} in {count} updates", cause)

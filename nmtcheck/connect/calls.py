@@ -28,7 +28,6 @@ from nmtcheck.measure.helpers import TOLERANCE, build, distance
 # What a mask may be: what True or a number means, and its shape.  As in annotated scripts, as torch
 # has them, as attention layers broadcast them, as numbers that are added to scores, and so on.
 MASKS = ("rows", "torch", "heads", "add rows", "add heads", "hide rows", "hide heads", "flat")
-LOW = -1e9
 
 
 def called(
@@ -122,7 +121,7 @@ def extra(name: str, source: Tensor, target: Tensor, pad: int, kind: str) -> Ten
     rows = seen[:, None]  # (B, 1, S)
     rows = rows & past if ids is target and "pad" not in name.lower() else rows
     if kind.startswith("add"):
-        rows = torch.zeros(rows.shape).masked_fill(~rows, LOW)
+        rows = torch.zeros(rows.shape).masked_fill(~rows, -1e9)
     elif kind.startswith("hide"):
         rows = ~rows
     return seen if kind == "flat" else rows[:, None] if kind.endswith("heads") else rows

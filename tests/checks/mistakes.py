@@ -50,12 +50,6 @@ def doubled_exponents(length=40, d_model=16):
     return table
 
 
-def normalise_again(made):
-    for layer in (*made.encoder, *made.decoder):
-        for residual in layer.residuals:
-            residual.register_forward_hook(lambda module, given, result: module.norm(result))
-
-
 class Scaled(foreign.Loop):
     """torch's loop with `weigh(mean loss, tokens, all tokens, batches)` before each backward."""
 
@@ -128,11 +122,6 @@ def other_scale(made, words, longest):
     other = copy.deepcopy(made)
     other.source_embedding.scale = 1.0
     return OURS.translate(other, words, longest)
-
-
-def teacher_forced(made, source, references):
-    target = torch.tensor([[1, *reference] for reference in references])
-    return [row.tolist() for row in made(source, target).argmax(-1)]
 
 
 def last_word_lost(made, source, longest):

@@ -19,7 +19,7 @@ def corpus(count, seed):
     return [(s, s[::-1]) for s in sorted(found)]
 
 
-def padded(rows, left=False):
+def padded(rows):
     width = max(map(len, rows))
     return torch.tensor([[*row, *[PAD] * (width - len(row))] for row in rows])
 

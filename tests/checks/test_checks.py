@@ -122,14 +122,6 @@ def layer(forward):
     return replace(OURS, encoder_layer=lambda sizes: Wrapped(OURS.encoder_layer(sizes), forward))
 
 
-def silent_feed_forward(made, x, mask):
-    return made.residuals[0](x, lambda x: made.self_attention(x, x, x, mask))
-
-
-def one_pad_more(source):
-    return F.pad(source, (0, 1))
-
-
 def set_dropout(made):
     made.encoder[0].feed_forward.dropout.p = 0.5
 
@@ -181,36 +173,6 @@ def fit_keeping_the_last(made, training, validation, epochs):
     for _ in range(20):
         loop.update([training])
     return made, [*history, foreign.validate(made, validation)]
-
-
-def fit_in_eval_mode(made, training, validation, epochs):
-    loop = foreign.Loop(made, clip=1.0)
-    made.train = lambda mode=True: made
-    made.eval()
-    loop.update([training])
-    return made, [1.0]
-
-
-def epoch_of(labels):
-    """A loop that learns other labels; its batches are as long on both sides."""
-
-    def epoch(made, batches, training):
-        optimizer = torch.optim.SGD(made.parameters(), lr=0.1)
-        for batch in batches:
-            table = made.train()(batch.source, batch.target)
-            wanted = labels(batch)
-            size = min(table.size(1), wanted.size(1))
-            pairs = table[:, :size].flatten(0, 1), wanted[:, :size].flatten()
-            F.cross_entropy(*pairs, ignore_index=0).backward()
-            optimizer.step()
-        return 1.0
-
-    return epoch
-
-
-def mean_of_means(made, batches, training):
-    """The losses of batches, averaged."""
-    return sum(OURS.epoch(made, [batch], training) for batch in batches) / len(batches)
 
 
 def translate_in_train_mode(made, words, longest):
@@ -317,22 +279,6 @@ def sentence_means(logits, labels, smoothing):
         if b.any()
     ]
     return torch.stack(each).mean()
-
-
-def log_of_softmax(logits, labels, smoothing):
-    each = -logits.softmax(-1).log().gather(-1, labels[..., None])[..., 0]
-    return each[labels != 0].mean()
-
-
-def lopsided(logits, labels, smoothing):
-    logp = logits.log_softmax(-1)
-    real = labels != 0
-    nll = -logp.gather(-1, labels[..., None])[..., 0]
-    return ((1 - smoothing) * nll - smoothing * logp.sum(-1))[real].mean()
-
-
-def position_two(made):
-    made.target_positions = Table(sine(16, 60), forgetful=True)
 
 
 BROKEN = {
