@@ -2,6 +2,8 @@
 
 from importlib import import_module
 
+from nmtcheck.registry import CAUSES, CHECKS
+
 MODULES = (
     "attention embeddings inside blocks positions masks layers model anatomy traced loss "
     "optimisation recorded training validation decoding translation beam penalties endings "
@@ -10,3 +12,5 @@ MODULES = (
 
 for name in MODULES:
     import_module(f"nmtcheck.checks.{name}")
+for name in CAUSES:  # whichever was imported first
+    CHECKS[name] = CHECKS.pop(name)

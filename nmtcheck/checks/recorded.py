@@ -6,7 +6,7 @@ import functools
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,11 +14,10 @@ from torch import Tensor
 from nmtcheck.adapter import Adapter
 from nmtcheck.checks.optimisation import NO_CLIP
 from nmtcheck.connect.broad import trained
-from nmtcheck.connect.standins import Batch
 from nmtcheck.measure.helpers import build, heeds_dropout
 from nmtcheck.measure.helpers import pairs as pairs_of
-from nmtcheck.measure.labels import EXACT, meant
-from nmtcheck.measure.tape import Pass, Run, recording
+from nmtcheck.measure.labels import EXACT, Learned, counts, learned
+from nmtcheck.measure.tape import Run, recording
 from nmtcheck.registry import Finding, check
 
 Sentence = tuple[int, ...]
@@ -64,52 +63,11 @@ def practise(adapter: Adapter) -> None:
         adapter.train(model, updates * 3, NO_CLIP)
 
 
-class Learned(NamedTuple):
-    """The pairs of a pass: what was read of the source, what was read and learned of the target."""
-
-    source: Tensor | None  # (B, S)
-    read: Tensor  # (B, T)
-    labels: dict[tuple[int, int], int]  # (sentence, position) -> label
-    kind: str  # of the labels: see `meant`
-
-
-def counts(ids: Tensor) -> bool:
-    """Whether a table holds numbers of positions: each row goes on by one, or stands still."""
-    steps = ids.diff(dim=-1)
-    return ids.size(-1) > 1 and bool(((steps == 1) | (steps == 0)).all())
-
-
-def learned(each: Pass) -> Learned | None:
-    """The pairs of a pass, sentences first; None where labels or tables could not be read."""
-    rows = each.rows
-    if rows is None or not len(rows.place):
-        return None
-    total = math.prod(rows.shape)
-    tables = [x for x in each.reads if x.dim() == 2 and not counts(x) and not counts(x.t())]
-    found = list[tuple[int, int, Tensor, Any]]()
-    for number, ids in enumerate(tables):
-        for table in (ids, ids.t()):
-            if total % len(table) == 0 and total // len(table) in (
-                table.size(1),
-                table.size(1) - 1,
-            ):
-                told = meant(rows, Batch(table, table))
-                found.append((told.agree / max(1, len(told.places)), number, table, told))
-    if not found:
-        return None
-    _, number, read, told = max(found, key=lambda each: each[:2])
-    size = len(read)
-    others = [x if len(x) == size else x.t() for n, x in enumerate(tables) if n != number]
-    others = [x for x in others if len(x) == size]
-    kind = "input" if told.kind == "source" else told.kind
-    return Learned(others[0] if others else None, read, told.places, kind)
-
-
 @functools.lru_cache(maxsize=2)
 def lessons(adapter: Adapter) -> list[list[Learned]]:
     """What each update learns.  Raises NotImplementedError where most passes cannot be read."""
     run = recorded(adapter)
-    told = [[learned(each) for each in update.passes] for update in run.updates]
+    told = [[learned(x.rows, x.reads) for x in update.passes] for update in run.updates]
     # What is learned already has gradients that are lost in rounding: the first passes tell.
     first = [each.rows for update in run.updates[:EARLY] for each in update.passes]
     if sum(rows is not None and rows.off <= EXACT for rows in first) < len(first) / 2:

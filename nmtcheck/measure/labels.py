@@ -6,7 +6,9 @@ q which label was meant and how much smoothing.  Both follow from p and the grad
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -83,9 +85,7 @@ def meant(rows: Rows, batch: Batch) -> Meant:
     """
     sentences, whole = len(batch.source), batch.target
     best, most = Meant("", {}), -1
-    total = 1
-    for size in rows.shape:
-        total *= size
+    total = math.prod(rows.shape)
     if total % sentences:
         return best
     length = total // sentences
@@ -108,3 +108,43 @@ def meant(rows: Rows, batch: Batch) -> Meant:
             if agree > most:
                 best, most = Meant(kind, known, agree), agree
     return best
+
+
+class Learned(NamedTuple):
+    """The pairs of a pass: what was read of the source, what was read and learned of the target."""
+
+    source: Tensor | None  # (B, S)
+    read: Tensor  # (B, T)
+    labels: dict[tuple[int, int], int]  # (sentence, position) -> label
+    kind: str  # of the labels: see `meant`
+
+
+def counts(ids: Tensor) -> bool:
+    """Whether a table holds numbers of positions: each row goes on by one, or stands still."""
+    steps = ids.diff(dim=-1)
+    return ids.size(-1) > 1 and bool(((steps == 1) | (steps == 0)).all())
+
+
+def learned(rows: Rows | None, reads: list[Tensor]) -> Learned | None:
+    """The pairs of a pass, sentences first; None where labels or tables could not be read."""
+    if rows is None or not len(rows.place):
+        return None
+    total = math.prod(rows.shape)
+    tables = [x for x in reads if x.dim() == 2 and not counts(x) and not counts(x.t())]
+    found = list[tuple[int, int, Tensor, Any]]()
+    for number, ids in enumerate(tables):
+        for table in (ids, ids.t()):
+            if total % len(table) == 0 and total // len(table) in (
+                table.size(1),
+                table.size(1) - 1,
+            ):
+                told = meant(rows, Batch(table, table))
+                found.append((told.agree / max(1, len(told.places)), number, table, told))
+    if not found:
+        return None
+    _, number, read, told = max(found, key=lambda each: each[:2])
+    size = len(read)
+    others = [x if len(x) == size else x.t() for n, x in enumerate(tables) if n != number]
+    others = [x for x in others if len(x) == size]
+    kind = "input" if told.kind == "source" else told.kind
+    return Learned(others[0] if others else None, read, told.places, kind)

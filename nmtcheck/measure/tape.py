@@ -34,11 +34,10 @@ LOOKUP_GRADIENTS = {A.embedding_dense_backward: 1, A.index_put: 1, A._index_put_
 MOST = 1_000  # updates that are recorded
 SECONDS = 90.0  # of computing, after which a run is ended
 RATE = re.compile(r"_?(rate|lr|learning_rate|(cur|current|last)_(rate|lr))")
-SAMPLED = 4  # parameters whose gradients are followed
 
 
 class Enough(BaseException):
-    """Ends a run of which enough was seen."""
+    """Ends a run."""
 
 
 @dataclass
@@ -76,10 +75,6 @@ class Run:
     kept: list[str] = field(default_factory=list)  # what is wrong with state dicts that were loaded
     ended: str = ""  # why it was ended
     returned: Any = None
-
-    @property
-    def passes(self) -> list[Pass]:
-        return [each for update in self.updates for each in update.passes]
 
 
 def compared(found: Tensor, fresh: list[Tensor], before: Tensor | None) -> str:
@@ -184,7 +179,7 @@ class Tape(TorchDispatchMode):
         known = bool(own) and id(own[0]) in self.optimized
         self.optimized |= {id(p) for p in own}
         if not known:
-            for p in own[:: max(1, len(own) // SAMPLED)]:
+            for p in own[:: max(1, len(own) // 4)]:
                 self.followed[id(p)] = p
 
                 def arrived(gradient: Tensor, key: int = id(p)) -> None:
