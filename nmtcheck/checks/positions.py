@@ -40,9 +40,9 @@ def order_matters(adapter: Adapter, seed: int, side: str) -> str:
         with exchanged_axes():
             if repaired(adapter, seed, side) and still(adapter, seed):
                 raise Finding(failure.measured, ALONG_BATCH) from None
+        unmoved = still(adapter, seed)  # or positions are there, and belong to rows of the batch
         with positions_added():
-            right = repaired(adapter, seed, side) and still(adapter, seed)
-            cause = ADDED.format(side) * right
+            cause = ADDED.format(side) * (unmoved and repaired(adapter, seed, side))
         raise Finding(failure.measured, cause, failure.possible) from None
 
 
