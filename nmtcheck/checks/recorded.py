@@ -301,11 +301,12 @@ def pairs(adapter: Adapter, seed: int) -> str:
     flat = stripped(rows, pad)
     starts = [sum(sizes[:n]) for n in range(len(sizes) + 1)]
     batches = [flat[a:b] for a, b in zip(starts, starts[1:], strict=False)]
-    pads = padding([row for each in told for row in each.read.tolist()])
+    # Without the first id: some begin a target with PAD.
+    pads = padding([row for each in told for row in each.read[:, 1:].tolist()])
     targets: dict[Sentence, set[Sentence]] = {}
     times = Counter(flat)
     for sources, each in zip(batches, told, strict=True):
-        for source, target in zip(sources, stripped(each.read.tolist(), pads), strict=True):
+        for source, target in zip(sources, stripped(each.read[:, 1:].tolist(), pads), strict=True):
             targets.setdefault(source, set()).add(target)
     again = [source for source, n in times.items() if n > 1]
     other = [source for source in again if len(targets[source]) > 1]
