@@ -92,8 +92,10 @@ def epoch_end(adapter: Adapter, seed: int) -> str:
     counts = (12, 14, 20)  # six, seven and ten batches, where two pairs make one
     for count in counts:
         one = of_epochs(adapter, seed, count, 1)
+        if one.left and not one.updates and not one.returned:
+            raise Finding(f"{len(one.left)} backward passes change no parameter: no step is made")
         if not one.updates:
-            raise NotImplementedError("one epoch made no step on the given model")
+            raise NotImplementedError("one epoch made no step of an optimizer")
         if one.left:
             two = of_epochs(adapter, seed, count, 2)
             if len(two.updates) > 2 * len(one.updates):
@@ -106,10 +108,12 @@ def epoch_end(adapter: Adapter, seed: int) -> str:
 
 
 def of_epochs(adapter: Adapter, seed: int, count: int, epochs: int) -> Run:
-    """What is seen of a run of some epochs on `count` pairs."""
+    """A run of some epochs on `count` pairs; it returned whether a parameter was changed."""
     model, examples = quiet(adapter, seed), pairs(adapter, seed, [(4, 4)] * count)
+    before = [p.detach().clone() for p in model.parameters()]
     with recording() as run:
         trained(adapter, model, examples, pairs(adapter, seed + 1, [(4, 4)] * 3), epochs)
+    run.returned = not all(map(torch.equal, before, model.parameters()))
     return run
 
 

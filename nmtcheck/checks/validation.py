@@ -9,7 +9,7 @@ import torch
 
 from nmtcheck.adapter import Adapter, IdPair
 from nmtcheck.checks.optimisation import quiet, recorded
-from nmtcheck.connect.broad import validated
+from nmtcheck.connect.broad import batches_of, validated
 from nmtcheck.measure.helpers import (
     TOLERANCE,
     build,
@@ -79,6 +79,25 @@ def trains_nothing(adapter: Adapter, seed: int) -> str:
         if parameter.grad is not None and parameter.grad.any():
             raise Finding(f"validation leaves a gradient in {name!r}: the next update would add it")
     return "no weight changed, no gradient left"
+
+
+@check("validation.mean", "make_model", "epoch")
+def mean(adapter: Adapter, seed: int) -> str:
+    """The loss of an epoch weighs each token alike, in whichever batch it stands."""
+    model, tokens = silence(build(adapter, seed)), [9, 8, 1, 1, 2, 1]
+    examples = pairs(adapter, seed, [(6, n) for n in tokens])
+
+    def reported(some: list[IdPair]) -> float:
+        return float(adapter.epoch(model, batches_of(adapter, some), False))
+
+    counts = [sum(tokens[n : n + 2]) + 2 for n in (0, 2, 4)]  # EOS included
+    each = [reported(examples[n : n + 2]) for n in (0, 2, 4)]
+    found = reported(examples)
+    expected = sum(x * n for x, n in zip(each, counts, strict=True)) / sum(counts)
+    if abs(found / expected - 1) > 1e-3:
+        said = ", ".join(f"{x:.3f} ({n} tokens)" for x, n in zip(each, counts, strict=True))
+        raise Finding(f"three batches have the losses {said}; together {found:.3f}")
+    return f"{found:.3f}, the mean over the tokens of three batches"
 
 
 @check("validation.padding", "make_model", "validate|epoch")

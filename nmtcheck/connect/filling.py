@@ -197,11 +197,14 @@ def filled(
 
 
 def configuration_of(factory: Callable[..., Any], names: dict[str, Any]) -> type | None:
-    """The only dataclass of the reader's file, or of what it imports, that is a configuration."""
+    """The only dataclass of the reader's file that is a configuration with names that it reads."""
+    code = getattr(factory.__init__ if isinstance(factory, type) else factory, "__code__", None)
+    read = {*code.co_names} if code else set[str]()
     found = {
         id(kind): kind
         for name, kind in names.items()
         if dataclasses.is_dataclass(kind) and re.search("conf|cfg|arg|param|setting", name.lower())
+        if read & {field.name for field in dataclasses.fields(kind)}
     }
     return next(iter(found.values())) if len(found) == 1 else None
 

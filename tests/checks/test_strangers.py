@@ -24,7 +24,7 @@ ADAPTERS = dict(BLOCK.findall((ROOT / "docs" / "checks.md").read_text("utf-8")))
 MOST_LINES = dict.fromkeys(["annotated", "time_major", "fields"], 12)
 SEARCH = ["decoding.greedy", "decoding.start_symbol", "decoding.stops_at_eos"]
 # All that these adapters have parts for, but for the checks that train a model first.
-QUICK = ["positions", "masks", "layers", "training", "validation", "decoding.eval_mode"]
+QUICK = ["positions", "masks", "layers", "training", "run", "validation", "decoding.eval_mode"]
 QUICK += ["model.shape", "model.batch_invariance", "model.eval_repeats"]
 
 
