@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from functools import partial
 from typing import Any
@@ -172,7 +173,10 @@ def one_stream(adapter: Adapter, seed: int) -> str:
         model.get_submodule(name).register_forward_pre_hook(enter)
     with still(), Adds() as seen:
         adapter.logits(model, *uneven_batch(adapter, seed))
-    before = {".".join(n.split(".")[:2]) for n, read, made in passed if made not in seen.added}
+    layers = {name: re.match(r".*?\.\d+(?=\.)", name) for name, *_ in passed}
+    within = {name: layer[0] for name, layer in layers.items() if layer}
+    again = {read for _, read, _ in passed}
+    before = {within.get(name) for name, read, made in passed if made not in seen.added} - {None}
     for name, read, made in passed:
         if made not in seen.added:
             continue
@@ -180,7 +184,7 @@ def one_stream(adapter: Adapter, seed: int) -> str:
             said = f"what {name!r} makes of its layer's input is added again, and the input is not"
             cause = "A residual connection starts behind its norm: the stream itself is lost."
             raise Finding(said, cause)
-        if read in seen.sums and made not in seen.read and ".".join(name.split(".")[:2]) in before:
+        if read in seen.sums and made in again and within.get(name) in before:
             said = f"{name!r} normalises a sum in a layer that has normalised what it has read"
             raise Finding(said, "A residual block normalises before or behind its sub-layer.")
     return f"{len(passed)} norms in one pass, and one kind of residual connection in a layer"

@@ -3,6 +3,7 @@
 from functools import partial
 
 import pytest
+import torch
 from patients import (
     PaddedTarget,
     Stranger,
@@ -60,7 +61,27 @@ def test_a_kind_of_fault_is_found(adapter, name, phrase):
     assert finding.check.id == name and phrase in f"{finding.measured} {finding.cause}", finding
 
 
+class Wrapped(nn.Module):
+    """torch's own model within another: post-norm, and a norm behind all layers."""
+
+    def __init__(self, sizes):
+        super().__init__()
+        self.tables = nn.ModuleList(nn.Embedding(13, sizes.d_model) for _ in range(3))
+        self.layers = nn.Transformer(sizes.d_model, 4, 2, 2, sizes.d_ff, 0.0, batch_first=True)
+        self.last = nn.Linear(sizes.d_model, 13)
+
+    def forward(self, source, target):
+        own, other = (
+            table(ids) + self.tables[2](torch.arange(ids.size(1)) % 13)
+            for table, ids in zip(self.tables, (source, target), strict=False)
+        )
+        future = torch.ones(2 * [target.size(1)]).triu(1).bool()
+        pads = [source == 0, target == 0, source == 0]
+        return self.last(self.layers(own, other, None, future, None, *pads))
+
+
 HEALTHY = {
+    "torch's layers within a module": Adapter(make_model=Wrapped),
     "linear maps called with keywords": stranger("keyword"),
     "an activation in place": stranger("in place"),
     "sources without BOS and EOS": stranger(
