@@ -107,8 +107,8 @@ def mixer(adapter: Adapter, view: Reading, side: str) -> tuple[str, str] | None:
     def listen(module: nn.Module, given: tuple, output: object) -> None:
         name = names.get(module, "")
         attends = any(n == name or n.startswith(f"{name}.") for n in busy)
-        if given and all(isinstance(x, Tensor) and x.dim() == 3 for x in (given[0], output)):
-            if name and not attends:
+        if given and isinstance(given[0], Tensor) and isinstance(output, Tensor):
+            if name and not attends and given[0].dim() == output.dim() == 3:
                 passes[-1].append((name, given[0].detach().clone(), output.detach().clone()))
 
     handle = register_module_forward_hook(listen)

@@ -203,7 +203,9 @@ def configuration_of(factory: Callable[..., Any], names: dict[str, Any]) -> type
     found = {
         id(kind): kind
         for name, kind in names.items()
-        if dataclasses.is_dataclass(kind) and re.search("conf|cfg|arg|param|setting", name.lower())
+        if isinstance(kind, type)
+        and dataclasses.is_dataclass(kind)
+        and re.search("conf|cfg|arg|param|setting", name.lower())
         if read & {field.name for field in dataclasses.fields(kind)}
     }
     return next(iter(found.values())) if len(found) == 1 else None

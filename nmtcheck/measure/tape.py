@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
 
 import torch
@@ -251,7 +252,9 @@ class Tape(TorchDispatchMode):
             self.snapshots.append((len(self.run.updates), weakref.ref(large)))
         return state
 
-    def loads(self, original: Callable, module: nn.Module, state: Any, *given: Any, **more: Any):
+    def loads(
+        self, original: Callable, module: nn.Module, state: Any, *given: Any, **more: Any
+    ) -> Any:
         """A state dict that is loaded."""
         now = len(self.run.updates)
         own = {x.data_ptr() for x in (*module.parameters(), *module.buffers())}
@@ -272,7 +275,8 @@ def is_ids(x: Any) -> bool:
 
 def told() -> dict[str, float]:
     """The rates, and the lengths of the warm-up, that the loop's objects and names hold."""
-    found, frame = dict[str, float](), sys._getframe(2)
+    found = dict[str, float]()
+    frame: FrameType | None = sys._getframe(2)
     for _ in range(12):
         if frame is None:
             break
@@ -291,9 +295,9 @@ def told() -> dict[str, float]:
 
 def everywhere(original: Any, wrapper: Any) -> list[tuple[dict, str]]:
     """Put a wrapper in the place of a function in every module; the places."""
-    places = []
+    places = list[tuple[dict, str]]()
     for module in list(sys.modules.values()):
-        names = getattr(module, "__dict__", None)
+        names = getattr(module, "__dict__", {})
         for name, value in list(names.items()) if isinstance(names, dict) else ():
             if value is original:
                 names[name] = wrapper

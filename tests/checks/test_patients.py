@@ -83,7 +83,7 @@ def test_weights_of_torchs_attention_are_read_too():
 
 
 def test_a_healthy_loop_is_blamed_for_nothing_whatever_a_batch_is_asked_for():
-    report = run_checks(stranger(epoch=epoch), only=["training", "validation"])
+    report = run_checks(stranger(epoch=epoch), only=["training", "run", "validation"])
     assert not report.failed and len(report.passed) >= 9, report
 
 
@@ -130,7 +130,7 @@ def test_a_mistake_in_a_beam_is_told_from_the_others(mistake, only, cause):
 @pytest.mark.parametrize("mistake", ["", "last selection"])
 def test_a_healthy_beam_is_blamed_for_nothing(mistake):
     report = run_checks(stranger(beam=partial(beam, mistake=mistake), greedy=greedy), only="beam")
-    assert not report.failed and len(report.passed) >= 5, report
+    assert not report.failed and len(report.passed) >= 3, report
 
 
 def test_a_factor_that_the_search_lacks_is_found_in_its_probabilities():
