@@ -76,8 +76,7 @@ class Adapter:
     # (B, S, D).
     embedding: Callable[[int, int], nn.Module] | None = None
     # positions(D, longest sentence) -> a module called with vectors (B, S, D), which returns them
-    # with their positions added; with `start=n` the first of them stands at position n (without
-    # such an argument that check is skipped).
+    # with their positions added.
     positions: Callable[[int, int], nn.Module] | None = None
 
     # The model.  make_model(sizes) -> a new model with random weights; torch's seed is set before.

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter, Sizes
 from nmtcheck.connect.ids import find_facts
-from nmtcheck.measure.helpers import silence
+from nmtcheck.measure.helpers import silence, words_of
 from nmtcheck.measure.operations import Linear, Trace
 from nmtcheck.measure.reading import PARTS, Attention, read, uneven_batch, visible
 from nmtcheck.registry import Finding
@@ -67,16 +67,11 @@ class Side:
         """Embeddings by what they look up: words of the source, of the target, or positions."""
         result = dict[str, Tensor]()
         for table, ids in self.trace.tables:
-            words = sorted(i for i in ids.flatten().tolist() if i >= self.adapter.first_word)
+            words = words_of(self.adapter, ids)
             sides = zip(("source", "target"), self.ids, strict=True)
             same = [n for n, x in sides if words == words_of(self.adapter, x)]
             result.setdefault(same[0] if same else "positions", table)
         return result
-
-
-def words_of(adapter: Adapter, ids: Tensor) -> list[int]:
-    """The word ids of a batch, sorted."""
-    return sorted(i for i in ids.flatten().tolist() if i >= adapter.first_word)
 
 
 def side(adapter: Adapter, like: Side | None = None) -> Side:

@@ -6,12 +6,7 @@ from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter
 from nmtcheck.measure.helpers import logits, pad
-from nmtcheck.measure.searching import (
-    Words,
-    sources,
-    speaker,
-    word_ids,
-)
+from nmtcheck.measure.searching import Words, sources, speaker, word_ids
 from nmtcheck.registry import Finding, check
 
 UNTOLD = "the model did not learn the example that decides"

@@ -6,19 +6,12 @@ import torch
 from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter
-from nmtcheck.measure.helpers import (
-    TOLERANCE,
-    distance,
-    logits,
-    pairs,
-    prepare,
-    tensor,
-    unequal,
-)
+from nmtcheck.measure.helpers import TOLERANCE, distance, logits, pairs, prepare, tensor, unequal
 from nmtcheck.measure.searching import Words, likely_paths, sources, speaker, torn, word_ids
 from nmtcheck.registry import Finding, check
 
 NO_END = "no random model was found that ends its sentences"
+BEYOND = "The loop continues for finished rows, and the tokens after EOS are not removed."
 
 
 @torch.no_grad()
@@ -89,7 +82,7 @@ def said_and_expected(
 
 @check("decoding.greedy", "make_model", "greedy")
 def greedy_is_best_word(adapter: Adapter, seed: int) -> str:
-    """Greedy search generates the most probable next token until EOS."""
+    """Greedy search generates the most probable next token until EOS, and returns only words."""
     said, expected, source, model = said_and_expected(adapter, seed, training_start(adapter, seed))
     if wrong := unequal(said, expected):
         words = f"{list(said[wrong[0]])}, expected {list(expected[wrong[0]])}"
@@ -97,6 +90,11 @@ def greedy_is_best_word(adapter: Adapter, seed: int) -> str:
         if all(gain(adapter, model, source[n], said[n], expected[n]) for n in wrong):
             better = f"{counts} get a translation that is more probable than the greedy one"
             raise NotImplementedError(f"{better}: it is taken to be a beam search")
+        specials = {adapter.eos, adapter.pad, adapter.bos}
+        for n in wrong:
+            if specials & {*said[n]} or said[n][: len(expected[n])] == expected[n]:
+                after = f"EOS is most probable after {list(expected[n])}"
+                raise Finding(f"{after}, but the search returns {list(said[n])}", possible=BEYOND)
         raise Finding(f"{counts} do not get the most probable words: {words}")
     lengths = sorted(map(len, said))
     words = f"{lengths[0]} to {lengths[-1]} words"
@@ -135,25 +133,6 @@ def start_symbol(adapter: Adapter, seed: int) -> str:
         if other != start and agree and all(agree):
             raise Finding(f"greedy search starts with id {other}; training starts with {start}")
     raise NotImplementedError("greedy search is wrong in a different way: see decoding.greedy")
-
-
-@check("decoding.stops_at_eos", "make_model", "greedy")
-def stops_at_eos(adapter: Adapter, seed: int) -> str:
-    """A sentence ends at its EOS, and the result contains only words."""
-    start = training_start(adapter, seed)
-    said, expected, source, model = said_and_expected(adapter, seed, start)
-    names = {adapter.eos: "EOS", adapter.pad: "PAD", adapter.bos: "BOS"}
-    for ids in said:
-        for special, name in names.items():
-            if special in ids:
-                raise Finding(f"a translation contains {name}: {list(ids)}")
-    for ids, path, row in zip(said, expected, source, strict=True):
-        if len(ids) > len(path) and ids[: len(path)] == path:
-            if gain(adapter, model, row, ids, path):
-                raise NotImplementedError("it is taken to be a beam search: see decoding.greedy")
-            after = f"EOS is most probable after {list(path)}"
-            raise Finding(f"{after}, but the search continues: {list(ids)}")
-    return f"{len(said)} sentences end at their EOS"
 
 
 @check("decoding.no_reference", "make_model", "hypotheses", "resizable")

@@ -6,11 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter, Sizes
-from nmtcheck.measure.helpers import (
-    close,
-    padded_gradients,
-    tensor,
-)
+from nmtcheck.checks.anatomy import OFF, rotates
+from nmtcheck.measure.helpers import close, padded_gradients, tensor
 from nmtcheck.measure.reached import of_the_part
 from nmtcheck.registry import Finding, check
 
@@ -66,30 +63,14 @@ def pad_is_read(adapter: Adapter, model: nn.Module, seed: int) -> bool:
     return any(bool(result.grad[ids == adapter.pad].any()) for ids, result in looked)
 
 
-def make_positions(adapter: Adapter) -> nn.Module:
-    """60 positions of 16 dimensions in eval mode; a learned table holds random numbers."""
-    module = adapter.positions(16, 60).eval()
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.copy_(torch.randn_like(parameter))
-    return module
-
-
-@torch.no_grad()
-def added(module: nn.Module, x: Tensor, **options: object) -> Tensor:
-    """What the module adds to x (B, S, D)."""
-    return tensor(module(x, **options), "the sentence with its positions", tuple(x.shape)) - x
-
-
 @check("positions.shift_is_rotation", "positions", "fixed_positions")
 def shift_is_rotation(adapter: Adapter, seed: int) -> str:
     """One rotation takes every position to the one a few steps on."""
-    table = added(make_positions(adapter), torch.zeros(1, 60, 16))[0].double()
-    before, after = table[:-7], table[7:]
-    # Slow dimensions of few positions are almost dependent, hence the driver that tolerates it.
-    shift = torch.linalg.lstsq(before, after, driver="gelsd").solution  # (D, D)
-    off = float((before @ shift - after).abs().max())
-    if off > 1e-3:
+    made, shape = adapter.positions(16, 60).eval(), (1, 60, 16)
+    with torch.no_grad():  # what is added to zeros
+        table = tensor(made(torch.zeros(shape)), "the sentence with its positions", shape)[0]
+    off = rotates(table)
+    if off > OFF:
         raise Finding(f"no linear map takes each position p to p + 7: the best is off by {off:.2f}")
     return f"one matrix takes each of 53 positions p to p + 7, within {off:.0e}"
 
@@ -98,7 +79,8 @@ def shift_is_rotation(adapter: Adapter, seed: int) -> str:
 def follow_the_model(adapter: Adapter, seed: int) -> str:
     """The position table moves with the model to a different dtype or device."""
     for dtype in (torch.bfloat16, torch.float64):
-        result = make_positions(adapter).to(dtype)(torch.zeros(1, 4, 16, dtype=dtype))
+        made = adapter.positions(16, 60).eval()
+        result = made.to(dtype)(torch.zeros(1, 4, 16, dtype=dtype))
         if result.dtype != dtype:
             raise Finding(f"after .to({dtype}) the module returns {result.dtype}")
     return "follows .to(bfloat16) and .to(float64), as it would follow .to(device)"

@@ -111,13 +111,10 @@ def mixer(adapter: Adapter, view: Reading, side: str) -> tuple[str, str] | None:
             if name and not attends and given[0].dim() == output.dim() == 3:
                 passes[-1].append((name, given[0].detach().clone(), output.detach().clone()))
 
-    handle = register_module_forward_hook(listen)
-    try:
+    with register_module_forward_hook(listen):
         for changed in (False, True):
             passes.append([])
             reach(adapter, view, side, changed)
-    finally:
-        handle.remove()
     for (name, *plain), (_, *other) in zip(*passes, strict=False):
         if plain[0].shape != other[0].shape or plain[0].shape[:2] != plain[1].shape[:2]:
             continue

@@ -76,7 +76,7 @@ def no_dropout(adapter: Adapter, seed: int) -> str:
 
 @check("layers.dropout_rate", "make_model", "resizable")
 def dropout_rate(adapter: Adapter, seed: int) -> str:
-    """Every dropout has the requested probability."""
+    """No dropout keeps 0.5, that of `nn.Dropout()`, where another probability is requested."""
     model, source, target = prepare(adapter, seed, dropout=0.3)
     model.train()
     rates = {name: m.p for name, m in model.named_modules() if isinstance(m, nn.Dropout)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -14,28 +14,17 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from nmtcheck.adapter import Adapter, IdPair, Updates
 from nmtcheck.connect.broad import batch_of
 from nmtcheck.connect.standins import Loader
-from nmtcheck.measure.helpers import (
-    TOLERANCE,
-    build,
-    distance,
-    nll,
-    pairs,
-    silence,
-    still,
-)
+from nmtcheck.measure.helpers import TOLERANCE, build, distance, nll, pairs, silence, still
 from nmtcheck.registry import Finding, check
 
 NO_CLIP = 1e6  # a gradient norm that is never reached
 
 
-@dataclass
-class Step:
+class Step(NamedTuple):
     """One step of the optimizer as it was about to be made."""
 
     gradient: Tensor  # all gradients as one vector
-    weights: Tensor  # all weights as one vector
     rate: float
-    training: bool  # whether the model was in train mode
 
 
 @contextmanager
@@ -48,14 +37,11 @@ def recorded(model: nn.Module) -> Iterator[list[Step]]:
         given = {id(p) for group in optimizer.param_groups for p in group["params"]}
         if any(id(p) in given for p in own):
             gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in own]
-            vectors = (torch.cat([x.detach().flatten() for x in xs]) for xs in (gradients, own))
-            steps.append(Step(*vectors, float(optimizer.param_groups[0]["lr"]), model.training))
+            vector = torch.cat([x.detach().flatten() for x in gradients])
+            steps.append(Step(vector, float(optimizer.param_groups[0]["lr"])))
 
-    handle = register_optimizer_step_pre_hook(record)
-    try:
+    with register_optimizer_step_pre_hook(record):
         yield steps
-    finally:
-        handle.remove()
 
 
 def train(
@@ -123,7 +109,6 @@ def schedule_per_update(adapter: Adapter, seed: int) -> str:
     rates = [step.rate for step in train(adapter, build(adapter, seed), [update] * 4)]
     expected = [float(adapter.schedule(number)) for number in range(1, 5)]
     shown, wanted = (", ".join(f"{r:.3g}" for r in side[:4]) for side in (rates, expected))
-
     if not all(math.isclose(*pair, rel_tol=1e-4) for pair in zip(rates, expected, strict=True)):
         raise Finding(f"four updates had the rates {shown}; expected {wanted}")
     return f"four updates of two micro-batches had the rates {shown}"

@@ -8,16 +8,7 @@ from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter
 from nmtcheck.checks.beam import UNTOLD, best
-from nmtcheck.measure.searching import (
-    Table,
-    Variant,
-    consensus,
-    find,
-    norms,
-    sources,
-    tables,
-    torn,
-)
+from nmtcheck.measure.searching import Table, Variant, consensus, find, norms, sources, tables, torn
 from nmtcheck.registry import Finding, check
 
 

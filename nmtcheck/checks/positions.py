@@ -7,10 +7,7 @@ from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.module import (
-    register_module_forward_hook,
-    register_module_forward_pre_hook,
-)
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from nmtcheck.adapter import Adapter
 from nmtcheck.measure.helpers import build, distance, logits, prepare, silence, source_rows
@@ -63,12 +60,8 @@ def exchanged_axes() -> Iterator[None]:
     def after(module: nn.Module, given: tuple, output: Tensor) -> Tensor | None:
         return output.transpose(0, 1) if adds(module, given) else None
 
-    handles = register_module_forward_pre_hook(before), register_module_forward_hook(after)
-    try:
+    with register_module_forward_pre_hook(before), register_module_forward_hook(after):
         yield
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def still(adapter: Adapter, seed: int) -> bool:
@@ -103,11 +96,8 @@ def positions_added() -> Iterator[None]:
         waves = (place[..., None] * torch.arange(1, output.size(-1) + 1)).sin()
         return output + output.std() * waves.to(output.dtype)
 
-    handle = register_module_forward_hook(add)
-    try:
+    with register_module_forward_hook(add):
         yield
-    finally:
-        handle.remove()
 
 
 def order_seen(

@@ -16,7 +16,7 @@ from nmtcheck.checks.optimisation import NO_CLIP
 from nmtcheck.connect.broad import trained
 from nmtcheck.measure.helpers import build, heeds_dropout
 from nmtcheck.measure.helpers import pairs as pairs_of
-from nmtcheck.measure.labels import EXACT, Learned, counts, learned
+from nmtcheck.measure.labels import EXACT, Learned, Rows, counts, learned
 from nmtcheck.measure.tape import Run, recording
 from nmtcheck.registry import Finding, check
 
@@ -28,8 +28,12 @@ MISTAKES = {
     "input": "The labels are not shifted: the model learns to copy the word that it reads.",
     "next": "The target is shifted twice: the model learns to skip a word.",
 }
-
-
+DIVISORS = {  # how the words of an update are weighed, and the cause
+    "means": "The means of accumulated batches are added and never divided by their number.",
+    "padded": "The sum is divided by the number of positions, PAD included.",
+}
+UNEVEN = "Means of sentences are averaged: words of short sentences weigh more."
+ON_PURPOSE = "some toolkits do so on purpose"
 GRADIENTS = {  # what is seen, and its cause
     "older": ("a gradient of earlier updates is left", "Gradients are not cleared between steps."),
     "last": ("only the last backward pass counts", "Gradients are cleared between the batches."),
@@ -118,36 +122,52 @@ def labels(adapter: Adapter, seed: int) -> str:
     if many < 0.6 * len(rows):
         cause = "No target ends in EOS: the model never learns to stop."
         raise Finding(
-            f"the last labels of {len(rows)} targets are words, id {last} in {many} of them",
-            cause,
+            f"the last labels of {len(rows)} targets are words, id {last} in {many} of them", cause
         )
     return f"{len(rows)} targets, each word at its place, end in id {last}"
 
 
+def divided(passes: list[Rows], pairs: list[Learned]) -> tuple[str, str]:
+    """How the words of an update are weighed, in short and in a line."""
+    for rows in passes:
+        least, most = float(rows.weight.min()), float(rows.weight.max())
+        if most > 1.05 * least:
+            return "uneven", f"within one batch a word weighs {least:.3g} to {most:.3g}"
+    weights = torch.cat([rows.weight for rows in passes])
+    words, total = len(weights), float(weights.sum())
+    known = {
+        "mean": 1,
+        "means": len(passes),
+        "padded": words / sum(math.prod(rows.shape) for rows in passes),
+        "by nothing": words,
+        "by the number of sentences": words / max(1, sum(len(each.read) for each in pairs)),
+    }
+    kind = next((kind for kind, x in known.items() if abs(total / x - 1) < 0.02), f"{total:.3g}")
+    if total > 64 and abs(math.log2(total) - round(math.log2(total))) < 0.02:
+        kind = "by a power of two, as for half precision"
+    if kind == "mean" and len({round(float(rows.weight.mean()), 5) for rows in passes}) > 1:
+        return kind, f"means of {len(passes)} batches of unequal size are averaged"
+    return kind, f"the gradients of {words} words are summed and divided by {words / total:.3g}"
+
+
 @check("run.weights", LOOPS)
 def weights(adapter: Adapter, seed: int) -> str:
-    """The words of an update have one weight; accumulated batches are divided by their number."""
-    updates = recorded(adapter).updates[:EARLY]
-    told = list[str]()
-    lessons(adapter)
-    for update in updates:
-        rows = [each.rows for each in update.passes if each.rows is not None]
-        rows = [each for each in rows if each.off <= EXACT]
-        spread = max((float(r.weight.max() / r.weight.min().abs()) for r in rows), default=1.0)
-        told += [f"{spread:.3g} times as much as another"] if spread > 1.05 else []
-        if len(rows) > 1:
-            total = sum(float(each.weight.sum()) for each in rows)
-            if abs(total / len(rows) - 1) < 0.02:
-                told.append("")
-    if sum(map(bool, told)) > len(updates) / 2:
-        cause = "Means of sentences are averaged: words of short sentences weigh more."
-        raise Finding(f"within one batch a word weighs {told[0]}", possible=cause)
-    if told.count("") > len(updates) / 2:
-        cause = "The means of accumulated batches are added and never divided by their number."
-        raise Finding(
-            f"in {told.count('')} updates the weights of all words sum to their batches", cause
-        )
-    return f"in {len(updates)} updates"
+    """Before clipping, the gradient of an update is that of the mean loss over its words."""
+    told = list[tuple[str, str]]()
+    for update, pairs in zip(recorded(adapter).updates[:EARLY], lessons(adapter), strict=False):
+        passes = [each.rows for each in update.passes if each.rows and each.rows.off <= EXACT]
+        told += [divided(passes, pairs)] if passes else []
+    lines, kinds = dict(reversed(told)), Counter(kind for kind, _ in told)
+    right = kinds.pop("mean", 0)  # an update without padding, or of one batch, often is
+    kind, count = kinds.most_common(1)[0] if kinds else ("", 0)
+    if count > len(told) / 3:
+        said = f"in {count} of {len(told)} updates {lines[kind]}"
+        if kind.startswith("by"):
+            raise NotImplementedError(f"{said}, {kind}: {ON_PURPOSE}, and adapt rate and clipping")
+        raise Finding(said, DIVISORS.get(kind, ""), UNEVEN * (kind == "uneven"))
+    if right <= len(told) / 2:
+        raise NotImplementedError("updates are divided by different numbers")
+    return lines["mean"]
 
 
 @check("run.gradients", LOOPS)

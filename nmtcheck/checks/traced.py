@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from nmtcheck.adapter import Adapter, Sizes
 from nmtcheck.checks.blocks import stacked
-from nmtcheck.measure.helpers import build, listed, silence, still
+from nmtcheck.measure.helpers import build, listed, silence, still, words_of
 from nmtcheck.measure.operations import PRODUCTS, Trace
 from nmtcheck.measure.reading import reading, run, uneven_batch
 from nmtcheck.registry import Finding, check
@@ -73,16 +73,12 @@ def whole_input(adapter: Adapter, seed: int) -> str:
 
 def factors(adapter: Adapter, trace: Trace, source: Tensor, target: Tensor) -> dict[str, float]:
     """Side -> what its embedding is multiplied by before positions are added."""
-
-    def words(ids: Tensor) -> list[int]:
-        return sorted(i for i in ids.flatten().tolist() if i >= adapter.first_word)
-
-    sides = {"source": words(source), "target": words(target)}
+    sides = {"source": words_of(adapter, source), "target": words_of(adapter, target)}
     return {
         side: factor
         for ids, factor in trace.scaled
         for side, mine in sides.items()
-        if words(ids) == mine
+        if words_of(adapter, ids) == mine
     }
 
 

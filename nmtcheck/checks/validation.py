@@ -36,7 +36,8 @@ def perplexity(adapter: Adapter, seed: int) -> str:
     found, loss = validated(adapter, model, examples), nll(adapter, model, examples)
     if not alike(found, math.exp(loss)):
         expected = f"exp of the mean negative log-likelihood is {math.exp(loss):.3f}"
-        raise Finding(f"perplexity {found:.3f} is reported; {expected}")
+        what = "the loss" if alike(found, loss) else "perplexity"
+        raise Finding(f"{what} {found:.3f} is reported; {expected}")
     return f"{found:.2f}, exp of {loss:.3f} nats a token"
 
 

@@ -23,7 +23,7 @@ from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
 from nmtcheck.adapter import Adapter
-from nmtcheck.measure.helpers import TOLERANCE, build, distance
+from nmtcheck.measure.helpers import TOLERANCE, another_word, build, distance
 
 # What a mask may be: what True or a number means, and its shape.  As in annotated scripts, as torch
 # has them, as attention layers broadcast them, as numbers that are added to scores, and so on.
@@ -165,7 +165,7 @@ def conventions(adapter: Adapter, seed: int) -> dict[str, Any]:
 
 def unused_head(adapter: Adapter, model: nn.Module, way: dict[str, Any]) -> str:
     """The name of a part that no pass calls and that takes what the model returns; '' for none."""
-    source, target = (torch.arange(3 * n).view(3, n) % 5 + adapter.first_word for n in (6, 4))
+    source, target = examples(adapter)
     named, used = dict(model.named_children()), set[str]()
     handles = [
         module.register_forward_pre_hook(lambda *_, name=name: used.add(name))
@@ -188,13 +188,17 @@ def taken(adapter: Adapter, way: dict[str, Any], pad: int) -> Adapter:
     return replace(adapter, logits=called(**{"pad": pad, **way})) if way else adapter
 
 
+def examples(adapter: Adapter) -> tuple[Tensor, Tensor]:
+    """Three sources of six words and decoder inputs of four, without special ids."""
+    source, target = (torch.arange(3 * n).view(3, n) % 5 + adapter.first_word for n in (6, 4))
+    return source, target
+
+
 def hides(adapter: Adapter, model: Any, way: dict[str, Any]) -> bool:
     """Whether PAD behind a source and later words of the target move no logit."""
-    pad, first = max(adapter.pad, 0), adapter.first_word
-    run = called(**{"pad": pad, **way})
-    source, target = (torch.arange(3 * n).view(3, n) % 5 + first for n in (6, 4))
-    later = target.clone()
-    later[:, 3] = first + (later[:, 3] - first + 1) % 5
+    pad, (source, target) = max(adapter.pad, 0), examples(adapter)
+    run, later = called(**{"pad": pad, **way}), target.clone()
+    later[:, 3] = another_word(adapter, later[:, 3])
     with torch.no_grad(), contextlib.suppress(Exception):
         plain = run(model, source, target)
         padded = run(model, F.pad(source, (0, 2), value=pad), target)
@@ -205,8 +209,7 @@ def hides(adapter: Adapter, model: Any, way: dict[str, Any]) -> bool:
 
 def separates(adapter: Adapter, model: Any, way: dict[str, Any]) -> bool:
     """Whether a model that is called in this way keeps three sentences apart."""
-    first = adapter.first_word
-    source, target = (torch.arange(3 * n).view(3, n) % 5 + first for n in (6, 4))
+    source, target = examples(adapter)
     run = called(**{"pad": max(adapter.pad, 0), **way})
     try:
         with torch.no_grad():
@@ -215,7 +218,7 @@ def separates(adapter: Adapter, model: Any, way: dict[str, Any]) -> bool:
                 return False
             for ids in (source, target):
                 other = ids.clone()
-                other[0] = first + (other[0] - first + 1) % 5
+                other[0] = another_word(adapter, other[0])
                 given = (other, target) if ids is source else (source, other)
                 moved = run(model, *given)
                 if distance(moved[1:], plain[1:]) > TOLERANCE or torch.equal(moved[0], plain[0]):

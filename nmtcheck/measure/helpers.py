@@ -162,6 +162,11 @@ def another_word(adapter: Adapter, word: Tensor) -> Tensor:
     return adapter.first_word + (word - adapter.first_word + 1) % 5
 
 
+def words_of(adapter: Adapter, ids: Tensor) -> list[int]:
+    """The word ids of a batch, sorted."""
+    return sorted(i for i in ids.flatten().tolist() if i >= adapter.first_word)
+
+
 def pad(rows: list[list[int]], value: int) -> Tensor:
     """Rows of any lengths as one tensor, filled up at the right."""
     width = max(map(len, rows))

@@ -15,10 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.nn.modules.module import (
-    register_module_forward_hook,
-    register_module_forward_pre_hook,
-)
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 
 A = torch.ops.aten
@@ -253,13 +250,17 @@ def watched(model: nn.Module, change: Change | None = None) -> Iterator[Trace]:
     def leave(module: nn.Module, _: Any, output: Any) -> None:
         watch.inside.pop()
 
-    handles = [register_module_forward_pre_hook(enter), register_module_forward_hook(leave)]
+    hooks = register_module_forward_pre_hook(enter), register_module_forward_hook(leave)
+    with hooks[0], hooks[1], every_module(), torch.no_grad(), sdpa_kernel(SDPBackend.MATH), watch:
+        yield watch.trace
+
+
+@contextmanager
+def every_module() -> Iterator[None]:
+    """Without torch's fast path, which calls no module and packs tensors."""
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
-        with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), watch:
-            yield watch.trace
+        yield
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
-        for handle in handles:
-            handle.remove()

@@ -38,11 +38,8 @@ def watch_calls() -> Iterator[list[Call]]:
         if kinds and given and isinstance(given[0], Tensor) and isinstance(made, Tensor):
             calls.append(Call(module, given[0].detach().clone(), made.detach().clone()))
 
-    handle = register_module_forward_hook(called)
-    try:
+    with register_module_forward_hook(called):
         yield calls
-    finally:
-        handle.remove()
 
 
 class Tables(TorchFunctionMode):

@@ -26,6 +26,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from nmtcheck.measure.labels import Rows, read_rows
+from nmtcheck.measure.operations import every_module
 
 A = torch.ops.aten
 # What draws at random for each value; what shuffles sentences draws one number at a time.
@@ -336,14 +337,9 @@ def recording() -> Iterator[Run]:
         for original, wrapper in functions:
             for names, name in everywhere(original, wrapped(original, wrapper)):
                 stack.callback(names.__setitem__, name, original)
-        for handle in (
-            register_optimizer_step_pre_hook(tape.steps),
-            register_module_forward_pre_hook(tape.calls),
-        ):
-            stack.callback(handle.remove)
-        fast = torch.backends.mha.get_fastpath_enabled()
-        torch.backends.mha.set_fastpath_enabled(False)
-        stack.callback(torch.backends.mha.set_fastpath_enabled, fast)
+        stack.enter_context(register_optimizer_step_pre_hook(tape.steps))
+        stack.enter_context(register_module_forward_pre_hook(tape.calls))
+        stack.enter_context(every_module())
         try:
             with tape:
                 yield tape.run

@@ -16,9 +16,10 @@ import torch
 
 from nmtcheck.adapter import Adapter
 from nmtcheck.checks import every  # noqa: F401 (every registers the checks)
-from nmtcheck.checks.training import ON_PURPOSE
+from nmtcheck.checks.recorded import ON_PURPOSE
 from nmtcheck.connect import ids  # noqa: F401 (every registers the checks)
 from nmtcheck.connect.broad import DERIVED, completed
+from nmtcheck.measure.operations import every_module
 from nmtcheck.measure.reading import reading
 from nmtcheck.measure.tape import SECONDS
 from nmtcheck.registry import CHECKS, Check, Finding
@@ -35,12 +36,7 @@ FACTS, READ = "facts", "read"
 # which one must have given a verdict.
 HEARTS = [
     ("masks", ["make_model"], "measured", ["masks.future_in_evaluation", "masks.more_padding"]),
-    (
-        "loss",
-        ["run", "epoch", "train", "fit"],
-        "read",
-        ["run.labels", "training.scale"],
-    ),
+    ("loss", ["run", "epoch", "train", "fit"], "read", ["run.labels", "run.weights"]),
     (
         "search",
         ["translate", "greedy", "hypotheses", "beam"],
@@ -252,13 +248,11 @@ def _undisturbed() -> Iterator[None]:
     on_gpu = torch.cuda.is_available() and torch.cuda.is_initialized()
     cuda = torch.cuda.get_rng_state_all() if on_gpu else []
     threads, dtype = torch.get_num_threads(), torch.get_default_dtype()
-    fast = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)  # which calls no module, and packs tensors
     torch.set_num_threads(1)  # tiny tensors: threads would wait for each other
     try:
-        yield
+        with every_module():
+            yield
     finally:
-        torch.backends.mha.set_fastpath_enabled(fast)
         torch.set_num_threads(threads)
         torch.set_default_dtype(dtype)
         torch.set_rng_state(states[0])

@@ -58,9 +58,10 @@ def test_a_model_without_dropout_tells_nothing_of_the_mode():
     assert one(adapter, "validation.eval_mode").verdict == "skipped"
 
 
-def test_a_loss_is_no_perplexity():
+def test_a_loss_is_no_perplexity_and_is_named():
     adapter = replace(TORCH, validate=lambda *given: math.log(validate(*given)))
-    assert one(adapter, "validation.perplexity").verdict == "failed"
+    result = one(adapter, "validation.perplexity")
+    assert result.verdict == "failed" and result.measured.startswith("the loss ")
 
 
 # Training
@@ -86,15 +87,27 @@ class Loop(foreign.Loop):
             self.optimizer.step()
 
 
-@pytest.mark.parametrize("mistake", ["first", "last", "mean", "sum"])
-def test_micro_batches_that_are_put_together_wrongly_are_found(mistake):
+@pytest.mark.parametrize(
+    ("mistake", "name", "cause"),
+    [
+        ("first", "run.gradients", "Gradients are cleared between the batches."),
+        ("last", "run.gradients", "Gradients are cleared between the batches."),
+        ("mean", "run.weights", ""),
+        ("sum", "run.weights", "never divided by their number"),
+    ],
+)
+def test_micro_batches_that_are_put_together_wrongly_are_told_apart(mistake, name, cause):
     def train(made, updates, clip):
         loop = Loop(made, clip)
         loop.mistake = mistake
         for update in updates:
             loop.update(update)
 
-    assert one(replace(TORCH, train=train), "training.accumulation").verdict == "failed"
+    adapter = replace(TORCH, train=train, fit=None, epoch=None)
+    assert one(adapter, "training.accumulation").verdict == "failed"
+    told = one(adapter, name)
+    assert cause in told.cause and told.verdict == ("failed" if cause else "passed")
+    assert cause or "means of 2 batches of unequal size" in told.measured
 
 
 def fixed_dropout(sizes):
@@ -144,11 +157,12 @@ def test_a_dropout_of_its_own_is_undecided_and_a_forgotten_place_is_not():
         made = OURS.make_model(sizes)
         for layer in made.encoder:
             layer.feed_forward.dropout.p = 0.5
+        made.decoder[0].feed_forward.dropout.p = 0.4  # somebody has chosen it
         return made
 
     result = one(replace(OURS, make_model=forgotten), "layers.dropout_rate")
     assert result.verdict == "failed"
-    assert "0.5 in 'encoder.*.feed_forward.dropout'" in result.measured
+    assert result.measured.endswith("there is 0.5 in 'encoder.*.feed_forward.dropout'")
 
 
 def test_dropout_that_is_made_and_never_used_is_found():
@@ -159,6 +173,11 @@ def test_dropout_that_is_made_and_never_used_is_found():
 
 def test_all_names_are_listed_once():
     assert listed(["a.0.b", "a.1.b", "c.2"]) == "'a.*.b', 'c.2'"
+
+
+def test_a_loss_that_never_smooths_is_undecided():
+    never = replace(OURS, loss=lambda x, y, smoothing: OURS.loss(x, y, 0.0))
+    assert {r.verdict for r in run_checks(never, only="loss").results} == {"passed", "skipped"}
 
 
 @pytest.mark.parametrize("start", [foreign.EOS, foreign.PAD])

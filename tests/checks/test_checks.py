@@ -385,9 +385,6 @@ BROKEN = {
         TORCH, greedy=lambda m, s, n: [ids[:1] for ids in foreign.greedy(m, s, n)]
     ),
     "decoding.start_symbol": replace(TORCH, greedy=without_bos(foreign.greedy)),
-    "decoding.stops_at_eos": replace(
-        TORCH, greedy=lambda m, s, n: [[*i, 2, 0] for i in foreign.greedy(m, s, n)]
-    ),
     "decoding.no_reference": replace(OURS, hypotheses=lambda m, s, r: OURS.greedy(m, s, len(r[0]))),
     "beam.scores": beam(lambda found: [(ids, score - 1) for ids, score in found]),
     "beam.does_not_stop_early": replace(TORCH, beam=hasty_beam),
@@ -407,6 +404,15 @@ BROKEN = {
 }
 
 BROKEN |= mistakes.MISTAKES | {name: run(mistake) for mistake, name in FOUND.items()}
+# A check may have several: each is found.
+EVERY = [(name, run(mistake)) for mistake, name in FOUND.items()]
+EVERY += [
+    ("run.weights", mistakes.train(lambda *given: mistakes.right(*given) / 7)),
+    (
+        "decoding.greedy",
+        replace(TORCH, greedy=lambda m, s, n: [[*i, 2, 0] for i in foreign.greedy(m, s, n)]),
+    ),
+]
 
 
 def test_every_check_has_its_mistake():
@@ -426,6 +432,13 @@ def test_a_check_finds_its_mistake(name):
     # torch itself refuses -1e12 in float16.
     assert result.verdict == "failed" or name == "attention.mask_half"
     assert result.measured and result.cause
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "adapter"), EVERY, ids=[*FOUND, "a factor", "more than EOS"])
+def test_each_of_several_mistakes_is_found(name, adapter):
+    (result,) = run_checks(adapter, only=name).results
+    assert result.verdict == "failed", result.measured
 
 
 OTHERS = {id for id, check in CHECKS.items() if check.needs == ("run",)} | {"positions.relative"}

@@ -42,15 +42,15 @@ FAULTS = [
     (stranger("no memory mask, keyword"), "inside.padding", "reaches cross-attention"),
     (loop("labels not shifted"), "run.labels", "not shifted"),
     (loop("padded to 40"), "run.labels", "PAD counts as a word"),
-    (loop("padded counts"), "training.scale", "PAD included"),
+    (loop("padded counts"), "run.weights", "PAD included"),
     (loop("eval mode never left"), "run.modes", "drops in none"),
     (searching("equal copies"), "beam.scores", "equal copies"),
     (searching("probabilities"), "beam.scores", "the model gives it"),
     (searching("not sorted"), "beam.scores", "not the best first"),
     (
         stranger(greedy=partial(greedy_batch, mistake="finished rows grow")),
-        "decoding.stops_at_eos",
-        "but the search continues",
+        "decoding.greedy",
+        "but the search returns",
     ),
 ]
 
@@ -90,7 +90,7 @@ HEALTHY = {
     "padded_target is no mask": Adapter(make_model=PaddedTarget),
     "a batch of greedy searches": stranger(greedy=greedy_batch),
 }
-SUBJECTS = ["inside", "masks", "layers", "embedding", "schedule", "decoding.stops_at_eos"]
+SUBJECTS = ["inside", "masks", "layers", "embedding", "schedule", "decoding.greedy"]
 
 
 @pytest.mark.parametrize("style", HEALTHY)

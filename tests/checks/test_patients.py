@@ -146,7 +146,7 @@ def test_a_limit_that_is_ignored_is_found():
     assert "is ignored" in found.cause
 
 
-SEARCH = ["decoding.greedy", "decoding.start_symbol", "decoding.stops_at_eos"]
+SEARCH = ["decoding.greedy", "decoding.start_symbol"]
 CONVENTIONS = {
     "plain": {},
     "a beam": {"width": 4},

@@ -22,7 +22,7 @@ STRANGERS = Path(__file__).with_name("strangers")
 BLOCK = re.compile(r"<!-- adapter:(\w+) -->\n```python\n(.*?)```", re.DOTALL)
 ADAPTERS = dict(BLOCK.findall((ROOT / "docs" / "checks.md").read_text("utf-8")))
 MOST_LINES = dict.fromkeys(["annotated", "time_major", "fields"], 12)
-SEARCH = ["decoding.greedy", "decoding.start_symbol", "decoding.stops_at_eos"]
+SEARCH = ["decoding.greedy", "decoding.start_symbol"]
 # All that these adapters have parts for, but for the checks that train a model first.
 QUICK = ["positions", "masks", "layers", "training", "run", "validation", "decoding.eval_mode"]
 QUICK += ["model.shape", "model.batch_invariance", "model.eval_repeats"]
