@@ -86,9 +86,11 @@ def train(mistake=""):
 
 def said(model, sentences, mistake=""):
     source = collated([(s, s) for s in sentences], "")[0]
-    found = greedy_batch(model, source, 8, mistake)
-    if mistake == "one ends all":
-        return [ids[: min(map(len, found))] for ids in found]
+    found = greedy_batch(model, source, 8)
+    if limit := {"one ends all": min, "finished rows grow": max}.get(mistake):
+        found = [[s[0]] * (1 + sum(s) % 6) for s in sentences]  # of all lengths
+        size = limit(map(len, found))
+        found = [ids[:size] if limit is min else ids + [4] * (size - len(ids)) for ids in found]
     return sorted(found, key=len) if mistake == "order of the search" else found
 
 
