@@ -6,12 +6,14 @@ import contextlib
 import itertools
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter, IdPair
 from nmtcheck.checks.optimisation import NO_CLIP
+from nmtcheck.checks.recorded import recorded
 from nmtcheck.connect.standins import Vocabulary
 from nmtcheck.measure.helpers import TOLERANCE, batch, build, distance, logits, pairs, source_rows
 from nmtcheck.measure.spying import Call, watch_calls, watch_tables
@@ -151,3 +153,45 @@ def eval_mode(adapter: Adapter, seed: int) -> str:
     if differ := sum(a != b for a, b in zip(first, second, strict=True)):
         raise Finding(f"{differ} of {len(first)} sentences differ the second time")
     return f"{len(first)} sentences get the same translation twice, from a model in train mode"
+
+
+@check("run.translations", "run")
+def translations(adapter: Adapter, seed: int) -> str:
+    """A sentence has one translation, alone and in any list, at its own place."""
+    given = recorded(adapter).returned
+    if not (isinstance(given, tuple) and len(given) == 2 and callable(given[0])):
+        raise NotImplementedError("run returns no function that translates lines, and lines")
+    translate, lines = given[0], [*dict.fromkeys(given[1])][:40]
+
+    def said(some: list[Any]) -> list[Any]:
+        return list(translate(list(some)))
+
+    alone = [said([line])[0] for line in lines]
+    together = said(lines)
+    if together != alone and sorted(map(str, together)) == sorted(map(str, alone)):
+        raise Finding(
+            f"{len(lines)} lines get each other's translations",
+            "The translations come in the order of the search, not of the lines.",
+        )
+    # A limit may depend on the longest line: what is longer for a line no longer met no limit.
+    sizes = [(length(line), length(one)) for line, one in zip(lines, alone, strict=True)]
+    ended = [n for n, (a, b) in enumerate(sizes) if any(c <= a and d > b for c, d in sizes)]
+    wrong = [(alone[n], together[n]) for n in ended if alone[n] != together[n]]
+    if len(wrong) > max(1, len(ended) / 10):
+        cause = ""
+        if all(length(f) < length(a) for a, f in wrong):
+            cause = "The search stops when one of the sentences has ended."
+        elif all(length(f) > length(a) for a, f in wrong):
+            cause = "Sentences that have ended go on until the last one ends."
+        pair = f"{wrong[0][0]!r} alone, {wrong[0][1]!r}"
+        raise Finding(
+            f"{len(wrong)} lines are translated differently beside others: {pair}", possible=cause
+        )
+    return f"{len(ended)} of {len(lines)} lines that ended have the same translations together"
+
+
+def length(line: Any) -> int:
+    """The words of a sentence, or its letters where it is one word."""
+    if not isinstance(line, str):
+        return len(line)
+    return len(line.split()) if " " in line else len(line)
