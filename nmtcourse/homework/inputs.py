@@ -50,8 +50,8 @@ class Draw:
 
     The same number has the same structure for every seed, and so have the same `choices`; number 0
     is the simplest, in which every choice is the first. `turn` 1 has the same structure as turn 0
-    with other numbers. `lenient` is set for an input that the page does not promise: there an error
-    is no fault, but a wrong result is. `half` is so for errors of a library that lacks the type.
+    with other numbers. `half` is set for types that a library may lack: there its error is no
+    fault, but a wrong result is.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Draw:
         jitter: bool = False,
     ):
         self.seed, self.number, self.turn = seed, number, turn
-        self.lenient = self.half = False
+        self.half = False
         self.given = [] if number == 0 and choices is None else choices
         self.choices: list[int] = []
         self.fresh = random.Random(number)

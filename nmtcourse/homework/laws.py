@@ -128,7 +128,12 @@ class Careful:
 
 
 class CarefulClass(Careful):
-    """A student's class whose objects have guarded `methods`, if it may have a subclass."""
+    """A student's class whose objects have guarded `methods`, if it may have a subclass.
+
+    The first object is made twice, since two share nothing.
+    """
+
+    made: list[Any] | None = None
 
     def __init__(self, made: Any, methods: list[str]):
         super().__init__(made)
@@ -155,7 +160,18 @@ class CarefulClass(Careful):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         with unchanged(**named_arguments(self.__wrapped__, args, kwargs)):
-            return self.function(*args, **kwargs)
+            made = self.function(*args, **kwargs)
+            self.made = self.made or [made, self.function(*args, **kwargs)]
+        one, other = ({*map(key_of, tensors_of(each))} for each in self.made)
+        if one & other:
+            raise Finding("two objects share a tensor", "objects that share nothing")
+        return made
+
+
+def tensors_of(module: Any) -> list[Tensor]:
+    """The tensors of a module that are not empty; none of another object."""
+    found = [*module.parameters(), *module.buffers()] if isinstance(module, nn.Module) else []
+    return [tensor for tensor in found if tensor.numel()]
 
 
 def methods_of(solution: Any) -> list[str]:
@@ -384,8 +400,10 @@ def kept(value: Any) -> Any:
 def alike(one: Any, other: Any) -> bool:
     """Whether two copies show the same, bit by bit."""
     if isinstance(one, torch.Tensor):
-        if one.shape != other.shape or one.dtype != other.dtype:
+        if (one.shape, one.dtype, one.device) != (other.shape, other.dtype, other.device):
             return False
+        if one.is_meta:  # it has no numbers
+            return True
         return bool(((one == other) | ((one != one) & (other != other))).all())
     if isinstance(one, list | tuple):
         return len(one) == len(other) and all(map(alike, one, other))

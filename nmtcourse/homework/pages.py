@@ -43,15 +43,15 @@ and sizes.
 
 Unless a task says otherwise:
 
-- Leave what you are given as it is. Return numbers of the floating-point type of the tensors that \
-you are given, which may be float16 or bfloat16; torch's default type is float32. A list holds \
-plain numbers or words, not tensors.
+- Leave what you are given as it is; a result may be a view of it. Return numbers of the \
+floating-point type of the tensors that you are given, which may be float16 or bfloat16; torch's \
+default type is float32. A list holds plain numbers or words, not tensors.
 - Every axis of a tensor has a size of at least 1, and a tensor may have any memory layout.
 - Keep nothing from one call to the next: a result depends on the arguments alone, whatever was \
 called before and whatever the caller has changed in earlier arguments and results since. Later \
 calls leave earlier results as they are, and two objects of a class share nothing.
-- A module can be trained, copied, and given other weights or another type. A function need not \
-pass gradients on unless its task says so."""
+- A module can be trained, copied, and given other weights or, by `.to`, another floating-point \
+type, which its results then have. A function need not pass gradients on unless its task says so."""
 TASK = """\
 ## {id} {title}
 

@@ -53,7 +53,8 @@ class Float:
 class Mask:
     """A boolean tensor in one of several shapes, or None if it is `optional`.
 
-    Where it is not `empty`, each row of the last dimension has a True.
+    A size with a question mark may be 1 instead; the first of `...?` may be missing. Where it is
+    not `empty`, each row of the last dimension has a True.
     """
 
     shapes: str
@@ -64,7 +65,14 @@ class Mask:
         """One such mask."""
         shapes = [None] * self.optional + [each.strip() for each in self.shapes.split("|")]
         shape = draw.one_of(shapes)
-        return None if shape is None else draw.mask(*draw.shape(shape), empty=self.empty)
+        if shape is None:
+            return None
+        sizes: list[int] = []
+        for name in shape.split():
+            own = draw.shape(name.rstrip("?"))
+            own = own[draw.choose(len(own) + 1) :] if name == "...?" else own
+            sizes += [draw.one_of([n, n, 1]) if "?" in name else n for n in own]
+        return draw.mask(*sizes, empty=self.empty)
 
 
 @dataclass(frozen=True)

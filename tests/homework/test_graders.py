@@ -71,6 +71,15 @@ def test_a_mistake_that_the_grader_does_not_know_is_refused_with_a_counterexampl
     assert verdict.finding.measured and verdict.finding.expected
 
 
+KINDS = "03.3/2 04.2/4 07.1/4 08.3/2 10.2/4 11.2/1 12.1/1 12.1/3".split()  # had full points once
+
+
+@pytest.mark.parametrize("place", KINDS)
+def test_a_kind_that_a_round_has_shown_is_found(place):
+    known = {about: (task, answer) for about, task, answer in wrong_answers([place[:4]])}
+    assert not judge(*known[f"5/{place}"], seed=0).full
+
+
 def test_no_letter_is_right_more_often_than_another():
     letters = Counter(task.solution for task in CHOICES)
     assert set(letters) == {*"ABC"} and max(letters.values()) - min(letters.values()) <= 1

@@ -112,6 +112,7 @@ def test_operations_follow_a_table_through_copies_but_not_through_a_product():
         (lambda: table.clone().index_select(0, ids), True),
         (lambda: torch.eye(5)[ids] @ table, False),
         (lambda: (torch.eye(5)[ids] @ table)[0], False),
+        (lambda: (table.new_zeros(2, 5)[0], torch.zeros_like(table)[0]), False),
     ):
         with Operations(of=table) as operations:
             call()

@@ -234,8 +234,8 @@ homework.promise(
     "hard",
     "Batches within a token budget",
     """
-    `lengths` holds the number of tokens of each sentence. Return batches, as lists of sentence
-    indices, such that
+    `lengths` holds the number of tokens of each sentence, of which there is at least one. Return
+    batches, as lists of sentence indices, such that
 
     - every sentence is in exactly one batch;
     - the padded size of a batch (number of sentences times the longest length) is at most `budget`;
@@ -314,9 +314,9 @@ def planned(answer, lengths: list[int], budget: int, seed: int) -> list[list[int
 @homework.check(plan, "Follow the sentences at the boundary between two batches.")
 def holds_every_sentence_once(answer, draw: Draw):
     """Every sentence is in exactly one batch, even if it is alone or uses the whole budget."""
-    draw.lenient = not (size := draw.sizes(1, 0, 12)[0])
+    size = draw.sizes(1, 1, 12)[0]
     lengths = [draw.random.choice((1, 3, 5, 9, 40)) for _ in range(size)]
-    batches = planned(answer, lengths, max([1, *lengths]) + draw.one_of([0, 1, 60]), draw.size(0))
+    batches = planned(answer, lengths, max(lengths) + draw.one_of([0, 1, 60]), draw.size(0))
     flat = sorted(i for batch in batches for i in batch)
     holds(flat == [*range(size)], f"the sentences {short(flat)} in batches", f"0 to {size - 1}")
 

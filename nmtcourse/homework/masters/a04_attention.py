@@ -10,7 +10,7 @@ from nmtcourse.homework.compare import holds
 from nmtcourse.homework.signatures import Float, Mask
 from nmtcourse.homework.task import Assignment
 
-SHAPES = "... T S | T S | 1 S | T 1"
+SHAPES = "...? T? S?"
 homework = Assignment(
     "04",
     "attention",
@@ -92,10 +92,10 @@ homework.promise(
     "Attention with a mask",
     """
     Write attention (Vaswani et al. 2017, equation 1) for queries (..., T, d_k), keys (..., S, d_k)
-    and values (..., S, d_v). The boolean mask broadcasts to (..., T, S); True means *may attend*. A
-    query that may not attend to any key gets a vector of zeros, not NaN. Scores may be as large as
-    100,000, masked ones too. Return only the result (..., T, d_v). `torch.softmax` is allowed,
-    torch's own attention is not.
+    and values (..., S, d_v). The boolean mask has at least two dimensions and broadcasts to (...,
+    T, S); True means *may attend*. A query that may not attend to any key gets a vector of zeros,
+    not NaN. In float32 and float64 scores may be as large as 100,000, masked ones too. Return only
+    the result (..., T, d_v). `torch.softmax` is allowed, torch's own attention is not.
     """,
     hints=(
         (
@@ -189,8 +189,9 @@ homework.promise(
     "Causal self-attention",
     """
     A sentence is a matrix $X$ (B, T, D). Project it with three matrices (D, d_k) into queries, keys
-    and values; each position attends to itself and to earlier positions only. Scores may be as
-    large as 100,000. Return the vectors (B, T, d_k) and the weights (B, T, T).
+    and values; each position attends to itself and to earlier positions only. In float32 and
+    float64 scores may be as large as 100,000. Return the vectors (B, T, d_k) and the weights (B, T,
+    T).
     """,
     hints=(
         "Follow the formula: three matrix multiplications, the scores, the mask, the softmax.",

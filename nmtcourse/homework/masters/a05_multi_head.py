@@ -12,7 +12,7 @@ from nmtcourse.homework.task import Assignment
 from nmtlib.model import MultiHeadAttention
 
 MATRICES = ("query", "key", "value", "output")
-SHAPES = "T S | B 1 T S | B H T S | B 1 1 S | 1 H T S | 1 H 1 S | 1 1 T S"
+SHAPES = "T S | B? H? T? S?"
 homework = Assignment(
     "05",
     "multi_head",
@@ -104,7 +104,8 @@ def refuses_what_does_not_divide(answer, draw):
     memory (B, S, D). `weights` contains four matrices (D, D), `"query"`, `"key"`, `"value"` and
     `"output"`, applied as `x @ weights["query"]`, without biases. Head h uses columns h·d_k to (h +
     1)·d_k - 1. The mask, (T, S) or of four dimensions, broadcasts to (B, H, T, S); True means may
-    attend, and each query may attend to some key. Scores may be as large as 100,000. You may use
+    attend, and each query may attend to some key. The tensors are float32 or float64, and scores
+    may be as large as 100,000. You may use
     `F.scaled_dot_product_attention(query, key, value, mask)`; do not loop over heads.
     """,
     hints=(

@@ -312,7 +312,7 @@ def works_on_a_transformer(answer, draw: Draw):
     Small weights are set to 0; only masked ones should be.
         masked_fill(~mask, 0.0) => masked_fill(~mask | (weights < 1e-6), 0.0)
     """,
-    signature={"scores": Float("... T S", far=True), "mask": Mask("... T S | T S | 1 S | S")},
+    signature={"scores": Float("... T S", far=True), "mask": Mask("...? T? S? | S?")},
 )
 def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
     """Weights (..., S), 0 where the mask is False; a fully masked row gives zeros."""

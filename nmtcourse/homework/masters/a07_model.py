@@ -61,8 +61,8 @@ def some_config(draw: Draw, large: int = 16_000, **given) -> TransformerConfig:
     Write the residual connection with LayerNorm and dropout around a sub-layer f. With
     `norm="post"`, as in the paper, the result is LayerNorm(x + dropout(f(x))); with `norm="pre"` it
     is x + dropout(f(LayerNorm(x))). In training, dropout sets each number of f's result to zero
-    with probability `dropout` and divides the others by 1 - `dropout`. Call f once. `nn.LayerNorm`
-    and `nn.Dropout` are allowed.
+    with probability `dropout`, which is below 1, and divides the others by 1 - `dropout`. Call f
+    once. `nn.LayerNorm` and `nn.Dropout` are allowed.
     """,
     hints=(
         "To which of x, f's result and their sum do LayerNorm and dropout apply?",
@@ -130,6 +130,8 @@ def follows_the_formulas(answer, draw: Draw):
     what = f"{norm} for x of shape {(b, s, d)}"
     yield f"the number of calls of f, {what}", len(calls)
     yield f"the result of {what}", result
+    dropping = answer(d, 0.5, norm).to(draw.dtype)
+    yield f"the type of the result in training, {what}", str(dropping(x.detach(), f).dtype)
     found = gradients(result, draw.normal(b, s, d), x, matrix)
     if not draw.half:  # there the gradient of LayerNorm may overflow
         yield f"the gradients of {what}", found, 1e-3

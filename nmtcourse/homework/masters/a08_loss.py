@@ -96,9 +96,9 @@ def refuses_update_0(answer, step, d_model, warmup):
     Given logits (B, T, V) and labels (B, T), with PAD = 0, return the cross-entropy against a
     smoothed target: it gives $1 - \\varepsilon$ to the label and distributes $\\varepsilon$ evenly
     over the **V - 1 classes other than PAD**, the label included. The result, in nats, is the mean
-    over all labels that are not PAD. The loss and its gradient are finite for logits as large as
-    1,000. Ready-made losses, from `torch` or the course, are not allowed; `log_softmax` is. If all
-    labels are PAD, raise a `ValueError`.
+    over all labels that are not PAD. The logits are float32 or float64; the loss and its gradient
+    are finite for logits as large as 1,000. Ready-made losses, from `torch` or the course, are not
+    allowed; `log_softmax` is. If all labels are PAD, raise a `ValueError`.
     """,
     hints=(
         "Write the target of one label first, then its dot product with the log-probabilities.",
@@ -265,6 +265,7 @@ class Guesser(nn.Module):
         self.table = nn.Parameter(draw.normal(11, 6))
         self.output = nn.Parameter(draw.normal(6, 11))
         self.unused = nn.Parameter(draw.normal(2))
+        self.tied = nn.ParameterDict({"output": self.output, "table": self.table})
         self.calls, self.alive, self.most, self.resting = 0, 0, 0, 0
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:

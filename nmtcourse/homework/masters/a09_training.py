@@ -4,10 +4,10 @@ import contextlib
 import math
 import os
 import tempfile
-from collections.abc import Callable, Iterator
-from importlib import import_module
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import torch
 from torch import Tensor, nn
@@ -117,7 +117,7 @@ def stops_in_time(answer, draw: Draw):
     over all tokens of all batches; if its norm over all parameters together exceeds `max_norm`, it
     is scaled down to `max_norm`. Then the optimizer makes one step. Return the norm before scaling,
     as a float. Afterwards every `.grad` is None or zero. Parameters without a gradient stay
-    unchanged.
+    unchanged. The model is float32 or float64, and the optimizer has all of its parameters.
     """,
     hints=(
         "In which order: sum, divide, clip, step, clear?",
@@ -185,6 +185,7 @@ class Small(nn.Module):
         self.first = nn.Parameter(draw.normal(4, 3))
         self.second = nn.Parameter(draw.normal(3))
         self.unused = nn.Parameter(draw.normal(2))
+        self.tied = nn.ParameterDict({"first": self.first})
 
 
 def squares(model: Small, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, int]:
@@ -317,19 +318,6 @@ class Checkpoint:
         ### END SOLUTION
 
 
-@contextlib.contextmanager
-def replaced(path: str, value: Any) -> Iterator[None]:
-    """While this lasts, a function such as "torch:save" is a different one."""
-    module, _, name = path.partition(":")
-    here = import_module(module)
-    original = getattr(here, name)
-    setattr(here, name, value)
-    try:
-        yield
-    finally:
-        setattr(here, name, original)
-
-
 Run = tuple[nn.Module, torch.optim.Optimizer]
 
 
@@ -435,12 +423,12 @@ def survives_a_crash(answer, draw: Draw):
         answer.save(path, *run, 1)
         old, before = Path(folder) / "old", path.read_bytes()
         os.link(path, old)  # the same bytes under another name
-        with replaced("os:unlink", unlink), replaced("os:remove", unlink):
+        with mock.patch("os.unlink", unlink), mock.patch("os.remove", unlink):
             answer.save(path, *run, 2)
         kept = old.read_bytes() == before
         holds(kept, "the old file was written to, so a crash leaves half a file", "a new file")
         holds(path.name not in lost, "the old file was deleted before the new one is there", "both")
-        with replaced("torch:save", half), contextlib.suppress(OSError):
+        with mock.patch("torch.save", half), contextlib.suppress(OSError):
             answer.save(path, *run, 3)
         holds(path.exists(), "no file exists after the crash", "the previous one")
         try:

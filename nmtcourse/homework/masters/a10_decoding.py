@@ -36,15 +36,20 @@ homework = Assignment(
 
 
 class Model:
-    """Log-probabilities that depend on the whole prefix; counts its calls."""
+    """Log-probabilities that depend on the whole prefix; counts its calls.
 
-    def __init__(self, draw: Draw, words: int = 3, end: float = 0.0):
+    With `ties` they depend on its length, so that it does not matter which of equal ones is kept.
+    """
+
+    def __init__(self, draw: Draw, words: int = 3, end: float = 0.0, ties: bool = False):
         self.seed, self.words, self.end, self.calls = draw.value_seed, words, end, 0
+        self.ties = ties
 
     def __call__(self, said: list[int]) -> Tensor:
         said, self.calls = [int(word) for word in said], self.calls + 1
-        chance = random.Random(f"{self.seed} {said}")
+        chance = random.Random(f"{self.seed} {len(said) if self.ties else said}")
         scores = torch.tensor([chance.gauss(0, 1.5) for _ in range(4 + self.words)])
+        scores[4:] = scores[4:].round() if self.ties else scores[4:]
         scores[EOS] += self.end
         scores[[0, 1, 3]] = -math.inf
         return scores.double().log_softmax(-1)
@@ -264,6 +269,8 @@ def keeps_what_it_should(answer, draw: Draw):
     yield from searched(answer, draw, draw.size(1, 6), draw.choose(8), model)
     yield from searched(answer, draw, 2, 7, toy, "for the toy ")
     yield from searched(answer, draw, 3, 7, late(draw), "for a good late end ")
+    tied = Model(draw, words=draw.size(2, 6), ties=True)
+    yield "the log-probability where candidates are equal", answer(tied, draw.size(2, 4), 6)[1]
 
 
 @homework.check(

@@ -33,7 +33,8 @@ homework = Assignment(
     Return the number of bytes that a model needs during training with Adam, without activations:
     its parameters, their gradients, and Adam's two moments, each with the size and dtype of its
     parameter. A tensor under several names counts once. A frozen parameter (`requires_grad` is
-    False) has no gradient and no moments. Buffers count as well.
+    False) has no gradient and no moments; not all are frozen. Buffers count as well. The model may
+    be on any device, even `meta`.
     """,
     hints=(
         "How many tensors of the size of a weight exist after one update?",
@@ -77,10 +78,12 @@ def some_model(draw: Draw) -> nn.Module:
     a, b = draw.sizes(2)
     kinds = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
     model = nn.Sequential()
-    for _ in range(draw.size(0, 4)):
+    for number in range(draw.size(1, 4)):
         inner = nn.Sequential(nn.Linear(a, b), nn.Sequential(nn.BatchNorm1d(b)))
         layer = draw.one_of([nn.Linear(a, b), nn.BatchNorm1d(a), inner, nn.GRU(a, b)])
-        layer.to(draw.one_of(kinds)).requires_grad_(draw.one_of([True, True, False]))
+        frozen = draw.choose(5 if number else 4)  # 1 or 2: every other parameter; 4: all
+        for place, parameter in enumerate(layer.to(draw.one_of(kinds)).parameters()):
+            parameter.requires_grad_(frozen not in (1 + place % 2, 4))
         model.append(layer)
     if len(model) > 1 and draw.one_of([False, True]):
         model.append(nn.ModuleDict({"again": model[0]}))  # a layer that is used twice
@@ -88,7 +91,7 @@ def some_model(draw: Draw) -> nn.Module:
     if draw.one_of([False, True]):
         ids = draw.one_of([torch.arange(a), torch.arange(a).expand(3, a), torch.arange(2 * a)[::2]])
         model.register_buffer("ids", ids, persistent=draw.one_of([True, False]))
-    return model
+    return model.to(draw.one_of(["cpu", "cpu", "cpu", "meta"]))
 
 
 @homework.check(training_bytes, "List all tensors that exist after one update.", worth=2)
@@ -108,7 +111,6 @@ def is_what_adam_holds(answer, draw: Draw):
 def knows_special_tensors(answer, draw: Draw):
     """Shared tensors, frozen ones and buffers are counted correctly, each with its own type."""
     model = some_model(draw)
-    draw.lenient = not any(p.requires_grad for p in model.parameters())  # nothing for Adam
     yield f"the bytes of {model}", int(answer(model))
 
 
@@ -323,9 +325,8 @@ def planned(answer, lengths: Tensor, cost: Callable, capacity: float) -> list[li
 
 def asked(draw: Draw) -> tuple[Tensor, Callable, float]:
     """Lengths, a cost, and a capacity that the most expensive sentence may use up."""
-    lengths, cost = corpus(draw, draw.sizes(1, 0, 30)[0]), draw.one_of([quadratic, steep])
-    draw.lenient = not len(lengths)
-    most = max([1, *(cost(1, *pair) for pair in lengths.tolist())])
+    lengths, cost = corpus(draw, draw.sizes(1, 1, 30)[0]), draw.one_of([quadratic, steep])
+    most = max(cost(1, *pair) for pair in lengths.tolist())
     return lengths, cost, most * draw.one_of([1, 1.5, 8])
 
 
