@@ -13,15 +13,15 @@ import random
 import sys
 from collections.abc import Callable, Iterator
 from itertools import starmap
-from types import FrameType, new_class
+from types import new_class
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from nmtcourse.homework.compare import Finding, holds
+from nmtcourse.homework.operations import Without, sealing
 
 CONTAINERS = (list, tuple, dict, set)
 CHANGED = "a later call changed an earlier result"
@@ -258,55 +258,6 @@ def refilled(old: Any, new: Any, memo: dict[int, int]) -> Any:
     else:
         return new
     return old
-
-
-class Without(TorchFunctionMode):
-    """While this mode is active, some functions of torch raise Finding."""
-
-    def __init__(self, forbidden: tuple[str, ...]):
-        super().__init__()
-        self.forbidden = forbidden
-
-    def __torch_function__(
-        self, called: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        name = getattr(called, "__name__", "").lstrip("_").removeprefix("special_")
-        if name in self.forbidden:
-            cause = "Write it with simpler operations; the task says which are allowed."
-            raise Finding(f"torch's `{name}` was called", "an answer without it", cause)
-        return called(*args, **(kwargs or {}))
-
-
-@contextlib.contextmanager
-def sealing(modules: tuple[str, ...]) -> Iterator[None]:
-    """Raise Finding if a function of these modules, or of their submodules, is called."""
-    inside = tuple(f"{module}." for module in modules)
-
-    def look(frame: FrameType, event: str, arg: Any) -> None:
-        module = frame.f_globals.get("__name__", "")
-        if event == "call" and f"{module}.".startswith(inside) and not importing(frame):
-            cause = "Write it yourself; the task says what is allowed."
-            called = f"`{frame.f_code.co_name}` of {module.partition('.')[0]} was called"
-            raise Finding(called, "an answer without it", cause)
-
-    if not modules:
-        yield
-        return
-    before = sys.getprofile()
-    sys.setprofile(look)
-    try:
-        yield
-    finally:
-        sys.setprofile(before)
-
-
-def importing(frame: FrameType | None) -> bool:
-    """Whether a frame runs because a module is being imported."""
-    while frame is not None:
-        if frame.f_globals.get("__name__") == "importlib._bootstrap":
-            return True
-        frame = frame.f_back
-    return False
 
 
 @contextlib.contextmanager
