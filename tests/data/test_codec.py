@@ -29,17 +29,10 @@ GIVEN = (
     [*SPECIALS, "tom", "'s", "na@@", "ils", "are", "."],
     [*SPECIALS, "汤@@", "姆", "的", "指甲", "。"],
 )
-CORPUS = Corpus(
-    "tiny",
-    "de",
-    "en",
-    TRAIN,
-    validation=[Pair("Ein Zebra", "a zebra")],
-    test=[Pair("Das Gnu", "the gnu")],
-)
-PUBLISHED = Corpus(
-    "tom", "en", "zh", [Pair("tom 's na@@ ils .", "汤@@ 姆 的 指甲 。")], vocabularies=GIVEN
-)
+HELD_OUT = {"validation": [Pair("Ein Zebra", "a zebra")], "test": [Pair("Das Gnu", "the gnu")]}
+CORPUS = Corpus("tiny", "de", "en", TRAIN, **HELD_OUT)
+NAILS = Pair("tom 's na@@ ils .", "汤@@ 姆 的 指甲 。")
+PUBLISHED = Corpus("tom", "en", "zh", [NAILS], vocabularies=GIVEN)
 MADE = ("whitespace", "spacy", "bpe")  # kinds whose vocabulary is made from the training split
 
 
@@ -288,14 +281,10 @@ def test_a_damaged_file_is_named(content, tmp_path):
 
 
 def test_an_unknown_kind_is_refused_with_the_known_ones():
-    with pytest.raises(ValueError, match="'words'") as caught:
-        build_codecs(CORPUS, "words")
-    assert all(kind in str(caught.value) for kind in KINDS)
-
-
-def test_an_unknown_kind_of_the_target_side_is_refused():
-    with pytest.raises(ValueError, match="'words'"):
-        build("bpe", target_kind="words")
+    for kinds in (("words", ""), ("bpe", "words")):
+        with pytest.raises(ValueError, match="'words'") as caught:
+            build_codecs(CORPUS, kinds[0], target_kind=kinds[1])
+        assert all(kind in str(caught.value) for kind in KINDS)
 
 
 def test_given_asks_for_a_corpus_with_vocabularies():
@@ -306,22 +295,13 @@ def test_given_asks_for_a_corpus_with_vocabularies():
 
 
 @pytest.mark.parametrize("target_kind", ["given", "whitespace", ""])
-def test_given_vocabularies_cannot_be_made_joint(target_kind):
-    with pytest.raises(ValueError, match="joint"):
-        build_codecs(PUBLISHED, "given", target_kind=target_kind, joint=True)
-
-
-def test_two_kinds_cannot_be_made_joint():
-    with pytest.raises(ValueError, match="joint"):
-        build("bpe", target_kind="spacy", joint=True)
+def test_given_vocabularies_and_two_kinds_cannot_be_made_joint(target_kind):
+    for kind in ("given", "bpe" if target_kind else "given"):
+        with pytest.raises(ValueError, match="joint"):
+            build_codecs(PUBLISHED, kind, target_kind=target_kind, joint=True)
 
 
 @pytest.mark.parametrize("kind", MADE)
 def test_a_size_without_room_for_the_specials_is_refused(kind):
     with pytest.raises(ValueError, match="size"):
         build_codecs(CORPUS, kind, size=3)
-
-
-def test_spacy_refuses_a_language_it_does_not_know():
-    with pytest.raises(ValueError, match="'qq'"):
-        build_codecs(Corpus("c", "qq", "en", TRAIN), "spacy")

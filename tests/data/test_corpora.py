@@ -28,13 +28,8 @@ from nmtlib.data.corpus import Pair
 from nmtlib.specials import SPECIALS
 
 MULTI30K = "multi30k-de-en"
-REVERSED = {
-    "toy-en-de": "toy-de-en",
-    "toy-zh-en": "toy-en-zh",
-    "multi30k-en-de": "multi30k-de-en",
-    "cmn-zh-en": "cmn-en-zh",
-    "iwslt14-en-de": "iwslt14-de-en",
-}
+REVERSED = {"toy-en-de": "toy-de-en", "toy-zh-en": "toy-en-zh", "cmn-zh-en": "cmn-en-zh"}
+REVERSED |= {"multi30k-en-de": "multi30k-de-en", "iwslt14-en-de": "iwslt14-de-en"}
 
 
 @pytest.fixture(autouse=True)
@@ -139,14 +134,9 @@ def test_both_directions_share_the_same_files(tmp_path, turned, base, home):
 
 
 def test_loading_a_reversed_name_turns_every_pair(tmp_path, home):
-    forth, back = (
-        load("multi30k-de-en", root=tmp_path),
-        load("multi30k-en-de", root=tmp_path),
-    )
-    assert (
-        back == forth.reversed() and back.name == "multi30k-en-de" and back.target_language == "de"
-    )
-    assert back.test != forth.test
+    forth, back = (load(name, root=tmp_path) for name in (MULTI30K, "multi30k-en-de"))
+    assert back == forth.reversed() and back.test != forth.test
+    assert (back.name, back.target_language) == ("multi30k-en-de", "de")
 
 
 def test_toy_corpora_come_with_the_package_and_need_no_file(tmp_path):

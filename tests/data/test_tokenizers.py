@@ -147,26 +147,8 @@ def test_raw_english_becomes_the_words_of_the_corpus():
     words = "i do n't it 's o'clock mr. bi@@ ting tom , . \" it@@ 7:00".split()
     tokenizer = SubwordMarkTokenizer(words, lowercase=True)
     raw = "I don't, Mr. \"Tom\": it's biting Tom's o'clock 7:00."
-    assert tokenizer.encode(raw) == [
-        *(
-            "i",
-            "do",
-            "n't",
-            ",",
-            "mr.",
-            '"',
-            "tom",
-            '"',
-            ":",
-            "it",
-            "'s",
-            "bi@@",
-            "ting",
-            "tom",
-            "'s",
-        ),
-        *("o'clock", "7:00", "."),
-    ]
+    cut = "i do n't , mr. \" tom \" : it 's bi@@ ting tom 's o'clock 7:00 ."
+    assert tokenizer.encode(raw) == cut.split()
     assert tokenizer.decode(["bi@@", "ting", "na@@"]) == "biting na"
 
 
@@ -211,15 +193,8 @@ def test_chinese_is_cut_into_characters_and_latin_runs(text):
 
 def test_german_and_english_rules_set_punctuation_and_clitics_apart():
     assert SpacyTokenizer("en").encode("He didn't go.") == ["▁He", "▁did", "n't", "▁go", "."]
-    assert SpacyTokenizer("de").encode("Er kam z.B. (spät).") == [
-        "▁Er",
-        "▁kam",
-        "▁z.B.",
-        "▁(",
-        "spät",
-        ")",
-        ".",
-    ]
+    german = SpacyTokenizer("de").encode("Er kam z.B. (spät).")
+    assert german == ["▁Er", "▁kam", "▁z.B.", "▁(", "spät", ")", "."]
 
 
 def test_spacy_needs_no_network_and_refuses_unknown_languages(monkeypatch):
@@ -350,20 +325,11 @@ def test_examples_cover_every_kind_and_differ():
     assert {tokenizer.to_dict()["kind"] for tokenizer in EXAMPLES} == TOKENIZERS.keys()
 
 
-@pytest.mark.parametrize(
-    "description",
-    [
-        {},
-        {"kind": "wordpiece"},
-        {"kind": "spacy"},
-        {"kind": "whitespace", "size": 3},
-        {"kind": "bpe", "model": "{}"},
-    ],
-    ids=str,
-)
-def test_from_dict_refuses_what_it_cannot_build(description):
-    with pytest.raises((TypeError, ValueError)):
-        from_dict(description)
+def test_from_dict_refuses_what_it_cannot_build():
+    wrong = [{"kind": "whitespace", "size": 3}, {"kind": "bpe", "model": "{}"}]
+    for description in [{}, {"kind": "wordpiece"}, {"kind": "spacy"}, *wrong]:
+        with pytest.raises((TypeError, ValueError)):
+            from_dict(description)
 
 
 # --- the published English-Chinese corpus --------------------------------------------------------

@@ -39,21 +39,14 @@ class Stub(Translator):
     """A translator with a real model that gives the translations it is told to."""
 
     def __init__(self, answers: dict[str, str], *, lowercase: bool = False):
+        layers = {"n_encoder_layers": 1, "n_decoder_layers": 1}
         settings = Settings(
             tokenizer=TokenizerSettings(kind="whitespace", lowercase=lowercase),
-            model=replace(
-                Settings().model,
-                d_model=8,
-                n_heads=2,
-                n_encoder_layers=1,
-                n_decoder_layers=1,
-                d_ff=16,
-            ),
+            model=replace(Settings().model, d_model=8, n_heads=2, d_ff=16, **layers),
             decoding=DecodingSettings(beam=3, length_penalty=0.5),
         )
-        source, target = build_codecs(
-            Corpus("c", "de", "en", [*TRAIN, *FRESH]), "whitespace", lowercase=lowercase
-        )
+        words = Corpus("c", "de", "en", [*TRAIN, *FRESH])
+        source, target = build_codecs(words, "whitespace", lowercase=lowercase)
         torch.manual_seed(0)
         model = Transformer(settings.with_vocabularies(len(source.vocab), len(target.vocab)).model)
         super().__init__(model, source, target, settings)

@@ -1,6 +1,4 @@
-"""Search finds what it promises: greedy = beam 1, a wide beam = every translation tried, and no
-leaks.
-"""
+"""Search finds what it promises: greedy = beam 1, a wide beam = all translations; no leaks."""
 
 import dataclasses
 import itertools
@@ -51,10 +49,9 @@ def every_translation(model, source, longest, penalty) -> list[tuple[float, list
     """All translations of at most `longest` words with their scores, best first."""
     words = [w for w in range(CONFIG.target_vocab_size) if w not in (PAD, BOS, EOS, UNK)]
     every = [list(ids) for n in range(longest + 1) for ids in itertools.product(words, repeat=n)]
-    scored = [
-        (log_prob(model, source, ids) / ((5 + len(ids) + 1) / 6) ** penalty, ids) for ids in every
-    ]
-    return sorted(scored, key=lambda pair: -pair[0])
+    norms = [((5 + len(ids) + 1) / 6) ** penalty for ids in every]
+    scores = [log_prob(model, source, ids) / n for ids, n in zip(every, norms, strict=True)]
+    return sorted(zip(scores, every, strict=True), key=lambda pair: -pair[0])
 
 
 @pytest.mark.parametrize("penalty", [0.0, 0.6, 1.0, -1.0])
@@ -65,10 +62,9 @@ def test_a_wide_beam_equals_brute_force(seed, penalty):
         source = SOURCE[row : row + 1]
         expected = every_translation(model, source, 4, penalty)
         found = beam_search(model, source, 150, n_best=5, length_penalty=penalty, max_length=4)[0]
-        assert [h.ids for h in found] == [ids for _, ids in expected[:5]]
-        assert [h.score for h in found] == pytest.approx(
-            [score for score, _ in expected[:5]], abs=1e-9
-        )
+        scores, ids = map(list, zip(*expected[:5], strict=True))
+        assert [h.ids for h in found] == ids
+        assert [h.score for h in found] == pytest.approx(scores, abs=1e-9)
 
 
 @settings(max_examples=40, deadline=None)
@@ -92,9 +88,7 @@ def test_a_model_of_few_bits_is_scored_in_float32(dtype):
     model = make(2).to(dtype)
     found = beam_search(model, SOURCE, 4, n_best=4)
     scores = torch.tensor([h.log_prob for hypotheses in found for h in hypotheses])
-    assert not torch.equal(scores, scores.bfloat16().float()), (
-        "the sums have more digits than bfloat16 can hold"
-    )
+    assert not torch.equal(scores, scores.bfloat16().float()), "bfloat16 cannot hold the digits"
     for row, hypotheses in enumerate(found):
         assert len({tuple(h.ids) for h in hypotheses}) == len(hypotheses)
         for h in hypotheses:
@@ -121,9 +115,8 @@ def test_the_score_is_the_models_own_and_a_sentence_is_found_alike_alone_and_in_
     together = beam_search(model, SOURCE, beam, n_best=beam)
     for row, hypotheses in enumerate(together):
         source = SOURCE[row : row + 1, : int((SOURCE[row] != PAD).sum())]
-        assert [h.ids for h in beam_search(model, source, beam, n_best=beam)[0]] == [
-            h.ids for h in hypotheses
-        ]
+        alone = beam_search(model, source, beam, n_best=beam)[0]
+        assert [h.ids for h in alone] == [h.ids for h in hypotheses]
         assert [h.score for h in hypotheses] == sorted((h.score for h in hypotheses), reverse=True)
         for h in hypotheses:
             assert h.log_prob == pytest.approx(log_prob(model, source, h.ids), abs=1e-8)
@@ -171,9 +164,8 @@ def test_more_patience_finds_what_scores_at_least_as_high():
 @pytest.mark.parametrize("beam", [1, 3])
 def test_lengths_stay_within_their_bounds(beam):
     talkative = make(eos_bias=-50.0)
-    assert all(
-        len(h.ids) == 4 for hs in beam_search(talkative, SOURCE, beam, max_length=4) for h in hs
-    )
+    found = beam_search(talkative, SOURCE, beam, max_length=4)
+    assert all(len(h.ids) == 4 for hypotheses in found for h in hypotheses)
     assert [len(ids) for ids in greedy_search(talkative, SOURCE, max_length=4)] == [4, 4, 4]
     # Twice the source's own tokens and ten, EOS included; neither its padding nor its neighbours
     # count.
@@ -208,9 +200,8 @@ def test_samples_follow_the_models_distribution():
     logp[[PAD, BOS, UNK]] = -math.inf
     expected = logp.softmax(-1)
     for word in (4, 5, 6):
-        assert sum(ids == [word] for ids in drawn) / 4000 == pytest.approx(
-            float(expected[word]), abs=0.03
-        )
+        share = sum(ids == [word] for ids in drawn) / 4000
+        assert share == pytest.approx(float(expected[word]), abs=0.03)
 
 
 def test_one_choice_or_no_heat_is_greedy_search():

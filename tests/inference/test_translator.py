@@ -4,7 +4,6 @@ wrong.
 
 import dataclasses
 import json
-import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +12,6 @@ import torch
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from safetensors.torch import save_file
 
 from nmtcourse.main import build_parser
 from nmtlib.data.codec import Codec, Vocab
@@ -31,26 +29,11 @@ from nmtlib.specials import BOS, EOS, SPECIALS
 from nmtlib.training.checkpoint import load_model, save_checkpoint
 
 SOURCE, TARGET = [f"s{i}" for i in range(9)], [f"t{i}" for i in range(7)]
-MODEL = replace(
-    Settings().model,
-    d_model=16,
-    n_heads=2,
-    n_encoder_layers=1,
-    n_decoder_layers=2,
-    d_ff=24,
-    max_length=12,
-)
+LAYERS = {"n_encoder_layers": 1, "n_decoder_layers": 2}
+MODEL = replace(Settings().model, d_model=16, n_heads=2, d_ff=24, max_length=12, **LAYERS)
 SETTINGS = Settings(model=MODEL, decoding=DecodingSettings(beam=3, max_tokens=60))
-SENTENCES = [
-    "s1 s2 s3",
-    "s4",
-    "s5 s6 s7 s8 s0 s1 s2",
-    "s8 s8",
-    "s3 s1",
-    "s0 s4 s6 s2 s8",
-    "s7",
-    "s2 s5 s5 s1",
-]
+SENTENCES = ["s1 s2 s3", "s4", "s5 s6 s7 s8 s0 s1 s2", "s8 s8", "s3 s1", "s0 s4 s6 s2 s8"]
+SENTENCES += ["s7", "s2 s5 s5 s1"]
 
 
 def random_model(seed: int = 1) -> Transformer:
@@ -60,9 +43,8 @@ def random_model(seed: int = 1) -> Transformer:
     model = Transformer(replace(MODEL, source_vocab_size=sizes[0], target_vocab_size=sizes[1]))
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            parameter.add_(0.5 * torch.randn_like(parameter)).mul_(
-                3 if "cross_attention" in name else 1
-            )
+            size = 3 if "cross_attention" in name else 1
+            parameter.add_(0.5 * torch.randn_like(parameter)).mul_(size)
         model.output.bias.zero_()
     return model.eval()
 
@@ -102,9 +84,7 @@ def with_decoding(translator: Translator, **changes) -> Translator:
 @pytest.mark.parametrize("beam", [1, 3])
 def test_each_sentence_gets_its_own_translation_in_order(translator, beam):
     alone = [translator.translate([sentence], beam=beam)[0] for sentence in SENTENCES]
-    assert len(set(alone)) > len(SENTENCES) // 2, (
-        "sentences translated alike could not show a wrong order"
-    )
+    assert len(set(alone)) > len(SENTENCES) // 2, "equal ones could not show a wrong order"
     assert translator.translate(SENTENCES, beam=beam) == alone
     assert translator.translate(SENTENCES[::-1], beam=beam) == alone[::-1]
     assert translator.translate([*SENTENCES, *SENTENCES], beam=beam) == alone * 2
@@ -144,10 +124,8 @@ def test_batches_hold_each_sentence_once_and_no_empty_one(lengths, max_tokens):
         cost = len(batch) * (max(lengths[i] for i in batch) + 1)  # + EOS
         assert cost <= max_tokens or len(batch) == 1
     for batch, following in zip(batches, batches[1:], strict=False):
-        joined = [*batch, following[0]]
-        assert len(joined) * (max(lengths[i] for i in joined) + 1) > max_tokens, (
-            "a batch is filled before the next"
-        )
+        joined = [*batch, following[0]]  # a batch is filled before the next
+        assert len(joined) * (max(lengths[i] for i in joined) + 1) > max_tokens
 
 
 @pytest.mark.parametrize("beam", [1, 3])
@@ -203,20 +181,10 @@ def test_n_best_are_different_and_best_first(translator):
     assert all(len(h[0].ids) <= 2 for h in translator.search(SENTENCES, max_length=2))
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"beam": 0}, {"beam": -1}, {"n_best": 0}, {"beam": 2, "n_best": 3}, {"max_length": 0}],
-)
-def test_options_without_sense_are_refused(translator, options):
-    with pytest.raises(ValueError):
-        translator.translate(SENTENCES, **options)
-
-
 @pytest.mark.parametrize("beam", [1, 2])
 def test_a_hypothesis_carries_its_own_log_probability(translator, beam):
-    for sentence, (best,) in zip(
-        SENTENCES, translator.search(SENTENCES, beam=beam, length_penalty=0.0), strict=True
-    ):
+    found = translator.search(SENTENCES, beam=beam, length_penalty=0.0)
+    for sentence, (best,) in zip(SENTENCES, found, strict=True):
         source = torch.tensor([[*translator.source.encode(sentence), EOS]])
         with torch.no_grad():
             logp = translator.model(source, torch.tensor([[BOS, *best.ids]])).log_softmax(-1)[0]
@@ -315,48 +283,6 @@ def test_a_run_without_weights_says_how_to_go_on(run):
     assert options.resume and options.out == run, "the command that it suggests must work"
 
 
-@pytest.mark.parametrize("name", ["source.json", "target.json"])
-def test_a_run_without_a_codec_names_the_file(run, name):
-    (run / name).unlink()
-    with pytest.raises(FileNotFoundError, match=name):
-        Translator.load(run)
-
-
-def test_truncated_weights_are_refused_at_every_length(run):
-    path = run / "model.safetensors"
-    whole = path.read_bytes()
-    for length in (0, 5, 8, 200, len(whole) // 2, len(whole) - 1):
-        path.write_bytes(whole[:length])
-        with pytest.raises(ValueError, match="model.safetensors is damaged"):
-            Translator.load(run)
-    path.write_bytes(whole)
-    assert Translator.load(run).translate(["s1"])
-
-
-@pytest.mark.parametrize(
-    "metadata",
-    [
-        None,
-        {"format": "pt"},
-        {"config": "yes"},
-        {"config": "[]"},
-        {"config": '{"d_model": 16}'},
-        {"config": '{"source_vocab_size": 13, "target_vocab_size": 11, "colour": "red"}'},
-        {"config": '{"source_vocab_size": 13, "target_vocab_size": 11, "n_heads": 7}'},
-    ],
-)
-def test_a_foreign_safetensors_file_is_refused(run, metadata):
-    save_file({"weight": torch.zeros(2)}, run / "model.safetensors", metadata=metadata)
-    with pytest.raises(ValueError, match="model.safetensors"):
-        Translator.load(run)
-
-
-def test_a_pickle_is_refused(run):
-    torch.save({"weight": torch.zeros(2)}, run / "model.safetensors")
-    with pytest.raises(ValueError, match="model.safetensors is damaged or not a checkpoint"):
-        Translator.load(run)
-
-
 @pytest.mark.parametrize(
     ("name", "words"), [("source", [*SOURCE, "more"]), ("target", TARGET[:-1])]
 )
@@ -388,20 +314,6 @@ def test_a_vocabulary_of_the_same_size_from_another_training_is_refused(run):
         Translator.load(run)
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"{", b"\xff", b"[]", b"3", b'{"model": 3}', b'{"training": {"epochs": 0}}']
-)
-def test_damaged_settings_are_named(run, content):
-    (run / "settings.json").write_bytes(content)
-    with pytest.raises(ValueError, match="settings.json"):
-        Translator.load(run)
-
-
-def test_a_score_is_a_number(translator):
-    for hypotheses in translator.search(["s1 s2", ""]):
-        assert all(math.isfinite(h.score) for h in hypotheses)
-
-
 def test_a_run_of_a_gpu_translates_where_there_is_none(run, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     settings = json.loads((run / "settings.json").read_text("utf-8"))
@@ -428,9 +340,8 @@ def test_the_n_best_are_texts_with_their_scores(translator):
     searched = translator.search([*SENTENCES, ""], beam=4, n_best=4)
     texts = [[(translator.target.decode(h.ids), h.score) for h in best] for best in searched]
     assert found == texts and [len(best) for best in found] == [4] * len(SENTENCES) + [1]
-    assert [best[0][0] for best in translator.n_best(SENTENCES, 2)] == translator.translate(
-        SENTENCES
-    ), "the beam is the run's, unless n is more"
+    two = [best[0][0] for best in translator.n_best(SENTENCES, 2)]
+    assert two == translator.translate(SENTENCES), "the beam is the run's, unless n is more"
     with pytest.raises(ValueError, match="n_best 4, beam 3"):
         translator.n_best(SENTENCES, 4, beam=3)
 

@@ -61,9 +61,8 @@ def test_it_begins_with_the_weights_and_the_words_of_that_run(settings, first, t
     (record,) = train(tmp_path / "tuned", tuned, report=quiet)
     run = Run(tmp_path / "tuned")
     assert run.codecs() == first.codecs()
-    torch.testing.assert_close(
-        weights(run.model_file), weights(first.weights_file()), rtol=0, atol=1e-6
-    )
+    pair = weights(run.model_file), weights(first.weights_file())
+    torch.testing.assert_close(*pair, rtol=0, atol=1e-6)
     assert Run(tmp_path / "tuned").settings().model.dropout == 0.3
     (untrained,) = train(tmp_path / "new", tuned.with_value("init_from", ""), report=quiet)
     assert record.validation_nll < untrained.validation_nll - 0.1
@@ -108,15 +107,11 @@ def test_a_time_that_is_none_is_refused_before_anything_is_written(settings, tmp
 
 
 def test_a_start_in_a_toml_file_lies_beside_it(settings, first):
-    here = first.folder.parent
-    (here / "own.toml").write_text(
-        '[corpus]\nname = "toy-de-en"\n[training]\ninit_from = "first"\n'
-    )
-    assert load_settings(here / "own.toml").training.init_from == str(first.folder)
-    (here / "own.toml").write_text(
-        '[corpus]\nname = "toy-de-en"\n[training]\ninit_from = "toy-de-en"\n'
-    )
-    assert load_settings(str(here / "own.toml")).training.init_from == "toy-de-en"
+    toml = first.folder.parent / "own.toml"
+    for name, expected in (("first", str(first.folder)), ("toy-de-en", "toy-de-en")):
+        text = f'[corpus]\nname = "toy-de-en"\n[training]\ninit_from = "{name}"\n'
+        toml.write_text(text)
+        assert load_settings(toml).training.init_from == expected
 
 
 def test_a_run_given_by_a_relative_path_is_found_from_anywhere(settings, first, monkeypatch):
@@ -151,9 +146,8 @@ def test_a_start_that_was_killed_may_be_made_again(settings, first, tmp_path):
 
 
 def test_a_start_of_two_vocabularies_cannot_read_both_ways(settings, first, tmp_path):
-    both = from_first(settings, first).changed(
-        {"recipe": {"name": "course", "both_directions": True}}
-    )
+    recipe = {"name": "course", "both_directions": True}
+    both = from_first(settings, first).changed({"recipe": recipe})
     with pytest.raises(ValueError, match="a vocabulary of each language"):
         train(tmp_path / "run", both, report=quiet)
     assert not (tmp_path / "run").exists()

@@ -28,17 +28,10 @@ from nmtlib.specials import BOS, EOS, PAD, SPECIALS, UNK
 from nmtlib.training.checkpoint import load_model, load_weights, save_checkpoint
 
 WORDS = [f"w{i}" for i in range(30)]
-SENTENCES = [
-    " ".join(f"w{(7 * i + 3 * j * j + i * j) % 30}" for j in range(1 + i % 9)) for i in range(40)
-]
-MODEL = {
-    "d_model": 32,
-    "n_heads": 2,
-    "n_encoder_layers": 1,
-    "n_decoder_layers": 2,
-    "d_ff": 48,
-    "max_length": 40,
-}
+NUMBERS = [[(7 * i + 3 * j * j + i * j) % 30 for j in range(1 + i % 9)] for i in range(40)]
+SENTENCES = [" ".join(f"w{number}" for number in row) for row in NUMBERS]
+MODEL = {"d_model": 32, "n_heads": 2, "n_encoder_layers": 1, "n_decoder_layers": 2, "d_ff": 48}
+MODEL["max_length"] = 40
 LIMIT = 20  # words
 UPDATES = 140
 SUPPRESSED = [[SPECIALS[i]] for i in (PAD, BOS, UNK)]
@@ -73,34 +66,26 @@ def formats(*names):
 
 def cases(*names):
     """Each format with each of its designs."""
-    return pytest.mark.parametrize(
-        ("to", "design"),
-        [
-            pytest.param(name, design, marks=needs(name), id="-".join([name, *design.values()]))
-            for name in names
-            for design in DESIGNS[name]
-        ],
-    )
+    designs = [(name, design) for name in names for design in DESIGNS[name]]
+    ids = ["-".join([name, *design.values()]) for name, design in designs]
+    cases = [pytest.param(*case, marks=needs(case[0])) for case in designs]
+    return pytest.mark.parametrize(("to", "design"), cases, ids=ids)
 
 
 def make_run(folder, *, sharpen=None, **design):
     """A run folder with a small untrained model, which `sharpen` may change."""
     folder.mkdir(parents=True)
-    joint = TokenizerSettings(joint=design.get("tied") == "all")
-    settings = Settings(
-        tokenizer=joint,
-        model=replace(Settings().model, **MODEL, **design),
-        decoding=DecodingSettings(beam=5, length_penalty=0.0),
-    )
-    target = WORDS if design.get("tied") == "all" else WORDS[:23]
+    joint, sizes = design.get("tied") == "all", replace(Settings().model, **MODEL, **design)
+    decoding = DecodingSettings(beam=5, length_penalty=0.0)
+    settings = Settings(tokenizer=TokenizerSettings(joint=joint), model=sizes, decoding=decoding)
+    target = WORDS if joint else WORDS[:23]
     for side, words in (("source", WORDS), ("target", target)):
         codec = Codec(WhitespaceTokenizer(), Vocab([*SPECIALS, *words]))
         (folder / f"{side}.json").write_text(codec.to_json(), "utf-8")
     (folder / "settings.json").write_text(settings.to_json(), "utf-8")
     torch.manual_seed(5)
-    model = Transformer(
-        settings.with_vocabularies(len(SPECIALS) + len(WORDS), len(SPECIALS) + len(target)).model
-    )
+    vocabularies = (len(SPECIALS) + len(words) for words in (WORDS, target))
+    model = Transformer(settings.with_vocabularies(*vocabularies).model)
     if sharpen:
         sharpen(model)
     identity = Run(folder).digests()
@@ -146,8 +131,7 @@ def translating(to, **design):
     """The same of a run that translates, made once for greedy and beam search."""
     folder = Path(tempfile.mkdtemp())
     run = make_run(folder / "run", sharpen=teach_copying, **design)
-    translator, place = Translator.load(run, device="cpu"), export(run, to, folder / "out")
-    return translator, place
+    return Translator.load(run, device="cpu"), export(run, to, folder / "out")
 
 
 def ids(translator):
@@ -167,20 +151,19 @@ def hugging_face(folder):
     return transformers.AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
 
 
+def hugging_face_logits(folder, source, target):
+    inputs = {"input_ids": source, "attention_mask": (source != PAD).long()}
+    with torch.no_grad():
+        return hugging_face(folder)(**inputs, decoder_input_ids=target).logits
+
+
 def check_alike(found, expected):
-    """The same translations, where neither reached the greatest length: there each program has a
-    rule of its own.
-    """
-    assert len(set(expected)) > 30 and len({len(t.split()) for t in expected}) > 3, (
-        "equal outputs would prove little"
-    )
-    whole = [
-        i
-        for i, pair in enumerate(zip(found, expected, strict=True))
-        if max(len(t.split()) for t in pair) < LIMIT
-    ]
-    assert len(whole) > 24
-    assert [found[i] for i in whole] == [expected[i] for i in whole]
+    """The same translations but for the greatest length, where each program has its own rule."""
+    sizes = {len(text.split()) for text in expected}
+    assert len(set(expected)) > 30 and len(sizes) > 3, "equal outputs would prove little"
+    both = zip(found, expected, strict=True)
+    whole = [pair for pair in both if max(len(text.split()) for text in pair) < LIMIT]
+    assert len(whole) > 24 and all(one == two for one, two in whole)
 
 
 @cases("marian", "pegasus", "onnx")
@@ -195,15 +178,10 @@ def test_logits_are_equal(exported, to):
         session = onnxruntime.InferenceSession(folder / "model.onnx")
         (found,) = session.run(["logits"], {"source": source.numpy(), "target": target.numpy()})
         one = {"source": source[:1, :3].numpy(), "target": target[:1, :1].numpy()}
-        assert session.run(["logits"], one)[0].shape == (1, 1, expected.size(2)), (
-            "every size is free, 1 too"
-        )
+        (logits,) = session.run(["logits"], one)
+        assert logits.shape == (1, 1, expected.size(2)), "every size is free, 1 too"
     else:
-        model = hugging_face(folder)
-        with torch.no_grad():
-            found = model(
-                input_ids=source, attention_mask=(source != PAD).long(), decoder_input_ids=target
-            ).logits
+        found = hugging_face_logits(folder, source, target)
     real = target != PAD
     assert expected[real].std() > 1
     assert torch.allclose(torch.as_tensor(found)[real], expected[real], atol=1e-4)
@@ -216,21 +194,10 @@ def test_hugging_face_keeps_the_model_when_it_saves_it_again(exported, tmp_path)
     translator, folder = exported
     _, report = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder, output_loading_info=True)
     assert not report["unexpected_keys"] and not report["mismatched_keys"]
-    assert all("embed_positions" in key for key in report["missing_keys"]), (
-        "only the computed tables are not there"
-    )
+    assert all("embed_positions" in key for key in report["missing_keys"]), "computed tables alone"
     hugging_face(folder).save_pretrained(tmp_path / "again")
-    source, target = ids(translator)
-    inputs = {
-        "input_ids": source,
-        "attention_mask": (source != PAD).long(),
-        "decoder_input_ids": target,
-    }
-    with torch.no_grad():
-        first, again = (
-            hugging_face(place)(**inputs).logits for place in (folder, tmp_path / "again")
-        )
-    assert torch.equal(first, again)
+    folders = folder, tmp_path / "again"
+    assert torch.equal(*(hugging_face_logits(each, *ids(translator)) for each in folders))
 
 
 @cases("marian", "pegasus")
@@ -238,13 +205,8 @@ def test_hugging_face_keeps_the_model_when_it_saves_it_again(exported, tmp_path)
 def test_hugging_face_translates_alike(to, design, beam):
     translator, folder = translating(to, **design)
     source, _ = ids(translator)
-    said = hugging_face(folder).generate(
-        source,
-        attention_mask=(source != PAD).long(),
-        num_beams=beam,
-        max_new_tokens=LIMIT + 1,
-        do_sample=False,
-    )
+    how = {"num_beams": beam, "max_new_tokens": LIMIT + 1, "do_sample": False}
+    said = hugging_face(folder).generate(source, attention_mask=(source != PAD).long(), **how)
     expected = translator.translate(SENTENCES, beam=beam, length_penalty=0.0, max_length=LIMIT)
     check_alike([translator.target.decode(row) for row in said.tolist()], expected)
 
@@ -256,14 +218,9 @@ def test_hugging_face_never_says_a_special(tmp_path):
         with torch.no_grad():
             model.output.bias[[PAD, BOS, UNK]] += 50
 
-    folder = export(
-        make_run(tmp_path / "run", norm="post", tied="all", sharpen=love_specials), "marian"
-    )
-    said = (
-        hugging_face(folder)
-        .generate(torch.tensor([[4, 5, EOS]]), num_beams=1, max_new_tokens=8)[0, 1:]
-        .tolist()
-    )
+    run = make_run(tmp_path / "run", norm="post", tied="all", sharpen=love_specials)
+    model, source = hugging_face(export(run, "marian")), torch.tensor([[4, 5, EOS]])
+    said = model.generate(source, num_beams=1, max_new_tokens=8)[0, 1:].tolist()
     assert len(said) > 1 and not {PAD, BOS, UNK} & set(said)
 
 
@@ -311,34 +268,24 @@ def test_the_plain_file_rebuilds_the_model(tmp_path):
     weights, rebuilt = load_file(folder / "model.safetensors"), Transformer(config)
     load_weights(rebuilt, {f"model.{name}": tensor for name, tensor in weights.items()})
     model = Translator.load(run).model
-    assert all(
-        torch.equal(a, b) for a, b in zip(model.parameters(), rebuilt.parameters(), strict=True)
-    )
+    both = zip(model.parameters(), rebuilt.parameters(), strict=True)
+    assert all(torch.equal(a, b) for a, b in both)
     text = (folder / "README.md").read_text("utf-8")
     listed = dict(re.findall(r"^\| `(.+)` \| (\(.*\)) \|$", text, re.MULTILINE))
-    assert {
-        re.sub(r"^(\w+)\.\d+\.", r"\1.N.", n): str(tuple(t.shape)) for n, t in weights.items()
-    } == listed
+    names = {name: re.sub(r"^(\w+)\.\d+\.", r"\1.N.", name) for name in weights}
+    assert {names[n]: str(tuple(t.shape)) for n, t in weights.items()} == listed
 
 
 @pytest.mark.parametrize("to", formats(*FORMATS))
 def test_the_code_of_the_readme_runs_and_translates(to, tmp_path, monkeypatch, capsys):
-    run = make_run(
-        tmp_path / "run",
-        norm="post" if to == "marian" else "pre",
-        tied="all",
-        sharpen=teach_copying,
-    )
+    norm = "post" if to == "marian" else "pre"
+    run = make_run(tmp_path / "run", norm=norm, tied="all", sharpen=teach_copying)
     monkeypatch.chdir(export(run, to))
-    (code,) = re.findall(
-        r"```python\n(.*?)```", open("README.md", encoding="utf-8").read(), re.DOTALL
-    )
+    (code,) = re.findall(r"```python\n(.*?)```", Path("README.md").read_text("utf-8"), re.DOTALL)
     names = {}
     exec(code.replace('"…"', '"w3 w4 w5"'), names)
     if to == "safetensors":
-        assert set(names["weights"]) == {
-            name for name, _ in Translator.load(run).model.named_parameters()
-        }
+        assert {*names["weights"]} == {*dict(Translator.load(run).model.named_parameters())}
     else:
         expected = Translator.load(run).translate(["w3 w4 w5"], beam=1 if to == "onnx" else 5)[0]
         assert capsys.readouterr().out.splitlines()[-1] == expected
@@ -373,27 +320,20 @@ def test_the_tokenizers_travel_along(tmp_path):
     save_checkpoint(path, load_model(path), identity=Run(run).digests())
     folder = export(run, "safetensors")
     for side in ("source", "target"):
-        assert (folder / f"{side}.json").read_text("utf-8") == (run / f"{side}.json").read_text(
-            "utf-8"
-        )
+        assert (folder / f"{side}.json").read_bytes() == (run / f"{side}.json").read_bytes()
     foreign = tokenizers.Tokenizer.from_file(str(folder / "source-tokenizer.json"))
     assert foreign.encode("w2 w3").ids == codec.encode("w2 w3")
     assert not (folder / "target-tokenizer.json").exists()
 
 
+REFUSED = "{}-norm and cannot hold this {}-norm model; use --to {}"
+
+
 @pytest.mark.parametrize(
     ("to", "design", "reason"),
     [
-        (
-            "marian",
-            {"norm": "pre"},
-            "post-norm and cannot hold this pre-norm model; use --to pegasus",
-        ),
-        (
-            "pegasus",
-            {"norm": "post"},
-            "pre-norm and cannot hold this post-norm model; use --to marian",
-        ),
+        ("marian", {"norm": "pre"}, REFUSED.format("post", "pre", "pegasus")),
+        ("pegasus", {"norm": "post"}, REFUSED.format("pre", "post", "marian")),
         ("marian", {"norm": "post", "positions": "learned"}, "cannot hold learned"),
         ("pegasus", {"norm": "pre", "tied": "target"}, "tied='all'"),
     ],
@@ -425,19 +365,12 @@ def test_nothing_is_overwritten(tmp_path):
     assert (out / "model.safetensors").read_text() == (tmp_path / "file").read_text() == "mine"
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"to": "word"},
-        {"to": "onnx", "quantization": "int8"},
-        {"to": "ctranslate2", "quantization": "int3"},
-    ],
-)
-def test_senseless_options_are_refused(tmp_path, options):
-    run = make_run(tmp_path / "run")
+@pytest.mark.parametrize("to", [("word", None), ("onnx", "int8"), ("ctranslate2", "int3")])
+def test_senseless_options_are_refused(tmp_path, to):
+    run, out = make_run(tmp_path / "run"), tmp_path / "out"
     with pytest.raises(ValueError, match="must be one of|ctranslate2 alone"):
-        export(run, out=tmp_path / "out", **options)
-    assert not (tmp_path / "out").exists()
+        export(run, to[0], out, quantization=to[1])
+    assert not out.exists()
 
 
 @pytest.mark.parametrize(

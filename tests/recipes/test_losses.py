@@ -23,27 +23,17 @@ def batch(seed=0, rows=4, length=5, vocab=11):
 def straightforward_disagreement(first, second, labels):
     """Half of both KL divergences, by torch and its autograd."""
     logp, logq = (logits[labels != PAD].log_softmax(-1) for logits in (first, second))
-    return (
-        sum(
-            F.kl_div(a, b, reduction="sum", log_target=True)
-            for a, b in ((logp, logq), (logq, logp))
-        )
-        / 2
-    )
+    how = {"reduction": "sum", "log_target": True}
+    return (F.kl_div(logp, logq, **how) + F.kl_div(logq, logp, **how)) / 2
 
 
 def test_disagreement_equals_the_formula_in_value_and_gradients():
     (first, labels), (second, _) = batch(0), batch(1)
-    ours, theirs = (
-        disagreement(first, second, labels),
-        straightforward_disagreement(first, second, labels),
-    )
+    both = disagreement, straightforward_disagreement
+    ours, theirs = (compute(first, second, labels) for compute in both)
     assert ours > 0 and torch.allclose(ours, theirs, atol=1e-12)
-    for found, expected in zip(
-        torch.autograd.grad(3 * ours, (first, second)),
-        torch.autograd.grad(3 * theirs, (first, second)),
-        strict=True,
-    ):
+    slopes = [torch.autograd.grad(3 * value, (first, second)) for value in (ours, theirs)]
+    for found, expected in zip(*slopes, strict=True):
         assert torch.allclose(found, expected, atol=1e-12)
 
 

@@ -45,21 +45,10 @@ def test_an_epoch_depends_on_seed_and_epoch_alone():
 
 
 def test_synthetic_pairs_that_tell_of_an_evaluation_split_are_left_out():
-    corpus = Corpus(
-        "own-de-en",
-        "de",
-        "en",
-        train=[Pair("a", "b")],
-        validation=[Pair("ein Hund", "a dog")],
-        test=[Pair("eine Katze", "a cat")],
-    )
-    given = [
-        Pair("Ein Hund!", "some dog"),
-        Pair("die Katze", "a cat ."),
-        Pair("<BT> eine Katze", "one cat"),
-        Pair("a", "B"),
-        Pair("ein Pferd", "a horse"),
-    ]
+    held_out = {"validation": [Pair("ein Hund", "a dog")], "test": [Pair("eine Katze", "a cat")]}
+    corpus = Corpus("own-de-en", "de", "en", train=[Pair("a", "b")], **held_out)
+    leaks = [("Ein Hund!", "some dog"), ("die Katze", "a cat ."), ("<BT> eine Katze", "one cat")]
+    given = [Pair(*sides) for sides in (*leaks, ("a", "B"), ("ein Pferd", "a horse"))]
     found = with_synthetic(corpus, iter(given))
     assert found.synthetic == given[3:] and found.notes[-1].startswith("2 synthetic pairs; 3 left")
     assert found.reversed().synthetic == [pair.reversed() for pair in given[3:]]

@@ -15,14 +15,9 @@ from nmtlib.data import corpora
 from nmtlib.data.corpora import MULTI30K
 from nmtlib.data.corpus import Corpus, Pair
 
-CORPUS = Corpus(
-    "own-de-en",
-    "de",
-    "en",
-    train=[Pair("Ein Hund.", "A dog.")],
-    validation=[Pair("Ein Mann läuft", "A man runs")],
-    test=[Pair("Zwei Katzen, im Schnee.", "Two cats in the snow.")],
-)
+DOG, MAN = Pair("Ein Hund.", "A dog."), Pair("Ein Mann läuft", "A man runs")
+CATS = Pair("Zwei Katzen, im Schnee.", "Two cats in the snow.")
+CORPUS = Corpus("own-de-en", "de", "en", train=[DOG], validation=[MAN], test=[CATS])
 
 
 def test_only_case_spaces_and_punctuation_are_overlooked():
@@ -32,28 +27,18 @@ def test_only_case_spaces_and_punctuation_are_overlooked():
     assert comparable("两 只@@ 猫 。") == comparable("两只猫")
     assert comparable("第 12 只") != comparable("第 1 2 只")
     assert comparable("वह कीड़ा।") == comparable("वह  कीड़ा") != comparable("वह काड़ा")
-    assert (
-        comparable("ein Herz \u2764\ufe0f")
-        == comparable("Ein Herz")
-        == comparable("ein Herz \u2764")
-    )
+    hearts = ("ein Herz \u2764\ufe0f", "Ein Herz", "ein Herz \u2764")
+    assert len({comparable(text) for text in hearts}) == 1
     assert comparable("\u0301 a") == comparable("a")
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        ("ein hund", "in train"),
-        ("Ein Mann läuft.", "in validation"),
-        ("zwei katzen im schnee", "in test"),
-        ("EIN Kind  spielt !", "twice"),
-        (" . ", "without a word"),
-    ],
-)
-def test_what_the_corpus_holds_is_left_out_and_counted(line, reason):
-    lines = ["Ein Kind spielt.", line, "Eine Frau liest."]
-    expected = Sentences(["Ein Kind spielt.", "Eine Frau liest."], {reason: 1})
-    assert kept_apart(lines, CORPUS, "de") == expected
+def test_what_the_corpus_holds_is_left_out_and_counted():
+    reasons = {"ein hund": "in train", "Ein Mann läuft.": "in validation", " . ": "without a word"}
+    reasons |= {"zwei katzen im schnee": "in test", "EIN Kind  spielt !": "twice"}
+    for line, reason in reasons.items():
+        lines = ["Ein Kind spielt.", line, "Eine Frau liest."]
+        expected = Sentences(["Ein Kind spielt.", "Eine Frau liest."], {reason: 1})
+        assert kept_apart(lines, CORPUS, "de") == expected
 
 
 def test_each_language_is_compared_with_its_own_side():
@@ -63,13 +48,8 @@ def test_each_language_is_compared_with_its_own_side():
         kept_apart([], CORPUS, "fr")
 
 
-READY = replace(
-    MULTI30K,
-    files={},
-    reader=lambda folder: {
-        split: getattr(CORPUS, split) for split in ("train", "validation", "test")
-    },
-)
+SPLITS = {split: getattr(CORPUS, split) for split in ("train", "validation", "test")}
+READY = replace(MULTI30K, files={}, reader=lambda folder: SPLITS)
 
 
 @pytest.fixture
@@ -98,11 +78,9 @@ def test_captions_are_read_by_name(captions):
     root = captions(READY)
     assert monolingual.sentences(CAPTIONS.name, "en", root=root).new == ["A child plays."]
     report = check(CAPTIONS.name, root=root)
-    assert report.ok
-    assert report.lines[-2:] == [
-        "de: 1 sentences; left out: 1 in train",
-        "en: 1 sentences; left out: 1 in test",
-    ]
+    reasons = {"de": "train", "en": "test"}
+    expected = [f"{side}: 1 sentences; left out: 1 in {split}" for side, split in reasons.items()]
+    assert report.ok and report.lines[-2:] == expected
 
 
 def test_the_package_registers_the_captions():
@@ -146,10 +124,7 @@ def test_the_captions_of_the_test_pictures_are_never_fetched():
 )
 def test_the_real_captions_hold_what_the_leak_audit_says():
     found = {language: monolingual.sentences(CAPTIONS.name, language) for language in ("de", "en")}
-    assert {language: len(kept) for language, (kept, _) in found.items()} == {
-        "de": 140_476,
-        "en": 115_484,
-    }
+    assert [len(found[language].new) for language in ("de", "en")] == [140_476, 115_484]
     for language, side in (("de", "source"), ("en", "target")):
         corpus = corpora.load_corpus("multi30k-de-en")
         held_out = {comparable(getattr(p, side)) for p in [*corpus.validation, *corpus.test]}

@@ -18,17 +18,8 @@ from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.settings import CorpusSettings
 from nmtlib.specials import BOS, EOS, PAD
 
-CONFIG = TransformerConfig(
-    source_vocab_size=20,
-    target_vocab_size=30,
-    d_model=16,
-    n_heads=2,
-    d_ff=32,
-    max_length=24,
-    tied="target",
-    embedding_init="normal",
-    norm="pre",
-)
+DESIGN = {"tied": "target", "embedding_init": "normal", "norm": "pre"}
+CONFIG = TransformerConfig(20, 30, d_model=16, n_heads=2, d_ff=32, max_length=24, **DESIGN)
 # Pairs of unequal lengths, so that a batch of them is padded.
 EXAMPLES = [
     make_example([7, 9, 11], [8, 12, 4, 20]),
@@ -172,13 +163,9 @@ def test_a_translator_looks_up_among_its_training_pairs(run):
 
     assert right(plain) < 20 < right(looking)
     assert with_neighbours(plain, None) is plain
-    both = with_neighbours(
-        Translator(
-            Ensemble([plain.model, plain.model]), plain.source, plain.target, plain.settings
-        ),
-        1,
-        0.9,
-    )
+    twice = Ensemble([plain.model, plain.model])
+    both = Translator(twice, plain.source, plain.target, plain.settings)
+    both = with_neighbours(both, 1, 0.9)
     sources = [pair.source for pair in pairs]
     assert both.translate(sources) == looking.translate(sources)
 

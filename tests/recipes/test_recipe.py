@@ -16,17 +16,8 @@ from nmtlib.specials import PAD
 from nmtlib.training.loss import Totals, compute_loss
 from nmtlib.training.trainer import Recipe, Trainer
 
-CONFIG = TransformerConfig(
-    15,
-    15,
-    d_model=16,
-    n_heads=2,
-    n_encoder_layers=1,
-    n_decoder_layers=1,
-    d_ff=32,
-    dropout=0.0,
-    norm="pre",
-)
+LAYERS = {"n_encoder_layers": 1, "n_decoder_layers": 1}
+CONFIG = TransformerConfig(15, 15, d_model=16, n_heads=2, d_ff=32, dropout=0.0, **LAYERS)
 ROWS = [[4, 5, 6, 7, 8], [9, 10], [11, 12, 13], [4]]
 EXAMPLES = [make_example(row, row[::-1]) for row in ROWS]
 
@@ -132,25 +123,15 @@ def test_with_r_drop_too_the_totals_of_parts_are_those_of_the_whole(monkeypatch)
     monkeypatch.setattr(Transformer, "forward", forward)
     model = make_model()
     whole, totals = compute(model, collate(EXAMPLES), smoothing=0.1, r_drop=2.0)
-    parts = [
-        compute(model, collate(EXAMPLES[i : i + 1]), smoothing=0.1, r_drop=2.0)
-        for i in range(len(ROWS))
-    ]
+    alone = (collate([example]) for example in EXAMPLES)
+    parts = [compute(model, one, smoothing=0.1, r_drop=2.0) for one in alone]
     assert torch.allclose(whole, sum(loss for loss, _ in parts), atol=1e-10)
     assert alike(totals, sum((found for _, found in parts), Totals()))
     assert not torch.allclose(whole, compute(model, collate(EXAMPLES), smoothing=0.1)[0])
 
 
-SETTINGS = TrainingSettings(
-    epochs=2,
-    max_tokens=64,
-    learning_rate=5e-3,
-    warmup=5,
-    accumulate=2,
-    average=2,
-    precision="fp32",
-    device="cpu",
-)
+HOW = {"learning_rate": 5e-3, "warmup": 5, "precision": "fp32", "device": "cpu"}
+SETTINGS = TrainingSettings(epochs=2, max_tokens=64, accumulate=2, average=2, **HOW)
 
 
 def copying(count=60, seed=0):

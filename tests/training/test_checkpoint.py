@@ -3,7 +3,6 @@
 import hashlib
 import json
 import math
-import resource
 import subprocess
 import sys
 from dataclasses import asdict, replace
@@ -26,9 +25,8 @@ from nmtlib.training.checkpoint import (
     save_checkpoint,
 )
 
-CONFIG = TransformerConfig(
-    11, 11, d_model=8, n_heads=2, n_encoder_layers=1, n_decoder_layers=1, d_ff=16, tied="all"
-)
+LAYERS = {"n_encoder_layers": 1, "n_decoder_layers": 1}
+CONFIG = TransformerConfig(11, 11, d_model=8, n_heads=2, d_ff=16, tied="all", **LAYERS)
 W, B = (f"model.encoder.0.self_attention.{side}.weight" for side in ("query", "key"))
 
 
@@ -76,23 +74,21 @@ def test_damaged_and_foreign_files_are_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="no checkpoint at"):
         load_model(path)
     save_checkpoint(path, make())
-    path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(ValueError, match="damaged or not a checkpoint"):
-        load_model(path)
-    path.write_bytes(b"not tensors at all")
-    with pytest.raises(ValueError, match="damaged or not a checkpoint"):
-        load_model(path)
-    save_file({"weight": torch.zeros(2)}, path)
-    with pytest.raises(ValueError, match="is not a checkpoint of nmtlib: config Field required"):
-        load_model(path)
+    torch.save({"weight": torch.zeros(2)}, tmp_path / "pickle")
+    good, pickle = path.read_bytes(), (tmp_path / "pickle").read_bytes()
+    cut = [good[:length] for length in (0, 5, 8, 200, len(good) // 2, len(good) - 1)]
+    for content in (*cut, pickle, b"not tensors at all"):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match="damaged or not a checkpoint"):
+            load_model(path)
+    for metadata in (None, {"format": "pt"}, {"config": "yes"}):
+        save_file({"weight": torch.zeros(2)}, path, metadata=metadata)
+        with pytest.raises(ValueError, match="not a checkpoint of nmtlib: config Field required"):
+            load_model(path)
 
 
 def test_weights_of_another_model_are_refused():
-    other = make(
-        config=TransformerConfig(
-            11, 11, d_model=16, n_heads=2, n_encoder_layers=1, n_decoder_layers=1, d_ff=16
-        )
-    )
+    other = make(config=replace(CONFIG, d_model=16, tied="none"))
     with pytest.raises(ValueError, match="does not fit this model"):
         load_weights(make(), {f"model.{n}": p for n, p in other.named_parameters()})
 
@@ -167,28 +163,17 @@ def test_checkpoints_of_several_models_have_no_average(tmp_path):
         average_checkpoints(paths[:1], replace(CONFIG, d_ff=99))
 
 
-def test_a_failed_write_keeps_the_old_file_and_leaves_no_part(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [(OSError(28, "No space left"), "No space left.*untouched"), (KeyboardInterrupt("end"), "end")],
+)
+def test_a_failed_write_keeps_the_old_file_and_leaves_no_part(
+    tmp_path, monkeypatch, error, message
+):
     path = tmp_path / "file"
     write_atomically(path, b"old")
-
-    def full(number):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(OSError, match="No space left on device.*untouched"):
-        write_atomically(path, b"new")
-    assert path.read_bytes() == b"old" and [p.name for p in tmp_path.iterdir()] == ["file"]
-
-
-def test_an_interrupted_write_keeps_the_old_file_and_leaves_no_part(tmp_path, monkeypatch):
-    path = tmp_path / "file"
-    write_atomically(path, b"old")
-
-    def interrupt(number):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("os.fsync", interrupt)
-    with pytest.raises(KeyboardInterrupt):
+    monkeypatch.setattr("os.fsync", mock.Mock(side_effect=error))
+    with pytest.raises((OSError, KeyboardInterrupt), match=message):
         write_atomically(path, b"new")
     assert path.read_bytes() == b"old" and [p.name for p in tmp_path.iterdir()] == ["file"]
 
@@ -203,9 +188,7 @@ def test_a_real_limit_on_file_size_is_reported_and_keeps_the_old_file(tmp_path):
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000));"
         "write_atomically(sys.argv[1], bytes(5000))"
     )
-    assert resource.RLIMIT_FSIZE is not None
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(path)], capture_output=True, text=True
-    )
+    command = [sys.executable, "-c", program, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode != 0 and "what it held before is untouched" in done.stderr
     assert path.read_bytes() == b"old" and [p.name for p in tmp_path.iterdir()] == ["file"]

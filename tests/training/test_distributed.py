@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -31,31 +32,23 @@ def second_of_three(monkeypatch):
     sent = []
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "3")
-    monkeypatch.setattr(
-        dist, "init_process_group", lambda backend, timeout: sent.append((backend, timeout))
-    )
+    begin = lambda backend, timeout: sent.append((backend, timeout))  # noqa: E731
+    monkeypatch.setattr(dist, "init_process_group", begin)
     # A process that ignores SIGTERM here would ignore it for the rest of the tests.
     monkeypatch.setattr("nmtlib.training.hardware.signal.signal", lambda *a: sent.append(a))
     return Processes(CPU), sent
 
 
 def test_one_process_alone_talks_to_nobody(monkeypatch):
-    for name in (
-        "all_reduce",
-        "broadcast_object_list",
-        "barrier",
-        "init_process_group",
-        "destroy_process_group",
-    ):
+    groups = ("init_process_group", "destroy_process_group")
+    for name in ("all_reduce", "broadcast_object_list", "barrier", *groups):
         monkeypatch.setattr(dist, name, lambda *a, **k: pytest.fail("there is nobody to talk to"))
     processes = Processes(CPU)
     parameter = torch.nn.Parameter(torch.ones(2))
     processes.sum_gradients([parameter])
     assert parameter.grad is None and processes.is_main
-    assert (
-        processes.all_reduce(torch.ones(2)).tolist() == [1, 1]
-        and processes.broadcast("runs/x") == "runs/x"
-    )
+    assert processes.all_reduce(torch.ones(2)).tolist() == [1, 1]
+    assert processes.broadcast("runs/x") == "runs/x"
     processes.wait()
     processes.close()
 
@@ -72,10 +65,8 @@ def test_gradients_are_summed_in_one_message_also_where_there_is_none(second_of_
     with_gradient, without = torch.nn.Parameter(torch.ones(2, 3)), torch.nn.Parameter(torch.ones(5))
     with_gradient.grad = torch.arange(6.0).view(2, 3)
     processes.sum_gradients([with_gradient, without])
-    assert messages == [11]
-    assert (
-        with_gradient.grad.tolist() == [[0, 2, 4], [6, 8, 10]] and without.grad.tolist() == [0] * 5
-    )
+    assert messages == [11] and without.grad.tolist() == [0] * 5
+    assert with_gradient.grad.tolist() == [[0, 2, 4], [6, 8, 10]]
 
 
 class Noted(list):
@@ -89,11 +80,8 @@ class Noted(list):
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
 def test_each_process_reads_its_own_rows_and_together_they_read_the_batch(count):
     train = Noted(make_example([4] * n, [5 + n] * n) for n in range(1, 11))
-    model = Transformer(
-        TransformerConfig(
-            20, 20, d_model=8, n_heads=2, n_encoder_layers=1, n_decoder_layers=1, d_ff=8
-        )
-    )
+    layers = {"n_encoder_layers": 1, "n_decoder_layers": 1}
+    model = Transformer(TransformerConfig(20, 20, d_model=8, n_heads=2, d_ff=8, **layers))
     batches, read, rows = [np.array([3, 0, 4, 1, 2]), np.array([9])], [], []
     for rank in range(count):
         processes = Processes(CPU)
@@ -149,10 +137,8 @@ def test_a_lost_process_is_one_clear_error(second_of_three, monkeypatch):
         ("broadcast_object_list", lambda: processes.broadcast("x")),
     ):
         monkeypatch.setattr(dist, name, reset)
-        with pytest.raises(
-            LostProcess,
-            match=r"^another process has ended or does not answer \(Connection .*process 1 cannot",
-        ):
+        message = r"^another process has ended or does not answer \(Connection .*process 1 cannot"
+        with pytest.raises(LostProcess, match=message):
             method()
     assert (signal.SIGTERM, signal.SIG_IGN) in sent, "or torchrun would end it before it can speak"
     processes.close()
@@ -161,9 +147,8 @@ def test_a_lost_process_is_one_clear_error(second_of_three, monkeypatch):
 
 def test_too_little_memory_is_no_lost_process(second_of_three, monkeypatch):
     processes, _ = second_of_three
-    monkeypatch.setattr(
-        dist, "barrier", lambda: (_ for _ in ()).throw(torch.OutOfMemoryError("full"))
-    )
+    full = Mock(side_effect=torch.OutOfMemoryError("full"))
+    monkeypatch.setattr(dist, "barrier", full)
     with pytest.raises(torch.OutOfMemoryError, match="full"):
         processes.wait()
 
@@ -188,25 +173,11 @@ def test_a_process_that_does_not_answer_is_not_waited_for_for_ever(tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    world = {
-        **os.environ,
-        "OMP_NUM_THREADS": "1",
-        "NMTLIB_TIMEOUT": "3",
-        "WORLD_SIZE": "2",
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
-    }
-    waiting, mute = (
-        subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(MUTE)],
-            env=world | {"RANK": rank},
-            text=True,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        for rank in "01"
-    )
+    world = os.environ | {"OMP_NUM_THREADS": "1", "NMTLIB_TIMEOUT": "3", "WORLD_SIZE": "2"}
+    world |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    command = [sys.executable, "-c", textwrap.dedent(MUTE)]
+    how = {"text": True, **dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)}
+    waiting, mute = (subprocess.Popen(command, env=world | {"RANK": r}, **how) for r in "01")
     for process in (waiting, mute):
         assert process.stdout.readline() == "ready\n"
     for process in (waiting, mute):  # both at once, or the slower start would be taken for silence

@@ -9,23 +9,15 @@ from nmtlib.training.history import EpochRecord, read_history, write_history
 
 
 def history(count=4):
-    return [
-        EpochRecord(
-            epoch=i,
-            updates=10 * i,
-            seconds=1.5 * i,
-            learning_rate=1e-3,
-            train_loss=5 / i,
-            train_nll=4 / i,
-            train_perplexity=math.exp(4 / i),
-            train_accuracy=i / 10,
-            validation_nll=4.5 / i,
-            validation_perplexity=math.exp(4.5 / i),
-            validation_accuracy=i / 11,
-            tokens_per_second=1000.0,
-        )
-        for i in range(1, count + 1)
-    ]
+    records = []
+    for i in range(1, count + 1):
+        train = {"loss": 5 / i, "nll": 4 / i, "perplexity": math.exp(4 / i), "accuracy": i / 10}
+        held = {"nll": 4.5 / i, "perplexity": math.exp(4.5 / i), "accuracy": i / 11}
+        figures = {f"train_{name}": value for name, value in train.items()}
+        figures |= {f"validation_{name}": value for name, value in held.items()}
+        times = {"updates": 10 * i, "seconds": 1.5 * i, "tokens_per_second": 1000.0}
+        records.append(EpochRecord(epoch=i, learning_rate=1e-3, **times, **figures))
+    return records
 
 
 def test_what_is_written_is_read_back(tmp_path):
@@ -33,10 +25,8 @@ def test_what_is_written_is_read_back(tmp_path):
     again = read_history(tmp_path / "h.csv")
     assert [r.epoch for r in again] == [1, 2, 3, 4] and isinstance(again[0].epoch, int)
     for written, read in zip(history(), again, strict=True):
-        assert all(
-            math.isclose(getattr(written, f), getattr(read, f), rel_tol=1e-5)
-            for f in EpochRecord.__dataclass_fields__
-        )
+        for name in EpochRecord.__dataclass_fields__:
+            assert math.isclose(getattr(written, name), getattr(read, name), rel_tol=1e-5)
 
 
 def test_the_line_for_people_names_its_figures():
@@ -47,19 +37,14 @@ def test_the_line_for_people_names_its_figures():
 def test_curves_show_both_splits_in_three_labelled_panels(tmp_path, monkeypatch):
     from matplotlib.figure import Figure
 
-    seen = []
-    save = Figure.savefig
-    monkeypatch.setattr(
-        Figure, "savefig", lambda self, *a, **k: (seen.append(self), save(self, *a, **k))
-    )
+    seen, save = [], Figure.savefig
+    spy = lambda self, *a, **k: (seen.append(self), save(self, *a, **k))  # noqa: E731
+    monkeypatch.setattr(Figure, "savefig", spy)
     draw_curves(tmp_path / "curves.png", history(), title="toy")
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
     (figure,) = seen
-    assert [axes.get_ylabel() for axes in figure.axes] == [
-        "negative log-likelihood (nats per token)",
-        "perplexity",
-        "token accuracy",
-    ]
+    labels = ["negative log-likelihood (nats per token)", "perplexity", "token accuracy"]
+    assert [axes.get_ylabel() for axes in figure.axes] == labels
     for axes, key in zip(figure.axes, ("nll", "perplexity", "accuracy"), strict=True):
         assert axes.get_xlabel() == "epoch"
         train, validation, best = axes.lines

@@ -19,6 +19,7 @@ from nmtlib.training.checkpoint import read_checkpoint
 pytestmark = pytest.mark.slow
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
 EPOCHS, UPDATES = 3, 8  # in an epoch
+COLUMNS = ("updates", "train_loss", "train_accuracy", "validation_nll", "validation_accuracy")
 
 
 TOML = """
@@ -84,9 +85,7 @@ def home(tmp_path_factory) -> Path:
         f"{'a b c d e f'[: 2 * (i % 5) + 3]} x{i % 7}\t{'u v w x y z'[: 2 * (i % 6) + 1]} y{i % 7}"
         for i in range(41)
     ]
-    rows.append(
-        " ".join("abcdef" * 5) + "\t" + " ".join("uvwxyz" * 5)
-    )  # so long that it has a batch of its own
+    rows.append(" ".join("abcdef" * 5) + "\t" + " ".join("uvwxyz" * 5))  # a batch of its own
     (folder / "pairs.tsv").write_text("\n".join(rows) + "\n")
     (folder / "own.toml").write_text(TOML)
     (folder / "sitecustomize.py").write_text(WATCH)
@@ -95,31 +94,15 @@ def home(tmp_path_factory) -> Path:
 
 def train(home, run, *arguments, disturb="", preset=True):
     """Run `nmtlib train` in `home` with two processes; returns the finished process."""
-    command = [
-        *TORCHRUN,
-        "-m",
-        "nmtcourse",
-        "train",
-        *(["own.toml"] if preset else []),
-        "--out",
-        run,
-        *arguments,
-    ]
-    paths = os.pathsep.join(
-        [str(home), str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
+    named = ["own.toml"] if preset else []
+    command = [*TORCHRUN, "-m", "nmtcourse", "train", *named, "--out", run, *arguments]
+    paths = [str(home), str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths)}
+    environment |= {"RUN": run, "NOTES": f"{run}-notes-"} | (
+        {"DISTURB": disturb} if disturb else {}
     )
-    environment = {
-        **os.environ,
-        "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": paths,
-        "RUN": run,
-        "NOTES": f"{run}-notes-",
-    }
-    if disturb:
-        environment["DISTURB"] = disturb
-    return subprocess.run(
-        command, capture_output=True, text=True, env=environment, cwd=home, timeout=NO_PROGRESS
-    )
+    how = {"env": environment, "cwd": home, "timeout": NO_PROGRESS}
+    return subprocess.run(command, capture_output=True, text=True, **how)
 
 
 def history(run: Path) -> list[dict[str, str]]:
@@ -130,13 +113,7 @@ def history(run: Path) -> list[dict[str, str]]:
 def assert_same_curve(one, other, rel):
     assert len(one) == len(other) == EPOCHS
     for a, b in zip(one, other, strict=True):
-        for column in (
-            "updates",
-            "train_loss",
-            "train_accuracy",
-            "validation_nll",
-            "validation_accuracy",
-        ):
+        for column in COLUMNS:
             assert float(a[column]) == pytest.approx(float(b[column]), rel=rel), column
 
 
@@ -162,31 +139,19 @@ def test_two_processes_have_the_loss_curve_of_one(home, two, monkeypatch):
     monkeypatch.chdir(home)
     assert main(["train", "own.toml", "--out", "one"]) == 0
     assert_same_curve(history(home / "one"), history(home / "two"), rel=1e-4)
-    assert sorted(p.name for p in (home / "one").iterdir()) == sorted(
-        p.name for p in (home / "two").iterdir()
-    )
+    one, two = ({path.name for path in (home / run).iterdir()} for run in ("one", "two"))
+    assert one == two
 
 
 def test_one_of_them_writes_and_reports(home, two):
     written = [(home / f"two-notes-{rank}").read_text() for rank in (0, 1)]
-    for name in (
-        "last.safetensors",
-        "settings.json",
-        "log.txt",
-        "history.csv",
-        "curves.png",
-        "samples.txt",
-    ):
-        assert f"{name}" in written[0], f"the watch sees {name}"
+    for name in "last.safetensors settings.json log.txt history.csv curves.png samples.txt".split():
+        assert name in written[0], f"the watch sees {name}"
     assert written[1] == "", "the other writes nothing"
     log = (home / "two" / "log.txt").read_text().splitlines()
-    assert (
-        sum(line.startswith("epoch ") for line in log) == EPOCHS and max(Counter(log).values()) == 1
-    )
-    assert (
-        log[1:] == two.stdout.splitlines()[1:-1]
-        and two.stdout.splitlines()[-1] == "the run is in two"
-    )
+    assert sum(line.startswith("epoch ") for line in log) == EPOCHS
+    assert max(Counter(log).values()) == 1
+    assert two.stdout.splitlines()[1:] == [*log[1:], "the run is in two"]
 
 
 def test_when_one_is_killed_all_end_and_the_resumed_run_arrives_where_the_undisturbed_one_did(
@@ -195,28 +160,21 @@ def test_when_one_is_killed_all_end_and_the_resumed_run_arrives_where_the_undist
     killed = train(home, "killed", disturb="SIGKILL 1 12")
     assert killed.returncode != 0
     message = next(line for line in killed.stderr.splitlines() if line.startswith("nmtlib: "))
-    assert (
-        "another process has ended" in message
-        and "process 0 cannot" in message
-        and "--resume --out killed" in message
-    )
+    for text in ("another process has ended", "process 0 cannot", "--resume --out killed"):
+        assert text in message
     assert "rank0]: Traceback" not in killed.stderr
     progress = read_checkpoint(home / "killed" / "last.safetensors")[2]["progress"]
-    assert progress["updates"] == 12 and 0 < progress["batches"] < UPDATES, (
-        "it was killed within an epoch"
-    )
+    assert progress["updates"] == 12 and 0 < progress["batches"] < UPDATES, "within an epoch"
 
     resumed = train(home, "killed", "--resume", preset=False)
     assert resumed.returncode == 0, resumed.stderr
     assert "resuming after 1 epochs and 12 updates" in resumed.stdout
     assert_same_curve(history(home / "killed"), history(home / "two"), rel=1e-6)
     for name in ("last", "best", "model"):
-        first, second = (
-            read_checkpoint(home / run / f"{name}.safetensors")[1] for run in ("killed", "two")
-        )
-        assert first.keys() == second.keys() and all(
-            torch.equal(first[k], second[k]) for k in first
-        ), name
+        files = [home / run / f"{name}.safetensors" for run in ("killed", "two")]
+        first, second = (read_checkpoint(file)[1] for file in files)
+        assert first.keys() == second.keys()
+        assert all(torch.equal(first[k], second[k]) for k in first), name
 
 
 @pytest.mark.nightly
@@ -224,12 +182,9 @@ def test_when_one_is_killed_all_end_and_the_resumed_run_arrives_where_the_undist
 def test_ctrl_c_for_torchrun_saves_and_stops_both(home, signal):
     stopped = train(home, signal, "--set", "epochs=100000", disturb=f"{signal} torchrun 12")
     assert stopped.returncode != 0, "torchrun itself says that it was stopped"
-    found = re.findall(
-        r"stopped in epoch (\d+) after (\d+) updates; --resume goes on from here", stopped.stdout
-    )
-    assert len(found) == 1 and "cannot train" not in stopped.stderr
+    text = r"stopped in epoch (\d+) after (\d+) updates; --resume goes on from here"
+    ((epoch, updates),) = re.findall(text, stopped.stdout)
+    assert "cannot train" not in stopped.stderr
     progress = read_checkpoint(home / signal / "last.safetensors")[2]["progress"]
-    assert (
-        progress["updates"] == int(found[0][1]) >= 13 and progress["epoch"] == int(found[0][0]) - 1
-    )
+    assert progress["updates"] == int(updates) >= 13 and progress["epoch"] == int(epoch) - 1
     assert (home / signal / "model.safetensors").is_file()
