@@ -27,12 +27,8 @@ MAY = {
     "nmtcourse/homework/capstone.py": WAITS,
     "nmtcourse/homework/progress.py": WAITS,
     "nmtcourse/homework/marking.py": SHOWN,
-    "nmtcourse/homework/judging.py": "looks once a second which notebooks are done",
-    "nmtcourse/homework/submissions.py": "a deadline, and when a file was handed in",
+    "nmtcourse/homework/submissions.py": "when a file was handed in; which notebooks are done",
     "nmtcourse/homework/watching.py": ENDS + "; computing is limited by processor time",
-    **dict.fromkeys(  # a limit by the clock too, until answers are judged where a notebook runs
-        (f"nmtcourse/homework/{name}.py" for name in ("execution", "guards", "host", "peer")), ENDS
-    ),
     "nmtcourse/teaching/hardware_lab.py": "a timing is what the notebook teaches",
     "tools/execute.py": ENDS + ": a cell of a notebook",
     "tools/pages.py": ENDS + ": Chromium",

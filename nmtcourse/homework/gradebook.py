@@ -6,7 +6,6 @@ The table is the only record: an instructor may change points in it, and write c
 from __future__ import annotations
 
 import csv
-import io
 import json
 import math
 from collections import defaultdict
@@ -15,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 
 from nmtcourse.homework.marks import Marked
-from nmtcourse.homework.reports import BREAK, COLUMNS, cell, inline
+from nmtcourse.homework.reports import BREAK, COLUMNS, as_csv, cell, inline
 from nmtlib.files import write_atomically
 
 Table = list[dict[str, str]]
@@ -142,13 +141,6 @@ def feedback(results: list[Total]) -> str:
 def lines_of(verdict: str) -> str:
     """A verdict as it was before the table made one line of it, harmless in a fence."""
     return verdict.replace("```", "'''").replace(BREAK, "\n")
-
-
-def as_csv(rows: list[list[str]]) -> str:
-    """Rows as a CSV that a spreadsheet shows and does not compute."""
-    made = io.StringIO()
-    csv.writer(made, lineterminator="\n").writerows([cell(each) for each in row] for row in rows)
-    return made.getvalue()
 
 
 def by_student(results: list[Total]) -> dict[str, dict[str, Total]]:

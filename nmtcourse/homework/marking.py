@@ -19,7 +19,7 @@ from nmtcourse.homework.chinese import language_of
 from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.extraction import Refused, definition
 from nmtcourse.homework.grading import Verdict
-from nmtcourse.homework.marks import Mark, Marked
+from nmtcourse.homework.marks import Mark, Marked, add, as_data, require_mark, require_result
 from nmtcourse.homework.notebooks import (
     beginning,
     inspect_cells,
@@ -27,7 +27,6 @@ from nmtcourse.homework.notebooks import (
     read_bytes,
     steps_of,
 )
-from nmtcourse.homework.results import add, as_data, require_mark, require_result
 from nmtcourse.homework.running import Plan, confirm, mark_of, run_notebook
 from nmtcourse.homework.task import Task
 from nmtcourse.homework.watching import ASLEEP, Ended, watched

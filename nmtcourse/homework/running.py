@@ -16,9 +16,8 @@ from nmtcourse.homework.answers import definitions
 from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.grading import Verdict, assignments, judge
 from nmtcourse.homework.limits import Stopped, within
-from nmtcourse.homework.marks import Mark
+from nmtcourse.homework.marks import Mark, encodable
 from nmtcourse.homework.notebooks import beginning
-from nmtcourse.homework.results import encodable
 from nmtcourse.homework.task import Task
 from nmtcourse.homework.watching import Send
 

@@ -186,7 +186,7 @@ class Assignment:
                 namespace=vars(sys.modules[solution.__module__]),
                 **about,
             )
-            self._add(task)
+            self.tasks[task.id] = task
             return solution
 
         return register
@@ -266,7 +266,7 @@ class Assignment:
             cause = "The result of your own function contradicts this choice: print its numbers."
             prop = Property("the choice is right", cause, 1.0, 1, measure, again=False)
             task.checks.append(prop)
-            self._add(task)
+            self.tasks[task.id] = task
             return right
 
         return register
@@ -276,9 +276,6 @@ class Assignment:
 
     def _next(self) -> str:
         return f"{self.number}.{len(self.tasks) + 1}"
-
-    def _add(self, task: Task) -> None:
-        self.tasks[task.id] = task
 
 
 def equals_the_solution(task: Task) -> Callable:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_map
 
 from nmtcourse.homework.compare import Finding, described, same
 from nmtcourse.homework.inputs import Draw, shrink
@@ -77,8 +78,9 @@ def outcome(task: Task, prop: Property, answer: Any, seed: int) -> Outcome:
                         break
     except Stopped:
         if found.finding is None:
-            found.finding = _endless(task)
-            found.trials = []
+            cause = "An endless loop, or a Python loop over every number."
+            stopped = f"stopped after {task.seconds:g} s"
+            found.finding, found.trials = Finding(stopped, "an answer in much less", cause), []
     return found
 
 
@@ -97,11 +99,6 @@ def _simplify(task: Task, prop: Property, answer: Any, seed: int, found: Outcome
     if simplest is not None:
         found.trials.append(simplest)
         found.finding = simplest.finding
-
-
-def _endless(task: Task) -> Finding:
-    cause = "An endless loop, or a Python loop over every number."
-    return Finding(f"stopped after {task.seconds:g} s", "an answer in much less", cause)
 
 
 def tried(task: Task, prop: Property, answer: Any, draw: Draw) -> Trial:
@@ -240,7 +237,8 @@ def observed(
     try:
         torch.default_generator.manual_seed(draw.value_seed)
         for what, value, *tolerance in prop.measure(subject, draw) or ():
-            seen.append(Seen(what, frozen(value), (*tolerance, 0.0)[0], given_to(subject)))
+            value = tree_map(lambda x: x.detach().clone() if torch.is_tensor(x) else x, value)
+            seen.append(Seen(what, value, (*tolerance, 0.0)[0], given_to(subject)))
         if isinstance(subject, Careful):
             subject.settle()
     except Finding as finding:
@@ -254,15 +252,6 @@ def observed(
         raised.usual = reason(error, getattr(subject, "function", subject))
         return seen, placed(raised, given_to(subject))
     return seen, None
-
-
-def frozen(value: Any) -> Any:
-    """A value as it is now, whatever becomes of it."""
-    if isinstance(value, torch.Tensor):
-        return value.detach().clone()
-    if isinstance(value, list | tuple):
-        return type(value)(map(frozen, value)) if type(value) in (list, tuple) else value
-    return value
 
 
 def guarded(task: Task, answer: Any) -> Any:

@@ -175,8 +175,7 @@ def comes_back(answer, sentences, draw):
     Word counts are ignored: each word counts once.
         pairs[pair] += count => pairs[pair] += 1
     A pair counts once for each word, not once for each occurrence in it.
-        for pair in zip(pieces, pieces[1:], strict=False):
-        => for pair in set(zip(pieces, pieces[1:], strict=False)):
+        in zip(pieces, pieces[1:], strict=False): => in set(zip(pieces, pieces[1:], strict=False)):
     The rarest pair is merged.
         (-pairs[p], p) => (pairs[p], p)
     Of pairs with equal counts, the last one is merged.
@@ -184,8 +183,7 @@ def comes_back(answer, sentences, draw):
     Only the first occurrence of a pair in each word is merged.
         == best: => == best and ''.join(best) not in merged:
     Merges overlap: in aaa the pair aa is merged twice.
-        merged.append(best[0] + best[1])\n                    i += 1
-        => merged.append(best[0] + best[1])
+        .append(best[0] + best[1])\n                    i += 1 => .append(best[0] + best[1])
     The merge is not applied to the words: the same pair is found again.
         split[word] = merged => pass
     The merged symbols are returned, not the pairs.
@@ -259,8 +257,7 @@ homework.promise(
     Sentences of different lengths share a batch: most positions are padding.
         order.sort(key=lambda i: lengths[i]) => pass
     The budget counts only real tokens, but padding takes memory as well.
-        (len(batch) + 1) * lengths[i] > budget
-        => sum(lengths[j] for j in batch) + lengths[i] > budget
+        (len(batch) + 1) * lengths[i] > => sum(lengths[j] for j in batch) + lengths[i] >
     Each batch is closed one sentence too late.
         (len(batch) + 1) * lengths[i] => len(batch) * lengths[i]
     The last batch is lost.
@@ -270,8 +267,7 @@ homework.promise(
     The batches are not shuffled: they run from short to long.
         return [batches[k] for k in order_of] => return batches
     Sentences of equal length always share a batch: only the batches are shuffled.
-        order = torch.randperm(len(lengths), generator=generator).tolist()
-        => order = list(range(len(lengths)))
+        = torch.randperm(len(lengths), generator=generator).tolist() => = list(range(len(lengths)))
     The seed is ignored: each call returns different batches.
         torch.Generator().manual_seed(seed) => torch.Generator(); generator.seed()
     All seeds give the same order.

@@ -226,24 +226,20 @@ def refuses_strange_ids(answer, draw: Draw):
     mistakes=r"""
     `read` and `speak` have separate tables: nothing is tied.
         F.linear(x, self.weight) => F.linear(x, self.other)
-        self.weight = nn.Parameter(weight)
-        => self.weight = nn.Parameter(weight); self.other = nn.Parameter(weight.clone())
+        = nn.Parameter(weight) => = nn.Parameter(weight); self.other = nn.Parameter(weight.clone())
     `speak` uses a copy of the table, which is equal at first but not trained.
         F.linear(x, self.weight) => F.linear(x, self.weight.detach().clone())
     `speak` uses a copy made at initialisation, which is trained separately.
         F.linear(x, self.weight) => F.linear(x, self.start.to(x.dtype))
-        self.weight = nn.Parameter(weight)
-        => self.weight = nn.Parameter(weight); self.start = weight.clone()
+        weight = nn.Parameter(weight) => weight = nn.Parameter(weight); self.start = weight.clone()
     `speak` applies the factor as well: the logits are too large.
         F.linear(x, self.weight) => F.linear(x, self.weight) * math.sqrt(self.weight.size(1))
     `read` does not apply the factor.
-        F.embedding(ids, self.weight) * math.sqrt(self.weight.size(1))
-        => F.embedding(ids, self.weight)
+        embedding(ids, self.weight) * math.sqrt(self.weight.size(1)) => embedding(ids, self.weight)
     The table is initialised with a standard deviation of 1: logits are too large.
         / math.sqrt(d_model) =>
     `speak` has a bias: one parameter too many.
-        self.weight = nn.Parameter(weight)
-        => self.weight = nn.Parameter(weight); self.bias = nn.Parameter(weight[:, 0])
+        = nn.Parameter(weight) => = nn.Parameter(weight); self.bias = nn.Parameter(weight[:, 0])
     `read` does not train the table.
         F.embedding(ids, self.weight) => F.embedding(ids, self.weight.detach())
     """,

@@ -109,8 +109,7 @@ def is_exact_far_out(answer):
     All pairs rotate at the same frequency.
         10000 ** (-2 * i / d_model) => 1.0
     Sine and cosine are exchanged.
-        c, s = math.cos(k * speed), math.sin(k * speed)
-        => s, c = math.cos(k * speed), math.sin(k * speed)
+        c, s = math.cos(k * speed), math.sin => s, c = math.cos(k * speed), math.sin
     Both sines have the same sign, so the matrix is not a rotation.
         [-s, c] => [s, c]
     i counts dimensions where it should count pairs.

@@ -219,8 +219,7 @@ homework.promise(
     The softmax runs over the queries, not over the keys.
         .softmax(dim=-1) => .softmax(dim=-2)
     Later weights are set to 0 after the softmax, so the others do not add up to 1.
-        scores.masked_fill(~past, -math.inf).softmax(dim=-1)
-        => scores.softmax(dim=-1).masked_fill(~past, 0.0)
+        .masked_fill(~past, -math.inf).softmax(dim=-1) => .softmax(dim=-1).masked_fill(~past, 0.0)
     A later score becomes 0, which still gets weight.
         -math.inf => 0.0
     The scores are transposed: queries and keys are exchanged.

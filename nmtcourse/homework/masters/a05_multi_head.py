@@ -52,11 +52,9 @@ homework = Assignment(
     """,
     mistakes=r"""
     The transpose is missing: each head mixes different words.
-        x.reshape(batch, length, n_heads, -1).transpose(1, 2)
-        => x.reshape(batch, n_heads, length, -1)
+        .reshape(batch, length, n_heads, -1).transpose(1, 2) => .reshape(batch, n_heads, length, -1)
     Each head takes every H-th number of a word instead of adjacent ones.
-        x.reshape(batch, length, n_heads, -1).transpose(1, 2)
-        => x.reshape(batch, length, -1, n_heads).permute(0, 3, 1, 2)
+        batch, length, n_heads, -1).transpose(1, 2 => batch, length, -1, n_heads).permute(0, 3, 1, 2
     The heads come after the words: (B, S, H, d_k).
         .transpose(1, 2) =>
     The wrong axes are exchanged: (B, S, d_k, H).
@@ -117,8 +115,7 @@ def refuses_what_does_not_divide(answer, draw):
     The heads are merged without exchanging the axes back.
         heads.transpose(1, 2).reshape(query.shape) => heads.reshape(query.shape)
     The split mixes words: its transpose is missing.
-        x.reshape(len(x), x.size(1), n_heads, -1).transpose(1, 2)
-        => x.reshape(len(x), n_heads, x.size(1), -1)
+        (len(x), x.size(1), n_heads, -1).transpose(1, 2) => (len(x), n_heads, x.size(1), -1)
     The output projection is missing.
         @ weights["output"] =>
     The keys are computed from the queries, not from the memory.
@@ -235,8 +232,7 @@ def takes_all_heads_at_once(answer, draw):
     The number of heads is not the module's.
         module.num_heads => 1
     The weights are shared, not copied: training one module changes the other.
-        ours.output.weight.copy_(module.out_proj.weight)
-        => ours.output.weight = module.out_proj.weight
+        .output.weight.copy_(module.out_proj.weight) => .output.weight = module.out_proj.weight
     For a module without biases, the random biases of nn.Linear remain.
         bias = torch.zeros(3 * d_model) => bias = torch.ones(3 * d_model)
     """,
@@ -263,9 +259,9 @@ def take_over(module: nn.MultiheadAttention) -> MultiHeadAttention:
     ### END SOLUTION
 
 
-def module_of(draw: Draw, bias: bool) -> nn.MultiheadAttention:
-    """A module of torch with random weights, including the biases, which start at zero."""
-    heads, size = draw.sizes(2, large=0)
+def module_of(draw: Draw) -> nn.MultiheadAttention:
+    """A module of torch with random weights, including the biases, or without biases."""
+    (heads, size), bias = draw.sizes(2, large=0), draw.one_of([True, False])
     module = nn.MultiheadAttention(heads * size, heads, bias=bias, batch_first=True).to(draw.dtype)
     with torch.no_grad():
         for parameter in module.parameters():
@@ -273,21 +269,16 @@ def module_of(draw: Draw, bias: bool) -> nn.MultiheadAttention:
     return module
 
 
-@homework.check(take_over, "Return a MultiHeadAttention of nmtlib.", worth=0, draws=4)
-def returns_our_module(answer, draw: Draw):
-    """The result is a MultiHeadAttention with the same number of heads, and all of it trains."""
-    module = module_of(draw, bias=True)
+@homework.check(take_over, "Copy the projections one by one and compare.", worth=3, draws=16)
+def computes_the_same(answer, draw: Draw):
+    """The result is a MultiHeadAttention with the heads, dtype and weights of torch's module, all
+    of which train, and computes the same; where that has no biases, ours are zero.
+    """
+    module = module_of(draw)
     ours = answer(module)
     holds(isinstance(ours, MultiHeadAttention), f"a {type(ours).__name__}", "a MultiHeadAttention")
     yield "the number of heads", ours.n_heads
     yield "the weights that train", {n: p.requires_grad for n, p in ours.named_parameters()}
-
-
-@homework.check(take_over, "Copy the projections one by one and compare.", worth=2, draws=10)
-def computes_the_same(answer, draw: Draw):
-    """All weights are those of torch's module, with the same dtype, and so are the results."""
-    module = module_of(draw, bias=True)
-    ours = answer(module)
     for name, weight in ours.named_parameters():
         yield f"the weight {name}", weight
     t, s = draw.sizes(2)
@@ -295,17 +286,10 @@ def computes_the_same(answer, draw: Draw):
     yield "the result", ours(query, memory, memory)
 
 
-@homework.check(take_over, "`in_proj_bias` is None there; what are our biases initially?", draws=5)
-def takes_over_a_module_without_biases(answer, draw: Draw):
-    """A module without biases is copied correctly: ours are zero."""
-    for name, weight in answer(module_of(draw, bias=False)).named_parameters():
-        yield f"the weight {name}", weight
-
-
 @homework.check(take_over, "Copy the numbers, not the parameter itself.", draws=5)
 def is_independent(answer, draw: Draw):
     """Changing one module later changes no other, including a second copy."""
-    module = module_of(draw, bias=draw.one_of([True, False]))
+    module = module_of(draw)
     ours, other = answer(module), answer(module)
     for changed, name in ((module, "torch's module"), (other, "a second copy")):
         with torch.no_grad():

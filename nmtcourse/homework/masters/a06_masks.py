@@ -66,8 +66,7 @@ def padded(draw: Draw, known: dict, name: str) -> Tensor:
     The decoder's mask does not hide padded keys, which matters with padding on the left.
         (target != pad)[:, None, None, :] & past => past.expand(len(target), 1, -1, -1)
     The decoder's mask is not causal.
-        (target != pad)[:, None, None, :] & past
-        => (target != pad)[:, None, None, :] | torch.zeros_like(past)
+        [:, None, None, :] & past => [:, None, None, :] | torch.zeros_like(past)
     `pad` is ignored: 0 is treated as PAD.
         != pad => != 0
     The cross-attention mask uses the target, but its keys are those of the source.

@@ -291,8 +291,7 @@ homework.promise(
     """,
     mistakes=r"""
     All layers of a stack are the same object: they share their weights.
-        nn.ModuleList(EncoderLayer(c) for _ in range(c.n_encoder_layers))
-        => nn.ModuleList([EncoderLayer(c)] * c.n_encoder_layers)
+        EncoderLayer(c) for _ in range(c.n_encoder_layers) => [EncoderLayer(c)] * c.n_encoder_layers
     The layers are in a plain list, where PyTorch does not find them.
         nn.ModuleList(EncoderLayer(c) for _ in range(c.n_encoder_layers))
         => list(EncoderLayer(c) for _ in range(c.n_encoder_layers))
@@ -310,8 +309,7 @@ homework.promise(
     The target has no positions.
         self.target_positions(self.target_embedding(target)) => self.target_embedding(target)
     The result is a softmax, not logits: the loss would apply softmax again.
-        return self.output(self.decoder_norm(x))
-        => return self.output(self.decoder_norm(x)).softmax(-1)
+        self.output(self.decoder_norm(x)) => self.output(self.decoder_norm(x)).softmax(-1)
     Dropout is not applied to embeddings plus positions.
         self.dropout(self.source_positions(self.source_embedding(source)))
         => self.source_positions(self.source_embedding(source))

@@ -119,8 +119,7 @@ def refuses_update_0(answer, step, d_model, warmup):
     The sum is divided by all positions, padding included.
         real.sum() => real.numel()
     The mean is taken within each sentence first, so short sentences weigh more.
-        return (loss * real).sum() / real.sum()
-        => return ((loss * real).sum(1) / real.sum(1).clamp(1)).mean()
+        (loss * real).sum() / real.sum() => ((loss * real).sum(1) / real.sum(1).clamp(1)).mean()
     The sum is divided by the number of sentences.
         / real.sum() => / len(labels)
     The logits are used as log-probabilities: the softmax is missing.
@@ -226,8 +225,7 @@ def large_logits(answer, logits, labels, smoothing, draw):
     The gradients of an earlier update remain.
         model.zero_grad() => pass
     The gradients are cleared before each batch: only the last batch counts.
-        for batch in batches:\n        logits
-        => for batch in batches:\n        model.zero_grad()\n        logits
+        in batches:\n        logits => in batches:\n        model.zero_grad()\n        logits
     The returned loss is smoothed, so its exponential is not a perplexity.
         labels, 0.0, reduction => labels, smoothing, reduction
     The mean of the batch means is returned.

@@ -60,8 +60,7 @@ homework = Assignment(
         loss < self.lowest => loss > self.lowest
         math.inf => -math.inf
     `best` is the loss, not the number of the epoch.
-        self.lowest, self.best = loss, self.epoch
-        => self.lowest = self.best = loss; self.at = self.epoch
+        .lowest, self.best = loss, self.epoch => .lowest = self.best = loss; self.at = self.epoch
         since = self.best if self.best is not None else -1 => since = getattr(self, 'at', -1)
     Epochs are counted from 1.
         math.inf, 0 => math.inf, 1

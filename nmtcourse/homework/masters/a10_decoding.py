@@ -177,8 +177,7 @@ def toy(said: list[int]) -> Tensor:
     Only the log-probability of the last word counts, not that of the hypothesis.
         total + logp[w] => 0.0 * total + logp[w]
     The log-probability of EOS is left out.
-        finished += [c for c in best if c[0][-1] == EOS]
-        => finished += [(c[0], c[1] - logp[EOS]) for c in best if c[0][-1] == EOS]
+        c for c in best if c[0][-1] == => (c[0], c[1] - logp[EOS]) for c in best if c[0][-1] ==
     The search stops at the first finished hypothesis, although a better one may follow.
         if not open_ones or most >= open_ones[0][1]: => if finished:
     The search stops when `width` hypotheses are finished, which is a different rule.
@@ -334,11 +333,9 @@ def stops_when_nothing_better_can_come(answer, draw: Draw):
         scores.softmax(-1) => torch.cat([scores[..., :-1], scores[..., -1:] - 1e9], -1).softmax(-1)
     Only the first word is seen: words are joined along the batch, or `is_causal` is set.
         torch.cat([self.keys, key], dim=1) => torch.cat([self.keys, key], dim=0)[: len(key)]
-        torch.cat([self.values, value], dim=1)
-        => torch.cat([self.values, value], dim=0)[: len(value)]
+        .cat([self.values, value], dim=1) => .cat([self.values, value], dim=0)[: len(value)]
     All words are projected again in each step.
-        query, key, value = self.query(x), self.key(x), self.value(x)
-        => query, key, value = self.query(x), self.key(x), self.value(x); self.key(x)
+        .query(x), self.key(x), self.value(x) => .query(x), self.key(x), self.value(x); self.key(x)
     The scores are not divided by the root of d_k.
         / math.sqrt(query.size(-1)) =>
     The scores are divided by the root of D, not of d_k.

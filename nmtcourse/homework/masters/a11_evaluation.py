@@ -94,8 +94,7 @@ def translated(draw: Draw, known: dict, lengths: tuple[int, ...] = (0, 0, -2, 2)
         => rates = [1 - 2 * len(a & s) / max(len(a) + len(s), 1) for a, s in pairs]
         \n    return sum(rates) / len(rates)
     Links of different sentences are pooled, so that wrong ones look right.
-        right = sum(len(a & s) for a, s in pairs)
-        => right = len(set().union(*found) & set().union(*gold))
+        = sum(len(a & s) for a, s in pairs) => = len(set().union(*found) & set().union(*gold))
     Equal links in two sentences count as one.
         right = sum(len(a & s) for a, s in pairs) => a, s = set().union(*found), set().union(*gold)
         total = sum(len(a) + len(s) for a, s in pairs) => total = len(a) + len(s)
@@ -268,8 +267,7 @@ homework.promise(
         score(other[draw].sum(0)) - score(one[draw].sum(0))
         => sum(score(other[i]) - score(one[i]) for i in draw) / n
     The sign is wrong: it should be other minus one.
-        score(other[draw].sum(0)) - score(one[draw].sum(0))
-        => score(one[draw].sum(0)) - score(other[draw].sum(0))
+        other[draw].sum(0)) - score(one[draw].sum(0) => one[draw].sum(0)) - score(other[draw].sum(0)
     The samples have half the size: the differences vary too much.
         (n,), generator => (n // 2,), generator
     One sample is used again and again.

@@ -141,8 +141,7 @@ def knows_special_tensors(answer, draw: Draw):
     The mean is returned, not the sum.
         torch.cat(own)[:size] => torch.cat(own)[:size] / devices
     Whole vectors are sent: R times as much as necessary.
-        pieces = [list(v.chunk(devices)) for v in padded]
-        => pieces = [[v / devices] * devices for v in padded]
+        = [list(v.chunk(devices)) for v in padded] => = [[v / devices] * devices for v in padded]
         torch.cat(own)[:size] => own[0][:size]
     The same chunk is sent in every step.
         sent = [own[(r - step) % devices] => sent = [own[r % devices]
@@ -257,13 +256,11 @@ def sends_no_more_than_it_must(answer, draw: Draw):
     The sentence that no longer fitted is lost.
         batch, longest = [i], own => batch, longest = [], (0, 0)
     The batch is closed only after it is too large.
-        if batch and cost(len(batch) + 1, *grown) > capacity:
-        => if batch and cost(len(batch), *longest) > capacity:
+        and cost(len(batch) + 1, *grown) > capacity: => and cost(len(batch), *longest) > capacity:
     The cost uses the newest sentence, not the longest source and target.
         grown = max(longest[0], own[0]), max(longest[1], own[1]) => grown = own
     Only the source is considered; long targets exceed the capacity.
-        grown = max(longest[0], own[0]), max(longest[1], own[1])
-        => grown = max(longest[0], own[0]), 1
+        = max(longest[0], own[0]), max(longest[1], own[1]) => = max(longest[0], own[0]), 1
     Each sentence is a separate batch.
         if batch and cost(len(batch) + 1, *grown) > capacity: => if batch:
     A sentence that does not fit alone is put into a batch.
