@@ -28,16 +28,6 @@ from nmtlib.specials import SPECIALS, UNK
 
 WEB = Path(__file__).with_name("web")
 EXAMPLES = 200  # sentences of a bundled corpus that ride along
-# Of the grammars' other sentences, ones that beam search gets right and greedy search does not.
-HARD = {
-    "toy-de-en": [
-        Pair(
-            "haben die Männer heute Morgen diese Vögel hinter dem Haus gesehen ?",
-            "did the men see these birds behind the house this morning ?",
-        )
-    ],
-    "toy-en-zh": [Pair("is the meat fresh ?", "肉 新鲜 吗 ？")],
-}
 # The page's groups of words, as keys of the grammar: articles, people and things, verbs,
 # adjectives, place and time; all others come last.
 GROUPS = (
@@ -47,7 +37,8 @@ GROUPS = (
     r"adjective$",
     r"\b(place|time)",
 )
-# For each shipped model and switch the sentence that changes most: see breaks.mjs.
+# For each shipped model the sentence that each switch changes most, and such as beam search wins or
+# loses against greedy search: see breaks.mjs.
 BREAKS: dict[str, dict[str, str]] = json.loads(WEB.with_name("breaks.json").read_text("utf-8"))
 HARMLESS = str.maketrans("<&", ",.")  # digits of base85 that mean something in HTML, and free ones
 
@@ -72,24 +63,30 @@ def pack(run: Run, name: str) -> dict[str, Any]:
         "source": pack_codec(translator.source, sides[0]),
         "target": pack_codec(translator.target, sides[1]),
         "examples": [[p.source, p.target, pharaoh(p)] for p in pairs],
-        "contests": contests(translator, [*pairs, *HARD.get(toy_corpus(translator), [])]),
         "breaks": BREAKS.get(name, {}),
+        "learns": learning(name) != "",
         "familiar": familiar.to_dict(run.folder),
-        "credit": credit(run),
+        "credit": samples(run)[1],
         "links": [],
         "weights": pack_weights(translator.model),
     }
 
 
-def pack_weights(model: Transformer) -> dict[str, Any]:
+def learning(name: str) -> str:
+    """The small training that the page of a shipped model plays, as JSON; "" for another run."""
+    file = WEB.with_name(f"learning-{name[-5:]}.json")  # of the two languages
+    return file.read_text("utf-8").strip() if name in BREAKS and file.is_file() else ""
+
+
+def pack_weights(model: Transformer, bits: int = 10) -> dict[str, Any]:
     """The parameters in half precision: all high bytes, then all low bytes, each compressed.
 
-    The high bytes, sign and exponent, are far from random; alone they compress best.  Raises
-    ValueError for a weight that float16 cannot hold.
+    The high bytes, sign and exponent, are far from random; alone they compress best, and fewer
+    `bits` of the fraction more so.  Raises ValueError for a weight that float16 cannot hold.
     """
     tensors = {name: tensor.detach() for name, tensor in model.named_parameters()}  # tied once
     exact = torch.cat([tensor.flatten() for tensor in tensors.values()])
-    half = exact.half()
+    half = rounded(exact, bits)
     if not half.isfinite().all():
         raise ValueError(
             f"weights up to {exact.abs().max():g}, but a page holds float16, up to 65504; "
@@ -102,6 +99,12 @@ def pack_weights(model: Transformer) -> dict[str, Any]:
         "high": as_text(planes[:, 1].tobytes()),
         "low": as_text(planes[:, 0].tobytes()),
     }
+
+
+def rounded(exact: torch.Tensor, bits: int) -> torch.Tensor:
+    """Numbers in half precision, with so many bits of its fraction."""
+    unit = 1 << (10 - bits)  # of the last place; a carry goes on into the exponent
+    return ((exact.half().view(torch.int16) + unit // 2) & -unit).view(torch.half)
 
 
 def as_text(data: bytes) -> dict[str, Any]:
@@ -176,43 +179,21 @@ def examples(translator: Translator, run: Run) -> list[Pair]:
     """Sentences to choose from: of a bundled corpus test pairs, with gold links; else samples."""
     toy = toy_corpus(translator)
     if not toy:
-        return samples(run)
+        return samples(run)[0]
     chosen = random.Random(0).sample(load_toy(toy, train=0, challenge=0).test, EXAMPLES)
     same = translator.settings.corpus.name == toy
     return chosen if same else [pair.reversed() for pair in chosen]
 
 
-def samples(run: Run) -> list[Pair]:
-    """The validation sentences that a finished training leaves beside its weights."""
+def samples(run: Run) -> tuple[list[Pair], str]:
+    """The validation sentences that a finished training leaves beside its weights.
+
+    And where they are from: the lines of the file that begin with "# ".
+    """
     text = run.samples_file.read_text("utf-8") if run.samples_file.is_file() else ""
     found = re.findall(r"^source {5}(.*)\nmodel {6}(.*)\nreference {2}(.*)$", text, re.MULTILINE)
-    return [Pair(s, said if ref == "(the same)" else ref) for s, said, ref in found]
-
-
-def credit(run: Run) -> str:
-    """Where the samples are from: the lines of their file that begin with "# "."""
-    text = run.samples_file.read_text("utf-8") if run.samples_file.is_file() else ""
-    lines = text.splitlines()
-    return " ".join(line.removeprefix("# ") for line in lines if line.startswith("# "))
-
-
-def contests(translator: Translator, pairs: Sequence[Pair]) -> dict[str, str]:
-    """A sentence for which beam search finds a more probable translation than greedy search does,
-    "wins", and one for which it finds a less probable one, "loses"; "" where there is none.
-
-    Preferred is one whose more probable translation is the reference.
-    """
-    sources = [pair.source for pair in pairs]
-    found: dict[str, list[tuple[bool, str]]] = {"wins": [(False, "")], "loses": [(False, "")]}
-    beams, greedy = translator.search(sources), translator.search(sources, beam=1)
-    for pair, (wide, *_), (one, *_) in zip(pairs, beams, greedy, strict=True):
-        if wide.ids != one.ids:
-            kind, better = ("wins", wide) if wide.log_prob > one.log_prob else ("loses", one)
-            right = translator.target.decode(better.ids) == pair.target
-            found[kind].append((right, pair.source))
-    return {
-        kind: max(all_, key=lambda one: (one[0], one[1] != ""))[1] for kind, all_ in found.items()
-    }
+    pairs = [Pair(s, said if ref == "(the same)" else ref) for s, said, ref in found]
+    return pairs, " ".join(re.findall(r"^# (.*)$", text, re.MULTILINE))
 
 
 def pharaoh(pair: Pair) -> str:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from nmtcourse.explorer.packing import WEB, pack
+from nmtcourse.explorer.packing import WEB, learning, pack
 from nmtlib.errors import require
 from nmtlib.files import write_atomically
 from nmtlib.run import Run, find_run
@@ -19,8 +19,9 @@ BYTES_A_WEIGHT = 2.14  # two, of which one can be compressed, five digits for ea
 REST = 200_000  # bytes of the program and the examples
 
 STYLE = '<link rel="stylesheet" href="style.css">'
-SCRIPT = '<script type="module" src="app.js"></script>'
+SCRIPT = '<script type="module" src="app.js" async></script>'  # not after what is not needed yet
 PAYLOAD = '<script type="application/json" id="payload"></script>'
+LEARNING = '<script type="application/json" id="learning"></script>'
 
 IMPORT = re.compile(r'^import\s*\{([^}]*)\}\s*from\s*"(\.{1,2}/[\w./-]+)";\n', re.MULTILINE)
 # No `let`, which could change after it was handed over.
@@ -48,9 +49,10 @@ def explore(
     require_ours(out)
     folder.settings()  # is it a run at all?
     require_small(folder, megabytes)
-    data = pack(folder, folder.folder.resolve().name)
+    name = folder.folder.resolve().name
+    data = pack(folder, name)
     data["links"] = [{"name": name, "href": href} for name, href in (links or {}).items()]
-    page = build(data | {"notebooks": notebooks})
+    page = build(data | {"notebooks": notebooks}, learning(name))
     size = len(page.encode("utf-8"))
     if size > megabytes * 1e6:
         raise too_large(folder, size, megabytes)
@@ -89,16 +91,20 @@ def too_large(run: Run, size: float, megabytes: float) -> ValueError:
     )
 
 
-def build(data: Mapping[str, object]) -> str:
-    """The page as text.  Raises ValueError where `web/` is not as this bundler expects it."""
+def build(data: Mapping[str, object], later: str) -> str:
+    """The page as text.  Raises ValueError where `web/` is not as this bundler expects it.
+
+    `later` is JSON that a reader's browser gets after all that the first view needs.
+    """
     page = (WEB / "index.html").read_text("utf-8")
     css = lean((WEB / "style.css").read_text("utf-8"))
-    # "<" as an escape: no sentence can end the element that it stands in.
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     parts = {
         STYLE: f"<style>\n{css}</style>",
-        SCRIPT: f'<script type="module">\n{bundle(WEB / "app.js")}</script>',
-        PAYLOAD: PAYLOAD.replace("></", f">{text}</"),
+        SCRIPT: f'<script type="module" async>\n{bundle(WEB / "app.js")}</script>',
+        # "<" as an escape: no sentence can end the element that it stands in.
+        PAYLOAD: PAYLOAD.replace("></", ">{}</".format(text.replace("<", "\\u003c"))),
+        LEARNING: LEARNING.replace("></", ">{}</".format(later.replace("<", "\\u003c"))),
     }
     for tag, part in parts.items():
         require(page.count(tag) == 1, "index.html", f"with one {tag}", page.count(tag))

@@ -5,7 +5,8 @@ import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
 const WEB = pathToFileURL(`${process.argv[2]}/`);
-const { loadModel } = await import(new URL("model.js", WEB));
+const { Model, loadModel } = await import(new URL("model.js", WEB));
+const { unpackWeights } = await import(new URL("unpack.js", WEB));
 const { familiarWith } = await import(new URL("familiar.js", WEB));
 const { readingOf } = await import(new URL("text.js", WEB));
 const { beam, greedy } = await import(new URL("search.js", WEB));
@@ -63,6 +64,11 @@ const actions = {
     const [first, ...later] = texts.map((text) => translate(text, greedy));
     return { unpacked, first, later, beams: texts.map((text) => translate(text, beam)) };
   },
+  async learnt({ learning: { tensors, moments, ...known }, moment, texts }) {
+    const { high, low } = moments.at(moment);
+    const small = new Model({ ...known, weights: {} }, await unpackWeights({ tensors, high, low }));
+    return texts.map((text) => greedy(small, text).text);
+  },
   unlike: ({ familiar, texts }) => texts.map((text) => Boolean(familiarWith(familiar)(text))),
   read: ({ text }) => attempt(() => model.read(text)),
   encode: ({ codec, texts }) => {
@@ -75,6 +81,6 @@ const actions = {
   },
 };
 
-const results = jobs.map((job) => actions[job.do](job));
+const results = await Promise.all(jobs.map((job) => actions[job.do](job)));
 const plain = (_, value) => (value instanceof Float32Array ? Array.from(value) : value);
 process.stdout.write(JSON.stringify(results, plain));

@@ -93,7 +93,7 @@ def test_the_page_is_whole_in_both_languages_at_both_widths(page: Any, file: Pat
     for width in (360, 1400):
         page.set_viewport_size({"width": width, "height": 900})
         for language in ("en", "zh"):
-            for view in ("attention", "inside", "beam", "cache", "positions", "shapes"):
+            for view in ("attention", "inside", "learn", "beam", "cache", "positions", "shapes"):
                 page.evaluate("(state) => explorer.set(state)", {"lang": language, "view": view})
                 wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
                 assert wide <= 0, (width, language, view)

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from nmtcourse import main as cli
-from nmtcourse.explorer.packing import pack, pack_codec
+from nmtcourse.explorer.packing import learning, pack, pack_codec
 from nmtcourse.explorer.page import MARK, WEB, bundle, explore
 from nmtlib.data.codec import Codec, Vocab
+from nmtlib.data.corpora import load_corpus
 from nmtlib.data.tokenizers import WhitespaceTokenizer
 from nmtlib.inference.translator import Translator
 from nmtlib.run import Run
@@ -139,6 +140,17 @@ def test_a_run_of_ones_own_translates_in_the_page_as_it_does_here(engine_of, tmp
     assert facts["rounded"] and facts["languages"] == ["de", "en"] and facts["name"] == "run"
     samples = [(one["source"].lower(), one["alignment"]) for one in facts["examples"]]
     assert samples == [(source.lower(), []) for source in sources[: len(samples)]] and samples
+
+
+@pytest.mark.parametrize("name", ["toy-de-en", "toy-en-zh"])
+def test_the_small_training_ends_as_well_as_its_page_says(name, engine_of):
+    data, pairs = json.loads(learning(name)), load_corpus(name).test
+    job = {"do": "learnt", "learning": data, "texts": [pair.source for pair in pairs]}
+    first, last = engine_of().run(job | {"moment": 0}, job | {"moment": -1})
+    assert sum(text == pair.target for text, pair in zip(last, pairs, strict=True)) == data["right"]
+    assert data["tests"] == len(pairs) and not {pair.target for pair in pairs} & {*first}
+    losses = [moment["loss"] for moment in data["moments"]]
+    assert len(losses) == 6 and losses == sorted(losses, reverse=True)
 
 
 # The bundle

@@ -4,12 +4,13 @@ import { arrowsAmong, byId, counted, element } from "./dom.js";
 import { loadModel } from "./model.js";
 import { Page } from "./page.js";
 import { SPECIALS } from "./specials.js";
-import { VIEWS, readState } from "./state.js";
+import { readState } from "./state.js";
 import { tourView } from "./tour.js";
 import { attentionView } from "./views/attention.js";
 import { beamView } from "./views/beam.js";
 import { cacheView } from "./views/cache.js";
 import { insideView } from "./views/inside.js";
+import { learnView } from "./views/learn.js";
 import { positionsView } from "./views/positions.js";
 import { sentenceView } from "./views/sentence.js";
 import { shapesView } from "./views/shapes.js";
@@ -18,6 +19,7 @@ import { effectView, switchesView } from "./views/switches.js";
 const NOTEBOOK_OF = {
   attention: "04_scaled_dot_product_attention",
   inside: "07_the_full_model",
+  learn: "09_training",
   beam: "10_decoding",
   cache: "10_decoding",
   positions: "03_positional_encoding",
@@ -111,6 +113,7 @@ function viewsOf(page) {
   const views = {
     attention: attentionView(page),
     inside: insideView(page),
+    learn: learnView(page),
     beam: beamView(page),
     cache: cacheView(page),
     positions: positionsView(page),
@@ -125,7 +128,7 @@ function viewsOf(page) {
   function update() {
     const { state, say, found } = page;
     tabs.setAttribute("aria-label", say("views"));
-    tabs.replaceChildren(...VIEWS.map((name) => tabOf(page, name)));
+    tabs.replaceChildren(...page.views.map((name) => tabOf(page, name)));
     link.replaceChildren(page.notebook(NOTEBOOK_OF[state.view]));
     panel.setAttribute("aria-labelledby", `tab-${state.view}`);
     const ready = found.now.beam.steps.length > 0;
@@ -144,7 +147,7 @@ function tabOf(page, name) {
   const onkeydown = (event) => {
     if (!(event.key in keys)) return;
     event.preventDefault();
-    const view = VIEWS.at((VIEWS.indexOf(name) + keys[event.key]) % VIEWS.length);
+    const view = page.views.at((page.views.indexOf(name) + keys[event.key]) % page.views.length);
     page.set({ view });
     byId(`tab-${view}`).focus();
   };

@@ -31,8 +31,8 @@ export async function loadModel(payload) {
 export class Model {
   constructor(payload, tensors) {
     // `decoding` is the run's own {beam, lengthPenalty}; `smoothing` that of the labels; `toy` whether
-    // its language is a bundled one, whose words `lexicon` groups; `contests` {wins, loses}:
-    // sentences, of beam against greedy search; `breaks` {switch: sentence that it changes};
+    // its language is a bundled one, whose words `lexicon` groups; `breaks` {switch: sentence that it
+    // changes, wins and loses: those of beam against greedy search}; `learns`: whether `learn` has data;
     // `credit` says whose the examples are; `links` [{name, href}] are pages of other models.
     const { weights, source, target, examples, familiar, ...known } = payload;
     Object.assign(this, { breaks: {} }, known);

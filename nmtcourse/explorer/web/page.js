@@ -3,7 +3,7 @@
 import { element } from "./dom.js";
 import { offered, repeating, unknownOf } from "./examples.js";
 import { findAll } from "./facts.js";
-import { COMPUTED, START, readState, writeState } from "./state.js";
+import { COMPUTED, START, VIEWS, readState, writeState } from "./state.js";
 import { languageOf, textOf } from "./words.js";
 import { writtenText } from "./written.js";
 
@@ -21,11 +21,13 @@ export class Page {
     Object.assign(START, { beam: Math.min(beam, 8), alpha: Math.min(lengthPenalty, 3) });
     this.state = readState(location.hash);
     this.state.sentence = model.source.meant(this.state.sentence) || this.sentence("because");
+    this.views = VIEWS.filter((view) => view !== "learn" || model.learns);
     this.problem = undefined;
     this.moves = false; // whether a new translation is played word by word
     this.say = (key, values) => textOf(this.language, key, values);
     this.shadeRow = () => {}; // words above take the weights of a row of cross-attention
     this.pointRow = () => {}; // and the map below shows the row of a word above
+    this.allow();
     this.compute();
   }
 
@@ -75,9 +77,15 @@ export class Page {
     if ("sentence" in changes) changes.sentence = this.model.source.meant(changes.sentence);
     const other = "sentence" in changes && changes.sentence !== this.state.sentence;
     Object.assign(this.state, other ? { row: -1, step: -1 } : {}, changes);
+    this.allow();
     if (COMPUTED.some((name) => name in changes)) this.compute();
     this.remember();
     this.render();
+  }
+
+  /** A view that this page does not have is the first. */
+  allow() {
+    if (!this.views.includes(this.state.view)) this.state.view = START.view;
   }
 
   /** Change what stands in the address, without drawing again. */

@@ -1,7 +1,7 @@
 // What the page shows is one flat object, and it stands in the address: a notebook can link to it.
 
 export const KINDS = ["cross", "encoder-self", "decoder-self"];
-export const VIEWS = ["attention", "inside", "beam", "cache", "positions", "shapes"];
+export const VIEWS = ["attention", "inside", "learn", "beam", "cache", "positions", "shapes"];
 
 export const START = {
   model: "",
@@ -15,6 +15,8 @@ export const START = {
   beam: 4,
   alpha: 1,
   step: -1, // of the beam and of the cache; -1 is the last
+  moment: 0, // of the small training, and the sentence that it translates; "" is the one above
+  lesson: "",
   off: "", // heads, as in "cross.1.3,encoder-self.0.0"
   causal: true,
   padding: true,
@@ -45,6 +47,7 @@ const RANGES = {
   beam: [1, 8],
   alpha: [0, 3],
   step: [-1, 999],
+  moment: [0, 99],
   pads: [0, 8],
   tour: [0, 13],
 };

@@ -141,8 +141,8 @@ export const STOPS = [
   {
     stem: "10_decoding",
     part: "tree-box",
-    needs: ({ model }) => model.contests.wins,
-    state: ({ model }) => ({ view: "beam", step: 0, sentence: model.contests.wins }),
+    needs: ({ model }) => model.breaks.wins,
+    state: ({ model }) => ({ view: "beam", step: 0, sentence: model.breaks.wins }),
     values: ({ state }) => ({ k: state.beam }),
     after: () => ({ step: -1 }),
     answer(page) {
@@ -159,8 +159,8 @@ export const STOPS = [
   {
     stem: "10_decoding",
     part: "tree-box",
-    needs: ({ model }) => model.contests.loses,
-    state: ({ model }) => ({ view: "beam", step: 0, sentence: model.contests.loses }),
+    needs: ({ model }) => model.breaks.loses,
+    state: ({ model }) => ({ view: "beam", step: 0, sentence: model.breaks.loses }),
     values: (page) => ({ k: page.state.beam, ...bothSearches(page).values }),
     after: () => ({ step: -1 }),
     answer: (page) => ({ right: 1 - Math.sign(bothSearches(page).gain) }),
