@@ -29,6 +29,9 @@ from nmtlib.run import find_run
 FILE = "familiar.json"
 WORD = re.compile(r"[^\W_]+|[^\w\s]")  # a word or a sign; as in explorer/web/familiar.js
 UNLIKE, NEW = 0.985, 0.995  # quantiles of the validation set, which the limits are
+FEWEST = (
+    200  # its sentences; of fewer a quantile is the largest value, and new ones often exceed it
+)
 
 
 def words(sentence: str) -> list[str]:
@@ -133,8 +136,13 @@ def quantile(values: Iterable[float], q: float) -> float:
     return order[math.ceil(q * len(order)) - 1]
 
 
-def learn(folder: Path, corpus: Corpus) -> Familiar:
-    """Count a corpus for the run that was trained on it, and store it there."""
+def learn(folder: Path, corpus: Corpus) -> Familiar | None:
+    """Count a corpus for the run that was trained on it, and store it there.
+
+    None where the validation set has fewer than `FEWEST` sentences: nothing is stored.
+    """
+    if len(corpus.validation) < FEWEST:
+        return None
     sources = [[pair.source for pair in split] for split in (corpus.train, corpus.validation)]
     found = Familiar.learn(*sources)
     found.save(folder)

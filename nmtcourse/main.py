@@ -58,10 +58,12 @@ def build_parser() -> ArgumentParser:
 
 
 def train(options: Namespace) -> None:
-    """Train as the core does; say what is wrong with the corpus, and draw the curves."""
+    """Train as the core does; say what is wrong with the corpus, count its words, draw curves."""
+    from nmtcourse import familiar
     from nmtcourse.doctor.remarks import after_evaluation, before_training
     from nmtcourse.provenance import circumstances
     from nmtcourse.welcome import translation_of_epoch
+    from nmtlib.data.corpora import load_corpus
     from nmtlib.run import Run
     from nmtlib.training.history import read_history
 
@@ -69,6 +71,7 @@ def train(options: Namespace) -> None:
     run = Run(cli.train(options, remarks=before_training, after_epoch=shown))
     if not cli.is_first():
         return
+    familiar.learn(run.folder, load_corpus(run.settings().corpus))  # to know what is unlike it
     for scored in cli.evaluate_and_show(run.folder, circumstances) if options.evaluate else ():
         for remark in after_evaluation(*scored):
             print(remark)

@@ -39,7 +39,7 @@ def learn(name: str) -> dict[str, Any]:
     pairs = load_corpus(settings.corpus)
     codecs = build_codecs(pairs, **asdict(settings.tokenizer))
     settings = settings.with_vocabularies(*(len(codec.vocab) for codec in codecs))
-    splits = (encode_pairs(split, *codecs)[0] for split in (pairs.train, pairs.validation))
+    splits = [encode_pairs(split, *codecs)[0] for split in (pairs.train, pairs.validation)]
     torch.manual_seed(settings.training.seed)
     moments: list[dict[str, Any]] = []
 
@@ -54,7 +54,8 @@ def learn(name: str) -> dict[str, Any]:
         return plain_update(trainer, batches, labels)
 
     model = Transformer(settings.model)
-    trainer = Trainer(model, *splits, settings.training, recipe=Recipe(update=update))
+    how = Recipe(update=update)
+    trainer = Trainer(model, splits[0], splits[1], settings.training, recipe=how)
     trainer.fit()
     with torch.no_grad():
         for weights in model.parameters():

@@ -92,7 +92,7 @@ PRESET = """
 source_language = "de"
 target_language = "en"
 train = ["pairs.tsv"]
-validation = ["pairs.tsv"]
+validation = ["validation.tsv"]
 
 [tokenizer]
 kind = "bpe"
@@ -127,6 +127,7 @@ def test_a_run_of_ones_own_translates_in_the_page_as_it_does_here(engine_of, tmp
     sides = ([f"{a} {b}, {c}!" for a, b, c in product(*side)] for side in (GERMAN, ENGLISH))
     pairs = [f"{source}\t{target}\n" for source, target in zip(*sides, strict=True)]
     (tmp_path / "pairs.tsv").write_text("".join(pairs), "utf-8")
+    (tmp_path / "validation.tsv").write_text("".join(pairs * 12), "utf-8")  # enough for a hint
     (tmp_path / "own.toml").write_text(PRESET, "utf-8")
     folder = tmp_path / "run"
     with contextlib.redirect_stdout(io.StringIO()):
@@ -140,6 +141,7 @@ def test_a_run_of_ones_own_translates_in_the_page_as_it_does_here(engine_of, tmp
     assert facts["rounded"] and facts["languages"] == ["de", "en"] and facts["name"] == "run"
     samples = [(one["source"].lower(), one["alignment"]) for one in facts["examples"]]
     assert samples == [(source.lower(), []) for source in sources[: len(samples)]] and samples
+    assert pack(Run(folder), "run")["familiar"]["sentences"] == len(pairs)
 
 
 @pytest.mark.parametrize("name", ["toy-de-en", "toy-en-zh"])
