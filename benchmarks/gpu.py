@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import time_to_bleu  # before torch, as it imports nmtlib first
-from shared import RESULTS, parser, write_result
+from shared import SHIPPED, parser, write_result
 
 # isort: split
 import torch
@@ -282,7 +282,7 @@ def read_options() -> Namespace:
     made.add_argument("--quick", action="store_true", help="tiny models; no file unless --output")
     made.add_argument("--rows", nargs="+", choices=names, default=names, metavar="NAME")
     made.add_argument("--row", choices=names, help="measure one row here and print it as JSON")
-    made.add_argument("--output", type=Path, help="default: benchmarks/results/gpu_updates.json")
+    made.add_argument("--output", type=Path, help="default: the record that notebook 12 shows")
     return made.parse_args()
 
 
@@ -297,7 +297,7 @@ def main() -> int:
     if options.row:
         print(json.dumps(run_row(options.row, device, options.quick)))
         return 0
-    output = options.output or (None if options.quick else RESULTS / "gpu_updates.json")
+    output = options.output or (None if options.quick else SHIPPED / "gpu_updates.json")
     result: dict[str, Any] = {
         "command": f"python benchmarks/{command_line()}",
         "machine": describe_machine(device),
