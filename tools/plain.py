@@ -50,6 +50,8 @@ def asserts_little(book: dict, path: Path) -> Iterator[str]:
 
 def begins_with_few_imports(book: dict, path: Path) -> Iterator[str]:
     first = next(iter(code(book)), {"source": ""})
+    if "plots.setup()" not in first["source"]:
+        yield f"{first['id']}: plots.setup() comes here; what is shown before it stays English"
     if len(found := re.findall(r"(?m)^(?:from|import) ", first["source"])) > MOST_IMPORTS:
         yield f"{first['id']}: {len(found)} imports, at most {MOST_IMPORTS} before the first idea"
 
@@ -82,9 +84,8 @@ def has_code_to_imitate(book: dict, path: Path) -> Iterator[str]:
 
 def clever(source: str) -> Iterator[str]:
     """What a student should not imitate in a cell's code."""
-    plain = re.sub(r"(?m)^\s*[%!].*$", "", source)
     try:
-        tree = ast.parse(plain)
+        tree = ast.parse(re.sub(r"(?m)^\s*[%!].*$", "", source))
     except SyntaxError:  # shown on purpose
         return
     for node in ast.walk(tree):

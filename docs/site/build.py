@@ -61,6 +61,8 @@ def build(out: Path, address: str, branch: str) -> int:
     status = subprocess.run([*sphinx, str(source), str(html)], cwd=ROOT).returncode
     if not status:
         shutil.copytree(ROOT / "figures" / "tiles", html / "figures" / "tiles", dirs_exist_ok=True)
+        for shown in ("explorer.html", "explorer.png"):  # what notebook 00 frames
+            shutil.copy(ROOT / "figures" / shown, html / "figures")
         explore(html)
         lecture(html)
     return status

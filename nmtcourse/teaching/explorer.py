@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import html
 import inspect
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from nmtcourse.teaching.show import Shown, kernel_with_widgets
+from nmtcourse.teaching.language import language_here, say
+from nmtcourse.teaching.show import ROOT, Shown, kernel_with_widgets
 from nmtlib.data.batching import collate
 from nmtlib.errors import require, require_one_of
 from nmtlib.inference.translator import Translator
@@ -28,6 +31,12 @@ SHOWN_FROM = 0.05  # smaller weights have no number, so that the large ones can 
 # Attention is full of 1/8: rounded as it is, the noise of another machine makes 0.12 of 0.13.
 OFF_TIES = 1e-4
 RUN_IT = "In JupyterLab, run this cell to "
+# An untrusted notebook loses the style and the frame, and shows the picture.
+PAGE = """<style>.explorer img {{ display: none }}</style><div class="explorer">
+<iframe src="{folder}/explorer.html#lang={language}" title="NMT Explorer"
+style="width: 100%; height: 720px; border: 1px solid #adadad"></iframe>
+<img src="{folder}/explorer.png" alt="{alt}" width="700"></div>"""
+PICTURE = "The explorer: a sentence, its translation, and lines of attention between their words"
 
 
 @dataclass(frozen=True)
@@ -121,6 +130,21 @@ def _plain_table(
         looks = ", ".join(f"{source_words[i]} {row[i]:.2f}" for i in order if row[i] >= SHOWN_FROM)
         lines.append(f"{word}: {looks}")
     return "\n".join(lines)
+
+
+def show_explorer() -> Shown:
+    """The page that `nmtlib explore` writes, in a frame; no server and no network is needed.
+
+    In a clone it is that of figures/; elsewhere it is written next to the notebook.
+    """
+    from nmtcourse.explorer.page import explore
+
+    folder = ROOT / "figures"
+    if not (folder / "explorer.html").is_file():
+        folder = explore("cmn-en-zh", "explorer.html").resolve().parent
+    place = Path(os.path.relpath(folder)).as_posix()
+    page = PAGE.format(folder=place, language=language_here(), alt=say(PICTURE))
+    return Shown(page, f"{place}/explorer.html", kind="text/html")
 
 
 def explore_attention(

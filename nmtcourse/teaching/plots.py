@@ -6,8 +6,11 @@ else it makes a figure of fitting size.  A notebook starts with `plots.setup()`.
 
 from __future__ import annotations
 
+import json
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -20,7 +23,7 @@ from nmtcourse.teaching.matrices import heat_map, heat_maps
 from nmtcourse.teaching.style import COLOURS, WIDTH, letters, setup, varies
 
 __all__ = ["setup", "varies", "heat_map", "heat_maps"]
-__all__ += ["curves", "bars", "histogram", "scatter"]
+__all__ += ["curves", "bars", "histogram", "scatter", "course_map"]
 
 LINES = ("-", "--", ":", "-.")  # tell curves apart when the colours are used up
 BESIDE = [  # where a word may stand: points to the right, points up, alignment
@@ -217,3 +220,32 @@ def _write_beside(ax: Axes, points: np.ndarray, labels: Sequence[str]) -> None:
         taken.append(tuple(best.get_window_extent().extents))
         for text in (other for other in tried if other is not best):
             text.remove()
+
+
+def course_map(folder: str | Path = ".") -> None:
+    """Draw what each notebook of a folder needs, and its minutes, as the openings of all say.
+
+    The stored picture is not compared, because any notebook may change its minutes.
+    """
+    books = {path.name[:2]: path for path in sorted(Path(folder).glob("[01][0-9]_*.ipynb"))}
+    titles, minutes, needs = [], [], np.zeros((len(books), len(books)))
+    for row, (number, path) in enumerate(books.items()):
+        opening = "".join(json.loads(path.read_text("utf-8"))["cells"][0]["source"])
+        titles.append(opening.partition("\n")[0].lstrip("# "))
+        about = re.split(r"\*\*(?:Time|用时)\*\*", opening)[1]
+        minutes.append(int(re.findall(r"\d+", about)[0]))
+        for column, other in enumerate(books):
+            needs[row, column] = other < number and f"]({other}_" in about
+    size = {"figsize": (WIDTH, 4.6), "width_ratios": (5, 3)}
+    _, (left, right) = plt.subplots(1, 2, sharey=True, **size)
+    colours = ["white", "#94c4df"]
+    grid = {"linewidths": 0.5, "linecolor": "#adadad", "cbar": False, "vmin": 0, "vmax": 1}
+    seaborn.heatmap(needs, cmap=colours, xticklabels=[*books], yticklabels=titles, ax=left, **grid)
+    left.set(title="each row needs its blue columns")
+    left.tick_params(axis="x", rotation=0)
+    right.bar_label(right.barh(np.arange(len(books)) + 0.5, minutes, color=COLOURS[0]), padding=3)
+    right.set(title="minutes to read")
+    right.tick_params(labelleft=False, left=False, labelbottom=False, bottom=False)
+    right.spines[["left", "bottom"]].set_visible(False)
+    varies()
+    plt.show()

@@ -3,6 +3,8 @@ redraw it.
 """
 
 import html
+import re
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -103,3 +105,11 @@ def test_the_controls_redraw_the_table(translator, displayed, monkeypatch):
     assert "schläft" not in table.value and "dog" in table.value
     text.value = ""
     assert "empty sentence" in table.value
+
+
+def test_the_page_is_framed_and_its_picture_stays_without_trust(monkeypatch):
+    monkeypatch.chdir(explorer.ROOT / "notebooks" / "zh")
+    shown = explorer.show_explorer().text
+    paths = re.findall(r'src="([^"#]+)', shown)
+    assert len(paths) == 2 and all(Path(path).is_file() for path in paths), paths
+    assert "explorer.html#lang=zh" in shown and shown.startswith("<style>.explorer img")

@@ -1,6 +1,7 @@
 """The pictures: true to their numbers, with all their words legible and in place."""
 
 import itertools
+import json
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -139,3 +140,14 @@ def test_what_a_model_reads_is_drawn_as_it_is_computed():
     assert (drawn["= what layer 0 reads"] == table[[2, 0, 1]] + 1).all()
     with pytest.raises(ValueError):
         matrices.draw_input("xyz", "abcd", table, positions)
+
+
+def test_the_map_of_the_course_says_what_the_openings_say(tmp_path, monkeypatch):
+    monkeypatch.setattr(plt, "show", lambda: None)
+    for name, about in {"04_a": "40 minutes", "05_b": "70 minutes · see [04](04_a.ipynb)"}.items():
+        cell = {"source": f"# {name}\n\n**Time** {about}"}
+        (tmp_path / f"{name}.ipynb").write_text(json.dumps({"cells": [cell]}))
+    plots.course_map(tmp_path)
+    needs, minutes = plt.gcf().axes
+    assert needs.collections[0].get_array().reshape(2, 2).tolist() == [[0, 0], [1, 0]]
+    assert [bar.get_width() for bar in minutes.patches] == [40, 70]
