@@ -63,14 +63,20 @@ def scale(adapter: Adapter, seed: int) -> str:
     raw, softened = (scores - scores[..., :1]).flatten(), (found - found[..., :1]).flatten()
     divisor = float((raw @ raw) / (raw @ softened))
     if not abs(divisor - math.sqrt(8)) < 0.05:
-        known = {
-            1.0: "The scores are not scaled.",
-            8.0: "The scores are divided by d_k, not by its root.",
-            math.sqrt(24): "The scores are divided by the root of d_model, not of d_k.",
-        }
-        cause = next((text for value, text in known.items() if abs(divisor - value) < 0.05), "")
-        raise Finding(f"scores are divided by {divisor:.3f}, expected sqrt(8) = 2.828", cause)
+        said = f"scores are divided by {divisor:.3f}, expected sqrt(8) = 2.828"
+        raise Finding(said, divided_by(divisor, 8, 24))
     return f"scores are divided by {divisor:.3f}, the root of d_k = 8"
+
+
+def divided_by(divisor: float, size: int, width: int) -> str:
+    """What scores of heads of this size, in a model of this width, were divided by; '' for none."""
+    known = {
+        1.0: "The scores are not scaled.",
+        size: "The scores are divided by d_k, not by its root.",
+        math.sqrt(width): "The scores are divided by the root of d_model, not of d_k.",
+        math.sqrt(size) ** -1: "The scores are multiplied by the root of d_k.",
+    }
+    return next((text for value, text in known.items() if abs(divisor / value - 1) < 0.02), "")
 
 
 def find_leak(adapter: Adapter, dtype: torch.dtype) -> str:

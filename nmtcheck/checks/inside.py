@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook
 
 from nmtcheck.adapter import Adapter, Sizes
+from nmtcheck.checks.attention import divided_by
 from nmtcheck.checks.masks import future, same_with_more_padding
 from nmtcheck.measure import reading as readings
 from nmtcheck.measure.helpers import TOLERANCE, another_word
@@ -309,17 +310,10 @@ def scale(adapter: Adapter, seed: int) -> str:
         divisor, size = 1 / each.factor, each.size
         faulty.append(f"{divisor:.3g}")
         if abs(divisor / math.sqrt(size) - 1) > 0.02:
-            width = size * each.weights.size(1)
-            known = {
-                1.0: "The scores are not scaled.",
-                size: "The scores are divided by d_k, not by its root.",
-                math.sqrt(width): "The scores are divided by the root of d_model, not of d_k.",
-                math.sqrt(size) ** -1: "The scores are multiplied by the root of d_k.",
-            }
-            near = (text for value, text in known.items() if abs(divisor / value - 1) < 0.02)
             message = f"in {each.name} the scores are divided by {divisor:.3g}"
             expected = f"expected {math.sqrt(size):.3g}, the root of d_k"
-            raise Finding(f"{message}, {expected}", next(near, ""))
+            cause = divided_by(divisor, size, size * each.weights.size(1))
+            raise Finding(f"{message}, {expected}", cause)
     if not faulty:
         raise NotImplementedError("no scores of queries and keys could be read")
     return (

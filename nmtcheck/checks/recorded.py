@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 from collections import Counter
@@ -45,7 +46,7 @@ GRADIENTS = {  # what is seen, and its cause
 @functools.lru_cache(maxsize=2)
 def recorded(adapter: Adapter) -> Run:
     """The recording of the adapter's `run`.  Raises NotImplementedError where it trains nothing."""
-    with recording() as run:
+    with recording() as run, contextlib.suppress(SystemExit):  # scripts end so
         if adapter.run is not None:
             run.returned = adapter.run()
         elif adapter.make_model is not None:

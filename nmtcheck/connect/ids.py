@@ -30,11 +30,6 @@ class Ids(NamedTuple):
     eos: int
 
 
-def said(adapter: Adapter) -> bool:
-    """Whether the adapter says all three ids."""
-    return FIND_OUT not in (adapter.pad, adapter.bos, adapter.eos)
-
-
 def with_ids(adapter: Adapter, pad: int = 0) -> Ids:
     """The ids of the adapter, PAD as given where it says none, and the usual BOS and EOS."""
     pad = pad if adapter.pad == FIND_OUT else adapter.pad
@@ -101,7 +96,7 @@ def find_ids(adapter: Adapter, seed: int = 0) -> tuple[Ids, str]:
     They are those of its batches.  Without batches, PAD is what, set behind a source, changes no
     logit; or else what the embeddings name as `padding_idx`; or else 0.
     """
-    if said(adapter):
+    if FIND_OUT not in (adapter.pad, adapter.bos, adapter.eos):
         return with_ids(adapter), ""
     if adapter.make_batch is not None:
         with contextlib.suppress(Exception):

@@ -24,7 +24,8 @@ def tensor(value: object, what: str, shape: tuple[int | str, ...] | None = None)
     if not isinstance(value, Tensor):
         kind = type(value).__name__
         raise Finding(f"{what} is {kind}, expected a tensor")
-    if shape is not None and not _fits(value.shape, shape):
+    known = {n: size for n, size in enumerate(shape or ()) if isinstance(size, int)}
+    if shape and (len(shape) != value.dim() or any(value.size(n) != known[n] for n in known)):
         expected = f"({', '.join(map(str, shape))})"
         cause = "Axes are exchanged, or a position is lost or added."
         raise Finding(f"{what} has the shape {tuple(value.shape)}, expected {expected}", "", cause)
@@ -32,13 +33,6 @@ def tensor(value: object, what: str, shape: tuple[int | str, ...] | None = None)
         cause = "A softmax over -inf only, or a number too large for its dtype."
         raise Finding(f"{what} contains NaN or infinity", "", cause)
     return value
-
-
-def _fits(shape: Sequence[int], expected: Sequence[int | str]) -> bool:
-    """Whether a shape is the expected one, in which a letter stands for any size."""
-    if len(shape) != len(expected):
-        return False
-    return all(isinstance(b, str) or a == b for a, b in zip(shape, expected, strict=True))
 
 
 def distance(actual: Tensor, expected: Tensor, what: str = "the result") -> float:

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
-
-from nmtcheck.connect.standins import Batch
 
 EXACT = 0.02  # of the gradient: what does not fit better is no cross-entropy
 
@@ -27,34 +25,27 @@ class Rows:
     label: Tensor  # (N,)
     weight: Tensor  # (N,): w
     share: Tensor  # (N,): what the label gets of q
-    pad_share: Tensor  # (N,): what PAD gets of q where it is not the label
     off: float  # the part of the gradient that w (p - q) does not explain
 
 
-def read_rows(table: Tensor, gradient: Tensor, pad: int) -> Rows:
+def read_rows(table: Tensor, gradient: Tensor) -> Rows:
     """What counts of logits or log-probabilities (..., V), told by their gradient (..., V).
 
-    Where `pad` is negative, the word whose share fits the others' least is taken for PAD.
+    The word whose share fits the others' least is PAD, which smoothing may leave out.
     """
     x, g = (t.detach().double().reshape(-1, t.size(-1)) for t in (table, gradient))
     p = x.softmax(-1)
     g = g - p * g.sum(-1, keepdim=True)  # that of the logits, if these are log-probabilities
     size = g.abs().amax(-1)
     place = (size > 1e-6 * size.max()).nonzero()[:, 0]
-    p, g = p[place], g[place]
+    p, g, size = p[place], g[place], size[place, None]
     label = g.argmin(-1)
     rest = torch.ones_like(p, dtype=torch.bool).scatter(1, label[:, None], False)
-    if pad < 0:
-        _, off = line(p, g, rest)
-        pad = int((off / g.abs().amax(-1, keepdim=True)).sum(0).argmax()) if len(off) else 0
-    rest[:, pad] = False
+    rest[:, (line(p, g, rest)[1] / size).sum(0).argmax()] = False
     weight, off = line(p, g, rest)
-    off = off.amax(-1) / g.abs().amax(-1)
-    q = p - g / weight[:, None]
-    share = q.gather(1, label[:, None])[:, 0]
-    pad_share = torch.where(label == pad, 0.0, q[:, pad])
-    worst = float(off.max()) if len(off) else 1.0
-    return Rows(place, tuple(table.shape[:-1]), label, weight, share, pad_share, worst)
+    share = (p - g / weight[:, None]).gather(1, label[:, None])[:, 0]
+    worst = float((off / size).max()) if len(off) else 1.0
+    return Rows(place, tuple(table.shape[:-1]), label, weight, share, worst)
 
 
 def line(p: Tensor, g: Tensor, rest: Tensor) -> tuple[Tensor, Tensor]:
@@ -69,44 +60,29 @@ def line(p: Tensor, g: Tensor, rest: Tensor) -> tuple[Tensor, Tensor]:
     return weight, (dg - weight[:, None] * dp).abs()
 
 
-@dataclass(frozen=True)
-class Meant:
-    """What a pass takes for its labels: its name, and (sentence, position) -> label."""
-
-    kind: str
-    places: dict[tuple[int, int], int]
-    agree: int = 0  # labels that stand where the kind says
+Labels = dict[tuple[int, int], int]  # (sentence, position) -> label
+# The labels are the next words, the words that are read, or those after the next.
+SHIFTS = {"right": 1, "input": 0, "next": 2}
 
 
-def meant(rows: Rows, batch: Batch) -> Meant:
-    """Which labels of a batch are learned: 'right', 'input', 'next' (one too far) or 'source'.
+def meant(rows: Rows, read: Tensor) -> tuple[float, str, Labels]:
+    """The labels of targets (B, T), what kind they are (see SHIFTS), and the share that is.
 
     The rows may be sentences or time steps first, in one axis or two.
     """
-    sentences, whole = len(batch.source), batch.target
-    best, most = Meant("", {}), -1
-    total = math.prod(rows.shape)
-    if total % sentences:
-        return best
-    length = total // sentences
+    sentences, best = len(read), (-1.0, "", Labels())
+    length = math.prod(rows.shape) // sentences
     orders = [lambda n: divmod(n, length), lambda n: divmod(n, sentences)[::-1]]
     if len(rows.shape) == 2 and rows.shape[0] != rows.shape[1]:
         orders = orders[:1] if rows.shape[0] == sentences else orders[1:]
     for order in orders:
-        places = [order(n) for n in rows.place.tolist()]
-        known = dict(zip(places, rows.label.tolist(), strict=True))
-        for kind, table, shift in (
-            ("right", whole, 1),
-            ("input", whole, 0),
-            ("next", whole, 2),
-            ("source", batch.source, 0),
-        ):
+        known = dict(zip(map(order, rows.place.tolist()), rows.label.tolist(), strict=True))
+        for kind, shift in SHIFTS.items():
             agree = sum(
-                t + shift < table.size(1) and int(table[b, t + shift]) == label
+                t + shift < read.size(1) and int(read[b, t + shift]) == label
                 for (b, t), label in known.items()
             )
-            if agree > most:
-                best, most = Meant(kind, known, agree), agree
+            best = max(best, (agree / len(known), kind, known), key=lambda each: each[0])
     return best
 
 
@@ -115,7 +91,7 @@ class Learned(NamedTuple):
 
     source: Tensor | None  # (B, S)
     read: Tensor  # (B, T)
-    labels: dict[tuple[int, int], int]  # (sentence, position) -> label
+    labels: Labels
     kind: str  # of the labels: see `meant`
 
 
@@ -131,20 +107,16 @@ def learned(rows: Rows | None, reads: list[Tensor]) -> Learned | None:
         return None
     total = math.prod(rows.shape)
     tables = [x for x in reads if x.dim() == 2 and not counts(x) and not counts(x.t())]
-    found = list[tuple[int, int, Tensor, Any]]()
+    found = list[tuple[float, int, Tensor, str, Labels]]()
     for number, ids in enumerate(tables):
         for table in (ids, ids.t()):
-            if total % len(table) == 0 and total // len(table) in (
-                table.size(1),
-                table.size(1) - 1,
-            ):
-                told = meant(rows, Batch(table, table))
-                found.append((told.agree / max(1, len(told.places)), number, table, told))
+            length, rest = divmod(total, len(table))
+            if not rest and length in (table.size(1), table.size(1) - 1):
+                share, kind, labels = meant(rows, table)
+                found.append((share, number, table, kind, labels))
     if not found:
         return None
-    _, number, read, told = max(found, key=lambda each: each[:2])
-    size = len(read)
-    others = [x if len(x) == size else x.t() for n, x in enumerate(tables) if n != number]
-    others = [x for x in others if len(x) == size]
-    kind = "input" if told.kind == "source" else told.kind
-    return Learned(others[0] if others else None, read, told.places, kind)
+    _, number, read, kind, labels = max(found, key=lambda each: each[:2])
+    others = [x if len(x) == len(read) else x.t() for n, x in enumerate(tables) if n != number]
+    others = [x for x in others if len(x) == len(read)]
+    return Learned(others[0] if others else None, read, labels, kind)

@@ -136,7 +136,7 @@ class Tape(TorchDispatchMode):
         elif self.backward and kind in SOFTMAX_GRADIENTS and not self.rows:
             table = args[1].clamp_min(1e-30).log() if SOFTMAX_GRADIENTS[kind] else args[1]
             if args[2] in (-1, table.dim() - 1):
-                self.rows.append(read_rows(table, output, -1))
+                self.rows.append(read_rows(table, output))
         elif self.backward and kind in LOOKUP_GRADIENTS:
             ids = args[1][0] if isinstance(args[1], list | tuple) else args[1]
             self.learned += [ids.clone()] if is_ids(ids) else []

@@ -244,18 +244,15 @@ def _where(error: BaseException) -> str:
 @contextmanager
 def _undisturbed() -> Iterator[None]:
     """Run on one thread; afterwards random states, default type and threads are as before."""
-    states = torch.get_rng_state(), random.getstate(), np.random.get_state()
-    on_gpu = torch.cuda.is_available() and torch.cuda.is_initialized()
-    cuda = torch.cuda.get_rng_state_all() if on_gpu else []
+    states = random.getstate(), np.random.get_state()
+    gpus = range(torch.cuda.device_count() if torch.cuda.is_initialized() else 0)
     threads, dtype = torch.get_num_threads(), torch.get_default_dtype()
     torch.set_num_threads(1)  # tiny tensors: threads would wait for each other
     try:
-        with every_module():
+        with every_module(), torch.random.fork_rng(gpus):
             yield
     finally:
         torch.set_num_threads(threads)
         torch.set_default_dtype(dtype)
-        torch.set_rng_state(states[0])
-        random.setstate(states[1])
-        np.random.set_state(states[2])
-        torch.cuda.set_rng_state_all(cuda)
+        random.setstate(states[0])
+        np.random.set_state(states[1])

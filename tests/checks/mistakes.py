@@ -169,7 +169,8 @@ def known_words_only(tokens, said, references):
 
 
 def score_of_letters(tokens, said, references):
-    return metrics.corpus_bleu([" ".join(tokens[i] for i in ids) for ids in said], references)
+    texts = [" ".join(tokens[i] for i in ids) for ids in said]
+    return metrics.corpus_bleu(*([" ".join(text) for text in x] for x in (texts, references)))
 
 
 MISTAKES = {
