@@ -98,9 +98,9 @@ def test_a_call_that_waits_for_ever_is_not_decided(monkeypatch):
 @pytest.mark.parametrize("loop", [forever, forever_and_stubborn])
 def test_an_endless_loop_is_stopped(loop):
     began, before = apart.computed(os.getpid()), set(threading.enumerate())
-    result = one(replace(OURS, logits=loop), time_limit=0.3)
+    result = one(replace(OURS, logits=loop), time_limit=1.0)
     assert result.verdict == "timeout" and "stopped twice in logits" in result.measured
-    assert apart.computed(os.getpid()) - began < 5
+    assert apart.computed(os.getpid()) - began < 8
     assert set(threading.enumerate()) <= before, "the loop no longer runs"
 
 
