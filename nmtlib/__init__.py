@@ -37,19 +37,17 @@ PUBLIC = {
     "load": "nmtlib.inference.translator",
     "load_corpus": "nmtlib.data.corpora",
     "load_settings": "nmtlib.presets",
-    "run_checks": "nmtcheck",
     "train": "nmtlib.experiment",
 }
+MOVED = {"run_checks": "nmtcheck"}  # former names, and where they are now
 __all__ = [*PUBLIC]
 
 
 def __getattr__(name: str) -> Any:
     if name not in PUBLIC:
-        raise AttributeError(
-            f"module 'nmtlib' has no attribute {name!r}; it has {', '.join(PUBLIC)}"
-        )
-    module, _, original = PUBLIC[name].partition(":")
-    return getattr(import_module(module), original or name)
+        where = f"import it from {MOVED[name]}" if name in MOVED else f"it has {', '.join(PUBLIC)}"
+        raise AttributeError(f"module 'nmtlib' has no attribute {name!r}; {where}")
+    return getattr(import_module(PUBLIC[name]), name)
 
 
 def __dir__() -> list[str]:

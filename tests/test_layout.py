@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import nmtlib
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("nmtlib", "nmtcheck", "nmtcourse")  # each may import those before it
 LIMITS = {  # lines, docstrings included
@@ -59,6 +61,10 @@ def test_a_package_imports_none_above_it(package):
         name: upward(package, path.read_text("utf-8")) for name, path in modules(package).items()
     }
     assert {name: names for name, names in found.items() if names} == {}
+
+
+def test_the_core_gives_no_name_of_a_package_above_it():
+    assert {home.split(".")[0] for home in nmtlib.PUBLIC.values()} == {"nmtlib"}
 
 
 def dependencies(sources: dict[str, str]) -> dict[str, set[str]]:
