@@ -39,9 +39,9 @@ def run_data(options: Namespace) -> int | None:
         return check(options)
     from nmtcourse import listing
 
-    given = {"FILE": options.more, "--fix": options.fix, "--plot": options.plot}
-    given["--columns"] = options.columns
-    if unused := [name for name, value in given.items() if value]:
+    values = {"FILE": options.more, "--fix": options.fix, "--plot": options.plot}
+    values["--columns"] = options.columns
+    if unused := [name for name, value in values.items() if value]:
         raise ValueError(f"data {options.action} takes no {unused[0]}; it belongs to data check")
     listing.data(options)
     return None
@@ -57,16 +57,16 @@ def check(options: Namespace) -> int:
         fixing.require_new(options.fix)
     if options.plot:
         require_ours(options.plot, "--plot")
-    found = diagnosis_of(options)
-    if found is None:
+    diagnosis = diagnosis_of(options)
+    if diagnosis is None:
         return 1
-    print("\n".join(report.lines(found)), flush=True)
+    print("\n".join(report.lines(diagnosis)), flush=True)
     if options.plot:
-        picture.draw(found, options.plot)
+        picture.draw(diagnosis, options.plot)
         print(f"the picture is in {options.plot}")
     if options.fix:
-        print("\n".join(["", *fixing.write_cleaned(found, options.fix, options.split)]))
-    return 0 if found.ok else 1
+        print("\n".join(["", *fixing.write_cleaned(diagnosis, options.fix, options.split)]))
+    return 0 if diagnosis.ok else 1
 
 
 def _refuse(options: Namespace) -> None:

@@ -56,8 +56,8 @@ class Diagnosis:
         if "untranslated" in kinds and "exchanged" not in kinds:
             drop |= survey.numbers["turned"] == 2
         if name == "train":
-            for other in self.surveys.keys() - {"train"}:
-                drop |= sum(leaked(self.surveys[other], survey), np.zeros(len(survey), bool))
+            for split in self.surveys.keys() - {"train"}:
+                drop |= sum(leaked(self.surveys[split], survey), np.zeros(len(survey), bool))
         return drop
 
 
@@ -91,7 +91,7 @@ def _as_formats(surveys: Mapping[str, Survey]) -> Iterator[Finding]:
 
 def _without_echoes(findings: Sequence[Finding]) -> list[Finding]:
     """The findings without those that another explains."""
-    found = {(finding.kind, finding.split) for finding in findings if finding.level != "note"}
+    serious = {(finding.kind, finding.split) for finding in findings if finding.level != "note"}
 
     def explained(finding: Finding) -> bool:
         causes: dict[str, Sequence[str]] = {
@@ -107,7 +107,7 @@ def _without_echoes(findings: Sequence[Finding]) -> list[Finding]:
             "damaged": ("encoding",),
             "unrelated": ("encoding",),
         }
-        return any((cause, finding.split) in found for cause in causes.get(finding.kind, ()))
+        return any((cause, finding.split) in serious for cause in causes.get(finding.kind, ()))
 
     return [finding for finding in findings if not explained(finding)]
 
@@ -131,8 +131,8 @@ def of_corpus(corpus: Corpus) -> Diagnosis:
     """The diagnosis of a corpus in memory."""
     splits: Mapping[str, Sequence] = {s: getattr(corpus, s) for s in (*FILES, "challenge")}
     tags = corpus.source_language, corpus.target_language
-    found = [of_pairs(name, pairs) for name, pairs in splits.items() if pairs]
-    diagnosis = diagnose(corpus.name, found, tags)
+    opened = [of_pairs(name, pairs) for name, pairs in splits.items() if pairs]
+    diagnosis = diagnose(corpus.name, opened, tags)
     if corpus.vocabularies and any(map(MARKED, (t for side in corpus.vocabularies for t in side))):
         for finding in diagnosis.findings:
             if finding.kind == "marks":

@@ -50,11 +50,11 @@ def look_at(path: Path, language: str = "", encoding: str = "") -> Look:
         look.problem, look.advice = "empty", "give a file with a sentence a line"
     elif what := _recognised(head, path):
         look.problem, look.advice = what
-    elif (found := _by_marks(head)) and not encoding:
-        look.encoding = found
-        look.problem = f"this is {found.upper()}"
-        look.advice = f"{_convert(path, found)}; or --encoding {found} with --fix"
-        look.proposals = [(found, _first_line(head, found))]
+    elif (marked := _by_marks(head)) and not encoding:
+        look.encoding = marked
+        look.problem = f"this is {marked.upper()}"
+        look.advice = f"{_convert(path, marked)}; or --encoding {marked} with --fix"
+        look.proposals = [(marked, _first_line(head, marked))]
     elif b"\0" in head and not encoding:
         look.problem, look.advice = "a binary file: it holds NUL bytes", "give a text file"
     else:
@@ -115,10 +115,10 @@ def _read_through(look: Look, language: str, encoding: str) -> None:
     look.proposals = proposals(b"".join(bad), language)
     look.encoding = look.proposals[0][0] if look.proposals else "latin-1"
     mixed = inside and len(look.undecodable) < number
-    said = f"{len(look.undecodable):,} of {number:,} lines are not UTF-8"
-    said += ", others are: files in two encodings were joined" if mixed else ""
+    problem = f"{len(look.undecodable):,} of {number:,} lines are not UTF-8"
+    problem += ", others are: files in two encodings were joined" if mixed else ""
     guesses = " or ".join(name.upper() for name, _ in look.proposals) or "unknown"
-    look.problem = f"{said}; they look like {guesses}"
+    look.problem = f"{problem}; they look like {guesses}"
     look.advice = f"if the line above reads well: --encoding {look.encoding} with --fix" + (
         "" if mixed else f", or {_convert(look.path, look.encoding)}"
     )
@@ -147,7 +147,7 @@ def proposals(data: bytes, language: str = "") -> list[tuple[str, str]]:
     usual += ["big5"] * (language == "zh")
     best = charset_normalizer.from_bytes(data).best()
     likely = [best.encoding, *best.could_be_from_charset] if best else []
-    found: dict[str, str] = {}
+    readings: dict[str, str] = {}
     for name in [*usual, *likely, "cp1252"]:
         name = name.replace("_", "-").removeprefix("iso8859-1x")
         try:
@@ -155,7 +155,7 @@ def proposals(data: bytes, language: str = "") -> list[tuple[str, str]]:
         except (UnicodeDecodeError, LookupError):
             continue
         line = text.splitlines()[0]
-        if text.replace("\n", "").replace("\r", "").replace("\t", "").isprintable() or not found:
-            if line not in found.values():
-                found[name] = line
-    return [(name, shown(line)) for name, line in list(found.items())[:3]]
+        if text.replace("\n", "").replace("\r", "").replace("\t", "").isprintable() or not readings:
+            if line not in readings.values():
+                readings[name] = line
+    return [(name, shown(line)) for name, line in list(readings.items())[:3]]

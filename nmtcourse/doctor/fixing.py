@@ -55,21 +55,21 @@ def write_cleaned(diagnosis: Diagnosis, folder: Path, held_out: int = 0) -> list
     places = {(name, end): folder / f"{name}.{end}.part" for name in names for end in ends}
     with ExitStack() as stack:
         files = {
-            key: stack.enter_context(open(place, "w", encoding="utf-8"))
-            for key, place in places.items()
+            key: stack.enter_context(open(path, "w", encoding="utf-8"))
+            for key, path in places.items()
         }
         log = stack.enter_context(open(folder / LOG, "w", encoding="utf-8"))
         log.writelines(line_of(entry) for entry in decoded(diagnosis))
         sides: Files = {name: [files[name, end] for end in ends] for name in names}
-        said = [write_split(diagnosis, name, sides, drawn, log) for name in plan]
-    for place in places.values():
-        place.rename(place.with_suffix(""))
+        lines = [write_split(diagnosis, name, sides, drawn, log) for name in plan]
+    for path in places.values():
+        path.rename(path.with_suffix(""))
     write_atomically(folder / SETTINGS, toml(diagnosis, names, ends))
     wrong = {f.kind: f for f in diagnosis.findings if f.level == "wrong" and f.kind in BY_HAND}
     if left := [kind for kind in wrong if kind != "no split" or not drawn]:
-        said.append(f"not mended, look at it first: {', '.join(left)}")
+        lines.append(f"not mended, look at it first: {', '.join(left)}")
     advice = f"train on it with: nmtlib train {folder / SETTINGS}"
-    return [*said, f"the copy is in {folder}, with {LOG}; {advice}"]
+    return [*lines, f"the copy is in {folder}, with {LOG}; {advice}"]
 
 
 def require_decided(diagnosis: Diagnosis, some: bool) -> None:
@@ -141,8 +141,8 @@ def repaired(diagnosis: Diagnosis, survey: Survey) -> Iterator[tuple[dict, tuple
 def reasons(row: Row, survey: Survey, position: int) -> list[str]:
     """Why a row is dropped."""
     if row.problem or not survey.kept[position]:
-        found = sorted(defects(row.source) | defects(row.target))
-        return [row.problem] if row.problem else found or ["empty"]
+        kinds = sorted(defects(row.source) | defects(row.target))
+        return [row.problem] if row.problem else kinds or ["empty"]
     return ["untranslated"] if survey.numbers["turned"][position] == 2 else ["leak"]
 
 
@@ -166,9 +166,9 @@ def hold_out(diagnosis: Diagnosis, count: int) -> dict[int, str]:
 
 def summary(name: str, total: int, done: dict[str, int]) -> str:
     """What was done to a split, in a line."""
-    kept = total - done["dropped"]
+    left = total - done["dropped"]
     held = f", {done['held out']:,} of them held out" if done["held out"] else ""
-    return f"{name}: {kept:,} of {total:,} pairs kept{held}; {done['changed']:,} were changed"
+    return f"{name}: {left:,} of {total:,} pairs kept{held}; {done['changed']:,} were changed"
 
 
 def toml(diagnosis: Diagnosis, names: list[str], ends: list[str]) -> str:

@@ -51,15 +51,15 @@ def judge_letters(surveys: Mapping[str, Survey]) -> Iterator[Finding]:
 
 def percentiles(survey: Survey) -> list[str]:
     """The lengths of both sides and their ratio, in a line each."""
-    kept = survey.kept
-    if not kept.any():
+    good = survey.kept
+    if not good.any():
         return []
     rows = []
     for word, unit in (("words", "words"), ("chars", "characters")):
         for side in ("source", "target"):
-            values = survey.numbers[f"{word}_{side[0]}"][kept]
+            values = survey.numbers[f"{word}_{side[0]}"][good]
             rows.append((f"{unit} of the {side}", np.percentile(values, PERCENTILES)))
-    ratio = survey.numbers["chars_t"][kept] / np.maximum(survey.numbers["chars_s"][kept], 1)
+    ratio = survey.numbers["chars_t"][good] / np.maximum(survey.numbers["chars_s"][good], 1)
     rows.append(("characters, target / source", np.percentile(ratio, PERCENTILES)))
     head = "".join(f"{p:>8}%" for p in PERCENTILES)
     return [f"  {'percentiles':<28}{head}"] + [

@@ -150,8 +150,8 @@ def two_files(looks: Sequence[Look]) -> Iterator[Row]:
 
 def one_file(split: Split, look: Look, languages: Sequence[str], columns: Sequence[str]) -> None:
     """Give a split the rows of one file, and say which of its columns they are."""
-    place = Place(look.path, partial(lines_of, look), languages, split.name)
-    entries = partial(ENTRIES[look.format], place)
+    origin = Place(look.path, partial(lines_of, look), languages, split.name)
+    entries = partial(ENTRIES[look.format], origin)
     if look.format not in ("csv", "lines"):
         split.unit, split.size = "entries", 0
     choice, first = Choice(None, False, []), ""

@@ -13,11 +13,11 @@ HEADINGS = ("", "split", "how many", "what")
 def lines(diagnosis: Diagnosis) -> list[str]:
     """The sizes, a table of the findings with examples and remedies, lengths, and what is left."""
     languages = "-".join(tag or "?" for tag in diagnosis.tags)
-    found = [f"{diagnosis.name} ({languages})", *map(read_of, diagnosis.surveys.values())]
-    found += ["", *table(diagnosis)]
+    lines = [f"{diagnosis.name} ({languages})", *map(read_of, diagnosis.surveys.values())]
+    lines += ["", *table(diagnosis)]
     for name, survey in diagnosis.surveys.items():
-        found += ["", f"{name}:", *percentiles(survey)] if survey.kept.any() else []
-    return [*found, "", *left(diagnosis)]
+        lines += ["", f"{name}:", *percentiles(survey)] if survey.kept.any() else []
+    return [*lines, "", *left(diagnosis)]
 
 
 def read_of(survey: Survey) -> str:
@@ -33,12 +33,12 @@ def table(diagnosis: Diagnosis, *, details: bool = True) -> list[str]:
         return ["nothing wrong was found"]
     rows = [HEADINGS, *((f.level, f.split, _count(f), f.what) for f in diagnosis.findings)]
     widths = [max(len(row[i]) for row in rows) for i in range(3)]
-    found = []
+    lines = []
     for row, finding in zip(rows, [None, *diagnosis.findings], strict=True):
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        found.append("  ".join([*cells, row[3]]).rstrip())
-        found += _below(finding) if finding and details else []
-    return found
+        lines.append("  ".join([*cells, row[3]]).rstrip())
+        lines += _below(finding) if finding and details else []
+    return lines
 
 
 def _count(finding: Finding) -> str:
@@ -55,11 +55,11 @@ def _below(finding: Finding) -> list[str]:
 
 def left(diagnosis: Diagnosis) -> list[str]:
     """How many pairs the cleaned copy of each split would have."""
-    found = []
+    lines = []
     for name, survey in diagnosis.surveys.items():
-        kept = len(survey) - int(diagnosis.dropped(name).sum())
-        found.append(f"{name}: {kept:,} of {len(survey):,} pairs would be left by --fix")
-    return found
+        left = len(survey) - int(diagnosis.dropped(name).sum())
+        lines.append(f"{name}: {left:,} of {len(survey):,} pairs would be left by --fix")
+    return lines
 
 
 def short(diagnosis: Diagnosis) -> list[str]:
@@ -70,9 +70,9 @@ def short(diagnosis: Diagnosis) -> list[str]:
     findings = diagnosis.worse()
     if not findings:
         return []
-    said = [f"{f.split}: {_count(f)} {f.what}".replace("  ", " ") for f in findings[:3]]
+    problems = [f"{f.split}: {_count(f)} {f.what}".replace("  ", " ") for f in findings[:3]]
     more = f", and {len(findings) - 3} more" if len(findings) > 3 else ""
     return [
-        f"the corpus has problems: {'; '.join(said)}{more}",
+        f"the corpus has problems: {'; '.join(problems)}{more}",
         "see all, and how to mend them, with: nmtlib data check FILE.toml",
     ]

@@ -47,9 +47,9 @@ def judge_order(survey: Survey) -> Iterator[Finding]:
     own = evidence(fit, lengths, anchors, 0)
     shifts = {}
     for lag in [k for k in range(-FURTHEST, FURTHEST + 1) if k and abs(k) < len(rows) // 2]:
-        other = evidence(fit, lengths, anchors, lag)
-        first, last, sum_ = best_stretch(other - own)
-        if other[first:last].sum() > ENOUGH / 2:  # they must fit, not only fit less badly
+        moved = evidence(fit, lengths, anchors, lag)
+        first, last, sum_ = best_stretch(moved - own)
+        if moved[first:last].sum() > ENOUGH / 2:  # they must fit, not only fit less badly
             shifts[lag] = (sum_, first, last)
     if shifts:
         lag = max(shifts, key=lambda k: shifts[k][0])
@@ -88,7 +88,7 @@ def best_fit(lengths: list[np.ndarray], anchors: list[np.ndarray]) -> Fit:
     """The model of the block and lag whose lengths correlate best."""
     count = len(lengths[0])
     size = max(BLOCK, -(-count // BLOCKS))
-    best, place = correlation(*lengths), (0, count, 0)
+    best, stretch = correlation(*lengths), (0, count, 0)
     for first in range(0, max(count - size // 2, 1), size):
         last = min(first + size, count)
         for lag in range(-FURTHEST, FURTHEST + 1):
@@ -96,8 +96,8 @@ def best_fit(lengths: list[np.ndarray], anchors: list[np.ndarray]) -> Fit:
                 r = correlation(lengths[0][first:last], lengths[1][first + lag : last + lag])
                 r -= 0.1 * (lag != 0)  # chance alone finds a good lag among forty
                 if r > best:
-                    best, place = r, (first, last, lag)
-    first, last, lag = place
+                    best, stretch = r, (first, last, lag)
+    first, last, lag = stretch
     x, y = lengths[0][first:last], lengths[1][first + lag : last + lag]
     slope, base = np.polyfit(x, y, 1) if x.std() > 1e-9 else (0.0, y.mean())
     spread = max(float((y - slope * x - base).std()), 0.05)
@@ -127,11 +127,11 @@ def evidence(
     y = lengths[1][partner]
     near = (y - fit.slope * lengths[0] - fit.base) / fit.spread
     anywhere = (y - fit.mean) / fit.wide
-    found = (np.minimum(anywhere**2, 16) - np.minimum(near**2, 16)) / 2
-    found += np.log(fit.wide / fit.spread)
+    evidence = (np.minimum(anywhere**2, 16) - np.minimum(near**2, 16)) / 2
+    evidence += np.log(fit.wide / fit.spread)
     common = (anchors[0] & anchors[1][partner]) != 0
     yes, no = np.log(fit.shared / fit.chance), np.log((1 - fit.shared) / (1 - fit.chance))
-    return np.where(there, found + np.where(common, yes, no), 0.0)
+    return np.where(there, evidence + np.where(common, yes, no), 0.0)
 
 
 def best_stretch(values: np.ndarray) -> tuple[int, int, float]:
@@ -145,22 +145,22 @@ def best_stretch(values: np.ndarray) -> tuple[int, int, float]:
 
 def shifted(survey: Survey, rows: np.ndarray, lag: int, first: int, last: int) -> Finding:
     """The finding that a stretch of lines is out of step."""
-    place = int(rows[first])
-    number = place + 1
+    position = int(rows[first])
+    number = position + 1
     count = abs(lag)
     where = "from the first line on" if first < LEAST else f"from about line {number:,} on"
     where += "" if last > len(rows) - LEAST else f", to about line {int(rows[last - 1]) + 1:,}"
-    side, other = ("target", "source") if lag > 0 else ("source", "target")
+    side, partner = ("target", "source") if lag > 0 else ("source", "target")
     lines = f"{count} line{'s' * (count > 1)}"
     return Finding(
         "shifted",
         survey.split.name,
         last - first,
         len(survey),
-        examples(survey.split, [place, place + 1, place + 2]),
+        examples(survey.split, [position, position + 1, position + 2]),
         f"{where} the {side} is {lines} late",
         f"near line {number:,}, remove {lines} that only the {side} has, "
-        f"or add what the {other} lacks",
+        f"or add what the {partner} lacks",
     )
 
 

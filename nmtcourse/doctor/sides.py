@@ -110,8 +110,8 @@ def against_train(train: Survey, survey: Survey) -> str:
         return sum(token in known for token in tokens) / max(len(tokens), 1)
 
     own = share(0, words[0]) + share(1, words[1])
-    other = share(0, words[1]) + share(1, words[0])
-    if other > CLEARLY * own and other > 0.5:
+    turned = share(0, words[1]) + share(1, words[0])
+    if turned > CLEARLY * own and turned > 0.5:
         return "its words are those of the other side of train"
     return ""
 
@@ -198,17 +198,17 @@ def judge_against_train(surveys: Mapping[str, Survey]) -> Iterator[Finding]:
             train, here = ({s: n / sum(c.values()) for s, n in c.items()} for c in counts)
             apart = sum(max(share - train.get(script, 0.0), 0.0) for script, share in here.items())
             if apart > APART and len(survey.sample) >= 5:
-                told = [
+                scripts = [
                     ", ".join(f"{n:.0%} {s}" for s, n in shares.items()) for shares in (here, train)
                 ]
-                detail = f"the {SIDES[side]} is {told[0]}, that of train {told[1]}"
+                detail = f"the {SIDES[side]} is {scripts[0]}, that of train {scripts[1]}"
                 yield Finding("test script", name, len(survey), len(survey), of(survey), detail)
 
 
 def _foreign(survey: Survey, side: int, tags: tuple[str, str]) -> bool:
     """Whether a side is in the language of the other side."""
-    own, other = (frequent_share(survey, side, tag) for tag in (tags[side], tags[1 - side]))
-    return other > LANGUAGE * 2 and other > 5 * own
+    own, turned = (frequent_share(survey, side, tag) for tag in (tags[side], tags[1 - side]))
+    return turned > LANGUAGE * 2 and turned > 5 * own
 
 
 def _unlike(survey: Survey, side: int, tag: str) -> bool:

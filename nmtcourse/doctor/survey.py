@@ -102,16 +102,16 @@ class Survey:
             self.note(problem, row)
             return (0,) * len(COLUMNS)
         source, target = row.source, row.target
-        found = {*defects(source), *defects(target), *([row.remark] if row.remark else [])}
-        if found:
+        kinds = {*defects(source), *defects(target), *([row.remark] if row.remark else [])}
+        if kinds:
             source, target = mended(source), mended(target)
-            found |= {*defects(source), *defects(target)}  # &lt;EOS&gt; was an entity
-            for kind in found:
+            kinds |= {*defects(source), *defects(target)}  # &lt;EOS&gt; was an entity
+            for kind in kinds:
                 self.note(kind, row)
             if not source or not target:
                 self.note("empty", row)
                 return (0,) * len(COLUMNS)
-        key, other = hash(bare(source)), hash(bare(target))
+        left, right = hash(bare(source)), hash(bare(target))
         if len(self.sample) < SAMPLE:
             self.sample.append((source, target))
         self.letters[0].update(source)
@@ -119,8 +119,8 @@ class Survey:
         self.look_at_pair(row, source, target)
         if source == target:
             self.note("equal", row)
-        kept = found.isdisjoint(DROPPED)
-        keys = key, other, hash((key, other)), hash(row.source), bits(source), bits(target)
+        kept = kinds.isdisjoint(DROPPED)
+        keys = left, right, hash((left, right)), hash(row.source), bits(source), bits(target)
         sizes = len(source.split()), len(target.split()), len(source), len(target)
         scripts = script_of_line(source), script_of_line(target)
         turned = self.turned(row, source, target, scripts)
@@ -217,20 +217,20 @@ def bit(anchor: str) -> int:
 
 def bits(text: str) -> int:
     """Names and numbers of a text as 64 bits, each setting one of them."""
-    found = 0
+    bits = 0
     for anchor in NAME.findall(text) + (values(text) if DIGIT.search(text) else []):
-        found |= bit(anchor)
-    return found
+        bits |= bit(anchor)
+    return bits
 
 
 def examples(split: Split, rows: Sequence[int]) -> list[tuple[int, str]]:
     """The number and text of some rows, by their positions from 0, in a second pass."""
-    wanted = set(rows)
-    found: list[tuple[int, str]] = []
-    if wanted:
+    positions = set(rows)
+    samples: list[tuple[int, str]] = []
+    if positions:
         for position, row in enumerate(split.rows()):
-            if position in wanted:
-                found.append((row.number, f"{shown(row.source)} | {shown(row.target)}"))
-                if len(found) == len(wanted):
+            if position in positions:
+                samples.append((row.number, f"{shown(row.source)} | {shown(row.target)}"))
+                if len(samples) == len(positions):
                     break
-    return found
+    return samples

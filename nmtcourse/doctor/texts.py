@@ -65,8 +65,8 @@ def defects(text: str) -> Set[str]:
     short = len(text) <= LONGEST_WORD
     if short and not odd.search(text) and unicodedata.is_normalized("NFC", text):
         return NOTHING
-    found = {kind for kind, holds in TESTS.items() if holds(text)}
-    return found - {echo for cause, echo in ECHOES if cause in found}
+    kinds = {kind for kind, holds in TESTS.items() if holds(text)}
+    return kinds - {echo for cause, echo in ECHOES if cause in kinds}
 
 
 def _misread(text: str) -> bool:
@@ -84,7 +84,7 @@ def _decomposed(text: str) -> bool:
 def _entity(text: str) -> bool:
     if ESCAPE.search(text):
         return True
-    return any(html.unescape(found) != found for found in ENTITY.findall(text))
+    return any(html.unescape(entity) != entity for entity in ENTITY.findall(text))
 
 
 def _long_word(text: str) -> bool:
@@ -200,8 +200,8 @@ def key_of(text: str) -> str:
 def _between() -> re.Pattern[str]:
     """Everything that is no letter, no digit and no mark on a letter."""
     characters = map(chr, (*range(0xD800), *range(0xE000, min(0x10000, sys.maxunicode))))
-    other = "".join(c for c in characters if unicodedata.category(c)[0] in "PSZC")
-    return re.compile(f"[{re.escape(other)}\\s]+")
+    marks = "".join(c for c in characters if unicodedata.category(c)[0] in "PSZC")
+    return re.compile(f"[{re.escape(marks)}\\s]+")
 
 
 def bare(text: str) -> str:

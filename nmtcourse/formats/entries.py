@@ -89,10 +89,10 @@ def format_of(path: str | Path) -> str:
     return "csv" if ending == "csv" else "lines"
 
 
-def xml_entries(place: Place) -> Iterator[Entry]:
+def xml_entries(origin: Place) -> Iterator[Entry]:
     """The units of TMX and XLIFF, their texts by language tag (in XLIFF also source, target)."""
     tags, number = {side: side for side in XLIFF}, 0
-    with opened(place.path) as file:
+    with opened(origin.path) as file:
         for event, unit in ElementTree.iterparse(file, ("start", "end")):
             name = local(unit)
             if event == "start":
@@ -134,16 +134,16 @@ def text_of(element: ElementTree.Element) -> str:
     return " ".join(text.replace("\0", "").split())
 
 
-def json_entries(place: Place) -> Iterator[Entry]:
-    """The entries of a JSON file; `place.part` is the split to take where splits are keys."""
-    data = load_json(place.path)
+def json_entries(origin: Place) -> Iterator[Entry]:
+    """The entries of a JSON file; `origin.part` is the split to take where splits are keys."""
+    data = load_json(origin.path)
     if splits := splits_of(data):
-        if place.part not in splits:
+        if origin.part not in splits:
             raise ValueError(
-                f"{place.path} holds splits by key ({', '.join(splits)}); write them as files "
-                f"with: nmtlib data check {place.path} --fix DIR"
+                f"{origin.path} holds splits by key ({', '.join(splits)}); write them as files "
+                f"with: nmtlib data check {origin.path} --fix DIR"
             )
-        data = splits[place.part]
+        data = splits[origin.part]
     for number, value in enumerate(listed(data), start=1):
         yield entry_of(number, value)
 
@@ -161,13 +161,13 @@ def splits_of(data: Any) -> dict[str, Any]:
     """The splits of a JSON object whose keys are their names: train, dev, …; otherwise none."""
     if not isinstance(data, dict):
         return {}
-    found = {
+    splits = {
         name: value
         for name, starts in SPLIT_NAMES.items()
         for key, value in data.items()
         if key.lower().startswith(starts) and isinstance(value, list | dict)
     }
-    return found if "train" in found and len(found) == len(data) else {}
+    return splits if "train" in splits and len(splits) == len(data) else {}
 
 
 def listed(data: Any) -> Iterator[Any]:
@@ -208,21 +208,21 @@ def flat(value: Any, name: str = "") -> dict[str, str]:
         return {}
     else:
         return {name: "" if value is None else str(value)}
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for key, inner in items:
-        found |= flat(inner, f"{name}.{key}" if name else str(key))
-    return found
+        values |= flat(inner, f"{name}.{key}" if name else str(key))
+    return values
 
 
-def jsonl_entries(place: Place) -> Iterator[Entry]:
+def jsonl_entries(origin: Place) -> Iterator[Entry]:
     """The values of a file of JSON lines; where the first takes several lines, all may."""
-    first = next((line for line in place.lines() if line.strip()), "")
+    first = next((line for line in origin.lines() if line.strip()), "")
     try:
         json.loads(first)
     except (ValueError, RecursionError):
-        yield from values_in("\n".join(place.lines()))
+        yield from values_in("\n".join(origin.lines()))
         return
-    for number, line in enumerate(place.lines(), start=1):
+    for number, line in enumerate(origin.lines(), start=1):
         if line.strip():
             try:
                 yield entry_of(number, json.loads(line))
@@ -232,20 +232,20 @@ def jsonl_entries(place: Place) -> Iterator[Entry]:
 
 def values_in(text: str) -> Iterator[Entry]:
     """The entries of JSON values that follow each other, with the lines where they begin."""
-    decoder, place, number = json.JSONDecoder(), 0, 1
-    while blank := BEFORE.match(text, place):
+    decoder, position, number = json.JSONDecoder(), 0, 1
+    while blank := BEFORE.match(text, position):
         start = blank.end() - 1
-        number += text.count("\n", place, start)
+        number += text.count("\n", position, start)
         try:
-            value, place = decoder.raw_decode(text, start)
+            value, position = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):  # go on where the next line begins a value
             after = re.compile(r"\n(?=[{\[])").search(text, start + 1)
-            place = after.end() if after else len(text)
-            yield Entry(number, {}, "record", text[start:place].strip())
+            position = after.end() if after else len(text)
+            yield Entry(number, {}, "record", text[start:position].strip())
         else:
             several = isinstance(value, list) and value and isinstance(value[0], list | dict)
             yield from (entry_of(number, each) for each in (value if several else [value]))
-        number += text.count("\n", start, place)
+        number += text.count("\n", start, position)
 
 
 @cache
@@ -286,8 +286,8 @@ def by_name(keys: tuple[str, ...], languages: tuple[str, ...]) -> tuple[str, str
 
 def forms_or_name(tag: str) -> tuple[str, str, str]:
     """The forms of a tag, or what it is in lower case."""
-    found = forms(tag.strip())
-    return found if all(found) else (tag.strip().lower(),) * 3
+    parts = forms(tag.strip())
+    return parts if all(parts) else (tag.strip().lower(),) * 3
 
 
 def side_of(name: str) -> str:

@@ -128,9 +128,9 @@ def function_words(tag: str) -> frozenset[str]:
     """
     import langcodes
 
-    found = importlib.util.find_spec("spacy")
-    language = langcodes.standardize_tag(tag).partition("-")[0] if found and is_tag(tag) else ""
-    languages = Path(found.origin or "").parent / "lang" if found else Path()
+    spacy = importlib.util.find_spec("spacy")
+    language = langcodes.standardize_tag(tag).partition("-")[0] if spacy and is_tag(tag) else ""
+    languages = Path(spacy.origin or "").parent / "lang" if spacy else Path()
     file = languages / {"no": "nb", "cmn": "zh"}.get(language, language) / "stop_words.py"
     if not language or not file.is_file():
         return frozenset()

@@ -138,8 +138,8 @@ def read(path: str | Path, languages: Sequence[str]) -> Iterator[tuple[str, str]
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"no such text file: {path}")
-    place = Place(path, partial(strict_lines, path), languages)
-    entries = partial(ENTRIES[format_of(path)], place)
+    origin = Place(path, partial(strict_lines, path), languages)
+    entries = partial(ENTRIES[format_of(path)], origin)
     advice = f"write a cleaned copy with: nmtlib data check {path} --fix DIR"
     try:
         choice = choose(islice(entries(), PEEK), languages)

@@ -17,13 +17,13 @@ from nmtcourse.formats.entries import PEEK, Entry, Place, by_name, flat, words
 RULE = re.compile(r"[\s|:-]+")
 
 
-def table_entries(place: Place, *, quotes: bool) -> Iterator[Entry]:
+def table_entries(origin: Place, *, quotes: bool) -> Iterator[Entry]:
     """The rows of a table: their cells by its header, or by number from 1.
 
     With `quotes` it is CSV: a cell in quotation marks may hold separators and line ends, and a
     header is no row.
     """
-    some = list(islice(place.lines(), PEEK))
+    some = list(islice(origin.lines(), PEEK))
     declared = re.match(r'"?sep=(.)"?\s*$', some[0]) if some else None  # as Excel writes it
     skip = int(bool(declared))
     separator = declared[1] if declared else separator_of(some, quotes)
@@ -31,9 +31,9 @@ def table_entries(place: Place, *, quotes: bool) -> Iterator[Entry]:
     start = [cells_of(line) for line in some[skip:]]
     usual = usual_width(start)[0]
     names, header = list(map(str, range(1, usual + 1))), None
-    rows = split_rows(islice(place.lines(), skip, None), separator, quotes, usual)
+    rows = split_rows(islice(origin.lines(), skip, None), separator, quotes, usual)
     for number, cells, remark in rows:
-        if number == 1 and (found := header_of(start, place.languages)):
+        if number == 1 and (found := header_of(start, origin.languages)):
             names, header = found, cells
             if quotes:
                 continue
@@ -63,12 +63,12 @@ def parsed(cell: str) -> Any:
 
 def separator_of(some: Sequence[str], quotes: bool) -> str:
     """What separates the columns: of a table the steadiest, of lines mostly a tab."""
-    found: dict[str, float] = {}
+    shares: dict[str, float] = {}
     for separator in (",", ";", "\t", "|") if quotes else ("\t", " ||| ", "|||", ";", "|"):
         width, share = usual_width([alone(line, separator, quotes) for line in some])
         if width > 1 and (quotes or separator == "\t" or share > 0.95):
-            found[separator] = share if quotes else -len(found)
-    return max(found, key=found.__getitem__, default="," if quotes else "\t")
+            shares[separator] = share if quotes else -len(shares)
+    return max(shares, key=shares.__getitem__, default="," if quotes else "\t")
 
 
 def usual_width(rows: Sequence[list[str]]) -> tuple[int, float]:

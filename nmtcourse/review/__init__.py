@@ -33,12 +33,12 @@ def command_review(options: Namespace) -> None:
 
     log = read(options.log)
     names = {"vocabulary": options.vocab, "warmup": options.warmup, "updates": options.updates}
-    told = names | {"smoothing": options.smoothing}
+    numbers = names | {"smoothing": options.smoothing}
     least = {"vocabulary": 3, "smoothing": 0.0, "warmup": 0, "updates": 1}
-    for name, value in told.items():
+    for name, value in numbers.items():
         if value is not None and (value < least[name] or name == "smoothing" and value >= 1):
             raise ValueError(f"the {name} must be {least[name]} or more, not {value}")
-    log.facts |= {name: value for name, value in told.items() if value is not None}
+    log.facts |= {name: value for name, value in numbers.items() if value is not None}
     print("\n".join(lines(log)))
 
 
@@ -46,11 +46,11 @@ def lines(log: Log) -> list[str]:
     """The review of a log: what each rule says, and where to read about it."""
     from nmtcourse.review.rules import RULES
 
-    found = [f"{log.name}: {len(log.records)} records"]
+    lines = [f"{log.name}: {len(log.records)} records"]
     for line in (rule(log) for rule in RULES):
-        said = "; ".join(
+        text = "; ".join(
             filter(None, (line.says, f"cannot tell without {line.needs}" * bool(line.needs)))
         )
         book, section = line.notebook.split(".")
-        found.append(f"{line.about:<13}{said}  (notebook {book}, section {section})")
-    return found
+        lines.append(f"{line.about:<13}{text}  (notebook {book}, section {section})")
+    return lines

@@ -97,13 +97,13 @@ class Log:
 
     def series(self, split: str, key: str) -> list[tuple[str, float]]:
         """The values of a measure, each with its epoch or update in words."""
-        found = []
+        series = []
         for number, record in enumerate((r for r in self.records if r.split == split), start=1):
             if key in record.values and math.isfinite(record.values[key]):
                 unit = next((u for u in ("epoch", "update") if u in record.values), "")
-                place = f"{unit} {record.values[unit]:,g}" if unit else f"record {number}"
-                found.append((place, record.values[key]))
-        return found
+                when = f"{unit} {record.values[unit]:,g}" if unit else f"record {number}"
+                series.append((when, record.values[key]))
+        return series
 
     def updates(self) -> float | None:
         """How many updates were made; a count that begins again each epoch is added up."""
@@ -114,8 +114,8 @@ class Log:
             step = record.values.get("update", last)
             total, last = total + (last if step < last else 0.0), step
         pairs, batch, epochs = (self.facts.get(key, 0) for key in ("pairs", "batch", "epochs"))
-        made = math.ceil(pairs / batch) * epochs if batch else 0
-        return total + last or made or None
+        updates = math.ceil(pairs / batch) * epochs if batch else 0
+        return total + last or updates or None
 
 
 def read(path: Path) -> Log:

@@ -42,8 +42,8 @@ def first_loss(log: Log) -> Line:
     later = [record.get("epoch") for record in train[1:]]  # one record an epoch is its mean
     whole = "epoch" in train[0] and train[0]["epoch"] not in later and (later or not updates)
     if whole or not 0 < updates <= EARLY:
-        place = "the first epoch" if whole else f"update {updates:,g}" if updates else "the first"
-        says = f"{value:,.6g} for {place}, when much was learned already"
+        when = "the first epoch" if whole else f"update {updates:,g}" if updates else "the first"
+        says = f"{value:,.6g} for {when}, when much was learned already"
         return Line("first loss", says, "09.1", "the loss of the first updates")
     if value > SUM * math.log(1e6):
         says = f"{value:,.6g} at update {updates:,g} is more than ln V of any vocabulary: a sum"
@@ -66,21 +66,21 @@ def warm_up(log: Log) -> Line:
     """The updates against the warm-up, or where the learning rate was highest."""
     updates, length = log.updates(), log.facts.get("warmup")
     rates = log.series("train", "rate")
-    made = f"{updates:,.0f} updates" if updates else ""
+    count = f"{updates:,.0f} updates" if updates else ""
     if updates and length:
         if updates <= length:
             says = (
-                f"{made}, warm-up {length:,.0f}: the rate never reached its peak; warm up shorter"
+                f"{count}, warm-up {length:,.0f}: the rate never reached its peak; warm up shorter"
             )
         else:
-            says = f"{made}, warm-up {length:,.0f}: {length / updates:.0%} of the run"
+            says = f"{count}, warm-up {length:,.0f}: {length / updates:.0%} of the run"
         return Line("warm-up", says, "08.5" if updates > length else "13.2")
     if len(rates) > 1 and len({value for _, value in rates}) > 1:
-        place, peak = max(rates, key=lambda pair: pair[1])
-        ended = place == rates[-1][0]
-        says = f"the rate is highest at {place} ({peak:.3g})" + ", the last: it never fell" * ended
-        return Line("warm-up", f"{made + '; ' if made else ''}{says}", "13.2" if ended else "08.5")
-    return Line("warm-up", made, "08.5", "--warmup N" if made else "--updates N and --warmup N")
+        when, peak = max(rates, key=lambda pair: pair[1])
+        ended = when == rates[-1][0]
+        says = f"the rate is highest at {when} ({peak:.3g})" + ", the last: it never fell" * ended
+        return Line("warm-up", f"{count}; {says}".removeprefix("; "), "13.2" if ended else "08.5")
+    return Line("warm-up", count, "08.5", "--warmup N" if count else "--updates N and --warmup N")
 
 
 def smoothing_floor(log: Log) -> Line:
@@ -93,11 +93,11 @@ def smoothing_floor(log: Log) -> Line:
     if share is None or size is None or not losses:
         needs = " and ".join(name for name, there in known.items() if not there)
         return Line("floor", f"smoothing {share:g}" if share else "", "08.2", needs)
-    other = share / (size - 1)
-    label = 1 - share + other
-    floor = -label * math.log(label) - (size - 2) * other * math.log(other)
-    place, last = losses[-1][0], losses[-1][1] * nats(log)
-    says = f"smoothing {share:g}, V {size:,g}: no loss below {floor:.3f}; {last:.3f} at {place} is "
+    rest = share / (size - 1)
+    label = 1 - share + rest
+    floor = -label * math.log(label) - (size - 2) * rest * math.log(rest)
+    when, last = losses[-1][0], losses[-1][1] * nats(log)
+    says = f"smoothing {share:g}, V {size:,g}: no loss below {floor:.3f}; {last:.3f} at {when} is "
     if last < floor - 0.01:
         says += "below it, so this loss is not smoothed like that"
     else:
@@ -110,10 +110,10 @@ def sum_or_mean(log: Log) -> Line:
     losses = log.series("train", "loss") + log.series("validation", "loss")
     limit = math.log(log.facts.get("vocabulary", 1e6))
     if losses:
-        place, top = max(losses, key=lambda pair: pair[1])
+        when, top = max(losses, key=lambda pair: pair[1])
         top *= nats(log)
         if top > SUM * limit:
-            says = f"{top:,.1f} at {place} is more than ln V: a sum; divide by the target tokens"
+            says = f"{top:,.1f} at {when} is more than ln V: a sum; divide by the target tokens"
             return Line("sum or mean", says, "08.6")
         says = f"at most {top:.2f} nats, as a mean over tokens is"
         return Line("sum or mean", says + "; bits were printed" * (nats(log) < 1), "08.6")
@@ -159,13 +159,13 @@ def validation_below(log: Log) -> Line:
     """Whether the validation loss is below that of training, and why that may be."""
     for key in ("perplexity", "nll", "loss"):
         train, held = (dict(log.series(split, key)) for split in ("train", "validation"))
-        places = [place for place in held if place in train]
+        places = [when for when in held if when in train]
         if key == "loss" and places and max(*train.values(), *held.values()) > SUM * math.log(1e6):
             return Line("validation", "the losses are sums", "13.8", "means over tokens")
         if places:
-            below = [place for place in places if held[place] < train[place]]
-            place = below[-1] if below else places[0]
-            numbers = f"{key} {held[place]:,.6g} against {train[place]:,.6g} at {place}"
+            below = [when for when in places if held[when] < train[when]]
+            when = below[-1] if below else places[0]
+            numbers = f"{key} {held[when]:,.6g} against {train[when]:,.6g} at {when}"
             if not below:
                 return Line("validation", f"never below training: {numbers}", "13.8")
             says = f"below training in {len(below)} of {len(places)} ({numbers}): training is "
@@ -182,18 +182,18 @@ def turning_point(log: Log) -> Line:
     )
     if len(series) < 3:
         if turn := log.facts.get("turn"):
-            said = f"the text says that validation rises after epoch {turn:.0f}"
-            said += f" of {log.facts['epochs']:.0f}" if "epochs" in log.facts else ""
-            return Line("turn", f"{said}: keep the weights of that epoch", "09.6")
+            text = f"the text says that validation rises after epoch {turn:.0f}"
+            text += f" of {log.facts['epochs']:.0f}" if "epochs" in log.facts else ""
+            return Line("turn", f"{text}: keep the weights of that epoch", "09.6")
         known = [f"{log.facts['epochs']:.0f} epochs"] if "epochs" in log.facts else []
         known += ["the curves are pictures"] if "pictures" in log.facts else []
         needs = "the validation loss of three epochs, in numbers"
         return Line("turn", ", ".join(known), "09.6", needs)
-    place, least = min(series, key=lambda pair: pair[1])
+    when, least = min(series, key=lambda pair: pair[1])
     end, last = series[-1]
-    if place == end:
+    if when == end:
         return Line("turn", f"not yet: {least:,.6g} at {end}, the last, is the lowest", "09.6")
-    says = f"lowest at {place} ({least:,.6g}), {last:,.6g} at {end}: keep the weights of {place}"
+    says = f"lowest at {when} ({least:,.6g}), {last:,.6g} at {end}: keep the weights of {when}"
     return Line("turn", says, "09.6")
 
 
