@@ -31,10 +31,14 @@ def language_here() -> str:
 
 def speak(language: str) -> None:
     """Translate what is drawn and printed in this process from now on; "en" changes nothing."""
-    WORDS.clear()
-    translate.cache_clear()
+    words: dict[str, str] = {}
     for path in sorted((HERE / "words" / language).glob("*.toml")):
-        WORDS.update(tomllib.loads(path.read_text("utf-8")))
+        words |= tomllib.loads(path.read_text("utf-8"))
+    # The form with the most text of its own goes first: a shorter one takes only a part of it.
+    ordered = sorted(words, key=lambda form: -len(form.replace("{…}", "").replace("{}", "")))
+    WORDS.clear()
+    WORDS.update((form, words[form]) for form in ordered)
+    translate.cache_clear()
     if WORDS and builtins.print is PRINT:
         builtins.print = print_translated
         Text.set_text = set_translated_text  # type: ignore[method-assign, assignment]

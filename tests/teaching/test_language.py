@@ -41,6 +41,16 @@ def test_numbers_columns_and_what_no_table_has_stay(english, chinese, monkeypatc
     language.translate.cache_clear()
 
 
+def test_the_form_with_the_most_text_goes_first(monkeypatch):
+    monkeypatch.setattr(language, "WORDS", {})
+    monkeypatch.setattr(language.builtins, "print", print)  # which speak() replaces
+    monkeypatch.setattr(language.Text, "set_text", language.SET_TEXT)
+    language.speak("zh")
+    texts = [len(form.replace("{…}", "").replace("{}", "")) for form in language.WORDS]
+    assert texts and texts == sorted(texts, reverse=True)
+    language.translate.cache_clear()
+
+
 def test_a_label_with_a_comma_is_one_text(monkeypatch):
     monkeypatch.setattr(language, "WORDS", {"ours, new": "我们的"})
     language.translate.cache_clear()
