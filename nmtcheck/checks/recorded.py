@@ -156,7 +156,7 @@ def weights(adapter: Adapter, seed: int) -> str:
     told = list[tuple[str, str]]()
     for update, pairs in zip(recorded(adapter).updates[:EARLY], lessons(adapter), strict=False):
         passes = [each.rows for each in update.passes if each.rows and each.rows.off <= EXACT]
-        told += [divided(passes, pairs)] if passes else []
+        told += [divided(passes, pairs)] if 0 < len(passes) == len(update.passes) else []
     lines, kinds = dict(reversed(told)), Counter(kind for kind, _ in told)
     right = kinds.pop("mean", 0)  # an update without padding, or of one batch, often is
     kind, count = kinds.most_common(1)[0] if kinds else ("", 0)
@@ -166,7 +166,7 @@ def weights(adapter: Adapter, seed: int) -> str:
             raise NotImplementedError(f"{said}, {kind}: {ON_PURPOSE}, and adapt rate and clipping")
         raise Finding(said, DIVISORS.get(kind, ""), UNEVEN * (kind == "uneven"))
     if right <= len(told) / 2:
-        raise NotImplementedError("updates are divided by different numbers")
+        raise NotImplementedError("updates are divided by different numbers, or were read in part")
     return lines["mean"]
 
 

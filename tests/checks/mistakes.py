@@ -53,26 +53,33 @@ def doubled_exponents(length=40, d_model=16):
 class Scaled(foreign.Loop):
     """torch's loop with `weigh(mean loss, tokens, all tokens, batches)` before each backward."""
 
-    def __init__(self, made, clip, weigh):
+    def __init__(self, made, clip, weigh, losses):
         super().__init__(made, clip)
-        self.weigh = weigh
+        self.weigh, self.losses = weigh, losses
 
     def update(self, micro_batches):
         batches = [foreign.make_batch(pairs) for pairs in micro_batches]
         counts = [int((labels != 0).sum()) for *_, labels in batches]
         self.optimizer.zero_grad()
-        for (source, target, labels), count in zip(batches, counts, strict=True):
-            mean = foreign.loss(self.model.train()(source, target), labels, 0.1)
+        losses = self.losses * len(batches)
+        for loss, (source, target, labels), count in zip(losses, batches, counts, strict=False):
+            mean = loss(self.model.train()(source, target), labels, 0.1)
             self.weigh(mean, count, sum(counts), len(batches)).backward()
         nn.utils.clip_grad_norm_(self.model.parameters(), self.clip)
         self.optimizer.step()
 
 
-def train(weigh):
-    """torch's training with another weight of each loss."""
+def unread(table, labels, smoothing):
+    """A cross-entropy without a softmax."""
+    each = table.logsumexp(-1) - table.gather(-1, labels[..., None])[..., 0]
+    return each[labels != 0].mean()
+
+
+def train(weigh, losses=(foreign.loss,)):
+    """torch's training with another weight of each loss; batches have the losses by turns."""
 
     def run(made, updates, clip):
-        loop = Scaled(made, clip, weigh)
+        loop = Scaled(made, clip, weigh, losses)
         for update in updates:
             loop.update(update)
 
@@ -197,6 +204,7 @@ CONVENTIONS = {
     "by nothing": ("run.weights", train(lambda mean, count, total, n: mean * count)),
     "number of sentences": ("run.weights", train(lambda mean, c, t, n: mean * c / 2 / n)),
     "as for half precision": ("run.weights", train(lambda *given: right(*given) * 2**16)),
+    "or were read in part": ("run.weights", train(right, (foreign.loss, unread))),
     "next epoch's first": ("training.epoch_end", fit(across=True)),
     "no perplexity": ("training.history", replace(TORCH, fit=fit_recording_losses)),
     "are refused": ("data.long_sentences", replace(OURS, make_batch=refusing)),
