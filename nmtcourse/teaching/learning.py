@@ -206,11 +206,6 @@ def recorded(**settings: float) -> list[Training]:
     return sorted(runs, key=lambda training: training.recipe.seed)
 
 
-def recorded_ends() -> dict[str, list[dict[str, float]]]:
-    """Of each schedule, by seed: the loss that a post-norm training ended with at each peak."""
-    return json.loads(RECORDED.read_text())["ends"]
-
-
 def to_json(training: Training) -> dict[str, Any]:
     """A training as JSON holds it, numbers to four decimals."""
     kept = {rule: [round(x, 4) for x in scores] for rule, scores in training.kept.items()}

@@ -90,11 +90,6 @@ def test_the_recorded_trainings_are_those_of_the_command():
     assert stored["command"] == "course_runs.py"
     assert {"torch", "nmtlib", "processor", "threads"} <= set(stored["machine"])
     assert [learning.to_json(training) for training in found] == stored["trainings"]
-    assert learning.recorded_ends() == stored["ends"] and list(stored["ends"]) == list(
-        course_runs.SCHEDULES
-    )
-    for rows in stored["ends"].values():
-        assert [[float(peak) for peak in row] for row in rows] == [list(course_runs.PEAKS)] * 3
 
 
 def agrees(training: Training, recorded: Training, tolerance=0.02) -> bool:
@@ -118,17 +113,6 @@ def test_a_recorded_training_can_be_made_again(translator, corpus, wanted):
     assert not agrees(made, learning.recorded(pairs=200, smoothing=0.0, dropout=0.0)[0])
     touched = [p._replace(validation_nll=p.validation_nll - 0.05) for p in recorded.points]
     assert not agrees(made, replace(recorded, points=touched))
-
-
-@pytest.mark.slow
-@pytest.mark.nightly
-def test_a_recorded_end_can_be_found_again(monkeypatch):
-    peak = 0.002
-    monkeypatch.setattr(course_runs, "PEAKS", (peak,))
-    for name, found in course_runs.ends(seed=1).items():
-        by_seed = [row[str(peak)] for row in learning.recorded_ends()[name]]
-        assert found == {str(peak): pytest.approx(by_seed[1], abs=0.02)}
-        assert abs(by_seed[0] - by_seed[1]) > 0.02  # that of another seed is seen
 
 
 # Pictures
