@@ -258,15 +258,14 @@ class Comparison:
 
     def __str__(self) -> str:
         lines = [f"{self.names[0]} into {self.names[1]}"]
-        if self.initial:
-            more = f", and {len(self.initial) - 1} more" * (len(self.initial) > 1)
-            lines.append(f"  initialisation: {self.initial[0]}{more}")
-        if self.missing:
-            more = f", and {len(self.missing) - 1} more" * (len(self.missing) > 1)
-            return "\n".join([*lines, f"  cannot be carried: {self.missing[0]}{more}"])
-        if self.first is None:
-            return "\n".join([*lines, "  with the same weights all tensors are the same"])
-        return "\n".join([*lines, f"  first difference: {self.first[0]}", f"  {self.first[1]}"])
+        for what, found in (("initialisation", self.initial), ("cannot be carried", self.missing)):
+            more = f", and {len(found) - 1} more" * (len(found) > 1)
+            lines += [f"  {what}: {found[0]}{more}"] if found else []
+        if self.first:
+            lines += [f"  first difference: {self.first[0]}", f"  {self.first[1]}"]
+        elif not self.missing:
+            lines.append("  with the same weights all tensors are the same")
+        return "\n".join(lines)
 
 
 def compare(a: Adapter, b: Adapter) -> Comparison:

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("nmtlib", "nmtcheck", "nmtcourse")  # each may import those before it
 LIMITS = {  # lines, docstrings included
     "nmtlib": 5_355,
-    "nmtcheck": 8_340,
+    "nmtcheck": 8_300,
     "nmtcourse/teaching": 5_100,
     "nmtcourse/doctor": 2_350,
     "nmtcourse/formats": 830,

@@ -75,21 +75,13 @@ def batching(adapter: Adapter, seed: int) -> str:
     return f"one batch, three batches and a batch doubled agree within {off:.0e}"
 
 
-def smoothed_target(adapter: Adapter, label: int, smoothing: float) -> Tensor:
-    """The distribution q (V,) that the loss compares with.
-
-    The gradient of the cross-entropy of p = softmax(logits) is p - q, which gives q away.
-    """
-    logits = torch.randn(1, 1, WORDS, requires_grad=True)
-    loss = measure(adapter, logits, torch.tensor([[label]]), smoothing)
-    (gradient,) = torch.autograd.grad(loss, logits)
-    return (logits.softmax(-1) - gradient).detach()[0, 0]
-
-
 @check("loss.smoothing_pad", "loss", "pad_unsmoothed")
 def smoothing_pad(adapter: Adapter, seed: int) -> str:
     """Label smoothing gives PAD no probability."""
-    q = smoothed_target(adapter, adapter.first_word, 0.2)
+    logits = torch.randn(1, 1, WORDS, requires_grad=True)
+    loss = measure(adapter, logits, torch.tensor([[adapter.first_word]]), 0.2)
+    # The gradient of the cross-entropy of p = softmax(logits) is p - q, which gives q away.
+    q = (logits.softmax(-1) - torch.autograd.grad(loss, logits)[0]).detach()[0, 0]
     share = float(q[adapter.pad])
     if share > TOLERANCE:
         raise Finding(f"with smoothing 0.2 PAD gets the probability {share:.4f}")

@@ -12,8 +12,6 @@ from torch import Tensor, nn
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from nmtcheck.adapter import Adapter, IdPair, Updates
-from nmtcheck.connect.broad import batch_of
-from nmtcheck.connect.standins import Loader
 from nmtcheck.measure.helpers import TOLERANCE, build, distance, nll, pairs, silence, still
 from nmtcheck.registry import Finding, check
 
@@ -44,17 +42,10 @@ def recorded(model: nn.Module) -> Iterator[list[Step]]:
         yield steps
 
 
-def train(
-    adapter: Adapter, model: nn.Module, updates: Updates, clip: float = NO_CLIP
-) -> list[Step]:
+def train(adapter: Adapter, model: nn.Module, updates: Updates) -> list[Step]:
     """Run the adapter's loop, and find as many steps as there are updates."""
     with still(), recorded(model) as steps:
-        if adapter.train is not None:
-            adapter.train(model, updates, clip)
-        else:
-            adapter.epoch(model, Loader(batch_of(adapter, each[0]) for each in updates), True)
-    if len(steps) < len(updates) and adapter.train is None:
-        raise NotImplementedError("the loop accumulates batches, or steps on a different model")
+        adapter.train(model, updates, NO_CLIP)
     if len(steps) != len(updates):
         given = f"{len(updates)} updates of {len(updates[0])} micro-batches"
         cause = "The optimizer must step once for each update."
@@ -69,19 +60,11 @@ def quiet(adapter: Adapter, seed: int) -> nn.Module:
     return silence(build(adapter, seed))
 
 
-def first_gradient(adapter: Adapter, seed: int, update: list, clip: float = NO_CLIP) -> Tensor:
-    """The gradient of one update of a new model."""
-    return train(adapter, quiet(adapter, seed), [update], clip)[0].gradient
-
-
-def certain_gradient(adapter: Adapter, seed: int, update: list) -> Tensor:
-    """The gradient, computed twice: if the results differ, nothing can be measured."""
-    found, model = first_gradient(adapter, seed, update), quiet(adapter, seed)
-    torch.manual_seed(seed + 1)
-    again = train(adapter, model, [update])[0].gradient
-    if distance(again, found) > TOLERANCE / 10:
-        raise NotImplementedError("one update has two different gradients: something is random")
-    return found
+def first_gradient(adapter: Adapter, seed: int, update: list, draw: int = 0) -> Tensor:
+    """The gradient of one update of a new model; `draw` is added to the seed of what is random."""
+    model = quiet(adapter, seed)
+    torch.manual_seed(seed + draw)
+    return train(adapter, model, [update])[0].gradient
 
 
 def micro_batches(adapter: Adapter, seed: int) -> list[list[IdPair]]:
@@ -118,7 +101,9 @@ def schedule_per_update(adapter: Adapter, seed: int) -> str:
 def accumulation(adapter: Adapter, seed: int) -> str:
     """Accumulated micro-batches give the same gradient as one large batch."""
     first, second = micro_batches(adapter, seed)
-    together = certain_gradient(adapter, seed, [first + second])
+    together, again = (first_gradient(adapter, seed, [first + second], draw) for draw in (0, 1))
+    if distance(again, together) > TOLERANCE / 10:
+        raise NotImplementedError("one update has two different gradients: something is random")
     apart = first_gradient(adapter, seed, [first, second])
     if not together.any():
         cause = "Gradients are cleared between backward and step."

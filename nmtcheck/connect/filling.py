@@ -172,7 +172,8 @@ def filled(
             guess = KINDS[own[name].annotation]
             return values.get(guess, guess) if isinstance(guess, str) else guess
         if field == "both_vocab_size" or field.endswith("vocab_size"):
-            return side_of(factory, field, values)
+            encoder = getattr(factory, "__name__", "").lower().startswith("enc")
+            return values["source_vocab_size" if encoder and field[0] == "b" else field]
         if field != CONFIGURATION:
             return values[field]
         default, kind = own[name].default, own[name].annotation
@@ -209,14 +210,6 @@ def configuration_of(factory: Callable[..., Any], names: dict[str, Any]) -> type
         if read & {field.name for field in dataclasses.fields(kind)}
     }
     return next(iter(found.values())) if len(found) == 1 else None
-
-
-def side_of(factory: Callable[..., Any], field: str, values: dict[str, Any]) -> Any:
-    """The size of a vocabulary; an encoder has that of the source, a decoder that of the target."""
-    name = getattr(factory, "__name__", "").lower()
-    if field == "both_vocab_size" and name.startswith("enc"):
-        field = "source_vocab_size"
-    return values[field]
 
 
 def follows_sizes(factory: Callable[..., Any], make: Callable[[Sizes], Any]) -> bool:

@@ -100,7 +100,11 @@ def find_ids(adapter: Adapter, seed: int = 0) -> tuple[Ids, str]:
         return with_ids(adapter), ""
     if adapter.make_batch is not None:
         with contextlib.suppress(Exception):
-            return ids_of_batches(adapter)
+            words = [adapter.first_word]
+            source, target, labels = adapter.make_batch([(words * 3, words * 3), (words, words)])
+            found = Ids(int(source[1, -1]), int(target[0, 0]), int(labels[0, 3]))
+            told = f"PAD {found.pad}, BOS {found.bos} and EOS {found.eos}"
+            return found, f"{told} are those of your batches"
     if adapter.make_model is None or adapter.pad != FIND_OUT:
         return with_ids(adapter), ""
     hidden, named = hidden_ids(adapter, seed), padding_ids(adapter, seed)
@@ -112,14 +116,6 @@ def find_ids(adapter: Adapter, seed: int = 0) -> tuple[Ids, str]:
         found, how = with_ids(adapter), "is assumed to be {}, because no id is ignored"
     usual = f"Your PAD {how.format(found.pad)}; BOS {found.bos} and EOS {found.eos} are assumed"
     return found, f"{usual} (if this is wrong, give pad, bos and eos)"
-
-
-def ids_of_batches(adapter: Adapter) -> tuple[Ids, str]:
-    """The ids that the adapter's own batches hold, and a line that says so."""
-    words = adapter.first_word
-    source, target, labels = adapter.make_batch([([words] * 3, [words] * 3), ([words], [words])])
-    found = Ids(int(source[1, -1]), int(target[0, 0]), int(labels[0, 3]))
-    return found, f"PAD {found.pad}, BOS {found.bos} and EOS {found.eos} are those of your batches"
 
 
 def hidden_ids(adapter: Adapter, seed: int) -> list[int]:

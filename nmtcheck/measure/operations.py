@@ -118,7 +118,7 @@ class Watch(TorchDispatchMode):
             return self.multiply(func, list(args), kwargs)
         sources = [x for x in _flat(args) if id(x) in self.origins]
         first = self.origins[id(sources[0])] if sources else None
-        if kind in SOFTMAXES and self.is_attention(args[0], first):
+        if kind in SOFTMAXES and first and first.product >= 0 and args[0].dim() > 1:
             return self.soften(func, args, kwargs, first)
         if first and first.powers and kind in (A.div, A.div_) and self.normalises(args):
             return self.soften(func, args, kwargs, first)
@@ -162,10 +162,6 @@ class Watch(TorchDispatchMode):
         self.origins.pop(id(output), None)
         if origin:
             self.origins[id(output)] = origin
-
-    def is_attention(self, scores: Tensor, origin: Origin | None) -> bool:
-        """Whether a softmax is one over scores: of a product, and not of logits."""
-        return origin is not None and origin.product >= 0 and scores.dim() > 1
 
     def normalises(self, args: Any) -> bool:
         """Whether the exponentials of scores are divided by their sums."""
@@ -213,17 +209,16 @@ class Watch(TorchDispatchMode):
         self.keep(output, Origin(product=product))
         return output
 
-    def soften(self, func: Any, args: Any, kwargs: Any, origin: Origin | None) -> Any:
-        """A softmax over scores."""
+    def soften(self, func: Any, args: Any, kwargs: Any, origin: Origin) -> Any:
+        """A softmax over scores: of a product, and not of logits."""
         number = len(self.trace.attentions)
         (scores,) = self.altered("softmax", number, args[0])
         output = func(scores, *args[1:], **kwargs)
         (output,) = self.altered("weights", number, output)
         softmax = Softmax(self.inside[-1], scores.clone())
-        if origin:
-            softmax.query, softmax.key, softmax.before, makers = self.products[origin.product]
-            softmax.product, softmax.factor = origin.product, softmax.before * origin.factor
-            softmax.makers = (*makers, -1)
+        softmax.query, softmax.key, softmax.before, makers = self.products[origin.product]
+        softmax.product, softmax.factor = origin.product, softmax.before * origin.factor
+        softmax.makers = (*makers, -1)
         self.trace.attentions.append(softmax)
         self.keep(output, Origin(attention=number))
         return output
