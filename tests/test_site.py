@@ -106,6 +106,12 @@ def test_no_page_loads_anything_from_elsewhere(pages):
     assert {address for address in loaded if urlsplit(address).netloc} == set()
 
 
+def test_formulas_are_drawn_when_the_site_is_built(site):
+    texts = {page: page.read_text("utf-8") for page in (site / "notebooks").rglob("*.html")}
+    assert not [page for page, text in texts.items() if "tex-svg" in text or r"\(" in text]
+    assert texts[site / ATTENTION].count("<mjx-container") > 50
+
+
 # In a browser
 
 

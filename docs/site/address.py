@@ -19,14 +19,18 @@ LIVE = re.compile(r'(?<=\]\()figures/explorer\.html(?=\))|(?<=href=")figures/exp
 DOOR = "explorer/cmn-en-zh.html"  # the page of the site that the first link opens
 
 
+def pages(repository: str) -> str:
+    """Where GitHub Pages shows the site of a repository on GitHub; "" for another one."""
+    found = re.fullmatch(r"https://github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?/?", repository)
+    return f"https://{found[1].lower()}.github.io/{found[2]}/" if found else ""
+
+
 def filled(text: str, repository: str, door: str = "") -> str:
     """A page with the address of the repository, and its first link to `door`.
 
     By default that is the page on GitHub Pages, where the repository is on GitHub.
     """
-    found = re.fullmatch(r"https://github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?/?", repository)
-    if found and not door:
-        door = f"https://{found[1].lower()}.github.io/{found[2]}/{DOOR}"
+    door = door or (pages(repository) and pages(repository) + DOOR)
     text = OPEN.sub(repository.removesuffix("/"), text) if repository else text
     return LIVE.sub(door, text) if door else text
 

@@ -17,6 +17,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import address
 from gather import PRINTED, gather
 
 HERE = Path(__file__).resolve().parent
@@ -52,11 +53,12 @@ def lecture(html: Path) -> None:
         shutil.copy(pdf, html / "print")
 
 
-def build(out: Path, address: str, branch: str) -> int:
+def build(out: Path, repository: str, branch: str) -> int:
     """Make the site in `out`/html; the exit status of Sphinx, for which a warning is an error."""
     source, html = out / "source", out / "html"
-    gather(source, address, branch)
+    gather(source, repository, branch)
     options = ["-q", "-E", "-n", "-W", "--keep-going", "-j", "auto", "-d", str(out / "doctrees")]
+    options += ["-D", f"html_baseurl={address.pages(repository)}"]
     sphinx = [sys.executable, "-m", "sphinx", "-b", "html", "-c", str(HERE), *options]
     status = subprocess.run([*sphinx, str(source), str(html)], cwd=ROOT).returncode
     if not status:

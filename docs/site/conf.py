@@ -14,6 +14,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(HERE))
 import gather  # noqa: E402, F401  (myst_heading_slug_func)
+import light  # noqa: E402
 
 project = "nmtlib"
 author = "The nmtlib maintainers"
@@ -25,6 +26,7 @@ html_title = "nmtlib"
 templates_path = ["templates"]
 html_static_path = ["static", str(ROOT / "nmtcourse" / "teaching" / "fonts")]
 html_static_path += map(str, (ROOT / "figures").glob("film*.webp"))
+html_static_path += [str(ROOT / "figures" / "explorer.png")]  # what a link to the site shows
 html_favicon = str(HERE / "static" / "favicon.svg")
 html_context = {"default_mode": "auto"}
 html_css_files = ["site.css"]
@@ -58,17 +60,25 @@ ICONS = r"\.fa-[\w-]+(?:,\.fa-[\w-]+)*\{--fa:[^}]*\}|@font-face\{[^}]*Font ?Awes
 
 
 def finish(app: Sphinx, error: Exception | None) -> None:
-    """Add the one file of MathJax and the stored notebooks; take out what no page needs."""
+    """Draw the formulas, add the stored notebooks, and take out what no page needs."""
     if error:
         return
     out = Path(app.outdir)
-    package = Path(find_spec("sphinx-mathjax-offline").origin).parent
-    (out / "_static" / "mathjax").mkdir(exist_ok=True)
-    copy(package / "static" / mathjax_path, out / "_static" / "mathjax")
+    package = Path(find_spec("sphinx-mathjax-offline").origin).parent / "static"
+    if not light.draw_formulas(out, package / "mathjax"):
+        (out / "_static" / "mathjax").mkdir(exist_ok=True)
+        copy(package / mathjax_path, out / "_static" / "mathjax")
     (out / "_static" / "scripts" / "fontawesome.js").write_text("// site.css draws the icons\n")
     rmtree(out / "_static" / "vendor" / "fontawesome" / "webfonts")
+    first, basic = out / "_static" / "styles" / "theme.css", out / "_static" / "basic.css"
+    first.write_text(
+        basic.read_text("utf-8").replace("url(", "url(../"), "utf-8"
+    )  # it imports that
     theme = out / "_static" / "styles" / "pydata-sphinx-theme.css"
     theme.write_text(re.sub(ICONS, "", theme.read_text("utf-8")), "utf-8")
+    light.drop_unused(
+        out, *out.glob("_static/styles/*-theme.css"), *out.glob("_static/mystnb.*.css")
+    )
     for unused in out.glob("_static/**/*.map"):
         unused.unlink()
     for page in out.glob("_sources/notebooks/**/*.ipynb"):
@@ -84,8 +94,19 @@ class Search(SearchEnglish):
         return pairs + re.findall(r"[^\W\u3400-\u9fff]+", text)
 
 
+def one_language(tree: object, chinese: bool) -> str:
+    """The side bar without the pages of the other language."""
+    parts = re.split(r'(?=<p aria-level="2" class="caption")', str(tree))
+    start = parts[0] if not parts[0].startswith("<p aria-level") else ""
+    kept = [part for part in parts if part != start and (">中文<" in part) == chinese]
+    return start + "".join(kept).replace(">中文<", ">课程<")
+
+
 def speak(app: Sphinx, page: str, template: str, context: dict, tree: object) -> None:
     """Say in the head of a Chinese page that it is one, and what stands around its text."""
+    bar = context["generate_toctree_html"]
+    context["generate_toctree_html"] = lambda *a, **b: one_language(bar(*a, **b), "/zh/" in page)
+    context["base"] = app.config.html_baseurl
     if "/zh/" in page:
         words = {
             "previous": "上一页",
@@ -100,5 +121,5 @@ def speak(app: Sphinx, page: str, template: str, context: dict, tree: object) ->
 def setup(app: Sphinx) -> None:
     """Connect the functions above to the steps of the build."""
     app.add_search_language(Search)
-    app.connect("html-page-context", speak)
+    app.connect("html-page-context", speak, priority=900)  # after the theme
     app.connect("build-finished", finish)

@@ -25,7 +25,7 @@ from tiles import cell_figure  # noqa: E402
 
 FIGURES, PAGE = ROOT / "figures", ROOT / "figures" / "explorer.html"
 SENTENCE = "I don't know if I have the time."
-SIZE, SCALE = {"width": 900, "height": 500}, 1.6
+SIZE, SCALE = {"width": 900, "height": 500}, 1.3
 WORD, HOLD = 380, 1600  # milliseconds of a word, and of the end
 SIGN = """(text) => {
   const sign = document.createElement("div");
@@ -60,7 +60,7 @@ def film(page: Page, name: str) -> None:
     page.evaluate(SIGN, "Padding mask off")
     frames.append(shot(page))
     times.append(HOLD)
-    how: dict[str, Any] = {"quality": 78, "method": 6}
+    how: dict[str, Any] = {"quality": 60, "method": 6}
     more = {"save_all": True, "append_images": frames[1:], "duration": times, "loop": 1}
     frames[0].save(FIGURES / f"{name}.webp", **how, **more)
     frames[-2].save(FIGURES / f"{name.replace('film', 'film-still')}.webp", **how)

@@ -69,6 +69,7 @@ if (typeof Search !== "undefined") {
 // What the theme leaves without a name for a screen reader.
 document.addEventListener("DOMContentLoaded", () => {
   const chinese = document.documentElement.lang.startsWith("zh");
+  if (navigator.language.startsWith("zh")) document.querySelector('.launch a[lang="zh"]')?.classList.add("first");
   const bar = document.querySelector(".bd-sidebar-primary");
   bar?.setAttribute("role", "region");
   bar?.setAttribute("aria-label", chinese ? "目录" : "Contents of the site");
