@@ -30,9 +30,8 @@ def draw_formulas(out: Path, mathjax: Path) -> bool:
         [[html.unescape(f[3]), f[2] == "["] for f in FORMULA.findall(t)] for t in pages.values()
     ]
     command = [node, str(Path(__file__).with_name("formulas.cjs")), str(mathjax)]
-    drawn = subprocess.run(command, input=json.dumps(asked), text=True, capture_output=True)
-    if drawn.returncode:
-        raise RuntimeError(drawn.stderr)
+    text = json.dumps(asked)
+    drawn = subprocess.run(command, input=text, text=True, stdout=subprocess.PIPE, check=True)
     for (page, text), found in zip(pages.items(), json.loads(drawn.stdout), strict=True):
         svgs = iter(found["svgs"])
 

@@ -102,6 +102,16 @@ def test_the_page_is_whole_in_both_languages_at_both_widths(page: Any, file: Pat
                 assert (chinese > 100) == (language == "zh"), (width, language, view)
 
 
+def test_a_drawing_is_saved_with_its_colours(page: Any, file: Path) -> None:
+    opened(page, file)
+    with page.expect_download() as saved:
+        page.click("#save")
+    text = Path(saved.value.path()).read_text("utf-8")
+    assert text.startswith("<svg") and ">Anna</text>" in text and "fill:rgb(" in text
+    page.click("#tab-shapes")
+    assert page.is_hidden("#save")
+
+
 def test_what_one_types_is_read_as_it_is_meant(page: Any, file: Path) -> None:
     opened(page, file)
     typed = "Der hund  schläft,weil er Müde ist."

@@ -3,6 +3,7 @@
 import { arrowsAmong, byId, counted, element } from "./dom.js";
 import { loadModel } from "./model.js";
 import { Page } from "./page.js";
+import { savePicture } from "./save.js";
 import { SPECIALS } from "./specials.js";
 import { readState } from "./state.js";
 import { tourView } from "./tour.js";
@@ -123,6 +124,9 @@ function viewsOf(page) {
   const link = element("span", { class: "explained" });
   const panel = element("div", { class: "panel", id: "panel", role: "tabpanel", tabindex: -1 });
   const empty = element("p", { class: "about" });
+  const drawing = () => panel.querySelector("svg:is(.map, .tree, .cache, .table)");
+  const onclick = () => savePicture(drawing(), `${page.state.view}.svg`);
+  const save = element("button", { id: "save", class: "quiet", onclick });
   const bar = element("div", { class: "bar-top" }, tabs, link);
 
   function update() {
@@ -136,9 +140,11 @@ function viewsOf(page) {
     const shown = ready ? views[state.view].node : empty;
     if (panel.firstChild !== shown) panel.replaceChildren(shown);
     if (ready) views[state.view].update();
+    save.textContent = say("save");
+    save.hidden = !ready || !drawing();
   }
 
-  return { node: element("section", { class: "card view" }, bar, panel), update };
+  return { node: element("section", { class: "card view" }, bar, panel, save), update };
 }
 
 function tabOf(page, name) {

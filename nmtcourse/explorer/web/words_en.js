@@ -51,6 +51,7 @@ export const ENGLISH = {
   "words.undo": "last word",
   "play": "Word by word",
   "film": "Word by word, and the link",
+  "save": "Save the picture (SVG)",
   "pause": "Pause",
   "step": "One word",
   "share": "Copy link",

@@ -51,6 +51,7 @@ export const CHINESE = {
   "words.undo": "删去末词",
   "play": "逐词播放",
   "film": "逐词播放与链接",
+  "save": "保存图片（SVG）",
   "pause": "暂停",
   "step": "下一个词",
   "share": "复制链接",
