@@ -63,8 +63,7 @@ def build(out: Path, repository: str, branch: str) -> int:
     status = subprocess.run([*sphinx, str(source), str(html)], cwd=ROOT).returncode
     if not status:
         shutil.copytree(ROOT / "figures" / "tiles", html / "figures" / "tiles", dirs_exist_ok=True)
-        for shown in ("explorer.html", "explorer.png"):  # what notebook 00 frames
-            shutil.copy(ROOT / "figures" / shown, html / "figures")
+        shutil.copy(ROOT / "figures" / "explorer.png", html / "figures")  # of notebook 00
         explore(html)
         lecture(html)
     return status

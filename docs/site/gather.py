@@ -186,7 +186,8 @@ def notebook(text: str, link: Callable[[str], str], line: str, up: str = "../") 
             cell["metadata"]["mystnb"] = {"image": {"alt": spoken}}
     title, _, rest = book["cells"][0]["source"].partition("\n")
     book["cells"][0]["source"] = f"{title}\n\n{line}\n{rest}"
-    return json.dumps(book)
+    framed = f"/{address.DOOR}"  # the same page, where the site has it
+    return json.dumps(book).replace("/figures/explorer.html", framed)
 
 
 def file_page(name: str, shown: set[str]) -> str:
