@@ -172,7 +172,7 @@ homework.promise(
 def obeys_the_mask(answer, query, key, value, mask, draw):
     """Under a mask, broadcast or not, only allowed keys take part, even with very low scores."""
     yield "your result", answer(query, key, value, mask)
-    low = torch.tensor(draw.one_of([-1.0, -60.0, -600.0]) / math.sqrt(query.size(-1)))
+    low = torch.tensor(draw.one_of([-1.0, -60.0, -600.0, -6e4]) / math.sqrt(query.size(-1)))
     query, key = torch.full_like(query, low).double(), 1 + key.double() / 2000
     yield "your result", answer(query, key, value.double(), mask)
 

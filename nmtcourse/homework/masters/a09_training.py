@@ -117,6 +117,7 @@ def stops_in_time(answer, draw: Draw):
     is scaled down to `max_norm`. Then the optimizer makes one step. Return the norm before scaling,
     as a float. Afterwards every `.grad` is None or zero. Parameters without a gradient stay
     unchanged. The model is float32 or float64, and the optimizer has all of its parameters.
+    `nn.utils.clip_grad_norm_` is allowed.
     """,
     hints=(
         "In which order: sum, divide, clip, step, clear?",
