@@ -65,14 +65,12 @@ class Mask:
         """One such mask."""
         shapes = [None] * self.optional + [each.strip() for each in self.shapes.split("|")]
         shape = draw.one_of(shapes)
-        if shape is None:
-            return None
         sizes: list[int] = []
-        for name in shape.split():
+        for name in (shape or "").split():
             own = draw.shape(name.rstrip("?"))
             own = own[draw.choose(len(own) + 1) :] if name == "...?" else own
             sizes += [draw.one_of([n, n, 1]) if "?" in name else n for n in own]
-        return draw.mask(*sizes, empty=self.empty)
+        return None if shape is None else draw.mask(*sizes, empty=self.empty)
 
 
 @dataclass(frozen=True)

@@ -42,8 +42,8 @@ class Model:
     """
 
     def __init__(self, draw: Draw, words: int = 3, end: float = 0.0, ties: bool = False):
-        self.seed, self.words, self.end, self.calls = draw.value_seed, words, end, 0
-        self.ties = ties
+        self.seed, self.words, self.calls = draw.value_seed, words, 0
+        self.end, self.ties = end, ties
 
     def __call__(self, said: list[int]) -> Tensor:
         said, self.calls = [int(word) for word in said], self.calls + 1
