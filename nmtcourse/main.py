@@ -64,6 +64,7 @@ def train(options: Namespace) -> None:
     from nmtcourse.provenance import circumstances
     from nmtcourse.welcome import translation_of_epoch
     from nmtlib.data.corpora import load_corpus
+    from nmtlib.inference.translator import Translator
     from nmtlib.run import Run
     from nmtlib.training.history import read_history
 
@@ -72,9 +73,11 @@ def train(options: Namespace) -> None:
     if not cli.is_first():
         return
     familiar.learn(run.folder, load_corpus(run.settings().corpus))  # to know what is unlike it
-    for scored in cli.evaluate_and_show(run.folder, circumstances) if options.evaluate else ():
-        for remark in after_evaluation(*scored):
-            print(remark)
+    if options.evaluate:
+        translator = Translator.load(run.folder)
+        facts = circumstances(run, translator.device)
+        for scored in cli.evaluate_and_show(translator, run, **facts):
+            print("".join(f"{remark}\n" for remark in after_evaluation(*scored)), end="")
     if run.history_file.is_file():
         from nmtcourse.curves import draw_curves  # not in processes that only help
 

@@ -11,18 +11,17 @@ import os
 import sys
 import traceback
 from argparse import ArgumentParser, Namespace, _SubParsersAction
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from nmtlib.errors import Shown, note
 from nmtlib.files import decoded, require_ours, write_atomically
 
 if TYPE_CHECKING:
-    import torch
-
     from nmtlib.data.corpus import Corpus
     from nmtlib.inference.translator import Translator
     from nmtlib.run import Run
@@ -33,7 +32,6 @@ EXPECTED_ERRORS = (ValueError, OSError, FloatingPointError, ModuleNotFoundError,
 Commands: TypeAlias = "_SubParsersAction[ArgumentParser]"
 Command: TypeAlias = Callable[[Namespace], Any]  # returns an exit status, or nothing
 Scored: TypeAlias = "tuple[Translator, Corpus, str, list[str]]"  # split and translations
-About: TypeAlias = "Callable[[Run, torch.device], dict[str, Any]]"
 ABOUT_RUN = "a run folder, or the name of a model (see: nmtlib models)"
 ABOUT_BEAM = "beam size, 1 = greedy (default: the run's)"
 CHUNK = 1_000  # lines that are translated together, if as many have arrived
@@ -166,9 +164,12 @@ def take_sentences(options: Namespace, left_over: list[str]) -> list[str]:
 
 def run_train(options: Namespace) -> None:
     """The command `train`: train, then score the run if asked to."""
+    from nmtlib.inference.translator import Translator
+    from nmtlib.run import Run
+
     folder = train(options)
     if options.evaluate and is_first():
-        evaluate_and_show(folder)
+        evaluate_and_show(Translator.load(folder), Run(folder))
 
 
 def is_first() -> bool:
@@ -243,17 +244,14 @@ def choose_folder(options: Namespace) -> Path:
     return options.out or choose(Path("runs") / Path(options.preset).stem)
 
 
-def evaluate_and_show(folder: Path, about: About | None = None) -> list[Scored]:
+def evaluate_and_show(translator: Translator, run: Run, **facts: Any) -> list[Scored]:
     """Score the test split, and the challenge split if there is one; show five translations."""
     from nmtlib.inference.evaluate import format_samples
-    from nmtlib.inference.translator import Translator
-    from nmtlib.run import Run
 
-    translator = Translator.load(folder)
-    scored = [evaluate_run(translator, Run(folder), about=about)]
+    scored = [evaluate_run(translator, run, facts=facts)]
     _, corpus, _, hypotheses = scored[0]
     if corpus.challenge:
-        scored.append(evaluate_run(translator, Run(folder), "challenge", about=about))
+        scored.append(evaluate_run(translator, run, "challenge", facts=facts))
     print("\n".join(["", *format_samples(corpus.test[:5], hypotheses[:5])]))
     return scored
 
@@ -283,23 +281,22 @@ def evaluate_run(
     output: Path | None = None,
     *,
     label: str = "",
-    about: About | None = None,
+    facts: Mapping[str, Any] = MappingProxyType({}),
     **how: Any,
 ) -> Scored:
     """Score a split, print the scores, and write them into the run and `output`.
 
-    `label` tells the files of this translator from those of the run's own, and `about` gives what
-    is written beside the scores.  A shipped run is left
+    `label` tells the files of this translator from those of the run's own, and `facts` are
+    written beside the scores.  A shipped run is left
     as it is; one that cannot be written to is an error only without `output`.
     """
     from nmtlib.data.corpora import load_corpus
     from nmtlib.inference import evaluate as scoring
 
-    facts = about(run, translator.device) if about else {}  # first: what is wrong shows at once
     corpus = load_corpus(translator.settings.corpus)
     evaluation, hypotheses = scoring.evaluate(translator, corpus, split, **how)
     print("\n".join(evaluation.lines()), flush=True)
-    data = json.dumps(evaluation.to_dict() | facts, indent=2, ensure_ascii=False) + "\n"
+    data = json.dumps({**evaluation.to_dict(), **facts}, indent=2, ensure_ascii=False) + "\n"
     stem = f"{split}-beam{evaluation.beam}"
     if evaluation.length_penalty != translator.settings.decoding.length_penalty:
         stem += f"-penalty{evaluation.length_penalty:.15g}"

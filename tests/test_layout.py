@@ -11,7 +11,7 @@ import nmtlib
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("nmtlib", "nmtcheck", "nmtcourse")  # each may import those before it
 LIMITS = {  # lines, docstrings included
-    "nmtlib": 5_355,
+    "nmtlib": 5_350,
     "nmtcheck": 8_300,
     "nmtcourse/teaching": 5_100,
     "nmtcourse/doctor": 2_350,
@@ -21,7 +21,7 @@ LIMITS = {  # lines, docstrings included
     "nmtcourse/explorer": 484,
     "nmtcourse/homework": 10_277,
     "benchmarks": 5_000,
-    "tests": 27_700,
+    "tests": 27_600,
     "tools": 1_500,
 }
 ROOMS = ("model", "data", "training", "inference")

@@ -88,7 +88,6 @@ def evaluate(options: Namespace) -> None:
     neighbours, weight = options.neighbours, options.neighbour_weight
     language = run.settings().corpus.languages[1] if options.moses else ""
     how: dict[str, Any] = {"beam": options.beam, "length_penalty": options.length_penalty}
-    how["about"] = circumstances
     how["scorers"] = [moses_scorer(language)] if options.moses else []
     label = f"-with-{name_of(options.others)}" if options.others else ""
     if neighbours:
@@ -96,6 +95,7 @@ def evaluate(options: Namespace) -> None:
         label += "" if weight in (None, WEIGHT) else f"-weight{weight:.15g}"
     models = load_ensemble([run.folder, *options.others])
     translator = with_neighbours(models, neighbours, weight)
+    how["facts"] = circumstances(run, translator.device)
     scored = cli.evaluate_run(translator, run, options.split, options.output, label=label, **how)
     for remark in after_evaluation(*scored):
         print(remark)
