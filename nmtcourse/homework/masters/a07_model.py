@@ -386,7 +386,7 @@ def computes_the_same(answer, draw: Draw):
     shapes = f"for a source {short(source)} and a target {short(target)}"
     logits = own(source, target)
     yield f"a logit {shapes}", logits, 1e-4
-    others = source.flip(0, 1).clamp(min=3), target  # no padding, in the same shape
+    others = [ids.flip(0, 1).clamp(min=3) for ids in (source, target)]  # no padding, same shapes
     yield f"a logit {shapes}, then for a source {short(others[0])}", own(*others), 1e-4
     towards = draw.normal(*logits.shape) if logits.dim() == 3 else logits
     names, weights = zip(*sorted(own.named_parameters()), strict=True)
