@@ -18,7 +18,7 @@ from typing import Any
 from matplotlib.text import Text
 
 HERE = Path(__file__).parent
-NUMBER = re.compile(r"(?<![\w.])[-+−]?\d[\d,]*(?:\.\d+)?(?:e[-+]\d+)?|(?<!\w)nan(?!\w)")
+NUMBER = re.compile(r"(?<![\w.])[-+−]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]\d+)?|(?<!\w)nan(?!\w)")
 PARTS = re.compile(r"(\n|\s{2,}|\s*\|\s*|</?\w[^>]*>|\*\*|`[^`\n]*`)")  # between texts of a table
 WORDS: dict[str, str] = {}  # of the language that is spoken; empty for English
 untranslated: dict[str, None] = {}  # what was looked up in vain, in order

@@ -13,6 +13,11 @@ from nmtcourse.teaching.style import CJK_FONT
 TABLES = sorted(language.HERE.glob("words/zh/*.toml"))
 
 
+def test_a_text_has_one_translation_in_all_tables():
+    forms = [form for p in TABLES for form in tomllib.loads(p.read_text("utf-8"))]
+    assert sorted(forms) == sorted(set(forms))
+
+
 def test_a_table_fills_what_it_takes_with_letters_that_are_drawn():
     letters = TTFont(CJK_FONT).getBestCmap()
     for form, text in (
@@ -26,6 +31,7 @@ def test_a_table_fills_what_it_takes_with_letters_that_are_drawn():
     ("english", "chinese"),
     [
         (" 4 PAD: 0.10", " 4 个：0.10"),
+        ("1,000, 4 PAD: 0.10", "1,000，4 个：0.10"),
         ("first  dog", "第一   dog"),
         ("| first | 7 |", "| 第一 | 7 |"),
         ("of first", "第一的"),
@@ -34,7 +40,7 @@ def test_a_table_fills_what_it_takes_with_letters_that_are_drawn():
     ],
 )
 def test_numbers_columns_and_what_no_table_has_stay(english, chinese, monkeypatch):
-    words = {"{} PAD: {}": "{} 个：{}", "first": "第一", "of {…}": "{…}的"}
+    words = {"{} PAD: {}": "{} 个：{}", "{}, {} PAD: {}": "{}，{} 个：{}", "first": "第一", "of {…}": "{…}的"}
     monkeypatch.setattr(language, "WORDS", words)
     language.translate.cache_clear()
     assert language.say(english) == chinese
