@@ -236,8 +236,8 @@ def course_map(folder: str | Path = ".") -> None:
         minutes.append(int(re.findall(r"\d+", about)[0]))
         for column, other in enumerate(books):
             needs[row, column] = other < number and f"]({other}_" in about
-    size = {"figsize": (WIDTH, 4.6), "width_ratios": (5, 3)}
-    _, (left, right) = plt.subplots(1, 2, sharey=True, **size)
+    figure = plt.figure(figsize=(WIDTH, 4.6))
+    left, right = figure.subplots(1, 2, sharey=True, width_ratios=(5, 3))
     colours = ["white", "#94c4df"]
     grid = {"linewidths": 0.5, "linecolor": "#adadad", "cbar": False, "vmin": 0, "vmax": 1}
     seaborn.heatmap(needs, cmap=colours, xticklabels=[*books], yticklabels=titles, ax=left, **grid)
