@@ -70,3 +70,28 @@ def lost_places(path):
 def test_links_lead_to_headings_and_never_to_an_english_page_that_is_translated():
     for path in PAGES:
         assert list(lost_places(path)) == []  # their anchors on the site: test_site
+
+
+NAMED = """attention,self-attention,cross-attention,multi-head attention,query,mask,padding mask,
+causal mask,padding,embedding,positional encoding,encoder,decoder,feed-forward network,reference,
+residual connection,layer normalisation,batch normalisation,byte-pair encoding,label smoothing,
+learning rate,warm-up,cross-entropy,perplexity,gradient clipping,gradient accumulation,checkpoint,
+early stopping,overfitting,greedy search,beam search,length penalty,sampling,mixed precision,
+weight tying,back-translation,knowledge distillation,unknown word,brevity penalty,fused kernel,
+token,scaled dot-product attention""".replace("\n", "").split(",")
+
+
+def test_a_term_has_its_english_name_where_a_notebook_uses_it_first():
+    terms = {term["zh"]: term["en"] for term in edition.read(edition.GLOSSARY)["term"]}
+    any_term = "未登录词元|" + "|".join(sorted(terms, key=len, reverse=True))
+    assert set(NAMED) <= set(terms.values())
+    for name in edition.names():
+        texts, seen = edition.translation(name[:2]), set()
+        cells = [texts[c["id"]]["text"] for c in edition.english(name)["cells"] if c["id"] in texts]
+        lines = (x for x in "\n".join(cells).splitlines() if not x.startswith(("#", "**用时")))
+        text = edition.prose(re.sub(r"\[[^]\n]*\]\([^)\s]+\)", "", "\n".join(lines)))
+        for match in re.finditer(any_term, text):
+            if (english := terms.get(match[0])) in NAMED and english not in seen:
+                seen.add(english)
+                behind = rf"”?(?:（[^）]*|，){english.replace('-', '-?')}"
+                assert re.match(behind, text[match.end() :], re.IGNORECASE), (name, match[0])
