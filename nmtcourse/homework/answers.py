@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from nmtcourse.homework.task import Assignment
 
-HOMEWORK = ("nmtcourse.homework", "nmtlib.homework")
+HOMEWORK = ("nmtcourse.homework",)
 HANDED_OUT = {"grade", "hint"}  # what the page itself imports from there
 
 

@@ -49,7 +49,7 @@ def add_homework(commands: _SubParsersAction) -> None:
     option("submissions", type=Path)
     beside = "a page is written next to it; neither may exist yet"
     option("--csv", type=Path, default=Path("points.csv"), help=f"(default: points.csv); {beside}")
-    option("--seed", type=int, default=1, help="of sizes and numbers (default: 1; students: 0)")
+    option("--seed", type=int, default=1, help="of the numbers (default: 1; students: 0)")
     option("--jobs", type=int, default=0, help="notebooks at a time (default: one a core)")
     option("--student", default="", help="this one alone, again: replaces the rows in --csv")
     option = add("export", "make feedback and gradebooks of a table of points")

@@ -183,7 +183,7 @@ def gradescope(marked: Marked) -> str:
     tests = [
         {
             "name": f"{mark.task} {mark.title}",
-            "score": mark.points or 0.0,
+            **({} if mark.points is None else {"score": mark.points}),
             "max_score": mark.possible,
             "output": mark.text or mark.measured,
         }

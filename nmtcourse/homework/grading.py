@@ -105,7 +105,7 @@ def grade(id: str, answer: Any, *others: Any, seed: int | None = None) -> float:
     """Judge the answer to a task, print the verdict, and return the points.
 
     `others` are the answers to earlier tasks that a choice is compared with. Each `seed` runs the
-    same checks with different sizes and numbers; the default is the environment variable
+    same checks with different numbers; the default is the environment variable
     NMTLIB_HOMEWORK_SEED, or 0. Raises ValueError for an unknown task, or if that variable is not a
     whole number.
     """

@@ -1,4 +1,4 @@
-"""Tokenizers split a sentence into tokens and join them again; a `Vocab` numbers the tokens.
+"""Tokenizers split a sentence into tokens and join them again.
 
 One convention keeps the spaces (SentencePiece; Kudo and Richardson 2018): a token that begins the
 text or follows a space starts with "▁" (U+2581).  Joining the tokens and turning each "▁" into a

@@ -1,4 +1,4 @@
-"""The progress of a run, and what each epoch measured: a CSV file and the curves."""
+"""The progress of a run, and what each epoch measured, as a CSV file."""
 
 from __future__ import annotations
 
