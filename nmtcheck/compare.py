@@ -237,9 +237,8 @@ def inside(a: Side, b: Side, name: str) -> tuple[str, str] | None:
         hidden = [int((each.weights < 1e-7).sum()) for each in (one, two)]
         counts = f"{a.adapter.name} hides {hidden[0]} of {one.weights.numel()} pairs of positions, "
         counts += f"{b.adapter.name} {hidden[1]}"
-        return f"weights of {name}", f"mask: {counts}" if hidden[0] != hidden[
-            1
-        ] else "queries, keys"
+        differ = hidden[0] != hidden[1]
+        return f"weights of {name}", f"mask: {counts}" if differ else "queries, keys"
     return None
 
 

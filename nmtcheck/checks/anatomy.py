@@ -32,7 +32,7 @@ def fixed_tables(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
     named += [*model.named_buffers(), *((name, value) for _, name, value in plain_tensors(model))]
     for name, value in named:
         table = value.detach().squeeze()
-        if table.dim() == 2 and table.size(1) in widths and len(table) > 20:
+        if table.dim() == 2 and table.size(1) in widths and table[20:].any():
             yield name, table[:ROWS].double()
 
 
@@ -43,18 +43,20 @@ def made_of_sines(table: Tensor) -> bool:
     waves = torch.cat(
         [(place[None] * angles[:, None]).sin(), (place[None] * angles[:, None]).cos()]
     )
-    by_column = (waves - table).abs().amax(dim=1).amin(dim=0)  # (D,)
+    real = table.any(1)  # the row of PAD may be zero; no row of sines and cosines is
+    by_column = (waves - table)[:, real].abs().amax(dim=1).amin(dim=0)  # (D,)
     if float(by_column.max()) < OFF:
         return True
     pairs = torch.arange(table.size(1)) // 2
     angle = place * 10000.0 ** (-2 * pairs / table.size(1))  # (L, D)
     by_place = torch.minimum((angle.sin() - table).abs(), (angle.cos() - table).abs())
-    return float(by_place.max()) < OFF
+    return float(by_place[real].max()) < OFF
 
 
 def rotates(table: Tensor) -> float:
     """How far the best linear map from each row p of a table (L, D) to row p + 7 is off."""
-    before, after = table.double()[:-7], table.double()[7:]
+    real = table[:-7].any(1) & table[7:].any(1)  # the row of PAD may be zero
+    before, after = table.double()[:-7][real], table.double()[7:][real]
     # Slow dimensions of few positions are almost dependent, hence the driver that tolerates it.
     shift = torch.linalg.lstsq(before, after, driver="gelsd").solution  # (D, D)
     return float((before @ shift - after).abs().max())

@@ -46,10 +46,8 @@ def rows_sum_to_one(adapter: Adapter, seed: int) -> str:
     if off > TOLERANCE or found.min() < 0:
         columns = float((found.sum(-2) - 1).abs().max())
         over_queries = "The softmax runs over the queries: it is the columns that sum to one."
-        raise Finding(
-            f"rows sum to {sums.min():.3f} to {sums.max():.3f}, expected 1",
-            over_queries if columns < TOLERANCE else "",
-        )
+        message = f"rows sum to {sums.min():.3f} to {sums.max():.3f}, expected 1"
+        raise Finding(message, over_queries if columns < TOLERANCE else "")
     return f"rows sum to 1 within {off:.0e}"
 
 

@@ -65,11 +65,7 @@ def activation(adapter: Adapter, seed: int) -> str:
     """Between the two linear maps of a feed-forward block is a function that is not linear."""
     model, source, target = prepare(adapter, seed)
     linears = run(adapter, model, source, target).linears
-    bare = [
-        linear.name
-        for linear in linears
-        if linear.reads >= 0 and linear.output.size(-1) < linear.read.size(-1)
-    ]
+    bare = [x.name for x in linears if x.reads >= 0 and x.output.size(-1) < x.read.size(-1)]
     if bare:
         message = f"{len(bare)} times a linear map reads what another returns: {listed(bare)}"
         raise Finding(message, "The feed-forward block has no activation between its linear maps.")

@@ -56,10 +56,9 @@ def stay_paired(adapter: Adapter, seed: int) -> str:
     if wrong := [pair for pair in found if pair not in given]:
         sources, targets = zip(*given, strict=True)
         mixed = wrong[0][0] in sources and wrong[0][1] in targets
-        raise Finding(
-            f"{len(wrong)} of {len(found)} pairs do not exist in the data, such as {wrong[0]}",
-            "The source of one pair is combined with the target of another." if mixed else "",
-        )
+        message = f"{len(wrong)} of {len(found)} pairs do not exist in the data, such as {wrong[0]}"
+        cause = "The source of one pair is combined with the target of another." if mixed else ""
+        raise Finding(message, cause)
     if len(found) != len(given) or any(pair not in found for pair in given):
         raise Finding(f"{len(given)} pairs were given, {len(found)} appear in the batches")
     return f"{len(given)} pairs, each once and together"

@@ -300,6 +300,20 @@ def no_padding(adapter: Adapter, seed: int) -> str:
     return f"{masked(adapter, seed, 'encoder', 'cross')} give no weight to PAD, in both modes"
 
 
+def carried(adapter: Adapter, seed: int, each: Attention) -> bool:
+    """Whether new queries are as much smaller than keys as a division would make the scores."""
+    new = reading(adapter, seed, noise=0.0).trace.attentions[each.number]
+    sizes = [float(x.pow(2).mean().sqrt()) for x in (new.query, new.key) if x is not None]
+    return abs(math.log(sizes[0] / sizes[1] * math.sqrt(each.size))) < 0.3
+
+
+def biased(adapter: Adapter, view: Reading, each: Attention) -> bool:
+    """Whether something is added to the scores of words, as relative positions are."""
+    queries, keys = visible(view, adapter, each)
+    words = each.added.permute(0, 2, 3, 1)[queries[:, :, None] & keys[:, None]]
+    return each.part == "encoder" and bool((words.abs() > LOOSE).any())
+
+
 @check("inside.scale", "make_model")
 def scale(adapter: Adapter, seed: int) -> str:
     """In every attention the scores are divided by the root of the head size."""
@@ -313,6 +327,11 @@ def scale(adapter: Adapter, seed: int) -> str:
             message = f"in {each.name} the scores are divided by {divisor:.3g}"
             expected = f"expected {math.sqrt(size):.3g}, the root of d_k"
             cause = divided_by(divisor, size, size * each.weights.size(1))
+            if abs(divisor - 1) < 0.02 and each.part != "cross" and carried(adapter, seed, each):
+                raise NotImplementedError(f"{message}; new queries are as much smaller instead")
+            if any(biased(adapter, view, other) for other in view.attentions):
+                possible = f"{cause} With relative positions some designs have no scale."
+                raise Finding(f"{message}, {expected}", "", possible)
             raise Finding(f"{message}, {expected}", cause)
     if not faulty:
         raise NotImplementedError("no scores of queries and keys could be read")

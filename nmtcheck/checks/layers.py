@@ -43,18 +43,24 @@ def gradient(adapter: Adapter, seed: int) -> str:
 def separate_weights(adapter: Adapter, seed: int) -> str:
     """Every layer has its own weights."""
     sizes = Sizes(source_vocab_size=37, target_vocab_size=37)
-    names: dict[tuple, list[str]] = {}
-    for name, parameter in adapter.make_model(sizes).named_parameters(remove_duplicate=False):
+    model, names = adapter.make_model(sizes), dict[tuple, list[str]]()
+    tables = {37, sizes.max_length}
+    if not adapter.resizable:
+        tables = {m.num_embeddings for m in model.modules() if isinstance(m, nn.Embedding)}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
         # Tied embeddings and a shared position table are meant; weights of layers are not.
-        if parameter.dim() > 1 and not {37, sizes.max_length} & set(parameter.shape):
+        if parameter.dim() > 1 and not tables & set(parameter.shape):
             names.setdefault((parameter.data_ptr(), parameter.shape), []).append(name)
     shared = [group for group in names.values() if len(group) > 1]
-    if shared and adapter.resizable:
-        raise Finding(f"{shared[0][0]!r} and {shared[0][1]!r} are the same tensor")
+    # Of a model of one size, names that differ in a number alone are those of layers in a list.
+    for group in sorted(shared, key=lambda group: "," in listed(group)):
+        said = f"{group[0]!r} and {group[1]!r} are the same tensor"
+        if adapter.resizable or "," not in listed(group):
+            raise Finding(said)
+        raise NotImplementedError(f"{said}, perhaps a table that is shared on purpose")
     if len(names) < 4:
-        raise Finding(
-            f"the model has only {len(names)} matrices in its layers", possible=PLAIN_LIST
-        )
+        message = f"the model has only {len(names)} matrices in its layers"
+        raise Finding(message, possible=PLAIN_LIST)
     return f"{len(names)} matrices in the layers, none of them shared"
 
 

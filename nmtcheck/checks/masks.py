@@ -15,6 +15,7 @@ from nmtcheck.measure.helpers import (
     logits,
     padded_gradients,
     prepare,
+    three_pairs,
 )
 from nmtcheck.registry import Finding, check
 
@@ -34,9 +35,8 @@ def future(adapter: Adapter, seed: int, training: bool) -> str:
     leak = distance(after[:2], before[:2])
     if leak > TOLERANCE:
         first = distance(after[0], before[0]) > TOLERANCE
-        raise Finding(
-            f"token 2 was changed, and the logits of position {1 - first} move by {leak:.2g}"
-        )
+        text = f"token 2 was changed, and the logits of position {1 - first} move by {leak:.2g}"
+        raise Finding(text)
     if distance(after[2:], before[2:]) < TOLERANCE:
         message = "a changed token does not affect later positions either"
         raise Finding(message, possible="The decoder does not read its input.")
@@ -78,7 +78,13 @@ def more_padding(adapter: Adapter, seed: int) -> str:
     longer = F.pad(target, (0, 2), value=adapter.pad)
     wider = logits(adapter, model, source, longer)[:, :width][real]
     off = max(off, close(wider, plain, "two more PAD in the target move logits"))
-    return f"more padding on either side moves logits by at most {off:.0e}"
+    before = "not read, as no batch with it was seen"
+    own = adapter.make_batch(three_pairs(adapter, seed))[0] if adapter.make_batch else source
+    if (own[:, 0] == adapter.pad).any():  # other models may count positions from the first PAD
+        cause = "PAD shifts the positions of the words: count positions from the first word."
+        found = logits(adapter, model, F.pad(source, (3, 0), value=adapter.pad), target)[real]
+        before = f"{close(found, plain, 'three PAD before the source move logits', cause):.0e}"
+    return f"PAD behind source and target moves logits by at most {off:.0e}; before it: {before}"
 
 
 @check("masks.padded_queries", "make_model")

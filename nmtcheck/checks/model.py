@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
 from nmtcheck.adapter import Adapter, Sizes
 from nmtcheck.measure.helpers import (
@@ -163,8 +162,12 @@ def checkpoint(adapter: Adapter, seed: int) -> str:
     return f"saved and rebuilt model agree within {off:.0e}"
 
 
-def check_maps(maps: list[Tensor], source: Tensor, target: Tensor, pad: int) -> None:
-    """A Finding where the maps are no weights over the source."""
+@check("model.attention_maps", "make_model", "attention_maps")
+@torch.no_grad()
+def attention_maps(adapter: Adapter, seed: int) -> str:
+    """Attention maps belong to the sentence and the layer of their label."""
+    model, source, target = prepare(adapter, seed)
+    maps = adapter.attention_maps(model, source, target)
     if not maps:
         raise Finding("no attention map is returned")
     for number, weights in enumerate(maps):
@@ -172,18 +175,9 @@ def check_maps(maps: list[Tensor], source: Tensor, target: Tensor, pad: int) -> 
         tensor(weights, what, (len(source), "H", target.size(1), source.size(1)))
         if float((weights.sum(-1) - 1).abs().max()) > TOLERANCE:
             raise Finding(f"rows of {what} do not sum to one")
-        hidden = (source == pad)[:, None, None].expand(weights.shape)
+        hidden = (source == adapter.pad)[:, None, None].expand(weights.shape)
         if weights[hidden].abs().max() > TOLERANCE:
             raise Finding(f"{what} attends to PAD", "Cross-attention has no padding mask.")
-
-
-@check("model.attention_maps", "make_model", "attention_maps")
-@torch.no_grad()
-def attention_maps(adapter: Adapter, seed: int) -> str:
-    """Attention maps belong to the sentence and the layer of their label."""
-    model, source, target = prepare(adapter, seed)
-    maps = adapter.attention_maps(model, source, target)
-    check_maps(maps, source, target, adapter.pad)
     alone_source, alone_target, _ = batch(adapter, three_pairs(adapter, seed)[1:2])
     alone = adapter.attention_maps(model, alone_source, alone_target)
     for number, weights in enumerate(maps):

@@ -115,15 +115,13 @@ def labels(adapter: Adapter, seed: int) -> str:
     if padded and padded.most_common(1)[0][1] > len(rows) / 5:
         word, many = padded.most_common(1)[0]
         cause = "PAD counts as a word: the loss ignores no id, or the wrong one."
-        raise Finding(
-            f"{many} of {len(rows)} targets end in repetitions of id {word}, which count", cause
-        )
+        message = f"{many} of {len(rows)} targets end in repetitions of id {word}, which count"
+        raise Finding(message, cause)
     last, many = Counter(row[-1] for row, _ in rows).most_common(1)[0]
     if many < 0.6 * len(rows):
         cause = "No target ends in EOS: the model never learns to stop."
-        raise Finding(
-            f"the last labels of {len(rows)} targets are words, id {last} in {many} of them", cause
-        )
+        message = f"the last labels of {len(rows)} targets are words, id {last} in {many} of them"
+        raise Finding(message, cause)
     return f"{len(rows)} targets, each word at its place, end in id {last}"
 
 
@@ -238,10 +236,17 @@ def rates(adapter: Adapter, seed: int) -> str:
     peak = max(range(count), key=used.__getitem__)
     for name, value in warm.items():
         if value >= 5 and value == int(value) and not steady and peak + 1 < min(value, count) - 2:
-            raise Finding(
-                f"{name!r} is {value:g}, and the rate is highest at update {peak + 1}: {text}"
-            )
-    return text
+            message = f"{name!r} is {value:g}, and the rate is highest at update {peak + 1}: {text}"
+            raise Finding(message)
+    low = next((n for n in range(count) if max(used[n:]) < max(used) / 1000), count)
+    if low < count / 2 and count >= FEW:
+        cause = "The schedule is stepped for every batch, and made for a step an epoch."
+        raise Finding(f"the rate has fallen to nothing by update {low + 1}: {text}", "", cause)
+    moves = [n for n in range(count) if not n or used[n] != used[n - 1]]
+    three = zip(moves, moves[1:], moves[2:], strict=False)
+    again = [b + 1 for a, b, c in three if used[a] > used[b] < used[c]]
+    where = f"first at update {again[0]}" if again else ""
+    return text + f"; it falls and rises again {len(again)} times, {where}" * bool(again)
 
 
 @check("run.modes", LOOPS)
@@ -271,7 +276,9 @@ def kept(adapter: Adapter, seed: int) -> str:
     if run.kept:
         cause = "state_dict() returns the live tensors: copy them to keep them."
         raise Finding(run.kept[0], cause)
-    return "no state dict that was loaded shares its tensors with the model"
+    if run.ended:
+        raise NotImplementedError(f"not read to its end: the run was ended {run.ended}")
+    return f"of {run.loaded} state dicts that were loaded none is the model's own tensors"
 
 
 def padding(rows: Sequence[Sequence[int]]) -> int | None:
@@ -340,30 +347,26 @@ def pairs(adapter: Adapter, seed: int) -> str:
         lost = len(times) - len(read)
         if lost > 1.5 * max(sizes) and lost > 0.02 * len(times):
             raise Finding(f"epoch {number + 1} reads {len(read)} of {len(times)} sentences")
-    leaked(times, told, tested, pad)
-    return f"{len(times)} sentences in {max(1, len(whole))} epochs, {len(again)} read again"
+    text = f"{len(times)} sentences in {max(1, len(whole))} epochs, {len(again)} read again"
+    return f"{text}; {leaked(times, told, tested, pad)}"
 
 
 def leaked(
     times: Counter[Sentence], told: list[Learned], tested: list[Tensor], pad: int | None
-) -> None:
-    """A Finding where evaluations read sources of the training alone."""
-    known, fresh, old = {*times}, set[Sentence](), set[Sentence]()
+) -> str:
+    """How many evaluated sources were learned; a Finding where most of a test was."""
+    known, fresh, old, mixed = {*times}, set[Sentence](), set[Sentence](), False
     start = Counter(int(each.read[0, 0]) for each in told).most_common(1)[0][0]
-    for ids in tested:
-        if counts(ids) or counts(ids.t()):
-            continue
-        for table in (ids.tolist(), ids.t().tolist()):
-            plain = stripped(table, pad)
-            hits = [row in known for row in plain]
-            if sum(hits) > len(hits) / 2:
-                old |= {*plain}
-                break
-        else:
-            # Rows that all begin alike are the beginnings of translations.
-            fresh |= {*plain} if any(row[0] != start for row in ids.tolist()) else set()
-    if len(old) >= FEW and not fresh:
-        raise Finding(
-            f"all {len(old)} sentences that are evaluated were learned",
-            possible="Test sentences are part of the training data.",
-        )
+    tested = [ids for ids in tested if not counts(ids) and not counts(ids.t())]
+    ways = [[stripped(x.tolist(), pad) for x in side] for side in (tested, [x.t() for x in tested])]
+    for table in max(ways, key=lambda way: sum(row in known for rows in way for row in rows)):
+        hits = sum(row in known for row in table)
+        # Rows that all begin alike are the beginnings of translations.
+        if hits or any(row[:1] != (start,) for row in table):
+            old |= known & {*table}
+            fresh |= {*table} - known
+            mixed |= 2 * hits >= len(table) > hits  # no evaluation of the training set alone
+    said = f"{len(old)} of {len(old | fresh)} sentences that are evaluated were learned"
+    if len(old) >= FEW and (not fresh or (mixed and len(old) > 3 * len(fresh))):
+        raise Finding(said, possible="Test sentences are part of the training data.")
+    return said if old or fresh else "no evaluation was read"

@@ -65,9 +65,8 @@ def whole_input(adapter: Adapter, seed: int) -> str:
     if sliced:
         names = listed([*dict.fromkeys(sliced)])
         message = f"{names} read {view.attentions[0].size} of {width} values"
-        raise Finding(
-            message, "A head projects its own slice of the token: make it of all d_model."
-        )
+        cause = "A head projects its own slice of the token: make it of all d_model."
+        raise Finding(message, cause)
     return f"the maps of {len(view.attentions)} attentions read whole tokens"
 
 

@@ -29,9 +29,8 @@ def epoch_end(adapter: Adapter, seed: int) -> str:
             if len(two.updates) > 2 * len(one.updates):
                 return "the last batches of an epoch are accumulated with the next epoch's first"
             after = f"after the last of {len(one.updates)} steps of an epoch"
-            raise Finding(
-                f"{after} come {len(one.left)} more backward passes, and no step uses them"
-            )
+            message = f"{after} come {len(one.left)} more backward passes, and no step uses them"
+            raise Finding(message)
     return f"epochs of {', '.join(map(str, counts))} pairs leave no unused gradient"
 
 

@@ -129,10 +129,8 @@ def search_model(adapter: Adapter, seed: int) -> str:
                 off, *(distance(row.exp(), other.exp()) for row in found if row.isfinite().all())
             )
     if off > 30 * TOLERANCE:
-        said, wanted = (
-            min(found, key=lambda row: float((row - expected).abs().max())).exp(),
-            expected.exp(),
-        )
+        nearest = min(found, key=lambda row: float((row - expected).abs().max()))
+        said, wanted = nearest.exp(), expected.exp()
         word = int((said - wanted).abs().argmax())
         shares = f"{said[word]:.2f} in the search, {wanted[word]:.2f} in training"
         raise Finding(f"the first word is {word} with the probability {shares}")
@@ -184,9 +182,8 @@ def translations(adapter: Adapter, seed: int) -> str:
         elif all(length(f) > length(a) for a, f in wrong):
             cause = "Sentences that have ended go on until the last one ends."
         pair = f"{wrong[0][0]!r} alone, {wrong[0][1]!r}"
-        raise Finding(
-            f"{len(wrong)} lines are translated differently beside others: {pair}", possible=cause
-        )
+        message = f"{len(wrong)} lines are translated differently beside others: {pair}"
+        raise Finding(message, possible=cause)
     return f"{len(ended)} of {len(lines)} lines that ended have the same translations together"
 
 

@@ -56,9 +56,8 @@ def eval_mode(adapter: Adapter, seed: int) -> str:
         said = f"with dropout 0.5 two validations give {first:.2f} and {second:.2f}"
         scaled = "Dropout must divide what it keeps by 1 - p, or eval mode differs in scale."
         cause = scaled if alike(first, second) else ""
-        raise Finding(
-            f"{said}; with dropout 0 the same weights give {expected:.2f}", possible=cause
-        )
+        message = f"{said}; with dropout 0 the same weights give {expected:.2f}"
+        raise Finding(message, possible=cause)
     if distance(*(logits(adapter, model.train(), source, target) for _ in range(2))) < TOLERANCE:
         raise NotImplementedError("the model applies no dropout in train mode")
     return f"two validations of a model with dropout 0.5 give {first:.2f}, as with dropout 0"

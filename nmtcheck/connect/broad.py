@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter, IdPair
 from nmtcheck.connect.standins import Batch, Loader, Vocabulary
-from nmtcheck.measure.helpers import source_rows, target_rows
+from nmtcheck.measure.helpers import pad, source_rows
 from nmtcheck.registry import Finding
 
 DERIVED = {"greedy": "translate"}  # narrow part -> the broad one of which it is made
@@ -24,15 +24,13 @@ def completed(adapter: Adapter) -> Adapter:
     return replace(adapter, greedy=searcher(adapter))
 
 
-def batch_of(adapter: Adapter, pairs: list[IdPair]) -> Batch:
-    """Pairs of word ids as one padded batch, with whole targets."""
-    sources, targets = zip(*pairs, strict=True)
-    return Batch(source_rows(adapter, sources), target_rows(adapter, targets))
-
-
 def batches_of(adapter: Adapter, pairs: list[IdPair], size: int = 2) -> list[Batch]:
-    """The same in batches of `size` pairs."""
-    loader = Loader(batch_of(adapter, pairs[i : i + size]) for i in range(0, len(pairs), size))
+    """Pairs of word ids as padded batches of `size` pairs, with whole targets."""
+    loader = Loader()
+    for first in range(0, len(pairs), size):
+        sources, targets = zip(*pairs[first : first + size], strict=True)
+        whole = pad([[adapter.bos, *words, adapter.eos] for words in targets], adapter.pad)
+        loader.append(Batch(source_rows(adapter, sources), whole))
     loader.dataset, loader.batch_size = pairs, size
     return loader
 

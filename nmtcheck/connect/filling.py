@@ -56,10 +56,8 @@ class Words(Vocabulary, int):
 
 def values_of(sizes: Sizes, ids: dict[str, int]) -> dict[str, Any]:
     """Field -> value for models of these sizes."""
-    values: dict[str, Any] = {
-        **vars(sizes),
-        **{k: v for k, v in ids.items() if k in NAMES["fields"]},
-    }
+    values: dict[str, Any] = {**vars(sizes)}
+    values |= {k: v for k, v in ids.items() if k in NAMES["fields"]}
     known = {name: ids[name] for name in ("pad", "bos", "eos") if name in ids}
     unknown = next(i for i in (3, 0, 1, 2) if i not in known.values())
     for side in ("source_vocab_size", "target_vocab_size"):
@@ -142,11 +140,8 @@ def guessed(factory: Callable[..., Any], names: dict[str, Any], depth: int = 0) 
     """
     meant = fillable(factory)
     for p in parameters(factory):
-        if (
-            p.name in meant
-            or p.default is not p.empty
-            or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
-        ):
+        several = p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        if p.name in meant or p.default is not p.empty or several:
             continue
         part = part_of(p, names)
         if part is not None and depth < 4:

@@ -97,8 +97,8 @@ class Parts:
 
     def epoch(self, model: nn.Module, batches: list[Batch], training: bool) -> float:
         """The mean loss over some batches, nats a token; with `training`, after each an update."""
-        rows = [zip(*(x.tolist() for x in batch), strict=True) for batch in batches]
-        given = [batching.Example(*map(without_pad, pair)) for batch in rows for pair in batch]
+        tables = [[[i[i != specials.PAD].tolist() for i in ids] for ids in b] for b in batches]
+        given = [batching.Example(*pair) for batch in tables for pair in zip(*batch, strict=True)]
         run = trainer.Trainer(model, given, given, replace(TRAINING, max_tokens=64))
         if not training:
             return run.validate().nll_per_token
@@ -212,11 +212,6 @@ def examples(pairs: list[IdPair]) -> list[batching.Example]:
 def collate(pairs: list[IdPair]) -> batching.Batch:
     """Pairs of word ids as one padded batch."""
     return batching.collate(examples(pairs))
-
-
-def without_pad(row: list[int]) -> list[int]:
-    """A row of ids without its padding."""
-    return [i for i in row if i != specials.PAD]
 
 
 def targets(references: list[str]) -> list[corpus.Pair]:

@@ -188,11 +188,6 @@ def source_rows(adapter: Adapter, sources: Sequence[Sequence[int]]) -> Tensor:
     return pad([[*before, *words, *after] for words in sources], adapter.pad)
 
 
-def target_rows(adapter: Adapter, targets: Sequence[Sequence[int]]) -> Tensor:
-    """Word ids as whole padded targets (B, T + 1), BOS to EOS."""
-    return pad([[adapter.bos, *words, adapter.eos] for words in targets], adapter.pad)
-
-
 def batch(adapter: Adapter, examples: list[IdPair]) -> IdBatch:
     """Source (B, S), decoder input (B, T) and labels (B, T): padded here, not by the adapter."""
     source = source_rows(adapter, [s for s, _ in examples])

@@ -74,6 +74,7 @@ class Run:
     tested: list[tuple[int, Tensor]] = field(default_factory=list)  # update, ids read: no training
     tested_dropped: int = 0  # times that dropout dropped where no gradient was wanted
     stepped: dict[int, tuple[int, LRScheduler]] = field(default_factory=dict)  # steps of schedulers
+    loaded: int = 0  # state dicts that were loaded
     kept: list[str] = field(default_factory=list)  # what is wrong with state dicts that were loaded
     ended: str = ""  # why it was ended
     returned: Any = None
@@ -257,13 +258,13 @@ class Tape(TorchDispatchMode):
         self, original: Callable, module: nn.Module, state: Any, *given: Any, **more: Any
     ) -> Any:
         """A state dict that is loaded."""
-        now = len(self.run.updates)
+        now, self.run.loaded = len(self.run.updates), self.run.loaded + 1
         own = {x.data_ptr() for x in (*module.parameters(), *module.buffers())}
-        alive = [(at, x()) for at, x in self.snapshots]
-        old = {at for at, x in alive if x is not None and at < now and x.data_ptr() in own}
-        same = {id(x) for at, x in alive if x is not None and at in old}
-        if same & {*map(id, state.values())}:
-            self.run.kept.append("the weights that are loaded at the end are those of the model")
+        alive = [(at, x()) for at, x in self.snapshots if at < now]
+        old = {at for at, x in alive if x is not None and x.data_ptr() in own}
+        tensors = [x for x in state.values() if isinstance(x, Tensor) and x.numel()]
+        if now and tensors and all(x.data_ptr() in own for x in tensors):
+            self.run.kept.append("the tensors that are loaded are the model's own: nothing changes")
         elif len(old) > 1:
             self.run.kept.append(f"{len(old)} state dicts that were kept hold the same tensors")
         return original(module, state, *given, **more)

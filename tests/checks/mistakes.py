@@ -212,6 +212,7 @@ CONVENTIONS = {
         "model.device",
         model(lambda m: setattr(m, "source_positions", Moving(m.source_positions.table.clone()))),
     ),
+    "one matrix takes": ("positions.table", model(lambda m: m.source_positions.table[0].zero_())),
     "training ids are unknown": (
         "decoding.source_ids",
         replace(OURS, make_batch=None, train=None, fit=None),

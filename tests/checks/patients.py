@@ -19,6 +19,8 @@ class Heads(nn.Module):
         inner = size // count if mistake == "slices of heads" else size
         self.q, self.k, self.v = (nn.Linear(inner, inner) for _ in range(3))
         self.out = nn.Linear(size, size)
+        if mistake == "scale in the weights":
+            self.q.weight.data /= math.sqrt(size // count)
 
     def map(self, linear, x):
         if self.mistake == "slices of heads":
@@ -39,8 +41,10 @@ class Heads(nn.Module):
         )
         if self.mistake == "half turned" and memory is x:
             q, k = turned_half(q), turned_half(k)
-        divisors = {"no scale": 1.0, "scaled by the embedding size": math.sqrt(x.size(-1))}
+        unscaled = dict.fromkeys(["no scale", "no scale, a bias", "scale in the weights"], 1.0)
+        divisors = {**unscaled, "scaled by the embedding size": math.sqrt(x.size(-1))}
         scores = q @ k.mT / divisors.get(self.mistake, math.sqrt(q.size(-1)))
+        scores = scores + (self.mistake == "no scale, a bias") * torch.arange(scores.size(-1)) / 9
         if self.mistake == "a mask of another" and mask.dim() == 4:
             mask = mask.repeat(self.count, 1, 1, 1).view(len(x), self.count, *mask.shape[2:])
         scores = scores.masked_fill(~mask, -2.0 if self.mistake == "small fill" else -1e9)
@@ -113,12 +117,16 @@ class Stranger(nn.Module):
         self.encoder, self.decoder = (
             nn.ModuleList(Block(sizes, mistake, cross) for _ in range(2)) for cross in (False, True)
         )
+        if mistake == "one block":
+            self.encoder = nn.ModuleList([self.encoder[0]] * 2)
         if mistake == "plain list":
             blocks = [*self.encoder]
             del self.encoder
             self.encoder = blocks
         self.ends = nn.ModuleList(nn.LayerNorm(size) for _ in range(2))
         self.last = nn.Linear(size, sizes.target_vocab_size)
+        if mistake == "tied":
+            self.last.weight = self.tables[1].weight
         if mistake == "tied by data":
             self.last.weight.data = self.tables[1].weight.data
 

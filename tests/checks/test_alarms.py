@@ -257,11 +257,7 @@ def test_a_beam_is_never_as_wide_as_half_the_vocabulary():
 
 @pytest.mark.parametrize(
     ("extra", "verdict"),
-    [
-        (([4, 3, 3], -math.inf), "passed"),
-        (([4, 0], -9.0), "passed"),
-        (([4, 2, 4], -9.0), "failed"),
-    ],
+    [(([4, 3, 3], -math.inf), "passed"), (([4, 0], -9.0), "passed"), (([4, 2, 4], -9.0), "failed")],
 )
 def test_what_fills_the_last_place_of_a_beam_is_no_mistake(extra, verdict):
     adapter = replace(

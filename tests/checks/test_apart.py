@@ -108,9 +108,7 @@ def test_a_crash_is_a_finding_and_the_other_checks_go_on():
         os.abort()
 
     made = Adapter(
-        make_model=lambda sizes: torch.nn.Linear(2, 2),
-        logits=logits,
-        schedule=lambda update: 0.1,
+        make_model=lambda sizes: torch.nn.Linear(2, 2), logits=logits, schedule=lambda update: 0.1
     )
     report = run_checks(made, only=["model.shape", "masks", "schedule"])
     (finding,) = report.findings

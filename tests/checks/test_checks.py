@@ -451,6 +451,14 @@ def test_a_script_that_exits_is_recorded():
     assert result.verdict == "failed", result.measured
 
 
+def test_what_was_not_seen_is_no_pass_and_what_is_odd_is_told(monkeypatch):
+    monkeypatch.setattr("nmtcheck.measure.tape.MOST", 20)
+    (kept,) = run_checks(run("no copy"), only="run.kept").results
+    assert kept.verdict == "skipped", kept.measured
+    (rates,) = run_checks(run("restarts"), only="run.rates").results
+    assert rates.verdict == "passed" and "again 1 times, first at update 13" in rates.measured
+
+
 OTHERS = {id for id, check in CHECKS.items() if check.needs == ("run",)} | {"positions.relative"}
 
 

@@ -12,6 +12,7 @@ from patients import (
     greedy,
     greedy_batch,
     make,
+    make_batch,
     stranger,
     translate,
 )
@@ -29,6 +30,11 @@ def searching(mistake):
     return stranger(beam=partial(beam, mistake=mistake), greedy=greedy)
 
 
+def padded_first(pairs):
+    source, *target = make_batch(pairs)
+    return torch.stack([row.roll(int((row == 0).sum())) for row in source]), *target
+
+
 # What is wrong, the first finding, and a phrase of what is said about it.
 FAULTS = [
     (stranger("slices of heads"), "layers.whole_input", "read 4 of 16 values"),
@@ -36,6 +42,8 @@ FAULTS = [
     (stranger("a norm of another"), "layers.own_norms", "2 times in 1 pass"),
     (stranger("decoder not scaled"), "embedding.sides", "One side's embeddings"),
     (stranger("scaled by the length"), "embedding.sides", "root of the sentence's length"),
+    (stranger("one block", resizable=False), "layers.separate_weights", "the same tensor"),
+    (stranger(make_batch=padded_first), "masks.more_padding", "PAD before the source"),
     (stranger("tied by data"), "layers.one_parameter", "different parameters on one storage"),
     (stranger("exponents of all columns"), "positions.table", "no linear map"),
     (stranger("fixed dropout in the decoder"), "layers.no_dropout", "two passes in train mode"),
@@ -81,6 +89,8 @@ class Wrapped(nn.Module):
 
 
 HEALTHY = {
+    "tied, of one size": stranger("tied", resizable=False),
+    "scores scaled by the first weights": stranger("scale in the weights"),
     "torch's layers within a module": Adapter(make_model=Wrapped),
     "linear maps called with keywords": stranger("keyword"),
     "an activation in place": stranger("in place"),
@@ -98,6 +108,11 @@ def test_an_unusual_style_is_healthy_and_read(style):
     report = run_checks(HEALTHY[style], only=[*SUBJECTS, "positions.table"])
     assert not report.failed, report
     assert "attention read in 6 of 6" in report.read
+
+
+def test_what_may_be_meant_is_no_proved_cause():
+    (result,) = run_checks(stranger("no scale, a bias"), only="inside.scale").findings
+    assert not result.proved and "relative" in result.cause, result
 
 
 def test_what_nothing_can_be_read_of_is_not_sound():

@@ -53,14 +53,7 @@ def test_the_findings_are_written_as_data(capsys, tmp_path):
     data = json.loads((tmp_path / "r.json").read_text("utf-8"))
     first = data["findings"][0]
     assert not data["ok"] and first["check"] == "masks.future_in_training"
-    assert {
-        "measured",
-        "expected",
-        "fits",
-        "read",
-        "reproduce",
-        "follow",
-    } <= first.keys()
+    assert {"measured", "expected", "fits", "read", "reproduce", "follow"} <= first.keys()
 
 
 def test_what_a_file_prints_is_folded_and_other_errors_stay_visible(capsys, tmp_path):

@@ -1,7 +1,5 @@
 """The checks as tests of one's own suite."""
 
-import textwrap
-
 import pytest
 
 pytest_plugins = ["pytester"]
@@ -9,17 +7,15 @@ pytest_plugins = ["pytester"]
 
 def test_a_check_is_a_test_that_passes_fails_or_is_skipped(pytester):
     pytester.makepyfile(
-        textwrap.dedent(
-            """
-            from nmtcheck import Adapter
-            from nmtcheck.testing import checks
-            from patients import stranger
+        """
+        from nmtcheck import Adapter
+        from nmtcheck.testing import checks
+        from patients import stranger
 
-            test_sound = checks(stranger(), only=["inside", "masks"])
-            test_wrong = checks(stranger("off by one"), only="inside")
-            test_blind = checks(Adapter(schedule=lambda n: 0.1), only="schedule")
-            """
-        )
+        test_sound = checks(stranger(), only=["inside", "masks"])
+        test_wrong = checks(stranger("off by one"), only="inside")
+        test_blind = checks(Adapter(schedule=lambda n: 0.1), only="schedule")
+        """
     )
     result = pytester.runpytest_inprocess("-q", "-p", "no:cacheprovider")
     result.assert_outcomes(passed=21, failed=1)

@@ -50,9 +50,7 @@ class Block(nn.Module):
         self.cross = MultiHeadAttention(num_hiddens, num_heads, dropout) if decoder else None
         self.addnorms = nn.ModuleList(AddNorm(num_hiddens, dropout) for _ in range(2 + decoder))
         self.ffn = nn.Sequential(
-            nn.Linear(num_hiddens, ffn_hiddens),
-            nn.ReLU(),
-            nn.Linear(ffn_hiddens, num_hiddens),
+            nn.Linear(num_hiddens, ffn_hiddens), nn.ReLU(), nn.Linear(ffn_hiddens, num_hiddens)
         )
 
     def forward(self, X, valid_lens, memory=None, memory_lens=None):
