@@ -70,7 +70,7 @@ def headlines(words: Mapping[str, Any]) -> str:
     training, decoding, bugs = read("train.json"), read("decode.json"), read("mutation.json")
     rounds = read("homework-rounds.json")["rounds"]
     unseen = rounds[max(name for name in rounds if name.isdigit())]["summary"]
-    foreign = read("strangers-round4.json")["summary"]["adapter"]
+    foreign = read("strangers-round5.json")["summary"]["adapter"]
     beam, sentences = decoding["beam 5"], decoding["sentences"]
     ratios = [training["ratios"][f"nn.Transformer {kind}"] for kind in ("float32", "bfloat16")]
     facts = {
