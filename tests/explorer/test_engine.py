@@ -387,10 +387,7 @@ def test_a_model_of_another_shape_is_the_same_model(shape, engine_of, small_run)
 # What is counted
 
 
-@pytest.mark.parametrize(
-    "cached, S, T",
-    [(True, 5, 1), (False, 9, 12)],
-)
+@pytest.mark.parametrize("cached, S, T", [(True, 5, 1), (False, 9, 12)])
 @torch.no_grad()
 def test_multiplications_are_those_that_pytorch_counts(shipped, S, T, cached):
     model = shipped.translator.model

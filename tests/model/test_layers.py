@@ -18,9 +18,7 @@ def test_feed_forward_is_two_linear_maps_around_a_relu_at_each_position_alone():
     layer = FeedForward(8, 12)
     x = torch.randn(2, 5, 8)
     expected = F.linear(
-        F.relu(F.linear(x, layer.fc1.weight, layer.fc1.bias)),
-        layer.fc2.weight,
-        layer.fc2.bias,
+        F.relu(F.linear(x, layer.fc1.weight, layer.fc1.bias)), layer.fc2.weight, layer.fc2.bias
     )
     assert torch.allclose(layer(x), expected)
     assert torch.allclose(layer(x)[:, 3:4], layer(x[:, 3:4]), atol=1e-6)

@@ -88,10 +88,7 @@ def test_a_resume_wants_the_teachers_as_they_were(settings, first, tmp_path):
     [
         ({"tokenizer.size": 150}, "first has other vocabularies than this run"),
         ({"source_language": "en", "target_language": "de"}, "translates de-en, but this .* en-de"),
-        (
-            {"model.max_length": 512},
-            "at most 256 tokens; set .* to that, not to 512",
-        ),
+        ({"model.max_length": 512}, "at most 256 tokens; set .* to that, not to 512"),
         ({"recipe.teachers": ["no-such-run"]}, "recipe.teachers: no-such-run is not a run folder"),
     ],
 )

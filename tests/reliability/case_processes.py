@@ -152,11 +152,7 @@ CASES = [
     process("standard input is closed", TRANSLATE, partial(apart, **CLOSED), "standard input"),
     process("the output is not read", TRANSLATE, piped, "", 1, stdin=LINE, lines=0),
     process(
-        "input in UTF-8 where the system has cp1252",
-        TRANSLATE,
-        apart,
-        environment=WESTERN,
-        **STDIN,
+        "input in UTF-8 where the system has cp1252", TRANSLATE, apart, environment=WESTERN, **STDIN
     ),
     process(
         "input in UTF-8 where the system has ASCII", TRANSLATE, apart, environment=ASCII, **STDIN

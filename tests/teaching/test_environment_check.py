@@ -8,10 +8,7 @@ from pathlib import Path
 import pytest
 
 from nmtcourse.teaching import style
-from nmtcourse.teaching.environment import (
-    SHIPPED,
-    compare,
-)
+from nmtcourse.teaching.environment import SHIPPED, compare
 
 ROOT = Path(__file__).resolve().parents[2]
 WANTED = {"torch": "2.13.0", "numpy": "2.4.6"}

@@ -12,12 +12,7 @@ import torch
 
 from nmtcourse.teaching import explorer
 from nmtcourse.teaching.course import ENGLISH, GERMAN, load_toy
-from nmtcourse.teaching.explorer import (
-    KINDS,
-    attention_maps,
-    attention_table,
-    explore_attention,
-)
+from nmtcourse.teaching.explorer import KINDS, attention_maps, attention_table, explore_attention
 from nmtlib.data.batching import collate
 from nmtlib.model.attention import MultiHeadAttention, record_attention
 
