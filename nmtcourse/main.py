@@ -18,7 +18,6 @@ from nmtcourse.explorer.command import add_explore
 from nmtcourse.homework.commands import add_homework
 from nmtcourse.listing import add_models, add_summary
 from nmtcourse.recipes.commands import add_backtranslate, add_evaluate, add_export, add_translate
-from nmtcourse.review import add_review
 from nmtcourse.welcome import WELCOME, group
 from nmtlib import cli
 from nmtlib.errors import note
@@ -47,7 +46,6 @@ def build_parser() -> ArgumentParser:
     add_explore(commands)
     add_export(commands)
     add_homework(commands)
-    add_review(commands)
     for entry in entry_points(group="nmtlib.plugins"):
         try:
             entry.load()(commands)
