@@ -14,7 +14,7 @@ LIMITS = {  # lines, docstrings included
     "nmtlib": 5_350,
     "nmtcheck": 8_300,
     "nmtcourse/teaching": 5_100,
-    "nmtcourse/doctor": 2_350,
+    "nmtcourse/doctor": 2_250,
     "nmtcourse/formats": 830,
     "nmtcourse/toy": 1_565,
     "nmtcourse/explorer": 484,
