@@ -332,7 +332,7 @@ def faults_of(students: list[Student], graded: list) -> dict[str, str]:
     """What is wrong with the row of each student."""
     rows = {name: (marked.points, "; ".join(marked.notices)) for name, marked in graded}
     task = FOUR.tasks["04.1"]
-    partly = FULL - 4 + judge(task, task.build(OVERFLOW), seed=7).points
+    partly = FULL - 4 + judge(task, task.build(OVERFLOW)).points
     return {
         student.name.encode("utf-8", "backslashreplace").decode(): judged(
             student, *rows.get(student.name, (-1.0, "no row")), partly

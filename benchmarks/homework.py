@@ -1,12 +1,12 @@
 """How good the graders are: right answers refused, wrong ones accepted, generated ones that live.
 
-    python benchmarks/homework.py 04.2 11.3 --seeds 5
+    python benchmarks/homework.py 04.2 11.3
     python benchmarks/homework.py --named
 
 Right are the solutions and those of tests/homework/answers, wrong the known mistakes, the answers
-of all rounds, and mutants (mutants.py).  A wrong answer that lives for a seed is listed; so is one
-whose verdict differs between seeds.  `--named` judges the known mistakes as a student's answer is,
-and counts those that are named.  Writes results/homework.json, and its table into HOMEWORK.md.
+of all rounds, and mutants (mutants.py).  A wrong answer that lives is listed.  `--named` judges the
+known mistakes as a student's answer is, and counts those that are named.  Writes
+results/homework.json, and its table into HOMEWORK.md.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ ANSWERS = Path(__file__).resolve().parents[1] / "tests" / "homework"
 KINDS = {"right": "refused", "known": "accepted", "rounds": "accepted", "mutants": "alive"}
 
 
-def dies(task: Task, answer: Any, seed: int) -> bool:
+def dies(task: Task, answer: Any) -> bool:
     """Whether a property finds an answer wrong; the input is not shrunk, nor the cause named."""
     with undisturbed():
         for prop in task.properties:
             try:
                 with within(task.seconds):
                     for number in range(prop.draws):
-                        if tried(task, prop, answer, Draw(seed, number)).finding is not None:
+                        if tried(task, prop, answer, Draw(number)).finding is not None:
                             return True
             except Stopped:
                 return True
@@ -67,29 +67,25 @@ def answers(task: Task, kind: str) -> Iterator[tuple[str, Any]]:
                 continue
 
 
-def measure(task: Task, kinds: list[str], seeds: range) -> dict[str, Any]:
+def measure(task: Task, kinds: list[str]) -> dict[str, Any]:
     """What becomes of the answers of some kinds to a task."""
-    row: dict[str, Any] = {"task": task.id, "title": task.title, "seeds": len(seeds), "differ": []}
+    row: dict[str, Any] = {"task": task.id, "title": task.title}
     for kind in kinds:
-        given, odd = [*answers(task, kind)], []
-        for name, answer in given:
-            found = [dies(task, answer, seed) for seed in seeds]
-            row["differ"] += [f"{kind}: {name}"] * (len({*found}) > 1)
-            odd += [name] * (any(found) if kind == "right" else not all(found))
+        given = [*answers(task, kind)]
+        odd = [name for name, answer in given if dies(task, answer) == (kind == "right")]
         row[kind] = {"count": len(given), "odd": odd}
     return row
 
 
 def table(rows: list[dict[str, Any]]) -> str:
     """The table of all tasks."""
-    head = ["task", "", *map(" ".join, KINDS.items()), "named", "differ between seeds"]
+    head = ["task", "", *map(" ".join, KINDS.items()), "named"]
     lines = [head, ["---"] * len(head)]
     for row in rows:
         found = [row.get(kind) for kind in KINDS]
         cells = [f"{len(each['odd'])} of {each['count']}" if each else "" for each in found]
         share = f"{row['named']} of {row['known']['count']}" if "named" in row else ""
-        differ = f"{len(row['differ'])}" if row["seeds"] > 1 else ""
-        lines.append([row["task"], row["title"], *cells, share, differ])
+        lines.append([row["task"], row["title"], *cells, share])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -97,7 +93,6 @@ def main() -> None:
     options = parser(__doc__)
     options.add_argument("tasks", nargs="*", metavar="TASK", help="such as 04.2 (default: all)")
     options.add_argument("--kinds", nargs="+", choices=[*KINDS], default=[*KINDS])
-    options.add_argument("--seeds", type=int, default=1)
     options.add_argument("--named", action="store_true")
     given = options.parse_args()
     sys.path.insert(0, str(ANSWERS))
@@ -110,7 +105,7 @@ def main() -> None:
             count = sum(found.cause == about for about, found in causes.items() if found)
             kept[task.id]["named"] = count
         else:
-            found = measure(task, given.kinds, range(given.seeds))
+            found = measure(task, given.kinds)
             kept[task.id] = {**kept.get(task.id, {}), **found}
         rows = [kept[id] for id in sorted(kept)]
         write_result(RESULT, {"command": "python benchmarks/homework.py", "tasks": rows})

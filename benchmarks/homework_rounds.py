@@ -74,7 +74,7 @@ def judged(path: Path) -> list[dict[str, Any]]:
         except Exception as error:
             rows.append(row | {"label": "not judged", "measured": type(error).__name__})
             continue
-        verdict = judge(task, given, seed=0)
+        verdict = judge(task, given)
         if (found := verdict.finding) is not None:
             row |= {"measured": found.measured[:160], "claimed": found.cause}
             row["known"] = found.cause in task.mistakes

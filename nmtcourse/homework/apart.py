@@ -24,7 +24,6 @@ import psutil
 from nmtcourse.homework.watching import become_subreaper, children, close_memory, end_all
 
 ROOT = Path(__file__).parents[2]
-SEED = "NMTLIB_HOMEWORK_SEED"  # set by an instructor; students have 0
 STARTING = threading.Lock()
 RUNNING: set[subprocess.Popen] = set()  # the processes of this one
 MOST = 2**24  # bytes of an answer
@@ -148,7 +147,7 @@ class Lines:
 
 def environment(home: Path) -> dict[str, str]:
     """The environment of a notebook: a home of its own, and nothing that loads other code."""
-    others = ("PYTHON", "IPYTHON", "JUPYTER", SEED)
+    others = ("PYTHON", "IPYTHON", "JUPYTER")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(others)}
     own = {
         **dict.fromkeys(["HOME", "USERPROFILE", "TMPDIR", "TEMP", "TMP"], str(home)),

@@ -27,7 +27,6 @@ def add_homework(commands: _SubParsersAction) -> None:
     option("notebook", type=Path)
     option("tasks", nargs="*", metavar="TASK", help="such as 04.2 (default: all)")
     option("--gradescope", type=Path, metavar="FILE", help="write results.json, points confirmed")
-    option("--seed", type=int, default=0, help="of the numbers (default: 0)")
     option = add("hint", "print a hint for a task")
     option("task", help="such as 04.2")
     option("number", type=int, nargs="?", default=1, help="1 or 2")
@@ -49,7 +48,6 @@ def add_homework(commands: _SubParsersAction) -> None:
     option("submissions", type=Path)
     beside = "a page is written next to it; neither may exist yet"
     option("--csv", type=Path, default=Path("points.csv"), help=f"(default: points.csv); {beside}")
-    option("--seed", type=int, default=1, help="of the numbers (default: 1; students: 0)")
     option("--jobs", type=int, default=0, help="notebooks at a time (default: one a core)")
     option("--student", default="", help="this one alone, again: replaces the rows in --csv")
     option = add("export", "make feedback and gradebooks of a table of points")
@@ -85,7 +83,7 @@ def do_check(options: Namespace) -> int:
     from nmtcourse.homework.student import keep, shown
 
     given = {"tasks": options.tasks, "confirmed": bool(options.gradescope)}
-    marked = mark(options.notebook, options.seed, **given)
+    marked = mark(options.notebook, **given)
     if options.gradescope:
         options.gradescope.write_text(gradescope(marked), "utf-8")
     if options.tasks:
@@ -172,13 +170,11 @@ def do_grade(options: Namespace) -> None:
 
     if options.student:
         require(options.csv.is_file(), "--csv", "a table with the other students", options.csv)
-        given = (options.submissions, options.seed)
-        rows = [*points_rows(grade_all(*given, only=options.student))]
+        rows = [*points_rows(grade_all(options.submissions, only=options.student))]
         return replace_rows(options.csv, rows, cell(options.student))
     report_places(options.csv)  # before a class is graded in vain
     graded = grade_all(
         options.submissions,
-        options.seed,
         jobs=options.jobs,
         keep=lambda graded: write_table(graded, options.csv),
     )

@@ -21,38 +21,38 @@ PATIENCE = 5  # times a task's seconds: only a call that hangs here and nowhere 
 NUMBER = re.compile(r"-?\d+\.?\d*(?:e[-+]?\d+)?|nan|inf")
 
 
-def diagnose(task: Task, prop: Property, answer: Any, found: list[Outcome], seed: int) -> str:
+def diagnose(task: Task, prop: Property, answer: Any, found: list[Outcome]) -> str:
     """The one known mistake that gives the same results as an answer wherever it was tried, or ''.
 
     The last of `found` is the outcome of `prop`, the others those of the properties before it.
     """
     with contextlib.suppress(Stopped), within(PATIENCE * task.seconds):
-        return _diagnosed(task, prop, answer, found, seed)
+        return _diagnosed(task, prop, answer, found)
     return ""
 
 
-def _diagnosed(task: Task, prop: Property, answer: Any, found: list[Outcome], seed: int) -> str:
+def _diagnosed(task: Task, prop: Property, answer: Any, found: list[Outcome]) -> str:
     numbered = [*zip(task.properties, found, strict=False)]
     tests = [(prop, trial) for trial in found[-1].trials[:-3:-1]]
-    tests += [(prop, tried(task, prop, answer, Draw(seed, number))) for number in range(60, 64)]
+    tests += [(prop, tried(task, prop, answer, Draw(number))) for number in range(60, 64)]
     tests += [(each, trial) for each, one in numbered[:-1] for trial in one.trials[:4]]
 
     def agrees(about: str, pairs: list[tuple[Property, Trial]]) -> bool:
         return all(
-            alike(tried(task, each, task.wrong[about], Draw(seed, 0, trial.choices)), trial)
+            alike(tried(task, each, task.wrong[about], Draw(0, trial.choices)), trial)
             for each, trial in pairs
         )
 
     likely = [about for about in task.mistakes if agrees(about, tests)]
     if likely:  # what names a cause does as the answer does on thirty inputs at least
-        fresh = [(p, Draw(seed, number)) for p in task.properties for number in range(64, 74)]
-        fresh += [(prop, Draw(seed, number)) for number in range(74, 104)]
+        fresh = [(p, Draw(number)) for p in task.properties for number in range(64, 74)]
+        fresh += [(prop, Draw(number)) for number in range(74, 104)]
         more = [(p, tried(task, p, answer, draw)) for p, draw in fresh]
         likely = [about for about in likely if agrees(about, more)]
     return likely[0] if len(likely) == 1 else ""
 
 
-def behaviour(task: Task, answer: Any, seed: int) -> str:
+def behaviour(task: Task, answer: Any) -> str:
     """A digest of the wrong numbers that an answer gives on many inputs; '' if there are few.
 
     Two answers that agree in it are wrong in the same way, however they are written.
@@ -60,7 +60,7 @@ def behaviour(task: Task, answer: Any, seed: int) -> str:
     numbered = [(replace(p, again=False), n) for p in task.properties for n in range(200, 212)]
     try:
         with within(PATIENCE * task.seconds):
-            trials = [tried(task, p, answer, Draw(seed, number)) for p, number in numbered]
+            trials = [tried(task, p, answer, Draw(number)) for p, number in numbered]
     except Stopped:
         return ""  # how far it came depends on the machine
     bad = [trial.seen for trial in trials if trial.finding is not None and trial.seen]

@@ -15,7 +15,6 @@ from nmtcourse.homework import masters, progress
 from nmtcourse.homework.chinese import chinese, language_here, speaks
 from nmtcourse.homework.compare import Finding
 from nmtcourse.homework.diagnosis import behaviour, diagnose
-from nmtcourse.homework.inputs import seed_in
 from nmtcourse.homework.limits import undisturbed
 from nmtcourse.homework.task import BLANK, Assignment, Property, Task
 from nmtcourse.homework.trials import UNWRITTEN, outcome
@@ -25,7 +24,6 @@ WITHOUT = (
     "this nmtlib was installed without solutions (NMTLIB_SOLUTIONS=0), to run notebooks; use "
     "another installation to hand out or grade homework"
 )
-SEED = "NMTLIB_HOMEWORK_SEED"  # set by an instructor; students have 0
 
 
 @dataclass(frozen=True)
@@ -101,16 +99,14 @@ def find_task(id: str) -> Task:
     return assignment.tasks[id]
 
 
-def grade(id: str, answer: Any, *others: Any, seed: int | None = None) -> float:
+def grade(id: str, answer: Any, *others: Any) -> float:
     """Judge the answer to a task, print the verdict, and return the points.
 
-    `others` are the answers to earlier tasks that a choice is compared with. Each `seed` runs the
-    same checks with different numbers; the default is the environment variable
-    NMTLIB_HOMEWORK_SEED, or 0. Raises ValueError for an unknown task, or if that variable is not a
-    whole number.
+    `others` are the answers to earlier tasks that a choice is compared with. Raises ValueError for
+    an unknown task.
     """
     task = find_task(id)
-    verdict = judge(task, answer, *others, seed=seed)
+    verdict = judge(task, answer, *others)
     if task.uses and verdict.begun:
         with contextlib.suppress(OSError, ValueError):  # a verdict needs no file
             progress.count("choices", id, str(answer).strip().upper()[:1])
@@ -132,28 +128,27 @@ def hint(id: str, number: int = 1, folder: Path | None = None) -> None:
     progress.count("hints", id, number, folder)  # last: a hint needs no file
 
 
-def judge(task: Task, answer: Any, *others: Any, seed: int | None = None) -> Verdict:
+def judge(task: Task, answer: Any, *others: Any) -> Verdict:
     """The verdict on an answer, whether it raises, prints, warns, or never returns.
 
     Properties are tried in the order of debugging; at the first that does not hold, the points of
     the earlier ones remain. A result of the wrong type with the right numbers costs a third.
     """
-    seed = seed_in(SEED) if seed is None else seed
-    if task.uses and (missing := unsupported(task, answer, others, seed)):
+    if task.uses and (missing := unsupported(task, answer, others)):
         return Verdict(task, 0.0, task.properties[0].statement, missing)
     given = (answer, *others) if task.uses else answer
     total, earned, found = sum(p.worth for p in task.properties), 0.0, []
     first: tuple[Property, Finding] | None = None
     with undisturbed():
         for prop in task.properties:
-            found.append(outcome(task, prop, given, seed))
+            found.append(outcome(task, prop, given))
             if (finding := found[-1].finding) is None:
                 earned += prop.worth
                 continue
             first = (prop, finding) if first is None or not finding.minor else first
             if not finding.minor:
                 if not finding.cause:
-                    finding.cause = diagnose(task, prop, given, found, seed)
+                    finding.cause = diagnose(task, prop, given, found)
                 break
             earned += prop.worth * 2 / 3
     points = round(task.points * earned / total, 1)
@@ -163,11 +158,11 @@ def judge(task: Task, answer: Any, *others: Any, seed: int | None = None) -> Ver
     advice, odd = finding.usual or prop.advice, ""
     if not (finding.cause or finding.minor or task.uses or finding.measured == UNWRITTEN):
         with undisturbed():
-            odd = behaviour(task, given, seed)
+            odd = behaviour(task, given)
     return Verdict(task, points, prop.statement, finding, advice, odd)
 
 
-def unsupported(task: Task, choice: Any, others: tuple, seed: int) -> Finding | None:
+def unsupported(task: Task, choice: Any, others: tuple) -> Finding | None:
     """What a choice lacks: it is not made yet, or an answer that it is compared with has no points.
 
     Otherwise a meaningless function, which may agree with any letter, would earn its points.
@@ -176,7 +171,7 @@ def unsupported(task: Task, choice: Any, others: tuple, seed: int) -> Finding | 
         return Finding(UNWRITTEN, "a letter", "")
     tasks = {each.name: each for each in assignments()[task.id[:2]].tasks.values()}
     for name, other in zip(task.uses, others, strict=False):
-        if not judge(tasks[name], other, seed=seed).points:
+        if not judge(tasks[name], other).points:
             lacking, advice = f"your {name} has no points yet", f"Repair {tasks[name].id} first."
             return Finding(lacking, "one to compare your choice with", advice)
     return None

@@ -51,7 +51,6 @@ FAULTS = {  # of an answer: what was measured, and the cause
 
 def mark(
     path: Path,
-    seed: int = 0,
     *,
     tasks: Iterable[str] = (),
     cell_seconds: float = CELL_SECONDS,
@@ -66,7 +65,7 @@ def mark(
     with Host(path.parent if path.parent.is_dir() else Path()) as host:  # it starts meanwhile
         raw = read_bytes(path)
         given: dict[str, Any] = {"tasks": tasks, "cell_seconds": cell_seconds}
-        marked = mark_bytes(path, raw, host, seed, **given, confirmed=confirmed)
+        marked = mark_bytes(path, raw, host, **given, confirmed=confirmed)
     marked.digest = hashlib.sha256(raw).hexdigest()
     return marked
 
@@ -75,7 +74,6 @@ def mark_bytes(
     path: Path,
     raw: bytes,
     host: Host,
-    seed: int,
     *,
     tasks: Iterable[str] = (),
     cell_seconds: float = CELL_SECONDS,
@@ -91,7 +89,7 @@ def mark_bytes(
     if odd := [id for id in chosen if id not in assignment.tasks]:
         known = ", ".join(assignment.tasks)
         raise ValueError(f"{path.name} has no task {odd[0]!r}; name one of {known}")
-    task = {"kind": "mark", "name": path.name, "text": raw.decode(), "seed": seed, "tasks": chosen}
+    task = {"kind": "mark", "name": path.name, "text": raw.decode(), "tasks": chosen}
     try:
         data = host.ask({**task, "cell_seconds": cell_seconds, "confirmed": confirmed})
     except Lost as lost:
@@ -103,11 +101,11 @@ def mark_bytes(
 
 
 def marked(
-    name: str, text: str, seed: int, tasks: list[str], cell_seconds: float, confirmed: bool
+    name: str, text: str, tasks: list[str], cell_seconds: float, confirmed: bool
 ) -> dict[str, Any]:
     """The result of a notebook as data; in the process that was asked."""
     try:
-        marking = Marking(Path(name), text.encode(), seed, cell_seconds, tasks)
+        marking = Marking(Path(name), text.encode(), cell_seconds, tasks)
         marking.run()
         if confirmed:
             marking.confirm()
@@ -124,7 +122,6 @@ class Marking:
         self,
         path: Path,
         raw: bytes,
-        seed: int,
         cell_seconds: float = CELL_SECONDS,
         tasks: Collection[str] = (),
     ):
@@ -142,7 +139,6 @@ class Marking:
                 for step in steps
                 if step.task is None or step.task.id not in self.left_out
             ],
-            seed,
             cell_seconds,
             self.result.language,
         )
@@ -235,7 +231,7 @@ class Marking:
             code = definition([task.name, *task.uses], [steps[n][0] for n in cells])
         except Refused as refused:
             return f"alone {refused}"
-        ended = watched(confirm, id, code, full, self.plan.seed, limit=CONFIRM_SECONDS)
+        ended = watched(confirm, id, code, full, limit=CONFIRM_SECONDS)
         match [message for message in ended.messages if "points" in message]:
             case [{"points": float(points) | int(points)}] if ended.how == "done":
                 return min(float(points), task.points)

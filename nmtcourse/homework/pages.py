@@ -38,8 +38,7 @@ OPENING = """\
 
 Replace each stub by your code and run the check below it, as often as you like. A check prints \
 what it measured, what it expected and the likely cause, but never the answer; it stops after 20 \
-seconds. Hints cost no points. Your final points come from the same checks with different numbers \
-and sizes.
+seconds. Hints cost no points. Your final points come from the same checks.
 
 Unless a task says otherwise:
 

@@ -33,7 +33,6 @@ class Plan:
 
     number: str
     steps: list[tuple[str, str]]
-    seed: int = 0
     cell_seconds: float = 60.0
     language: str = "en"
     lost: set[int] = field(default_factory=set)  # steps that have ended a child
@@ -108,14 +107,14 @@ class Running:
             if task.uses and isinstance(answers[0], str):
                 self.send(encodable({"letter": [task.id, answers[0].strip().upper()[:1]]}))
             full = [id for id, mark in self.marks.items() if mark.full]
-            verdict = verdict_on(task, answers, full, self.plan.seed)
+            verdict = verdict_on(task, answers, full)
         mark, known = mark_of(verdict, self.plan.language), self.marks.get(task.id)
         if known is None or (mark.points or 0) > (known.points or 0) or not known.begun:
             self.marks[task.id] = mark
             self.send(encodable({"mark": vars(mark)}))
 
 
-def verdict_on(task: Task, answers: list[Any], full: list[str], seed: int) -> Verdict:
+def verdict_on(task: Task, answers: list[Any], full: list[str]) -> Verdict:
     """The verdict on an answer, and on those that a choice is compared with.
 
     The solution takes the place of one that had full points before: a later cell may have redefined
@@ -126,10 +125,10 @@ def verdict_on(task: Task, answers: list[Any], full: list[str], seed: int) -> Ve
         tasks[name].solution if tasks[name].id in full else answer
         for name, answer in zip(task.uses, answers[1:], strict=True)
     ]
-    return judge(task, answers[0], *others, seed=seed)
+    return judge(task, answers[0], *others)
 
 
-def confirm(send: Send, id: str, code: str, full: list[str], seed: int) -> None:
+def confirm(send: Send, id: str, code: str, full: list[str]) -> None:
     """Judge the answer that some code alone defines; sends the points."""
     prepare()
     task, namespace = assignments()[id[:2]].tasks[id], {"__name__": "__main__"}
@@ -137,7 +136,7 @@ def confirm(send: Send, id: str, code: str, full: list[str], seed: int) -> None:
     with contextlib.redirect_stdout(Nowhere()), within(JUDGE_SECONDS):
         exec(compile(code, "<definitions>", "exec"), namespace)
     answers = [namespace.get(name) for name in (task.name, *task.uses)]
-    send({"points": verdict_on(task, answers, full, seed).points})
+    send({"points": verdict_on(task, answers, full).points})
 
 
 def mark_of(verdict: Verdict, language: str) -> Mark:

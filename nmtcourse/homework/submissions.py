@@ -52,7 +52,6 @@ def find_submissions(folder: Path) -> dict[str, list[Path]]:
 
 def grade_all(
     folder: Path,
-    seed: int,
     report: Report = print,
     *,
     jobs: int = 0,
@@ -91,7 +90,7 @@ def grade_all(
         waiting.remove(entry.key)
         keep(completed(folder, odd, graded, failed, waiting))
 
-    judge_all(entries, seed, jobs, done)
+    judge_all(entries, jobs, done)
     return completed(folder, odd, graded, failed)
 
 
@@ -203,14 +202,14 @@ class Entry:
 
 
 def judge_all(
-    entries: Sequence[Entry], seed: int, jobs: int, done: Callable[[Entry, Marked | str], None]
+    entries: Sequence[Entry], jobs: int, done: Callable[[Entry, Marked | str], None]
 ) -> None:
     """Mark each entry, and call `done` with it and with its result, or why it has none.
 
     If this is interrupted, all processes are ended.
     """
     with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
-        left = {pool.submit(judge_entry, entry, seed): entry for entry in entries}
+        left = {pool.submit(judge_entry, entry): entry for entry in entries}
         try:
             while left:
                 for future in wait(left, timeout=1, return_when=FIRST_COMPLETED).done:
@@ -222,7 +221,7 @@ def judge_all(
             raise
 
 
-def judge_entry(entry: Entry, seed: int) -> Marked | str:
+def judge_entry(entry: Entry) -> Marked | str:
     """The result of an entry, or why it has none: whatever happens, no error."""
     try:
         with tempfile.TemporaryDirectory(prefix="homework-", ignore_cleanup_errors=True) as copy:
@@ -231,7 +230,7 @@ def judge_entry(entry: Entry, seed: int) -> Marked | str:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_bytes(raw)
             with Host(Path(copy)) as host:
-                marked = mark_bytes(entry.path, entry.raw, host, seed, confirmed=True)
+                marked = mark_bytes(entry.path, entry.raw, host, confirmed=True)
     except Exception as error:
         return reason(error)
     marked.notices += entry.notices

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import inspect
 import math
+import random
 import re
 import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch.utils._pytree import tree_map
 
@@ -63,18 +65,18 @@ class Outcome:
     trials: list[Trial] = field(default_factory=list)
 
 
-def outcome(task: Task, prop: Property, answer: Any, seed: int) -> Outcome:
+def outcome(task: Task, prop: Property, answer: Any) -> Outcome:
     """The simplest fault that a property finds in an answer."""
     found = Outcome()
     try:
         with within(task.seconds):
             for number in range(prop.draws):
-                trial = tried(task, prop, answer, Draw(seed, number))
+                trial = tried(task, prop, answer, Draw(number))
                 found.trials.append(trial)
                 if trial.finding is not None:
                     found.finding = trial.finding
                     if not trial.finding.minor:
-                        _simplify(task, prop, answer, seed, found)
+                        _simplify(task, prop, answer, found)
                         break
     except Stopped:
         if found.finding is None:
@@ -84,11 +86,11 @@ def outcome(task: Task, prop: Property, answer: Any, seed: int) -> Outcome:
     return found
 
 
-def _simplify(task: Task, prop: Property, answer: Any, seed: int, found: Outcome) -> None:
+def _simplify(task: Task, prop: Property, answer: Any, found: Outcome) -> None:
     """Shrink the input of the last trial, in turn 0 or 1 as it failed."""
 
     def fails(choices: list[int]) -> Trial | None:
-        trial = tried(task, prop, answer, Draw(seed, 0, choices))
+        trial = tried(task, prop, answer, Draw(0, choices))
         if trial.finding is None or trial.finding.measured == UNWRITTEN:
             return None
         return trial
@@ -235,7 +237,8 @@ def observed(
     if isinstance(subject, Careful):
         subject.calls, subject.only = [], only
     try:
-        torch.default_generator.manual_seed(draw.value_seed)
+        for seeded in (torch.default_generator.manual_seed, random.seed, np.random.seed):
+            seeded(draw.value_seed % 2**32)
         for what, value, *tolerance in prop.measure(subject, draw) or ():
             value = tree_map(lambda x: x.detach().clone() if torch.is_tensor(x) else x, value)
             seen.append(Seen(what, value, (*tolerance, 0.0)[0], given_to(subject)))

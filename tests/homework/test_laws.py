@@ -93,14 +93,14 @@ STATES = [
 
 @pytest.mark.parametrize(("id", "answer"), STATES, ids=lambda each: getattr(each, "__name__", each))
 def test_what_is_kept_between_calls_is_found(id, answer):
-    assert not judge(find_task(id), answer, seed=0).full
+    assert not judge(find_task(id), answer).full
 
 
 def test_a_number_of_parameters_in_32_bits_is_found():
     def count(config):
         return (solution("07.2")(config) + 2**31) % 2**32 - 2**31
 
-    assert not judge(find_task("07.2"), count, seed=0).full
+    assert not judge(find_task("07.2"), count).full
 
 
 def test_float16_is_a_type_like_others_except_where_a_library_lacks_it():
@@ -110,7 +110,7 @@ def test_float16_is_a_type_like_others_except_where_a_library_lacks_it():
                 raise RuntimeError(text)
             return (scores - scores.logsumexp(-1, keepdim=True)).exp()
 
-        return judge(find_task("04.1"), softmax, seed=0).full
+        return judge(find_task("04.1"), softmax).full
 
     assert raising("\"exp_cpu\" not implemented for 'Half'")
     assert not raising("value cannot be converted to type c10::Half without overflow")
@@ -203,7 +203,7 @@ ODD = [
 
 @pytest.mark.parametrize(("id", "answer"), ODD, ids=lambda each: getattr(each, "__name__", each))
 def test_a_right_answer_in_an_odd_form_has_full_points(id, answer):
-    verdict = judge(find_task(id), answer, seed=7)
+    verdict = judge(find_task(id), answer)
     assert verdict.full, verdict
 
 
@@ -343,7 +343,7 @@ LATENT = [
 
 @pytest.mark.parametrize(("id", "answer"), LATENT, ids=lambda each: getattr(each, "__name__", each))
 def test_what_later_calls_and_lenders_would_notice_is_found(id, answer):
-    assert not judge(find_task(id), answer, seed=7).full
+    assert not judge(find_task(id), answer).full
 
 
 def test_what_a_given_function_returns_stays_as_it_was():
@@ -359,4 +359,4 @@ def test_gradients_in_the_precision_of_float32_are_exact_enough_for_a_loss_in_it
                 p.grad *= 1 + 1e-6
         return found
 
-    assert judge(find_task("08.3"), more_exact, seed=0).full
+    assert judge(find_task("08.3"), more_exact).full

@@ -10,7 +10,7 @@ from nightly import some
 
 from nmtcourse.homework import marking, pages, progress, reports, student
 from nmtcourse.homework.compare import Finding
-from nmtcourse.homework.grading import SEED, assignments, find_task, grade, judge
+from nmtcourse.homework.grading import assignments, find_task, grade, judge
 from nmtcourse.homework.limits import Stopped, within
 from nmtcourse.main import main
 
@@ -254,29 +254,6 @@ def test_an_argument_that_is_changed_is_a_finding():
         return scores.exp()
 
     assert "was changed" in str(judge(find_task("04.1"), in_place))
-
-
-def test_the_seed_of_the_environment_changes_the_numbers(monkeypatch):
-    def wrong(scores):
-        return scores
-
-    seen = set()
-    for seed in ("0", "5"):
-        monkeypatch.setenv(SEED, seed)
-        seen.add(judge(find_task("04.1"), wrong).finding.measured)
-    assert len(seen) == 2
-
-
-@pytest.mark.parametrize("seed", [2**64, 10**30, -(2**63) - 1, -(10**30)])
-def test_every_whole_number_is_a_seed(seed):
-    for id in ("01.3", "04.1", "04.3"):
-        assert judge(find_task(id), find_task(id).solution, seed=seed).full
-
-
-def test_a_seed_of_the_environment_that_is_no_number_is_named(monkeypatch):
-    monkeypatch.setenv(SEED, "secret")
-    with pytest.raises(ValueError, match=f"{SEED} must be a whole number.*not 'secret'"):
-        grade("04.1", find_task("04.1").solution)
 
 
 def test_states_are_as_before():

@@ -117,7 +117,7 @@ def test_points_are_shown_though_they_cannot_be_kept(here, capsys, monkeypatch):
     monkeypatch.setattr(
         marking,
         "mark",
-        lambda path, seed, tasks, confirmed: marks.Marked(
+        lambda path, tasks, confirmed: marks.Marked(
             path, assignments()["04"], done, digest=student.digest(path)
         ),
     )
@@ -135,7 +135,7 @@ def test_one_task_is_checked_alone_and_the_others_keep_their_points(here, capsys
     assert homework("start", "04", "--out", "my") == 0
     path, four = here / "my" / "04_attention.ipynb", assignments()["04"]
 
-    def mark(path, seed, tasks, confirmed):
+    def mark(path, tasks, confirmed):
         chosen = [t for t in four.tasks.values() if not tasks or t.id in tasks]
         done = [marks.Mark(t.id, t.title, t.points if tasks else 1.0, t.points) for t in chosen]
         return marks.Marked(path, four, done, digest=student.digest(path))

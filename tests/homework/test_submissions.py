@@ -84,7 +84,7 @@ def marked(monkeypatch):
     """The paths that were marked; nothing is run, and everybody makes the same mistake."""
     paths = []
 
-    def judge_all(entries, seed, jobs, done):
+    def judge_all(entries, jobs, done):
         for entry in entries:
             paths.append(entry.path)
             mark = Mark("04.1", "Softmax", 1, 4, cause="no maximum")
@@ -115,7 +115,7 @@ def test_without_the_usual_name_the_highest_number_counts(folder, marked):
     hand_in(folder / "ann" / "04_mine-Copy2.ipynb", age=9)
     hand_in(folder / "ann" / "04_mine-Copy10.ipynb", age=5)
     hand_in(folder / "ann" / "04_mine.ipynb", age=1)
-    ((_, found),) = submissions.grade_all(folder, 1)
+    ((_, found),) = submissions.grade_all(folder)
     assert marked == [found.path] == [folder / "ann" / "04_mine-Copy10.ipynb"]
     assert "left out: 04_mine-Copy2.ipynb, 04_mine.ipynb" in found.notices[0]
 
@@ -123,7 +123,7 @@ def test_without_the_usual_name_the_highest_number_counts(folder, marked):
 def test_of_two_notebooks_of_which_neither_is_the_last_none_is_chosen(folder, marked):
     hand_in(folder / "ann" / "04_mine.ipynb", age=5)
     hand_in(folder / "ann" / "new" / "04_mine.ipynb", age=1)
-    ((_, found),) = submissions.grade_all(folder, 1)
+    ((_, found),) = submissions.grade_all(folder)
     assert not marked and found.marks[0].points is None
     assert "could not be graded: there are" in found.notices[0]
     assert "keep one, named 04_attention.ipynb" in found.notices[0]
@@ -155,7 +155,7 @@ def test_who_has_no_notebook_that_runs_has_rows_without_points(folder, marked):
     hand_in(folder / "ben" / NAME)
     hand_in(folder / "cleo" / "attention.ipynb")
     hand_in(folder / "dan" / NAME, text="{")
-    graded = submissions.grade_all(folder, 1)
+    graded = submissions.grade_all(folder)
     rows = rows_of(folder, graded)
     for student, why in [
         ("ann", "was not submitted"),
@@ -175,7 +175,7 @@ def test_who_has_no_notebook_that_runs_has_rows_without_points(folder, marked):
 
 
 def test_a_class_that_has_handed_in_nothing_has_a_row_each(folder):
-    (row,) = rows_of(folder, submissions.grade_all(folder, 1))["ann"]
+    (row,) = rows_of(folder, submissions.grade_all(folder))["ann"]
     assert float(row["points"]) == float(row["possible"]) == 0
     assert row["notices"] == "was not submitted"
 
@@ -218,11 +218,10 @@ def test_the_same_wrong_numbers_are_noticed_where_no_known_mistake_is_the_reason
 
     task = assignments()["04"].tasks["04.1"]
     task = dataclasses.replace(task, forbidden=())
-    verdicts = {f.__name__: judge(task, f, seed=3) for f in (halved, written_anew, thirds)}
+    verdicts = {f.__name__: judge(task, f) for f in (halved, written_anew, thirds)}
     known = judge(
         task,
         task.wrong["The weights are divided by the sum of the whole tensor, not of their row."],
-        seed=3,
     )
     digests = {name: verdict.behaviour for name, verdict in verdicts.items()}
     assert digests["halved"] == digests["written_anew"] != digests["thirds"] != ""
@@ -237,4 +236,4 @@ def test_the_same_wrong_numbers_are_noticed_where_no_known_mistake_is_the_reason
 def test_windows_is_told_what_to_use(folder, monkeypatch):
     monkeypatch.setattr(apart.sys, "platform", "win32")
     with pytest.raises(ValueError, match="needs Linux or macOS; on Windows use WSL"):
-        submissions.grade_all(folder, 1)
+        submissions.grade_all(folder)
