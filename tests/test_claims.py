@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from edition import ASKED, NOTEBOOKS, ROOT, english, names, read, source
+from edition import ASKED, NOTEBOOKS, ROOT, read, source
 
 CLAIMS = NOTEBOOKS / "claims"
 CAUSE = re.compile(r"(?i)\bbecause\b|\bthat is why\b|\btherefore\b|\bthe reason is\b")
@@ -31,8 +31,8 @@ def claims(number: str) -> list[dict[str, str]]:
 
 def findings(number: str, listed: list[dict[str, str]]) -> Iterator[str]:
     """Causes that no claim quotes, and claims that nothing holds."""
-    (name,) = [name for name in names() if name.startswith(number)]
-    cells = {cell["id"]: cell for cell in english(name)["cells"]}
+    (path,) = [path for f in ("", "deeper/") for path in NOTEBOOKS.glob(f"{f}{number}_*.ipynb")]
+    cells = {cell["id"]: cell for cell in json.loads(path.read_text("utf-8"))["cells"]}
     prose = "\n\n".join(source(c) for c in cells.values() if c["cell_type"] == "markdown")
     sentences = [_flat(one) for one in SENTENCE.split(re.sub(r"(?s)```.*?```", "", prose))]
     said = [_flat(claim["says"]) for claim in listed if "says" in claim]
