@@ -1,4 +1,4 @@
-"""`python -m nmtlib` is the command `nmtlib`."""
+"""`python -m nmtlib` is the command `nmtlib` with the commands of the core alone."""
 
 from nmtlib.cli import main
 

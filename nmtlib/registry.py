@@ -27,4 +27,4 @@ def added(kind: str) -> dict[str, Any]:
 
 def missing(kind: str) -> str:
     """What an error about an unknown name adds where no package has added things of this kind."""
-    return "" if ADDED[kind] else f"; in Python, `import nmtcourse` adds the {kind} of the course"
+    return "" if ADDED[kind] else "; `nmtlib`, and in Python `import nmtcourse`, add the course's"
