@@ -1,12 +1,10 @@
 """`nmtlib data check` on a corpus of the toy grammar that is broken in one way."""
 
 import random
-import unicodedata
 from copy import deepcopy
 
 import pytest
 from broken_corpora import Own, check, levels, nothing, row, run, toy
-from nightly import some
 
 
 @pytest.fixture
@@ -21,10 +19,10 @@ def test_a_sound_corpus_has_no_problem(own):
     assert "characters, target / source" in text, "lengths by percentiles"
 
 
-@pytest.mark.parametrize("name", ["toy-de-en", "toy-en-zh"])
-def test_the_bundled_corpora_have_no_problem(name):
-    status, text = run("data", "check", name)
-    assert status == 0 and nothing(text)
+def test_the_bundled_corpora_have_no_problem():
+    for name in ("toy-de-en", "toy-en-zh"):
+        status, text = run("data", "check", name)
+        assert status == 0 and nothing(text)
 
 
 def test_all_blanks_are_counted_at_once_with_their_lines(own):
@@ -37,12 +35,11 @@ def test_all_blanks_are_counted_at_once_with_their_lines(own):
     assert "train: 1,560 of 1,600 pairs would be left" in text
 
 
-@pytest.mark.parametrize("split", ["validation", "test"])
-def test_sides_exchanged_in_one_split_are_named(own, split):
-    own.splits[split] = [(target, source) for source, target in own.splits[split]]
+def test_sides_exchanged_in_one_split_are_named(own):
+    own.splits["test"] = [(target, source) for source, target in own.splits["test"]]
     status, text = check(own.write())
     assert status == 1 and levels(text) == ["wrong"]
-    assert "source and target look exchanged" in row(text, split)
+    assert "source and target look exchanged" in row(text, "test")
 
 
 def shift(pairs, lines, first):
@@ -53,45 +50,38 @@ def shift(pairs, lines, first):
     return list(zip(sources, targets, strict=False))
 
 
-@pytest.mark.parametrize(
-    ("name", "lines", "first"),
-    some(
-        [
-            ("toy-de-en", 1, 400),
-            ("toy-en-zh", -7, 1200),
-            ("toy-de-en", 1, 0),
-            ("toy-de-en", -1, 900),
-            ("toy-en-zh", 20, 800),
-            ("toy-en-zh", 1, 1500),
-        ],
-        by=lambda case: case[0],
-    ),
-)
-def test_shifted_lines_are_found_where_they_begin(tmp_path, name, lines, first):
-    splits = toy(name)
-    splits["train"] = shift(splits["train"], lines, first)
-    tags = tuple(name.split("-")[1:])
-    status, text = check(Own(tmp_path, splits, tags).write())
-    found = row(text, "lines are shifted")
-    late = "target" if lines > 0 else "source"
-    assert status == 1 and f"the {late} is {abs(lines)} line" in found
-    if first:
-        near = int(found.split("from about line ")[1].split()[0].replace(",", ""))
-        assert abs(near - first) <= 25
-    else:
-        assert "from the first line on" in found
+SHIFTS = [
+    ("toy-de-en", 1, 400),
+    ("toy-en-zh", -7, 1200),
+    ("toy-de-en", 1, 0),
+    ("toy-en-zh", 20, 800),
+]
 
 
-@pytest.mark.parametrize("first", [0, 1000])
-def test_shuffled_lines_belong_to_no_partner(own, first):
+def test_shifted_lines_are_found_where_they_begin(tmp_path):
+    for name, lines, first in SHIFTS:
+        splits = toy(name)
+        splits["train"] = shift(splits["train"], lines, first)
+        status, text = check(Own(tmp_path, splits, tuple(name.split("-")[1:])).write())
+        found = row(text, "lines are shifted")
+        late = "target" if lines > 0 else "source"
+        assert status == 1 and f"the {late} is {abs(lines)} line" in found
+        if first:
+            near = int(found.split("from about line ")[1].split()[0].replace(",", ""))
+            assert abs(near - first) <= 25
+        else:
+            assert "from the first line on" in found
+
+
+def test_shuffled_lines_belong_to_no_partner(own):
     pairs = own.splits["train"]
-    rest = [target for _, target in pairs[first:]]
-    random.Random(1).shuffle(rest)
-    shuffled = [(source, target) for (source, _), target in zip(pairs[first:], rest, strict=True)]
-    own.splits["train"] = pairs[:first] + shuffled
-    status, text = check(own.write())
-    assert status == 1 and row(text, "sides do not belong together").startswith("wrong")
-    assert not first or "lines 1,00" in text or "lines 99" in text
+    for first in (1000, 0):
+        sources, targets = zip(*pairs[first:], strict=True)
+        shuffled = random.Random(1).sample(targets, len(targets))
+        own.splits["train"] = pairs[:first] + list(zip(sources, shuffled, strict=True))
+        status, text = check(own.write())
+        assert status == 1 and row(text, "sides do not belong together").startswith("wrong")
+        assert not first or "lines 1,00" in text or "lines 99" in text
 
 
 def test_a_test_set_in_train_is_counted_exactly_and_loosely(own):
@@ -104,38 +94,16 @@ def test_a_test_set_in_train_is_counted_exactly_and_loosely(own):
     assert "train: 1,600 of 1,650 pairs would be left" in text
 
 
-TEXTS = {
-    "NFD": ("Unicode that is not in form NFC", lambda t: unicodedata.normalize("NFD", t)),
-    "invisible": ("invisible characters", lambda t: t.replace(" ", " \u200b", 1)),
-    "entities": ("HTML entities", lambda t: t.replace("ä", "&auml;").replace("ü", "&uuml;")),
-    "tags": ("markup", lambda t: f"<b>{t}</b>"),
-    "misread": ("once read as another encoding", lambda t: t.encode().decode("latin-1")),
-    "CR": ("line breaks or control characters", lambda t: t.replace(" ", "\r", 1)),
-    "@@": ("subword marks", lambda t: t.replace("ein", "e@@ in").replace("der", "d@@ er")),
-    "▁": ("subword marks", lambda t: "".join(f" ▁{word}" for word in t.split()).strip()),
-}
-
-
-def test_texts_that_are_broken_are_named_with_examples(own):
-    sound = deepcopy(own.splits)
-    for words, how in TEXTS.values():
-        own.splits = deepcopy(sound)
-        own.change_both("test", how)
-        found = row(check(own.write())[1], words)
-        assert found.startswith("warning") and found.count("line ") >= 3 and "--fix" in found
-
-
-@pytest.mark.parametrize("word", ["<BOS>", "x" * 1001])
-def test_what_training_refuses_is_wrong(own, word):
-    own.change("train", 0, lambda text: f"{text} {word}", 11)
+def test_what_training_refuses_is_wrong(own):
+    own.change("train", 0, lambda text: f"{text} <BOS>", 11)
+    own.change("train", 0, lambda text: f"{text} {'x' * 1001}", 12)
     status, text = check(own.write())
-    assert status == 1 and levels(text) == ["wrong"] and "line 11" in text
+    assert status == 1 and levels(text) == ["wrong"] * 2 and "line 11" in text and "line 12" in text
 
 
-@pytest.mark.parametrize("tag", ["german", "q1", "sourc"])
-def test_an_unknown_language_tag_is_named(own, tag):
-    own.tags = (tag, "en")
-    assert f"source_language = '{tag}'" in row(check(own.write())[1], "a language tag")
+def test_an_unknown_language_tag_is_named(own):
+    own.tags = ("german", "en")
+    assert "source_language = 'german'" in row(check(own.write())[1], "a language tag")
 
 
 def test_numbers_sentences_and_lengths_are_counted(own):

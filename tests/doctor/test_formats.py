@@ -6,6 +6,7 @@ import json
 import re
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, distribution
+from itertools import product
 
 import pytest
 from broken_corpora import levels, row, run, toy
@@ -83,52 +84,54 @@ FORMATS = {
 }
 
 
-def settings(folder, file, tags):
-    path = folder / "own.toml"
+def training(file, tags):
+    """The corpus that settings beside a file load from it."""
     rows = [f'source_language = "{tags[0]}"', f'target_language = "{tags[1]}"']
-    rows += [f'{split} = ["{file}"]' for split in ("train", "validation")]
-    path.write_text("\n".join(["[corpus]", *rows]), "utf-8")
-    return path
+    rows += [f'{split} = ["{file.name}"]' for split in ("train", "validation")]
+    file.with_name("own.toml").write_text("\n".join(["[corpus]", *rows]), "utf-8")
+    return load_corpus(load_settings(file.with_name("own.toml")).corpus)
 
 
-@pytest.mark.parametrize("tags", VARIANTS)
+def sides(pairs):
+    return [(pair.source, pair.target) for pair in pairs]
+
+
 @pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("turned", [False, True])
-def test_training_and_doctor_read_the_same_pairs_of_two_variants(tmp_path, name, tags, turned):
-    pairs = [(f"{a} 1", f"{b} 2") for a, b in PAIRS[:30]]
-    (tmp_path / name).write_text(FORMATS[name](tags, pairs), "utf-8")
-    if turned and name not in ("plain.csv", "three.csv", "lists.jsonl"):
-        tags, pairs = tags[::-1], [(b, a) for a, b in pairs]
-    if name != "x.xlf":  # until its ending is registered
-        corpus = load_corpus(load_settings(settings(tmp_path, name, tags)).corpus)
-        assert [(pair.source, pair.target) for pair in corpus.train] == pairs
-    assert list(read(tmp_path / name, tags)) == pairs
-    split = of_files("train", [tmp_path / name], tags)
-    assert [(r.source, r.target, r.problem) for r in split.rows()] == [(*p, "") for p in pairs]
-    assert not split.findings, "training reads it as it is"
+def test_training_and_doctor_read_the_same_pairs_of_two_variants(tmp_path, name):
+    file, turnable = tmp_path / name, name not in ("plain.csv", "three.csv", "lists.jsonl")
+    for variant, turned in product(VARIANTS, (False, True)):
+        tags, pairs = variant, [(f"{a} 1", f"{b} 2") for a, b in PAIRS[:30]]
+        file.write_text(FORMATS[name](tags, pairs), "utf-8")
+        if turned and turnable:
+            tags, pairs = tags[::-1], [(b, a) for a, b in pairs]
+        if name != "x.xlf":  # until its ending is registered
+            assert sides(training(file, tags).train) == pairs, tags
+        assert list(read(file, tags)) == pairs, tags
+        split = of_files("train", [file], tags)
+        assert [(r.source, r.target, r.problem) for r in split.rows()] == [(*p, "") for p in pairs]
+        assert not split.findings, "training reads it as it is"
 
 
 def test_a_column_is_chosen_by_tag_and_never_twice(tmp_path):
-    three = [(a, f"{b} T", b) for a, b in PAIRS]
-    (tmp_path / "x.csv").write_text(as_csv(["en", "zh-Hant", "zh-Hans"], three), "utf-8")
+    three, file = [(a, f"{b} T", b) for a, b in PAIRS], tmp_path / "x.csv"
+    file.write_text(as_csv(["en", "zh-Hant", "zh-Hans"], three), "utf-8")
     for tag, side in (("zh-TW", 1), ("zh_CN", 2), ("zh", 2), ("cmn-Hant", 1)):
-        corpus = load_corpus(load_settings(settings(tmp_path, "x.csv", ("en", tag))).corpus)
-        assert [p.target for p in corpus.train] == [row[side] for row in three], tag
-    (tmp_path / "x.csv").write_text(as_csv(["en", "zh-Hant"], PAIRS), "utf-8")
+        targets = [pair.target for pair in training(file, ("en", tag)).train]
+        assert targets == [row[side] for row in three], tag
+    file.write_text(as_csv(["en", "zh-Hant"], PAIRS), "utf-8")
     with pytest.raises(ValueError, match="columns are en, zh-Hant"):
-        load_corpus(load_settings(settings(tmp_path, "x.csv", ("zh-Hant", "zh-Hans"))).corpus)
+        training(file, ("zh-Hant", "zh-Hans"))
 
 
 def test_an_open_quotation_mark_swallows_no_line(tmp_path):
-    pairs = [(f'"{a}' if n % 9 == 4 else a, b) for n, (a, b) in enumerate(PAIRS)]
-    text = "de,en\n" + "".join(f"{a.replace(' ,', '')},{b.replace(' ,', '')}\n" for a, b in pairs)
-    (tmp_path / "x.csv").write_text(text, "utf-8")
-    status, shown = run("data", "check", tmp_path / "x.csv", "--languages", "de", "en")
+    pairs = [(a.replace(" ,", ""), b.replace(" ,", "")) for a, b in PAIRS]
+    pairs = [(f'"{a}' if n % 9 == 4 else a, b) for n, (a, b) in enumerate(pairs)]
+    file = tmp_path / "x.csv"
+    file.write_text("de,en\n" + "".join(f"{a},{b}\n" for a, b in pairs), "utf-8")
+    status, shown = run("data", "check", file, "--languages", "de", "en")
     assert "train: 120 of 121 lines became pairs" in shown and status == 0
     assert 'line 6: "' in row(shown, "a quotation mark that is not closed")
-    corpus = load_corpus(load_settings(settings(tmp_path, "x.csv", ("de", "en"))).corpus)
-    expected = [(a.replace(" ,", ""), b.replace(" ,", "")) for a, b in pairs]
-    assert [(pair.source, pair.target) for pair in corpus.train] == expected
+    assert sides(training(file, ("de", "en")).train) == pairs
 
 
 def test_a_closed_quotation_may_hold_line_ends(tmp_path):
@@ -145,16 +148,15 @@ IDS = {
 }
 
 
-@pytest.mark.parametrize("kind", IDS)
-@pytest.mark.parametrize("ending", ["jsonl", "json", "csv"])
-def test_an_identifier_is_no_side_and_its_file_is_one_finding(tmp_path, kind, ending):
-    rows = [(IDS[kind](n), a) for n, (a, _) in enumerate(PAIRS)]
-    make = {"csv": as_csv, "json": FORMATS["columns.json"], "jsonl": FORMATS["x.jsonl"]}[ending]
-    (tmp_path / f"x.{ending}").write_text(make(["key", "text"], rows), "utf-8")
-    status, shown = run("data", "check", tmp_path / f"x.{ending}", "--languages", "de", "en")
-    finding = row(shown, "no two columns look like a pair")
-    assert status == 1 and levels(shown) == ["wrong"] and "--fix drops" not in shown
-    assert "key, text" in finding and rows[0][0] in finding and "--columns A B" in finding
+def test_an_identifier_is_no_side_and_its_file_is_one_finding(tmp_path):
+    makers = {"x.csv": as_csv, "x.json": FORMATS["columns.json"], "x.jsonl": FORMATS["x.jsonl"]}
+    for (name, make), identifier in product(makers.items(), IDS.values()):
+        rows = [(identifier(n), a) for n, (a, _) in enumerate(PAIRS)]
+        (tmp_path / name).write_text(make(["key", "text"], rows), "utf-8")
+        status, shown = run("data", "check", tmp_path / name, "--languages", "de", "en")
+        finding = row(shown, "no two columns look like a pair")
+        assert status == 1 and levels(shown) == ["wrong"] and "--fix drops" not in shown
+        assert "key, text" in finding and rows[0][0] in finding and "--columns A B" in finding
 
 
 def test_two_columns_are_named_by_hand(tmp_path):
@@ -162,10 +164,8 @@ def test_two_columns_are_named_by_hand(tmp_path):
     (tmp_path / "x.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
     how = ("data", "check", tmp_path / "x.jsonl", "--languages", "de", "en", "--columns")
     run(*how, "Left", "right", "--fix", tmp_path / "clean")
-    read = of_files(
-        "train", [tmp_path / "clean" / f"train.{end}" for end in ("de", "en")], ("", "")
-    )
-    assert [(r.source, r.target) for r in read.rows()] == PAIRS
+    clean = [tmp_path / "clean" / f"train.{end}" for end in ("de", "en")]
+    assert sides(of_files("train", clean, ("", "")).rows()) == PAIRS
     status, shown = run(*how, "left", "rigth")
     assert status == 1 and "expected two of no, left, right, note" in shown
 
@@ -175,11 +175,10 @@ def test_splits_as_keys_become_the_files_of_the_copy(tmp_path):
     data = {name: nested(tags, pairs) for name, pairs in splits.items()}
     (tmp_path / "all.json").write_text(json.dumps(data), "utf-8")
     with pytest.raises(ValueError, match=r"splits by key \(train, validation, test\).*--fix"):
-        load_corpus(load_settings(settings(tmp_path, "all.json", tags)).corpus)
+        training(tmp_path / "all.json", tags)
     run("data", "check", tmp_path / "all.json", "--languages", *tags, "--fix", tmp_path / "clean")
     corpus = load_corpus(load_settings(tmp_path / "clean" / "own.toml").corpus)
-    assert [(p.source, p.target) for p in corpus.test] == PAIRS[9:20]
-    assert len(corpus.validation) == 9
+    assert sides(corpus.test) == PAIRS[9:20] and len(corpus.validation) == 9
 
 
 HEADERS = {
@@ -189,14 +188,13 @@ HEADERS = {
 }
 
 
-@pytest.mark.parametrize("name", HEADERS)
-def test_a_header_is_no_pair(tmp_path, name):
-    separator, header = HEADERS[name]
-    pairs = [(a.replace(separator, ""), b.replace(separator, "")) for a, b in PAIRS]
-    lines = [separator.join(pair) for pair in pairs]
-    (tmp_path / "x.csv").write_text(header + "\n".join(lines) + "\n", "utf-8")
-    split = of_files("train", [tmp_path / "x.csv"], ("de", "en"))
-    assert [(r.source, r.target) for r in split.rows()] == pairs and not split.findings
+def test_a_header_is_no_pair(tmp_path):
+    for separator, header in HEADERS.values():
+        pairs = [(a.replace(separator, ""), b.replace(separator, "")) for a, b in PAIRS]
+        lines = [separator.join(pair) for pair in pairs]
+        (tmp_path / "x.csv").write_text(header + "\n".join(lines) + "\n", "utf-8")
+        split = of_files("train", [tmp_path / "x.csv"], ("de", "en"))
+        assert sides(split.rows()) == pairs and not split.findings
 
 
 def test_codes_of_translation_tools_are_no_text(tmp_path):
@@ -214,22 +212,16 @@ SYSTEM = "unzip bunzip2 unxz unzstd 7z unrar tar iconv tr sed cut mv git".split(
 
 
 def test_every_command_that_an_advice_names_exists():
-    advice = [advice for _, advice in (TABLES["begins"] | TABLES["holds"]).values()] + [
-        kind.todo for kind in KINDS.values()
-    ]
+    tables = (TABLES["begins"] | TABLES["holds"]).values()
+    advice = [advice for _, advice in tables] + [kind.todo for kind in KINDS.values()]
     named = set(re.findall(r"\b(?:po|xliff|csv|tmx|oo|ts)2\w+\b", " ".join(advice)))
     assert named == set.union(*TOOLS.values())
     first = [re.match(r"[\w-]+(?= [\w./{-])", text) for text in advice if "{path}" in text]
     assert {m[0] for m in first if m and m[0] not in ("pip", "unzip", "keep")} <= {*SYSTEM}
-    options = {
-        o
-        for action in build_parser()._subparsers._group_actions
-        for o in action.choices["data"]._option_string_actions
-    }
-    assert (
-        set(re.findall(r"--(?:fix|split|columns|encoding|languages)\b", " ".join(advice)))
-        <= options
-    )
+    (parsers,) = build_parser()._subparsers._group_actions
+    options = parsers.choices["data"]._option_string_actions
+    used = re.findall(r"--(?:fix|split|columns|encoding|languages)\b", " ".join(advice))
+    assert {*used} <= options.keys()
     for package, commands in TOOLS.items():
         with suppress(PackageNotFoundError):  # where it is installed
             assert commands <= {entry.name for entry in distribution(package).entry_points}

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from dataclasses import replace
 from importlib import import_module
 
 import pytest
@@ -30,12 +29,6 @@ def corpus(**splits):
     return Corpus("own", "de", "en", **given)
 
 
-def remark(found, **training):
-    settings = Settings()
-    settings = replace(settings, training=replace(settings.training, **training))
-    return before_training(settings, found, build_codecs(found, "whitespace"))
-
-
 def test_a_named_corpus_needs_no_diagnosis(monkeypatch):
     """Training on a published corpus imports only the remarks, not the doctor behind them."""
     for name in [name for name in sys.modules if name.startswith("nmtcourse.doctor")]:
@@ -50,68 +43,48 @@ def test_a_training_says_in_two_lines_what_is_wrong():
     rows = toy()
     rows["validation"] = rows["train"][:100]
     rows["test"] = [(b, a) for a, b in rows["test"]]
-    first, second = remark(corpus(**rows))
+    broken = corpus(**rows)
+    first, second = before_training(Settings(), broken, build_codecs(broken, "whitespace"))
     assert first.startswith("the corpus has problems: ") and "data check" in second
     assert "validation: 100 the source is also in train" in first
     assert "source and target look exchanged" in first
 
 
-def test_a_training_prints_the_remarks_and_writes_them_into_its_log(tmp_path):
+def test_a_run_is_told_of_its_corpus_and_at_its_end_how_to_train_on(tmp_path):
     own = Own(tmp_path, toy(train=200, validation=20, test=20))
     own.splits["validation"] = own.splits["train"][:20]
+    own.splits["train"] += [(a.upper(), b) for a, b in own.splits["test"][:15]]
     status, text = run("train", own.write(), "--out", tmp_path / "run", *TINY_RUN)
     assert status == 0 and text.count("the corpus has problems: ") == 1
     assert text.index("the corpus has problems") < text.index("  loss ")
     assert "the corpus has problems" in (tmp_path / "run" / "log.txt").read_text("utf-8")
-
-
-def test_an_evaluation_scores_without_sources_that_were_trained_on(translator):
-    rows = toy()
-    rows["train"] += [(a.upper(), b) for a, b in rows["test"][:40]]
-    found = corpus(**rows)
-    hypotheses = ["wrong"] * 40 + [pair.target for pair in found.test[40:]]
-    (said,) = after_evaluation(translator, found, "test", hypotheses)
-    assert "without the 40 pairs" in said and "BLEU 100.00" in said
-
-
-def test_evaluate_prints_the_remarks(tmp_path):
-    own = Own(tmp_path, toy(train=200, validation=20, test=20))
-    own.splits["train"] += [(a.upper(), b) for a, b in own.splits["test"][:15]]
-    run("train", own.write(), "--out", tmp_path / "run", *TINY_RUN)
     status, text = run("evaluate", tmp_path / "run", "--beam", 1)
     assert status == 0 and "without the 15 pairs whose source is in the training data" in text
-
-
-def test_a_finished_run_says_how_to_train_on(tmp_path):
-    own = Own(tmp_path, toy(train=200, validation=20, test=20))
-    run("train", own.write(), "--out", tmp_path / "run", *TINY_RUN)
     status, text = run("train", "--resume", "--out", tmp_path / "run")
     assert status == 0 and "all epochs are trained" in text
     assert f"training.init_from={tmp_path / 'run'}" in text
 
 
-@pytest.mark.parametrize(
-    "done",
-    [
-        {"sentences": -5},
-        {"bytes": 1},
-        {"lines": 99},
-        {"sentences": 99},
-        {"bytes": float("inf")},
-        {"bytes": 1.5},
-        {"sentences": True},
-    ],
-)
-def test_a_back_translation_goes_on_from_no_impossible_place(translator, tmp_path, done):
+def test_an_evaluation_scores_without_sources_that_were_trained_on(translator):
+    rows = toy()
+    rows["train"] += [(a.upper(), b) for a, b in rows["test"][:40]]
+    leaking = corpus(**rows)
+    hypotheses = ["wrong"] * 40 + [pair.target for pair in leaking.test[40:]]
+    (line,) = after_evaluation(translator, leaking, "test", hypotheses)
+    assert "without the 40 pairs" in line and "BLEU 100.00" in line
+
+
+def test_a_back_translation_goes_on_from_no_impossible_place(translator, tmp_path):
     out, notes = tmp_path / "pairs.tsv", tmp_path / "pairs.tsv.json"
     sentences = ["der Hund schläft .", "die Katze schläft ."]
     backtranslate(translator, sentences, out, Search(), report=str)
-    before = out.read_bytes()
-    data = json.loads(notes.read_text("utf-8"))
-    notes.write_text(json.dumps(data | {"done": data["done"] | done}), "utf-8")
-    with pytest.raises(ValueError, match="damaged; remove it|holds others; remove both"):
-        backtranslate(translator, sentences, out, Search(), report=str)
-    assert out.read_bytes() == before
+    before, data = out.read_bytes(), json.loads(notes.read_text("utf-8"))
+    impossible = {"sentences": (-5, 99, True), "bytes": (1, 1.5, float("inf")), "lines": (99,)}
+    for key, value in ((key, value) for key, values in impossible.items() for value in values):
+        notes.write_text(json.dumps(data | {"done": data["done"] | {key: value}}), "utf-8")
+        with pytest.raises(ValueError, match="damaged; remove it|holds others; remove both"):
+            backtranslate(translator, sentences, out, Search(), report=str)
+        assert out.read_bytes() == before
 
 
 def test_a_moved_corpus_resumes_where_it_is_now_and_nothing_else(tmp_path):
@@ -142,11 +115,9 @@ def test_few_different_translations_are_counted(translator):
     assert "only 1 of 40 translations are different" in told
 
 
-@pytest.mark.parametrize("path", [r"C:\Users\me\train.de", r"..\tsv\train.tsv"])
-def test_a_path_with_backslashes_gets_its_cure(tmp_path, path):
-    (tmp_path / "own.toml").write_text(
-        f'[corpus]\nsource_language = "de"\ntarget_language = "en"\ntrain = ["{path}"]\n'
-        'validation = ["x.tsv"]\n'
-    )
-    status, text = run("train", tmp_path / "own.toml", "--out", tmp_path / "run")
-    assert status == 1 and "with / or" in text.replace("write / or", "with / or")
+def test_a_path_with_backslashes_gets_its_cure(tmp_path):
+    for path in (r"C:\Users\me\train.de", r"..\tsv\train.tsv"):  # no TOML, and no such file
+        rows = 'source_language = "de"\ntarget_language = "en"\nvalidation = ["x.tsv"]'
+        (tmp_path / "own.toml").write_text(f'[corpus]\n{rows}\ntrain = ["{path}"]\n')
+        status, text = run("train", tmp_path / "own.toml", "--out", tmp_path / "run")
+        assert status == 1 and ("with / or" in text or "write / or" in text)
