@@ -1,15 +1,6 @@
-"""The records of notebook 13 say what they hold, and its pictures show it."""
+"""The records of notebook 13 say what they hold."""
 
 from nmtcourse.teaching import case_studies
-from nmtlib.training.history import EpochRecord
-
-
-def history(scale):
-    names = EpochRecord.__dataclass_fields__
-    return [
-        EpochRecord(**{**dict.fromkeys(names, scale / epoch), "epoch": epoch, "updates": epoch})
-        for epoch in (1, 2, 3)
-    ]
 
 
 def test_every_quoted_sentence_is_judged_once():

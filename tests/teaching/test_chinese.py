@@ -3,8 +3,6 @@
 import gzip
 import hashlib
 
-import pytest
-
 from nmtcourse.teaching import chinese, slips
 from nmtlib.data.corpora import CMN
 from nmtlib.inference import bleu_nltk
@@ -28,17 +26,16 @@ def test_a_bootstrap_draws_around_the_score_and_pairs_by_its_draws():
     assert gain.std() < draws.std() / 5 and gain.mean() > 0
 
 
-@pytest.mark.parametrize("output", ["我 不 忙 。 我 很 好 吗 ？", "我 不 忙 。 好"])
-def test_a_draw_scores_as_nltk_does(output):
-    long, short = (output, "我 不 忙 。 我 很 好 。"), ("好 。", "好 。")  # short: without 4-grams
-    outputs, references = zip(long, short, strict=True)
-    draws = chinese.bootstrap(outputs, references, draws=50)
-    expected = set()
-    for rows in ([long, long], [long, short]):
-        sides = [[text.split() for text in side] for side in zip(*rows, strict=True)]
-        expected.add(round(bleu_nltk(*sides), 9))
-    with_a_match = {round(float(draw), 9) for draw in draws if draw > 0}
-    assert with_a_match == expected
+def test_a_draw_scores_as_nltk_does():
+    for output in ("我 不 忙 。 我 很 好 吗 ？", "我 不 忙 。 好"):
+        long, short = (output, "我 不 忙 。 我 很 好 。"), ("好 。", "好 。")  # short: no 4-grams
+        outputs, references = zip(long, short, strict=True)
+        draws = chinese.bootstrap(outputs, references, draws=50)
+        expected = set()
+        for rows in ([long, long], [long, short]):
+            sides = [[text.split() for text in side] for side in zip(*rows, strict=True)]
+            expected.add(round(bleu_nltk(*sides), 9))
+        assert {round(float(draw), 9) for draw in draws if draw > 0} == expected
 
 
 S, GOOD = "tom does not like two dogs .", "汤姆 不 喜欢 两只 狗 。"

@@ -1,6 +1,7 @@
 """The cost formulas agree with what torch counts and keeps."""
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
 import torch
@@ -12,26 +13,15 @@ from nmtlib.model.transformer import Transformer, TransformerConfig
 from nmtlib.training.loss import autocast, compute_loss
 
 CPU = torch.device("cpu")
-CONFIG = TransformerConfig(
-    50,
-    60,
-    d_model=32,
-    n_heads=4,
-    n_encoder_layers=2,
-    n_decoder_layers=1,
-    d_ff=96,
-    dropout=0.1,
-    attention_dropout=0.1,
-    norm="pre",
-)
+DEPTHS = {"n_encoder_layers": 2, "n_decoder_layers": 1}
+RATES = {"dropout": 0.1, "attention_dropout": 0.1}
+CONFIG = TransformerConfig(50, 60, d_model=32, n_heads=4, d_ff=96, norm="pre", **DEPTHS, **RATES)
 CONFIGS = {
     "pre-norm": CONFIG,
     "post-norm, tied": replace(CONFIG, norm="post", target_vocab_size=50, tied="all"),
     "no dropout": replace(CONFIG, dropout=0.0, attention_dropout=0.0),
     "attention without dropout": replace(CONFIG, attention_dropout=0.0),
-    "deep decoder, wide": replace(
-        CONFIG, d_model=64, n_encoder_layers=1, n_decoder_layers=4, d_ff=64
-    ),
+    "deep decoder": replace(CONFIG, d_model=64, d_ff=64, n_encoder_layers=1, n_decoder_layers=4),
 }
 SIZES = [(1, 1, 1), (5, 7, 9), (2, 40, 25), (24, 6, 12)]  # sentences, source length, target length
 
@@ -65,23 +55,24 @@ def kept_bytes(config, sizes, precision, checkpointing=False):
     return sum(kept.values()) - batch.labels.numel() * config.target_vocab_size * 4
 
 
-@pytest.mark.parametrize("sizes", SIZES, ids=str)
-@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-def test_the_operations_are_those_that_torch_counts(config, sizes):
-    model = Transformer(config)
-    with FlopCounterMode(display=False) as counter:
-        compute_loss(model, make_batch(config, *sizes))[0].backward()
-    assert training_flops(config, *sizes) == pytest.approx(counter.get_total_flops(), rel=0.02)
+def test_the_operations_are_those_that_torch_counts():
+    for config, sizes in product(CONFIGS.values(), SIZES):
+        model = Transformer(config)
+        with FlopCounterMode(display=False) as counter:
+            compute_loss(model, make_batch(config, *sizes))[0].backward()
+        counted = counter.get_total_flops()
+        assert training_flops(config, *sizes) == pytest.approx(counted, rel=0.02), (config, sizes)
 
 
-@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("checkpointing", [False, True])
-@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-def test_the_memory_is_what_autograd_keeps(config, checkpointing, precision):
-    for sizes in SIZES:
-        memory = training_memory(config, *sizes, precision=precision, checkpointing=checkpointing)
-        kept = kept_bytes(config, sizes, precision, checkpointing)
-        assert memory.activations + memory.weight_copies == pytest.approx(kept, rel=0.03), sizes
+PRECISIONS, CHECKPOINTING = (torch.float32, torch.bfloat16), (False, True)
+
+
+def test_the_memory_is_what_autograd_keeps():
+    for config, sizes, *how in product(CONFIGS.values(), SIZES, PRECISIONS, CHECKPOINTING):
+        memory = training_memory(config, *sizes, precision=how[0], checkpointing=how[1])
+        kept = kept_bytes(config, sizes, *how)
+        total = memory.activations + memory.weight_copies
+        assert total == pytest.approx(kept, rel=0.03), (config, sizes, how)
 
 
 def test_weights_gradients_and_moments_are_those_of_the_optimizer():
@@ -98,36 +89,33 @@ def test_weights_gradients_and_moments_are_those_of_the_optimizer():
         assert memory.moments == sum(m.nbytes for m in moments)
 
 
-@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("checkpointing", [False, True])
-@pytest.mark.parametrize(
-    ("vocabulary", "layers", "sizes"),
-    [
-        (2000, 1, (12, 20, 40)),  # the logits are largest
-        (2000, 1, (5, 20, 20)),
-        (20, 2, (4, 60, 60)),  # the layers are largest
-        (2000, 2, (1, 2, 2)),  # the gradients are largest
-    ],
-)
-def test_the_peak_is_that_of_a_training_step(vocabulary, layers, sizes, checkpointing, precision):
-    config = replace(
-        CONFIG, target_vocab_size=vocabulary, n_encoder_layers=layers, n_decoder_layers=layers
-    )
-    model, batch = Transformer(config), make_batch(config, *sizes)
-    model.checkpoint_activations = checkpointing
-    optimizer = torch.optim.Adam(model.parameters(), fused=True)
+PEAKS = [  # vocabulary, layers, sizes, and what is largest there
+    (2000, 1, (12, 20, 40)),  # the logits
+    (2000, 1, (5, 20, 20)),
+    (20, 2, (4, 60, 60)),  # the layers
+    (2000, 2, (1, 2, 2)),  # the gradients
+]
 
-    def step():
-        with autocast(CPU, precision):
-            loss, _ = compute_loss(model, batch, 0.1)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
 
-    step()  # makes the moments, which stay
-    memory = training_memory(config, *sizes, precision=precision, checkpointing=checkpointing)
-    measured = memory.weights + memory.moments + peak_memory(step, CPU)
-    assert memory.peak == pytest.approx(measured, rel=0.15)
+def test_the_peak_is_that_of_a_training_step():
+    for (vocabulary, layers, sizes), *how in product(PEAKS, PRECISIONS, CHECKPOINTING):
+        depth = {"n_encoder_layers": layers, "n_decoder_layers": layers}
+        config = replace(CONFIG, target_vocab_size=vocabulary, **depth)
+        model, batch = Transformer(config), make_batch(config, *sizes)
+        model.checkpoint_activations = how[1]
+        optimizer = torch.optim.Adam(model.parameters(), fused=True)
+
+        def step(model=model, batch=batch, optimizer=optimizer, precision=how[0]):
+            with autocast(CPU, precision):
+                loss, _ = compute_loss(model, batch, 0.1)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+        step()  # makes the moments, which stay
+        memory = training_memory(config, *sizes, precision=how[0], checkpointing=how[1])
+        measured = memory.weights + memory.moments + peak_memory(step, CPU)
+        assert memory.peak == pytest.approx(measured, rel=0.15), (sizes, how)
 
 
 def test_the_peak_on_a_gpu_is_what_its_allocator_says_beyond_what_was_there(monkeypatch):

@@ -13,6 +13,14 @@ from nmtcourse.teaching.style import CJK_FONT
 TABLES = sorted(language.HERE.glob("words/zh/*.toml"))
 
 
+@pytest.fixture
+def words(monkeypatch):
+    """A function that sets the table for a test."""
+    language.translate.cache_clear()
+    yield lambda table: monkeypatch.setattr(language, "WORDS", table)
+    language.translate.cache_clear()
+
+
 def test_a_text_has_one_translation_in_all_tables():
     forms = [form for p in TABLES for form in tomllib.loads(p.read_text("utf-8"))]
     assert sorted(forms) == sorted(set(forms))
@@ -27,41 +35,34 @@ def test_a_table_fills_what_it_takes_with_letters_that_are_drawn():
         assert {c for c in text if ord(c) > 0x2E7F and ord(c) not in letters} == set(), form
 
 
-@pytest.mark.parametrize(
-    ("english", "chinese"),
-    [
-        (" 1,000, 4 PAD: 0.10", " 1,000，4 个：0.10"),
-        ("first  dog", "第一   dog"),
-        ("| first | 7 |", "| 第一 | 7 |"),
-        ("of first", "第一的"),
-        ("of [1,   2]", "[1,   2]的"),
-        ("what no table has", "what no table has"),
-    ],
-)
-def test_numbers_columns_and_what_no_table_has_stay(english, chinese, monkeypatch):
-    words = {"{}, {} PAD: {}": "{}，{} 个：{}", "first": "第一", "of {…}": "{…}的"}
-    monkeypatch.setattr(language, "WORDS", words)
-    language.translate.cache_clear()
-    assert language.say(english) == chinese
-    language.translate.cache_clear()
+STAY = {
+    " 1,000, 4 PAD: 0.10": " 1,000，4 个：0.10",
+    "first  dog": "第一   dog",
+    "| first | 7 |": "| 第一 | 7 |",
+    "of first": "第一的",
+    "of [1,   2]": "[1,   2]的",
+    "what no table has": "what no table has",
+}
 
 
-def test_the_form_with_the_most_text_goes_first(monkeypatch):
-    monkeypatch.setattr(language, "WORDS", {})
+def test_numbers_columns_and_what_no_table_has_stay(words):
+    words({"{}, {} PAD: {}": "{}，{} 个：{}", "first": "第一", "of {…}": "{…}的"})
+    assert {english: language.say(english) for english in STAY} == STAY
+
+
+def test_the_form_with_the_most_text_goes_first(words, monkeypatch):
+    words({})
     monkeypatch.setattr(language.builtins, "print", print)  # which speak() replaces
     monkeypatch.setattr(language.Text, "set_text", language.SET_TEXT)
     language.speak("zh")
     texts = [len(form.replace("{…}", "").replace("{}", "")) for form in language.WORDS]
     assert texts and texts == sorted(texts, reverse=True)
-    language.translate.cache_clear()
 
 
-def test_a_label_with_a_comma_is_one_text(monkeypatch):
-    monkeypatch.setattr(language, "WORDS", {"ours, new": "我们的"})
-    language.translate.cache_clear()
+def test_a_label_with_a_comma_is_one_text(words):
+    words({"ours, new": "我们的"})
     figure, (left, right) = plt.subplots(1, 2)
     left.plot([1, 2], label="ours, new")
     left.set_xlabel("x")
     right.bar(["ours, new"], [3])
     assert alt_text(figure).count("我们的") == 2
-    language.translate.cache_clear()

@@ -13,9 +13,6 @@ from nmtcourse.teaching.records import by_seed, code, plain
 BOOKS = [path for path in course_records.books() if course_records.names(path)]
 
 
-# Asking for seeds
-
-
 def doubled(seed):
     ran.append(seed)
     return helped(seed)
@@ -33,26 +30,30 @@ def record(monkeypatch):
     """The record of `doubled`, commented, for the seeds 1, 2, 3: seeds 2 and 3 gave -1."""
     ran.clear()
     commented = [f"{text}  # 注释" for text in code(doubled)]
-    kept = {"code": commented, "seeds": [1, 2, 3], "found": {"()": [-1, -1, -1]}}
-    monkeypatch.setattr(records, "records", lambda: {"99.doubled": kept})
-    return kept
+    recorded = {"code": commented, "seeds": [1, 2, 3], "found": {"()": [-1, -1, -1]}}
+    monkeypatch.setattr(records, "records", lambda: {"99.doubled": recorded})
+    return recorded
 
 
 def test_the_first_seed_runs_and_the_others_are_recorded(record):
-    found = by_seed("99.doubled", doubled, seeds=(1, 2, 3))
-    assert found == [{"y": [2.0], 7: [1, 0.3333]}, -1, -1] and ran == [1]
+    values = by_seed("99.doubled", doubled, seeds=(1, 2, 3))
+    assert values == [{"y": [2.0], 7: [1, 0.3333]}, -1, -1] and ran == [1]
     assert by_seed("99.doubled", doubled, seeds=(1, 2, 3), live=0) == [-1] * 3 and ran == [1]
     assert len(by_seed("99.doubled", doubled, seeds=(1, 2, 3), live=2)) == 3 and ran == [1, 1, 2]
 
 
-@pytest.mark.parametrize(
-    "other", [{"code": ["def doubled(seed): ..."]}, {"seeds": [1, 2, 4]}, {"found": {"(5)": [0]}}]
-)
-def test_what_was_recorded_otherwise_runs_with_all_seeds_and_says_so(record, other, capsys):
-    record |= other
-    found = by_seed("99.doubled", doubled, seeds=(1, 2, 3), live=0)
-    assert [one["y"] for one in found] == [[2.0], [4.0], [6.0]] and ran == [1, 2, 3]
-    assert "99.doubled() is not what was recorded" in capsys.readouterr().out
+def test_what_was_recorded_otherwise_runs_with_all_seeds_and_says_so(record, capsys):
+    for other in (
+        {"code": ["def doubled(seed): ..."]},
+        {"seeds": [1, 2, 4]},
+        {"found": {"(5)": []}},
+    ):
+        before = {**record}
+        record.update(other)
+        values = by_seed("99.doubled", doubled, seeds=(1, 2, 3), live=0)
+        assert [value["y"] for value in values] == [[2.0], [4.0], [6.0]]
+        assert "99.doubled() is not what was recorded" in capsys.readouterr().out
+        record.update(before)
 
 
 # What is recorded

@@ -11,11 +11,10 @@ from nmtlib.model import Transformer, TransformerConfig
 SIZES = {"d_model": 8, "n_heads": 2, "d_ff": 12, "dropout": 0.0}
 
 
-@pytest.fixture(params=["post", "pre"])
-def ours(request):
-    layers = {"n_encoder_layers": 2, "n_decoder_layers": 1}
+def new_model(norm):
     torch.manual_seed(0)
-    model = Transformer(TransformerConfig(11, 13, norm=request.param, **SIZES, **layers)).double()
+    config = TransformerConfig(11, 13, norm=norm, n_encoder_layers=2, n_decoder_layers=1, **SIZES)
+    model = Transformer(config).double()
     for parameter in model.parameters():
         nn.init.normal_(parameter, std=0.3)
     return model
@@ -33,14 +32,12 @@ def difference(ours, twin, batch):
     return (twin_logits(ours, twin, batch)[real] - expected).abs().max().item()
 
 
-def test_the_twin_says_the_same(ours, batch):
-    assert difference(ours, torch_twin(ours), batch) < 1e-9
-
-
-def test_a_wrong_weight_is_seen(ours, batch):
-    twin = torch_twin(ours)
-    for _, their in tensor_pairs(ours, twin):
-        kept = their.data.clone()
-        their.data = their.data + 0.1 * torch.randn_like(their)
-        assert difference(ours, twin, batch) > 1e-6
-        their.data = kept
+def test_the_twin_says_the_same_and_a_wrong_weight_is_seen(batch):
+    for ours in map(new_model, ("post", "pre")):
+        twin = torch_twin(ours)
+        assert difference(ours, twin, batch) < 1e-9
+        for _, weight in tensor_pairs(ours, twin):
+            right = weight.data.clone()
+            weight.data = weight.data + 0.1 * torch.randn_like(weight)
+            assert difference(ours, twin, batch) > 1e-6
+            weight.data = right
