@@ -329,21 +329,24 @@ def test_the_tokenizers_travel_along(tmp_path):
 REFUSED = "{}-norm and cannot hold this {}-norm model; use --to {}"
 
 
-@pytest.mark.parametrize(
-    ("to", "design", "reason"),
-    [
-        ("marian", {"norm": "pre"}, REFUSED.format("post", "pre", "pegasus")),
-        ("pegasus", {"norm": "post"}, REFUSED.format("pre", "post", "marian")),
-        ("marian", {"norm": "post", "positions": "learned"}, "cannot hold learned"),
-        ("pegasus", {"norm": "pre", "tied": "target"}, "tied='all'"),
-    ],
-)
-def test_what_cannot_be_expressed_is_refused_and_leaves_nothing(tmp_path, to, design, reason):
-    run = make_run(tmp_path / "run", **design)
-    before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(ValueError, match=reason):
-        export(run, to)
-    assert sorted(tmp_path.rglob("*")) == before
+def test_what_cannot_be_expressed_is_refused_and_leaves_nothing(tmp_path):
+    for number, (to, design, reason) in enumerate(
+        (
+            ("marian", {"norm": "pre"}, REFUSED.format("post", "pre", "pegasus")),
+            ("pegasus", {"norm": "post"}, REFUSED.format("pre", "post", "marian")),
+            ("marian", {"norm": "post", "positions": "learned"}, "cannot hold learned"),
+            ("pegasus", {"norm": "pre", "tied": "target"}, "tied='all'"),
+        )
+    ):
+        run = make_run(tmp_path / str(number), **design)
+        before = sorted(tmp_path.rglob("*"))
+        with pytest.raises(ValueError, match=reason):
+            export(run, to)
+        assert sorted(tmp_path.rglob("*")) == before
+    for to, quantization in (("word", None), ("onnx", "int8"), ("ctranslate2", "int3")):
+        with pytest.raises(ValueError, match="must be one of|ctranslate2 alone"):
+            export(run, to, tmp_path / "out", quantization=quantization)
+        assert not (tmp_path / "out").exists()
 
 
 def test_a_shipped_model_is_left_as_it_is_however_it_is_given(tmp_path, monkeypatch):
@@ -363,14 +366,6 @@ def test_nothing_is_overwritten(tmp_path):
         with pytest.raises(FileExistsError, match="nothing is overwritten"):
             export(run, "safetensors", taken)
     assert (out / "model.safetensors").read_text() == (tmp_path / "file").read_text() == "mine"
-
-
-@pytest.mark.parametrize("to", [("word", None), ("onnx", "int8"), ("ctranslate2", "int3")])
-def test_senseless_options_are_refused(tmp_path, to):
-    run, out = make_run(tmp_path / "run"), tmp_path / "out"
-    with pytest.raises(ValueError, match="must be one of|ctranslate2 alone"):
-        export(run, to[0], out, quantization=to[1])
-    assert not out.exists()
 
 
 @pytest.mark.parametrize(
