@@ -1,4 +1,4 @@
-"""Film the explorer for the front page, and draw the three cards below the film, into figures/.
+"""Picture the explorer, film it for the front page, and draw the cards below, into figures/.
 
 python docs/site/film.py        # needs the extras, Chromium and figures/explorer.html
 
@@ -66,6 +66,16 @@ def film(page: Page, name: str) -> None:
     frames[-2].save(FIGURES / f"{name.replace('film', 'film-still')}.webp", **how)
 
 
+def picture(browser: Any) -> None:
+    """The whole page, as explorer.png: what an untrusted notebook and the documents show."""
+    page = browser.new_page(viewport={"width": 1280, "height": 800}, device_scale_factor=1.5)
+    page.goto(f"{PAGE.as_uri()}#lang=en&sentence={SENTENCE}")
+    page.wait_for_selector("html[data-ready]")
+    seen = Image.open(io.BytesIO(page.screenshot(full_page=True)))
+    seen.quantize(256).save(FIGURES / "explorer.png", optimize=True)
+    page.close()
+
+
 def card(browser: Any, name: str, inside: str, style: str = "") -> None:
     """A picture of 264 by 150 from some HTML, twice as large."""
     page = browser.new_page(viewport={"width": 528, "height": 300})
@@ -95,10 +105,11 @@ def encoded(data: bytes) -> str:
 
 
 def main() -> None:
-    """Write the films, the stills and the cards."""
+    """Write the picture, the films, the stills and the cards."""
     with sync_playwright() as playwright:
         path, flags = which("chromium"), ["--no-sandbox"]
         browser = playwright.chromium.launch(executable_path=path, args=flags)
+        picture(browser)
         for theme, name in (("light", "film"), ("dark", "film-dark")):
             page = browser.new_page(viewport=SIZE, device_scale_factor=SCALE, color_scheme=theme)
             page.goto(f"{PAGE.as_uri()}#embed=1&lang=en&sentence={SENTENCE}")
