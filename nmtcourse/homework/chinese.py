@@ -65,9 +65,9 @@ def chinese(text: str) -> str:
         return long
     if found := GIVEN.fullmatch(text):
         return f"{chinese(found[1])} 时：{chinese(found[2])}"
-    whole = ERROR.match(text) or text.endswith((".", "?"))  # a sentence is translated as a whole
-    for english, translated in partial if not whole else ():
-        if found := english.fullmatch(text):
+    sentence = text.endswith((".", "?"))  # no phrase takes one for its part
+    for english, translated in partial if not ERROR.match(text) else ():
+        if sentence == translated.endswith("。") and (found := english.fullmatch(text)):
             parts = {name: chinese(part) for name, part in found.groupdict().items()}
             return SPACES.sub(" ", translated.format_map(parts))
     return text

@@ -99,6 +99,12 @@ def test_every_message_has_a_translation(path):
     assert {text for text in said if not HAN.search(chinese.chinese(text))} == set()
 
 
+def test_every_message_with_parts_is_found_when_they_are_filled():
+    for english, translated in chinese.known()[0].items():
+        filled, expected = (re.sub(r"{(\w+)}", r"x_\1", text) for text in (english, translated))
+        assert "".join(chinese.chinese(filled).split()) == "".join(expected.split()), english
+
+
 def test_parts_of_a_message_find_their_places():
     given = "for x of shape (1, 2, 3, 4), n_heads = 2: your result at [0, 1] is 0.31"
     told = "x 形状 (1, 2, 3, 4), n_heads = 2 时：你的结果在 [0, 1] 处是 0.31"
@@ -115,8 +121,8 @@ def test_a_verdict_is_chinese_but_for_names_and_numbers():
     finding = Finding("for q of shape (2, 3): your result at [0] is 1", "0.5", cause)
     told = Verdict(task, 2.0, task.properties[0].statement, finding).told("zh")
     assert told.splitlines() == [
-        "04.2 带掩码的注意力：6 分里得 2 分",
-        "  性质：没有掩码时，结果就是公式 1。",
+        "04.2 带掩码的注意力：得 2 / 6 分",
+        "  要求：没有掩码时，结果就是公式 1。",
         "  测得：q 形状 (2, 3) 时：你的结果在 [0] 处是 1",
         "  应为：0.5",
         "  多半因为：分数没有缩放。",

@@ -58,9 +58,9 @@ def test_a_chinese_page_has_chinese_hints_and_verdicts(here, capsys, monkeypatch
     assert "循环" in capsys.readouterr().out
     monkeypatch.chdir("homework")
     for language, shown in (
-        ("", "4 分里得 0 分"),
+        ("", "得 0 / 4 分"),
         ("en", "0 of 4 points"),
-        ("zh", "4 分里得 0 分"),
+        ("zh", "得 0 / 4 分"),
     ):
         monkeypatch.setenv("NMTLIB_LANG", language)
         assert grade("04.1", lambda scores: scores) == 0
