@@ -21,7 +21,7 @@ PAGES = [
     ROOT / "README.zh.md",
     ROOT / "CONTRIBUTING.md",
     ROOT / "CHANGELOG.md",
-    *sorted(ROOT.glob("docs/*.md")),
+    *sorted([*ROOT.glob("docs/*.md"), *ROOT.glob("docs/zh/*.md")]),
 ]
 OPERATORS = {"|", "||", "&", "&&", ";", ">", ">>", "<", "2>", "&>", "(", ")"}
 FENCE = re.compile(

@@ -37,7 +37,8 @@ def anchors(file: Path) -> set[str]:
     """The anchors of a notebook (as in JupyterLab) or of a Markdown file (as on GitHub)."""
     if file.suffix == ".ipynb":
         cells = nbformat.read(file, as_version=4)["cells"]
-        return {heading.replace(" ", "-") for heading in headings(prose(cells))}
+        named = {heading.replace(" ", "-") for heading in headings(prose(cells))}
+        return named | {f"cell-id={cell['id']}" for cell in cells}
     found = headings(file.read_text("utf-8"))
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found}
 

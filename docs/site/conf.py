@@ -1,11 +1,13 @@
 """What Sphinx is told: `docs/site/build.py` calls it on the pages that it has gathered."""
 
+import json
 import re
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import copy, rmtree
 
+from markupsafe import Markup
 from sphinx.application import Sphinx
 from sphinx.locale import _ as gettext
 from sphinx.search.en import SearchEnglish
@@ -14,6 +16,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(HERE))
 import gather  # noqa: E402, F401  (myst_heading_slug_func)
+import glossary  # noqa: E402
 import light  # noqa: E402
 
 project = "nmtlib"
@@ -87,6 +90,8 @@ def finish(app: Sphinx, error: Exception | None) -> None:
 
 class Search(SearchEnglish):
     """English words, and Chinese pairs of characters: a dictionary would cut them in two ways."""
+
+    js_splitter_code = Markup(f"const OTHER_NAMES = {json.dumps(glossary.other_names())};")
 
     def split(self, text: str) -> list[str]:
         """The words of a text; `splitQuery` in search.js does the same to a query."""

@@ -27,6 +27,7 @@ PAGES = [
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "docs/*.md",
+    "docs/zh/*.md",
     "benchmarks/*.md",
     "notebooks/*.ipynb",
     "notebooks/deeper/*.ipynb",

@@ -27,6 +27,17 @@ def page() -> str:
     return HEAD + "\n".join(rows) + "\n"
 
 
+def other_names() -> dict[str, str]:
+    """What else a Chinese reader may call a term, in small letters, and its Chinese.
+
+    The search of the site, which knows pairs of characters, has no use for a single one.
+    """
+    terms = [t for t in tomllib.loads(TERMS.read_text("utf-8"))["term"] if len(t["zh"]) > 1]
+    english = {re.sub(r" \(.*", "", term["en"]).lower(): term["zh"] for term in terms}
+    others = (dict.fromkeys([*t.get("not", ()), *t.get("also", ())], t["zh"]) for t in terms)
+    return english | {name.lower(): zh for names in others for name, zh in names.items()}
+
+
 def prose(notebook: Path) -> str:
     """The Markdown of a notebook."""
     cells = json.loads(notebook.read_text("utf-8"))["cells"]

@@ -8,17 +8,34 @@ if (typeof Search !== "undefined") {
   };
 
   // Chinese is searched by its pairs of characters, as conf.py has written them into the index.
+  // From a Chinese page, other names of a term and its English are searched as its Chinese.
   const HAN = /[\u3400-\u9fff]/;
   const ASKING = /为什么|是什么|什么是|什么|怎么办|如何/g; // of any question
-  let chinese = false;
+  const typed = new URLSearchParams(location.search);
+  const chinese = typed.get("lang") === "zh" || HAN.test(typed.get("q"));
+  const longest = Object.keys(OTHER_NAMES).sort((a, b) => b.length - a.length);
+  const others = longest.map((name) => (HAN.test(name) ? name : `\\b${name}\\b`)).join("|");
+  const named = (text) => text.replace(RegExp(others, "gi"), (name) => OTHER_NAMES[name.toLowerCase()]);
   const split = splitQuery;
   splitQuery = (query) => {
-    chinese = HAN.test(query);
-    const asked = query.replace(ASKING, " ");
+    const asked = (chinese ? named(query) : query).replace(ASKING, " ");
     const pairs = Array.from(asked.matchAll(/(?=([\u3400-\u9fff]{2}))/g), (found) => found[1]);
-    const others = split(asked.replace(/[\u3400-\u9fff]+/g, " "));
-    return pairs.length + others.length ? [...pairs, ...others] : split(query);
+    const words = split(asked.replace(/[\u3400-\u9fff]+/g, " "));
+    return pairs.length + words.length ? [...pairs, ...words] : split(query);
   };
+  if (chinese)
+    Documentation.addTranslations({
+      locale: "zh_CN",
+      plural_expr: "0",
+      messages: {
+        "Preparing search...": "正在准备搜索……",
+        Searching: "正在搜索",
+        "Search Results": "搜索结果",
+        "Search finished, found one page matching the search query.": ["找到 ${resultCount} 个页面。"],
+        "Your search did not match any documents. Please make sure that all words are spelled correctly and that you've selected enough categories.":
+          "没有找到。换个说法试试，比如更短的词。",
+      },
+    });
 
   // What a page shows in colour are the words as they were typed.
   const parse = Search._parseQuery;
@@ -44,7 +61,7 @@ if (typeof Search !== "undefined") {
       const headings = new Set(pagesWith(titleterms, word));
       const found = new Set([...headings, ...pagesWith(terms, word)]);
       for (const page of found) {
-        const language = /^glossary|\bzh\//.test(docnames[page]) === chinese ? 1.5 : 1;
+        const language = /^glossary|\bzh\//.test(docnames[page]) === chinese ? 3 : 1;
         const place = (headings.has(page) ? 2 : 1) + (titles[page].includes(word) ? 1 : 0);
         const rare = Math.log(docnames.length / found.size);
         const kind = docnames[page].includes("homework/") ? 0.9 : 1;
@@ -70,6 +87,9 @@ if (typeof Search !== "undefined") {
 document.addEventListener("DOMContentLoaded", () => {
   const chinese = document.documentElement.lang.startsWith("zh");
   if (navigator.language.startsWith("zh")) document.querySelector('.launch a[lang="zh"]')?.classList.add("first");
+  if (chinese)
+    for (const form of document.querySelectorAll("form.bd-search"))
+      form.insertAdjacentHTML("beforeend", '<input type="hidden" name="lang" value="zh">');
   const bar = document.querySelector(".bd-sidebar-primary");
   bar?.setAttribute("role", "region");
   bar?.setAttribute("aria-label", chinese ? "目录" : "Contents of the site");
