@@ -49,8 +49,6 @@ TYPOGRAPHY = {
     r"[「」『』]|\"": "quotation marks “ ”",
     rf"{HAN}(?: +|\n){HAN}": "no space and no line break between Chinese characters",
 }
-
-
 ITALICS = rf"(?<!\*)\*{HAN}[^*\n]*\*(?!\*)"
 
 
@@ -59,10 +57,12 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
+ENGLISH = {p.stem: p for f in ("*.ipynb", "deeper/*.ipynb") for p in NOTEBOOKS.glob(f)}
+
+
 def names() -> list[str]:
-    """The notebooks that have a translation, such as "06_masking"."""
-    numbers = [path.stem for path in CHINESE.glob("*.toml")]
-    return [path.stem for path in sorted(NOTEBOOKS.glob("*.ipynb")) if path.stem[:2] in numbers]
+    """The notebooks that have a translation, such as "06_masking", with the deeper ones."""
+    return [n for n in sorted(ENGLISH) if (CHINESE / f"{n.split('_')[0]}.toml").is_file()]
 
 
 def read(path: Path) -> dict:
@@ -75,7 +75,7 @@ def translation(number: str) -> dict[str, dict]:
 
 
 def english(name: str) -> dict:
-    return json.loads((NOTEBOOKS / f"{name}.ipynb").read_text("utf-8"))
+    return json.loads(ENGLISH[name].read_text("utf-8"))
 
 
 def source(cell: dict) -> str:
@@ -84,8 +84,8 @@ def source(cell: dict) -> str:
 
 def questions(number: str) -> dict[str, str]:
     """The English questions of a notebook, each as one text."""
-    found = read(ASKED / f"{number}.toml")
-    return {key: json.dumps(about, ensure_ascii=False) for key, about in found.items()}
+    asked = read(ASKED / f"{number}.toml").items()
+    return {key: json.dumps(about, ensure_ascii=False) for key, about in asked}
 
 
 def stale(now: dict[str, str], translated: dict[str, dict]) -> Iterator[str]:
@@ -100,7 +100,7 @@ def stale(now: dict[str, str], translated: dict[str, dict]) -> Iterator[str]:
 
 def findings(name: str) -> Iterator[str]:
     """What is wrong with the translation of a notebook and of its questions."""
-    number = name[:2]
+    number = name.split("_")[0]
     cells = [cell for cell in english(name)["cells"] if cell["cell_type"] == "markdown"]
     pairs = [
         ({cell["id"]: source(cell) for cell in cells}, translation(number)),
@@ -199,13 +199,13 @@ def chinese(name: str) -> dict:
     """The notebook in Chinese: its texts, questions and comments, and outputs of its own run."""
     from nmtcourse.teaching.predictions import hiding  # only now: it imports the package
 
-    notebook, translated = deepcopy(english(name)), translation(name[:2])
-    comments = read(CHINESE / f"{name[:2]}.toml").get("comments", {})
+    number, notebook = name.split("_")[0], deepcopy(english(name))
+    translated, comments = translation(number), read(CHINESE / f"{number}.toml").get("comments", {})
     stored = read_notebook(CHINESE / f"{name}.ipynb")
     for cell in notebook["cells"]:
         if cell["cell_type"] == "markdown":
             cell["source"] = moved(translated[cell["id"]]["text"].strip("\n"), name)
-        elif asked := re.match(r'predict\("(\d\d\.[\w-]+)"\)$', source(cell)):
+        elif asked := re.match(r'predict\("(\d\db?\.[\w-]+)"\)$', source(cell)):
             cell["outputs"] = outputs(asked[1])
         else:
             if "plots.setup()" in source(cell):  # its output says when results are shown
@@ -276,10 +276,12 @@ def moved(text: str, name: str) -> str:
         page, sharp, heading = match[1].partition("#")
         if re.match(r"https?:|mailto:", page):
             return match[0]
-        if page.startswith("../") or page and Path(page).stem not in names():
-            return f"](../{match[1]})"
-        page = page or f"{name}.ipynb"
-        return f"]({page}{sharp}{sharp and 'cell-id=' + cell_of(Path(page).stem, heading)})"
+        stem = Path(page).stem or name
+        if stem not in names():
+            page = page if ENGLISH[name].parent.name == "deeper" else f"../{page}"
+            ours = page.replace("/docs/", "/docs/zh/")
+            return f"]({ours if (CHINESE / ours).is_file() else page}{sharp}{heading})"
+        return f"]({stem}.ipynb{sharp}{sharp and 'cell-id=' + cell_of(stem, heading)})"
 
     text = re.sub(r"`(nmtlib homework start \d\d)`", r"`\1 --lang zh`", text)
     return re.sub(LINK, seen, text)
@@ -332,13 +334,10 @@ def main() -> int:
     parser.add_argument("--todo", metavar="NN")
     parser.add_argument("--words", metavar="NN")
     options = parser.parse_args()
-    if options.todo:
-        (name,) = [path.stem for path in NOTEBOOKS.glob(f"{options.todo}_*.ipynb")]
-        print("\n\n".join(findings(name)) or "all is translated")
-        return 0
-    if options.words:
-        (name,) = [path.stem for path in NOTEBOOKS.glob(f"{options.words}_*.ipynb")]
-        print("\n".join(missing_words(name)) or "all is translated")
+    if number := options.todo or options.words:
+        (name,) = [name for name in ENGLISH if name.startswith(f"{number}_")]
+        found = findings(name) if options.todo else missing_words(name)
+        print("\n\n".join(found) or "all is translated")
         return 0
     told = [finding for name in names() for finding in findings(name)]
     told += [found for item in long_texts().items() for found in homework_findings(*item)]
