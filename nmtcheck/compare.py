@@ -230,7 +230,7 @@ def inside(a: Side, b: Side, name: str) -> tuple[str, str] | None:
     one, two = a.attentions[index], b.attentions[index]
     if one.size != two.size:
         return f"heads of {name}", f"size: {one.size} and {two.size} dimensions a head"
-    if not math.isclose(one.factor, two.factor, rel_tol=1e-3):
+    if abs(one.factor / two.factor - 1) > 1e-3:  # it may be unknown
         scales = f"{1 / one.factor:.3g} and by {1 / two.factor:.3g}"
         return f"scores of {name}", f"scale: they are divided by {scales}"
     if far(one.weights, two.weights):

@@ -13,15 +13,16 @@ Measure = Callable[[Adapter, int], str]
 
 
 class Finding(AssertionError):
-    """A property does not hold: what was measured, and its cause.
+    """A property does not hold: what was measured, and what fits better than causes.toml.
 
-    `cause` is one that an experiment on this implementation singled out; `possible` is one that
-    nothing has proved, but that fits better than the usual ones of causes.toml.
+    What fits is a guess; `nmtcheck.measure.proof` alone calls it a proved cause.
     """
 
-    def __init__(self, measured: str, cause: str = "", possible: str = ""):
+    proved = False
+
+    def __init__(self, measured: str, fits: str = ""):
         super().__init__(measured)
-        self.measured, self.cause, self.possible = measured, cause, possible
+        self.measured, self.fits = measured, fits
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ class Result:
 
     'failed': the property does not hold; 'error': the implementation raised an exception;
     'timeout': it did not return; 'skipped': a part is missing, or nothing could be decided.
-    `cause` is empty for what passed, and `proved` where an experiment on this code singled it out;
+    `cause` is empty for what passed, and `proved` where a repair of this code has shown it;
     `follows` names the check whose failure explains this one; `printed` is what the code
     under the check wrote to its output and error streams.
     """

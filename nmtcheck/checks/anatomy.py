@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter, Sizes
-from nmtcheck.measure.helpers import build, logits, padded_batch, prepare
+from nmtcheck.measure.helpers import build, logits, prepare
+from nmtcheck.measure.proof import explained
 from nmtcheck.registry import Finding, check
 
 ROWS = 60  # of a position table that are looked at
@@ -112,33 +114,37 @@ def balance(adapter: Adapter, seed: int) -> str:
 
 @check("model.device", "make_model")
 def device(adapter: Adapter, seed: int) -> str:
-    # The device 'meta' holds no numbers and is there on every computer.
     """Everything the model computes with moves with it to a different device."""
     model, source, target = prepare(adapter, seed)
     logits(adapter, model, source, target)  # where no pass succeeds, nothing else can be told
-    made = list(plain_tensors(model))
-    if not made:
+    names = [name for _, name, _ in plain_tensors(model)]
+    if not names:
         return "every tensor is a parameter or a buffer, which .to(device) moves"
-    model = model.to("meta")
-    if runs(adapter, model):
-        return f"{made[0][1]!r} is not a buffer and is moved in every pass"
-    for module, name, value in made:  # the experiment: does it run where these are moved as well?
-        setattr(module, name, value.to("meta"))
-    if not runs(adapter, model):
-        raise NotImplementedError("a pass without numbers raises an error, wherever tensors are")
-    stays = "is neither a parameter nor a buffer: .to(device) does not move it"
-    cause = (
-        "Once it is moved, the pass succeeds: use register_buffer, or nn.Parameter if it learns."
-    )
-    raise Finding(f"{made[0][1]!r} {stays}, and the pass fails there", cause)
-
-
-def runs(adapter: Adapter, model: nn.Module) -> bool:
-    """Whether a pass on the device 'meta' raises no error."""
-    source, target, _ = padded_batch(adapter, 0)
     try:
-        with torch.no_grad(), torch.device("meta"):  # masks that a pass makes are made there
-            adapter.logits(model.eval(), source.to("meta"), target.to("meta"))
-    except Exception:  # it is somebody else's code
-        return False
-    return True
+        elsewhere(adapter, seed)
+    except Exception as error:  # it is somebody else's code
+        said = f"{names[0]!r} is neither a parameter nor a buffer, and the pass fails elsewhere"
+        found = Finding(said, "Use register_buffer, or nn.Parameter if it learns.")
+        explained(adapter, seed, found, registered, elsewhere, "it registered")
+        raise found if found.proved else NotImplementedError(str(error)) from None
+    return f"{names[0]!r} is not a buffer and is moved in every pass"
+
+
+def elsewhere(adapter: Adapter, seed: int) -> None:
+    """Make a pass on the device 'meta', which holds no numbers and is there on every computer."""
+    model, source, target = prepare(adapter, seed)
+    with torch.no_grad(), torch.device("meta"):  # masks that a pass makes are made there
+        adapter.logits(model.to("meta"), source.to("meta"), target.to("meta"))
+
+
+def registered(adapter: Adapter) -> Adapter:
+    """The adapter of models all of whose tensors are parameters or buffers."""
+
+    def make_model(sizes: Sizes) -> nn.Module:
+        model = adapter.make_model(sizes)
+        for module, name, value in [*plain_tensors(model)]:
+            delattr(module, name)
+            module.register_buffer(name, value)
+        return model
+
+    return replace(adapter, make_model=make_model)

@@ -70,7 +70,7 @@ def refuse_extended(adapter: Adapter, row: int, said: list[Words]) -> None:
             cause = "Finished hypotheses are extended: what follows EOS is removed later."
             if len(said) > 2 and len(set(said)) == 1:
                 cause = "The beam starts with equal copies: give all but the first -inf there."
-            raise Finding(f"source {row} gets the hypothesis {list(ids)} twice", possible=cause)
+            raise Finding(f"source {row} gets the hypothesis {list(ids)} twice", cause)
         if adapter.eos in ids or (place == 0 and {adapter.pad, adapter.bos} & set(ids)):
             cause = "Finished hypotheses are extended, or not cut at EOS."
-            raise Finding(f"a hypothesis holds special ids: {list(ids)}", possible=cause)
+            raise Finding(f"a hypothesis holds special ids: {list(ids)}", cause)

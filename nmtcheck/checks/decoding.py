@@ -41,7 +41,7 @@ def cache(adapter: Adapter, seed: int) -> str:
             first = "The encoder's part of the state is wrong: the memory or its padding mask."
             later = "The first step is right: the cache or the positions of later ones are wrong."
             message = f"the logits of step {place} differ by {off:.2g}"
-            raise Finding(message, possible=later if place else first)
+            raise Finding(message, later if place else first)
         worst = max(worst, off)
     return f"{target.size(1)} steps of {len(source)} padded sentences agree within {worst:.0e}"
 
@@ -94,7 +94,7 @@ def greedy_is_best_word(adapter: Adapter, seed: int) -> str:
         for n in wrong:
             if specials & {*said[n]} or said[n][: len(expected[n])] == expected[n]:
                 after = f"EOS is most probable after {list(expected[n])}"
-                raise Finding(f"{after}, but the search returns {list(said[n])}", possible=BEYOND)
+                raise Finding(f"{after}, but the search returns {list(said[n])}", BEYOND)
         raise Finding(f"{counts} do not get the most probable words: {words}")
     lengths = sorted(map(len, said))
     words = f"{lengths[0]} to {lengths[-1]} words"

@@ -38,7 +38,7 @@ def pad_gradient(adapter: Adapter, seed: int) -> str:
     table = next(p for p in module.parameters() if p.dim() == 2)
     if table.grad is None or not table.grad[5].any():
         cause = "The embedding is frozen or detached."
-        raise Finding("the row of a word gets no gradient", possible=cause)
+        raise Finding("the row of a word gets no gradient", cause)
     if table.grad[adapter.pad].any():
         most = table.grad[adapter.pad].abs().max()
         found = Finding(f"the PAD row gets a gradient of up to {most:.2g}, expected 0")

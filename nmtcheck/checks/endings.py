@@ -56,7 +56,7 @@ def within_source(adapter: Adapter, model: nn.Module, source: Tensor, reference:
         rooms.append(len(said.split() if isinstance(said, str) else said) - ids.size(1))
     if rooms[0] == rooms[1] and abs(rooms[0]) < 2:
         told = f"translations that do not end are as long as sources of {source.size(1)} and 3 ids"
-        raise Finding(told, possible="Translations are cut at the length of the source.")
+        raise Finding(told, "Translations are cut at the length of the source.")
 
 
 @check("decoding.length_limit", "make_model", "greedy|hypotheses")
@@ -88,7 +88,7 @@ def length_limit(adapter: Adapter, seed: int) -> str:
         (other,) = adapter.greedy(model, source[:, -3:], 2)
         if len(other) != shown[0]:
             raise NotImplementedError(f"{given}: its limit depends on the source")
-        raise Finding(given, possible="The limit that is asked for is ignored.")
+        raise Finding(given, "The limit that is asked for is ignored.")
     return f"cut at 2, 3 and 4 words, translations have {', '.join(map(str, shown))} of them"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -12,13 +13,25 @@ from torch.nn.modules.module import register_module_forward_hook
 from nmtcheck.adapter import Adapter, Sizes
 from nmtcheck.checks.attention import divided_by
 from nmtcheck.checks.masks import future, same_with_more_padding
-from nmtcheck.measure import reading as readings
 from nmtcheck.measure.helpers import TOLERANCE, another_word
-from nmtcheck.measure.reading import PARTS, Attention, Reading, proved, read, reading, visible
+from nmtcheck.measure.proof import explained
+from nmtcheck.measure.reading import (
+    PARTS,
+    Attention,
+    Reading,
+    by_a_view,
+    hide,
+    join,
+    mending,
+    over_keys,
+    read,
+    reading,
+    run,
+    visible,
+)
 from nmtcheck.registry import Finding, check
 
 LOOSE = 30 * TOLERANCE
-OVER_QUERIES = "The softmax runs over the queries: it is the columns that sum to one."
 LOW = "Masked scores are filled with a number that is not low enough."
 ANOTHERS = """\
 Alone each sentence is masked; in a batch one gets the mask of another: masks or lengths are \
@@ -58,11 +71,12 @@ def sums(adapter: Adapter, seed: int) -> str:
         rows = each.weights.sum(-1).transpose(1, 2)[queries]  # (N, H)
         rows = rows[rows.abs() > TOLERANCE]  # a query may have no key at all
         if rows.numel() and float((rows - 1).abs().max()) > LOOSE or each.weights.min() < 0:
-            columns = (each.weights.sum(-2) - 1).abs().max()
-            faulty = f"the weights of a query sum to {rows.min():.2f} to {rows.max():.2f}, not 1"
-            cause = OVER_QUERIES if columns < LOOSE else ""
-            possible = "Weights are changed after the softmax, or it runs over a different axis."
-            raise Finding(f"{faulty}, in {each.name}", cause, possible)
+            said = f"the weights of a query sum to {rows.min():.2f} to {rows.max():.2f}, not 1"
+            if (each.weights.sum(-2) - 1).abs().max() > LOOSE:
+                raise Finding(f"{said}, in {each.name}")
+            cause = "The softmax runs over the queries: it is the columns that sum to one."
+            found, repair = Finding(f"{said}, in {each.name}", cause), mending(over_keys, seed)
+            raise explained(adapter, seed, found, repair, sums, "the softmax over the keys")
     return f"the weights of {len(view.attentions)} attentions sum to one"
 
 
@@ -86,7 +100,7 @@ def reach(
     def positions(ids: Tensor) -> Tensor:
         """What is made of the first sentence, one row for each position."""
         both = (ids, view.target) if side == "encoder" else (view.source, ids)
-        trace = readings.run(adapter, view.model, *both, change=change)
+        trace = run(adapter, view.model, *both, change=change)
         if side == "decoder":
             return trace.result[0]
         cross = next(a for a in view.attentions if a.part == "cross")
@@ -133,34 +147,30 @@ def mixer(adapter: Adapter, view: Reading, side: str) -> tuple[str, str] | None:
 @torch.no_grad()
 def heads(adapter: Adapter, seed: int) -> str:
     """Where each token attends to itself alone, heads and tokens stay apart."""
-    view, faulty = reading(adapter, seed), []
+    view, sides = reading(adapter, seed), list[str]()
     for side in ("encoder", "decoder"):
-        if not {side, "cross"} <= {a.part for a in view.attentions}:
+        own = [a for a in view.attentions if a.part == side]
+        if not own or not any(a.part == "cross" for a in view.attentions):
             continue
         count, most = reach(adapter, view, side)
         if most == 0:
             raise NotImplementedError(f"a changed token of the {side} moves nothing")
         if count > 1:
-            message = (
-                f"each token of the {side} attends to itself alone; one moves {count} positions"
+            said = f"each token of the {side} attends to itself alone; one moves {count} positions"
+            if mixed := mixer(adapter, view, side):
+                raise Finding(*mixed)
+            how = MIXED.get(by_a_view(view, own[0]))
+            if how is None:
+                raise Finding(said, "Heads and tokens are mixed where heads are split or joined.")
+            found, repair = (
+                Finding(said, f"Heads and tokens are mixed: {how}."),
+                mending(join, seed),
             )
-
-            def apart(other: Adapter, _: int, side: str = side) -> None:
-                if reach(other, view, side)[0] > 1:
-                    raise Finding("still")
-
-            if found := mixer(adapter, view, side):
-                raise Finding(*found)
-            for (split, merge), text in MIXED.items():
-                if proved(adapter, view, readings.join(split=split, merge=merge), apart):
-                    cause = f"Heads and tokens are mixed: {text}. With the axes exchanged, the"
-                    cause += " check passes."
-                    raise Finding(message, cause)
-            raise Finding(message, possible="Heads and tokens are mixed where heads are split.")
-        faulty.append(side)
-    if not faulty:
+            raise explained(adapter, seed, found, repair, heads, "the axes exchanged")
+        sides.append(side)
+    if not sides:
         raise NotImplementedError("no self-attention and cross-attention were read")
-    return f"a changed token moves its own position alone, in {' and '.join(faulty)}"
+    return f"a changed token moves its own position alone, in {' and '.join(sides)}"
 
 
 def faults(adapter: Adapter, view: Reading, each: Attention) -> Iterator[tuple[str, str]]:
@@ -277,15 +287,12 @@ def mask_finding(
         }
     elif single(adapter, view, parts):
         causes = {ANOTHERS: None}
-    repair = readings.hide(bad, future=parts == ("decoder",))
-    if parts == ("decoder",):
-        right = proved(adapter, view, repair, lambda a, s: future(a, seed, training))
-    else:
-        right = proved(adapter, view, repair, lambda a, s: same_with_more_padding(a, seed))
-    cause = " ".join(causes)
     more = f" and in {len(faulty) - 1} more" * (len(faulty) > 1)
-    proof = f"{cause} With its scores masked, the check passes."
-    return Finding(f"{text}, in {name}{more}", proof * bool(right and cause), cause)
+    found = Finding(f"{text}, in {name}{more}", " ".join(causes))
+    causal = parts == ("decoder",)
+    repair = mending(hide(bad, future=causal), seed, training)
+    measure = partial(future, training=training) if causal else same_with_more_padding
+    return explained(adapter, seed, found, repair, measure, "its scores masked")
 
 
 @check("inside.future", "make_model")
@@ -330,8 +337,7 @@ def scale(adapter: Adapter, seed: int) -> str:
             if abs(divisor - 1) < 0.02 and each.part != "cross" and carried(adapter, seed, each):
                 raise NotImplementedError(f"{message}; new queries are as much smaller instead")
             if any(biased(adapter, view, other) for other in view.attentions):
-                possible = f"{cause} With relative positions some designs have no scale."
-                raise Finding(f"{message}, {expected}", "", possible)
+                cause += " With relative positions some designs have no scale."
             raise Finding(f"{message}, {expected}", cause)
     if not faulty:
         raise NotImplementedError("no scores of queries and keys could be read")

@@ -29,7 +29,7 @@ def gradient(adapter: Adapter, seed: int) -> str:
     logits(adapter, model.train(), source, target, grad=True).pow(2).mean().backward()
     trained = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
     if not trained:
-        raise Finding("the model has no trainable parameters", possible=PLAIN_LIST)
+        raise Finding("the model has no trainable parameters", PLAIN_LIST)
     # Vectors may be without gradient for a reason: the bias of the keys moves all scores of a query
     # alike.
     without = [n for n, p in trained if p.grad is None or (p.dim() > 1 and not p.grad.any())]
@@ -60,7 +60,7 @@ def separate_weights(adapter: Adapter, seed: int) -> str:
         raise NotImplementedError(f"{said}, perhaps a table that is shared on purpose")
     if len(names) < 4:
         message = f"the model has only {len(names)} matrices in its layers"
-        raise Finding(message, possible=PLAIN_LIST)
+        raise Finding(message, PLAIN_LIST)
     return f"{len(names)} matrices in the layers, none of them shared"
 
 

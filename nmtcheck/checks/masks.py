@@ -39,7 +39,7 @@ def future(adapter: Adapter, seed: int, training: bool) -> str:
         raise Finding(text)
     if distance(after[2:], before[2:]) < TOLERANCE:
         message = "a changed token does not affect later positions either"
-        raise Finding(message, possible="The decoder does not read its input.")
+        raise Finding(message, "The decoder does not read its input.")
     return f"a changed token moves nothing before it (within {leak:.0e})"
 
 

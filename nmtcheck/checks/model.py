@@ -112,7 +112,7 @@ def state_dict(adapter: Adapter, seed: int) -> str:
     if distance(logits(adapter, other, source, target)[real], expected) < TOLERANCE:
         message = "two models with different random weights give the same logits"
         possible = "The seed is fixed inside the model, or the weights are not used."
-        raise Finding(message, possible=possible)
+        raise Finding(message, possible)
     other.load_state_dict(model.state_dict())
     message = "a second model with the same state dict"
     off = close(logits(adapter, other, source, target)[real], expected, message)

@@ -51,7 +51,7 @@ def train(adapter: Adapter, model: nn.Module, updates: Updates) -> list[Step]:
         cause = "The optimizer must step once for each update."
         if len(steps) == sum(map(len, updates)):
             cause = "The optimizer steps after every micro-batch."
-        raise Finding(f"{given} made {len(steps)} optimizer steps", possible=cause)
+        raise Finding(f"{given} made {len(steps)} optimizer steps", cause)
     return steps
 
 
@@ -107,7 +107,7 @@ def accumulation(adapter: Adapter, seed: int) -> str:
     apart = first_gradient(adapter, seed, [first, second])
     if not together.any():
         cause = "Gradients are cleared between backward and step."
-        raise Finding("the gradient of an update is zero", possible=cause)
+        raise Finding("the gradient of an update is zero", cause)
     if distance(apart, together) > TOLERANCE:
         size = float(apart.norm() / together.norm())
         message = f"the gradient of two micro-batches has {size:.2f} times the norm of one batch's"

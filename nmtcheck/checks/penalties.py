@@ -66,7 +66,7 @@ def length_penalty(adapter: Adapter, seed: int) -> str:
     without, with_penalty = (sum(lengths) / len(lengths) for lengths in found.values())
     if without == with_penalty:
         message = f"penalties 0 and 2 give translations of {without:.1f} words"
-        raise Finding(message, possible="The penalty is not used.")
+        raise Finding(message, "The penalty is not used.")
     if without > with_penalty:
         became = f"{with_penalty:.1f} words with penalty 2"
         raise Finding(f"{without:.1f} words without penalty become {became}")

@@ -3,93 +3,111 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from nmtcheck.adapter import Adapter
-from nmtcheck.measure.helpers import build, distance, logits, prepare, silence, source_rows
+from nmtcheck.measure.helpers import build, distance, logits, silence, source_rows
+from nmtcheck.measure.proof import explained
 from nmtcheck.measure.reading import hide, mended, read, reading, run, uneven_batch
 from nmtcheck.registry import Finding, check
 
-ALONG_BATCH = """\
-Positions are counted along the batch, not along the sentence. With the axes exchanged, the check \
-passes."""
-ADDED = "No positions are added to the {}'s embeddings. With positions added, the check passes."
+ALONG_BATCH = "Positions are counted along the batch, not along the sentence."
+MISSING = "No positions are added to the {}'s embeddings."
+LOST = "Places move queries, keys or scores, and yet do not tell the order."
 
 
 def order_matters(adapter: Adapter, seed: int, side: str) -> str:
-    """Ask a second model before the first is blamed: attention to one word alone hides an order.
+    """The order of one side's words; where it counts once masks are repaired, masks are to blame.
 
-    Where the order counts as soon as masks are repaired, masks are to blame and not positions.
+    A second model is asked before the first is blamed: attention to one word alone hides an order.
     """
+
+    def measure(adapter: Adapter, seed: int, masked: bool = False) -> str:
+        with contextlib.suppress(Finding):
+            return order_seen(adapter, seed, side, masked=masked)
+        return order_seen(adapter, seed + 1, side, noise=0.0, masked=masked)
+
     try:
-        return order_seen(adapter, seed, side)
-    except Finding:
-        pass
-    try:
-        return order_seen(adapter, seed + 1, side, noise=0.0)
+        return measure(adapter, seed)
     except Finding as failure:
-        if repaired(adapter, seed, side):
-            raise NotImplementedError("with masks repaired the order counts: see inside") from None
-        with exchanged_axes():
-            if repaired(adapter, seed, side) and still(adapter, seed):
-                raise Finding(failure.measured, ALONG_BATCH) from None
-        unmoved = still(adapter, seed)  # or positions are there, and belong to rows of the batch
-        with positions_added():
-            cause = ADDED.format(side) * (unmoved and repaired(adapter, seed, side))
-        raise Finding(failure.measured, cause, failure.possible) from None
+        unseen = failure
+    with contextlib.suppress(Finding):
+        measure(adapter, seed, masked=True)
+        raise NotImplementedError("with masks repaired the order counts: see inside")
+    ways = (ALONG_BATCH, exchanged_axes, "the axes exchanged"), (MISSING, added, "positions added")
+    for cause, way, what in ways:
+        found, repair = Finding(unseen.measured, cause.format(side)), partial(within, way=way)
+        if explained(adapter, seed, found, repair, measure, what).proved:
+            raise found
+    without = placeless(adapter, silence(build(adapter, seed)))
+    raise unseen if without else Finding(unseen.measured, LOST)
+
+
+def within(adapter: Adapter, way: Callable[[Adapter], Any]) -> Adapter:
+    """The adapter, each pass of its model made while a block of code runs."""
+
+    def logits(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
+        with way(adapter, model):
+            return adapter.logits(model, source, target)
+
+    return replace(adapter, logits=logits)
 
 
 @contextlib.contextmanager
-def exchanged_axes() -> Iterator[None]:
-    """Every module that only adds positions gets the axes of its input exchanged, and back."""
-
-    def adds(module: nn.Module, given: tuple) -> bool:
-        inner = [m for m in module.modules() if [*m.parameters(recurse=False)]]
-        learned = all(isinstance(m, nn.Embedding) or m is module for m in inner)
-        holds = [*module.buffers(), *module.parameters()]
-        one = len(given) == 1 and isinstance(given[0], Tensor) and given[0].dim() == 3
-        return one and learned and any(x.squeeze().dim() == 2 for x in holds)
+def exchanged_axes(adapter: Adapter, model: nn.Module) -> Iterator[None]:
+    """Exchange the axes of what is read by a module that adds one vector a sentence."""
+    turned = list[nn.Module]()
 
     def before(module: nn.Module, given: tuple) -> tuple | None:
-        return (given[0].transpose(0, 1),) if adds(module, given) else None
+        one = len(given) == 1 and isinstance(given[0], Tensor) and given[0].dim() == 3
+        if not one or not given[0].is_floating_point():
+            return None
+        made = module.forward(torch.zeros_like(given[0]))
+        if not isinstance(made, Tensor) or made.shape != given[0].shape:
+            return None
+        if not (made - made[:1]).any() or (made - made[:, :1]).any():
+            return None
+        turned.append(module)
+        return (given[0].transpose(0, 1),)
 
     def after(module: nn.Module, given: tuple, output: Tensor) -> Tensor | None:
-        return output.transpose(0, 1) if adds(module, given) else None
+        if turned and turned[-1] is module:
+            turned.pop()
+            return output.transpose(0, 1)
+        return None
 
     with register_module_forward_pre_hook(before), register_module_forward_hook(after):
         yield
 
 
-def still(adapter: Adapter, seed: int) -> bool:
-    """Whether another order of the sentences moves no logit."""
-    model, source, target = prepare(adapter, seed)
-    order = torch.tensor([1, 0, 2])  # masks may be wrong as well: padding is compared with padding
-    source, target = source.clone(), target.clone()
-    source[1:], target[1:] = source[0].roll(1), target[0].roll(1)
-    with contextlib.suppress(Finding):
-        plain = logits(adapter, model, source, target)
-        return distance(logits(adapter, model, source[order], target[order]), plain[order]) < 1e-4
-    return False
-
-
-def repaired(adapter: Adapter, seed: int, side: str) -> bool:
-    """Whether the order counts when the scores are masked as they should be."""
-    with contextlib.suppress(Finding):
-        order_seen(adapter, seed, side, masked=True)
-        return True
-    return False
+def placeless(adapter: Adapter, model: nn.Module) -> bool:
+    """Whether nothing in a pass tells the places of one word apart: no query, key or score does."""
+    word, (source, target) = adapter.first_word, uneven_batch(adapter, 0, padded=False)
+    seen = read(adapter, model, source, target)
+    trace = run(adapter, model, *(torch.full_like(ids, word) for ids in (source, target)))
+    for each in seen.attentions:
+        softmax = trace.attentions[each.number]
+        query, key = softmax.query[each.rows], softmax.key.mT[each.rows]  # (B, H, L, d)
+        offs = [*((x - x[:1, :, :1]).abs().max() for x in (query, key))]
+        if not max(*offs, each.added[each.weights > 0].abs().max()) < 1e-5:
+            return False
+    return True
 
 
 @contextlib.contextmanager
-def positions_added() -> Iterator[None]:
-    """Add waves to what every embedding of one sentence returns, while the block runs."""
+def added(adapter: Adapter, model: nn.Module) -> Iterator[None]:
+    """Add waves to what every embedding of one sentence returns, where nothing tells places."""
+    needed = placeless(adapter, model)
 
     def add(module: nn.Module, inputs: tuple, output: Tensor) -> Tensor | None:
-        if not isinstance(module, nn.Embedding) or output.dim() != 3:
+        if not needed or not isinstance(module, nn.Embedding) or output.dim() != 3:
             return None
         # Sentences may be the first axis or the second: rows of a batch begin at other places.
         place = torch.arange(output.size(0))[:, None] + torch.arange(output.size(1))
@@ -130,7 +148,7 @@ def order_seen(
     replaced = distance(run([words[-1] + 1, *words[1:]]), run(words))
     if replaced == 0 and least < 1e-4:  # in double precision nothing is lost
         never = f"a different first word of the {side} changes no logit"
-        raise Finding(never, possible="It is never read.")
+        raise Finding(never, "It is never read.")
     if replaced < least:
         raise NotImplementedError(f"another word of the {side} moves the logits by {replaced:.0e}")
     if exchanged <= share * replaced:
@@ -174,5 +192,5 @@ def relative(adapter: Adapter, seed: int) -> str:
     if off > 0.01 * size:
         said = f"scores of one word at one distance differ by {off:.2g}; all scores by {size:.2g}"
         cause = "Queries and keys are not rotated: sines and cosines belong to other pairs."
-        raise Finding(said, possible=cause)
+        raise Finding(said, cause)
     return f"scores of one word at one distance agree within {off:.0e}"

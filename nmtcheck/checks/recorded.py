@@ -31,8 +31,8 @@ MISTAKES = {
 DIVISORS = {  # how the words of an update are weighed, and the cause
     "means": "The means of accumulated batches are added and never divided by their number.",
     "padded": "The sum is divided by the number of positions, PAD included.",
+    "uneven": "Means of sentences are averaged: words of short sentences weigh more.",
 }
-UNEVEN = "Means of sentences are averaged: words of short sentences weigh more."
 ON_PURPOSE = "some toolkits do so on purpose"
 GRADIENTS = {  # what is seen, and its cause
     "older": ("a gradient of earlier updates is left", "Gradients are not cleared between steps."),
@@ -162,7 +162,7 @@ def weights(adapter: Adapter, seed: int) -> str:
         said = f"in {count} of {len(told)} updates {lines[kind]}"
         if kind.startswith("by"):
             raise NotImplementedError(f"{said}, {kind}: {ON_PURPOSE}, and adapt rate and clipping")
-        raise Finding(said, DIVISORS.get(kind, ""), UNEVEN * (kind == "uneven"))
+        raise Finding(said, DIVISORS.get(kind, ""))
     if right <= len(told) / 2:
         raise NotImplementedError("updates are divided by different numbers, or were read in part")
     return lines["mean"]
@@ -195,7 +195,7 @@ def parameters(adapter: Adapter, seed: int) -> str:
         raise Finding(
             f"{len(missing)} kinds of parameters get gradients and are in no optimizer: "
             + ", ".join(missing[:6]),
-            possible="They are not handed to the optimizer, or stand in a plain list.",
+            "They are not handed to the optimizer, or stand in a plain list.",
         )
     dtypes = {dtype for update in run.updates for dtype in update.dtypes}
     if torch.float16 in dtypes:
@@ -241,7 +241,7 @@ def rates(adapter: Adapter, seed: int) -> str:
     low = next((n for n in range(count) if max(used[n:]) < max(used) / 1000), count)
     if low < count / 2 and count >= FEW:
         cause = "The schedule is stepped for every batch, and made for a step an epoch."
-        raise Finding(f"the rate has fallen to nothing by update {low + 1}: {text}", "", cause)
+        raise Finding(f"the rate has fallen to nothing by update {low + 1}: {text}", cause)
     moves = [n for n in range(count) if not n or used[n] != used[n - 1]]
     three = zip(moves, moves[1:], moves[2:], strict=False)
     again = [b + 1 for a, b, c in three if used[a] > used[b] < used[c]]
@@ -264,7 +264,7 @@ def modes(adapter: Adapter, seed: int) -> str:
     if run.tested_dropped:
         raise Finding(
             f"dropout drops {run.tested_dropped} times in passes without gradient",
-            possible="Evaluation is done in train mode, or dropout does not follow the mode.",
+            "Evaluation is done in train mode, or dropout does not follow the mode.",
         )
     return f"dropout drops in {dropped.count(True)} of {len(dropped)} updates, never elsewhere"
 
@@ -368,5 +368,5 @@ def leaked(
             mixed |= 2 * hits >= len(table) > hits  # no evaluation of the training set alone
     said = f"{len(old)} of {len(old | fresh)} sentences that are evaluated were learned"
     if len(old) >= FEW and (not fresh or (mixed and len(old) > 3 * len(fresh))):
-        raise Finding(said, possible="Test sentences are part of the training data.")
+        raise Finding(said, "Test sentences are part of the training data.")
     return said if old or fresh else "no evaluation was read"

@@ -183,7 +183,7 @@ def translations(adapter: Adapter, seed: int) -> str:
             cause = "Sentences that have ended go on until the last one ends."
         pair = f"{wrong[0][0]!r} alone, {wrong[0][1]!r}"
         message = f"{len(wrong)} lines are translated differently beside others: {pair}"
-        raise Finding(message, possible=cause)
+        raise Finding(message, cause)
     return f"{len(ended)} of {len(lines)} lines that ended have the same translations together"
 
 

@@ -57,7 +57,7 @@ def eval_mode(adapter: Adapter, seed: int) -> str:
         scaled = "Dropout must divide what it keeps by 1 - p, or eval mode differs in scale."
         cause = scaled if alike(first, second) else ""
         message = f"{said}; with dropout 0 the same weights give {expected:.2f}"
-        raise Finding(message, possible=cause)
+        raise Finding(message, cause)
     if distance(*(logits(adapter, model.train(), source, target) for _ in range(2))) < TOLERANCE:
         raise NotImplementedError("the model applies no dropout in train mode")
     return f"two validations of a model with dropout 0.5 give {first:.2f}, as with dropout 0"

@@ -28,10 +28,10 @@ def tensor(value: object, what: str, shape: tuple[int | str, ...] | None = None)
     if shape and (len(shape) != value.dim() or any(value.size(n) != known[n] for n in known)):
         expected = f"({', '.join(map(str, shape))})"
         cause = "Axes are exchanged, or a position is lost or added."
-        raise Finding(f"{what} has the shape {tuple(value.shape)}, expected {expected}", "", cause)
+        raise Finding(f"{what} has the shape {tuple(value.shape)}, expected {expected}", cause)
     if not value.isfinite().all():
         cause = "A softmax over -inf only, or a number too large for its dtype."
-        raise Finding(f"{what} contains NaN or infinity", "", cause)
+        raise Finding(f"{what} contains NaN or infinity", cause)
     return value
 
 
@@ -45,12 +45,12 @@ def distance(actual: Tensor, expected: Tensor, what: str = "the result") -> floa
 
 
 def close(
-    actual: Tensor, expected: Tensor, message: str, possible: str = "", tolerance: float = TOLERANCE
+    actual: Tensor, expected: Tensor, message: str, fits: str = "", tolerance: float = TOLERANCE
 ) -> float:
     """The distance; a Finding with `message` where it is too large."""
     found = distance(actual, expected)
     if found > tolerance:
-        raise Finding(f"{message}: they differ by {found:.2g}", "", possible)
+        raise Finding(f"{message}: they differ by {found:.2g}", fits)
     return found
 
 

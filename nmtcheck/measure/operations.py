@@ -22,6 +22,7 @@ A = torch.ops.aten
 PRODUCTS = {A.mm, A.bmm, A.addmm, A.baddbmm}
 SOFTMAXES = {A._softmax, A._safe_softmax}
 COPIES = {A.clone, A._unsafe_view, A._to_copy, A.detach, A.lift_fresh, A.contiguous}
+JOINS = {A.cat, A.stack}
 SCALINGS = {A.mul: 1, A.mul_: 1, A.div: -1, A.div_: -1}
 # change(kind, number, tensors) -> the tensors to go on with.  Kinds: "product" (query, key) of an
 # attention, "softmax" (scores), "weights", "value" (weights, value) and "context".
@@ -62,8 +63,8 @@ class Softmax:
     product: int = -1
     query: Tensor | None = None  # (N, T, d), as it is multiplied
     key: Tensor | None = None  # (N, d, S)
-    factor: float = 1.0  # of the scores, since queries and keys were made
-    before: float = 1.0  # of queries and keys alone, before they are multiplied
+    before: float = math.nan  # factor of queries and keys since they were made, if that was seen
+    after: float = 1.0  # factor of the scores alone
     makers: tuple[int, int, int] = (-1, -1, -1)  # the linear maps of queries, keys and values
     joined: int = -1  # the number of linear maps before its result
     weights: Tensor | None = None  # (N, T, S), as they are multiplied by the values
@@ -129,6 +130,8 @@ class Watch(TorchDispatchMode):
         elif first and (func.is_view or kind in COPIES):
             for each in _flat([output]):
                 self.keep(each, first)
+        elif first and kind in JOINS and self.alike(args[0]):
+            self.keep(output, replace(first, linear=-1))
         elif isinstance(output, Tensor):
             same = [x for x in sources if x.numel() == output.numel()]
             origin = self.derived(kind, args, same[0], output) if same else None
@@ -155,6 +158,11 @@ class Watch(TorchDispatchMode):
             if origin.maker >= 0 and others[0].dim() == 1:
                 self.trace.linears[origin.maker].bias = others[0]
         return replace(origin, powers=origin.powers or kind in (A.exp, A.exp_))
+
+    def alike(self, parts: list[Tensor]) -> bool:
+        """Whether all parts are made of one linear map and multiplied by one number."""
+        origins = [self.origin(x) or Origin() for x in parts]
+        return len({(origin.maker, origin.factor) for origin in origins}) == 1
 
     def keep(self, output: Any, origin: Origin | None) -> None:
         """Note where a tensor comes from, and let no other tensor take its id."""
@@ -201,10 +209,10 @@ class Watch(TorchDispatchMode):
             (output,) = self.altered("context", number, output)
             self.keep(output, None)
             return output
-        product, factor = len(self.products), origins[0].factor * origins[1].factor
+        product, makers = len(self.products), (origins[0].maker, origins[1].maker)
+        factor = origins[0].factor * origins[1].factor if min(makers) >= 0 else math.nan
         args[at : at + 2] = self.altered("product", product, a, b)
         output = func(*args, **kwargs)
-        makers = origins[0].maker, origins[1].maker
         self.products.append((args[at].clone(), args[at + 1].clone(), factor, makers))
         self.keep(output, Origin(product=product))
         return output
@@ -217,7 +225,7 @@ class Watch(TorchDispatchMode):
         (output,) = self.altered("weights", number, output)
         softmax = Softmax(self.inside[-1], scores.clone())
         softmax.query, softmax.key, softmax.before, makers = self.products[origin.product]
-        softmax.product, softmax.factor = origin.product, softmax.before * origin.factor
+        softmax.product, softmax.after = origin.product, origin.factor
         softmax.makers = (*makers, -1)
         self.trace.attentions.append(softmax)
         self.keep(output, Origin(attention=number))

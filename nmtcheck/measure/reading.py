@@ -6,7 +6,6 @@ the words of one side, or of one sentence: what moves belongs to them.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -39,7 +38,7 @@ class Attention:
     scores: Tensor  # (B, H, T, S), as the softmax reads them
     rows: Tensor  # (B, H): which of the B * H rows of the operation these are
     size: int  # d, or 0 where no product was seen
-    factor: float  # of the scores, since queries and keys were made
+    factor: float  # of the scores, since queries and keys were made; NaN if unknown
     added: Tensor  # (B, H, T, S): what the scores are beyond the product, such as a mask
 
     @property
@@ -147,9 +146,9 @@ def placed(number: int, plain: Softmax, others: list[Softmax], size: int) -> Att
     same = plain.scores.numel() == weights.numel()
     scores = plain.scores.reshape(weights.shape) if same else torch.full_like(weights, torch.nan)
     tables = weights[rows], scores[rows]
-    added = scores - plain.query @ plain.key * (plain.factor / plain.before)
-    named = part, number, plain.module, plain.product
-    return Attention(*named, *tables, rows, depth, plain.factor, added[rows])
+    added = scores - plain.query @ plain.key * plain.after
+    named, factor = (part, number, plain.module, plain.product), plain.before * plain.after
+    return Attention(*named, *tables, rows, depth, factor, added[rows])
 
 
 @functools.lru_cache(maxsize=8)
@@ -174,17 +173,18 @@ def visible(reading: Reading, adapter: Adapter, attention: Attention) -> tuple[T
     return queries, keys
 
 
-# Repairs
+# Repairs: each leaves a sound model as it is
 
-Alter = Callable[[str, tuple], tuple]  # kind, tensors -> tensors, as a `Change` of one attention
-Repair = Callable[[Adapter, Attention, Tensor, Tensor], Alter]
+# kind, tensors -> tensors, as a `Change` of one attention of a pass on source and target
+Alter = Callable[[str, tuple], tuple]
+Alters = Callable[[Adapter, Reading, Attention, Tensor, Tensor], Alter]
 
 
-def hide(parts: Sequence[str], *, future: bool) -> Repair:
-    """A repair that masks the scores of the keys that some parts must not read."""
+def hide(parts: Sequence[str], *, future: bool) -> Alters:
+    """Mask the scores of the keys that some parts must not read."""
 
-    def repair(adapter: Adapter, attention: Attention, source: Tensor, target: Tensor) -> Alter:
-        ids = target if attention.part == "decoder" else source
+    def alter(adapter: Adapter, view: Reading, attention: Attention, *ids: Tensor) -> Alter:
+        seen = ids[attention.part == "decoder"] != adapter.pad
 
         def change(kind: str, tensors: tuple) -> tuple:
             if kind != "softmax":
@@ -193,45 +193,73 @@ def hide(parts: Sequence[str], *, future: bool) -> Repair:
             flat = scores.reshape(-1, *scores.shape[-2:])  # (N, T, S)
             hidden = torch.ones(flat.shape[1:], dtype=torch.bool).triu(1)[None]
             if not future:
-                keys = F.pad(ids == adapter.pad, (0, flat.size(2) - ids.size(1)), value=True)
-                hidden = keys[:, None].repeat_interleave(len(flat) // len(ids), 0)
+                keys = F.pad(~seen, (0, flat.size(2) - seen.size(1)), value=True)
+                hidden = keys[:, None].repeat_interleave(len(flat) // len(seen), 0)
                 if attention.rows[0].diff().gt(1).any():  # heads first, then sentences
-                    hidden = keys[:, None].repeat(len(flat) // len(ids), 1, 1)
+                    hidden = keys[:, None].repeat(len(flat) // len(seen), 1, 1)
             low = torch.finfo(scores.dtype).min
             return (flat.masked_fill(hidden, low).view(scores.shape),)
 
         return change if attention.part in parts else lambda kind, tensors: tensors
 
-    return repair
+    return alter
 
 
-def join(*, split: bool, merge: bool) -> Repair:
-    """A repair that exchanges heads and tokens where they are split, or merged, by a mere view."""
+def over_keys(adapter: Adapter, view: Reading, attention: Attention, *ids: Tensor) -> Alter:
+    """Let the softmax run over the keys."""
+    scores: list[Tensor] = []
 
-    def repair(adapter: Adapter, attention: Attention, source: Tensor, target: Tensor) -> Alter:
-        def swap(x: Tensor, back: bool) -> Tensor:
-            rows = x.reshape(len(source), -1, *x.shape[1:])  # (B, H, L, d)
-            sizes = rows.transpose(1, 2).shape
-            right = rows.transpose(1, 2) if back else rows.reshape(sizes).transpose(1, 2)
-            return right.reshape(x.shape)
+    def change(kind: str, tensors: tuple) -> tuple:
+        scores[:] = tensors if kind == "softmax" else scores
+        # A composite operation would reach the trace whole.
+        return (torch._softmax(scores[0], -1, False),) if kind == "weights" else tensors
 
-        def change(kind: str, tensors: tuple) -> tuple:
-            if kind == "product" and split:
-                return swap(tensors[0], False), swap(tensors[1].mT, False).mT
-            if kind == "value" and split:
-                return tensors[0], swap(tensors[1], False)
-            return (swap(tensors[0], True),) if kind == "context" and merge else tensors
-
-        return change
-
-    return repair
+    return change
 
 
-def mended(adapter: Adapter, view: Reading, repair: Repair) -> Adapter:
+def by_a_view(view: Reading, attention: Attention) -> tuple[bool, bool]:
+    """Whether heads are split, and joined, without an exchange of the axes of heads and tokens."""
+
+    def same(x: Tensor | None, y: Tensor) -> bool:
+        """Whether the numbers have one order, but for a factor."""
+        if x is None or x.numel() != y.numel() or len(attention.rows[0]) == 1:
+            return False
+        a, b = (z.flatten() / z.norm() for z in (x, y))
+        return float((a - b).abs().max()) < MOVED
+
+    softmax, linears = view.trace.attentions[attention.number], view.trace.linears
+    maker, reader = softmax.makers[0], softmax.joined
+    split = maker >= 0 and same(softmax.query, linears[maker].output)
+    if softmax.weights is None or softmax.value is None or reader >= len(linears):
+        return split, False
+    return split, same(softmax.weights @ softmax.value, linears[reader].read)
+
+
+def join(adapter: Adapter, view: Reading, attention: Attention, *ids: Tensor) -> Alter:
+    """Exchange the axes of heads and tokens where heads are split, or joined, by a mere view."""
+    split, merge = by_a_view(view, attention)
+
+    def swap(x: Tensor, back: bool) -> Tensor:
+        rows = x.reshape(len(ids[0]), -1, *x.shape[1:])  # (B, H, L, d)
+        sizes = rows.transpose(1, 2).shape
+        right = rows.transpose(1, 2) if back else rows.reshape(sizes).transpose(1, 2)
+        return right.reshape(x.shape)
+
+    def change(kind: str, tensors: tuple) -> tuple:
+        if kind == "product" and split:
+            return swap(tensors[0], False), swap(tensors[1].mT, False).mT
+        if kind == "value" and split:
+            return tensors[0], swap(tensors[1], False)
+        return (swap(tensors[0], True),) if kind == "context" and merge else tensors
+
+    return change
+
+
+def mended(adapter: Adapter, view: Reading, alters: Alters) -> Adapter:
     """The adapter of a model in which every pass is repaired."""
 
-    def logits(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
-        parts = {a.number: repair(adapter, a, source, target) for a in view.attentions}
+    def logits(model: nn.Module, *ids: Tensor) -> Tensor:
+        parts = {a.number: alters(adapter, view, a, *ids) for a in view.attentions}
         products = {a.product: a.number for a in view.attentions}
 
         def change(kind: str, number: int, tensors: tuple) -> tuple:
@@ -239,16 +267,11 @@ def mended(adapter: Adapter, view: Reading, repair: Repair) -> Adapter:
             return parts[number](kind, tensors) if number in parts else tensors
 
         with watched(model, change):
-            return adapter.logits(model, source, target)
+            return adapter.logits(model, *ids)
 
     return replace(adapter, logits=logits)
 
 
-def proved(
-    adapter: Adapter, view: Reading, repair: Repair, measure: Callable[[Adapter, int], object]
-) -> bool:
-    """Whether a check that fails passes when the passes of the model are repaired."""
-    with contextlib.suppress(Exception):  # a repair may break a pass in any way
-        measure(mended(adapter, view, repair), 0)
-        return True
-    return False
+def mending(alters: Alters, seed: int, training: bool = False) -> Callable[[Adapter], Adapter]:
+    """The repair of an adapter's every pass."""
+    return lambda adapter: mended(adapter, reading(adapter, seed, training), alters)

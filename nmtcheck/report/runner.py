@@ -183,9 +183,8 @@ class Bench:
     def judged(self, check: Check, error: BaseException) -> dict[str, Any]:
         """Verdict, what was measured and the cause, for what a check raised."""
         if isinstance(error, Finding):
-            cause = error.cause or error.possible or check.cause
-            proved = {"cause": cause, "proved": bool(error.cause)}
-            return {"verdict": "failed", "measured": error.measured, **proved}
+            cause = {"cause": error.fits or check.cause, "proved": error.proved}
+            return {"verdict": "failed", "measured": error.measured, **cause}
         said = next(iter(str(error).strip().splitlines()), "")[:200]
         if isinstance(error, NotImplementedError):
             last = traceback.extract_tb(error.__traceback__)[-1].filename

@@ -41,10 +41,15 @@ class Heads(nn.Module):
         )
         if self.mistake == "half turned" and memory is x:
             q, k = turned_half(q), turned_half(k)
+        if self.mistake in ROTARY and memory is x:
+            q, k = rotated(q), k if self.mistake == "only queries turn" else rotated(k)
+            found = F.scaled_dot_product_attention(q, k, v, mask)
+            return self.out(found.transpose(1, 2).reshape(x.shape))
         unscaled = dict.fromkeys(["no scale", "no scale, a bias", "scale in the weights"], 1.0)
         divisors = {**unscaled, "scaled by the embedding size": math.sqrt(x.size(-1))}
         scores = q @ k.mT / divisors.get(self.mistake, math.sqrt(q.size(-1)))
         scores = scores + (self.mistake == "no scale, a bias") * torch.arange(scores.size(-1)) / 9
+        scores = scores + (self.mistake == "one relative position")
         if self.mistake == "a mask of another" and mask.dim() == 4:
             mask = mask.repeat(self.count, 1, 1, 1).view(len(x), self.count, *mask.shape[2:])
         scores = scores.masked_fill(~mask, -2.0 if self.mistake == "small fill" else -1e9)
@@ -52,6 +57,18 @@ class Heads(nn.Module):
         if self.mistake != "heads joined by a view":
             found = found.transpose(1, 2)
         return self.out(found.reshape(x.shape))
+
+
+ROTARY = ("turned", "only queries turn")
+UNPLACED = (*ROTARY, "half turned", "one relative position")
+
+
+def rotated(x):
+    """Pairs of a half each are turned by their place."""
+    size = x.size(-1)
+    angle = torch.arange(x.size(-2))[:, None] * 1e4 ** (-torch.arange(0, size, 2) / size)
+    (first, second), c, s = x.chunk(2, -1), angle.cos(), angle.sin()
+    return torch.cat([first * c - second * s, first * s + second * c], -1)
 
 
 def turned_half(x):
@@ -115,7 +132,8 @@ class Stranger(nn.Module):
             self.register_buffer("places", places)
         self.scale = 1.0 if mistake == "small embeddings" else math.sqrt(size)
         self.encoder, self.decoder = (
-            nn.ModuleList(Block(sizes, mistake, cross) for _ in range(2)) for cross in (False, True)
+            nn.ModuleList(Block(sizes, mistake, cross) for _ in range(sizes.n_layers))
+            for cross in (False, True)
         )
         if mistake == "one block":
             self.encoder = nn.ModuleList([self.encoder[0]] * 2)
@@ -133,7 +151,7 @@ class Stranger(nn.Module):
     def embed(self, side, ids):
         scale = 1.0 if side and self.mistake == "decoder not scaled" else self.scale
         scale = math.sqrt(ids.size(1)) if self.mistake == "scaled by the length" else scale
-        places = self.places[: ids.size(1)] * (self.mistake != "half turned")
+        places = self.places[: ids.size(1)] * (self.mistake not in UNPLACED)
         return self.tables[side](ids) * scale + places
 
     def seen(self, source):

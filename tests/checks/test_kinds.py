@@ -1,5 +1,6 @@
 """Kinds of faults that were met in strangers' repositories: each is found, with its cause."""
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -19,7 +20,14 @@ from patients import (
 from torch import nn
 from torch.utils._python_dispatch import _get_current_dispatch_mode
 
-from nmtcheck import Adapter, run_checks
+from nmtcheck import Adapter, Finding, run_checks
+from nmtcheck.checks.anatomy import registered
+from nmtcheck.checks.positions import added, exchanged_axes, within
+from nmtcheck.connect.ids import find_facts
+from nmtcheck.measure.helpers import TOLERANCE, distance, logits, prepare
+from nmtcheck.measure.operations import every_module
+from nmtcheck.measure.proof import explained
+from nmtcheck.measure.reading import hide, join, mending, over_keys
 
 
 def loop(mistake):
@@ -94,6 +102,7 @@ HEALTHY = {
     "torch's layers within a module": Adapter(make_model=Wrapped),
     "linear maps called with keywords": stranger("keyword"),
     "an activation in place": stranger("in place"),
+    "rotary positions in a fused attention": stranger("turned"),
     "sources without BOS and EOS": stranger(
         translate=partial(translate, end=()), source_eos=False, greedy=None
     ),
@@ -110,9 +119,50 @@ def test_an_unusual_style_is_healthy_and_read(style):
     assert "attention read in 6 of 6" in report.read
 
 
-def test_what_may_be_meant_is_no_proved_cause():
+REPAIRS = {
+    "masked": mending(hide(["encoder", "cross"], future=False), 0),
+    "causal": mending(hide(["decoder"], future=True), 0),
+    "softmax over keys": mending(over_keys, 0),
+    "axes of heads": mending(join, 0),
+    "axes of the batch": partial(within, way=exchanged_axes),
+    "positions": partial(within, way=added),
+    "buffers": registered,
+}
+
+
+@pytest.mark.parametrize("style", HEALTHY)
+def test_no_repair_changes_what_is_sound(style):
+    adapter = find_facts(HEALTHY[style]).of(HEALTHY[style])
+    with every_module():
+        plain = logits(adapter, *prepare(adapter, 0))
+        for name, repair in REPAIRS.items():
+            repaired = repair(adapter)
+            off = distance(logits(repaired, *prepare(repaired, 0)), plain)
+            assert off < TOLERANCE, f"{name}: {off}"
+
+
+def test_a_cause_is_proved_by_a_harmless_repair_alone():
+    def doubled(adapter):
+        return replace(adapter, logits=lambda model, *ids: 2 * model(*ids))
+
+    def passes(adapter, seed):
+        """Any check that the repair makes pass."""
+
+    for repair, proved in ((doubled, False), (lambda adapter: adapter, True)):
+        found = explained(stranger(), 0, Finding("said", "Why."), repair, passes, "that")
+        assert found.proved == proved and found.fits.startswith("Why.")
+
+
+def test_a_model_may_have_no_scale_where_a_bias_is_added():
     (result,) = run_checks(stranger("no scale, a bias"), only="inside.scale").findings
-    assert not result.proved and "relative" in result.cause, result
+    assert "relative" in result.cause, result
+
+
+@pytest.mark.parametrize("mistake", ["only queries turn", "one relative position"])
+def test_positions_that_do_not_work_are_not_called_missing(mistake):
+    only = [f"positions.{side}_order" for side in ("source", "target")]
+    findings = run_checks(stranger(mistake), only=only).findings
+    assert findings and not any(f.proved or "added" in f.cause for f in findings), findings
 
 
 def test_what_nothing_can_be_read_of_is_not_sound():

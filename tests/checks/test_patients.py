@@ -17,7 +17,8 @@ def findings(adapter, *only):
     return run_checks(adapter, only=list(only)).findings
 
 
-# Mistakes inside a model: what is planted, the first finding, and a phrase of the proved cause.
+# Mistakes inside a model: what is planted, the first finding, and a phrase of the cause; the
+# last ones are guesses that no repair has proved.
 INSIDE = [
     ("heads joined by a view", "inside.heads", "Heads and tokens are mixed"),
     ("heads split by a view", "inside.heads", "Heads and tokens are mixed"),
@@ -29,20 +30,25 @@ INSIDE = [
     ("PAD for words", "inside.padding", "inverted"),
     ("one PAD too many", "inside.padding", "off by one: the first PAD"),
     ("a mask of another", "inside.padding", "Alone each sentence is masked"),
+    ("table is an attribute", "model.device", "register_buffer"),
+]
+GUESSED = [
     ("no residual", "inside.residual", "x + sublayer(x)"),
     ("no activation", "inside.activation", "no activation"),
     ("no scale", "inside.scale", "not scaled"),
     ("scaled by the embedding size", "inside.scale", "root of d_model"),
     ("small embeddings", "positions.balance", "Positions drown the words"),
-    ("table is an attribute", "model.device", "register_buffer"),
 ]
 MODEL = ["inside", "positions", "masks", "model.device", "model.batch_invariance", "model.double"]
 
 
-@pytest.mark.parametrize(("mistake", "name", "cause"), some(INSIDE, by=lambda case: case[1]))
-def test_a_mistake_in_a_model_is_the_only_finding_and_its_cause_is_proved(mistake, name, cause):
+@pytest.mark.parametrize(
+    ("mistake", "name", "cause"), some([*INSIDE, *GUESSED], by=lambda case: case[1])
+)
+def test_a_mistake_in_a_model_is_the_only_finding_and_its_cause_is_named(mistake, name, cause):
     (found,) = findings(stranger(mistake), *MODEL, "layers.no_dropout", "layers.cross_attention")
-    assert found.check.id == name and found.proved and cause in found.cause, found
+    assert found.check.id == name and cause in found.cause, found
+    assert found.proved == ("the check passes" in found.cause) == ((mistake, name, cause) in INSIDE)
 
 
 @pytest.mark.parametrize(
