@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
+
 from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter
 from nmtcheck.measure.helpers import logits, pad
-from nmtcheck.measure.searching import Words, sources, speaker, word_ids
+from nmtcheck.measure.searching import (
+    Table,
+    Variant,
+    Words,
+    consensus,
+    ending,
+    find,
+    norms,
+    sources,
+    speaker,
+    tables,
+    torn,
+    word_ids,
+)
 from nmtcheck.registry import Finding, check
 
 UNTOLD = "the model did not learn the example that decides"
@@ -74,3 +90,89 @@ def refuse_extended(adapter: Adapter, row: int, said: list[Words]) -> None:
         if adapter.eos in ids or (place == 0 and {adapter.pad, adapter.bos} & set(ids)):
             cause = "Finished hypotheses are extended, or not cut at EOS."
             raise Finding(f"a hypothesis holds special ids: {list(ids)}", cause)
+
+
+Case = tuple[nn.Module, Tensor, Table]  # a model, a source (1, S), and all probabilities
+
+
+def cases(
+    adapter: Adapter, make: Callable[[Adapter, int], nn.Module], count: int, seed: int
+) -> Iterator[Case]:
+    """Sources of `count` models of a kind, and their probabilities."""
+    for number in range(count):
+        model = make(adapter, seed + 1000 * number)
+        for source, table in tables(adapter, model, sources(adapter, seed, 3)):
+            yield model, source, table
+
+
+def contested(
+    adapter: Adapter,
+    every: Iterator[Case],
+    penalty: float,
+    decides: Callable[[Table, Words], bool],
+    allowed: float,
+) -> int:
+    """How many sources decide; a Finding where the search misses more than the share allowed."""
+    asked, wrong = 0, []
+    for model, source, table in every:
+        expected = consensus(table, adapter, 4, penalty)
+        if expected is None or not decides(table, expected):
+            continue
+        asked, found = asked + 1, best(adapter, model, source, 4, penalty, 4)
+        if found != expected:
+            wrong.append(f"returns {list(found)}, although {list(expected)} is better")
+        if asked == 5:
+            break
+    if asked < 2:
+        raise NotImplementedError(UNTOLD)
+    if len(wrong) > asked * allowed:
+        raise Finding(f"{len(wrong)} of {asked} times the search {wrong[0]}")
+    return asked
+
+
+@check("beam.does_not_stop_early", "make_model", "beam", "resizable")
+def does_not_stop_early(adapter: Adapter, seed: int) -> str:
+    # With a length penalty, a translation of three words beats one of one word that ends earlier.
+    """The search continues while a live hypothesis can still win."""
+    penalty, short = (2.0, 0.47) if adapter.length_penalty else (0.0, 0.35)
+    # The result of a hasty search; without a length penalty the best hypothesis may stop it.
+    stops = ("any", "first") if penalty else ("any",)
+    hasty = [Variant(norm, stop=stop) for norm in norms(penalty) for stop in stops]
+
+    def decides(table: Table, expected: Words) -> bool:
+        return expected not in [find(table, adapter, 4, variant)[0] for variant in hasty]
+
+    every = cases(adapter, partial(torn, short=short), 4, seed)
+    asked = contested(adapter, every, penalty, decides, 1 / 2)
+    return f"{asked} times the winner ends later than another hypothesis and is found"
+
+
+@check("beam.length_penalty", "make_model", "beam", "resizable", "length_penalty")
+def length_penalty(adapter: Adapter, seed: int) -> str:
+    """A larger length penalty favours longer translations."""
+    lengths = list[tuple[int, int]]()  # with penalty 0, with penalty 2
+    for model, source, table in cases(adapter, partial(torn, short=0.47), 4, seed):
+        short, long = (consensus(table, adapter, 4, penalty) for penalty in (0.0, 2.0))
+        if short is None or long is None or len(short) >= len(long):
+            continue
+        searched = (best(adapter, model, source, 4, penalty, 4) for penalty in (0.0, 2.0))
+        a, b = map(len, searched)
+        lengths.append((a, b))
+        if len(lengths) == 5:
+            break
+    if len(lengths) < 2:
+        raise NotImplementedError(UNTOLD)
+    without, with_penalty = (sum(side) / len(side) for side in zip(*lengths, strict=True))
+    if without >= with_penalty:
+        cause = "The penalty is not used." if without == with_penalty else ""
+        became = f"{with_penalty:.1f} words with penalty 2"
+        raise Finding(f"{without:.1f} words without penalty become {became}", cause)
+    return f"{without:.1f} words without penalty, {with_penalty:.1f} with penalty 2"
+
+
+@check("beam.ends_at_eos", "make_model", "beam", "resizable")
+def ends_at_eos(adapter: Adapter, seed: int) -> str:
+    """Tokens after EOS do not affect the score of a hypothesis."""
+    every = cases(adapter, ending, 3, 0)  # the same for every seed
+    asked = contested(adapter, every, 0.0, lambda _, expected: len(expected) == 1, 1 / 4)
+    return f"{asked} times a short hypothesis wins, whatever follows its EOS"

@@ -7,7 +7,18 @@ from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter
 from nmtcheck.measure.helpers import TOLERANCE, distance, logits, pairs, prepare, tensor, unequal
-from nmtcheck.measure.searching import Words, likely_paths, sources, speaker, torn, word_ids
+from nmtcheck.measure.searching import (
+    DEPTH,
+    MARGIN,
+    Words,
+    likely_paths,
+    rambler,
+    sources,
+    speaker,
+    torn,
+    word_ids,
+)
+from nmtcheck.measure.spying import watch_calls
 from nmtcheck.registry import Finding, check
 
 NO_END = "no random model was found that ends its sentences"
@@ -150,3 +161,59 @@ def no_reference(adapter: Adapter, seed: int) -> str:
         if any(each != several[0] for each in several):
             raise Finding(f"the same sources get different translations with {beside}")
     return "8 sources get the same translations with six different references"
+
+
+def first_words(adapter: Adapter, model: nn.Module, source: Tensor) -> Words:
+    """The most probable words of a model that does not end; fewer where a choice is close."""
+    target = torch.tensor([[adapter.bos]])
+    for _ in range(DEPTH):
+        top = logits(adapter, model, source, target)[:, -1].log_softmax(-1).topk(2, dim=-1)
+        word = int(top.indices[0, 0])
+        if float(top.values[0].diff()) > -MARGIN or word not in word_ids(adapter):
+            break
+        target = torch.cat([target, top.indices[:, :1]], dim=1)
+    return tuple(target[0, 1:].tolist())
+
+
+def within_source(adapter: Adapter, model: nn.Module, source: Tensor, reference: list[int]) -> None:
+    """Raises Finding where translations that do not end are as long as their source, or nearly."""
+    rooms = []
+    for ids in (source, source[:, -3:]):
+        (said,) = adapter.hypotheses(model, ids, [reference])
+        rooms.append(len(said.split() if isinstance(said, str) else said) - ids.size(1))
+    if rooms[0] == rooms[1] and abs(rooms[0]) < 2:
+        told = f"translations that do not end are as long as sources of {source.size(1)} and 3 ids"
+        raise Finding(told, "Translations are cut at the length of the source.")
+
+
+@check("decoding.length_limit", "make_model", "greedy|hypotheses")
+def length_limit(adapter: Adapter, seed: int) -> str:
+    """A translation that reaches the length limit ends there, and keeps every generated word."""
+    model, source = rambler(adapter, seed)
+    path, shown = first_words(adapter, model, source), list[int]()
+    if len(path) < DEPTH:
+        raise NotImplementedError("the model did not learn the example that decides")
+    if adapter.hypotheses is not None:  # an evaluation has a limit of its own, or it never ends
+        within_source(adapter, model, source, list(path))
+    if adapter.greedy is None:
+        return "the evaluation of a translation that does not end comes to an end"
+    for most in (2, 3, 4):
+        with watch_calls() as calls:
+            (found,) = adapter.greedy(model, source, most)
+        said = [int(i) for i in found]
+        size = logits(adapter, model, source, torch.tensor([[adapter.bos]])).size(-1)
+        choices = sum(call.made.size(-1) == size for call in calls)
+        if tuple(said[:DEPTH]) != path[: len(said)]:
+            expected = f"the most probable words are {list(path[:most])}"
+            raise Finding(f"cut at {most} words, the search returns {said}; {expected}")
+        if len(said) == most - 1 and choices == most:
+            lost = f"the search chose {most} words and returned {len(said)}"
+            raise Finding(f"of a translation of at most {most} words that does not end {lost}")
+        shown.append(len(said))
+    if shown[0] == shown[-1] > 6:
+        given = f"asked for 2, 3 and 4 words at most, the search returns {shown[0]}"
+        (other,) = adapter.greedy(model, source[:, -3:], 2)
+        if len(other) != shown[0]:
+            raise NotImplementedError(f"{given}: its limit depends on the source")
+        raise Finding(given, "The limit that is asked for is ignored.")
+    return f"cut at 2, 3 and 4 words, translations have {', '.join(map(str, shown))} of them"

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
 
-from nmtcheck.adapter import Adapter, Sizes
+from nmtcheck.adapter import Adapter
 from nmtcheck.checks.anatomy import OFF, rotates
-from nmtcheck.measure.helpers import close, padded_gradients, tensor
-from nmtcheck.measure.reached import of_the_part
+from nmtcheck.measure.helpers import close, of_the_part, tensor
 from nmtcheck.registry import Finding, check
 
 
@@ -42,25 +40,8 @@ def pad_gradient(adapter: Adapter, seed: int) -> str:
     if table.grad[adapter.pad].any():
         most = table.grad[adapter.pad].abs().max()
         found = Finding(f"the PAD row gets a gradient of up to {most:.2g}, expected 0")
-        raise of_the_part(adapter, found, lambda model: pad_is_read(adapter, model, seed), seed)
+        raise of_the_part(adapter, found, "inside.padding")
     return "words get a gradient, PAD gets none"
-
-
-def pad_is_read(adapter: Adapter, model: nn.Module, seed: int) -> bool:
-    """Whether the loss of a padded batch depends on the vectors that were looked up for PAD."""
-    looked: list[tuple[Tensor, Tensor]] = []
-
-    def keep(module: nn.Module, given: tuple, result: Tensor) -> None:
-        table = getattr(module, "weight", None)
-        if table is not None and len(table) == Sizes().source_vocab_size and result.requires_grad:
-            if isinstance(given[0], Tensor) and not given[0].is_floating_point():
-                result.retain_grad()
-                looked.append((given[0], result))
-
-    for module in model.modules():
-        module.register_forward_hook(keep)
-    padded_gradients(adapter, model, seed)
-    return any(bool(result.grad[ids == adapter.pad].any()) for ids, result in looked)
 
 
 @check("positions.shift_is_rotation", "positions", "fixed_positions")

@@ -8,7 +8,6 @@ from functools import partial
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.module import register_module_forward_hook
 
 from nmtcheck.adapter import Adapter, Sizes
 from nmtcheck.checks.attention import divided_by
@@ -80,13 +79,8 @@ def sums(adapter: Adapter, seed: int) -> str:
     return f"the weights of {len(view.attentions)} attentions sum to one"
 
 
-def reach(
-    adapter: Adapter, view: Reading, side: str, only: bool | None = None
-) -> tuple[int, float]:
-    """How many positions a changed token moves, where each token attends to itself alone.
-
-    `only`: make the pass with the change alone, or the one without.
-    """
+def reach(adapter: Adapter, view: Reading, side: str) -> tuple[int, float]:
+    """How many positions a changed token moves, where each token attends to itself alone."""
     ids = view.source if side == "encoder" else view.target
     changed = ids.clone()
     changed[0, 1] = another_word(adapter, changed[0, 1])
@@ -106,41 +100,8 @@ def reach(
         cross = next(a for a in view.attentions if a.part == "cross")
         return trace.attentions[cross.number].key[cross.rows[0]].permute(2, 0, 1).flatten(1)
 
-    if only is not None:
-        positions(changed if only else ids)
-        return 0, 0.0
     off = (positions(changed) - positions(ids)).abs().amax(1)
     return int((off > LOOSE * off.max()).sum()), float(off.max())
-
-
-def mixer(adapter: Adapter, view: Reading, side: str) -> tuple[str, str] | None:
-    """The first module outside attention that moves other positions than the one it reads moved."""
-    names = {module: name for name, module in view.model.named_modules()}
-    busy = {a.module for a in view.attentions}
-    passes = list[list[tuple[str, Tensor, Tensor]]]()
-
-    def listen(module: nn.Module, given: tuple, output: object) -> None:
-        name = names.get(module, "")
-        attends = any(n == name or n.startswith(f"{name}.") for n in busy)
-        if given and isinstance(given[0], Tensor) and isinstance(output, Tensor):
-            if name and not attends and given[0].dim() == output.dim() == 3:
-                passes[-1].append((name, given[0].detach().clone(), output.detach().clone()))
-
-    with register_module_forward_hook(listen):
-        for changed in (False, True):
-            passes.append([])
-            reach(adapter, view, side, changed)
-    for (name, *plain), (_, *other) in zip(*passes, strict=False):
-        if plain[0].shape != other[0].shape or plain[0].shape[:2] != plain[1].shape[:2]:
-            continue
-        read, made = ((a - b).abs().amax(-1) > TOLERANCE for a, b in zip(plain, other, strict=True))
-        if read.sum() == 1 and made.sum() > 1:
-            kind = type(view.model.get_submodule(name)).__name__
-            said = (
-                f"{kind} {name!r} reads a change at 1 position and makes one at {int(made.sum())}"
-            )
-            return said, f"{kind} works over positions, and not over the features of each token."
-    return None
 
 
 @check("inside.heads", "make_model")
@@ -157,11 +118,12 @@ def heads(adapter: Adapter, seed: int) -> str:
             raise NotImplementedError(f"a changed token of the {side} moves nothing")
         if count > 1:
             said = f"each token of the {side} attends to itself alone; one moves {count} positions"
-            if mixed := mixer(adapter, view, side):
-                raise Finding(*mixed)
             how = MIXED.get(by_a_view(view, own[0]))
             if how is None:
-                raise Finding(said, "Heads and tokens are mixed where heads are split or joined.")
+                cause = (
+                    "Heads and tokens are mixed where heads are split or joined, or a norm or map"
+                )
+                raise Finding(said, f"{cause} works over positions.")
             found, repair = (
                 Finding(said, f"Heads and tokens are mixed: {how}."),
                 mending(join, seed),

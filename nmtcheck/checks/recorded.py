@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from nmtcheck.adapter import Adapter
-from nmtcheck.checks.optimisation import NO_CLIP
+from nmtcheck.checks.training import NO_CLIP
 from nmtcheck.connect.broad import trained
 from nmtcheck.measure.helpers import build, heeds_dropout
 from nmtcheck.measure.helpers import pairs as pairs_of

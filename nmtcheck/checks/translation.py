@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from nmtcheck.adapter import Adapter, IdPair
-from nmtcheck.checks.optimisation import NO_CLIP
 from nmtcheck.checks.recorded import recorded
+from nmtcheck.checks.training import NO_CLIP
 from nmtcheck.connect.standins import Vocabulary
 from nmtcheck.measure.helpers import TOLERANCE, batch, build, distance, logits, pairs, source_rows
 from nmtcheck.measure.spying import Call, watch_calls, watch_tables

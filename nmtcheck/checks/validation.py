@@ -8,7 +8,7 @@ import math
 import torch
 
 from nmtcheck.adapter import Adapter, IdPair
-from nmtcheck.checks.optimisation import quiet, recorded
+from nmtcheck.checks.training import quiet, recorded
 from nmtcheck.connect.broad import batches_of, validated
 from nmtcheck.measure.helpers import (
     TOLERANCE,

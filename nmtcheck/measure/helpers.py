@@ -206,6 +206,13 @@ def cross_entropy(adapter: Adapter, table: Tensor, labels: Tensor) -> Tensor:
     return F.cross_entropy(table.flatten(0, 1), labels.flatten(), ignore_index=adapter.pad)
 
 
+def of_the_part(adapter: Adapter, found: Finding, judge: str) -> Exception:
+    """What to raise for a fault of a part; whether a model comes to it another check tells."""
+    if adapter.strict or not adapter.has("make_model"):
+        return found
+    return NotImplementedError(f"{found.measured}; whether the model comes to it: see {judge}")
+
+
 def padded_gradients(adapter: Adapter, model: nn.Module, seed: int) -> None:
     """Forward and backward pass of a padded batch; a Finding where a number is not finite."""
     source, target, labels = padded_batch(adapter, seed)

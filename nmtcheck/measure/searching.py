@@ -65,11 +65,38 @@ def torn(adapter: Adapter, seed: int, short: float) -> nn.Module:
     beam.  What it reads does not matter.
     """
     source, (a, b, c) = sources(adapter, seed, 6), word_ids(adapter)
-    rambling = [[a, b, b, a, c], [a, c, a, c, b], [b, a, c, b, a]]
-    rambling += [[b, b, a, a, c], [c, a, b, c, c], [c, c, c, b, a]]
-    targets = [[a]] * 6 + [[b, c, b]] * 6 + rambling
+    targets = [[a]] * 6 + [[b, c, b]] * 6 + rambling(adapter)
     shares = [short] * 6 + [0.88 - short] * 6 + [0.12] * 6
     return learn(adapter, seed, source.repeat(3, 1), targets, shares, 100)
+
+
+def rambling(adapter: Adapter) -> list[list[int]]:
+    """Six long sentences that do not end."""
+    a, b, c = word_ids(adapter)
+    first = [[a, b, b, a, c], [a, c, a, c, b], [b, a, c, b, a]]
+    return [*first, [b, b, a, a, c], [c, a, b, c, c], [c, c, c, b, a]]
+
+
+@functools.lru_cache(maxsize=16)
+def ending(adapter: Adapter, seed: int) -> nn.Module:
+    """A model that mostly says one word and EOS, or four other words, and has no idea after EOS.
+
+    So whoever reads on after EOS finds every tail improbable, and prefers what ends late.
+    """
+    source, (a, b, c) = sources(adapter, seed, 6), word_ids(adapter)
+    tails = list(itertools.product((a, b, c), repeat=3))
+    targets = [[a, adapter.eos, *tail] for tail in tails] + [[b, c, c, b]] * 6 + rambling(adapter)
+    shares = [0.55 / len(tails)] * len(tails) + [0.35 / 6] * 6 + [0.1 / 6] * 6
+    return learn(adapter, seed, source.repeat(7, 1)[: len(shares)], targets, shares, 70)
+
+
+@functools.lru_cache(maxsize=16)
+def rambler(adapter: Adapter, seed: int) -> tuple[nn.Module, Tensor]:
+    """A model that generates the same long word sequence for every source, and its sources."""
+    a, b, c = word_ids(adapter)
+    source = sources(adapter, seed, 4)
+    model = learn(adapter, seed, source, [[a, c, b, c, a]] * 4, [1.0] * 4, 60)
+    return model, source[:1]
 
 
 def learn(

@@ -7,7 +7,6 @@ import textwrap
 from dataclasses import dataclass
 from typing import Any
 
-from nmtcheck.report import page
 from nmtcheck.report.relations import fundamental, reproduction
 from nmtcheck.result import Result
 
@@ -117,9 +116,6 @@ class Report:
     def to_json(self) -> str:
         """`to_dict` as a JSON text."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
-
-    def _repr_html_(self) -> str:
-        return page.table(self)
 
     def __str__(self) -> str:
         notes = [*self.note.splitlines(), self.missing]
