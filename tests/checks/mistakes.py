@@ -1,16 +1,16 @@
-"""Adapters with one mistake each, for the checks of training, translation and scores."""
+"""Adapters with a mistake that no bug of the catalogue makes, and other conventions."""
 
-import copy
 import math
 from dataclasses import replace
+from functools import partial
 
 import peer_torch as foreign
 import torch
+from patients import beam, epoch, greedy, greedy_batch, make_batch, stranger
 from torch import nn
 from torch.nn import functional as F
 
 from nmtcheck import ours
-from nmtcheck.checks import metrics
 
 OURS = ours()
 TORCH = foreign.torch_transformer()
@@ -39,15 +39,6 @@ class Table(nn.Module):
 
     def forward(self, x, start=0):
         return x + self.table[start : start + x.size(1)]
-
-
-def doubled_exponents(length=40, d_model=16):
-    """The table of a tutorial: each dimension has a speed of its own."""
-    place = torch.arange(length)[:, None]
-    table = (place / 10000 ** (2 * torch.arange(d_model) / d_model)).sin()
-    cosines = place / 10000 ** (2 * (torch.arange(1, d_model, 2)) / d_model)
-    table[:, 1::2] = cosines.cos()
-    return table
 
 
 class Scaled(foreign.Loop):
@@ -109,59 +100,9 @@ def fit(*, across=False):
     return replace(TORCH, fit=run)
 
 
-def fit_base_two(made, training, validation, epochs):
-    kept, history = foreign.fit(made, training, validation, epochs)
-    return kept, [2 ** math.log(each) for each in history]
-
-
 def fit_recording_losses(made, training, validation, epochs):
     kept, history = foreign.fit(made, training, validation, epochs)
     return kept, [math.log(each) for each in history]
-
-
-def validate_with_pad(made, pairs):
-    source, target, labels = foreign.make_batch(pairs)
-    table = made.eval()(source, target)
-    return math.exp(F.cross_entropy(table.flatten(0, 1), labels.flatten()).detach())
-
-
-def other_scale(made, words, longest):
-    other = copy.deepcopy(made)
-    other.source_embedding.scale = 1.0
-    return OURS.translate(other, words, longest)
-
-
-def last_word_lost(made, source, longest):
-    return [
-        ids[:-1] if len(ids) == longest else ids for ids in foreign.greedy(made, source, longest)
-    ]
-
-
-@torch.no_grad()
-def beyond_eos(made, source, width, penalty, longest):
-    """All beams run to one length and are cut at EOS in the end."""
-    found = []
-    for row in source:
-        sentence = row[row != 0][None]
-        going, memory = [(0.0, [1])], made.encode(sentence)
-        for _ in range(longest + 1):
-            target = torch.tensor([ids for _, ids in going])
-            inputs = memory.expand(len(going), -1, -1), sentence.expand(len(going), -1)
-            logp = made.decode(target, *inputs)[:, -1].log_softmax(-1).tolist()
-            grown = [
-                (score + p, [*ids, word])
-                for (score, ids), row in zip(going, logp, strict=True)
-                for word, p in enumerate(row)
-            ]
-            going = sorted(grown, reverse=True)[:width]
-        best = going[0][1][1:]
-        found.append([(best[: best.index(2)] if 2 in best else best, None)])
-    return found
-
-
-def cut_rows(pairs):
-    source, target, labels = OURS.make_batch(pairs)
-    return source[:, :50], target[:, :50], labels[:, :50]
 
 
 def refusing(pairs):
@@ -170,34 +111,110 @@ def refusing(pairs):
     return OURS.make_batch(pairs)
 
 
-def known_words_only(tokens, said, references):
-    known = [" ".join(w if w in tokens else "<UNK>" for w in ref.split()) for ref in references]
-    return OURS.score(tokens, said, known)
+def logits(run):
+    """nmtlib with other logits: run(model, source, target)."""
+    return replace(OURS, logits=run)
 
 
-def score_of_letters(tokens, said, references):
-    texts = [" ".join(tokens[i] for i in ids) for ids in said]
-    return metrics.corpus_bleu(*([" ".join(text) for text in x] for x in (texts, references)))
+def unregistered(made):
+    made.extra = [torch.randn(1)]  # a plain list: in no state dict
 
 
-MISTAKES = {
-    "positions.table": model(lambda m: setattr(m, "source_positions", Table(doubled_exponents()))),
-    "model.device": model(
-        lambda m: setattr(m, "source_positions", Table(m.source_positions.table.clone(), False))
+def mean_of_means(made, batches, training):
+    """The losses of batches, averaged."""
+    return sum(OURS.epoch(made, [batch], training) for batch in batches) / len(batches)
+
+
+def translate_in_train_mode(made, words, longest):
+    """The most probable words, dropout included."""
+    said, source = [1], torch.tensor([[int(word[1:]) for word in words] + [2]])
+    for _ in range(longest):
+        said.append(int(made.train()(source, torch.tensor([said]))[0, -1].argmax()))
+    return said[1:]
+
+
+def loop(mistake):
+    return stranger(epoch=partial(epoch, mistake=mistake))
+
+
+def searching(mistake):
+    return stranger(beam=partial(beam, mistake=mistake), greedy=greedy)
+
+
+def padded_first(pairs):
+    source, *target = make_batch(pairs)
+    return torch.stack([row.roll(int((row == 0).sum())) for row in source]), *target
+
+
+# Mistakes inside a model: what is planted, the first finding, and a phrase of the cause; the
+# last ones are guesses that no repair has proved.
+INSIDE = [
+    ("heads joined by a view", "inside.heads", "Heads and tokens are mixed"),
+    ("heads split by a view", "inside.heads", "Heads and tokens are mixed"),
+    ("softmax over queries", "inside.sums", "over the queries"),
+    ("small fill", "inside.future", "not low enough"),
+    ("off by one", "inside.future", "sees the next one"),
+    ("no mask in eval mode", "inside.future", "Eval mode drops the mask"),
+    ("no memory mask", "inside.padding", "No padding mask of the source reaches cross-attention"),
+    ("PAD for words", "inside.padding", "inverted"),
+    ("one PAD too many", "inside.padding", "off by one: the first PAD"),
+    ("a mask of another", "inside.padding", "Alone each sentence is masked"),
+    ("table is an attribute", "model.device", "register_buffer"),
+]
+GUESSED = [
+    ("no residual", "inside.residual", "x + sublayer(x)"),
+    ("no activation", "inside.activation", "no activation"),
+    ("no scale", "inside.scale", "not scaled"),
+    ("scaled by the embedding size", "inside.scale", "root of d_model"),
+    ("small embeddings", "positions.balance", "Positions drown the words"),
+]
+# What is wrong, the first finding, and a phrase of what is said about it.
+FAULTS = [
+    (stranger("slices of heads"), "layers.whole_input", "read 4 of 16 values"),
+    (stranger("one norm"), "layers.own_norms", "3 times in 1 pass"),
+    (stranger("a norm of another"), "layers.own_norms", "2 times in 1 pass"),
+    (stranger("decoder not scaled"), "embedding.sides", "One side's embeddings"),
+    (stranger("scaled by the length"), "embedding.sides", "root of the sentence's length"),
+    (stranger("one block", resizable=False), "layers.separate_weights", "the same tensor"),
+    (stranger(make_batch=padded_first), "masks.more_padding", "PAD before the source"),
+    (stranger("tied by data"), "layers.one_parameter", "different parameters on one storage"),
+    (stranger("exponents of all columns"), "positions.table", "no linear map"),
+    (stranger("fixed dropout in the decoder"), "layers.no_dropout", "two passes in train mode"),
+    (stranger("no memory mask, keyword"), "inside.padding", "reaches cross-attention"),
+    (loop("labels not shifted"), "run.labels", "not shifted"),
+    (loop("padded to 40"), "run.labels", "PAD counts as a word"),
+    (loop("padded counts"), "run.weights", "PAD included"),
+    (loop("eval mode never left"), "run.modes", "drops in none"),
+    (searching("equal copies"), "beam.scores", "equal copies"),
+    (searching("probabilities"), "beam.scores", "the model gives it"),
+    (searching("not sorted"), "beam.scores", "not the best first"),
+    (
+        stranger(greedy=partial(greedy_batch, mistake="finished rows grow")),
+        "decoding.greedy",
+        "but the search returns",
     ),
-    "training.epoch_end": fit(),
-    "training.history": replace(TORCH, fit=fit_base_two),
-    "validation.padding": replace(TORCH, validate=validate_with_pad),
-    "decoding.source_ids": replace(
-        OURS, translate=lambda m, words, n: OURS.translate(m, words[:-1], n)
+    (stranger("plain list"), "layers.registered", "no part of the model"),
+    (stranger("only queries turn"), "positions.target_order", "do not tell the order"),
+    (stranger("one relative position"), "positions.source_order", "do not tell the order"),
+    (stranger("half turned"), "positions.relative", "one word at one distance"),
+    (logits(lambda m, s, t: m(s, t) - m(s, t).mean(0)), "model.batch_invariance", "alone and in"),
+    (logits(lambda m, s, t: m(s * 0 + 4, t * 0 + 1)), "model.overfit", "on three pairs"),
+    (logits(lambda m, s, t: F.dropout(m(s, t), 0.5)), "model.eval_repeats", "two passes in eval"),
+    (logits(lambda m, s, t: m(s, t).float()), "model.double", "after model.double()"),
+    (
+        replace(model(unregistered), logits=lambda m, s, t: m(s, t) + m.extra[0] * s.size(1)),
+        "model.state_dict",
+        "the same state dict",
     ),
-    "decoding.search_model": replace(OURS, translate=other_scale),
-    "decoding.length_limit": replace(TORCH, greedy=last_word_lost),
-    "beam.ends_at_eos": replace(TORCH, beam=beyond_eos),
-    "data.long_sentences": replace(OURS, make_batch=cut_rows),
-    "metrics.whole_score": replace(OURS, score=score_of_letters),
-    "metrics.unknown_words": replace(OURS, score=known_words_only),
-}
+    (replace(OURS, epoch=mean_of_means), "validation.mean", "three batches have the losses"),
+    (replace(OURS, translate=translate_in_train_mode), "decoding.eval_mode", "the second time"),
+    (train(lambda *given: right(*given) / 7), "run.weights", "divided by"),
+    (
+        replace(TORCH, greedy=lambda m, s, n: [[*i, 2, 0] for i in foreign.greedy(m, s, n)]),
+        "decoding.greedy",
+        "but the search returns",
+    ),
+]
 
 # Other conventions: the check must not fail, and where it cannot tell says why.
 CONVENTIONS = {

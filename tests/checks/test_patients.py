@@ -5,6 +5,7 @@ from functools import partial
 import patients
 import pytest
 import torch
+from mistakes import GUESSED, INSIDE
 from nightly import some
 from patients import PAD, beam, epoch, greedy, make_batch, stranger, translate
 
@@ -17,28 +18,6 @@ def findings(adapter, *only):
     return run_checks(adapter, only=list(only)).findings
 
 
-# Mistakes inside a model: what is planted, the first finding, and a phrase of the cause; the
-# last ones are guesses that no repair has proved.
-INSIDE = [
-    ("heads joined by a view", "inside.heads", "Heads and tokens are mixed"),
-    ("heads split by a view", "inside.heads", "Heads and tokens are mixed"),
-    ("softmax over queries", "inside.sums", "over the queries"),
-    ("small fill", "inside.future", "not low enough"),
-    ("off by one", "inside.future", "sees the next one"),
-    ("no mask in eval mode", "inside.future", "Eval mode drops the mask"),
-    ("no memory mask", "inside.padding", "No padding mask of the source reaches cross-attention"),
-    ("PAD for words", "inside.padding", "inverted"),
-    ("one PAD too many", "inside.padding", "off by one: the first PAD"),
-    ("a mask of another", "inside.padding", "Alone each sentence is masked"),
-    ("table is an attribute", "model.device", "register_buffer"),
-]
-GUESSED = [
-    ("no residual", "inside.residual", "x + sublayer(x)"),
-    ("no activation", "inside.activation", "no activation"),
-    ("no scale", "inside.scale", "not scaled"),
-    ("scaled by the embedding size", "inside.scale", "root of d_model"),
-    ("small embeddings", "positions.balance", "Positions drown the words"),
-]
 MODEL = ["inside", "positions", "masks", "model.device", "model.batch_invariance", "model.double"]
 
 
