@@ -28,10 +28,7 @@ def page() -> str:
 
 
 def other_names() -> dict[str, str]:
-    """What else a Chinese reader may call a term, in small letters, and its Chinese.
-
-    The search of the site, which knows pairs of characters, has no use for a single one.
-    """
+    """What else a Chinese reader may call a term, and its Chinese, of a pair of characters."""
     terms = [t for t in tomllib.loads(TERMS.read_text("utf-8"))["term"] if len(t["zh"]) > 1]
     english = {re.sub(r" \(.*", "", term["en"]).lower(): term["zh"] for term in terms}
     others = (dict.fromkeys([*t.get("not", ()), *t.get("also", ())], t["zh"]) for t in terms)
