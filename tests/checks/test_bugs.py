@@ -257,13 +257,13 @@ for bug in PLANTED:
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)
-def test_a_bug_sets_off_the_alarms_that_it_names(subject):
+def test_every_bug_sets_off_the_alarms_that_it_names(subject):
     bug = SUBJECTS[subject][0]
     assert alarms(bug) == sorted(bug.caught_by), bug.key
 
 
 @pytest.mark.nightly
-def test_every_other_bug_does_so_too():
+def test_the_other_bugs_do_so_too():
     silent = {
         bug.key: found
         for first, *others in SUBJECTS.values()
